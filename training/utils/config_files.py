@@ -1,0 +1,58 @@
+"""Read configuration files: Python files whose names are settings."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+from typing import Any
+
+from utils.errors import FlagPerfError
+from utils.loading import load_module
+
+
+def load_constants(path: Path) -> dict[str, Any]:
+    """The names that the Python file `path` sets to plain data, in the order in which they stand.
+
+    Plain data is None, bool, int, float, str and lists, tuples and dicts of these; functions,
+    modules and names with a leading underscore are the file's own business.
+
+    Raises:
+        FlagPerfError: the file is missing or fails; the line that failed is named.
+    """
+    try:
+        module = load_module(path, f"flagperf_config_{abs(hash(path))}")
+    except FlagPerfError:
+        raise
+    except SyntaxError as error:
+        shown = (error.text or "").strip()
+        raise FlagPerfError(
+            f"syntax error: {error.msg}: {shown}",
+            where=f"{error.filename or path}:{error.lineno}",
+            remedy="correct this line; the file is Python",
+        ) from error
+    except Exception as error:
+        raise FlagPerfError(
+            f"{type(error).__name__}: {error}",
+            where=_line_of(path, error),
+            remedy="correct this line; the file is executed as Python",
+        ) from error
+    return {name: value for name, value in vars(module).items() if _is_setting(name, value)}
+
+
+def _is_setting(name: str, value: Any) -> bool:
+    return not name.startswith("_") and _is_plain(value)
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return all(_is_plain(item) for item in value)
+    if isinstance(value, dict):
+        return all(_is_plain(key) and _is_plain(item) for key, item in value.items())
+    return value is None or isinstance(value, (bool, int, float, str))
+
+
+def _line_of(path: Path, error: BaseException) -> str:
+    lines = [
+        frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)
+    ]
+    return f"{path}:{lines[-1]}" if lines else str(path)

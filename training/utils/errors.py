@@ -1,0 +1,53 @@
+"""Errors that say what happened, where, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong with what the user gave: shown as a line of a list, never alone.
+
+    `where` names a file, `name` a key, a case or a host in it, `value` what stands there.
+    """
+
+    where: str
+    name: str
+    value: str
+    message: str
+    remedy: str
+
+    def __str__(self) -> str:
+        subject = f"{self.name} = {self.value}" if self.value else self.name
+        return f"{self.where}: {subject}: {self.message}\n    -> {self.remedy}"
+
+
+class FlagPerfError(Exception):
+    """An error for the user: `message` says what, `where` the host or file, `remedy` what to do next."""
+
+    def __init__(self, message: str, *, where: str = "", remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = where
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        head = f"{self.where}: {self.message}" if self.where else self.message
+        return f"{head}\n    -> {self.remedy}" if self.remedy else head
+
+
+class ProblemsError(FlagPerfError):
+    """Several problems, reported together, so that the user mends them in one go."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("\n".join(str(problem) for problem in problems))
+        self.problems = tuple(problems)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """`; did you mean X?` for a misspelt `name`, or an empty string where nothing is near."""
+    match = get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"did you mean {match[0]}?" if match else ""

@@ -1,0 +1,124 @@
+"""PerfLog: the events that a training script writes and the controller reads.
+
+One event is one line, `[PerfLog] {"event": ..., "value": {...}, "metadata": {...}}`, anywhere in a
+rank's output. The format is FlagPerf's own and older case folders write it too.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from utils.errors import FlagPerfError
+
+PREFIX = "[PerfLog]"
+
+
+class EventName(str, Enum):
+    """The events of a run, in the order in which they happen."""
+
+    INIT_START = "INIT_START"
+    INIT_EVALUATION = "INIT_EVALUATION"
+    INIT_END = "INIT_END"
+    TRAIN_START = "TRAIN_START"
+    EPOCH_BEGIN = "EPOCH_BEGIN"
+    STEP_BEGIN = "STEP_BEGIN"
+    STEP_END = "STEP_END"
+    EVALUATE = "EVALUATE"
+    EPOCH_END = "EPOCH_END"
+    TRAIN_END = "TRAIN_END"
+    FINISHED = "FINISHED"
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event. `time_ms` is wall-clock time in milliseconds since the epoch, `rank` the global rank.
+
+    `name` is a plain string, because a case may log events of its own.
+    """
+
+    name: str
+    value: Mapping[str, Any] = field(default_factory=dict)
+    time_ms: int = 0
+    rank: int = 0
+    file: str = ""
+    lineno: int = 0
+
+
+def format_line(event: Event) -> str:
+    """The event as one line, without a newline. NaN and infinity become null: JSON has neither."""
+    record = {
+        "event": str(event.name.value if isinstance(event.name, EventName) else event.name),
+        "value": _finite(dict(event.value)),
+        "metadata": {
+            "file": event.file,
+            "lineno": event.lineno,
+            "time_ms": event.time_ms,
+            "rank": event.rank,
+        },
+    }
+    return f"{PREFIX} {json.dumps(record, allow_nan=False)}"
+
+
+def parse_line(line: str) -> Event | None:
+    """The event in `line`, or None where it holds none or one that was cut off in the middle.
+
+    Text may stand before the prefix: a launcher may prepend the rank's name.
+    """
+    _, found, text = line.partition(PREFIX)
+    if not found:
+        return None
+    try:
+        record = json.loads(text)
+    except ValueError:
+        return None
+    return _event(record) if isinstance(record, dict) and "event" in record else None
+
+
+def read_events(path: Path) -> list[Event]:
+    """All events of a rank's log, in the order written.
+
+    Raises:
+        FlagPerfError: the file cannot be read.
+    """
+    try:
+        with path.open(encoding="utf-8", errors="replace") as lines:
+            return list(_events(lines))
+    except OSError as error:
+        raise FlagPerfError(f"cannot read the events: {error.strerror}", where=str(path)) from error
+
+
+def _events(lines: Iterator[str]) -> Iterator[Event]:
+    for line in lines:
+        event = parse_line(line)
+        if event is not None:
+            yield event
+
+
+def _event(record: Mapping[str, Any]) -> Event:
+    value = record.get("value")
+    metadata = record.get("metadata")
+    about: Mapping[str, Any] = metadata if isinstance(metadata, dict) else {}
+    return Event(
+        name=str(record["event"]),
+        value=value if isinstance(value, dict) else {} if value is None else {"value": value},
+        time_ms=int(about.get("time_ms") or 0),
+        rank=int(about.get("rank") or 0),
+        file=str(about.get("file") or ""),
+        lineno=int(about.get("lineno") or 0),
+    )
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return value

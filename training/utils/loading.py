@@ -1,0 +1,85 @@
+"""Load vendor and case files by path.
+
+Their folders are not packages (`bert-pytorch` cannot be one, and `nvidia/__init__.py` would hide
+pip's `nvidia.*` packages), so they are loaded from where they lie and `sys.path` is left alone.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+from types import ModuleType
+
+from utils.errors import FlagPerfError
+
+
+def load_module(path: Path, name: str) -> ModuleType:
+    """Execute the Python file `path` as the module `name`; its siblings can be imported by name.
+
+    Raises:
+        FlagPerfError: there is no such file. What the file itself raises is passed on.
+    """
+    if not path.is_file():
+        raise FlagPerfError("no such file", where=str(path))
+    spec = importlib.util.spec_from_file_location(name, path)
+    with _siblings_of(path.parent):
+        return _execute(spec, path)
+
+
+def load_package(folder: Path, name: str) -> ModuleType:
+    """Load `folder` as the package `name`, so that `from .model import ...` works inside it.
+
+    Raises:
+        FlagPerfError: the folder has no `__init__.py`.
+    """
+    init = folder / "__init__.py"
+    if not init.is_file():
+        raise FlagPerfError("no such file", where=str(init))
+    spec = importlib.util.spec_from_file_location(name, init, submodule_search_locations=[str(folder)])
+    return _execute(spec, init)
+
+
+def _execute(spec: ModuleSpec | None, path: Path) -> ModuleType:
+    if spec is None or spec.loader is None:
+        raise FlagPerfError("not a Python file", where=str(path), remedy="give it the ending .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[spec.name]
+        raise
+    return module
+
+
+class _SiblingFinder:
+    """Finds modules in one folder, after everything that is installed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = str(folder)
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        return PathFinder.find_spec(name, [self.folder]) if path is None else None
+
+
+@contextmanager
+def _siblings_of(folder: Path) -> Iterator[None]:
+    """While a file of `folder` is executed, let it import its siblings; forget them afterwards.
+
+    Two vendors both have a `config_common.py`: neither may find the other's.
+    """
+    finder = _SiblingFinder(folder)
+    before = set(sys.modules)
+    sys.meta_path.append(finder)  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)  # type: ignore[arg-type]
+        for name in set(sys.modules) - before:
+            origin = getattr(sys.modules[name], "__file__", None)
+            if origin and Path(origin).parent == folder:
+                del sys.modules[name]
