@@ -131,7 +131,8 @@ def _mfu(finished: Mapping[str, Any], peak: Peak) -> Figure:
         missing = "the peak FLOP/s" if not peak.flops else "the model FLOPs per sample or p_train"
         return Figure(None, "1", TRAINING, f"{missing} is not known ({peak.source})")
     formula = finished.get("flops_formula") or "reported by the case"
-    source = f"{flops:.4g} FLOPs/sample ({formula}) x p_train / ({peak.chips} x {peak.flops:.4g} FLOP/s; {peak.source})"
+    chips = f"{peak.chips} x {peak.flops:.4g} FLOP/s; {peak.source}"
+    source = f"{flops:.4g} FLOPs/sample ({formula}) x p_train / ({chips})"
     return Figure(value, "1", TRAINING, source)
 
 

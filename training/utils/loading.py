@@ -74,11 +74,11 @@ def _siblings_of(folder: Path) -> Iterator[None]:
     """
     finder = _SiblingFinder(folder)
     before = set(sys.modules)
-    sys.meta_path.append(finder)  # type: ignore[arg-type]
+    sys.meta_path.append(finder)
     try:
         yield
     finally:
-        sys.meta_path.remove(finder)  # type: ignore[arg-type]
+        sys.meta_path.remove(finder)
         for name in set(sys.modules) - before:
             origin = getattr(sys.modules[name], "__file__", None)
             if origin and Path(origin).parent == folder:
