@@ -14,7 +14,7 @@ class ClusterSettings:
 
     hosts: names or addresses; `localhost` is this machine and is reached without ssh.
     ssh_port: None leaves the port to the user's ssh configuration.
-    ssh_accept_new_host_keys: record the key of a host seen for the first time (a changed key is refused all the same).
+    ssh_accept_new_host_keys: record the key of a host seen for the first time; a changed key is refused.
     host_lost_after_s: seconds without contact and without progress after which a host counts as lost.
     """
 
@@ -75,7 +75,7 @@ class RunSettings:
 class CaseSettings:
     """One case as the user wrote it, in either dialect.
 
-    name: the case's folder in the result tree (in the later dialect its key, e.g. `bert:pytorch_1.8:A100:1:8:1`).
+    name: the case's folder in the result tree (in the later dialect its key, `bert:pytorch_1.8:A100:1:8:1`).
     framework: with its version if one is given (`pytorch_1.8`).
     config: the vendor config file's name without `.py`, e.g. `config_A100x1x8`.
     """
@@ -153,7 +153,7 @@ class CaseFiles:
 
 @dataclass(frozen=True)
 class CasePlan:
-    """A case with everything resolved. `hosts[i]` has node rank i; `parameters` is `_base.py` under the vendor config."""
+    """A case with everything resolved: `hosts[i]` has node rank i; `parameters`: `_base.py` under vendor config."""
 
     settings: CaseSettings
     files: CaseFiles
