@@ -1,0 +1,118 @@
+"""Sample this node until SIGTERM: CPU, memory, power, and the accelerators of one vendor.
+
+    python3 -m utils.monitors --log-dir DIR --vendor-dir training/VENDOR [--interval 1.0]
+
+It runs on every node, outside the training processes: as a process, or in a container of the task's
+image with the host's namespaces. As a container it needs
+
+    --net=host --pid=host       the host's own view
+    -v /sys:/host/sys:ro        power: engines hide parts of /sys, but not of a second mount
+    the vendor's own options    so that the vendor's library sees the devices
+
+and writes `cpu_`, `mem_`, `pwr_`, `rapl_` and `<vendor>_monitor.log`, `monitor.log` (its own doings) and
+`telemetry.jsonl` (every sample, for the figures) to DIR. Exit code: 0 after SIGTERM or SIGINT, 2 for bad
+arguments or a DIR that cannot be written to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import math
+import signal
+import sys
+import threading
+from pathlib import Path
+from types import FrameType
+
+from utils.monitors.accelerators import Accelerators, monitor_file
+from utils.monitors.frame import open_log, run_monitors
+from utils.monitors.host import CpuUtilisation, MemoryUtilisation
+from utils.monitors.power import MachinePower, RaplPower
+from utils.monitors.source import Source
+
+LOG_FORMAT = "%(asctime)s\t[%(levelname)s]\t[%(filename)s,%(lineno)d]%(message)s"
+SUMMARY = "Sample this node until SIGTERM: CPU, memory, power, and the accelerators of one vendor."
+SECOND_SYS = Path("/host/sys")
+USAGE_ERROR = 2
+
+log = logging.getLogger("utils.monitors")
+
+
+def main(argv: list[str]) -> int:
+    """Run the monitors; returns the exit code."""
+    args = _parse(argv)
+    stop = threading.Event()
+    _stop_on_signals(stop)
+    try:
+        _log_to(args.log_dir)
+        run_monitors(_sources(args), args.log_dir, args.interval, stop, args.ticks)
+    except OSError as error:
+        print(f"utils.monitors: {args.log_dir} cannot be written to: {error.strerror}", file=sys.stderr)
+        return USAGE_ERROR
+    return 0
+
+
+def _parse(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python3 -m utils.monitors", description=SUMMARY)
+    parser.add_argument("--log-dir", type=Path, required=True, help="folder of this node's logs")
+    parser.add_argument("--vendor-dir", type=Path, help="folder of the vendor, e.g. training/nvidia")
+    parser.add_argument("--interval", type=_seconds, default=1.0, help="seconds a sample (default: 1.0)")
+    parser.add_argument("--ticks", type=int, help="stop after this many samples (default: at SIGTERM)")
+    parser.add_argument("--proc", type=Path, default=Path("/proc"), help="the host's /proc (default: /proc)")
+    parser.add_argument(
+        "--sys",
+        type=Path,
+        default=SECOND_SYS if SECOND_SYS.is_dir() else Path("/sys"),
+        help=f"the host's /sys (default: {SECOND_SYS} where it is mounted, else /sys)",
+    )
+    args = parser.parse_args(argv)
+    if args.vendor_dir is not None and not args.vendor_dir.is_dir():
+        parser.error(f"--vendor-dir: no such folder: {args.vendor_dir}")
+    if not args.log_dir.is_dir():
+        parser.error(f"--log-dir: no such folder: {args.log_dir}")
+    return args
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"must be above 0, not {text}")
+    return value
+
+
+def _sources(args: argparse.Namespace) -> list[Source]:
+    sources: list[Source] = [
+        CpuUtilisation(args.proc),
+        MemoryUtilisation(args.proc),
+        MachinePower(args.sys),
+        RaplPower(args.sys),
+    ]
+    if args.vendor_dir is None:
+        return sources
+    vendor_dir = args.vendor_dir.resolve()
+    if monitor_file(vendor_dir).exists():
+        return [*sources, Accelerators(vendor_dir)]
+    log.info("%s: no accelerators to sample: %s has no monitor", vendor_dir.name, vendor_dir)
+    return sources
+
+
+def _stop_on_signals(stop: threading.Event) -> None:
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, on_signal)
+
+
+def _log_to(folder: Path) -> None:
+    formatter = logging.Formatter(LOG_FORMAT)
+    for stream in (open_log(folder / "monitor.log"), sys.stderr):
+        handler = logging.StreamHandler(stream)
+        handler.setFormatter(formatter)
+        log.addHandler(handler)
+    log.setLevel(logging.INFO)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,77 @@
+"""The accelerators of a vendor, sampled by that vendor's own `<vendor>/<vendor>_monitor.py`.
+
+That file is loaded by path. It defines
+
+    def open_devices() -> DeviceMonitor
+
+which raises an exception that says what is missing where the chips cannot be sampled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from utils.errors import FlagPerfError
+from utils.loading import load_module
+from utils.monitors.source import SourceUnavailableError
+from utils.telemetry import Sample, Scope, device_log
+
+
+class DeviceMonitor(Protocol):
+    """What a vendor's `open_devices` returns. `note` says what the figures are and are not."""
+
+    note: str
+
+    def sample(self, time_ms: int) -> Sequence[Sample]:
+        """One sample a device, in the order of the device numbers; `source` is the vendor's name.
+
+        A device that does not answer has its `error` set and no values.
+        """
+
+    def close(self) -> None:
+        """Give the library back."""
+
+
+class Accelerators:
+    """All accelerators of this node, as a source like any other."""
+
+    scope = Scope.ACCELERATOR
+
+    def __init__(self, vendor_dir: Path) -> None:
+        self.name = vendor_dir.name
+        self.log_name = monitor_log_name(vendor_dir)
+        self.note = ""
+        self._file = monitor_file(vendor_dir)
+        self._devices: DeviceMonitor | None = None
+
+    def open(self) -> None:
+        try:
+            module = load_module(self._file, f"flagperf_{self.name}_monitor")
+            self._devices = module.open_devices()
+        except Exception as error:
+            raise SourceUnavailableError(f"{self._file}: {type(error).__name__}: {error}") from error
+        self.note = self._devices.note
+
+    def sample(self, time_ms: int) -> Sequence[Sample]:
+        if self._devices is None:
+            raise FlagPerfError("the accelerators were not opened", where=str(self._file))
+        return self._devices.sample(time_ms)
+
+    def log_entry(self, time_ms: int, samples: Sequence[Sample]) -> str:
+        return device_log(time_ms, samples)
+
+    def close(self) -> None:
+        if self._devices is not None:
+            self._devices.close()
+
+
+def monitor_file(vendor_dir: Path) -> Path:
+    """The file with which a vendor samples its devices."""
+    return vendor_dir / f"{vendor_dir.name}_monitor.py"
+
+
+def monitor_log_name(vendor_dir: Path) -> str:
+    """The log of the vendor's devices."""
+    return f"{vendor_dir.name}_monitor.log"

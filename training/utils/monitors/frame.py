@@ -1,0 +1,206 @@
+"""Sample every source once an interval until told to stop, and write down what it says.
+
+Each source has a thread and a schedule of its own, so that one that hangs or fails costs the others
+nothing. Ticks are at fixed times (start + k x interval): they do not drift. A tick whose time has
+passed by a whole interval is not made up for but counted as missed.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from utils.monitors.source import Source, SourceUnavailableError
+from utils.telemetry import TELEMETRY_FILE, Sample, SourceInfo, note_line, record_line
+
+log = logging.getLogger("utils.monitors")
+
+# How long a source may take to finish its last sample after the order to stop.
+STOP_GRACE_S = 2.0
+
+
+@dataclass
+class Counts:
+    """What became of a source's ticks. `late` ticks began more than half an interval after their time."""
+
+    sampled: int = 0
+    failed: int = 0
+    late: int = 0
+    missed: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.sampled} samples, {self.failed} failed, {self.late} late, {self.missed} missed"
+
+
+class TelemetryFile:
+    """`telemetry.jsonl`, shared by the sources' threads: whole lines only, on disk after every tick."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = open_log(folder / TELEMETRY_FILE)
+        self._lock = threading.Lock()
+
+    def write(self, records: Sequence[Sample | SourceInfo]) -> None:
+        """Append the records as one write."""
+        with self._lock:
+            self._file.write("".join(map(record_line, records)))
+            self._file.flush()
+
+    def close(self) -> None:
+        """Nothing can be written from now on."""
+        with self._lock:
+            self._file.close()
+
+
+def open_log(path: Path) -> IO[str]:
+    """Open a log to append to it; half a line that a killed monitor left at its end is cut off first."""
+    if path.exists():
+        whole = path.read_bytes().rpartition(b"\n")
+        path.write_bytes(whole[0] + whole[1])
+    return path.open("a", encoding="utf-8")
+
+
+class Sampler:
+    """The life of one source: open it, sample it at every tick, write its log, close it."""
+
+    def __init__(self, source: Source, folder: Path, telemetry: TelemetryFile, interval_s: float) -> None:
+        self.source = source
+        self.counts = Counts()
+        self._log_file = open_log(folder / source.log_name)
+        self._telemetry = telemetry
+        self._interval_s = interval_s
+        self._last_failure = ""
+
+    def run(self, stop: threading.Event, ticks: int | None) -> None:
+        """Sample until `stop` is set or `ticks` ticks have passed (None: for ever)."""
+        with self._log_file:
+            if self._open():
+                self._sample_until(stop, ticks)
+                self._close()
+
+    def _sample_until(self, stop: threading.Event, ticks: int | None) -> None:
+        start = time.monotonic()
+        tick = 0
+        while ticks is None or tick < ticks:
+            due = start + tick * self._interval_s
+            if stop.wait(max(0.0, due - time.monotonic())):
+                return
+            self._tick(lag_s=time.monotonic() - due)
+            tick = self._next_tick(tick, time.monotonic() - start)
+
+    def _open(self) -> bool:
+        reason = ""
+        try:
+            self.source.open()
+        except SourceUnavailableError as error:
+            reason = str(error)
+        except Exception as error:  # a source that breaks is one that is not there
+            reason = _described(error)
+        now = _now_ms()
+        info = SourceInfo(
+            now, self.source.name, self.source.scope, self.source.note, self._interval_s, reason
+        )
+        self._telemetry.write([info])
+        if reason:
+            log.warning("%s: not measured: %s", self.source.name, reason)
+            self._note(f"not measured: {reason}")
+        else:
+            log.info("%s: %s", self.source.name, self.source.note)
+        return not reason
+
+    def _tick(self, lag_s: float) -> None:
+        self.counts.late += lag_s > self._interval_s / 2
+        now = _now_ms()
+        try:
+            samples = self.source.sample(now)
+            self._write(now, samples)
+        except Exception as error:  # whatever a vendor's library raises must not end the monitor
+            self.counts.failed += 1
+            self._report(_described(error))
+            return
+        self.counts.sampled += 1
+        self._report("; ".join(f"device {s.device}: {s.error}" for s in samples if s.error))
+
+    def _write(self, now: int, samples: Sequence[Sample]) -> None:
+        if samples:
+            self._telemetry.write(samples)
+            self._log_file.write(self.source.log_entry(now, samples))
+            self._log_file.flush()
+
+    def _next_tick(self, tick: int, elapsed_s: float) -> int:
+        due = int(elapsed_s / self._interval_s)
+        self.counts.missed += max(0, due - tick - 1)
+        return max(tick + 1, due)
+
+    def _report(self, reason: str) -> None:
+        """Say once that a failure began, changed or ended: a line a second would bury the log."""
+        if reason == self._last_failure:
+            return
+        self._last_failure = reason
+        if reason:
+            log.error("%s: sample failed: %s", self.source.name, reason)
+            self._note(f"sample failed: {reason}")
+        else:
+            log.info("%s: samples again", self.source.name)
+            self._note("samples again")
+
+    def _note(self, text: str) -> None:
+        self._log_file.write(note_line(_now_ms(), text))
+        self._log_file.flush()
+
+    def _close(self) -> None:
+        try:
+            self.source.close()
+        except Exception as error:  # the samples are on disk; a library that fails to close changes nothing
+            log.error("%s: close failed: %s", self.source.name, _described(error))
+        log.info("%s: %s", self.source.name, self.counts)
+
+
+def run_monitors(
+    sources: Sequence[Source],
+    folder: Path,
+    interval_s: float,
+    stop: threading.Event,
+    ticks: int | None = None,
+) -> list[Sampler]:
+    """Sample all sources into `folder` until `stop` is set; returns when every source has ended.
+
+    A source that hangs is left behind after a short grace, and said so.
+
+    Raises:
+        OSError: `folder` cannot be written to.
+    """
+    telemetry = TelemetryFile(folder)
+    samplers = [Sampler(source, folder, telemetry, interval_s) for source in sources]
+    threads = [
+        threading.Thread(target=sampler.run, args=(stop, ticks), name=sampler.source.name, daemon=True)
+        for sampler in samplers
+    ]
+    for thread in threads:
+        thread.start()
+    _wait(threads, stop)
+    telemetry.close()
+    return samplers
+
+
+def _wait(threads: Sequence[threading.Thread], stop: threading.Event) -> None:
+    for thread in threads:
+        while thread.is_alive() and not stop.is_set():
+            thread.join(timeout=0.2)
+    deadline = time.monotonic() + STOP_GRACE_S
+    for thread in threads:
+        thread.join(timeout=max(0.0, deadline - time.monotonic()))
+        if thread.is_alive():
+            log.error("%s: did not answer within %.0f s of the order to stop", thread.name, STOP_GRACE_S)
+
+
+def _described(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

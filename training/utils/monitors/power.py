@@ -1,0 +1,146 @@
+"""Power of the host from sysfs: the ACPI power meter (whole machine) and RAPL (processor packages only)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from utils.monitors.source import SourceUnavailableError
+from utils.telemetry import Sample, Scope, value_log
+
+MICRO = 1e-6
+UJ_PER_MJ = 1000
+DIGITS = 1
+
+
+class MachinePower:
+    """Power of the whole machine by its ACPI power meter (kernel driver `acpi_power_meter`)."""
+
+    name = "pwr"
+    log_name = "pwr_monitor.log"
+    scope = Scope.MACHINE
+    note = "power of the whole machine in W, by its ACPI power meter"
+
+    def __init__(self, sys: Path = Path("/sys")) -> None:
+        self._root = sys / "class" / "hwmon"
+        self._meters: list[Path] = []
+
+    def open(self) -> None:
+        self._meters = sorted(_power_meters(self._root))
+        if not self._meters:
+            raise SourceUnavailableError(
+                f"no source for the power of the whole machine: no ACPI power meter under {self._root}"
+            )
+        interval = _read(self._meters[0].with_name("power1_average_interval"), default="")
+        self.note = MachinePower.note + (f", averaged over {interval} ms" if interval else "")
+
+    def sample(self, time_ms: int) -> Sequence[Sample]:
+        watts = (int(_read(meter)) * MICRO for meter in self._meters)
+        return [Sample(time_ms, self.name, power_w=sum(watts))]
+
+    def log_entry(self, time_ms: int, samples: Sequence[Sample]) -> str:
+        return value_log(time_ms, samples[0].power_w, DIGITS)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+@dataclass(frozen=True)
+class _Zone:
+    """A RAPL domain: its energy counter wraps to 0 after `range_mj`."""
+
+    device: str
+    counter: Path
+    range_mj: float
+
+
+class RaplPower:
+    """Energy and power of the processor packages and, where it is counted apart, their DRAM.
+
+    The counters are readable by root only (since Linux 5.10), and container engines hide
+    /sys/devices/virtual/powercap: mount /sys a second time at another place and name that place.
+    """
+
+    name = "rapl"
+    log_name = "rapl_monitor.log"
+    scope = Scope.PACKAGE
+    note = "power of the processor packages and their DRAM in W, by RAPL: not the power of the whole machine"
+
+    def __init__(self, sys: Path = Path("/sys")) -> None:
+        self._root = sys / "class" / "powercap"
+        self._zones: list[_Zone] = []
+        self._last: dict[str, tuple[int, float]] = {}
+
+    def open(self) -> None:
+        try:
+            self._zones = sorted(_rapl_zones(self._root), key=lambda zone: zone.device)
+            for zone in self._zones:
+                _read(zone.counter)
+        except (OSError, ValueError) as error:
+            raise SourceUnavailableError(f"RAPL cannot be read: {error}; its counters need root") from error
+        if not self._zones:
+            raise SourceUnavailableError(f"no RAPL package domain under {self._root}")
+
+    def sample(self, time_ms: int) -> Sequence[Sample]:
+        return [self._sample(zone, time_ms) for zone in self._zones]
+
+    def log_entry(self, time_ms: int, samples: Sequence[Sample]) -> str:
+        watts = [sample.power_w for sample in samples if sample.power_w is not None]
+        if len(watts) < len(samples):  # the first reading of a counter has no power yet
+            return ""
+        return value_log(time_ms, sum(watts), DIGITS)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _sample(self, zone: _Zone, time_ms: int) -> Sample:
+        energy_mj = int(_read(zone.counter)) / UJ_PER_MJ
+        before = self._last.get(zone.device)
+        self._last[zone.device] = time_ms, energy_mj
+        watts = None
+        if before is not None and time_ms > before[0]:
+            # mJ a ms is W. The counter wraps at most once between two samples: its range lasts minutes.
+            watts = ((energy_mj - before[1]) % zone.range_mj) / (time_ms - before[0])
+        return Sample(
+            time_ms,
+            self.name,
+            zone.device,
+            power_w=watts,
+            energy_mj=energy_mj,
+            energy_range_mj=zone.range_mj,
+        )
+
+
+def _power_meters(root: Path) -> Iterator[Path]:
+    for chip in root.glob("hwmon*"):
+        # Older kernels keep the driver's files in the device's folder.
+        for folder in (chip, chip / "device"):
+            meter = folder / "power1_average"
+            if _read(folder / "name", default="") == "power_meter" and meter.exists():
+                yield meter
+                break
+
+
+def _rapl_zones(root: Path) -> Iterator[_Zone]:
+    """Packages and their DRAM. `core` and `uncore` are parts of a package, `psys` overlaps with all."""
+    for folder in root.glob("intel-rapl:*"):  # AMD's packages have this name too
+        name = _read(folder / "name")
+        package = _read(root / ":".join(folder.name.split(":")[:2]) / "name")
+        if name.startswith("package"):
+            yield _zone(folder, name)
+        elif name == "dram":
+            yield _zone(folder, f"{package}/{name}")
+
+
+def _zone(folder: Path, device: str) -> _Zone:
+    return _Zone(device, folder / "energy_uj", int(_read(folder / "max_energy_range_uj")) / UJ_PER_MJ)
+
+
+def _read(path: Path, default: str | None = None) -> str:
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except OSError:
+        if default is None:
+            raise
+        return default

@@ -1,0 +1,38 @@
+"""What a monitor samples: the one protocol that every source follows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from utils.telemetry import Sample, Scope
+
+
+class SourceUnavailableError(Exception):
+    """This machine has no such source. The text is the reason, for the log and for the figure's `null`."""
+
+
+class Source(Protocol):
+    """Something on this machine that can be sampled.
+
+    `open` is called once and raises SourceUnavailableError where there is nothing to sample. `sample` is
+    called at every tick from one thread; what it raises is logged and the source is asked again at the
+    next tick. It starts no process: a monitor must not cost what it measures.
+    """
+
+    name: str
+    log_name: str
+    scope: Scope
+    note: str
+
+    def open(self) -> None:
+        """Find the source and take a first reading where values are differences."""
+
+    def sample(self, time_ms: int) -> Sequence[Sample]:
+        """One sample a device, stamped `time_ms`; none where there is nothing to say yet."""
+
+    def log_entry(self, time_ms: int, samples: Sequence[Sample]) -> str:
+        """The samples, of which there is at least one, in the documented form of the source's log."""
+
+    def close(self) -> None:
+        """Give back what `open` took."""

@@ -1,0 +1,54 @@
+"""Telemetry: what the monitors write on every node, and the figures that are computed from it.
+
+`records` holds the values, `lines` their form on disk, `reading` the way back, and `windows` the
+figures over a span of wall-clock time. Callers import from here.
+"""
+
+from utils.telemetry.lines import (
+    NOT_AVAILABLE,
+    TELEMETRY_FILE,
+    device_log,
+    note_line,
+    record_line,
+    value_log,
+)
+from utils.telemetry.reading import (
+    DeviceReading,
+    LoggedValue,
+    read_device_log,
+    read_telemetry,
+    read_value_log,
+)
+from utils.telemetry.records import Measurement, Sample, Scope, SourceInfo, Telemetry, Window
+from utils.telemetry.windows import (
+    average_power,
+    energy_over,
+    max_power,
+    mean_utilisation,
+    peak_memory,
+)
+
+__all__ = [
+    "NOT_AVAILABLE",
+    "TELEMETRY_FILE",
+    "DeviceReading",
+    "LoggedValue",
+    "Measurement",
+    "Sample",
+    "Scope",
+    "SourceInfo",
+    "Telemetry",
+    "Window",
+    "average_power",
+    "device_log",
+    "energy_over",
+    "max_power",
+    "mean_utilisation",
+    "note_line",
+    "peak_memory",
+    "read_device_log",
+    "read_telemetry",
+    "read_value_log",
+    "record_line",
+    "value_log",
+]

@@ -1,0 +1,60 @@
+"""How telemetry stands on disk: FlagPerf's documented log lines, and one JSON object a sample.
+
+The documented logs have second resolution and no energy counter, so figures are computed from
+`telemetry.jsonl`; the logs are for people and for the tools that they already have.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from utils.telemetry.records import Sample, SourceInfo
+
+TELEMETRY_FILE = "telemetry.jsonl"
+TIME_FORMAT = "%Y-%m-%d-%H:%M:%S"
+NOT_AVAILABLE = "N/A"
+NOTE = "#"
+
+
+def timestamp(time_ms: int) -> str:
+    """Local time, as the documented logs have it."""
+    return time.strftime(TIME_FORMAT, time.localtime(time_ms / 1000))
+
+
+def value_log(time_ms: int, value: float | None, digits: int) -> str:
+    """An entry of `cpu_`, `mem_` or `pwr_monitor.log`: timestamp, tab, value."""
+    shown = NOT_AVAILABLE if value is None else f"{value:.{digits}f}"
+    return f"{timestamp(time_ms)}\t{shown}\n"
+
+
+def device_log(time_ms: int, samples: Sequence[Sample]) -> str:
+    """An entry of `<vendor>_monitor.log`: timestamp, `33C 61W 1234MiB 40536MiB 98%` a card, blank line."""
+    cards = "".join(f"{_card(sample)}\n" for sample in samples)
+    return f"{timestamp(time_ms)}\n{cards}\n"
+
+
+def note_line(time_ms: int, text: str) -> str:
+    """A line that is no sample: why there are none, or what they are."""
+    return f"{NOTE} {timestamp(time_ms)}\t{' '.join(text.split())}\n"
+
+
+def record_line(record: Sample | SourceInfo) -> str:
+    """A line of `telemetry.jsonl`. What was not measured is left out."""
+    kind = "sample" if isinstance(record, Sample) else "source"
+    fields = {name: value for name, value in asdict(record).items() if value not in (None, "")}
+    return json.dumps({"kind": kind, **fields}, allow_nan=False) + "\n"
+
+
+def _card(sample: Sample) -> str:
+    percent = None if sample.utilisation is None else sample.utilisation * 100
+    columns = (
+        (sample.temperature_c, "C"),
+        (sample.power_w, "W"),
+        (sample.memory_used_mib, "MiB"),
+        (sample.memory_total_mib, "MiB"),
+        (percent, "%"),
+    )
+    return " ".join(NOT_AVAILABLE if value is None else f"{value:.0f}{unit}" for value, unit in columns)

@@ -1,0 +1,125 @@
+"""The values of telemetry: samples, where they come from, and what is measured over a window."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+
+from utils.errors import FlagPerfError
+
+
+class Scope(str, Enum):
+    """What a source's figures speak of; two scopes are never added."""
+
+    HOST = "host"  # the operating system's view: CPU and memory use
+    MACHINE = "machine"  # the whole machine, as its power supply sees it
+    PACKAGE = "cpu package"  # processor packages (and their DRAM) only
+    ACCELERATOR = "accelerator"  # accelerator boards only
+
+
+@dataclass(frozen=True)
+class SourceInfo:
+    """A source of samples, written once when its monitor starts.
+
+    `reason` is empty where the source works, else it says why there is none. `note` says what the
+    figures are and are not (which domain, averaged over how long).
+    """
+
+    time_ms: int
+    source: str
+    scope: Scope
+    note: str
+    interval_s: float
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One reading of one device of one source. None is "not measured".
+
+    `device` is "" for the host itself, else the source's name for the device ("0", "package-0").
+    `energy_mj` is a counter that only grows, until it wraps at `energy_range_mj`; where that is None it
+    does not wrap in the life of a machine. `error` says what the device answered in place of a value.
+    """
+
+    time_ms: int
+    source: str
+    device: str = ""
+    utilisation: float | None = None  # 0 to 1
+    power_w: float | None = None
+    energy_mj: float | None = None
+    energy_range_mj: float | None = None
+    memory_used_mib: float | None = None
+    memory_total_mib: float | None = None
+    temperature_c: float | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Telemetry:
+    """Everything that the monitors of one node wrote, in the order written."""
+
+    path: str
+    sources: tuple[SourceInfo, ...] = ()
+    samples: tuple[Sample, ...] = ()
+
+    def devices(self, source: str) -> dict[str, list[Sample]]:
+        """The samples of `source` by device, in time order."""
+        found: dict[str, list[Sample]] = {}
+        for sample in sorted(self.samples, key=lambda sample: sample.time_ms):
+            if sample.source == source:
+                found.setdefault(sample.device, []).append(sample)
+        return found
+
+    def info(self, source: str) -> SourceInfo | None:
+        """The latest word on `source`, or None where the monitor never spoke of it."""
+        return next((info for info in reversed(self.sources) if info.source == source), None)
+
+    def with_scope(self, scope: Scope) -> list[str]:
+        """The names of the sources of `scope` that worked, in the order in which they started."""
+        names = [info.source for info in self.sources if info.scope is scope and not info.reason]
+        return list(dict.fromkeys(names))
+
+
+@dataclass(frozen=True)
+class Window:
+    """A span of wall-clock time, milliseconds since the epoch; `name` says what bounds it."""
+
+    start_ms: int
+    end_ms: int
+    name: str = "TRAIN_START..TRAIN_END"
+
+    def __post_init__(self) -> None:
+        if self.end_ms <= self.start_ms:
+            raise FlagPerfError(
+                f"a window must end after it starts, but {self.name} is {self.start_ms}..{self.end_ms} ms",
+                remedy="check the clocks of the hosts and the time_ms of the events",
+            )
+
+    @property
+    def seconds(self) -> float:
+        """Its length."""
+        return (self.end_ms - self.start_ms) / 1000
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A figure over a window. `coverage` is the part of the window that was sampled, 0 to 1.
+
+    A value speaks of the covered part; nothing is extrapolated. Where `value` is None, `reason` says
+    why; beside a value it names what the reader should know (a counter that was not to be trusted).
+    """
+
+    value: float | None
+    unit: str
+    window: Window
+    source: str
+    coverage: float
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if self.value is None and not self.reason:
+            raise ValueError("a figure that was not measured needs a reason")
+        if self.value is not None and not math.isfinite(self.value):
+            raise ValueError(f"{self.value} {self.unit} is not a measurement")

@@ -1,0 +1,251 @@
+"""Figures over a window of telemetry: energy, power, memory, utilisation.
+
+Every function takes the telemetry of one node, a window and the name of a source, and returns a
+Measurement over all devices of that source. Energy comes from the hardware's own counter where it has
+a sound one, else from power integrated by the trapezoid rule. Nothing is extrapolated: what was not
+sampled is left out, and `coverage` says how much that was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean
+
+from utils.telemetry.records import Measurement, Sample, Scope, Telemetry, Window
+
+# Samples further apart than this many intervals have a hole between them.
+HOLE_INTERVALS = 5
+DEFAULT_INTERVAL_S = 1.0
+# A device that is on always draws power, and counters are updated at least every 100 ms.
+FROZEN_AFTER_MS = 5_000
+# Within a minute even the smallest range (65 kJ) cannot wrap twice at 1 kW.
+WRAP_IS_CLEAR_MS = 60_000
+
+COUNTER = "hardware energy counter"
+INTEGRATED = "power integrated by the trapezoid rule"
+
+Point = tuple[int, float]
+
+
+@dataclass(frozen=True)
+class _Total:
+    """An integral over the covered part of a window; `value` None has its reason."""
+
+    value: float | None
+    covered_ms: float = 0.0
+    method: str = ""
+    reason: str = ""
+
+
+def energy_over(telemetry: Telemetry, window: Window, source: str) -> Measurement:
+    """Energy in J over the covered part of the window, summed over the source's devices."""
+    return _over_devices(telemetry, window, source, "J", _energy, lambda totals: sum(map(_value, totals)))
+
+
+def average_power(telemetry: Telemetry, window: Window, source: str) -> Measurement:
+    """Mean power in W, summed over the source's devices: energy over the time it was measured in."""
+    return _over_devices(telemetry, window, source, "W", _energy, lambda totals: sum(map(_mean, totals)))
+
+
+def mean_utilisation(telemetry: Telemetry, window: Window, source: str) -> Measurement:
+    """Mean utilisation, 0 to 1, over time and over the source's devices."""
+    return _over_devices(
+        telemetry,
+        window,
+        source,
+        "1",
+        _utilisation,
+        lambda totals: fmean(map(_mean, totals)),
+    )
+
+
+def max_power(telemetry: Telemetry, window: Window, source: str) -> Measurement:
+    """Largest power in W of all the source's devices together, among the moments when all were read."""
+    devices = telemetry.devices(source)
+    moments: dict[int, list[float]] = {}
+    for samples in devices.values():
+        for time_ms, value in _points(samples, "power_w"):
+            moments.setdefault(time_ms, []).append(value)
+    sums = [(time_ms, sum(found)) for time_ms, found in moments.items() if len(found) == len(devices)]
+    return _largest(telemetry, window, source, "W", sorted(sums), "largest sample of power")
+
+
+def peak_memory(telemetry: Telemetry, window: Window, source: str) -> Measurement:
+    """Largest memory use in MiB of any one of the source's devices."""
+    devices = telemetry.devices(source).values()
+    used = sorted(point for samples in devices for point in _points(samples, "memory_used_mib"))
+    return _largest(telemetry, window, source, "MiB", used, "largest sample of a device's memory")
+
+
+def best_power_source(telemetry: Telemetry) -> str | None:
+    """The source that comes nearest to the whole machine: machine, else accelerators, else packages."""
+    for scope in (Scope.MACHINE, Scope.ACCELERATOR, Scope.PACKAGE):
+        for source in telemetry.with_scope(scope):
+            return source
+    return None
+
+
+_Integrate = Callable[[Sequence[Sample], Window, float], _Total]
+
+
+def _over_devices(
+    telemetry: Telemetry,
+    window: Window,
+    source: str,
+    unit: str,
+    integrate: _Integrate,
+    combine: Callable[[Sequence[_Total]], float],
+) -> Measurement:
+    devices = telemetry.devices(source)
+    hole = _hole_ms(telemetry, source)
+    totals = {device: integrate(samples, window, hole) for device, samples in devices.items()}
+    reasons = "; ".join(f"{_label(source, name)}: {t.reason}" for name, t in totals.items() if t.reason)
+    if not totals or any(total.value is None for total in totals.values()):
+        return _missing(telemetry, window, source, unit, reasons)
+    methods = " and ".join(sorted({total.method for total in totals.values()}))
+    coverage = min(total.covered_ms for total in totals.values()) / (window.seconds * 1000)
+    text = f"{_scoped(telemetry, source)}: {methods}"
+    return Measurement(combine(list(totals.values())), unit, window, text, coverage, reasons)
+
+
+def _largest(
+    telemetry: Telemetry, window: Window, source: str, unit: str, points: Sequence[Point], method: str
+) -> Measurement:
+    inside = [value for time_ms, value in points if window.start_ms <= time_ms <= window.end_ms]
+    if not inside:
+        return _missing(telemetry, window, source, unit, "no sample in the window has this value")
+    spans = _spans(sorted({(time_ms, 0.0) for time_ms, _ in points}), window, _hole_ms(telemetry, source))
+    coverage = sum(span.inside_ms for span in spans) / (window.seconds * 1000)
+    return Measurement(max(inside), unit, window, f"{_scoped(telemetry, source)}: {method}", coverage)
+
+
+def _missing(telemetry: Telemetry, window: Window, source: str, unit: str, reason: str) -> Measurement:
+    info = telemetry.info(source)
+    if info is not None and info.reason:
+        reason = info.reason
+    elif not telemetry.devices(source):
+        reason = f"{telemetry.path} holds no samples of {source}"
+    return Measurement(None, unit, window, _scoped(telemetry, source), 0.0, reason)
+
+
+def _energy(samples: Sequence[Sample], window: Window, hole_ms: float) -> _Total:
+    counted = _counter(samples, window, hole_ms)
+    if counted.value is not None:
+        return counted
+    integrated = _integral(_points(samples, "power_w"), window, hole_ms, INTEGRATED)
+    if not _points(samples, "energy_mj"):
+        return integrated
+    return _Total(
+        integrated.value,
+        integrated.covered_ms,
+        integrated.method,
+        f"the energy counter was not used: {counted.reason}",
+    )
+
+
+def _utilisation(samples: Sequence[Sample], window: Window, hole_ms: float) -> _Total:
+    return _integral(_points(samples, "utilisation"), window, hole_ms, "mean of samples")
+
+
+def _counter(samples: Sequence[Sample], window: Window, hole_ms: float) -> _Total:
+    """Energy by the device's counter: differences of readings, in J."""
+    points = _points(samples, "energy_mj")
+    wraps_at = next((s.energy_range_mj for s in reversed(samples) if s.energy_range_mj), None)
+    joules = covered = unchanged_ms = 0.0
+    for span in _spans(points, window, hole_ms, trusted_ms=WRAP_IS_CLEAR_MS if wraps_at else float("inf")):
+        growth = span.last - span.first
+        if growth < 0 and wraps_at:
+            growth += wraps_at
+        if growth < 0:
+            return _Total(None, reason=f"it went back from {span.first:.0f} to {span.last:.0f} mJ")
+        unchanged_ms = 0.0 if growth else unchanged_ms + span.inside_ms
+        if unchanged_ms > FROZEN_AFTER_MS:
+            still_s = unchanged_ms / 1000
+            return _Total(None, reason=f"it stood still at {span.last:.0f} mJ for {still_s:.1f} s")
+        joules += growth / 1000 * span.inside_ms / span.length_ms
+        covered += span.inside_ms
+    return _Total(joules, covered, COUNTER) if covered else _Total(None, reason=_why_empty(samples))
+
+
+def _integral(points: Sequence[Point], window: Window, hole_ms: float, method: str) -> _Total:
+    """The integral of a sampled value over the covered part of the window, in value x seconds."""
+    total = covered = 0.0
+    for span in _spans(points, window, hole_ms):
+        total += span.mean_inside * span.inside_ms / 1000
+        covered += span.inside_ms
+    if not covered:
+        return _Total(None, reason="fewer than two samples of it in the window")
+    return _Total(total, covered, method)
+
+
+@dataclass(frozen=True)
+class _Span:
+    """Two readings next to each other, and the part between them (from `start` to `end`) that counts."""
+
+    time_ms: int
+    length_ms: int
+    first: float
+    last: float
+    start: float
+    end: float
+
+    @property
+    def inside_ms(self) -> float:
+        return self.end - self.start
+
+    @property
+    def mean_inside(self) -> float:
+        """The mean over the part inside, the value taken as linear between the readings."""
+        middle = ((self.start + self.end) / 2 - self.time_ms) / self.length_ms
+        return self.first + (self.last - self.first) * middle
+
+
+def _spans(
+    points: Sequence[Point], window: Window, hole_ms: float, trusted_ms: float | None = None
+) -> Iterator[_Span]:
+    """The spans that lie in the window, holes left out.
+
+    A counter counts on through a hole: between two readings inside the window it is trusted over
+    `trusted_ms`. A span that is cut by the window's edge is divided by time, which a hole forbids.
+    """
+    for (left, first), (right, last) in pairwise(points):
+        start, end = max(left, window.start_ms), min(right, window.end_ms)
+        whole = (start, end) == (left, right)
+        limit = trusted_ms if whole and trusted_ms is not None else hole_ms
+        if start < end and right - left <= limit:
+            yield _Span(left, right - left, first, last, start, end)
+
+
+def _points(samples: Sequence[Sample], name: str) -> list[Point]:
+    values = ((sample.time_ms, getattr(sample, name)) for sample in samples)
+    return [(time_ms, float(value)) for time_ms, value in values if value is not None]
+
+
+def _why_empty(samples: Sequence[Sample]) -> str:
+    errors = [sample.error for sample in samples if sample.error]
+    return errors[-1] if errors else "fewer than two readings of it in the window"
+
+
+def _hole_ms(telemetry: Telemetry, source: str) -> float:
+    info = telemetry.info(source)
+    return (info.interval_s if info else DEFAULT_INTERVAL_S) * 1000 * HOLE_INTERVALS
+
+
+def _label(source: str, device: str) -> str:
+    return f"{source} {device}" if device else source
+
+
+def _scoped(telemetry: Telemetry, source: str) -> str:
+    info = telemetry.info(source)
+    return f"{source} ({info.scope.value})" if info else source
+
+
+def _value(total: _Total) -> float:
+    assert total.value is not None  # _over_devices has seen to it
+    return total.value
+
+
+def _mean(total: _Total) -> float:
+    return _value(total) / (total.covered_ms / 1000)
