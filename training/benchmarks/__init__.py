@@ -1,0 +1,1 @@
+"""The cases, and the driver they share: what runs inside the containers."""

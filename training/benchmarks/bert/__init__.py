@@ -1,0 +1,1 @@
+"""BERT pre-training: masked language model and next sentence prediction."""

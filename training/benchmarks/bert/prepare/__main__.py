@@ -1,0 +1,8 @@
+"""python3 -m benchmarks.bert.prepare"""
+
+import sys
+
+from benchmarks.bert.prepare.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,258 @@
+"""The manifest of a prepared data set: which files belong to it, how large they are, their SHA-256.
+
+It stands as `manifest.json` in the data directory. Its bytes are canonical (sorted keys, no time, no
+absolute path), so that the same preparation gives the same manifest everywhere and two nodes can be
+compared by one digest.
+
+A folder below the data directory that holds a listed file holds listed files only: a shard left over
+from another preparation would be trained on. The data directory itself may hold more (checkpoints).
+
+Two checks: by names and sizes (`full=False`: seconds, whatever the size) and by SHA-256. A node without
+Python is checked through `listing_command`/`compare_listing` and `checksum_command`/`checksum_lines`/
+`compare_checksums`: GNU find and sha256sum do the reading there, the comparison is made here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from utils.errors import FlagPerfError, Problem
+
+MANIFEST_NAME = "manifest.json"
+FORMAT = "flagperf-manifest-1"
+Report = Callable[[int, int], None]
+"""Called with (bytes read so far, bytes to read in all)."""
+
+
+@dataclass(frozen=True)
+class FileEntry:
+    """One file: `path` relative to the data directory, `/` between its parts; size in bytes."""
+
+    path: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What was prepared, by which tool, from which parameters; `facts` are counts and baselines found."""
+
+    dataset: str
+    tool: str
+    parameters: Mapping[str, Any]
+    facts: Mapping[str, Any]
+    files: tuple[FileEntry, ...] = field(default=())
+
+    @property
+    def text(self) -> str:
+        """The bytes of `manifest.json`, as text."""
+        content = {"format": FORMAT, **asdict(self), "files": [asdict(entry) for entry in self.files]}
+        return json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of `manifest.json`: equal digests mean equal data sets."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    @property
+    def total_bytes(self) -> int:
+        return sum(entry.bytes for entry in self.files)
+
+
+def sha256_of(path: Path, progress: Callable[[int], None] | None = None) -> str:
+    """SHA-256 of a file, read in 1 MiB blocks; `progress` is told the size of each block."""
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+            if progress is not None:
+                progress(len(block))
+    return digest.hexdigest()
+
+
+def describe(directory: Path, paths: Sequence[str], *, workers: int = 1) -> tuple[FileEntry, ...]:
+    """Entries of the files `paths` (relative to `directory`), sorted by path; reads every file."""
+
+    def entry(path: str) -> FileEntry:
+        file = directory / path
+        return FileEntry(_checked_path(path, str(directory)), file.stat().st_size, sha256_of(file))
+
+    with ThreadPoolExecutor(max(1, workers)) as pool:  # hashing releases the interpreter lock
+        return tuple(pool.map(entry, sorted(paths)))
+
+
+def write(directory: Path, manifest: Manifest) -> Path:
+    """Write `manifest.json`; it is never seen half-written."""
+    for entry in manifest.files:
+        _checked_path(entry.path, str(directory))
+    target = directory / MANIFEST_NAME
+    unfinished = directory / f".{MANIFEST_NAME}.tmp"
+    with unfinished.open("w", encoding="utf-8") as stream:
+        stream.write(manifest.text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    return unfinished.replace(target)
+
+
+def read(directory: Path) -> Manifest:
+    """The manifest of `directory`; FlagPerfError where there is none or it cannot be read."""
+    path = directory / MANIFEST_NAME
+    try:
+        return parse(path.read_text(encoding="utf-8"), where=str(path))
+    except FileNotFoundError:
+        raise FlagPerfError(
+            "there is no manifest, so nothing says what this data set should hold",
+            where=str(path),
+            remedy="prepare the data with the case's `prepare` command, or copy its manifest.json too",
+        ) from None
+    except UnicodeDecodeError as error:
+        raise _malformed(str(path), f"not UTF-8 ({error})") from None
+
+
+def parse(text: str, *, where: str) -> Manifest:
+    """A manifest from its text; `where` (host and file) stands in the error of a malformed one."""
+    try:
+        content = json.loads(text)
+        if content["format"] != FORMAT:
+            raise _malformed(where, f"format is {content['format']!r}, not {FORMAT!r}")
+        files = tuple(
+            FileEntry(_checked_path(entry["path"], where), int(entry["bytes"]), str(entry["sha256"]))
+            for entry in content["files"]
+        )
+        return Manifest(content["dataset"], content["tool"], content["parameters"], content["facts"], files)
+    except json.JSONDecodeError as error:
+        raise _malformed(where, f"line {error.lineno}, column {error.colno}: {error.msg}") from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise _malformed(where, f"{type(error).__name__}: {error}") from None
+
+
+def verify(
+    directory: Path, *, full: bool = True, workers: int = 1, report: Report | None = None
+) -> list[Problem]:
+    """Every missing, short, altered or unexpected file of `directory`; an empty list means it is whole.
+
+    `full` reads every byte (SHA-256); without it names and sizes are compared.
+    """
+    manifest = read(directory)
+    problems = _compare_sizes(manifest, _sizes_below(directory), str(directory))
+    if full:
+        wrong = {problem.name for problem in problems}
+        intact = [entry for entry in manifest.files if entry.path not in wrong]
+        problems += _compare_contents(directory, intact, workers, report)
+    return sorted(problems, key=lambda problem: problem.name)
+
+
+def listing_command(directory: str) -> list[str]:
+    """argv that prints `<bytes> <path>` of every file below `directory` (GNU find)."""
+    return ["find", "-L", directory, "-type", "f", "-printf", "%s %P\\n"]
+
+
+def compare_listing(manifest: Manifest, listing: str, where: str) -> list[Problem]:
+    """Compare names and sizes with what `listing_command` printed on the host and directory `where`."""
+    sizes: dict[str, int] = {}
+    for line in listing.splitlines():
+        size, separator, path = line.partition(" ")
+        if not separator or not size.isdigit():
+            raise FlagPerfError(f"cannot read this line of the file listing: {line!r}", where=where)
+        sizes[path] = int(size)
+    return _compare_sizes(manifest, sizes, where)
+
+
+def checksum_command(directory: str) -> list[str]:
+    """argv that reads `checksum_lines` on stdin and prints the files that differ (GNU coreutils 8.28)."""
+    return ["env", f"--chdir={directory}", "LC_ALL=C", "sha256sum", "--check", "--quiet"]
+
+
+def checksum_lines(manifest: Manifest) -> str:
+    """The input of `sha256sum --check`: `<sha256>  <path>`, a line a file."""
+    return "".join(f"{entry.sha256}  {entry.path}\n" for entry in manifest.files)
+
+
+def compare_checksums(manifest: Manifest, output: str, where: str) -> list[Problem]:
+    """What `checksum_command` found: it prints `<path>: FAILED` or `<path>: FAILED open or read`."""
+    verdicts = dict(line.rsplit(": ", 1) for line in output.splitlines() if ": " in line)
+    return [
+        _altered(where, entry.path) if verdicts[entry.path] == "FAILED" else _missing(where, entry)
+        for entry in manifest.files
+        if verdicts.get(entry.path, "OK") != "OK"
+    ]
+
+
+def _sizes_below(directory: Path) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for folder, _, names in os.walk(directory, followlinks=True):
+        for name in names:
+            path = Path(folder, name)
+            if path.is_file():
+                sizes[path.relative_to(directory).as_posix()] = path.stat().st_size
+    return sizes
+
+
+def _compare_sizes(manifest: Manifest, found: Mapping[str, int], where: str) -> list[Problem]:
+    listed = {entry.path for entry in manifest.files}
+    closed = {str(PurePosixPath(path).parent) for path in listed} - {"."}
+    problems = [
+        Problem(where, path, f"{size} bytes", "unexpected: the manifest does not list it", "move it away")
+        for path, size in sorted(found.items())
+        if path not in listed and str(PurePosixPath(path).parent) in closed
+    ]
+    for entry in manifest.files:
+        size = found.get(entry.path)
+        if size is None:
+            problems.append(_missing(where, entry))
+        elif size != entry.bytes:
+            kind = "short" if size < entry.bytes else "too long"
+            problems.append(
+                Problem(where, entry.path, f"{size} bytes", f"{kind}: should be {entry.bytes}", _AGAIN)
+            )
+    return problems
+
+
+def _compare_contents(
+    directory: Path, entries: Sequence[FileEntry], workers: int, report: Report | None
+) -> list[Problem]:
+    total, done = sum(entry.bytes for entry in entries), 0
+    problems: list[Problem] = []
+    with ThreadPoolExecutor(max(1, workers)) as pool:
+        digests = pool.map(lambda entry: sha256_of(directory / entry.path), entries)
+        for entry, digest in zip(entries, digests, strict=True):
+            done += entry.bytes
+            if report is not None:
+                report(done, total)
+            if digest != entry.sha256:
+                problems.append(_altered(str(directory), entry.path))
+    return problems
+
+
+_AGAIN = "copy the file again from a good host, or prepare the data again"
+
+
+def _missing(where: str, entry: FileEntry) -> Problem:
+    return Problem(where, entry.path, "", f"missing or unreadable ({entry.bytes} bytes)", _AGAIN)
+
+
+def _altered(where: str, path: str) -> Problem:
+    return Problem(where, path, "", "altered: its SHA-256 is not that of the manifest", _AGAIN)
+
+
+def _checked_path(path: str, where: str) -> str:
+    """`path`, if it is relative, stays below the data directory and survives sha256sum's line format."""
+    parts = PurePosixPath(path).parts
+    if not parts or path.startswith("/") or ".." in parts or any(mark in path for mark in "\\\n\r"):
+        raise _malformed(where, f"not a path of a file below the data directory: {path!r}")
+    return path
+
+
+def _malformed(where: str, why: str) -> FlagPerfError:
+    return FlagPerfError(
+        f"the manifest cannot be read: {why}",
+        where=where,
+        remedy="copy manifest.json again from a good host, or prepare the data again",
+    )
