@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -127,6 +127,7 @@ class Vendor:
     container_options: tuple[str, ...]
     chips: Mapping[str, Chip]
     list_devices_command: tuple[str, ...]
+    parse_devices: Callable[[str], list[str]] = field(repr=False)
 
 
 @dataclass(frozen=True)

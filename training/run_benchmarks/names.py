@@ -1,0 +1,92 @@
+"""How runs, folders, containers and labels are named, on the hosts and inside the containers."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from run_benchmarks.plan.records import CasePlan, RunSettings
+
+LABEL_RUN = "flagperf.run"
+# The folder, below FLAGPERF_PATH_HOST, that belongs to FlagPerf: what a user has beside it is never touched.
+WORK_FOLDER = ".flagperf"
+
+
+@dataclass(frozen=True)
+class RunId:
+    """A run: `name` is its result folder, `uid` what its containers are labelled with on every host.
+
+    Two controllers may start a run in the same second, so the uid holds a random part too.
+    """
+
+    name: str
+    uid: str
+
+
+def new_run_id(now: datetime) -> RunId:
+    """A fresh ID for a run that starts `now` (local time, as the result folder shows it)."""
+    name = f"run{now:%Y%m%d%H%M%S}"
+    return RunId(name, f"{name}-{secrets.token_hex(3)}")
+
+
+@dataclass(frozen=True)
+class Node:
+    """One host in one round of one case."""
+
+    case: CasePlan
+    round: int
+    rank: int
+
+    @property
+    def host(self) -> str:
+        """The host as the user named it."""
+        return self.case.hosts[self.rank]
+
+    @property
+    def folder(self) -> str:
+        """Where this node's logs lie below the run's folder."""
+        return f"{self.case.settings.name}/round{self.round}/{self.host}_noderank{self.rank}"
+
+
+def nodes_of(case: CasePlan, round_number: int) -> tuple[Node, ...]:
+    """The nodes of a round, by node rank."""
+    return tuple(Node(case, round_number, rank) for rank in range(len(case.hosts)))
+
+
+@dataclass(frozen=True)
+class HostPaths:
+    """Where things lie on a host; the same on every host."""
+
+    work: str
+    tree: str
+    run: str
+
+    def node(self, node: Node) -> str:
+        """The folder that the node's task and monitors write to."""
+        return f"{self.run}/{node.folder}"
+
+
+def host_paths(settings: RunSettings, run: RunId, tree_hash: str) -> HostPaths:
+    """The paths of a run on its hosts."""
+    work = f"{settings.flagperf_path_host.rstrip('/')}/{WORK_FOLDER}"
+    return HostPaths(work, f"{work}/tree-{tree_hash}", f"{work}/runs/{run.uid}")
+
+
+def unit_name(run: RunId, node: Node, role: str) -> str:
+    """The name of a container (or process tree): readable, and unique on the cluster."""
+    case = re.sub(r"[^A-Za-z0-9_.-]", "-", node.case.settings.name)
+    return f"flagperf-{run.uid}-{case}-round{node.round}-node{node.rank}-{role}"
+
+
+def unit_labels(run: RunId, node: Node, role: str) -> Mapping[str, str]:
+    """The labels by which a run's units are found again."""
+    return {
+        LABEL_RUN: run.uid,
+        "flagperf.case": node.case.settings.name,
+        "flagperf.round": str(node.round),
+        "flagperf.node_rank": str(node.rank),
+        "flagperf.role": role,
+    }

@@ -1,0 +1,267 @@
+"""The checks that every host passes before anything is launched: each a small function of one host."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from run_benchmarks.frameworks import open_framework
+from run_benchmarks.names import LABEL_RUN, WORK_FOLDER
+from run_benchmarks.plan.records import CasePlan, Plan
+from run_benchmarks.runtimes.base import Runtime
+from run_benchmarks.transports.base import Transport
+from utils.errors import FlagPerfError
+
+QUICK_S = 30.0
+# Events of several nodes are put on one time line; half a second is far more than NTP leaves.
+CLOCK_WARNING_S = 0.5
+CLOCK_ERROR_S = 30.0
+LISTENING = "0A"
+
+
+class Status(str, Enum):
+    """What a check found."""
+
+    OK = "ok"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check of one host. `remedy` says what to do where it is not OK."""
+
+    name: str
+    status: Status
+    detail: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class HostUse:
+    """One host and what the run wants of it: the cases (with this host's node rank in each)."""
+
+    transport: Transport
+    cases: tuple[tuple[CasePlan, int], ...]
+
+
+Checker = Callable[[Plan, Runtime, HostUse], Awaitable[Check]]
+
+
+def _ok(name: str, detail: str) -> Check:
+    return Check(name, Status.OK, detail)
+
+
+def _error(name: str, detail: str, remedy: str) -> Check:
+    return Check(name, Status.ERROR, detail, remedy)
+
+
+async def engine(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
+    """The container engine (or the interpreter, for plain processes) answers."""
+    try:
+        return _ok("engine", await runtime.version(use.transport))
+    except FlagPerfError as error:
+        return _error("engine", error.message, error.remedy)
+
+
+async def deploy_path(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
+    """FlagPerf's own folder can be made and written."""
+    folder = f"{plan.run.flagperf_path_host.rstrip('/')}/{WORK_FOLDER}"
+    script = 'mkdir -p "$0/runs" && [ -w "$0/runs" ]'
+    done = await use.transport.run(["sh", "-c", script, folder], timeout=QUICK_S)
+    if done.ok:
+        return _ok("deploy path", folder)
+    return _error(
+        "deploy path",
+        f"FLAGPERF_PATH_HOST = {plan.run.flagperf_path_host}: {done.last_lines(1) or 'not writable'}",
+        "name a folder in test_conf.py that the ssh user may create and write on every host",
+    )
+
+
+async def disk(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
+    """There is room for logs and images."""
+    folder = plan.run.flagperf_path_host
+    done = await use.transport.run(["df", "-Pk", folder], timeout=QUICK_S)
+    fields = done.stdout.strip().splitlines()[-1].split() if done.ok and done.stdout.strip() else []
+    if len(fields) < 4 or not fields[3].isdigit():
+        return Check("free disk", Status.WARNING, done.last_lines(1), "df gave no answer; look yourself")
+    free = int(fields[3]) / 2**20
+    if free < plan.run.min_free_disk_gib:
+        need = plan.run.min_free_disk_gib
+        return _error("free disk", f"{free:.1f} GiB at {folder}", f"free {need:g} GiB, or set MIN_FREE_DISK_GIB")
+    return _ok("free disk", f"{free:.0f} GiB")
+
+
+async def data(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
+    """Every case's data directory exists; where it has a manifest, each file has the size noted there."""
+    details = []
+    for folder in sorted({case.settings.data_dir_host for case, _ in use.cases}):
+        if not (await use.transport.run(["test", "-d", folder], timeout=QUICK_S)).ok:
+            return _error(
+                "data", f"{folder} does not exist", "put the data there on this host, or correct the case's data dir"
+            )
+        altered, found = await _altered_files(use.transport, folder)
+        if altered:
+            return _error("data", f"{folder}: {altered}", "prepare the data again, or copy it from a good host")
+        details.append(found)
+    return _ok("data", "; ".join(details))
+
+
+async def _altered_files(transport: Transport, folder: str) -> tuple[str, str]:
+    """What differs from the manifest (empty: nothing), and what was checked."""
+    manifest = await transport.run(["cat", f"{folder}/manifest.json"], timeout=QUICK_S)
+    if not manifest.ok:
+        return "", f"{folder} (no manifest)"
+    try:
+        expected = {entry["path"]: int(entry["size"]) for entry in json.loads(manifest.stdout)["files"]}
+    except (ValueError, KeyError, TypeError) as error:
+        return f"manifest.json cannot be read ({type(error).__name__}: {error})", ""
+    listed = await transport.run(["find", folder, "-type", "f", "-printf", "%s %P\\n"], timeout=300)
+    sizes = {name: int(size) for size, _, name in (line.partition(" ") for line in listed.stdout.splitlines())}
+    wrong = [
+        f"{name} is {'missing' if name not in sizes else f'{sizes[name]} bytes, not {size}'}"
+        for name, size in sorted(expected.items())
+        if sizes.get(name) != size
+    ]
+    more = f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""
+    return ", ".join(wrong[:5]) + more, f"{folder} ({len(expected)} files as in the manifest)"
+
+
+async def devices(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
+    """There are as many devices as the cases want, and of the kind that their configs name."""
+    done = await use.transport.run(plan.vendor.list_devices_command, timeout=60)
+    if not done.ok:
+        remedy = f"check the driver of {plan.vendor.name} on this host, and VENDOR in test_conf.py"
+        return _error("devices", f"{' '.join(done.argv)}: {done.last_lines(2)}", remedy)
+    found = plan.vendor.parse_devices(done.stdout)
+    need = max((case.settings.nproc for case, _ in use.cases), default=0)
+    if len(found) < need:
+        return _error("devices", f"{len(found)}, but nproc is {need}", "lower nproc, or run on a host with more")
+    for case, _ in use.cases:
+        chip = case.chip
+        names = chip.device_names if chip else ()
+        other = [name for name in found if names and not any(part in name for part in names)]
+        if chip and other:
+            remedy = f"use the config of the chip that is there, or correct the chip in {case.files.config_file}"
+            return _error("devices", f"{other[0]} is not a {chip.name}", remedy)
+    kinds = ", ".join(sorted(set(found)))
+    return _ok("devices", f"{len(found)} x {kinds}")
+
+
+async def clock(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
+    """The host's clock agrees with the controller's."""
+    before = time.time()
+    done = await use.transport.run(["date", "+%s.%N"], timeout=QUICK_S)
+    after = time.time()
+    try:
+        offset = float(done.stdout) - (before + after) / 2
+    except ValueError:
+        return Check("clock", Status.WARNING, done.last_lines(1), "date gave no answer; look yourself")
+    detail = f"{offset:+.3f} s (+- {(after - before) / 2:.3f} s)"
+    if abs(offset) > CLOCK_ERROR_S:
+        return _error("clock", detail, "set the host's clock (NTP)")
+    if abs(offset) > CLOCK_WARNING_S + (after - before) / 2:
+        return Check("clock", Status.WARNING, detail, "start NTP: events of several hosts cannot be compared")
+    return _ok("clock", detail)
+
+
+async def master_port(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
+    """Nothing listens on MASTER_PORT of a host that is node 0 of a case."""
+    port = plan.cluster.master_port
+    if not any(rank == 0 for _, rank in use.cases):
+        return _ok("master port", "not needed")
+    done = await use.transport.run(["cat", "/proc/net/tcp", "/proc/net/tcp6"], timeout=QUICK_S)
+    taken = [line for line in done.stdout.splitlines() if _listens_on(line, port)]
+    if taken:
+        return _error("master port", f"{port} is in use", "set another MASTER_PORT in cluster_conf.py")
+    return _ok("master port", str(port))
+
+
+def _listens_on(line: str, port: int) -> bool:
+    fields = line.split()
+    return len(fields) > 3 and fields[1].endswith(f":{port:04X}") and fields[3] == LISTENING
+
+
+async def leftovers(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
+    """No container of an earlier run is left, and no other run uses the host."""
+    try:
+        units = await runtime.list_units(use.transport)
+    except FlagPerfError as error:
+        return Check("leftovers", Status.WARNING, error.message, error.remedy)
+    runs = sorted({unit.labels.get(LABEL_RUN, "?") for unit in units})
+    if not runs:
+        return _ok("leftovers", "none")
+    running = any(unit.running for unit in units)
+    detail = f"{'running' if running else 'ended'} units of {', '.join(runs)}"
+    remedy = f"if that run is over: python3 run_benchmarks/run.py cleanup {runs[0]}"
+    if running:
+        remedy += "; if it is not, both runs share this host and their figures are not to be trusted"
+    return Check("leftovers", Status.WARNING, detail, remedy)
+
+
+async def caches(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
+    """Where CLEAR_CACHES asks for it, the caches can be dropped."""
+    if not plan.run.clear_caches:
+        return _ok("caches", "kept (CLEAR_CACHES is not set)")
+    done = await use.transport.run(["sh", "-c", CAN_DROP_CACHES], timeout=QUICK_S)
+    if done.ok:
+        return _ok("caches", "dropped before every round")
+    remedy = "log in as root, allow `sudo -n sysctl` to the ssh user, or set CLEAR_CACHES = False"
+    return _error("caches", "this user may not drop the page cache", remedy)
+
+
+# vm.drop_caches needs root; FlagPerf's users give the ssh user a passwordless sudo for it.
+CAN_DROP_CACHES = "[ -w /proc/sys/vm/drop_caches ] || sudo -n true"
+DROP_CACHES = (
+    "sync; if [ -w /proc/sys/vm/drop_caches ]; then echo 3 >/proc/sys/vm/drop_caches; "
+    "else sudo -n sysctl -q vm.drop_caches=3; fi"
+)
+
+
+async def software(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
+    """Without containers: the interpreter has what the frameworks need."""
+    if runtime.uses_images:
+        return _ok("software", "in the image")
+    names = sorted({name for case, _ in use.cases for name in _required_modules(case)})
+    code = "import importlib.util,sys;print(*[n for n in sys.argv[1:] if not importlib.util.find_spec(n)])"
+    done = await use.transport.run([plan.run.process_python, "-c", code, *names], timeout=QUICK_S)
+    missing = done.stdout.split()
+    if not done.ok or missing:
+        detail = f"{plan.run.process_python} lacks {', '.join(missing)}" if missing else done.last_lines(1)
+        return _error("software", detail, "install it there, or name another interpreter with PROCESS_PYTHON")
+    return _ok("software", f"{plan.run.process_python} has {', '.join(names)}")
+
+
+def _required_modules(case: CasePlan) -> tuple[str, ...]:
+    return open_framework(case.settings.framework).required_modules
+
+
+async def peers(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
+    """In a case of several nodes, the first node's name can be resolved from every other."""
+    for case, rank in use.cases:
+        master = case.hosts[0]
+        if rank == 0 or re.fullmatch(r"[\d.]+|[\da-fA-F:]+", master):
+            continue
+        if not (await use.transport.run(["getent", "hosts", master], timeout=QUICK_S)).ok:
+            remedy = "name hosts in cluster_conf.py as all hosts know them, or by their addresses"
+            return _error("peers", f"{master} is not known here", remedy)
+    return _ok("peers", "known")
+
+
+ALL_CHECKS: tuple[Checker, ...] = (
+    engine,
+    deploy_path,
+    disk,
+    data,
+    devices,
+    clock,
+    master_port,
+    leftovers,
+    caches,
+    software,
+    peers,
+)

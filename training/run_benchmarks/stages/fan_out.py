@@ -1,0 +1,36 @@
+"""Do the same on many hosts at once: nothing raised, nothing lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeVar
+
+from utils.errors import FlagPerfError
+
+T = TypeVar("T")
+K = TypeVar("K")
+
+
+async def on_all(keys: Sequence[K], work: Callable[[K], Awaitable[T]]) -> dict[K, T | FlagPerfError]:
+    """Start `work(key)` for every key at once; the map holds each one's result or its error.
+
+    Errors other than FlagPerfError are faults of the program and are raised, once all have ended.
+    """
+    outcomes = await asyncio.gather(*(work(key) for key in keys), return_exceptions=True)
+    results: dict[K, T | FlagPerfError] = {}
+    for key, outcome in zip(keys, outcomes, strict=True):
+        if isinstance(outcome, BaseException) and not isinstance(outcome, FlagPerfError):
+            raise outcome
+        results[key] = outcome
+    return results
+
+
+def errors_of(results: Mapping[K, T | FlagPerfError]) -> dict[K, FlagPerfError]:
+    """Those keys whose work failed."""
+    return {key: value for key, value in results.items() if isinstance(value, FlagPerfError)}
+
+
+def values_of(results: Mapping[K, T | FlagPerfError]) -> dict[K, T]:
+    """Those keys whose work succeeded."""
+    return {key: value for key, value in results.items() if not isinstance(value, FlagPerfError)}

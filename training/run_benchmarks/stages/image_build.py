@@ -1,0 +1,207 @@
+"""Build a case's image on a host: each layer that is not there yet."""
+
+from __future__ import annotations
+
+import configparser
+import hashlib
+import io
+import tarfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from run_benchmarks.names import LABEL_RUN
+from run_benchmarks.plan.records import PipSettings
+from run_benchmarks.runtimes.base import Mount
+from run_benchmarks.stages.image_plan import ImagePlan, Layer
+from run_benchmarks.transports.base import ByteSink, CommandError, Transport, checked
+
+BUILD_TIMEOUT_S = 7200.0
+PIP_FOLDER = "/flagperf-pip"
+TREE_FOLDER = "/flagperf-tree"
+# Both streams in one, in the order in which they were written: that is how a build log is read.
+MERGED = ("sh", "-c", 'exec 2>&1; exec "$@"', "sh")
+# $0: a private folder to make; its content as a tar file on standard input.
+UNPACK_PRIVATE = 'set -e; umask 077; rm -rf "$0"; mkdir -p "$0"; tar -xf - -C "$0"'
+
+
+@dataclass(frozen=True)
+class BuildSite:
+    """Where and how an image is built.
+
+    engine: the engine's command; tree, work: folders on the host; name: for containers, unique to this run and case.
+    """
+
+    engine: str
+    tree: str
+    work: str
+    run_uid: str
+    name: str
+    local: bool
+
+
+async def image_id(transport: Transport, engine: str, tag: str) -> str | None:
+    """The ID of the image `tag` on the host, or None where it has no such image."""
+    completed = await transport.run([engine, "image", "inspect", "--format", "{{.Id}}", tag], timeout=60)
+    if completed.ok:
+        return completed.stdout.strip()
+    if "no such" in completed.stderr.lower() or "not known" in completed.stderr.lower():
+        return None
+    raise CommandError(completed, f"check that `{engine} image ls` works on this host")
+
+
+async def build_image(
+    transport: Transport, site: BuildSite, image: ImagePlan, pip: PipSettings, log: ByteSink
+) -> None:
+    """Make every layer of `image` that the host lacks; what the builds print goes to `log`.
+
+    Raises:
+        CommandError: a build failed; it carries the end of its output.
+    """
+    mounts = await _hand_over_pip(transport, site, pip) if len(image.layers) > 1 else ()
+    try:
+        for below, layer in zip((None, *image.layers), image.layers, strict=False):
+            if await image_id(transport, site.engine, layer.tag) is None:
+                await log(f"--- {layer.kind}: {layer.tag}\n".encode())
+                for argv in layer_argvs(site, layer, below, image, mounts):
+                    await _logged(transport, argv, log)
+    finally:
+        if mounts:
+            await transport.run(["rm", "-rf", _pip_folder(site)], timeout=60)
+
+
+def layer_argvs(
+    site: BuildSite, layer: Layer, below: Layer | None, image: ImagePlan, mounts: Sequence[Mount]
+) -> list[tuple[str, ...]]:
+    """The commands that make one layer on the host."""
+    if below is None:
+        return [_dockerfile_argv(site, layer, image)]
+    change = ("--change", 'CMD ["bash"]', "--change", "ENTRYPOINT []")
+    labels = ("--change", f"LABEL flagperf.layer={layer.kind}")
+    return [
+        (site.engine, "rm", "--force", site.name),
+        _container_argv(site, layer, below, mounts),
+        (site.engine, "commit", *change, *labels, site.name, layer.tag),
+        (site.engine, "rm", "--force", site.name),
+    ]
+
+
+def _dockerfile_argv(site: BuildSite, layer: Layer, image: ImagePlan) -> tuple[str, ...]:
+    context = f"{site.tree}/{layer.files[0]}"
+    args = [word for key, value in image.build_args for word in ("--build-arg", f"{key}={value}")]
+    options = ("--network=host", "--rm", "--force-rm", "--label", "flagperf.layer=dockerfile")
+    return (site.engine, "build", *options, *args, "--tag", layer.tag, context)
+
+
+def _container_argv(site: BuildSite, layer: Layer, below: Layer, mounts: Sequence[Mount]) -> tuple[str, ...]:
+    binds = [Mount(site.tree, TREE_FOLDER), *mounts]
+    volumes = [word for mount in binds for word in ("--mount", _bind(mount))]
+    # Labelled, so that a build that is interrupted is found and removed with the rest of the run.
+    labels = ("--label", f"{LABEL_RUN}={site.run_uid}", "--label", "flagperf.role=build")
+    start = (site.engine, "run", "--name", site.name, *labels, "--network=host", *volumes)
+    return (*start, "--workdir", TREE_FOLDER, "--entrypoint", "sh", below.tag, "-c", *_script(layer))
+
+
+def _script(layer: Layer) -> tuple[str, ...]:
+    if layer.kind == "install":
+        return ('exec bash "$1"', "sh", f"{TREE_FOLDER}/{layer.files[0]}")
+    files = [word for name in layer.files for word in ("--requirement", f"{TREE_FOLDER}/{name}")]
+    return ('exec python3 -m pip install --no-cache-dir "$@"', "sh", *files)
+
+
+def _bind(mount: Mount) -> str:
+    return f"type=bind,source={mount.host},target={mount.inside},readonly"
+
+
+async def _logged(transport: Transport, argv: tuple[str, ...], log: ByteSink) -> None:
+    last = bytearray()
+
+    async def keep(chunk: bytes) -> None:
+        last.extend(chunk)
+        del last[:-8192]
+        await log(chunk)
+
+    completed = await transport.run((*MERGED, *argv), stdout=keep, timeout=BUILD_TIMEOUT_S)
+    if not completed.ok:
+        output = last.decode(errors="replace")
+        failed = type(completed)(completed.host, argv, completed.returncode, output, completed.stderr)
+        raise CommandError(failed, _remedy(output))
+
+
+def _remedy(output: str) -> str:
+    lowered = output.lower()
+    if any(text in lowered for text in ("pull access denied", "registry-1", "manifest unknown", "dial tcp")):
+        return (
+            "the base image cannot be pulled: check the network, or name one that this host has with "
+            "IMAGE_BUILD_ARGS = {'BASE_IMAGE': '<image>'} in test_conf.py"
+        )
+    if any(text in lowered for text in ("no matching distribution", "pip", "ssl", "certificate")):
+        return "set PIP_SOURCE, PIP_CA_FILE or PIP_WHEEL_DIRS in test_conf.py if this host is behind a mirror"
+    return "the whole output stands in the case's image_build log"
+
+
+def _pip_folder(site: BuildSite) -> str:
+    return f"{site.work}/pip/{site.name}"
+
+
+async def _hand_over_pip(transport: Transport, site: BuildSite, pip: PipSettings) -> tuple[Mount, ...]:
+    """Bring the pip settings to the host, readable by its owner alone, and say what to mount.
+
+    Wheel folders of this machine are mounted from where they lie; for another host they are sent.
+    """
+    if not (pip.options or pip.ca_file or pip.wheel_dirs):
+        return ()
+    folder = _pip_folder(site)
+    wheel_dirs = () if site.local else pip.wheel_dirs
+    archive = _pip_archive(pip, wheel_dirs)
+    await checked(transport, ["sh", "-c", UNPACK_PRIVATE, folder], stdin=archive, timeout=1800)
+    mounts = [Mount(folder, PIP_FOLDER), Mount(f"{folder}/pip.conf", "/etc/pip.conf")]
+    if site.local:
+        mounts += [Mount(str(path), _wheels(number)) for number, path in enumerate(pip.wheel_dirs)]
+    return tuple(mounts)
+
+
+def _wheels(number: int) -> str:
+    return f"{PIP_FOLDER}-wheels-{number}"
+
+
+def _pip_archive(pip: PipSettings, wheel_dirs: Sequence[Path]) -> bytes:
+    inside = [
+        f"{PIP_FOLDER}/wheels-{number}" if wheel_dirs else _wheels(number)
+        for number in range(len(pip.wheel_dirs))
+    ]
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        _add(archive, "pip.conf", pip_conf(pip, inside).encode())
+        if pip.ca_file:
+            _add(archive, "ca.crt", pip.ca_file.read_bytes())
+        for number, path in enumerate(wheel_dirs):
+            archive.add(path, arcname=f"wheels-{number}")
+    return buffer.getvalue()
+
+
+def pip_conf(pip: PipSettings, wheel_dirs: Sequence[str]) -> str:
+    """The text of a pip.conf for inside the build; `wheel_dirs` are the folders as seen there."""
+    options = dict(pip.options)
+    if pip.ca_file:
+        options["cert"] = f"{PIP_FOLDER}/ca.crt"
+    links = [*options.get("find-links", "").split(), *wheel_dirs]
+    if links:
+        options["find-links"] = "\n".join(links)
+    config = configparser.RawConfigParser()
+    config["global"] = options
+    text = io.StringIO()
+    config.write(text)
+    return text.getvalue()
+
+
+def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size = len(content)
+    entry.mode = 0o600
+    archive.addfile(entry, io.BytesIO(content))
+
+
+def build_name(run_uid: str, tag: str) -> str:
+    """A container name for building `tag`, unique to this run."""
+    return f"flagperf-{run_uid}-build-{hashlib.sha256(tag.encode()).hexdigest()[:8]}"

@@ -1,0 +1,79 @@
+"""Which images a case needs: up to three layers, each named by a hash of everything that goes into it.
+
+1. the vendor's `docker_image/<framework>/Dockerfile`, built with its folder as context;
+2. its `<framework>_install.sh`, run in a container of (1) and committed;
+3. the pip requirements of case and vendor, installed in a container of (2) and committed.
+
+Layers 2 and 3 run in a container and not in `docker build`, because the user's pip settings (index,
+credentials, private CA, a folder of wheels) can be mounted there without ending up in the image.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from run_benchmarks.plan.records import CasePlan, Plan
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One image to make.
+
+    kind: `dockerfile`, `install` or `requirements`.
+    files: relative to the training folder: the Dockerfile's folder, the script, or the requirement files.
+    """
+
+    kind: str
+    tag: str
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ImagePlan:
+    """The layers of a case's image, in order; `tag` names the last, in which the case runs."""
+
+    layers: tuple[Layer, ...]
+    build_args: tuple[tuple[str, str], ...]
+
+    @property
+    def tag(self) -> str:
+        """The image that the case runs in."""
+        return self.layers[-1].tag
+
+
+def plan_image(plan: Plan, case: CasePlan) -> ImagePlan:
+    """The image that `case` runs in."""
+    files = case.files
+    build_args = tuple(sorted(plan.run.image_build_args.items()))
+    digest = hashlib.sha256()
+    _add_folder(digest, plan.training_dir / files.dockerfile_dir)
+    digest.update(repr(build_args).encode())
+    framework = f"{plan.vendor.name}-{case.settings.framework}"
+    layers = [Layer("dockerfile", _tag(plan, framework, digest), (files.dockerfile_dir,))]
+    if files.install_script:
+        digest.update(b"install")
+        layers.append(Layer("install", _tag(plan, framework, digest), (files.install_script,)))
+    if files.requirements:
+        for name in files.requirements:
+            digest.update(b"requirements")
+            digest.update((plan.training_dir / name).read_bytes())
+        tag = _tag(plan, f"{framework}-{case.settings.model}", digest)
+        layers.append(Layer("requirements", tag, files.requirements))
+    return ImagePlan(tuple(layers), build_args)
+
+
+def _add_folder(digest: hashlib._Hash, folder: Path) -> None:
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            digest.update(path.relative_to(folder).as_posix().encode() + b"\0")
+            digest.update(path.read_bytes())
+
+
+def _tag(plan: Plan, name: str, digest: hashlib._Hash) -> str:
+    repository = re.sub(r"[^a-z0-9._/-]", "-", f"flagperf/{name}".lower())
+    registry = plan.run.image_registry.rstrip("/")
+    prefix = f"{registry}/" if registry else ""
+    return f"{prefix}{repository}:{digest.hexdigest()[:12]}"

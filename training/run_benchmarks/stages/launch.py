@@ -1,0 +1,135 @@
+"""What runs on a node: the task unit that trains and the monitor unit that samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from run_benchmarks.frameworks.base import Framework, Job
+from run_benchmarks.names import HostPaths, Node, RunId, unit_labels, unit_name
+from run_benchmarks.plan.records import CasePlan, Plan
+from run_benchmarks.runtimes.base import Mount, Runtime, Unit
+
+# $1: the log, $2: a file to source or nothing, then the command. The unit's main process becomes the command,
+# so its exit code is the unit's.
+TASK_SHELL = 'exec >>"$1" 2>&1; if [ -n "$2" ]; then . "$2"; fi; shift 2; exec "$@"'
+# A task whose controller is gone for good must end all the same: `timeout` allows it this much longer.
+DEADLINE_MARGIN_S = 120
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What a round's units have in common."""
+
+    plan: Plan
+    run: RunId
+    paths: HostPaths
+    runtime: Runtime
+    framework: Framework
+    image: str
+
+    def task(self, node: Node, master_addr: str, interface: str) -> Unit:
+        """The unit whose main process starts the node's ranks and ends with them."""
+        case, inside = node.case, _Inside(self, node)
+        environment_file = inside.tree(case.files.environment_script) if case.files.environment_script else ""
+        log = f"{inside.node}/start_{case.settings.framework_name}_task.log"
+        limit = str(int(case.deadline_s) + DEADLINE_MARGIN_S)
+        ended_in_time = ("timeout", "--signal=TERM", "--kill-after=30", limit)
+        job = self._job(inside, case, master_addr)
+        argv = ("bash", "-c", TASK_SHELL, "task", log, environment_file, *ended_in_time)
+        return Unit(
+            name=unit_name(self.run, node, "task"),
+            labels=unit_labels(self.run, node, "task"),
+            image=self.image,
+            argv=(*argv, *self.framework.launch_argv(job, node.rank)),
+            env=self._environment(inside, case, interface),
+            mounts=inside.mounts,
+            options=self.plan.run.container_options,
+            shm_size=self.plan.run.shm_size,
+            workdir=inside.tree(""),
+        )
+
+    def monitor(self, node: Node) -> Unit:
+        """The unit that samples the node, outside the training processes."""
+        inside = _Inside(self, node)
+        interval = str(self.plan.run.monitor_interval_s)
+        argv = (
+            self._python(),
+            "-m",
+            "utils.monitors",
+            "--log-dir",
+            inside.node,
+            "--vendor-dir",
+            inside.tree(self.plan.vendor.name),
+            "--interval",
+            interval,
+        )
+        return Unit(
+            name=unit_name(self.run, node, "monitor"),
+            labels=unit_labels(self.run, node, "monitor"),
+            image=self.image,
+            argv=argv,
+            env={"PYTHONPATH": inside.tree("")},
+            mounts=inside.mounts[:2],
+            options=self.plan.run.container_options,
+            workdir=inside.tree(""),
+            host_namespaces=True,
+        )
+
+    def _python(self) -> str:
+        return "python3" if self.runtime.uses_images else self.plan.run.process_python
+
+    def _job(self, inside: _Inside, case: CasePlan, master_addr: str) -> Job:
+        files = case.files
+        contract = {
+            "--data_dir": inside.data,
+            "--extern_config_dir": inside.tree(files.config_dir),
+            "--extern_config_file": files.config_file,
+            "--vendor": self.plan.vendor.name,
+        }
+        args = [word for name, value in contract.items() for word in (name, value)]
+        args += ["--enable_extern_config", "--extern_module_dir", inside.tree(files.extern_dir)]
+        script_args = [inside.tree(word) if word == files.case_dir else word for word in files.script_args]
+        return Job(
+            nnodes=case.settings.nnodes,
+            nproc=case.settings.nproc,
+            master_addr=master_addr,
+            master_port=self.plan.cluster.master_port,
+            log_dir=inside.node,
+            script=(inside.tree(files.script), *script_args, *args),
+            python=self._python(),
+        )
+
+    def _environment(self, inside: _Inside, case: CasePlan, interface: str) -> Mapping[str, str]:
+        environment = {"PYTHONPATH": inside.tree(""), "PYTHONUNBUFFERED": "1"}
+        visible = self.plan.run.visible_devices_env
+        if visible:
+            environment[visible] = ",".join(str(number) for number in range(case.settings.nproc))
+        if interface:
+            environment["GLOO_SOCKET_IFNAME"] = interface
+        return environment
+
+
+class _Inside:
+    """Where a node's unit sees what: through mounts in a container, unchanged in a process."""
+
+    def __init__(self, launch: Launch, node: Node) -> None:
+        run = launch.plan.run
+        case = node.case.settings
+        self._runtime = launch.runtime
+        self._tree = launch.paths.tree
+        self.mounts = (
+            Mount(launch.paths.tree, run.flagperf_path_container.rstrip("/")),
+            Mount(
+                launch.paths.run, f"{run.log_path_container.rstrip('/')}/{launch.run.name}", read_only=False
+            ),
+            Mount(case.data_dir_host, case.data_dir_container),
+        )
+        self.node = self._see(launch.paths.node(node))
+        self.data = self._see(case.data_dir_host)
+
+    def _see(self, host_path: str) -> str:
+        return self._runtime.path_inside(self.mounts, host_path)
+
+    def tree(self, relative: str) -> str:
+        return self._see(f"{self._tree}/{relative}" if relative else self._tree)

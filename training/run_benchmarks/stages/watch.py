@@ -1,0 +1,143 @@
+"""Wait for a round's tasks: on events, through lost connections, until all have ended or one has failed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from run_benchmarks.names import Node
+from run_benchmarks.run_log import LOGGER
+from run_benchmarks.runtimes.base import Runtime
+from run_benchmarks.transports.base import Transport, TransportError
+from utils.errors import FlagPerfError
+
+RECONNECT_EVERY_S = 1.0
+# After the first failure the peers' own ends are awaited this long: which of them failed first is judged later.
+SETTLE_S = 3.0
+# A lost connection is noticed this long after the last sign of life (the ssh keepalive's patience).
+NOTICED_AFTER_S = 10.0
+# No peer waits for a task that has its node to itself, so a long outage of the connection costs nothing.
+ALONE_PATIENCE_S = 600.0
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The task's main process ended with `code` (`at`: seconds on the monotonic clock)."""
+
+    code: int
+    at: float
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Nothing is known of the task any more: its host is out of reach, or the unit itself is gone."""
+
+    error: FlagPerfError
+    at: float
+
+
+Ending = Ended | Lost
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a round's tasks ended. `timed_out`: the deadline came first. Nodes that still ran have no ending."""
+
+    endings: Mapping[int, Ending]
+    timed_out: bool
+
+    @property
+    def all_ended_well(self) -> bool:
+        """Whether every task exited with 0."""
+        return not self.timed_out and all(isinstance(e, Ended) and e.code == 0 for e in self.endings.values())
+
+
+class Watch:
+    """Waits for the tasks of one round.
+
+    Args:
+        progressed_at: when (monotonic) the training last showed progress; None where that cannot be seen.
+            Training is synchronous: where a step is finished, every rank lives.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        transports: Mapping[str, Transport],
+        names: Mapping[int, str],
+        host_lost_after_s: float,
+        progressed_at: Callable[[], float | None],
+    ) -> None:
+        self.runtime = runtime
+        self.transports = transports
+        self.names = names
+        self.patience = host_lost_after_s if len(names) > 1 else max(host_lost_after_s, ALONE_PATIENCE_S)
+        self.progressed_at = progressed_at
+
+    async def run(self, nodes: Sequence[Node], deadline_s: float) -> Outcome:
+        """Wait until every task has ended, or one has failed and its peers had a moment to end too."""
+        tasks = {node.rank: asyncio.create_task(self._node(node)) for node in nodes}
+        try:
+            timed_out = await self._until_failure(tasks, deadline_s)
+            if not timed_out and any(not task.done() for task in tasks.values()):
+                await asyncio.wait(tasks.values(), timeout=SETTLE_S)
+            endings = {rank: task.result() for rank, task in tasks.items() if task.done()}
+        finally:
+            for task in tasks.values():
+                task.cancel()
+            await asyncio.gather(*tasks.values(), return_exceptions=True)
+        return Outcome(endings, timed_out)
+
+    async def _until_failure(self, tasks: Mapping[int, asyncio.Task[Ending]], deadline_s: float) -> bool:
+        end = time.monotonic() + deadline_s
+        pending = set(tasks.values())
+        while pending:
+            left = end - time.monotonic()
+            done, pending = await asyncio.wait(
+                pending, timeout=max(0.0, left), return_when=asyncio.FIRST_COMPLETED
+            )
+            if not done:
+                return True
+            if any(_failed(task.result()) for task in done):
+                return False
+        return False
+
+    async def _node(self, node: Node) -> Ending:
+        transport = self.transports[node.host]
+        name = self.names[node.rank]
+        last_contact = time.monotonic()
+        lost = False
+        while True:
+            try:
+                if lost:
+                    await transport.run(["true"], timeout=self.patience)
+                    LOGGER.info(f"{node.host}: contact is back")
+                    lost = False
+                return Ended(await self.runtime.wait(transport, name), time.monotonic())
+            except TransportError as error:
+                if not lost:
+                    lost, last_contact = True, time.monotonic() - NOTICED_AFTER_S
+                    LOGGER.warning(f"{node.host}: contact is lost, the task goes on; trying again ({error.message})")
+                if self._given_up(node, last_contact):
+                    return Lost(error, time.monotonic())
+                await asyncio.sleep(RECONNECT_EVERY_S)
+            except FlagPerfError as error:
+                if lost:  # the ping timed out
+                    if self._given_up(node, last_contact):
+                        return Lost(error, time.monotonic())
+                    continue
+                return Lost(error, time.monotonic())
+
+    def _given_up(self, node: Node, last_contact: float) -> bool:
+        signs = [last_contact]
+        progressed = self.progressed_at()
+        # Progress is read from node 0: it says nothing while node 0 itself is the one that is lost.
+        if progressed is not None and node.rank != 0:
+            signs.append(progressed)
+        return time.monotonic() - max(signs) > self.patience
+
+
+def _failed(ending: Ending) -> bool:
+    return isinstance(ending, Lost) or ending.code != 0
