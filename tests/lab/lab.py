@@ -1,0 +1,254 @@
+"""The lab: several real hosts on this machine.
+
+    with Lab(hosts=2, images=["flagperf-cpu:abc"]) as lab:
+        lab.ssh(1, "docker", "run", "--rm", "--net=host", "flagperf-cpu:abc", "hostname")
+        lab.cut(2)
+        subprocess.run([...], env={**os.environ, **lab.env})    # this child reaches h1, h2 by ssh
+
+Hosts are numbered from 1 and named h1, h2, ...
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from tests.lab import cgroup, images, network
+from tests.lab.access import Access
+from tests.lab.commands import LabError
+from tests.lab.host import Host
+from tests.lab.lock import MachineLock, Record
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+# Not /tmp, which may be in memory; and not an overlay file system, which cannot carry the hosts' disks.
+FOLDER = Path(os.environ.get("FLAGPERF_LAB_DIR", "/var/tmp/flagperf-lab"))
+
+
+class Lab:
+    """Hosts h1 to h`hosts`, up between `__enter__` and `__exit__` (or `up` and `down`).
+
+    Args:
+        hosts: how many.
+        images: names of images of this machine's engine that the hosts have from the start.
+        share: folders of this machine that the hosts see at the same path, read-only.
+        hide: paths of this machine that the hosts do not see: by default the checkout, so that a host has
+            only what was deployed to it.
+        dockerd_options: further options of the hosts' engines.
+        wait_seconds: how long to wait while another process has a lab on this machine.
+    """
+
+    def __init__(
+        self,
+        hosts: int = 2,
+        *,
+        images: Sequence[str] = (),
+        share: Sequence[Path | str] = (),
+        hide: Sequence[Path | str] = (CHECKOUT,),
+        dockerd_options: Sequence[str] = (),
+        wait_seconds: float = 900.0,
+    ) -> None:
+        self.size = hosts
+        self.folder = FOLDER
+        self.hosts: list[Host] = []
+        self._images = tuple(images)
+        self._share = tuple(Path(path) for path in share)
+        self._hide = tuple(str(path) for path in hide)
+        self._dockerd_options = tuple(dockerd_options)
+        self._wait_seconds = wait_seconds
+        self._lock = MachineLock()
+
+    @classmethod
+    def attach(cls) -> Lab:
+        """The lab that is up on this machine, whoever made it."""
+        record = MachineLock().read()
+        if record is None:
+            raise LabError("there is no lab on this machine", "python3 -m tests.lab up 2")
+        lab = cls(record.hosts)
+        lab.folder = Path(record.folder)
+        lab.hosts = [Host(index + 1, lab.folder) for index in range(record.hosts)]
+        return lab
+
+    def __enter__(self) -> Lab:
+        self.up()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self.down()
+
+    def up(self, *, keep: bool = False) -> None:
+        """Makes the hosts and waits until they can be used; `keep`: they outlive this process.
+
+        A lab that a killed process left behind is removed first.
+        """
+        self._lock.acquire(self._wait_seconds)
+        try:
+            before = self._lock.read()
+            if before and before.kept and cgroup.existing():
+                raise LabError("a lab made by hand is up on this machine", "python3 -m tests.lab down")
+        except BaseException:
+            self._lock.release()
+            raise
+        try:
+            sweep(before)
+            self._make(keep)
+        except BaseException:
+            self.down()
+            raise
+
+    def _make(self, keep: bool) -> None:
+        self.folder.mkdir(parents=True, mode=0o755)
+        self._note(keep, forwarded=True)
+        self._note(keep, forwarded=network.create_bridge())
+        self._access.create()
+        found = images.find(self._images)
+        store = images.store() if found else None
+        self.hosts = [self._prepare(index + 1, found, store) for index in range(self.size)]
+        self._access.write_config((host.name, host.address) for host in self.hosts)
+        for booting in [host.start() for host in self.hosts]:
+            booting.wait()
+        if found and store is None:
+            for host in self.hosts:
+                images.stream(self._images, self._ssh_argv(host.index, ["docker", "load"]))
+
+    def _note(self, keep: bool, *, forwarded: bool) -> None:
+        self._lock.write(Record(os.getpid(), str(self.folder), self.size, keep, forwarded))
+
+    def _prepare(self, index: int, found: list[images.Image], store: Path | None) -> Host:
+        """Makes the disk and the network of host `index`."""
+        host = Host(index, self.folder)
+        disk, docker = host.disk, host.folder / "docker"
+        disk.create()
+        docker.mkdir()
+        layers = images.share(found, store, docker) if found and store else []
+        disk.write("/etc/hostname", f"{host.name}\n")
+        disk.write("/etc/hosts", self._hosts_file())
+        disk.write("/etc/resolv.conf", network.resolver_settings())
+        disk.write("/etc/docker/daemon.json", "{}\n")
+        for path in self._hide:
+            disk.hide(path)
+        self._access.admit_to(disk, host.name, host.address)
+        network.plug_in(index, host.namespace)
+        shares = [*layers, *((path, str(path)) for path in self._share)]
+        return Host(index, self.folder, tuple(shares), self._dockerd_options)
+
+    def _hosts_file(self) -> str:
+        # A host's own name must lead to its own address: with 127.0.0.1 there, gloo offers that to its peers.
+        lines = [f"{network.address(i)} h{i}\n" for i in range(1, self.size + 1)]
+        return "127.0.0.1 localhost\n" + "".join(lines)
+
+    def down(self) -> None:
+        """Removes the hosts and everything that was made for them; does nothing where there is no lab."""
+        try:
+            sweep(self._lock.read())
+            self._lock.write(None)
+        finally:
+            self.hosts = []
+            self._lock.release()
+
+    # What can happen to a host.
+
+    def kill(self, index: int) -> None:
+        """Power off: ssh is refused; containers die."""
+        self.host(index).kill()
+
+    def start(self, index: int) -> None:
+        """Power on after `kill`: the disk is as it was."""
+        self.host(index).start().wait()
+
+    def cut(self, index: int) -> None:
+        """Pulls the network cable: packets are lost both ways, the host goes on."""
+        network.set_link(index, up=False)
+
+    def heal(self, index: int) -> None:
+        """Puts the cable back after `cut`."""
+        network.set_link(index, up=True)
+
+    def slow(self, index: int, rate: str) -> None:
+        """Limits the host's network to `rate` both ways, in tc's notation: `1mbit`, `100kbit`."""
+        network.set_rate(index, self.host(index).namespace, rate)
+
+    def unslow(self, index: int) -> None:
+        """Takes the limit of `slow` away."""
+        network.set_rate(index, self.host(index).namespace, None)
+
+    def freeze(self, index: int) -> None:
+        """Stops every process of the host: TCP connections are accepted, nobody answers on them."""
+        self.host(index).cgroup.freeze()
+
+    def thaw(self, index: int) -> None:
+        """Lets the processes go on after `freeze`."""
+        self.host(index).cgroup.thaw()
+
+    def cpu(self, index: int, percent: int | None) -> None:
+        """Grants the host `percent` of one CPU; None: no limit."""
+        self.host(index).cgroup.limit_cpu(percent)
+
+    # The way in.
+
+    @property
+    def home(self) -> Path:
+        """A home folder whose .ssh/ (config, key, known_hosts) leads to the hosts."""
+        return self.folder / "home"
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """What to add to the environment of a process that shall reach the hosts by ssh.
+
+        `ssh` itself takes the home folder from the user database and not from HOME: give it `-F` with
+        `ssh_config`.
+        """
+        return {"HOME": str(self.home)}
+
+    @property
+    def ssh_config(self) -> Path:
+        """The ssh settings that know the hosts, for `ssh -F`."""
+        return self._access.config
+
+    def ssh(
+        self, index: int, *argv: str, stdin: str = "", check: bool = True, timeout: float = 120.0
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs `argv` on the host as root.
+
+        Raises:
+            LabError: it ends with another code than 0 (255: ssh itself failed), unless `check` is False.
+            subprocess.TimeoutExpired: it takes longer than `timeout` seconds.
+        """
+        done = subprocess.run(
+            self._ssh_argv(index, argv), input=stdin, capture_output=True, text=True, timeout=timeout
+        )
+        if check and done.returncode != 0:
+            what = f"h{index}: {shlex.join(argv)} ended with {done.returncode}"
+            raise LabError(f"{what}: {done.stderr.strip()}")
+        return done
+
+    def _ssh_argv(self, index: int, argv: Sequence[str]) -> list[str]:
+        return ["ssh", "-F", str(self.ssh_config), self.host(index).name, shlex.join(argv)]
+
+    def host(self, index: int) -> Host:
+        """Host `index`, from 1."""
+        if not 1 <= index <= len(self.hosts):
+            raise LabError(f"there is no host {index}", f"the lab has hosts 1 to {len(self.hosts)}")
+        return self.hosts[index - 1]
+
+    @property
+    def _access(self) -> Access:
+        return Access(self.home)
+
+
+def sweep(record: Record | None) -> None:
+    """Removes every lab there is on this machine, complete or not. Only for the holder of the lock."""
+    for group in cgroup.existing():
+        group.kill()
+    folder = Path(record.folder) if record else FOLDER
+    network.remove(folder / "net", forwarded=record.forwarded if record else True)
+    for group in cgroup.existing():
+        group.remove()
+    if folder.exists():
+        shutil.rmtree(folder)
