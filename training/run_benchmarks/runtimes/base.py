@@ -85,7 +85,7 @@ class Runtime(Protocol):
         ...
 
     async def remove_all(self, transport: Transport, run_id: str, grace_s: int = 0) -> tuple[str, ...]:
-        """End and remove every unit of the run on this host; the names of those that were there. Idempotent."""
+        """End and remove every unit of the run on this host; returns the names of those found. Idempotent."""
         ...
 
     async def list_units(self, transport: Transport, run_id: str | None = None) -> tuple[UnitState, ...]:

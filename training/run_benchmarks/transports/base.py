@@ -41,7 +41,7 @@ class HostKeyError(TransportError):
     """The host showed a key that is not trusted. Never retried."""
 
 
-class CommandTimeout(FlagPerfError):
+class CommandTimeoutError(FlagPerfError):
     """The host was reached, but the command was not done in time; it was ended."""
 
 
@@ -78,11 +78,11 @@ class Transport(Protocol):
         Args:
             stdin: bytes, or chunks of bytes, for its standard input; without it, standard input is empty.
             stdout: receives its standard output in chunks as it comes; `Completed.stdout` is then empty.
-            timeout: seconds after which it is ended and CommandTimeout raised.
+            timeout: seconds after which it is ended and CommandTimeoutError raised.
 
         Raises:
             TransportError: the host was not reached or contact was lost.
-            CommandTimeout: it did not end in time.
+            CommandTimeoutError: it did not end in time.
 
         Cancelling the caller ends the command (and on a host, what it started in its own session).
         """

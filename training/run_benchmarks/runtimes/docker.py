@@ -1,0 +1,177 @@
+"""The docker runtime: a unit is a container. Podman takes the same commands (CONTAINER_ENGINE)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from run_benchmarks.plan.records import RunSettings
+from run_benchmarks.runtimes import docker_argv
+from run_benchmarks.runtimes.base import Mount, Unit, UnitState
+from run_benchmarks.transports.base import CommandError, Completed, Transport
+from utils.errors import FlagPerfError
+
+REMOVE_ATTEMPTS = 20
+REMOVE_PAUSE_S = 0.25
+
+
+class DockerRuntime:
+    """Containers, by the engine's command line: every command can be shown to the user and typed by hand."""
+
+    name = "docker"
+    uses_images = True
+
+    def __init__(self, run: RunSettings) -> None:
+        # may hold words, such as "sudo -n docker"
+        self._engine = tuple(shlex.split(run.container_engine))
+
+    def path_inside(self, mounts: Sequence[Mount], host_path: str) -> str:
+        """Where a container sees `host_path`.
+
+        Raises:
+            FlagPerfError: no mount holds it.
+        """
+        path = PurePosixPath(host_path)
+        holding = [mount for mount in mounts if path.is_relative_to(mount.host)]
+        if not holding:
+            raise FlagPerfError(
+                f"no mount shows {host_path} inside the container",
+                remedy="mount the folder that holds it",
+            )
+        nearest = max(holding, key=lambda mount: len(PurePosixPath(mount.host).parts))
+        return str(PurePosixPath(nearest.inside) / path.relative_to(nearest.host))
+
+    def start_argv(self, unit: Unit) -> tuple[str, ...]:
+        """`docker run --detach ...`."""
+        return docker_argv.start(self._engine, unit)
+
+    def wait_argv(self, name: str) -> tuple[str, ...]:
+        """`docker wait NAME`."""
+        return docker_argv.wait(self._engine, name)
+
+    def stop_argv(self, name: str, grace_s: int) -> tuple[str, ...]:
+        """`docker stop -t GRACE NAME`."""
+        return docker_argv.stop(self._engine, name, grace_s)
+
+    async def start(self, transport: Transport, unit: Unit) -> None:
+        """Start the container.
+
+        Raises:
+            CommandError: the engine refused: a container of this name exists, no such image, a bad option.
+        """
+        completed = await transport.run(self.start_argv(unit))
+        if not completed.ok:
+            raise CommandError(completed, self._start_remedy(completed, unit))
+
+    async def wait(self, transport: Transport, name: str) -> int:
+        """The exit code. `docker wait` is an event, not a poll; where contact is lost it can be asked again.
+
+        Raises:
+            CommandError: there is no such container.
+        """
+        completed = await transport.run(self.wait_argv(name))
+        lines = completed.stdout.split()
+        if not completed.ok or not lines:
+            raise CommandError(completed, self._remedy(completed))
+        return int(lines[-1])
+
+    async def stop(self, transport: Transport, name: str, grace_s: int) -> None:
+        """End the container; it is no error if it has ended or is gone."""
+        completed = await transport.run(self.stop_argv(name, grace_s))
+        if not completed.ok and not _is_gone(completed):
+            raise CommandError(completed, self._remedy(completed))
+
+    async def remove_all(self, transport: Transport, run_id: str, grace_s: int = 0) -> tuple[str, ...]:
+        """End and remove every container of the run on this host; returns the names of those found."""
+        units = await self.list_units(transport, run_id)
+        if grace_s:
+            running = [unit.name for unit in units if unit.running]
+            await asyncio.gather(*(self.stop(transport, name, grace_s) for name in running))
+        await self._remove_until_none(transport, run_id)
+        return tuple(unit.name for unit in units)
+
+    async def list_units(self, transport: Transport, run_id: str | None = None) -> tuple[UnitState, ...]:
+        """FlagPerf's containers on this host, of one run or of all."""
+        ids = await self._ids(transport, run_id)
+        if not ids:
+            return ()
+        # exits with 1 where one of them has vanished meanwhile, and describes the others all the same
+        completed = await transport.run(docker_argv.describe(self._engine, ids))
+        if not completed.ok and not _is_gone(completed):
+            raise CommandError(completed, self._remedy(completed))
+        return tuple(_state(line) for line in completed.stdout.splitlines() if line.startswith("["))
+
+    async def last_output(self, transport: Transport, name: str, lines: int = 50) -> str:
+        """The end of what the container's main process printed; empty if it is gone."""
+        completed = await transport.run(docker_argv.output(self._engine, name, lines))
+        if not completed.ok and not _is_gone(completed):
+            raise CommandError(completed, self._remedy(completed))
+        return completed.last_lines(lines) if completed.ok else ""
+
+    async def version(self, transport: Transport) -> str:
+        """The engine's version.
+
+        Raises:
+            CommandError: not installed, not running, or not allowed, each with its remedy.
+        """
+        end = "Client" if self._is_podman() else "Server"  # podman has no server of its own
+        argv = (*self._engine, "version", "--format", f"{{{{.{end}.Version}}}}")
+        completed = await transport.run(argv)
+        if not completed.ok or not completed.stdout.strip():
+            raise CommandError(completed, self._remedy(completed))
+        return completed.stdout.strip()
+
+    async def _ids(self, transport: Transport, run_id: str | None) -> tuple[str, ...]:
+        completed = await transport.run(docker_argv.list_ids(self._engine, run_id))
+        if not completed.ok:
+            raise CommandError(completed, self._remedy(completed))
+        return tuple(completed.stdout.split())
+
+    async def _remove_until_none(self, transport: Transport, run_id: str) -> None:
+        """Remove until none is listed: a removal that someone else began takes its time."""
+        completed = None
+        for _ in range(REMOVE_ATTEMPTS):
+            ids = await self._ids(transport, run_id)
+            if not ids:
+                return
+            if completed is not None:
+                await asyncio.sleep(REMOVE_PAUSE_S)
+            completed = await transport.run(docker_argv.remove(self._engine, ids))
+        if completed is not None and await self._ids(transport, run_id):
+            raise CommandError(completed, f"remove them by hand: {shlex.join(completed.argv)}")
+
+    def _is_podman(self) -> bool:
+        return PurePosixPath(self._engine[-1]).name == "podman"
+
+    def _start_remedy(self, completed: Completed, unit: Unit) -> str:
+        if "already in use" in completed.stderr:
+            return f"a unit of this name exists: {shlex.join(docker_argv.remove(self._engine, [unit.name]))}"
+        return self._remedy(completed)
+
+    def _remedy(self, completed: Completed) -> str:
+        """What to do about an engine that does not answer; empty for any other failure."""
+        engine = shlex.join(self._engine)
+        said = completed.stderr.lower()
+        if completed.returncode == 127:
+            return f'install {engine} on {completed.host}, or set RUNTIME = "process" in test_conf.py'
+        if "permission denied" in said:
+            return (
+                f"the user may not use the engine's socket: on {completed.host}, "
+                "`sudo usermod -aG docker $USER` and log in again"
+            )
+        if "cannot connect" in said or "is the docker daemon running" in said:
+            return f"start the engine on {completed.host}: `sudo systemctl start docker`"
+        return ""
+
+
+def _is_gone(completed: Completed) -> bool:
+    return "no such container" in completed.stderr.lower() or "no such object" in completed.stderr.lower()
+
+
+def _state(line: str) -> UnitState:
+    name, running, labels = json.loads(line)
+    ours = {key: value for key, value in (labels or {}).items() if key.startswith(docker_argv.LABEL_PREFIX)}
+    return UnitState(name.removeprefix("/"), ours, bool(running))
