@@ -22,6 +22,7 @@ from utils.telemetry.reading import (
 from utils.telemetry.records import Measurement, Sample, Scope, SourceInfo, Telemetry, Window
 from utils.telemetry.windows import (
     average_power,
+    best_power_source,
     energy_over,
     max_power,
     mean_utilisation,
@@ -40,6 +41,7 @@ __all__ = [
     "Telemetry",
     "Window",
     "average_power",
+    "best_power_source",
     "device_log",
     "energy_over",
     "max_power",

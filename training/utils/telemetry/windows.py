@@ -134,8 +134,8 @@ def _energy(samples: Sequence[Sample], window: Window, hole_ms: float) -> _Total
     counted = _counter(samples, window, hole_ms)
     if counted.value is not None:
         return counted
-    integrated = _integral(_points(samples, "power_w"), window, hole_ms, INTEGRATED)
-    if not _points(samples, "energy_mj"):
+    integrated = _integral(samples, "power_w", window, hole_ms, INTEGRATED)
+    if not _points(samples, "energy_mj"):  # a device without a counter: nothing to explain
         return integrated
     return _Total(
         integrated.value,
@@ -146,7 +146,7 @@ def _energy(samples: Sequence[Sample], window: Window, hole_ms: float) -> _Total
 
 
 def _utilisation(samples: Sequence[Sample], window: Window, hole_ms: float) -> _Total:
-    return _integral(_points(samples, "utilisation"), window, hole_ms, "mean of samples")
+    return _integral(samples, "utilisation", window, hole_ms, "time-weighted mean of samples")
 
 
 def _counter(samples: Sequence[Sample], window: Window, hole_ms: float) -> _Total:
@@ -166,17 +166,19 @@ def _counter(samples: Sequence[Sample], window: Window, hole_ms: float) -> _Tota
             return _Total(None, reason=f"it stood still at {span.last:.0f} mJ for {still_s:.1f} s")
         joules += growth / 1000 * span.inside_ms / span.length_ms
         covered += span.inside_ms
-    return _Total(joules, covered, COUNTER) if covered else _Total(None, reason=_why_empty(samples))
+    return (
+        _Total(joules, covered, COUNTER) if covered else _Total(None, reason=_why_empty(samples, "energy_mj"))
+    )
 
 
-def _integral(points: Sequence[Point], window: Window, hole_ms: float, method: str) -> _Total:
+def _integral(samples: Sequence[Sample], name: str, window: Window, hole_ms: float, method: str) -> _Total:
     """The integral of a sampled value over the covered part of the window, in value x seconds."""
     total = covered = 0.0
-    for span in _spans(points, window, hole_ms):
+    for span in _spans(_points(samples, name), window, hole_ms):
         total += span.mean_inside * span.inside_ms / 1000
         covered += span.inside_ms
     if not covered:
-        return _Total(None, reason="fewer than two samples of it in the window")
+        return _Total(None, reason=_why_empty(samples, name))
     return _Total(total, covered, method)
 
 
@@ -223,9 +225,9 @@ def _points(samples: Sequence[Sample], name: str) -> list[Point]:
     return [(time_ms, float(value)) for time_ms, value in values if value is not None]
 
 
-def _why_empty(samples: Sequence[Sample]) -> str:
+def _why_empty(samples: Sequence[Sample], name: str) -> str:
     errors = [sample.error for sample in samples if sample.error]
-    return errors[-1] if errors else "fewer than two readings of it in the window"
+    return errors[-1] if errors else f"fewer than two readings of {name} around the window"
 
 
 def _hole_ms(telemetry: Telemetry, source: str) -> float:

@@ -1,0 +1,55 @@
+"""The cpu vendor: its devices are this machine's processors."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from utils.config_files import load_constants
+from utils.loading import load_module
+
+VENDOR = Path(__file__).parents[2] / "training" / "cpu"
+
+# `lscpu --parse=CPU,CORE,SOCKET` of a machine with two threads a core.
+RECORDED = """# The following is the parsable format, which can be fed to other
+# programs. Each different item in every column has an unique ID
+# starting usually from zero.
+# CPU,Core,Socket
+0,0,0
+1,1,0
+2,0,0
+3,1,0
+"""
+
+
+@pytest.fixture(scope="module")
+def vendor() -> ModuleType:
+    return load_module(VENDOR / "vendor.py", "cpu_vendor_under_test")
+
+
+def test_a_device_is_a_logical_processor(vendor: ModuleType) -> None:
+    assert vendor.parse_device_list(RECORDED) == ["cpu 0", "cpu 1", "cpu 2", "cpu 3"]
+    assert vendor.parse_device_list("") == []
+
+
+def test_the_command_lists_the_processors_of_this_machine(vendor: ModuleType) -> None:
+    answer = subprocess.run(vendor.LIST_DEVICES_COMMAND, capture_output=True, text=True, check=True)
+    devices = vendor.parse_device_list(answer.stdout)
+    assert len(devices) == os.cpu_count()
+    assert all(vendor.CHIPS["cpu"]["device_names"][0] in device for device in devices)
+
+
+def test_there_is_no_peak_and_so_no_mfu(vendor: ModuleType) -> None:
+    chip = vendor.CHIPS["cpu"]
+    assert set(chip["peak_flops"].values()) == {None}
+    assert "no peak" in chip["source"]
+
+
+def test_the_settings_are_plain_data() -> None:
+    settings = load_constants(VENDOR / "vendor.py")
+    assert (settings["DEVICE_TYPE"], settings["COLLECTIVE_BACKEND"]["pytorch"]) == ("cpu", "gloo")
+    assert settings["VISIBLE_DEVICES_ENV"] == "" and settings["CONTAINER_OPTIONS"] == []

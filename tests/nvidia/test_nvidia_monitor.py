@@ -1,0 +1,152 @@
+"""The NVML monitor against a FAKE pynvml: there is no GPU here, so the fake stands at the library's boundary.
+
+Its functions, units and exceptions are those of nvidia-ml-py 13.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from utils.errors import FlagPerfError
+from utils.loading import load_module
+from utils.monitors.accelerators import Accelerators
+from utils.monitors.frame import run_monitors
+from utils.telemetry import Window, energy_over, read_telemetry
+
+VENDOR = Path(__file__).parents[2] / "training" / "nvidia"
+GIB = 2**30
+
+
+class FakeNvml(ModuleType):
+    """FAKE. A machine of two GPUs; `answers[(function, gpu)]` replaces an answer or is raised."""
+
+    NVML_TEMPERATURE_GPU = 0
+
+    class NVMLError(Exception):
+        pass
+
+    class NVMLError_NotSupported(NVMLError):  # noqa: N801, N818 (the library's own name)
+        pass
+
+    class NVMLError_GpuIsLost(NVMLError):  # noqa: N801, N818 (the library's own name)
+        pass
+
+    def __init__(self) -> None:
+        super().__init__("pynvml")
+        self.answers: dict[tuple[str, int], Any] = {}
+        self.energy_mj = 1_000_000
+        self.calls: list[str] = []
+        for name, answer in self._machine().items():
+            setattr(self, name, self._function(name, answer))
+
+    def _machine(self) -> dict[str, Callable[..., Any]]:
+        return {
+            "nvmlInit": lambda: None,
+            "nvmlShutdown": lambda: None,
+            "nvmlDeviceGetCount": lambda: 2,
+            "nvmlDeviceGetHandleByIndex": lambda index: index,
+            "nvmlDeviceGetPowerUsage": lambda gpu: 61_400,
+            "nvmlDeviceGetTotalEnergyConsumption": self._energy,
+            "nvmlDeviceGetMemoryInfo": lambda gpu: SimpleNamespace(total=40 * GIB, used=GIB, free=39 * GIB),
+            "nvmlDeviceGetUtilizationRates": lambda gpu: SimpleNamespace(gpu=98, memory=40),
+            "nvmlDeviceGetTemperature": lambda gpu, sensor: 33,
+        }
+
+    def _energy(self, gpu: int) -> int:
+        self.energy_mj += 10_000
+        return self.energy_mj
+
+    def _function(self, name: str, answer: Callable[..., Any]) -> Callable[..., Any]:
+        def function(*arguments: Any) -> Any:
+            self.calls.append(name)
+            given = self.answers.get((name, arguments[0] if arguments else -1))
+            if isinstance(given, Exception):
+                raise given
+            return answer(*arguments) if given is None else given
+
+        function.__name__ = name
+        return function
+
+
+@pytest.fixture
+def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
+    fake = FakeNvml()
+    monkeypatch.setitem(sys.modules, "pynvml", fake)
+    return fake
+
+
+@pytest.fixture
+def monitor() -> ModuleType:
+    return load_module(VENDOR / "nvidia_monitor.py", "nvidia_monitor_under_test")
+
+
+def test_a_gpu_is_sampled_in_the_records_units(nvml: FakeNvml, monitor: ModuleType) -> None:
+    first, second = monitor.open_devices().sample(1_000)
+    assert (first.device, second.device) == ("0", "1")
+    assert (first.power_w, first.utilisation, first.temperature_c) == (61.4, 0.98, 33)
+    assert (first.memory_used_mib, first.memory_total_mib) == (1024, 40960)
+    assert first.energy_mj == 1_010_000
+    assert not first.error
+
+
+def test_a_sensor_that_the_gpu_has_not_is_not_measured_and_no_error(
+    nvml: FakeNvml, monitor: ModuleType
+) -> None:
+    nvml.answers["nvmlDeviceGetTotalEnergyConsumption", 0] = nvml.NVMLError_NotSupported("Not Supported")
+    first, second = monitor.open_devices().sample(1_000)
+    assert (first.energy_mj, first.power_w, first.error) == (None, 61.4, "")
+    assert second.energy_mj is not None
+
+
+def test_a_gpu_that_is_lost_says_so_and_the_others_are_sampled(nvml: FakeNvml, monitor: ModuleType) -> None:
+    devices = monitor.open_devices()
+    nvml.answers["nvmlDeviceGetHandleByIndex", 0] = nvml.NVMLError_GpuIsLost("GPU is lost")
+    first, second = devices.sample(1_000)
+    assert first.error == "nvmlDeviceGetHandleByIndex: GPU is lost"
+    assert first.power_w is None and first.utilisation is None
+    assert second.power_w == 61.4
+
+
+def test_a_query_that_fails_is_named_and_the_other_values_kept(nvml: FakeNvml, monitor: ModuleType) -> None:
+    nvml.answers["nvmlDeviceGetPowerUsage", 1] = nvml.NVMLError("Unknown Error")
+    _, second = monitor.open_devices().sample(1_000)
+    assert second.error == "nvmlDeviceGetPowerUsage: Unknown Error"
+    assert (second.power_w, second.temperature_c) == (None, 33)
+
+
+def test_without_a_driver_the_reason_says_what_to_do(nvml: FakeNvml, monitor: ModuleType) -> None:
+    nvml.answers["nvmlInit", -1] = nvml.NVMLError("NVML Shared Library Not Found")
+    with pytest.raises(
+        FlagPerfError, match=r"(?s)NVML does not start: NVML Shared Library Not Found.*nvidia-smi"
+    ):
+        monitor.open_devices()
+
+
+def test_without_the_library_the_reason_names_the_package(
+    monitor: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    with pytest.raises(FlagPerfError, match="nvidia-ml-py"):
+        monitor.open_devices()
+
+
+def test_the_frame_writes_the_documented_log_and_energy_comes_from_the_counter(
+    nvml: FakeNvml, tmp_path: Path
+) -> None:
+    run_monitors([Accelerators(VENDOR)], tmp_path, 0.02, threading.Event(), ticks=3)
+    lines = (tmp_path / "nvidia_monitor.log").read_text().splitlines()
+    assert lines[1:4] == ["33C 61W 1024MiB 40960MiB 98%"] * 2 + [""]
+    telemetry = read_telemetry(tmp_path / "telemetry.jsonl")
+    first, last = telemetry.samples[0], telemetry.samples[-1]
+    energy = energy_over(telemetry, Window(first.time_ms, last.time_ms), "nvidia")
+    ticks = len(telemetry.samples) // 2
+    assert energy.value == pytest.approx(2 * 2 * 10 * (ticks - 1))  # two GPUs, 20 J a tick each
+    assert energy.source == "nvidia (accelerator): hardware energy counter"
+    assert nvml.calls[-1] == "nvmlShutdown"

@@ -1,0 +1,278 @@
+"""The frame: its schedule, and that a source which fails or hangs costs the others nothing."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from utils.monitors import frame
+from utils.monitors.accelerators import Accelerators
+from utils.monitors.frame import Sampler, TelemetryFile, open_log, run_monitors
+from utils.monitors.source import SourceUnavailableError
+from utils.telemetry import Sample, Scope, read_device_log, read_telemetry, read_value_log, value_log
+
+TICK_S = 0.01
+
+
+class Steady:
+    """A source of its own kind: real threads, files and ticks, a value that is made up."""
+
+    scope = Scope.HOST
+    note = "for tests"
+
+    def __init__(self, name: str = "steady") -> None:
+        self.name = name
+        self.log_name = f"{name}_monitor.log"
+        self.ticks = 0
+        self.closed = False
+
+    def open(self) -> None:
+        pass
+
+    def sample(self, time_ms: int) -> Sequence[Sample]:
+        self.ticks += 1
+        return [Sample(time_ms, self.name, utilisation=0.5)]
+
+    def log_entry(self, time_ms: int, samples: Sequence[Sample]) -> str:
+        return value_log(time_ms, samples[0].utilisation, digits=3)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Absent(Steady):
+    def open(self) -> None:
+        raise SourceUnavailableError("there is no such sensor")
+
+
+class BrokenAtStart(Steady):
+    def open(self) -> None:
+        raise ZeroDivisionError("a mistake in the source")
+
+
+class FailsTwice(Steady):
+    def sample(self, time_ms: int) -> Sequence[Sample]:
+        super().sample(time_ms)
+        if self.ticks in (2, 3):
+            raise RuntimeError("the sensor\ndid not answer")
+        return [Sample(time_ms, self.name, utilisation=0.5)]
+
+
+class Hangs(Steady):
+    def __init__(self) -> None:
+        super().__init__("hangs")
+        self.release = threading.Event()
+
+    def sample(self, time_ms: int) -> Sequence[Sample]:
+        self.release.wait(timeout=20)
+        return []
+
+
+def run(sources: Sequence[Steady], folder: Path, ticks: int = 3) -> list[Sampler]:
+    return run_monitors(sources, folder, TICK_S, threading.Event(), ticks)
+
+
+def values_of(folder: Path, name: str) -> list[float | None]:
+    return [entry.value for entry in read_value_log(folder / f"{name}_monitor.log")]
+
+
+def test_every_tick_stands_in_the_log_and_in_the_telemetry(tmp_path: Path) -> None:
+    source = Steady()
+    (sampler,) = run([source], tmp_path)
+    telemetry = read_telemetry(tmp_path / "telemetry.jsonl")
+    assert values_of(tmp_path, "steady") == [0.5] * sampler.counts.sampled
+    assert len(telemetry.samples) == sampler.counts.sampled > 0
+    assert telemetry.sources[0].note == "for tests" and telemetry.sources[0].interval_s == TICK_S
+    assert sampler.counts.sampled + sampler.counts.missed >= 3
+    assert source.closed
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (Absent, "there is no such sensor"),
+        (BrokenAtStart, "ZeroDivisionError: a mistake in the source"),
+    ],
+)
+def test_a_source_that_is_not_there_says_so_in_its_log_and_the_others_go_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: type[Steady], reason: str
+) -> None:
+    run([kind("gone"), Steady()], tmp_path)
+    (note,) = (tmp_path / "gone_monitor.log").read_text().splitlines()
+    assert note.startswith("# ") and note.endswith(f"not measured: {reason}")
+    info = read_telemetry(tmp_path / "telemetry.jsonl").info("gone")
+    assert info is not None and info.reason == reason
+    assert values_of(tmp_path, "gone") == [] and values_of(tmp_path, "steady")
+    assert f"gone: not measured: {reason}" in caplog.text
+
+
+def test_a_source_that_hangs_is_left_behind(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frame, "STOP_GRACE_S", 0.1)
+    hanging, steady, stop = Hangs(), Steady(), threading.Event()
+    monitors = threading.Thread(target=run_monitors, args=([hanging, steady], tmp_path, TICK_S, stop))
+    monitors.start()
+    while steady.ticks < 3 and monitors.is_alive():
+        time.sleep(TICK_S)
+    stop.set()
+    monitors.join(timeout=10)
+    hanging.release.set()
+    assert not monitors.is_alive()
+    assert "hangs: did not answer" in caplog.text
+    assert len(values_of(tmp_path, "steady")) >= 3
+
+
+class SimulatedClock:
+    """Time that passes only where the frame waits or a source works: nothing here depends on the machine."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def time_ns(self) -> int:
+        return round(self.now * 1e9)
+
+    def wait(self, seconds: float) -> bool:
+        self.now += seconds
+        return False
+
+
+class Slow(Steady):
+    """A source that takes `durations` seconds, one after the other."""
+
+    def __init__(self, clock: SimulatedClock, durations: Sequence[float]) -> None:
+        super().__init__("slow")
+        self.clock, self.durations = clock, list(durations)
+        self.started: list[float] = []
+
+    def sample(self, time_ms: int) -> Sequence[Sample]:
+        self.started.append(self.clock.now - 100)
+        self.clock.now += self.durations.pop(0)
+        return []
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimulatedClock:
+    simulated = SimulatedClock()
+    monkeypatch.setattr(frame, "time", simulated)
+    return simulated
+
+
+def counts_of(source: Steady, folder: Path, clock: SimulatedClock, ticks: int) -> frame.Counts:
+    sampler = Sampler(source, folder, TelemetryFile(folder), interval_s=1.0)
+    sampler.run(SimpleNamespace(wait=clock.wait), ticks)  # type: ignore[arg-type]
+    return sampler.counts
+
+
+def test_ticks_do_not_drift(tmp_path: Path, clock: SimulatedClock) -> None:
+    source = Slow(clock, [0.3, 0.9, 0.1, 0.7, 0.0])
+    counts = counts_of(source, tmp_path, clock, ticks=5)
+    assert source.started == pytest.approx([0, 1, 2, 3, 4])
+    assert (counts.sampled, counts.late, counts.missed) == (5, 0, 0)
+
+
+def test_ticks_that_passed_while_a_source_was_busy_are_counted(tmp_path: Path, clock: SimulatedClock) -> None:
+    # The first sample ends at 3.7 s: ticks 1 and 2 are missed, tick 3 begins 0.7 s late.
+    source = Slow(clock, [3.7, 0.0, 0.0, 0.0])
+    counts = counts_of(source, tmp_path, clock, ticks=6)
+    assert source.started == pytest.approx([0, 3.7, 4, 5])
+    assert (counts.sampled, counts.late, counts.missed) == (4, 1, 2)
+
+
+def test_a_source_that_fails_is_asked_again_and_the_failure_noted_once(
+    tmp_path: Path, clock: SimulatedClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="utils.monitors")
+    counts = counts_of(FailsTwice("flaky"), tmp_path, clock, ticks=4)
+    lines = (tmp_path / "flaky_monitor.log").read_text().splitlines()
+    assert [line.split("\t")[1] for line in lines if line.startswith("#")] == [
+        "sample failed: RuntimeError: the sensor did not answer",
+        "samples again",
+    ]
+    assert (counts.sampled, counts.failed) == (2, 2)
+    assert caplog.text.count("flaky: sample failed") == 1
+    assert values_of(tmp_path, "flaky") == [0.5, 0.5]
+
+
+def test_half_a_line_of_a_killed_monitor_is_cut_off_before_going_on(tmp_path: Path) -> None:
+    path = tmp_path / "telemetry.jsonl"
+    path.write_text("whole\nha")
+    with open_log(path) as log:
+        log.write("next\n")
+    assert path.read_text() == "whole\nnext\n"
+
+
+# --- a vendor's own monitor --------------------------------------------------------------------------------
+
+MONITOR = """
+from utils.telemetry import Sample
+
+class Cards:
+    note = "two cards"
+
+    def sample(self, time_ms):
+        return [
+            Sample(time_ms, "acme", "0", temperature_c=33, power_w=61, memory_used_mib=1234,
+                   memory_total_mib=40536, utilisation=0.98, energy_mj=5),
+            Sample(time_ms, "acme", "1", error="it fell off the bus"),
+        ]
+
+    def close(self):
+        print("closed")
+
+def open_devices():
+    return Cards()
+"""
+
+
+@pytest.fixture
+def acme(tmp_path: Path) -> Path:
+    folder = tmp_path / "vendors" / "acme"
+    folder.mkdir(parents=True)
+    (folder / "acme_monitor.py").write_text(MONITOR)
+    return folder
+
+
+def test_a_vendors_cards_stand_in_the_documented_log(
+    acme: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_monitors([Accelerators(acme)], tmp_path, TICK_S, threading.Event(), ticks=1)
+    lines = (tmp_path / "acme_monitor.log").read_text().splitlines()
+    assert lines[1:4] == ["33C 61W 1234MiB 40536MiB 98%", "N/A N/A N/A N/A N/A", ""]
+    assert "device 1: it fell off the bus" in lines[4] and lines[4].startswith("#")
+    assert [card.power_w for card in read_device_log(tmp_path / "acme_monitor.log")] == [61, None]
+    telemetry = read_telemetry(tmp_path / "telemetry.jsonl")
+    assert [sample.energy_mj for sample in telemetry.samples] == [5, None]
+    assert telemetry.with_scope(Scope.ACCELERATOR) == ["acme"]
+    assert "acme: sample failed: device 1: it fell off the bus" in caplog.text
+    assert capsys.readouterr().out == "closed\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("import no_such_library", "ModuleNotFoundError: No module named 'no_such_library'"),
+        ("def open_devices():\n    raise OSError('no driver')", "OSError: no driver"),
+        ("open_device = None", "AttributeError: .*open_devices"),
+        ("def open_devices(:", "SyntaxError"),
+    ],
+)
+def test_a_vendors_monitor_that_does_not_start_leaves_the_others_running(
+    acme: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str, reason: str
+) -> None:
+    (acme / "acme_monitor.py").write_text(text)
+    run_monitors([Accelerators(acme), Steady()], tmp_path, TICK_S, threading.Event(), ticks=2)
+    info = read_telemetry(tmp_path / "telemetry.jsonl").info("acme")
+    assert info is not None
+    with pytest.raises(SourceUnavailableError, match=rf"acme_monitor\.py: {reason}"):
+        raise SourceUnavailableError(info.reason)
+    assert "acme: not measured" in caplog.text
+    assert values_of(tmp_path, "steady")

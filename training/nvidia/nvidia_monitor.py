@@ -1,0 +1,109 @@
+"""Sample NVIDIA GPUs by NVML, through the `pynvml` module of the pip package `nvidia-ml-py`.
+
+What the figures are (NVML API reference, device queries):
+
+- power: of the board with its memory. A running average over 1 s on Ampere and later, but for GA100 (A100),
+  whose reading is instantaneous; peaks shorter than that are not seen.
+- energy: the driver's own counter in mJ, since it was loaded; Volta and later. Energy figures come from it.
+- utilisation: the part of the driver's sample period in which at least one kernel ran: not how busy the
+  GPU's units were.
+- memory used: with what the driver itself reserves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+from utils.errors import FlagPerfError
+from utils.telemetry import Sample
+
+SOURCE = "nvidia"
+NOTE = (
+    "NVML: power is averaged over 1 s on Ampere and later, but for A100 (instantaneous); "
+    "energy is the driver's counter in mJ; utilisation is the time in which a kernel ran; "
+    "memory used includes the driver's own"
+)
+MW_PER_W = 1000
+BYTES_PER_MIB = 2**20
+
+
+class NvmlDevices:
+    """All GPUs that NVML shows, by NVML index (the order of the PCI bus)."""
+
+    note = NOTE
+
+    def __init__(self, nvml: ModuleType) -> None:
+        self._nvml = nvml
+        self._count: int = nvml.nvmlDeviceGetCount()
+
+    def sample(self, time_ms: int) -> Sequence[Sample]:
+        """One sample a GPU; a GPU that NVML cannot reach has its `error` set."""
+        return [self._sample(index, time_ms) for index in range(self._count)]
+
+    def close(self) -> None:
+        """Give NVML back."""
+        self._nvml.nvmlShutdown()
+
+    def _sample(self, index: int, time_ms: int) -> Sample:
+        nvml = self._nvml
+        try:
+            # Asked anew at every tick: a GPU that was reset gets a new handle.
+            handle = nvml.nvmlDeviceGetHandleByIndex(index)
+        except nvml.NVMLError as error:
+            return Sample(time_ms, SOURCE, str(index), error=f"nvmlDeviceGetHandleByIndex: {error}")
+        errors: list[str] = []
+
+        def ask(name: str, *arguments: Any) -> Any:
+            return self._ask(getattr(nvml, name), handle, *arguments, errors=errors)
+
+        power = ask("nvmlDeviceGetPowerUsage")
+        memory = ask("nvmlDeviceGetMemoryInfo")
+        rates = ask("nvmlDeviceGetUtilizationRates")
+        return Sample(
+            time_ms,
+            SOURCE,
+            str(index),
+            utilisation=None if rates is None else rates.gpu / 100,
+            power_w=None if power is None else power / MW_PER_W,
+            energy_mj=ask("nvmlDeviceGetTotalEnergyConsumption"),
+            memory_used_mib=None if memory is None else memory.used / BYTES_PER_MIB,
+            memory_total_mib=None if memory is None else memory.total / BYTES_PER_MIB,
+            temperature_c=ask("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU),
+            error="; ".join(errors),
+        )
+
+    def _ask(self, query: Callable[..., Any], *arguments: Any, errors: list[str]) -> Any:
+        """The query's answer; None where the GPU has no such sensor or fails, which stands in `errors`."""
+        try:
+            return query(*arguments)
+        except self._nvml.NVMLError_NotSupported:
+            return None
+        except self._nvml.NVMLError as error:
+            errors.append(f"{query.__name__}: {error}")
+            return None
+
+
+def open_devices() -> NvmlDevices:
+    """Start NVML.
+
+    Raises:
+        FlagPerfError: there is no `pynvml`, no driver, or no GPU.
+    """
+    try:
+        import pynvml
+    except ImportError as error:
+        raise FlagPerfError(
+            "the module pynvml is not installed",
+            remedy="add the pip package nvidia-ml-py to the image (or, without containers, to this Python)",
+        ) from error
+    try:
+        pynvml.nvmlInit()
+        devices = NvmlDevices(pynvml)
+    except pynvml.NVMLError as error:
+        raise FlagPerfError(
+            f"NVML does not start: {error}",
+            remedy="check nvidia-smi on the host; a container needs --gpus (capability `utility`)",
+        ) from error
+    return devices
