@@ -1,7 +1,7 @@
 """A host's disk: this machine's own root file system below, what the host changes above (overlayfs).
 
 Nothing a host writes reaches this machine. What stands here is prepared in the upper layer before the host
-mounts it, with overlayfs' own marks: a whiteout hides a path, an opaque folder hides what the lower one holds.
+mounts it, with overlayfs' own marks: a whiteout hides a path, an opaque folder hides what lies below it.
 """
 
 from __future__ import annotations

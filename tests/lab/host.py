@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,15 +21,10 @@ READY_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Host:
-    """Host `index` (from 1) in the lab folder `lab`.
-
-    `shares`: pairs of a folder of this machine and the path at which the host sees it, read-only.
-    """
+    """Host `index` (from 1) in the lab folder `lab`."""
 
     index: int
     lab: Path
-    shares: tuple[tuple[Path, str], ...] = ()
-    dockerd_options: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -57,6 +54,17 @@ class Host:
     def running(self) -> bool:
         return bool(self.cgroup.pids())
 
+    def configure(self, shares: Iterable[tuple[Path, str]], dockerd_options: Iterable[str]) -> None:
+        """Notes what every start of the host needs.
+
+        `shares`: pairs of a folder of this machine and the path at which the host sees it, read-only.
+        """
+        settings = {
+            "SHARES": "\n".join(f"{source}\t{target}" for source, target in shares),
+            "DOCKERD_OPTIONS": " ".join(dockerd_options),
+        }
+        (self.folder / "settings.json").write_text(json.dumps(settings))
+
     def start(self) -> Booting:
         """Starts the host's processes; `Booting.wait` says when it can be used."""
         if self.running:
@@ -67,8 +75,7 @@ class Host:
             "LANG": "C.UTF-8",
             "CGROUP": self.cgroup.name,
             "CGROUP_FILES": " ".join(map(str, self.cgroup.create())),
-            "SHARES": "\n".join(f"{source}\t{target}" for source, target in self.shares),
-            "DOCKERD_OPTIONS": " ".join(self.dockerd_options),
+            **json.loads((self.folder / "settings.json").read_text()),
         }
         with (self.folder / "init.log").open("w") as log:
             process = subprocess.Popen(

@@ -1,9 +1,9 @@
 """Gives the hosts images of this machine's engine: the layers are bound read-only, none is copied.
 
 The engine keeps an image as a few small files (configuration, layer chain) and a folder a layer. The small
-files are copied into the host's own store, the layers' contents are bind mounts. This holds for the store that
-Docker writes with the `overlay2` driver, the default up to version 28. With any other store the image is
-streamed into each host, which takes some 20 s a GB.
+files are copied into the host's own store, the layers' contents are bind mounts. This holds for the store
+that Docker writes with the `overlay2` driver, the default up to version 28. With any other store the image
+is streamed into each host, which takes some 20 s a GB.
 """
 
 from __future__ import annotations

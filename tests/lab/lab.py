@@ -115,7 +115,7 @@ class Lab:
             booting.wait()
         if found and store is None:
             for host in self.hosts:
-                images.stream(self._images, self._ssh_argv(host.index, ["docker", "load"]))
+                images.stream(self._images, self.ssh_argv(host.index, ["docker", "load"]))
 
     def _note(self, keep: bool, *, forwarded: bool) -> None:
         self._lock.write(Record(os.getpid(), str(self.folder), self.size, keep, forwarded))
@@ -135,8 +135,8 @@ class Lab:
             disk.hide(path)
         self._access.admit_to(disk, host.name, host.address)
         network.plug_in(index, host.namespace)
-        shares = [*layers, *((path, str(path)) for path in self._share)]
-        return Host(index, self.folder, tuple(shares), self._dockerd_options)
+        host.configure([*layers, *((path, str(path)) for path in self._share)], self._dockerd_options)
+        return host
 
     def _hosts_file(self) -> str:
         # A host's own name must lead to its own address: with 127.0.0.1 there, gloo offers that to its peers.
@@ -144,7 +144,13 @@ class Lab:
         return "127.0.0.1 localhost\n" + "".join(lines)
 
     def down(self) -> None:
-        """Removes the hosts and everything that was made for them; does nothing where there is no lab."""
+        """Removes the hosts and everything that was made for them; does nothing where there is no lab.
+
+        Raises:
+            LabError: the lab belongs to another process, which still runs.
+        """
+        if not self._lock.held:
+            self._lock.acquire(0)
         try:
             sweep(self._lock.read())
             self._lock.write(None)
@@ -190,6 +196,18 @@ class Lab:
         """Grants the host `percent` of one CPU; None: no limit."""
         self.host(index).cgroup.limit_cpu(percent)
 
+    def reset(self) -> None:
+        """Undoes the above on every host and removes its containers; what is on the disks stays."""
+        for index, host in enumerate(self.hosts, start=1):
+            self.thaw(index)
+            self.heal(index)
+            self.unslow(index)
+            if host.running:
+                self.cpu(index, None)
+            else:
+                self.start(index)
+            self.ssh(index, "sh", "-c", "docker ps -aq | xargs -r docker rm -f")
+
     # The way in.
 
     @property
@@ -221,15 +239,17 @@ class Lab:
             subprocess.TimeoutExpired: it takes longer than `timeout` seconds.
         """
         done = subprocess.run(
-            self._ssh_argv(index, argv), input=stdin, capture_output=True, text=True, timeout=timeout
+            self.ssh_argv(index, argv), input=stdin, capture_output=True, text=True, timeout=timeout
         )
         if check and done.returncode != 0:
             what = f"h{index}: {shlex.join(argv)} ended with {done.returncode}"
             raise LabError(f"{what}: {done.stderr.strip()}")
         return done
 
-    def _ssh_argv(self, index: int, argv: Sequence[str]) -> list[str]:
-        return ["ssh", "-F", str(self.ssh_config), self.host(index).name, shlex.join(argv)]
+    def ssh_argv(self, index: int, argv: Sequence[str]) -> list[str]:
+        """What `ssh` runs on this machine; an empty `argv` gives a shell."""
+        command = [shlex.join(argv)] if argv else []
+        return ["ssh", "-F", str(self.ssh_config), self.host(index).name, *command]
 
     def host(self, index: int) -> Host:
         """Host `index`, from 1."""

@@ -76,6 +76,10 @@ class MachineLock:
         """Notes which lab there is (None: none); only for the holder."""
         self.path.write_text(json.dumps(asdict(record)) if record else "")
 
+    @property
+    def held(self) -> bool:
+        return self._file is not None
+
     def release(self) -> None:
         if self._file is not None:
             os.close(self._file)
