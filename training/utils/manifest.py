@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
@@ -27,8 +28,8 @@ from utils.errors import FlagPerfError, Problem
 
 MANIFEST_NAME = "manifest.json"
 FORMAT = "flagperf-manifest-1"
-Report = Callable[[int, int], None]
-"""Called with (bytes read so far, bytes to read in all)."""
+Report = Callable[[int], None]
+"""Called with the bytes read so far."""
 
 
 @dataclass(frozen=True)
@@ -66,14 +67,12 @@ class Manifest:
         return sum(entry.bytes for entry in self.files)
 
 
-def sha256_of(path: Path, progress: Callable[[int], None] | None = None) -> str:
-    """SHA-256 of a file, read in 1 MiB blocks; `progress` is told the size of each block."""
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal digits; reads it in blocks of 1 MiB."""
     digest = hashlib.sha256()
     with path.open("rb") as stream:
         while block := stream.read(1 << 20):
             digest.update(block)
-            if progress is not None:
-                progress(len(block))
     return digest.hexdigest()
 
 
@@ -84,7 +83,7 @@ def describe(directory: Path, paths: Sequence[str], *, workers: int = 1) -> tupl
         file = directory / path
         return FileEntry(_checked_path(path, str(directory)), file.stat().st_size, sha256_of(file))
 
-    with ThreadPoolExecutor(max(1, workers)) as pool:  # hashing releases the interpreter lock
+    with ThreadPoolExecutor(max(1, workers)) as pool:
         return tuple(pool.map(entry, sorted(paths)))
 
 
@@ -114,6 +113,8 @@ def read(directory: Path) -> Manifest:
         ) from None
     except UnicodeDecodeError as error:
         raise _malformed(str(path), f"not UTF-8 ({error})") from None
+    except OSError as error:
+        raise _malformed(str(path), f"{error.strerror}") from None
 
 
 def parse(text: str, *, where: str) -> Manifest:
@@ -123,7 +124,9 @@ def parse(text: str, *, where: str) -> Manifest:
         if content["format"] != FORMAT:
             raise _malformed(where, f"format is {content['format']!r}, not {FORMAT!r}")
         files = tuple(
-            FileEntry(_checked_path(entry["path"], where), int(entry["bytes"]), str(entry["sha256"]))
+            FileEntry(
+                _checked_path(entry["path"], where), int(entry["bytes"]), _checked_sha256(entry["sha256"])
+            )
             for entry in content["files"]
         )
         return Manifest(content["dataset"], content["tool"], content["parameters"], content["facts"], files)
@@ -141,17 +144,18 @@ def verify(
     `full` reads every byte (SHA-256); without it names and sizes are compared.
     """
     manifest = read(directory)
-    problems = _compare_sizes(manifest, _sizes_below(directory), str(directory))
+    problems = _compare_sizes(manifest, _sizes(manifest, directory), str(directory))
     if full:
         wrong = {problem.name for problem in problems}
-        intact = [entry for entry in manifest.files if entry.path not in wrong]
-        problems += _compare_contents(directory, intact, workers, report)
+        right_size = [entry for entry in manifest.files if entry.path not in wrong]
+        problems += _compare_contents(directory, right_size, workers, report)
     return sorted(problems, key=lambda problem: problem.name)
 
 
-def listing_command(directory: str) -> list[str]:
-    """argv that prints `<bytes> <path>` of every file below `directory` (GNU find)."""
-    return ["find", "-L", directory, "-type", "f", "-printf", "%s %P\\n"]
+def listing_command(manifest: Manifest, directory: str) -> list[str]:
+    """argv that prints `<bytes> <path>` of the files in `directory` (GNU find)."""
+    depth = max((len(PurePosixPath(entry.path).parts) for entry in manifest.files), default=1)
+    return ["find", "-L", directory, "-maxdepth", str(depth), "-type", "f", "-printf", "%s %P\\n"]
 
 
 def compare_listing(manifest: Manifest, listing: str, where: str) -> list[Problem]:
@@ -185,23 +189,25 @@ def compare_checksums(manifest: Manifest, output: str, where: str) -> list[Probl
     ]
 
 
-def _sizes_below(directory: Path) -> dict[str, int]:
-    sizes: dict[str, int] = {}
-    for folder, _, names in os.walk(directory, followlinks=True):
-        for name in names:
-            path = Path(folder, name)
-            if path.is_file():
-                sizes[path.relative_to(directory).as_posix()] = path.stat().st_size
-    return sizes
+def _sizes(manifest: Manifest, directory: Path) -> dict[str, int]:
+    """Sizes of the listed files that are there, and of all else in the folders that hold them."""
+    listed = {directory / entry.path for entry in manifest.files}
+    beside = {file for folder in _closed_folders(manifest) for file in (directory / folder).glob("*")}
+    found = sorted(file for file in listed | beside if file.is_file())
+    return {file.relative_to(directory).as_posix(): file.stat().st_size for file in found}
+
+
+def _closed_folders(manifest: Manifest) -> set[str]:
+    return {str(PurePosixPath(entry.path).parent) for entry in manifest.files} - {"."}
 
 
 def _compare_sizes(manifest: Manifest, found: Mapping[str, int], where: str) -> list[Problem]:
     listed = {entry.path for entry in manifest.files}
-    closed = {str(PurePosixPath(path).parent) for path in listed} - {"."}
+    closed = _closed_folders(manifest)
     problems = [
         Problem(where, path, f"{size} bytes", "unexpected: the manifest does not list it", "move it away")
         for path, size in sorted(found.items())
-        if path not in listed and str(PurePosixPath(path).parent) in closed
+        if path not in listed and _is_in_closed_folder(PurePosixPath(path), closed)
     ]
     for entry in manifest.files:
         size = found.get(entry.path)
@@ -215,19 +221,28 @@ def _compare_sizes(manifest: Manifest, found: Mapping[str, int], where: str) -> 
     return problems
 
 
+def _is_in_closed_folder(path: PurePosixPath, closed: set[str]) -> bool:
+    return str(path.parent) in closed and not path.name.startswith(".")
+
+
 def _compare_contents(
     directory: Path, entries: Sequence[FileEntry], workers: int, report: Report | None
 ) -> list[Problem]:
-    total, done = sum(entry.bytes for entry in entries), 0
-    problems: list[Problem] = []
-    with ThreadPoolExecutor(max(1, workers)) as pool:
-        digests = pool.map(lambda entry: sha256_of(directory / entry.path), entries)
-        for entry, digest in zip(entries, digests, strict=True):
+    def problem_of(entry: FileEntry) -> Problem | None:
+        try:
+            same = sha256_of(directory / entry.path) == entry.sha256
+        except OSError as error:
+            return Problem(str(directory), entry.path, "", f"cannot be read: {error.strerror}", _AGAIN)
+        return None if same else _altered(str(directory), entry.path)
+
+    problems, done = [], 0
+    with ThreadPoolExecutor(max(1, workers)) as pool:  # hashing releases the interpreter lock
+        for entry, problem in zip(entries, pool.map(problem_of, entries), strict=True):
             done += entry.bytes
             if report is not None:
-                report(done, total)
-            if digest != entry.sha256:
-                problems.append(_altered(str(directory), entry.path))
+                report(done)
+            if problem is not None:
+                problems.append(problem)
     return problems
 
 
@@ -248,6 +263,12 @@ def _checked_path(path: str, where: str) -> str:
     if not parts or path.startswith("/") or ".." in parts or any(mark in path for mark in "\\\n\r"):
         raise _malformed(where, f"not a path of a file below the data directory: {path!r}")
     return path
+
+
+def _checked_sha256(text: str) -> str:
+    if not re.fullmatch("[0-9a-f]{64}", text):
+        raise ValueError(f"not a SHA-256: {text!r}")
+    return text
 
 
 def _malformed(where: str, why: str) -> FlagPerfError:

@@ -43,7 +43,7 @@ class Collector:
         return len(self.columns["lengths"])
 
     def samples(self) -> Samples:
-        return Samples({name: np.frombuffer(column, np.int32) for name, column in self.columns.items()})
+        return Samples({name: np.array(column, np.int32) for name, column in self.columns.items()})
 
 
 @dataclass(frozen=True)

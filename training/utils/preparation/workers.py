@@ -1,9 +1,8 @@
-"""Run tasks on several processes, in order, with progress; die together, leave no process behind."""
+"""Run tasks on several processes, in order, with progress; the first failure ends them all."""
 
 from __future__ import annotations
 
 import multiprocessing
-import multiprocessing.connection
 import os
 import signal
 import threading
@@ -11,39 +10,42 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from multiprocessing.connection import Connection
 from typing import TypeVar
 
-from benchmarks.bert.prepare.progress import Progress
 from utils.errors import FlagPerfError
+from utils.preparation.progress import Progress
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 class Workers:
-    """`count` processes; with one, tasks run in this process."""
+    """Processes that run picklable tasks. Made by `started`."""
 
-    def __init__(self, count: int, pool: ProcessPoolExecutor | None) -> None:
-        self.count = count
+    def __init__(self, pool: ProcessPoolExecutor | None) -> None:
         self._pool = pool
 
     @classmethod
     @contextmanager
     def started(cls, count: int) -> Iterator[Workers]:
+        """`count` processes; none outlives this block or this process. One: tasks run in this process."""
         if count == 1:
-            yield cls(1, None)
+            yield cls(None)
             return
-        # "spawn": the tokenizer and HDF5 libraries keep threads and state that do not survive a fork.
+        # "spawn": tokenizer and HDF5 libraries keep threads and state that do not survive a fork.
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(count, mp_context=context, initializer=_begin_worker) as pool:
+        lifeline, held = context.Pipe(duplex=False)
+        with lifeline, ProcessPoolExecutor(count, context, _begin_worker, (lifeline,)) as pool:
             try:
-                yield cls(count, pool)
+                yield cls(pool)
             except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
+                held.close()  # ends the workers at once, in the middle of their work
                 raise
+        held.close()
 
     def map(self, label: str, task: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-        """`task` of each item, in the items' order; the first failure ends the rest."""
+        """`task` of each item, in the items' order. `label` says on the terminal what is being done."""
         progress = Progress(label, len(items))
         results = []
         try:
@@ -52,7 +54,7 @@ class Workers:
                 progress.advance()
         except BrokenProcessPool:
             raise FlagPerfError(
-                f"a worker died while at work on: {label}",
+                f"a worker process died during: {label}",
                 where="workers",
                 remedy="most often memory ran out: give fewer --workers; the same command goes on from here",
             ) from None
@@ -69,15 +71,13 @@ class Workers:
             yield future.result()
 
 
-def _begin_worker() -> None:
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # one process a core is parallel enough
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends a worker at once and without a traceback
-    threading.Thread(target=_die_with_parent, daemon=True).start()
+def _begin_worker(lifeline: Connection) -> None:
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # a process a core is parallel enough
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, and the lifeline the workers
+    threading.Thread(target=_die_with_parent, args=(lifeline,), daemon=True).start()
 
 
-def _die_with_parent() -> None:
-    """A pool's workers outlive a parent that is killed: they wait for work that never comes."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        multiprocessing.connection.wait([parent.sentinel])
-        os._exit(1)
+def _die_with_parent(lifeline: Connection) -> None:
+    """A pool's own workers outlive a parent that is killed: they wait for work that never comes."""
+    lifeline.poll(None)  # returns when the other end is closed
+    os._exit(1)

@@ -1,0 +1,89 @@
+"""One preparation: what is read, what is made, and where its intermediate files stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.bert.prepare import TOOL, shards, vocabulary
+from benchmarks.bert.prepare.parameters import Parameters
+from utils import manifest
+from utils.errors import FlagPerfError
+from utils.preparation.workshop import Workshop
+
+PART_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class Job:
+    """Make a data set in `out`. `vocab` None: train one. `eval_texts` empty: hold documents out."""
+
+    texts: tuple[Path, ...]
+    eval_texts: tuple[Path, ...]
+    vocab: Path | None
+    out: Path
+    parameters: Parameters
+
+    @property
+    def workshop(self) -> Workshop:
+        return Workshop(self.out)
+
+    @property
+    def vocab_file(self) -> Path:
+        return self.out / "vocab.txt"
+
+    @property
+    def eval_file(self) -> Path:
+        return self.out / shards.EVAL_FILE
+
+    def shard_file(self, index: int) -> Path:
+        return self.out / shards.shard_name(index, self.parameters.shards)
+
+    def part_text(self, part: str) -> Path:
+        return self.workshop.folder / "text" / f"{part}.txt"
+
+    def held_out_text(self, file: int) -> Path:
+        return self.workshop.folder / "text" / f"f{file:05d}_eval.txt"
+
+    def part_samples(self, part: str) -> Path:
+        return self.workshop.folder / "samples" / f"{part}.hdf5"
+
+    def parts_of(self, file: int) -> list[str]:
+        """Names of the parts of text file number `file`."""
+        size = self.texts[file].stat().st_size
+        count = self.parameters.parts_per_file or max(1, -(-size // PART_BYTES))
+        return [f"f{file:05d}_p{part:04d}" for part in range(count)]
+
+    @property
+    def parts(self) -> list[str]:
+        return [part for file in range(len(self.texts)) for part in self.parts_of(file)]
+
+    def recipe(self, workers: int) -> dict[str, Any]:
+        """What decides the data set: equal recipes make equal files. Reads every input once."""
+        recipe = {"tool": TOOL, **asdict(self.parameters), "text": fingerprints(self.texts, workers)}
+        if self.vocab is not None:
+            vocabulary.read(self.vocab)  # a bad one is refused before anything is made
+            recipe["vocab"] = fingerprints([self.vocab], workers)
+            del recipe["vocab_size"]
+        if self.eval_texts:
+            recipe["eval_text"] = fingerprints(self.eval_texts, workers)
+            del recipe["eval_every"]
+        return recipe
+
+
+def fingerprints(paths: Sequence[Path], workers: int) -> list[str]:
+    """Name and SHA-256 of each file; where it stands does not matter."""
+
+    def fingerprint(path: Path) -> str:
+        try:
+            return f"{path.name} sha256:{manifest.sha256_of(path)}"
+        except OSError as error:
+            raise FlagPerfError(
+                f"cannot be read: {error.strerror}", where=str(path), remedy="give a file that can be read"
+            ) from None
+
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(fingerprint, paths))
