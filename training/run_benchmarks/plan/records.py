@@ -154,7 +154,9 @@ class CaseFiles:
 
 @dataclass(frozen=True)
 class CasePlan:
-    """A case with everything resolved: `hosts[i]` has node rank i; `parameters`: `_base.py` under vendor config."""
+    """A case with everything resolved: `hosts[i]` has node rank i; `parameters` are `_base.py`'s under the
+    vendor's.
+    """
 
     settings: CaseSettings
     files: CaseFiles

@@ -1,0 +1,26 @@
+"""The cluster: which hosts the benchmarks run on and how this machine reaches them."""
+
+# Names or addresses, one for each host, in the order of their node ranks. "localhost" is this machine
+# and is used without ssh; a case on several hosts needs names that all of them can reach, e.g.
+# HOSTS = ["10.1.2.2", "10.1.2.3"]
+HOSTS = ["localhost"]
+
+# The port of the hosts' ssh servers. None leaves it to your ssh configuration (~/.ssh/config), from
+# which also come your keys, your agent and any jump host.
+SSH_PORT = None
+
+# The user who logs in on the hosts. None leaves it to your ssh configuration.
+SSH_USER = None
+
+# A host whose key is not in your known_hosts file is refused. True records the key of a host that is
+# seen for the first time; a key that has changed is refused all the same.
+SSH_ACCEPT_NEW_HOST_KEYS = False
+
+# Seconds to wait for a host to answer.
+SSH_CONNECT_TIMEOUT = 10
+
+# Seconds without contact and without progress after which a host counts as lost.
+HOST_LOST_AFTER = 20
+
+# The port on the first host of a case at which its processes meet. It must be free there.
+MASTER_PORT = "29501"

@@ -1,0 +1,114 @@
+"""The benchmarks: whose chips, which cases, and how they are set up on the hosts."""
+
+from pathlib import Path as _Path
+
+# ---- The chips ---------------------------------------------------------------------------------------
+
+# The vendor of the chips: the name of a folder in training/ with a vendor.py, e.g. "cpu" or "nvidia".
+VENDOR = "cpu"
+
+# Options for the container engine that give a container the chips. None takes the vendor's own, e.g.
+#   nvidia     " --gpus all"
+#   iluvatar   " -v /lib/modules:/lib/modules "
+#   kunlunxin  " --device=/dev/xpu0 --device=/dev/xpu1 --device=/dev/xpuctrl"
+#   metax      " --device=/dev/dri --device=/dev/mxcd --group-add video"
+ACCE_CONTAINER_OPT = None
+
+# The variable that tells a process which chips it may use, e.g. "CUDA_VISIBLE_DEVICES". None takes the
+# vendor's own.
+ACCE_VISIBLE_DEVICE_ENV_NAME = None
+
+# ---- The cases ---------------------------------------------------------------------------------------
+
+# "default" takes the cases of training/benchmarks, "customized" those of training/<vendor>/benchmarks.
+TEST_TYPE = "default"
+
+# Where quickstart.sh puts the data of the demo: beside training/, so that it is not sent to the hosts.
+_DEMO_DATA = _Path(__file__).resolve().parents[3] / ".quickstart" / "bert_demo"
+
+# What to run: "model:framework[_version]:chip:nnodes:nproc:repeat" -> data directory on every host.
+# `nnodes` is the number of hosts, `nproc` the processes on each, `repeat` the number of rounds; the
+# parameters are those of training/<vendor>/<model>-<framework>/config/config_<chip>x<nnodes>x<nproc>.py.
+CASES = {
+    "bert:pytorch:cpu:1:2:1": str(_DEMO_DATA),
+    # "bert:pytorch:A100:1:8:1": "/data/bert/train",
+}
+
+# The same in FlagPerf's earlier form, which is read as well: names, and a dict for each name.
+# CASES = ["BERT_TORCH_DEMO_CPU_1X2"]
+# BERT_TORCH_DEMO_CPU_1X2 = {
+#     "model": "bert",
+#     "framework": "pytorch",
+#     "config": "config_cpux1x2",
+#     "repeat": 1,
+#     "nnodes": 1,
+#     "nproc": 2,
+#     "data_dir_host": "/data/bert_demo",
+#     "data_dir_container": "/mnt/data/bert_demo",
+#     # "deadline_hours": 2,   # optional: another deadline than CASE_DEADLINE_HOURS
+# }
+
+# ---- Paths and logs ----------------------------------------------------------------------------------
+
+# Where training/ lies on the hosts (it is brought there by itself) and in the containers. None is, on
+# the hosts, the folder that this checkout has on this machine. To give host and container a path each,
+# set FLAGPERF_PATH_HOST and FLAGPERF_PATH_CONTAINER instead.
+FLAGPERF_PATH = None
+
+# Where results and logs are gathered on this machine, and where containers see them. A relative path
+# is below training/; None is training/result. FLAGPERF_LOG_PATH_HOST and FLAGPERF_LOG_PATH_CONTAINER
+# give each its own path.
+FLAGPERF_LOG_PATH = None
+
+# "debug", "info", "warning" or "error".
+FLAGPERF_LOG_LEVEL = "info"
+
+# ---- How a task runs ---------------------------------------------------------------------------------
+
+# "docker" runs tasks in containers, "process" as plain processes on the hosts.
+RUNTIME = "docker"
+
+# The engine's command: "docker", "podman", or the absolute path of either.
+CONTAINER_ENGINE = "docker"
+
+# For RUNTIME = "process": the Python on the hosts that has the framework installed.
+PROCESS_PYTHON = "python3"
+
+# The size of /dev/shm in a container.
+SHM_SIZE = "32G"
+
+# Empty the hosts' page caches before each round, so that data is read from the disk (needs root there).
+CLEAR_CACHES = False
+
+# A case that runs longer than this is stopped.
+CASE_DEADLINE_HOURS = 24
+
+# A host with less free disk space is not used.
+MIN_FREE_DISK_GIB = 5
+
+# Seconds between two samples of CPU, memory, power and chips.
+MONITOR_INTERVAL = 1
+
+# ---- Images ------------------------------------------------------------------------------------------
+
+# How every host gets the same image: "stream" builds it on one and sends it to the others, "build"
+# builds it on each, "registry" builds it on one and pushes it to IMAGE_REGISTRY.
+IMAGE_DISTRIBUTION = "stream"
+
+# host[:port][/path], e.g. "registry.local:5000/flagperf".
+IMAGE_REGISTRY = None
+
+# Arguments of the Dockerfile, e.g. {"BASE_IMAGE": "registry.local:5000/python:3.11-slim"}.
+IMAGE_BUILD_ARGS: dict[str, str] = {}
+
+# Where pip finds packages while an image is built; later lines win over earlier ones.
+# Take over this machine's own pip settings (`pip config list`: pip.conf and PIP_* variables).
+PIP_FROM_HOST = True
+# A pip.conf on this machine.
+PIP_CONFIG_FILE = None
+# The package index, e.g. a mirror near you: "https://mirror.example.org/pypi/simple".
+PIP_SOURCE = None
+# A file with the certificates of a private CA.
+PIP_CA_FILE = None
+# Folders on this machine with wheels, for hosts that cannot reach any index.
+PIP_WHEEL_DIRS: list[str] = []

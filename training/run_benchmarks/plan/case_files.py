@@ -1,0 +1,145 @@
+"""Where a case's files lie, and whether they are all there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from run_benchmarks.plan.parameters import read_parameters
+from run_benchmarks.plan.problems import Problems, listing
+from run_benchmarks.plan.records import (
+    CaseFiles,
+    CasePlan,
+    CaseSettings,
+    Chip,
+    ClusterSettings,
+    RunSettings,
+    Vendor,
+)
+from utils.errors import nearest
+
+DRIVER_SCRIPT = "benchmarks/driver/run_pretraining.py"
+CASE_SCRIPT = "run_pretraining.py"
+
+
+class CaseResolver:
+    """Finds the files of one case. Every problem is noted, so that all of them are seen at once."""
+
+    def __init__(
+        self, case: CaseSettings, where: str, run: RunSettings, training_dir: Path, problems: Problems
+    ) -> None:
+        self.case = case
+        self.where = where
+        self.run = run
+        self.root = training_dir
+        self.problems = problems
+        self.vendor_dir = f"{run.vendor}/{case.model}-{case.framework_name}"
+
+    def plan(self, cluster: ClusterSettings, vendor: Vendor) -> CasePlan | None:
+        """The case with everything resolved; None where a file is missing or wrong."""
+        before = len(self.problems.found)
+        case_dir = self._case_dir()
+        has_config = self._check_config()
+        image_dir = self._image_dir()
+        chip = self._chip(vendor)
+        if len(self.problems.found) > before or not has_config or case_dir is None:
+            return None
+        files = self._files(case_dir, image_dir)
+        parameters = read_parameters(self.root, files, self.problems)
+        if parameters is None or len(self.problems.found) > before:
+            return None
+        deadline = self.case.deadline_s or self.run.case_deadline_s
+        return CasePlan(self.case, files, cluster.hosts[: self.case.nnodes], chip, parameters, deadline)
+
+    def _report(self, name: str, value: str, message: str, remedy: str) -> None:
+        self.problems.add(self.where, f"{self.case.name}: {name}", value, message, remedy)
+
+    def _report_missing(self, name: str, value: str, what: str, known: list[str]) -> None:
+        hint = nearest(value, known)
+        remedy = f"there is: {listing(known)}" + (f"; {hint}" if hint else "")
+        self._report(name, value, f"there is no {what}", remedy)
+
+    def _case_dir(self) -> str | None:
+        """`benchmarks/<model>/<framework>`, or below the vendor's folder for TEST_TYPE = "customized"."""
+        customized = self.run.test_type == "customized"
+        home = f"{self.run.vendor}/benchmarks" if customized else "benchmarks"
+        model_dir = f"{home}/{self.case.model}"
+        case_dir = f"{model_dir}/{self.case.framework_name}"
+        if not (self.root / model_dir).is_dir():
+            known = _folders(self.root / home, "*/*/")
+            self._report_missing("model", self.case.model, f"folder {self.root / model_dir}", known)
+            return None
+        if not (self.root / case_dir).is_dir():
+            known = [name for name in _folders(self.root / model_dir) if name != "demo_data"]
+            what = f"folder {self.root / case_dir}"
+            self._report_missing("framework", self.case.framework_name, what, known)
+            return None
+        return case_dir
+
+    def _check_config(self) -> bool:
+        folder = self.root / self.vendor_dir / "config"
+        if not folder.is_dir():
+            known = [path.name for path in (self.root / self.run.vendor).glob("*-*/") if path.is_dir()]
+            what = f"folder {folder}"
+            self._report_missing("vendor folder", Path(self.vendor_dir).name, what, sorted(known))
+            return False
+        if not (folder / f"{self.case.config}.py").is_file():
+            known = sorted(path.stem for path in folder.glob("config_*x*x*.py"))
+            what = f"file {folder / self.case.config}.py"
+            self._report_missing("config", self.case.config, what, known)
+            return False
+        return True
+
+    def _image_dir(self) -> str:
+        """The folder of the Dockerfile. A version that is not there is never replaced by another."""
+        home = self.root / self.run.vendor / "docker_image"
+        image_dir = f"{self.run.vendor}/docker_image/{self.case.framework}"
+        if self.run.runtime != "process" and not (self.root / image_dir / "Dockerfile").is_file():
+            known = sorted(path.parent.name for path in home.glob("*/Dockerfile"))
+            what = f"Dockerfile in {self.root / image_dir}"
+            self._report_missing("framework", self.case.framework, what, known)
+        return image_dir
+
+    def _chip(self, vendor: Vendor) -> Chip | None:
+        """The chip that the config's name speaks of; None where the vendor describes no chips."""
+        chip = vendor.chips.get(self.case.chip)
+        if chip is None and vendor.chips and _names_a_chip(self.case):
+            known = sorted(vendor.chips)
+            self._report_missing("chip", self.case.chip, f"such chip in {vendor.folder / 'vendor.py'}", known)
+        return chip
+
+    def _files(self, case_dir: str, image_dir: str) -> CaseFiles:
+        own_script = f"{case_dir}/{CASE_SCRIPT}"
+        has_own = self._exists(own_script)
+        if not has_own and not self._exists(DRIVER_SCRIPT):
+            message = f"the case brings no {CASE_SCRIPT}, and the shared driver is missing"
+            self._report("script", DRIVER_SCRIPT, message, "restore the file: the checkout is incomplete")
+        config_dir = f"{self.vendor_dir}/config"
+        environment = f"{config_dir}/environment_variables.sh"
+        requirements = (f"{case_dir}/requirements.txt", f"{config_dir}/requirements.txt")
+        names = (f"{self.case.framework}_install.sh", f"{self.case.framework_name}_install.sh")
+        installs = [f"{image_dir}/{name}" for name in names if self._exists(f"{image_dir}/{name}")]
+        return CaseFiles(
+            case_dir=case_dir,
+            script=own_script if has_own else DRIVER_SCRIPT,
+            script_args=() if has_own else ("--case_dir", case_dir),
+            config_dir=config_dir,
+            config_file=f"{self.case.config}.py",
+            extern_dir=f"{self.vendor_dir}/extern",
+            requirements=tuple(path for path in requirements if self._exists(path)),
+            environment_script=environment if self._exists(environment) else None,
+            dockerfile_dir=image_dir,
+            install_script=installs[0] if installs else None,
+        )
+
+    def _exists(self, path: str) -> bool:
+        return (self.root / path).is_file()
+
+
+def _names_a_chip(case: CaseSettings) -> bool:
+    return case.config == f"config_{case.chip}x{case.nnodes}x{case.nproc}"
+
+
+def _folders(home: Path, pattern: str = "*/") -> list[str]:
+    """The folders below `home` that match, by the first part of their names; hidden ones left out."""
+    found = {path.relative_to(home).parts[0] for path in home.glob(pattern) if path.is_dir()}
+    return sorted(name for name in found if name[0] not in "._" and name != "driver")

@@ -1,0 +1,141 @@
+"""From the user's two files to a plan: everything is read and checked, and no host is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from run_benchmarks.plan import kinds
+from run_benchmarks.plan.case_files import CaseResolver
+from run_benchmarks.plan.cases import is_case_dict, read_cases
+from run_benchmarks.plan.cluster import is_loopback, read_cluster
+from run_benchmarks.plan.problems import ConfigError, NoValidCaseError, Problems
+from run_benchmarks.plan.reader import Reader
+from run_benchmarks.plan.records import (
+    CasePlan,
+    CaseSettings,
+    ClusterSettings,
+    Plan,
+    RunSettings,
+    Vendor,
+)
+from run_benchmarks.plan.settings import read_settings
+from run_benchmarks.plan.source import Source, read_source
+from run_benchmarks.plan.vendors import find_vendors, read_vendor
+
+CLUSTER_CONF = "cluster_conf.py"
+TEST_CONF = "test_conf.py"
+
+
+def load_plan(
+    config_dir: Path,
+    training_dir: Path,
+    *,
+    only_cases: Sequence[str] | None = None,
+    log_path: Path | None = None,
+) -> Plan:
+    """Read `cluster_conf.py` and `test_conf.py` in `config_dir` and every file that they lead to.
+
+    Args:
+        training_dir: the controller's copy of `training/`.
+        only_cases: names of the cases to run instead of those in CASES (`--cases`).
+        log_path: where results go instead of the file's log path (`--log-path`).
+
+    Raises:
+        ConfigError: something is wrong; it holds all problems of all files.
+        NoValidCaseError: the two files are right, but no case can be run with what lies in `training_dir`.
+    """
+    return _Planner(config_dir, training_dir.resolve()).plan(only_cases, log_path)
+
+
+class _Planner:
+    """`file_problems` are those of the two files themselves, `case_problems` those of what they lead to."""
+
+    def __init__(self, config_dir: Path, training_dir: Path) -> None:
+        self.training_dir = training_dir
+        self.file_problems = Problems()
+        self.case_problems = Problems()
+        remedy = f"give the folder that holds it with --config, or copy the one from {_shipped(training_dir)}"
+        self.cluster_conf = read_source(config_dir / CLUSTER_CONF, self.file_problems, remedy)
+        self.test_conf = read_source(config_dir / TEST_CONF, self.file_problems, remedy)
+
+    def plan(self, only_cases: Sequence[str] | None, log_path: Path | None) -> Plan:
+        cluster = self._cluster()
+        if self.test_conf is None:
+            raise ConfigError(self.file_problems.found)
+        reader = Reader(self.test_conf, self.file_problems)
+        vendor = self._vendor(reader)
+        run = read_settings(reader, vendor, self.training_dir, log_path)
+        settings = read_cases(reader, only_cases)
+        reader.report_unknown(is_case_dict)
+        cases = self._cases(settings, cluster, run, vendor)
+        self._raise_if_wrong(settings, cases)
+        if cluster is None or vendor is None:  # cannot be: each has left a problem
+            raise ConfigError(self.file_problems.found)
+        return Plan(self.training_dir, cluster, run, vendor, tuple(cases))
+
+    def _cluster(self) -> ClusterSettings | None:
+        if self.cluster_conf is None:
+            return None
+        return read_cluster(Reader(self.cluster_conf, self.file_problems))
+
+    def _vendor(self, reader: Reader) -> Vendor | None:
+        known = find_vendors(self.training_dir)
+        name = reader.require("VENDOR", kinds.path_name, repr(known[0] if known else "nvidia"))
+        if name is None:
+            return None
+        return read_vendor(name, self.training_dir, reader.source, self.case_problems)
+
+    def _cases(
+        self,
+        settings: Sequence[CaseSettings],
+        cluster: ClusterSettings | None,
+        run: RunSettings,
+        vendor: Vendor | None,
+    ) -> list[CasePlan]:
+        """The cases that are valid."""
+        assert self.test_conf is not None
+        plans = []
+        for case in settings:
+            where = _where(self.test_conf, case)
+            if cluster is not None:
+                self._check_hosts(case, where, cluster)
+            if vendor is not None:
+                resolver = CaseResolver(case, where, run, self.training_dir, self.case_problems)
+                plans.append(resolver.plan(cluster or ClusterSettings(hosts=()), vendor))
+        return [plan for plan in plans if plan is not None]
+
+    def _check_hosts(self, case: CaseSettings, where: str, cluster: ClusterSettings) -> None:
+        name = f"{case.name}: nnodes"
+        if cluster.hosts and case.nnodes > len(cluster.hosts):
+            message = f"is more than the {len(cluster.hosts)} host(s) in {CLUSTER_CONF}"
+            remedy = f"add hosts to HOSTS, or set nnodes to {len(cluster.hosts)} at most"
+            self.file_problems.add(where, name, case.nnodes, message, remedy)
+        loopback = [host for host in cluster.hosts[: case.nnodes] if is_loopback(host)]
+        if case.nnodes > 1 and loopback:
+            message = f"the other nodes cannot reach this machine as {loopback[0]!r}"
+            remedy = f"replace {loopback[0]!r} in HOSTS by this machine's name or address in their network"
+            self.file_problems.add(where, name, case.nnodes, message, remedy)
+
+    def _raise_if_wrong(self, settings: Sequence[CaseSettings], cases: Sequence[CasePlan]) -> None:
+        if not self.file_problems and not settings:
+            assert self.test_conf is not None
+            remedy = 'add a case, e.g. CASES = {"bert:pytorch:cpu:1:2:1": "/data/bert"}'
+            written = self.test_conf.values["CASES"]
+            where = self.test_conf.where("CASES")
+            self.case_problems.add(where, "CASES", written, "has no case in it", remedy)
+        found = [*self.file_problems.found, *self.case_problems.found]
+        if found and not self.file_problems and not cases:
+            raise NoValidCaseError(found)
+        if found:
+            raise ConfigError(found)
+
+
+def _where(source: Source, case: CaseSettings) -> str:
+    """The line that defines the case: its key in CASES or the dict of its name."""
+    own = source.where(case.name)
+    return own if own != str(source.path) else source.where("CASES", case.name)
+
+
+def _shipped(training_dir: Path) -> Path:
+    return training_dir / "run_benchmarks" / "config"

@@ -1,0 +1,140 @@
+"""How pip reaches packages while an image is built: the user's settings and, if wanted, this machine's own.
+
+The merge, from weakest to strongest: this machine's pip configuration (PIP_FROM_HOST), PIP_CONFIG_FILE,
+then PIP_SOURCE, PIP_CA_FILE and PIP_WHEEL_DIRS. Only options that say where packages come from are taken:
+`user`, `target` and the like would change what the build itself does.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from run_benchmarks.plan import kinds
+from run_benchmarks.plan.host_pip import host_pip_options, normalised, read_pip_conf
+from run_benchmarks.plan.problems import UnfitError
+from run_benchmarks.plan.reader import Reader
+from run_benchmarks.plan.records import PipSettings
+from utils.errors import FlagPerfError
+
+# pip's names for the options that say where packages come from and how the way there is secured.
+OPTIONS = (
+    "index-url", "extra-index-url", "no-index", "find-links", "trusted-host", "proxy", "timeout", "retries",
+    "cert", "client-cert", "pre", "prefer-binary", "only-binary", "no-binary",
+)  # fmt: skip
+# Where a process may be told of a private CA without pip knowing: requests' and OpenSSL's variables.
+CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
+_HOST = "this machine's pip configuration"
+
+
+def read_pip_settings(reader: Reader, training_dir: Path) -> PipSettings:
+    """All PIP_* settings of `test_conf.py`, merged. Relative paths are below `training_dir`."""
+    options: dict[str, str] = {}
+    if reader.get("PIP_FROM_HOST", kinds.flag, False):
+        options |= _host_options()
+    options |= _file_options(reader, training_dir)
+    source = reader.get("PIP_SOURCE", _index_url, "")
+    if source:
+        options["index-url"] = source
+    own_ca = reader.get("PIP_CA_FILE", _existing(training_dir, "file"), None)
+    own_wheels = reader.get("PIP_WHEEL_DIRS", _wheel_dirs(training_dir), ())
+    ca_file = own_ca or _ca_file(options, reader)
+    wheels = dict.fromkeys((*own_wheels, *_local_links(options)))
+    return PipSettings(_for_the_build(options), ca_file, tuple(wheels))
+
+
+def _host_options() -> dict[str, str]:
+    options = host_pip_options(os.environ)
+    if "cert" not in options:
+        bundles = (os.environ.get(name, "") for name in CA_VARIABLES)
+        bundle = next((bundle for bundle in bundles if Path(bundle).is_file()), None)
+        if bundle is not None:
+            options["cert"] = bundle
+    return options
+
+
+def _file_options(reader: Reader, training_dir: Path) -> dict[str, str]:
+    path = reader.get("PIP_CONFIG_FILE", _existing(training_dir, "file"), None)
+    if path is None:
+        return {}
+    try:
+        return read_pip_conf(path)
+    except FlagPerfError as error:
+        reader.unfit("PIP_CONFIG_FILE", error.message, error.remedy)
+        return {}
+
+
+def _ca_file(options: Mapping[str, str], reader: Reader) -> Path | None:
+    cert = options.get("cert")
+    if not cert:
+        return None
+    path = Path(cert).expanduser()
+    if not path.is_file():
+        message = "pip's option `cert` names a file that does not exist"
+        where = reader.source.where("PIP_CONFIG_FILE") if reader.given("PIP_CONFIG_FILE") else _HOST
+        reader.problems.add(where, "cert", cert, message, "correct it, or set PIP_CA_FILE")
+        return None
+    return path.absolute()
+
+
+def _for_the_build(options: Mapping[str, str]) -> dict[str, str]:
+    """The options without the paths of this machine, which are handed into the build in other ways."""
+    kept = {normalised(name): value for name, value in options.items() if normalised(name) in OPTIONS}
+    for name in ("cert", "client-cert"):
+        kept.pop(name, None)
+    links = [link for link in kept.pop("find-links", "").split() if _local_path(link) is None]
+    if links:
+        kept["find-links"] = " ".join(links)
+    for name in ("index-url", "extra-index-url"):
+        urls = [url for url in kept.pop(name, "").split() if _is_reachable(url)]
+        if urls:
+            kept[name] = " ".join(urls)
+    return kept
+
+
+def _is_reachable(url: str) -> bool:
+    """False for an index folder of this machine that is not there (pip would stop at it in the build)."""
+    path = _local_path(url)
+    return path is None or path.is_dir()
+
+
+def _local_links(options: Mapping[str, str]) -> list[Path]:
+    """The folders of this machine among find-links; pip itself passes over those that do not exist."""
+    paths = (_local_path(link) for link in options.get("find-links", "").split())
+    return [path.absolute() for path in paths if path is not None and path.is_dir()]
+
+
+def _local_path(link: str) -> Path | None:
+    parts = urlsplit(link)
+    if parts.scheme == "file":
+        return Path(unquote(parts.path))
+    return Path(link).expanduser() if not parts.scheme else None
+
+
+def _index_url(value: Any) -> str:
+    url = kinds.text("https://pypi.org/simple")(value)
+    if url and (urlsplit(url).scheme not in ("http", "https", "file") or " " in url):
+        raise UnfitError("is not the URL of a package index", 'write e.g. "https://pypi.org/simple"')
+    return url
+
+
+def _existing(training_dir: Path, what: str) -> kinds.Kind[Path]:
+    """A path on this machine that must exist: a "file" or a "folder"."""
+
+    def check(value: Any) -> Path:
+        path = training_dir / Path(kinds.text("/etc/pip.conf")(value)).expanduser()
+        if not (path.is_file() if what == "file" else path.is_dir()):
+            raise UnfitError(f"names no {what} on this machine", f"correct the path: {path}")
+        return path
+
+    return check
+
+
+def _wheel_dirs(training_dir: Path) -> kinds.Kind[tuple[Path, ...]]:
+    def check(value: Any) -> tuple[Path, ...]:
+        return tuple(_existing(training_dir, "folder")(item) for item in kinds.texts("/srv/wheels")(value))
+
+    return check

@@ -1,0 +1,62 @@
+"""What is wrong with a user's configuration: gathered while it is read, reported all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from run_benchmarks.plan.redact import redact_text
+from utils.errors import Problem, ProblemsError
+
+
+class ConfigError(ProblemsError):
+    """The configuration is wrong; nothing was launched. `exit_code` is what `run.py` ends with."""
+
+    exit_code = 2
+
+
+class NoValidCaseError(ProblemsError):
+    """Both config files are right, but there is no case that can be run."""
+
+    exit_code = 4
+
+
+class UnfitError(Exception):
+    """A value that a setting cannot have: why, and what would be right."""
+
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+
+class Problems:
+    """A list that parts of the planner add to; `name_width` values are shortened and freed of secrets."""
+
+    def __init__(self) -> None:
+        self.found: list[Problem] = []
+
+    def add(self, where: Path | str, name: str, value: Any, message: str, remedy: str) -> None:
+        """Note one problem. `value` is what stands there; None where nothing does."""
+        shown = "" if value is None else shorten(redact_text(repr(value)))
+        problem = Problem(str(where), name, shown, message, remedy)
+        if problem not in self.found:  # one vendor file may serve several cases
+            self.found.append(problem)
+
+    def __bool__(self) -> bool:
+        return bool(self.found)
+
+
+def shorten(text: str, width: int = 100) -> str:
+    """`text`, or its beginning where it is longer than `width` characters."""
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def listing(names: Sequence[str]) -> str:
+    """`a, b and c`, for a sentence that says what there is; `none` where there is nothing."""
+    if not names:
+        return "none"
+    if len(names) == 1:
+        return names[0]
+    return ", ".join(names[:-1]) + " and " + names[-1]
