@@ -1,0 +1,48 @@
+"""BERT-large pre-training as MLPerf defines it: flat constants, a reason beside each.
+
+A vendor's file may override any of them; `mutable_params.py` lists those that leave the task the same.
+"""
+
+# -- model: bert-large-uncased (bert_config.json of its authors) --
+vocab_size = 30522  # WordPiece, lower case
+hidden_size = 1024
+num_hidden_layers = 24
+num_attention_heads = 16
+intermediate_size = 4096
+max_position_embeddings = 512
+type_vocab_size = 2  # sentence A, sentence B
+hidden_dropout_prob = 0.1
+attention_probs_dropout_prob = 0.1
+layer_norm_eps = 1e-12
+initializer_range = 0.02
+pre_layer_norm = False  # BERT normalises after each part
+
+# -- when it ends --
+target_mlm_accuracy = 0.71  # FlagPerf's target for a phase from the checkpoint at step 28252
+max_steps = 30_000
+max_samples_termination = 4_500_000
+
+# -- evaluation --
+eval_interval_steps = 2_000
+eval_batch_size = 32
+init_evaluation = True  # the checkpoint's accuracy shows that it was loaded right
+log_freq = 20
+
+# -- batch: 8 ranks x 24 x 4 = 768 samples a step --
+train_batch_size = 24
+gradient_accumulation_steps = 4
+
+# -- optimizer: LAMB, which keeps large batches stable --
+optimizer = "lamb"
+learning_rate = 3.5e-4
+weight_decay_rate = 0.01
+beta_1 = 0.9
+beta_2 = 0.999
+epsilon = 1e-6
+max_grad_norm = 1.0
+lr_schedule = "linear"  # to 0 at max_steps
+warmup_steps = 0  # training goes on from a checkpoint
+
+# -- how it is computed --
+precision = "bf16"
+seed = 42

@@ -1,0 +1,207 @@
+"""BERT with its two pre-training heads (Devlin et al. 2019, arXiv:1810.04805), written to be read.
+
+The same code is BERT-large and the small demo. Hidden states are (tokens, hidden), see `layout.py`. Nothing
+is computed that no label depends on: the last layer's queries, its feed-forward part and the heads see
+only [CLS] and the masked tokens, the vocabulary's logits only the masked tokens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F  # noqa: N812 (its usual name)
+from torch import Tensor, nn
+
+from .layout import Layout
+
+
+@dataclass(frozen=True)
+class BertConfig:
+    """The shape of a model; names and values of `bert_config.json`.
+
+    `pre_layer_norm` puts normalisation before each part of a layer and at the end (Xiong et al. 2020,
+    arXiv:2002.04745) where BERT has it after each part: a small model then trains at high rates.
+    """
+
+    vocab_size: int
+    hidden_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    intermediate_size: int
+    max_position_embeddings: int
+    type_vocab_size: int = 2
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    layer_norm_eps: float = 1e-12
+    initializer_range: float = 0.02
+    pre_layer_norm: bool = False
+
+
+@dataclass(frozen=True)
+class BertInputs:
+    """A batch of B samples with T tokens, Q places a sample at which the heads look, M predictions.
+
+    Attributes:
+        input_ids, segment_ids, position_ids: (T,) int32.
+        layout: which tokens belong together.
+        queries: Q.
+        looked_at: (B * Q,) int64 rows of the tokens: of each sample [CLS] first, then its predictions, then
+            [CLS] again as filling.
+        label_places: (M,) int64 rows of `looked_at` that are predictions.
+        labels: (M,) int64 the tokens to predict.
+        next_sentence_labels: (B,) int64, 1 where the second part is from elsewhere.
+    """
+
+    input_ids: Tensor
+    segment_ids: Tensor
+    position_ids: Tensor
+    layout: Layout
+    queries: int
+    looked_at: Tensor
+    label_places: Tensor
+    labels: Tensor
+    next_sentence_labels: Tensor
+
+
+class Embeddings(nn.Module):
+    """Sum of the token's, its position's and its segment's vectors, normalised."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.word = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.position = nn.Embedding(config.max_position_embeddings, config.hidden_size)
+        self.segment = nn.Embedding(config.type_vocab_size, config.hidden_size)
+        self.norm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+
+    def forward(self, inputs: BertInputs) -> Tensor:
+        """(T, hidden)."""
+        vectors = self.word(inputs.input_ids) + self.position(inputs.position_ids)
+        hidden: Tensor = self.dropout(self.norm(vectors + self.segment(inputs.segment_ids)))
+        return hidden
+
+
+class Attention(nn.Module):
+    """Multi-head self-attention with its output projection."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        size = config.hidden_size
+        self.heads = config.num_attention_heads
+        self.dropout = config.attention_probs_dropout_prob
+        # Three matrices, not one: LAMB scales each by a ratio of its own, as in the reference.
+        self.query = nn.Linear(size, size)
+        self.key = nn.Linear(size, size)
+        self.value = nn.Linear(size, size)
+        self.output = nn.Linear(size, size)
+
+    def forward(self, tokens: Tensor, layout: Layout, asking: Tensor | None, queries: int | None) -> Tensor:
+        """`tokens` (T, hidden) are attended to by `asking` (B * queries, hidden), or by themselves."""
+        query = self.query(tokens if asking is None else asking)
+        key, value = self.key(tokens), self.value(tokens)
+        split = [rows.unflatten(-1, (self.heads, -1)) for rows in (query, key, value)]
+        dropout = self.dropout if self.training else 0.0
+        mixed = layout.attend(split[0], split[1], split[2], queries=queries, dropout=dropout)
+        projected: Tensor = self.output(mixed.flatten(-2))
+        return projected
+
+
+class FeedForward(nn.Module):
+    """Two linear maps with GELU (its exact form, by the error function) between them."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.wide = nn.Linear(config.hidden_size, config.intermediate_size)
+        self.narrow = nn.Linear(config.intermediate_size, config.hidden_size)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """(rows, hidden) -> (rows, hidden)."""
+        narrow: Tensor = self.narrow(F.gelu(self.wide(rows)))
+        return narrow
+
+
+class Layer(nn.Module):
+    """Attention and feed-forward part, each with dropout, residual connection and normalisation."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.pre_norm = config.pre_layer_norm
+        self.attention = Attention(config)
+        self.attention_norm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
+        self.feed_forward = FeedForward(config)
+        self.feed_forward_norm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+
+    def forward(
+        self, tokens: Tensor, layout: Layout, chosen: Tensor | None = None, queries: int | None = None
+    ) -> Tensor:
+        """(T, hidden) -> (T, hidden), or of the rows `chosen` only: -> (B * queries, hidden)."""
+        seen = self.attention_norm(tokens) if self.pre_norm else tokens
+        asking = None if chosen is None else seen[chosen]
+        kept = tokens if chosen is None else tokens[chosen]
+        hidden: Tensor = kept + self.dropout(self.attention(seen, layout, asking, queries))
+        if self.pre_norm:
+            return hidden + self.dropout(self.feed_forward(self.feed_forward_norm(hidden)))
+        hidden = self.attention_norm(hidden)
+        hidden = self.feed_forward_norm(hidden + self.dropout(self.feed_forward(hidden)))
+        return hidden
+
+
+class MaskedTokenHead(nn.Module):
+    """Logits over the vocabulary; the output matrix is the word embedding."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.transform = nn.Linear(config.hidden_size, config.hidden_size)
+        self.norm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
+        self.bias = nn.Parameter(torch.zeros(config.vocab_size))
+
+    def forward(self, rows: Tensor, words: Tensor) -> Tensor:
+        """(M, hidden) and the word embedding (vocabulary, hidden) -> (M, vocabulary)."""
+        return F.linear(self.norm(F.gelu(self.transform(rows))), words, self.bias)
+
+
+class BertForPreTraining(nn.Module):
+    """BERT with masked language model and next sentence heads."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embeddings = Embeddings(config)
+        self.layers = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))
+        self.final_norm = None
+        if config.pre_layer_norm:
+            self.final_norm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
+        self.pooler = nn.Linear(config.hidden_size, config.hidden_size)
+        self.next_sentence = nn.Linear(config.hidden_size, 2)
+        self.masked_token = MaskedTokenHead(config)
+        self.apply(self._initialise)
+
+    def forward(self, inputs: BertInputs) -> tuple[Tensor, Tensor]:
+        """Logits of the masked tokens (M, vocabulary) and of the next sentence (B, 2)."""
+        hidden = self.embeddings(inputs)
+        *lower, last = self.layers
+        for layer in lower:
+            hidden = layer(hidden, inputs.layout)
+        hidden = last(hidden, inputs.layout, inputs.looked_at, inputs.queries)
+        if self.final_norm is not None:
+            hidden = self.final_norm(hidden)
+        classes = hidden.unflatten(0, (-1, inputs.queries))[:, 0]
+        next_sentence = self.next_sentence(torch.tanh(self.pooler(classes)))
+        masked = self.masked_token(hidden[inputs.label_places], self.embeddings.word.weight)
+        return masked, next_sentence
+
+    def _initialise(self, module: nn.Module) -> None:
+        """Normal weights, zero biases, as BERT's authors; normalisation starts as the identity."""
+        if isinstance(module, (nn.Linear, nn.Embedding)):
+            nn.init.normal_(module.weight, std=self.config.initializer_range)
+        if isinstance(module, nn.Linear):
+            nn.init.zeros_(module.bias)
+
+
+def pretraining_loss_sums(masked: Tensor, next_sentence: Tensor, inputs: BertInputs) -> Tensor:
+    """(2,) float32: cross entropy summed over the masked tokens, and over the samples, in nats."""
+    of_tokens = F.cross_entropy(masked.float(), inputs.labels, reduction="sum")
+    of_samples = F.cross_entropy(next_sentence.float(), inputs.next_sentence_labels, reduction="sum")
+    return torch.stack([of_tokens, of_samples])

@@ -1,0 +1,6 @@
+"""The one training loop: what every case shares, whatever its model and framework.
+
+The modules here import no framework: arguments, configuration, clock, events, schedules, sample order
+and the loop itself. `driver/<framework>/` holds the engine that does the work in that framework.
+A case (`benchmarks/<model>/<framework>/case.py`) brings the model, its data, its loss and its metric.
+"""

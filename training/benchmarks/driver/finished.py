@@ -1,0 +1,72 @@
+"""The FINISHED event: the raw values from which every figure can be recomputed, and the main figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from benchmarks.driver.engine import DeviceMemory, Engine
+from benchmarks.driver.loop import Outcome
+from benchmarks.driver.settings import DriverSettings
+from utils.figures import Peak, figures_from_finished
+
+# Only rates per second are put into the event; what needs the chip's peak is the controller's.
+DERIVED = ("p_whole", "p_train", "p_core")
+_NO_PEAK = Peak(chips=0, flops=None, source="not known to the training script")
+
+
+def finished_values(
+    outcome: Outcome, *, settings: DriverSettings, engine: Engine, metric: str, flops_formula: str
+) -> dict[str, Any]:
+    """Everything but `e2e_time`, which is read last. Every rank calls this: the counters are summed."""
+    progress, times = outcome.progress, outcome.times
+    tokens, flops = _summed(engine, [progress.tokens, progress.flops])
+    values: dict[str, Any] = {
+        "init_time": times.init,
+        "raw_train_time": times.train,
+        "eval_time": times.evaluation,
+        "data_wait_time": times.wait,
+        "no_eval_time": times.no_evaluation,
+        "pure_compute_time": times.pure_compute,
+        "time_to_target": times.time_to_target,
+        "num_trained_samples": progress.samples,
+        "num_trained_tokens": None if tokens is None else int(tokens),
+        "global_steps": progress.steps,
+        "world_size": engine.world_size,
+        "global_batch_size": progress.samples // progress.steps,
+        "precision": settings.precision,
+        "converged": outcome.converged,
+        "final_loss": outcome.loss,
+        "metric": metric,
+        "target": settings.target,
+        "model_flops_per_sample": None if flops is None else flops / progress.samples,
+        "flops_formula": flops_formula,
+        **{f"final_{name}": value for name, value in outcome.metrics.items()},
+        **_memory(engine),
+    }
+    return {**values, **_derived(values)}
+
+
+def _summed(engine: Engine, values: list[int | float | None]) -> list[float | None]:
+    """Sums over ranks; a value that a case does not count is None on every rank."""
+    sums = engine.sum_over_ranks([0.0 if value is None else float(value) for value in values])
+    return [None if value is None else total for value, total in zip(values, sums, strict=True)]
+
+
+def _memory(engine: Engine) -> dict[str, int | None]:
+    memory = engine.memory()
+    largest = engine.max_over_ranks(
+        [float(memory.allocated), float(memory.reserved), float(memory.total)] if memory else [0.0] * 3
+    )
+    shown = DeviceMemory(*(int(value) for value in largest)) if memory else None
+    return {
+        "mem_allocated_bytes": shown.allocated if shown else None,
+        "mem_reserved_bytes": shown.reserved if shown else None,
+        "mem_total_bytes": shown.total if shown else None,
+    }
+
+
+def _derived(values: Mapping[str, Any]) -> dict[str, float | None]:
+    figures = figures_from_finished(values, _NO_PEAK)
+    rates = {name: figures[name].value for name in DERIVED}
+    return {"training_sequences_per_second": rates["p_train"], **rates}

@@ -1,0 +1,169 @@
+"""The training loop: steps, events, evaluation, target and cap. The same for every case and framework."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.driver.batches import Step
+from benchmarks.driver.clock import PhaseClock, Times
+from benchmarks.driver.engine import Engine
+from benchmarks.driver.perf_log import PerfLog
+from benchmarks.driver.progress import Progress, is_at_cap, is_evaluation_due
+from benchmarks.driver.schedules import Schedule
+from benchmarks.driver.settings import DriverSettings
+from utils.errors import FlagPerfError
+from utils.events import EventName
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What training came to. `loss` is that of the last step, `metrics` those of the last evaluation."""
+
+    converged: bool
+    progress: Progress
+    loss: float
+    metrics: Mapping[str, float]
+    times: Times
+
+
+class TrainingLoop:
+    """Trains until the target is met or a cap is reached."""
+
+    def __init__(
+        self,
+        settings: DriverSettings,
+        metric: str,
+        engine: Engine,
+        schedule: Schedule,
+        perf_log: PerfLog,
+        clock: PhaseClock,
+    ) -> None:
+        self.settings = settings
+        self.metric = metric
+        self.engine = engine
+        self.schedule = schedule
+        self.perf_log = perf_log
+        self.clock = clock
+        self.progress = Progress()
+        self.metrics: Mapping[str, float] = {}
+        self.time_to_target: float | None = None
+        self._epoch: int | None = None
+        self._logged = (0, 0.0)  # samples and training seconds at the last STEP_END
+
+    def run(self, steps: Iterator[Step]) -> Outcome:
+        """Train on `steps`. All times are this rank's."""
+        self.engine.barrier()
+        self.clock.begin("train")
+        self.perf_log.write(EventName.TRAIN_START)
+        ended = False
+        while not ended:
+            ended = self._step(steps)
+        self.clock.end("train")
+        self.perf_log.write(EventName.EPOCH_END, {"epoch": self._epoch})
+        self.perf_log.write(EventName.TRAIN_END, {"global_steps": self.progress.steps})
+        return Outcome(
+            converged=self.time_to_target is not None,
+            progress=self.progress,
+            loss=self._finite_loss(),
+            metrics=self.metrics,
+            times=self._times(),
+        )
+
+    def _step(self, steps: Iterator[Step]) -> bool:
+        """One optimizer step and what is due after it. True when training ends."""
+        step = self._wait_for_data(steps)
+        self._enter_epoch(step[0].epoch)
+        before = self.progress
+        after = before.after(step, self.engine.world_size)
+        at_cap = is_at_cap(self.settings, after)
+        is_logged = at_cap or after.steps % self.settings.log_freq == 0
+        if is_logged:
+            self.perf_log.write(EventName.STEP_BEGIN, {"global_steps": after.steps})
+        learning_rate = self.schedule(before.steps)
+        self.engine.train_step(step, learning_rate)
+        self.progress = after
+        if is_logged:
+            self._log_step(learning_rate, at_cap)
+        if at_cap or is_evaluation_due(self.settings, before, after):
+            self._evaluate(at_cap)
+        return at_cap or self.time_to_target is not None
+
+    def _wait_for_data(self, steps: Iterator[Step]) -> Step:
+        """The next step's batches. It is waiting only if the device has run dry meanwhile."""
+        asked = self.clock.now()
+        try:
+            step = next(steps)
+        except StopIteration:
+            raise FlagPerfError("the training data ended before training did") from None
+        if self.engine.is_idle():
+            self.clock.add("wait", self.clock.now() - asked)
+        return step
+
+    def _enter_epoch(self, epoch: int) -> None:
+        if epoch == self._epoch:
+            return
+        if self._epoch is not None:
+            self.perf_log.write(EventName.EPOCH_END, {"epoch": self._epoch})
+        self.perf_log.write(EventName.EPOCH_BEGIN, {"epoch": epoch})
+        self._epoch = epoch
+
+    def _log_step(self, learning_rate: float, end_training: bool) -> None:
+        loss = self._finite_loss()
+        samples = self.progress.samples
+        seconds = self.clock.running("train") - self.clock.seconds("evaluation")
+        value: dict[str, Any] = {
+            "loss": loss,
+            "epoch": self._epoch,
+            "end_training": end_training,
+            "global_steps": self.progress.steps,
+            "num_trained_samples": samples,
+            "learning_rate": learning_rate,
+            "seq/s": (samples - self._logged[0]) / max(seconds - self._logged[1], 1e-9),
+        }
+        scale = self.engine.loss_scale()
+        self.perf_log.write(EventName.STEP_END, value if scale is None else {**value, "loss_scale": scale})
+        self._logged = (samples, seconds)
+
+    def _evaluate(self, at_cap: bool) -> None:
+        loss = self._finite_loss()
+        self.clock.begin("evaluation")
+        self.metrics = self.engine.evaluate()
+        seconds = self.clock.end("evaluation")
+        reached = self.metrics[self.metric] >= self.settings.target
+        if reached:
+            self.time_to_target = self.clock.running("train")
+        self.perf_log.write(
+            EventName.EVALUATE,
+            {
+                **self.metrics,
+                "metric": self.metric,
+                "target": self.settings.target,
+                "loss": loss,
+                "global_steps": self.progress.steps,
+                "num_trained_samples": self.progress.samples,
+                "eval_time": seconds,
+                "end_training": at_cap or reached,
+            },
+        )
+
+    def _finite_loss(self) -> float:
+        loss = self.engine.loss()
+        if not math.isfinite(loss):
+            raise FlagPerfError(
+                f"the loss is {loss} after step {self.progress.steps}: training has diverged",
+                where=f"rank {self.engine.rank}",
+                remedy="lower learning_rate, lengthen warmup_steps, or use bf16 in place of fp16",
+            )
+        return loss
+
+    def _times(self) -> Times:
+        return Times(
+            init=self.clock.seconds("init"),
+            train=self.clock.seconds("train"),
+            evaluation=self.clock.seconds("evaluation"),
+            wait=self.engine.max_over_ranks([self.clock.seconds("wait")])[0],
+            time_to_target=self.time_to_target,
+        )

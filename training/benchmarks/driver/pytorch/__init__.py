@@ -1,0 +1,1 @@
+"""The driver's engine for PyTorch: devices, process group, precision, optimizers, evaluation."""

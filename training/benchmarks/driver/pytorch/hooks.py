@@ -1,0 +1,137 @@
+"""What the driver does in a way that a vendor may replace.
+
+A vendor's `extern/` folder (a package) may define functions of these names, in its `__init__.py` or in any
+module of it. Each replaces the driver's own and has its signature:
+
+    convert_model(config, model) -> model             before it goes to the device
+    create_optimizer(config, model) -> optimizer
+    model_to_fp16(config, model, optimizer) -> (model, optimizer)
+    model_to_ddp(config, model) -> model               only with more than one rank
+    create_grad_scaler(config) -> scaler or None       as torch.amp.GradScaler
+    backward(config, loss, optimizer, scaler) -> None  of one micro-batch
+
+`config` is the driver's `Configuration`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.optim import Optimizer
+
+from benchmarks.driver.configuration import Configuration
+from benchmarks.driver.pytorch.optimizers import make_optimizer
+from utils.errors import FlagPerfError, nearest
+from utils.loading import load_package
+
+_ModelAndOptimizer = tuple[nn.Module, Optimizer]
+Scaler = Any  # torch.amp.GradScaler, or a vendor's object with the same methods
+
+
+def convert_model(config: Configuration, model: nn.Module) -> nn.Module:
+    """The model as the case built it."""
+    return model
+
+
+def create_optimizer(config: Configuration, model: nn.Module) -> Optimizer:
+    """The optimizer that the configuration names."""
+    return make_optimizer(config.driver, model)
+
+
+def model_to_fp16(
+    config: Configuration, model: nn.Module, optimizer: Optimizer
+) -> tuple[nn.Module, Optimizer]:
+    """Unchanged: mixed precision is done by autocast, the weights stay fp32."""
+    return model, optimizer
+
+
+def model_to_ddp(config: Configuration, model: nn.Module) -> nn.Module:
+    """Gradients averaged over the ranks, overlapped with the backward pass.
+
+    A static graph spares DDP the search for unused parameters' order each step; it does not go
+    together with `no_sync`, which gradient accumulation needs.
+    """
+    return DistributedDataParallel(
+        model,
+        gradient_as_bucket_view=True,
+        static_graph=config.driver.gradient_accumulation_steps == 1,
+    )
+
+
+def create_grad_scaler(config: Configuration) -> Scaler:
+    """A scaler for fp16, whose gradients would underflow; None for the others."""
+    return torch.amp.GradScaler() if config.driver.precision == "fp16" else None
+
+
+def backward(config: Configuration, loss: Tensor, optimizer: Optimizer, scaler: Scaler) -> None:
+    """Gradients of one micro-batch's loss."""
+    (loss if scaler is None else scaler.scale(loss)).backward()
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """The functions in use: the driver's own where the vendor has none."""
+
+    convert_model: Callable[[Configuration, nn.Module], nn.Module] = convert_model
+    create_optimizer: Callable[[Configuration, nn.Module], Optimizer] = create_optimizer
+    model_to_fp16: Callable[[Configuration, nn.Module, Optimizer], _ModelAndOptimizer] = model_to_fp16
+    model_to_ddp: Callable[[Configuration, nn.Module], nn.Module] = model_to_ddp
+    create_grad_scaler: Callable[[Configuration], Scaler] = create_grad_scaler
+    backward: Callable[[Configuration, Tensor, Optimizer, Scaler], None] = backward
+
+
+HOOK_NAMES = tuple(field.name for field in fields(Hooks))
+
+
+def load_hooks(folder: Path | None) -> Hooks:
+    """The vendor's hooks over the driver's. A folder that is absent is normal.
+
+    Raises:
+        FlagPerfError: a hook is defined twice, or a function's name is nearly that of a hook.
+    """
+    if folder is None or not folder.is_dir():
+        return Hooks()
+    found: dict[str, tuple[str, Any]] = {}
+    for module in _modules_of(folder):
+        for name, function in _own_functions(module):
+            if name not in HOOK_NAMES:
+                _refuse_misspelt(name, module)
+            elif name in found:
+                raise FlagPerfError(f"{name} is defined in {found[name][0]} too", where=str(module.__file__))
+            else:
+                found[name] = (str(module.__file__), function)
+    return replace(Hooks(), **{name: function for name, (_, function) in found.items()})
+
+
+def _modules_of(folder: Path) -> list[ModuleType]:
+    package = load_package(folder, "flagperf_extern")
+    names = sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
+    return [package, *(importlib.import_module(f"{package.__name__}.{name}") for name in names)]
+
+
+def _own_functions(module: ModuleType) -> list[tuple[str, Any]]:
+    """The public functions that are written in this module, not those it imports."""
+    return [
+        (name, value)
+        for name, value in vars(module).items()
+        if inspect.isfunction(value) and not name.startswith("_") and value.__module__ == module.__name__
+    ]
+
+
+def _refuse_misspelt(name: str, module: ModuleType) -> None:
+    hint = nearest(name, HOOK_NAMES)
+    if hint:
+        raise FlagPerfError(
+            f"{name} is not a hook: {hint}",
+            where=str(module.__file__),
+            remedy="name it as the hook, or begin its name with an underscore",
+        )

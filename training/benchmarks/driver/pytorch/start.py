@@ -1,0 +1,61 @@
+"""Start the PyTorch engine of one rank: threads, device, process group, case, hooks."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import torch
+
+from benchmarks.driver.arguments import LaunchArguments
+from benchmarks.driver.configuration import Configuration
+from benchmarks.driver.pytorch.case import Case, Context
+from benchmarks.driver.pytorch.devices import Device
+from benchmarks.driver.pytorch.engine import PytorchEngine
+from benchmarks.driver.pytorch.hooks import load_hooks
+from benchmarks.driver.pytorch.process_group import ProcessGroup
+from benchmarks.driver.ranks import RankEnvironment, threads_per_rank
+from benchmarks.driver.vendor_facts import VendorFacts
+from utils.errors import FlagPerfError
+from utils.loading import load_package
+
+
+def load_case(folder: Path) -> type[Case]:
+    """The class `Case` of the case folder's `case.py`.
+
+    Raises:
+        FlagPerfError: there is none.
+    """
+    package = load_package(folder, "flagperf_case")
+    module = importlib.import_module(f"{package.__name__}.case")
+    case: type[Case] | None = getattr(module, "Case", None)
+    if case is None:
+        raise FlagPerfError(
+            "there is no class Case",
+            where=str(folder / "case.py"),
+            remedy="see benchmarks/driver/pytorch/case.py",
+        )
+    return case
+
+
+def start_engine(
+    case: type[Case],
+    config: Configuration,
+    arguments: LaunchArguments,
+    environment: RankEnvironment,
+    vendor: VendorFacts,
+) -> PytorchEngine:
+    """Everything that stands before the first step, but the data's thread."""
+    torch.set_num_threads(threads_per_rank(environment, config.driver.cpu_threads))
+    device = Device(vendor.device_type, environment.local_rank)
+    group = ProcessGroup(environment, vendor.backend, device.torch, config.driver.dist_timeout_seconds)
+    context = Context(
+        data_dir=arguments.data_dir,
+        driver=config.driver,
+        settings=config.case,
+        device=device.torch,
+        rank=environment.rank,
+        world_size=environment.world_size,
+    )
+    module_dir = arguments.extern_module_dir if arguments.enable_extern_config else None
+    return PytorchEngine(config, case(context), group, device, load_hooks(module_dir))

@@ -1,0 +1,117 @@
+"""One rank's run, from its arguments to FINISHED: the story of a training script."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from benchmarks.driver.arguments import LaunchArguments, parse_arguments
+from benchmarks.driver.batches import Prefetcher, Step
+from benchmarks.driver.clock import PhaseClock
+from benchmarks.driver.configuration import read_configuration
+from benchmarks.driver.finished import finished_values
+from benchmarks.driver.loop import TrainingLoop
+from benchmarks.driver.perf_log import PerfLog
+from benchmarks.driver.ranks import read_rank_environment
+from benchmarks.driver.schedules import Schedule, make_schedule
+from benchmarks.driver.settings import DriverSettings
+from benchmarks.driver.vendor_facts import read_vendor_facts
+from utils.errors import FlagPerfError
+from utils.events import EventName
+
+
+def run(arguments: LaunchArguments, script_start: float) -> None:
+    """Train the case of `arguments`.
+
+    Args:
+        arguments: the launch contract's.
+        script_start: `time.monotonic()` at the script's first line, in seconds.
+    """
+    environment = read_rank_environment()
+    perf_log = PerfLog(environment.rank)
+    framework = load_framework(arguments.framework)
+    case = framework.load_case(arguments.case_dir)
+    config = read_configuration(arguments, case.metric)
+    vendor = read_vendor_facts(arguments.vendor, arguments.framework)
+
+    init_start = time.monotonic()
+    perf_log.write(EventName.INIT_START, {"config": config.as_dict(), "changed": list(config.changed)})
+    engine = framework.start_engine(case, config, arguments, environment, vendor)
+    clock = PhaseClock(engine.synchronize)
+    clock.begin("init", at=init_start)
+    steps: Prefetcher[Step] = Prefetcher(engine.training_steps(), config.driver.prefetch_batches)
+    if config.driver.init_evaluation:
+        perf_log.write(EventName.INIT_EVALUATION, {**engine.evaluate(), "metric": case.metric})
+    perf_log.write(EventName.INIT_END, {"init_time": clock.end("init")})
+
+    settings = config.driver
+    loop = TrainingLoop(settings, case.metric, engine, _schedule(settings), perf_log, clock)
+    outcome = loop.run(steps)
+    steps.close()
+    values = finished_values(
+        outcome, settings=settings, engine=engine, metric=case.metric, flops_formula=case.flops_formula
+    )
+    engine.barrier()
+    perf_log.write(EventName.FINISHED, {"e2e_time": time.monotonic() - script_start, **values})
+    engine.close()
+
+
+def load_framework(name: str) -> Any:
+    """The module `benchmarks.driver.<name>.start`, with its `load_case` and `start_engine`.
+
+    Raises:
+        FlagPerfError: the driver has no engine for this framework.
+    """
+    module = f"benchmarks.driver.{name}.start"
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not module.startswith(error.name):
+            raise FlagPerfError(
+                f"{error}", where="this rank's Python", remedy=f"install {error.name} in the image"
+            ) from error
+        raise FlagPerfError(
+            f"the driver has no engine for the framework {name!r}",
+            where="--case_dir",
+            remedy="name the case's folder after its framework, or bring its own run_pretraining.py",
+        ) from error
+
+
+def run_and_exit(argv: list[str], script_start: float) -> NoReturn:
+    """Run and end the process with 0, or with 1 after the traceback of what went wrong.
+
+    The process is ended by `os._exit`: threads of the collective library may abort a process that is
+    torn down in the usual way after its work is done, and such an abort must not be taken for a
+    failure, nor a failure for such an abort.
+    """
+    code = _exit_code_of(lambda: run(parse_arguments(argv), script_start))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _exit_code_of(action: Callable[[], None]) -> int:
+    try:
+        action()
+    except SystemExit as error:  # argparse's --help
+        return error.code if isinstance(error.code, int) else 0
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def _schedule(settings: DriverSettings) -> Schedule:
+    decay_steps = settings.decay_steps if settings.decay_steps is not None else settings.max_steps
+    return make_schedule(
+        settings.lr_schedule,
+        peak=settings.learning_rate,
+        warmup_steps=settings.warmup_steps,
+        decay_steps=decay_steps or 0,
+        end_factor=settings.end_learning_rate_factor,
+    )

@@ -1,0 +1,44 @@
+"""What the driver needs from `<vendor>/vendor.py`: the kind of device and how its ranks talk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from utils.config_files import load_constants
+from utils.errors import FlagPerfError
+
+TRAINING_FOLDER = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class VendorFacts:
+    """`device_type` as the framework calls it, `backend` of the collectives."""
+
+    device_type: str
+    backend: str
+
+
+# Without a vendor: a script started by hand on any machine.
+PLAIN_CPU = VendorFacts(device_type="cpu", backend="gloo")
+
+
+def read_vendor_facts(vendor: str, framework: str, folder: Path = TRAINING_FOLDER) -> VendorFacts:
+    """The facts of `vendor` for `framework`; `PLAIN_CPU` where no vendor is given.
+
+    Raises:
+        FlagPerfError: the vendor's file is missing or lacks one of the two.
+    """
+    if not vendor:
+        return PLAIN_CPU
+    path = folder / vendor / "vendor.py"
+    constants = load_constants(path)
+    backends: dict[str, Any] = constants.get("COLLECTIVE_BACKEND", {})
+    if "DEVICE_TYPE" not in constants or framework not in backends:
+        raise FlagPerfError(
+            f"DEVICE_TYPE or COLLECTIVE_BACKEND[{framework!r}] is missing",
+            where=str(path),
+            remedy='for example DEVICE_TYPE = "cuda" and COLLECTIVE_BACKEND = {"pytorch": "nccl"}',
+        )
+    return VendorFacts(constants["DEVICE_TYPE"], backends[framework])
