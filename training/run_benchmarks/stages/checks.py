@@ -92,7 +92,9 @@ async def disk(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
     free = int(fields[3]) / 2**20
     if free < plan.run.min_free_disk_gib:
         need = plan.run.min_free_disk_gib
-        return _error("free disk", f"{free:.1f} GiB at {folder}", f"free {need:g} GiB, or set MIN_FREE_DISK_GIB")
+        return _error(
+            "free disk", f"{free:.1f} GiB at {folder}", f"free {need:g} GiB, or set MIN_FREE_DISK_GIB"
+        )
     return _ok("free disk", f"{free:.0f} GiB")
 
 
@@ -102,11 +104,15 @@ async def data(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
     for folder in sorted({case.settings.data_dir_host for case, _ in use.cases}):
         if not (await use.transport.run(["test", "-d", folder], timeout=QUICK_S)).ok:
             return _error(
-                "data", f"{folder} does not exist", "put the data there on this host, or correct the case's data dir"
+                "data",
+                f"{folder} does not exist",
+                "put the data there on this host, or correct the case's data dir",
             )
         altered, found = await _altered_files(use.transport, folder)
         if altered:
-            return _error("data", f"{folder}: {altered}", "prepare the data again, or copy it from a good host")
+            return _error(
+                "data", f"{folder}: {altered}", "prepare the data again, or copy it from a good host"
+            )
         details.append(found)
     return _ok("data", "; ".join(details))
 
@@ -121,7 +127,9 @@ async def _altered_files(transport: Transport, folder: str) -> tuple[str, str]:
     except (ValueError, KeyError, TypeError) as error:
         return f"manifest.json cannot be read ({type(error).__name__}: {error})", ""
     listed = await transport.run(["find", folder, "-type", "f", "-printf", "%s %P\\n"], timeout=300)
-    sizes = {name: int(size) for size, _, name in (line.partition(" ") for line in listed.stdout.splitlines())}
+    sizes = {
+        name: int(size) for size, _, name in (line.partition(" ") for line in listed.stdout.splitlines())
+    }
     wrong = [
         f"{name} is {'missing' if name not in sizes else f'{sizes[name]} bytes, not {size}'}"
         for name, size in sorted(expected.items())
@@ -140,13 +148,17 @@ async def devices(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
     found = plan.vendor.parse_devices(done.stdout)
     need = max((case.settings.nproc for case, _ in use.cases), default=0)
     if len(found) < need:
-        return _error("devices", f"{len(found)}, but nproc is {need}", "lower nproc, or run on a host with more")
+        return _error(
+            "devices", f"{len(found)}, but nproc is {need}", "lower nproc, or run on a host with more"
+        )
     for case, _ in use.cases:
         chip = case.chip
         names = chip.device_names if chip else ()
         other = [name for name in found if names and not any(part in name for part in names)]
         if chip and other:
-            remedy = f"use the config of the chip that is there, or correct the chip in {case.files.config_file}"
+            remedy = (
+                f"use the config of the chip that is there, or correct the chip in {case.files.config_file}"
+            )
             return _error("devices", f"{other[0]} is not a {chip.name}", remedy)
     kinds = ", ".join(sorted(set(found)))
     return _ok("devices", f"{len(found)} x {kinds}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 import shutil
 import tarfile
 import tempfile
@@ -16,6 +15,11 @@ from utils.errors import FlagPerfError
 ATTEMPTS = 3
 # $0: the folder. NUL-separated, because a file name may hold anything else.
 CHECKSUMS = 'cd "$0" && find . -type f -exec sha256sum --zero {} +'
+
+
+def collect_argv(source: str) -> tuple[str, ...]:
+    """The command that gives a folder of the host as one stream."""
+    return ("tar", "-C", source, "-cf", "-", ".")
 
 
 async def collect_folder(transport: Transport, source: str, target: Path, timeout: float) -> None:
@@ -49,13 +53,13 @@ async def _copy(transport: Transport, source: str, target: Path, timeout: float)
             async def sink(chunk: bytes) -> None:
                 file.write(chunk)
 
-            await checked(transport, ["tar", "-C", source, "-cf", "-", "."], stdout=sink, timeout=timeout)
+            await checked(transport, collect_argv(source), stdout=sink, timeout=timeout)
         content = partial / "content"
         await asyncio.to_thread(_unpack, archive, content)
         listed = await checked(transport, ["sh", "-c", CHECKSUMS, source], timeout=timeout)
         await asyncio.to_thread(_verify, content, listed.stdout, source)
         content.chmod(0o755)
-        os.replace(content, target)
+        content.replace(target)
     except tarfile.TarError as error:
         raise FlagPerfError(f"the stream of {source} is broken: {error}", where=transport.host) from error
     finally:

@@ -144,21 +144,28 @@ def _pip_folder(site: BuildSite) -> str:
     return f"{site.work}/pip/{site.name}"
 
 
-async def _hand_over_pip(transport: Transport, site: BuildSite, pip: PipSettings) -> tuple[Mount, ...]:
-    """Bring the pip settings to the host, readable by its owner alone, and say what to mount.
-
-    Wheel folders of this machine are mounted from where they lie; for another host they are sent.
-    """
-    if not (pip.options or pip.ca_file or pip.wheel_dirs):
+def pip_mounts(site: BuildSite, pip: PipSettings) -> tuple[Mount, ...]:
+    """What a build sees of the pip settings: wheel folders of this machine are mounted from where they lie."""
+    if not _has_any(pip):
         return ()
     folder = _pip_folder(site)
-    wheel_dirs = () if site.local else pip.wheel_dirs
-    archive = _pip_archive(pip, wheel_dirs)
-    await checked(transport, ["sh", "-c", UNPACK_PRIVATE, folder], stdin=archive, timeout=1800)
     mounts = [Mount(folder, PIP_FOLDER), Mount(f"{folder}/pip.conf", "/etc/pip.conf")]
     if site.local:
         mounts += [Mount(str(path), _wheels(number)) for number, path in enumerate(pip.wheel_dirs)]
     return tuple(mounts)
+
+
+def _has_any(pip: PipSettings) -> bool:
+    return bool(pip.options or pip.ca_file or pip.wheel_dirs)
+
+
+async def _hand_over_pip(transport: Transport, site: BuildSite, pip: PipSettings) -> tuple[Mount, ...]:
+    """Bring the pip settings to the host, readable by its owner alone; wheels only where they are not there."""
+    if _has_any(pip):
+        archive = _pip_archive(pip, () if site.local else pip.wheel_dirs)
+        argv = ["sh", "-c", UNPACK_PRIVATE, _pip_folder(site)]
+        await checked(transport, argv, stdin=archive, timeout=1800)
+    return pip_mounts(site, pip)
 
 
 def _wheels(number: int) -> str:

@@ -12,7 +12,7 @@ from run_benchmarks.transports.base import Transport, checked
 from utils.errors import FlagPerfError
 
 # What is installed, whatever the image's timestamps: two builds of one Dockerfile never share an image ID.
-SOFTWARE = 'python3 -VV; python3 -m pip freeze --all 2>/dev/null; dpkg-query -W 2>/dev/null || rpm -qa | sort'
+SOFTWARE = "python3 -VV; python3 -m pip freeze --all 2>/dev/null; dpkg-query -W 2>/dev/null || rpm -qa | sort"
 
 
 async def stream_image(

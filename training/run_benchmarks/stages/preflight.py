@@ -14,7 +14,9 @@ from utils.errors import FlagPerfError
 REACHABLE_TIMEOUT_S = 30.0
 
 
-async def preflight(plan: Plan, runtime: Runtime, transports: Mapping[str, Transport]) -> dict[str, list[Check]]:
+async def preflight(
+    plan: Plan, runtime: Runtime, transports: Mapping[str, Transport]
+) -> dict[str, list[Check]]:
     """Host -> its checks. A host that is not reached has that one check, as an error."""
     uses = {host: _use(plan, host, transport) for host, transport in transports.items()}
     results = await on_all(list(uses), lambda host: _check_host(plan, runtime, uses[host]))
@@ -26,12 +28,16 @@ async def preflight(plan: Plan, runtime: Runtime, transports: Mapping[str, Trans
 
 def failed(checks: Mapping[str, list[Check]]) -> list[tuple[str, Check]]:
     """The checks that forbid a run, by host."""
-    return [(host, check) for host, found in checks.items() for check in found if check.status is Status.ERROR]
+    return [
+        (host, check) for host, found in checks.items() for check in found if check.status is Status.ERROR
+    ]
 
 
 def warned(checks: Mapping[str, list[Check]]) -> list[tuple[str, Check]]:
     """The checks that deserve a word, by host."""
-    return [(host, check) for host, found in checks.items() for check in found if check.status is Status.WARNING]
+    return [
+        (host, check) for host, found in checks.items() for check in found if check.status is Status.WARNING
+    ]
 
 
 def _use(plan: Plan, host: str, transport: Transport) -> HostUse:

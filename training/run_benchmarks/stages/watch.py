@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from run_benchmarks.names import Node
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.runtimes.base import Runtime
+from run_benchmarks.stages.fan_out import errors_of, on_all
 from run_benchmarks.transports.base import Transport, TransportError
 from utils.errors import FlagPerfError
 
 RECONNECT_EVERY_S = 1.0
 # After the first failure the peers' own ends are awaited this long: which of them failed first is judged later.
 SETTLE_S = 3.0
+PING_TIMEOUT_S = 5.0
 # A lost connection is noticed this long after the last sign of life (the ssh keepalive's patience).
 NOTICED_AFTER_S = 10.0
 # No peer waits for a task that has its node to itself, so a long outage of the connection costs nothing.
@@ -43,10 +45,14 @@ Ending = Ended | Lost
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a round's tasks ended. `timed_out`: the deadline came first. Nodes that still ran have no ending."""
+    """How a round's tasks ended, by node rank; a node that still ran has no ending.
+
+    timed_out: the deadline came first. out_of_contact: nodes without an ending that did not answer either.
+    """
 
     endings: Mapping[int, Ending]
     timed_out: bool
+    out_of_contact: Mapping[int, FlagPerfError]
 
     @property
     def all_ended_well(self) -> bool:
@@ -81,14 +87,25 @@ class Watch:
         tasks = {node.rank: asyncio.create_task(self._node(node)) for node in nodes}
         try:
             timed_out = await self._until_failure(tasks, deadline_s)
+            silent = {}
             if not timed_out and any(not task.done() for task in tasks.values()):
                 await asyncio.wait(tasks.values(), timeout=SETTLE_S)
+                silent = await self._silent([node for node in nodes if not tasks[node.rank].done()])
             endings = {rank: task.result() for rank, task in tasks.items() if task.done()}
         finally:
             for task in tasks.values():
                 task.cancel()
             await asyncio.gather(*tasks.values(), return_exceptions=True)
-        return Outcome(endings, timed_out)
+        return Outcome(endings, timed_out, {rank: silent[rank] for rank in silent if rank not in endings})
+
+    async def _silent(self, nodes: Sequence[Node]) -> dict[int, FlagPerfError]:
+        """Those of `nodes` that do not answer now."""
+
+        async def ping(rank: int) -> None:
+            await self.transports[hosts[rank]].run(["true"], timeout=PING_TIMEOUT_S)
+
+        hosts = {node.rank: node.host for node in nodes}
+        return errors_of(await on_all(list(hosts), ping))
 
     async def _until_failure(self, tasks: Mapping[int, asyncio.Task[Ending]], deadline_s: float) -> bool:
         end = time.monotonic() + deadline_s
@@ -105,30 +122,29 @@ class Watch:
         return False
 
     async def _node(self, node: Node) -> Ending:
-        transport = self.transports[node.host]
-        name = self.names[node.rank]
-        last_contact = time.monotonic()
-        lost = False
+        transport, name = self.transports[node.host], self.names[node.rank]
         while True:
             try:
-                if lost:
-                    await transport.run(["true"], timeout=self.patience)
-                    LOGGER.info(f"{node.host}: contact is back")
-                    lost = False
                 return Ended(await self.runtime.wait(transport, name), time.monotonic())
             except TransportError as error:
-                if not lost:
-                    lost, last_contact = True, time.monotonic() - NOTICED_AFTER_S
-                    LOGGER.warning(f"{node.host}: contact is lost, the task goes on; trying again ({error.message})")
-                if self._given_up(node, last_contact):
+                LOGGER.warning(
+                    f"{node.host}: contact is lost; the task goes on, trying again ({error.message})"
+                )
+                if not await self._contact_again(node, transport):
                     return Lost(error, time.monotonic())
-                await asyncio.sleep(RECONNECT_EVERY_S)
+                LOGGER.info(f"{node.host}: contact is back")
             except FlagPerfError as error:
-                if lost:  # the ping timed out
-                    if self._given_up(node, last_contact):
-                        return Lost(error, time.monotonic())
-                    continue
                 return Lost(error, time.monotonic())
+
+    async def _contact_again(self, node: Node, transport: Transport) -> bool:
+        last_contact = time.monotonic() - NOTICED_AFTER_S
+        while not self._given_up(node, last_contact):
+            try:
+                await transport.run(["true"], timeout=PING_TIMEOUT_S)
+                return True
+            except FlagPerfError:
+                await asyncio.sleep(RECONNECT_EVERY_S)
+        return False
 
     def _given_up(self, node: Node, last_contact: float) -> bool:
         signs = [last_contact]

@@ -1,0 +1,43 @@
+"""`run.py cleanup`: remove what a run left behind on hosts that were out of reach when it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from run_benchmarks.names import LABEL_RUN
+from run_benchmarks.plan.records import Plan
+from run_benchmarks.runtimes import open_runtime
+from run_benchmarks.stages.fan_out import on_all
+from run_benchmarks.transports import open_transport
+from utils.errors import FlagPerfError
+
+Removed = Mapping[str, tuple[str, ...] | FlagPerfError]
+
+
+async def clean_up_run(plan: Plan, run_uid: str) -> Removed:
+    """Remove the units of one run from every host: host -> their names, or why it failed."""
+    runtime = open_runtime(plan.run)
+
+    async def clean(host: str) -> tuple[str, ...]:
+        transport = open_transport(host, plan.cluster)
+        try:
+            return await runtime.remove_all(transport, run_uid, grace_s=5)
+        finally:
+            await transport.close()
+
+    return await on_all(plan.cluster.hosts, clean)
+
+
+async def list_runs(plan: Plan) -> Removed:
+    """Host -> the runs that have units there."""
+    runtime = open_runtime(plan.run)
+
+    async def runs(host: str) -> tuple[str, ...]:
+        transport = open_transport(host, plan.cluster)
+        try:
+            units = await runtime.list_units(transport)
+        finally:
+            await transport.close()
+        return tuple(sorted({unit.labels.get(LABEL_RUN, "?") for unit in units}))
+
+    return await on_all(plan.cluster.hosts, runs)

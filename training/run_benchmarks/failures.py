@@ -1,0 +1,36 @@
+"""From an error on a host to the failure that stands in the result."""
+
+from __future__ import annotations
+
+from run_benchmarks.report.evidence import host_lost
+from run_benchmarks.transports.base import TransportError
+from utils.errors import FlagPerfError
+from utils.records import Failure, FailureClass, Stage, Verdict
+
+_CLASSES = {
+    Stage.IMAGE: FailureClass.IMAGE_NOT_BUILT,
+    Stage.LAUNCH: FailureClass.CONTAINER_NOT_STARTED,
+}
+
+
+class StageFailed(Exception):  # noqa: N818 - carries a result, not a fault
+    """Ends a round at a stage."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+def failure_on(host: str, stage: Stage, error: FlagPerfError) -> Failure:
+    """What `error` at `stage` means for the round; the error's further lines are its evidence."""
+    if isinstance(error, TransportError):
+        return host_lost(host, stage, error.message)
+    message, _, evidence = error.message.partition("\n")
+    kind = _CLASSES.get(stage, FailureClass.COMMAND_FAILED)
+    return Failure(Verdict.FAILED, stage, kind, host, message, evidence, error.remedy)
+
+
+def interrupted(stage: Stage) -> Failure:
+    """The failure of a round that the user ended."""
+    message = f"the run was interrupted at the stage {stage.value}"
+    return Failure(Verdict.INTERRUPTED, stage, FailureClass.INTERRUPTED, "", message)

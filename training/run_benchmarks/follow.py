@@ -1,0 +1,53 @@
+"""Follow rank 0's events while a round runs, for the progress display and the signs of life."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+
+from run_benchmarks.progress import Progress, TrainingState
+from run_benchmarks.transports.base import ByteSink, Transport
+from utils.errors import FlagPerfError
+from utils.events import parse_line
+from utils.rank import rank_log_name
+
+RETRY_S = 2.0
+
+
+async def follow_events(transport: Transport, folder: str, state: TrainingState, progress: Progress) -> None:
+    """Feed each event of global rank 0 to `state` and `progress` until cancelled.
+
+    What is missed while contact is lost is read after it: the log is followed from where it was left.
+    """
+    reader = _Lines(state, progress)
+    while True:
+        # `-F` waits for a file that does not exist yet; +N counts bytes from 1.
+        argv = ["tail", "-c", f"+{reader.read + 1}", "-F", f"{folder}/{rank_log_name(0)}"]
+        try:
+            await transport.run(argv, stdout=reader.sink)
+        except FlagPerfError:
+            # Losing sight of the log is not losing the task: whether that lives, the watch decides.
+            await asyncio.sleep(RETRY_S)
+        else:
+            await asyncio.sleep(RETRY_S)
+
+
+class _Lines:
+    """Cuts a stream of bytes into lines and hands on the events among them."""
+
+    def __init__(self, state: TrainingState, progress: Progress) -> None:
+        self.state = state
+        self.progress = progress
+        self.read = 0
+        self._rest = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self.sink: ByteSink = self._take
+
+    async def _take(self, chunk: bytes) -> None:
+        self.read += len(chunk)
+        *lines, self._rest = (self._rest + self._decoder.decode(chunk)).split("\n")
+        for line in lines:
+            event = parse_line(line)
+            if event is not None:
+                self.state.update(event)
+                self.progress.event(event)

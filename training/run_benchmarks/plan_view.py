@@ -1,0 +1,106 @@
+"""`run.py plan`: what a run would do, with every command that a host would get, ready for a shell."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from run_benchmarks.frameworks import open_framework
+from run_benchmarks.names import HostPaths, Node, RunId, host_paths, new_run_id, nodes_of
+from run_benchmarks.plan.records import CasePlan, Plan
+from run_benchmarks.runtimes import open_runtime
+from run_benchmarks.runtimes.base import Runtime
+from run_benchmarks.stages.checks import DROP_CACHES
+from run_benchmarks.stages.collect import collect_argv
+from run_benchmarks.stages.deploy import UNPACK, pack_tree
+from run_benchmarks.stages.image_build import BuildSite, build_name, layer_argvs, pip_mounts
+from run_benchmarks.stages.image_plan import ImagePlan, plan_image
+from run_benchmarks.stages.launch import Launch
+from run_benchmarks.transports import LOCALHOST
+
+STOP_GRACE_S = 5
+
+
+class PlanView:
+    """The text of a plan. Nothing is touched: every command comes from the functions that the run uses."""
+
+    def __init__(self, plan: Plan, mount_points: tuple[str, ...]) -> None:
+        self.plan = plan
+        self.run: RunId = new_run_id(datetime.now())
+        self.paths: HostPaths = host_paths(
+            plan.run, self.run, pack_tree(plan.training_dir, mount_points).digest
+        )
+        self.runtime: Runtime = open_runtime(plan.run)
+
+    def lines(self) -> Iterator[str]:
+        """The whole text, line by line. Lines that are not commands are comments of the shell."""
+        plan = self.plan
+        yield f"# vendor {plan.vendor.name}, runtime {plan.run.runtime}, hosts {', '.join(plan.cluster.hosts)}"
+        yield f"# results go to {plan.run.log_path}/{self.run.name}"
+        for case in plan.cases:
+            yield from self._case(case)
+
+    def _case(self, case: CasePlan) -> Iterator[str]:
+        settings = case.settings
+        yield ""
+        yield f"# ===== case {settings.name}: {settings.model} on {settings.framework}, {settings.nnodes} node(s)"
+        yield f"# x {settings.nproc} process(es), {settings.repeat} round(s), deadline {case.deadline_s:g} s"
+        yield f"# parameters: {case.files.config_dir}/{case.files.config_file}"
+        image = plan_image(self.plan, case) if self.runtime.uses_images else None
+        for node in nodes_of(case, 1):
+            yield from self._node(case, node, image)
+
+    def _node(self, case: CasePlan, node: Node, image: ImagePlan | None) -> Iterator[str]:
+        yield ""
+        yield f"# ----- host {node.host}, node rank {node.rank}, round {node.round}"
+        yield "# the training/ tree, as a tar file on standard input, if it is not there yet"
+        yield shlex.join(["sh", "-c", UNPACK, self.paths.tree])
+        yield shlex.join(["mkdir", "-p", self.paths.node(node)])
+        if self.plan.run.clear_caches:
+            yield shlex.join(["sh", "-c", DROP_CACHES])
+        if image:
+            yield from self._image(node, image)
+        yield from self._units(case, node, image)
+
+    def _image(self, node: Node, image: ImagePlan) -> Iterator[str]:
+        run = self.plan.run
+        engine = run.container_engine
+        yield f"# the image {image.tag}, if it is not there yet"
+        if run.image_distribution == "registry":
+            yield shlex.join([engine, "pull", image.tag])
+        if run.image_distribution == "stream" and node.rank > 0:
+            yield f"# streamed from {node.case.hosts[0]}: {engine} save {image.tag}"
+            yield shlex.join([engine, "load"])
+            return
+        if node.rank > 0 and run.image_distribution != "build":
+            return
+        local = node.host == LOCALHOST
+        name = build_name(self.run.uid, image.tag)
+        site = BuildSite(engine, self.paths.tree, self.paths.work, self.run.uid, name, local)
+        mounts = pip_mounts(site, run.pip)
+        for below, layer in zip((None, *image.layers), image.layers, strict=False):
+            for argv in layer_argvs(site, layer, below, image, mounts):
+                yield shlex.join(argv)
+        if run.image_distribution == "registry":
+            yield shlex.join([engine, "push", image.tag])
+
+    def _units(self, case: CasePlan, node: Node, image: ImagePlan | None) -> Iterator[str]:
+        framework = open_framework(case.settings.framework)
+        tag = image.tag if image else ""
+        launch = Launch(self.plan, self.run, self.paths, self.runtime, framework, tag)
+        several = len(case.hosts) > 1
+        master = case.hosts[0] if several else "127.0.0.1"
+        monitor = launch.monitor(node)
+        task = launch.task(node, master, "<interface to its peers>" if several else "")
+        runtime = self.runtime
+        steps: Sequence[tuple[str, Sequence[str]]] = (
+            ("sample", runtime.start_argv(monitor)),
+            ("train", runtime.start_argv(task)),
+            ("wait for its end", runtime.wait_argv(task.name)),
+            ("stop sampling", runtime.stop_argv(monitor.name, STOP_GRACE_S)),
+            ("collect", collect_argv(self.paths.node(node))),
+        )
+        for text, argv in steps:
+            yield f"# {text}"
+            yield shlex.join(argv)

@@ -1,0 +1,105 @@
+"""From a round's collected logs to its verdict and figures. Pure: an old run can be judged again."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from run_benchmarks.plan.records import CasePlan
+from run_benchmarks.report.power import power_figures
+from utils.errors import FlagPerfError
+from utils.events import Event, EventName, read_events
+from utils.figures import Figure, Peak, figures_from_finished
+from utils.rank import rank_log_name
+from utils.records import Failure, FailureClass, Stage, Verdict
+
+# Rates are of the same samples over shorter and shorter times; a thousandth allows for rounding in the logs.
+ORDER_TOLERANCE = 1.001
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the logs say. `facts` are the raw values that FINISHED reported."""
+
+    verdict: Verdict
+    failure: Failure | None
+    figures: Mapping[str, Figure]
+    facts: Mapping[str, Any]
+
+
+def judge(case: CasePlan, folders: Sequence[Path], failure: Failure | None) -> Judgement:
+    """Judge a round by the node folders that were collected.
+
+    Args:
+        folders: one a node, by node rank; a folder that was not collected does not exist.
+        failure: what went wrong on the way, if anything; a result cannot undo it.
+    """
+    events = _events(folders)
+    finished = [event for event in events if event.name == EventName.FINISHED]
+    facts: Mapping[str, Any] = finished[0].value if finished else {}
+    figures = figures_from_finished(facts, _peak(case, facts))
+    figures.update(power_figures(folders, events))
+    failure = failure or _no_result(case, finished) or _inconsistent(case, figures)
+    if failure:
+        return Judgement(failure.verdict, failure, figures, facts)
+    converged = facts.get("converged")
+    verdict = Verdict.CONVERGED if _is_true(converged) else Verdict.NOT_CONVERGED
+    return Judgement(verdict, None, figures, facts)
+
+
+def _is_true(value: object) -> bool:
+    return value is True or (isinstance(value, str) and value.lower() == "true") or value == 1
+
+
+def _events(folders: Sequence[Path]) -> list[Event]:
+    logs = [log for folder in folders for log in [folder / rank_log_name(0)] if log.is_file()]
+    try:
+        return [event for log in logs for event in read_events(log)]
+    except FlagPerfError:
+        return []
+
+
+def _peak(case: CasePlan, facts: Mapping[str, Any]) -> Peak:
+    chips = case.settings.nnodes * case.settings.nproc
+    precision = str(facts.get("precision") or "")
+    if case.chip is None:
+        return Peak(chips, None, "the vendor describes no such chip")
+    flops = case.chip.peak_flops.get(precision)
+    if flops is None:
+        return Peak(
+            chips, None, f"{case.chip.name} in {precision or 'unknown precision'}: {case.chip.source}"
+        )
+    return Peak(chips, flops, f"{case.chip.name}, dense {precision}: {case.chip.source}")
+
+
+def _no_result(case: CasePlan, finished: Sequence[Event]) -> Failure | None:
+    if len(finished) == 1:
+        return None
+    message = "FINISHED was not reported" if not finished else f"FINISHED was reported {len(finished)} times"
+    return Failure(
+        Verdict.INVALID,
+        Stage.JUDGE,
+        FailureClass.NO_RESULT,
+        case.hosts[0],
+        message,
+        remedy=f"read {rank_log_name(0)}: global rank 0 reports FINISHED once",
+    )
+
+
+def _inconsistent(case: CasePlan, figures: Mapping[str, Figure]) -> Failure | None:
+    rates = [figures[name].value for name in ("p_whole", "p_train", "p_core")]
+    known = [value for value in rates if value is not None]
+    wrong = [f"{a:.6g} > {b:.6g}" for a, b in itertools.pairwise(known) if a > b * ORDER_TOLERANCE]
+    if not wrong:
+        return None
+    return Failure(
+        Verdict.INVALID,
+        Stage.JUDGE,
+        FailureClass.INCONSISTENT_RESULT,
+        case.hosts[0],
+        f"p_whole <= p_train <= p_core does not hold: {', '.join(wrong)}",
+        remedy="the times in FINISHED do not add up; mend the case's clock",
+    )

@@ -1,0 +1,71 @@
+"""What a round ended with: `result.json`, from the raw logs that were collected."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from utils.figures import Figure
+from utils.records import Failure, Verdict
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class RoundResult:
+    """One round. `times` holds seconds by stage, `images` host -> image ID, `notes` what a reader must know."""
+
+    case: str
+    round: int
+    verdict: Verdict
+    figures: Mapping[str, Figure]
+    failure: Failure | None
+    times: Mapping[str, float]
+    started: str
+    hosts: Sequence[str]
+    image: str = ""
+    images: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The result as plain data."""
+        return {
+            "schema": SCHEMA,
+            "case": self.case,
+            "round": self.round,
+            "verdict": self.verdict.value,
+            "figures": {name: figure.as_dict() for name, figure in self.figures.items()},
+            "failure": _failure(self.failure),
+            "times": dict(self.times),
+            "started": self.started,
+            "hosts": list(self.hosts),
+            "image": self.image,
+            "images": dict(self.images),
+            "facts": dict(self.facts),
+            "notes": list(self.notes),
+        }
+
+
+def write_json(path: Path, record: Mapping[str, Any]) -> None:
+    """Write `record` so that a reader sees all of it or nothing."""
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(json.dumps(record, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    partial.replace(path)
+
+
+def _failure(failure: Failure | None) -> dict[str, Any] | None:
+    if failure is None:
+        return None
+    return {
+        "verdict": failure.verdict.value,
+        "stage": failure.stage.value,
+        "class": failure.failure_class.value,
+        "host": failure.host,
+        "message": failure.message,
+        "evidence": failure.evidence,
+        "remedy": failure.remedy,
+    }
