@@ -257,6 +257,12 @@ def test_devices_are_added_and_the_worst_covered_counts() -> None:
     assert max_power(telemetry, window, "gpu").value == pytest.approx(400)
 
 
+def test_the_largest_power_is_of_a_moment_when_every_device_was_read() -> None:
+    samples = every_second(11, lambda n: Sample(0, "gpu", "0", power_w=900 if n == 8 else 100))
+    samples += every_second(6, lambda n: Sample(0, "gpu", "1", power_w=300))
+    assert max_power(telemetry_of(samples), Window(0, 10_000), "gpu").value == 400
+
+
 def test_a_device_that_never_answers_makes_the_sum_null_with_its_error() -> None:
     samples = every_second(11, lambda n: Sample(0, "gpu", "0", energy_mj=n * 100_000))
     samples += every_second(11, lambda n: Sample(0, "gpu", "1", error="GPU is lost"))

@@ -89,7 +89,7 @@ def _whole_lines(path: Path) -> Iterator[tuple[str, str]]:
     A host that lost power may leave half a line, or zero bytes that were allocated and never written.
     """
     try:
-        text = path.read_bytes().rstrip(b"\0").decode("utf-8", errors="replace")
+        text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise FlagPerfError(f"cannot read the telemetry: {error.strerror}", where=str(path)) from error
     whole, _, _cut = text.rpartition("\n")
