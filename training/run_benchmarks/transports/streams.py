@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
+from contextlib import suppress
 from typing import Any, Protocol
 
 from run_benchmarks.transports.base import ByteSink
@@ -37,13 +38,14 @@ class ByteWriter(Protocol):
 
 async def feed(writer: ByteWriter, source: bytes | AsyncIterator[bytes]) -> None:
     """Write `source` to its end. A command that reads no further is no error: its exit code tells."""
-    try:
-        async for chunk in _chunks(source):
+    async for chunk in _chunks(source):
+        try:
             writer.write(chunk)
             await writer.drain()
+        except (BrokenPipeError, ConnectionResetError):
+            return
+    with suppress(BrokenPipeError, ConnectionResetError):
         writer.write_eof()
-    except (BrokenPipeError, ConnectionResetError):
-        return
 
 
 async def collect(reader: ByteReader, sink: ByteSink | None = None) -> bytes:

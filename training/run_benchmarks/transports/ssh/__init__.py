@@ -1,0 +1,141 @@
+"""The ssh transport: commands on another host, by asyncssh, under the user's own ssh configuration."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import AsyncIterator, Sequence
+
+import asyncssh
+
+from run_benchmarks.plan.records import ClusterSettings
+from run_benchmarks.transports.base import ByteSink, CommandTimeoutError, Completed, TransportError
+from run_benchmarks.transports.ssh import remote
+from run_benchmarks.transports.ssh.connect import connector
+from run_benchmarks.transports.ssh.options import Address
+from run_benchmarks.transports.ssh.remote import RemoteCommand
+from run_benchmarks.transports.ssh.sessions import Carrier, Sessions
+from run_benchmarks.transports.streams import collect, feed, together, while_feeding
+
+END_TIMEOUT_S = 8.0  # for ending a command on a host: two seconds of grace, and a slow network
+
+
+class SshTransport:
+    """One host. It is connected to when first used, and again when a connection was lost.
+
+    A command that was under way when contact was lost is never repeated: whether it ran is not known.
+    """
+
+    def __init__(self, host: str, cluster: ClusterSettings) -> None:
+        self.host = host
+        self._cluster = cluster
+        self._address = Address(host, cluster.ssh_port, cluster.ssh_user)
+        self._sessions = Sessions(self._connect)
+        self._registered = False
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes | AsyncIterator[bytes] | None = None,
+        stdout: ByteSink | None = None,
+        timeout: float | None = None,
+    ) -> Completed:
+        """Run `argv` to its end (see Transport.run)."""
+        try:
+            return await asyncio.wait_for(self._run(tuple(argv), stdin, stdout), timeout)
+        except asyncio.TimeoutError:
+            raise CommandTimeoutError(
+                f"not done after {timeout:g} s, ended: {shlex.join(argv)}", where=self.host
+            ) from None
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._sessions.close()
+        if self._registered:
+            self._registered = False
+            connector().release()
+
+    async def _connect(self) -> asyncssh.SSHClientConnection:
+        if not self._registered:
+            self._registered = True
+            connector().register()
+        return await connector().connect(self._address, self._cluster)
+
+    async def _run(
+        self, argv: tuple[str, ...], stdin: bytes | AsyncIterator[bytes] | None, stdout: ByteSink | None
+    ) -> Completed:
+        while True:
+            async with self._sessions.session() as carrier:
+                try:
+                    return await self._run_on(carrier, argv, stdin, stdout)
+                except asyncssh.ChannelOpenError as error:
+                    # refused before it began, so it may be tried elsewhere
+                    if carrier.used <= 1:
+                        raise self._lost(f"it opens no session: {error.reason}") from error
+                    carrier.found_full()
+
+    async def _run_on(
+        self,
+        carrier: Carrier,
+        argv: tuple[str, ...],
+        stdin: bytes | AsyncIterator[bytes] | None,
+        stdout: ByteSink | None,
+    ) -> Completed:
+        starting = asyncio.ensure_future(remote.start(carrier.connection, argv, self.host))
+        try:
+            command = await asyncio.shield(starting)
+            out, err = await _pump(command, stdin, stdout)
+        except asyncssh.ChannelOpenError:
+            raise
+        except asyncio.CancelledError:
+            await asyncio.shield(_end(carrier, starting))
+            raise
+        except Exception as error:
+            # an error of the caller's own (of its stdin, its sink) is not one of the connection
+            if isinstance(error, asyncssh.Error) or carrier.connection.is_closed():
+                raise self._lost(str(error)) from error
+            await asyncio.shield(_end(carrier, starting))
+            raise
+        return Completed(
+            self.host,
+            argv,
+            self._code(command),
+            out.decode(errors="replace"),
+            err.decode(errors="replace"),
+        )
+
+    def _code(self, command: RemoteCommand) -> int:
+        """The exit code as a shell gives it. Where the host never sent one, contact was lost."""
+        code = command.process.returncode
+        if code is None:
+            raise self._lost("the connection was closed")
+        return code if code >= 0 else 128 - code
+
+    def _lost(self, reason: str) -> TransportError:
+        return TransportError(
+            f"contact was lost: {reason}", where=self.host, remedy="check the host and the network; run again"
+        )
+
+
+async def _pump(
+    command: RemoteCommand, stdin: bytes | AsyncIterator[bytes] | None, stdout: ByteSink | None
+) -> tuple[bytes, bytes]:
+    process = command.process
+    main = together(collect(process.stdout, stdout), collect(process.stderr), process.wait_closed())
+    out, err, _ = await while_feeding(feed(process.stdin, stdin or b""), main)
+    return out, err
+
+
+async def _end(carrier: Carrier, starting: asyncio.Future[RemoteCommand]) -> None:
+    """End the command on the host; where the host does not answer any more there is nothing to be done."""
+
+    async def ending() -> None:
+        command = await starting
+        await remote.end(carrier.connection, command)
+        command.process.close()
+
+    try:
+        await asyncio.wait_for(ending(), END_TIMEOUT_S)
+    except (asyncio.TimeoutError, asyncssh.Error, OSError, TransportError):
+        return

@@ -1,0 +1,155 @@
+"""Open connections to hosts: through their jump hosts, so many at once, with their keys verified."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from weakref import WeakKeyDictionary
+
+import asyncssh
+
+from run_benchmarks.plan.records import ClusterSettings
+from run_benchmarks.run_log import LOGGER
+from run_benchmarks.transports.ssh.connect_errors import bad_configuration, explain
+from run_benchmarks.transports.ssh.options import Address, Login, resolve
+from run_benchmarks.transports.ssh.trust import Refusal, Verdict
+
+CONCURRENT_CONNECTS = 64
+MOST_OPEN_FILES = 65536
+LONGEST_JUMP_CHAIN = 8
+
+
+class Connector:
+    """What all hosts of a process share: the bound on simultaneous log-ins, and the jump hosts' connections.
+
+    A bastion in front of a thousand hosts gets one connection, not a thousand (sshd drops log-ins beyond
+    MaxStartups, ten by default).
+    """
+
+    def __init__(self) -> None:
+        self._places = asyncio.Semaphore(CONCURRENT_CONNECTS)
+        self._jumps: dict[tuple[Address, ...], asyncio.Task[asyncssh.SSHClientConnection]] = {}
+        self._users = 0
+        _raise_file_limit()
+
+    def register(self) -> None:
+        """One more transport uses this."""
+        self._users += 1
+
+    def release(self) -> None:
+        """One transport fewer; with the last one the jump hosts' connections are closed."""
+        self._users -= 1
+        if self._users == 0:
+            for jump in self._jumps.values():
+                jump.cancel()
+                if jump.done() and not jump.cancelled() and not jump.exception():
+                    jump.result().close()
+            self._jumps.clear()
+
+    async def connect(self, address: Address, cluster: ClusterSettings) -> asyncssh.SSHClientConnection:
+        """A fresh connection, logged in.
+
+        Raises:
+            TransportError: the host, or a jump host on the way, was not reached or did not let us in.
+            HostKeyError: its key is not trusted.
+        """
+        return await self._connect(address, cluster, through=None, chain=(address,))
+
+    async def _connect(
+        self,
+        address: Address,
+        cluster: ClusterSettings,
+        through: asyncssh.SSHClientConnection | None,
+        chain: tuple[Address, ...],
+    ) -> asyncssh.SSHClientConnection:
+        try:
+            login = await asyncio.get_running_loop().run_in_executor(None, resolve, address, cluster)
+        except (ValueError, OSError) as error:
+            raise bad_configuration(address.host, error) from error
+        tunnel = through or await self._tunnel(login, cluster, chain)
+        async with self._places:
+            return await _log_in(login, cluster, tunnel)
+
+    async def _tunnel(
+        self, login: Login, cluster: ClusterSettings, chain: tuple[Address, ...]
+    ) -> asyncssh.SSHClientConnection | None:
+        """The connection through which the host is reached; None where that is directly."""
+        tunnel = None
+        for count in range(1, len(login.jumps) + 1):
+            hop = login.jumps[count - 1]
+            if hop in chain or len(chain) > LONGEST_JUMP_CHAIN:
+                raise bad_configuration(
+                    login.address.host, ValueError(f"ProxyJump {hop.host} leads in a circle")
+                )
+            tunnel = await self._jump(login.jumps[:count], cluster, tunnel, (*chain, hop))
+        return tunnel
+
+    async def _jump(
+        self,
+        hops: tuple[Address, ...],
+        cluster: ClusterSettings,
+        through: asyncssh.SSHClientConnection | None,
+        chain: tuple[Address, ...],
+    ) -> asyncssh.SSHClientConnection:
+        """The shared connection to the last of `hops`; opened anew where there is none that lives."""
+        known = self._jumps.get(hops)
+        if known is None or _is_over(known):
+            known = asyncio.ensure_future(self._connect(hops[-1], cluster, through, chain))
+            self._jumps[hops] = known
+        return await asyncio.shield(known)
+
+
+def connector() -> Connector:
+    """The connector of the running event loop."""
+    loop = asyncio.get_running_loop()
+    if loop not in _CONNECTORS:
+        _CONNECTORS[loop] = Connector()
+    return _CONNECTORS[loop]
+
+
+_CONNECTORS: WeakKeyDictionary[asyncio.AbstractEventLoop, Connector] = WeakKeyDictionary()
+
+
+async def _log_in(
+    login: Login, cluster: ClusterSettings, tunnel: asyncssh.SSHClientConnection | None
+) -> asyncssh.SSHClientConnection:
+    gate = _Gate(login, cluster.ssh_accept_new_host_keys)
+    try:
+        return await asyncssh.connect(**login.keyword_options, tunnel=tunnel, client_factory=lambda: gate)
+    except (asyncio.TimeoutError, OSError, asyncssh.Error, ValueError) as error:
+        raise explain(login, error, gate.refusal, cluster.ssh_connect_timeout_s) from error
+
+
+class _Gate(asyncssh.SSHClient):
+    """Decides about a host key that known_hosts does not vouch for."""
+
+    def __init__(self, login: Login, accept_new: bool) -> None:
+        self._login = login
+        self._accept_new = accept_new
+        self.refusal: Refusal | None = None
+
+    def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
+        """Accept a new key where that is the setting; refuse a changed one always."""
+        login = self._login
+        verdict = login.known_hosts.judge(login.known_name, key)
+        algorithm, fingerprint = key.get_algorithm(), key.get_fingerprint()
+        if verdict is Verdict.UNKNOWN and self._accept_new:
+            login.known_hosts.add(login.known_name, key)
+            LOGGER.warning(f"{login.address.host}: accepted its {algorithm} key {fingerprint} on first use")
+            return True
+        self.refusal = Refusal(verdict, login.known_name, algorithm, fingerprint)
+        return False
+
+
+def _is_over(jump: asyncio.Task[asyncssh.SSHClientConnection]) -> bool:
+    if not jump.done():
+        return False
+    return jump.cancelled() or jump.exception() is not None or jump.result().is_closed()
+
+
+def _raise_file_limit() -> None:
+    """A connection a host takes a file each; the usual soft limit, 1024, is below what is allowed."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -1,0 +1,168 @@
+"""How a host is reached: what cluster_conf says, then the user's ssh configuration, as ssh would read it."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+
+from run_benchmarks.plan.records import ClusterSettings
+from run_benchmarks.transports.ssh.trust import GLOBAL_FILES, USER_FILES, KnownHosts, known_name
+
+# A cut or frozen host is noticed after (3 + 1) x 2.5 s = 10 s.
+KEEPALIVE_INTERVAL_S = 2.5
+KEEPALIVE_COUNT = 3
+# The default of recent servers and clients, sntrup761 or mlkem768, costs a client tens of milliseconds of
+# CPU a connection; with hundreds of hosts that counts. Everything else stays allowed.
+KEY_EXCHANGE = "^curve25519-sha256,curve25519-sha256@libssh.org"
+# What is asked of a host that is not known yet, in OpenSSH's order, so that the fingerprint shown is the one
+# that ssh shows. No certificates: without an authority one says nothing, while a plain key can be accepted.
+FIRST_SIGHT_KEYS = (
+    "ssh-ed25519,ecdsa-sha2-nistp256,ecdsa-sha2-nistp384,ecdsa-sha2-nistp521,rsa-sha2-512,rsa-sha2-256"
+)
+CONFIG_FILES = ("~/.ssh/config", "/etc/ssh/ssh_config")
+
+
+@dataclass(frozen=True)
+class Address:
+    """A host to log in to, as the user named it; None leaves a value to the ssh configuration."""
+
+    host: str
+    port: int | None = None
+    user: str | None = None
+
+    @classmethod
+    def parse(cls, jump: str) -> Address:
+        """An entry of ProxyJump: `[user@]host[:port]`, the host perhaps in brackets."""
+        user, _, rest = jump.strip().removeprefix("ssh://").rpartition("@")
+        found = re.fullmatch(r"\[(?P<v6>[^]]+)](?::(?P<p6>\d+))?|(?P<host>[^:]+)(?::(?P<port>\d+))?", rest)
+        if not found:
+            raise ValueError(f"ProxyJump {jump!r}: not of the form [user@]host[:port]")
+        port = found["p6"] or found["port"]
+        return cls(found["v6"] or found["host"], int(port) if port else None, user or None)
+
+
+@dataclass(frozen=True)
+class Login:
+    """A host's address with the ssh configuration applied.
+
+    known_name: what known_hosts calls it. jumps: the hosts to go through, in order.
+    identities: the configured key files that are there.
+    """
+
+    address: Address
+    hostname: str
+    port: int
+    user: str
+    known_name: str
+    jumps: tuple[Address, ...]
+    identities: tuple[str, ...]
+    identities_only: bool
+    agent: str
+    known_hosts: KnownHosts
+    keyword_options: dict[str, Any]
+
+
+def resolve(address: Address, cluster: ClusterSettings) -> Login:
+    """Apply the ssh configuration to `address`. Blocks: it reads files, and `Match exec` runs commands.
+
+    Raises:
+        ValueError: the configuration has an error; file and line are named.
+    """
+    chosen: dict[str, Any] = {"config": _config_files(), "host": address.host, "known_hosts": b""}
+    if address.port is not None:
+        chosen["port"] = address.port
+    if address.user is not None:
+        chosen["username"] = address.user
+    # Without keys at first: a key file that is configured and missing is normal, but an error to asyncssh.
+    seen = asyncssh.SSHClientConnectionOptions(**chosen, client_keys=None)
+    config = seen.config
+    identities = _present(config.get("IdentityFile") or ())
+    only = bool(config.get("IdentitiesOnly"))
+    known_hosts = KnownHosts(_known_hosts_files(config, seen))
+    name = seen.host_key_alias or known_name(seen.host, seen.port)
+    options: dict[str, Any] = {
+        **chosen,
+        "known_hosts": known_hosts.match,
+        "keepalive_interval": KEEPALIVE_INTERVAL_S,
+        "keepalive_count_max": KEEPALIVE_COUNT,
+        "connect_timeout": cluster.ssh_connect_timeout_s,
+        "login_timeout": 0,  # connect_timeout holds for all of it
+        # nobody is there to answer a question
+        "password_auth": False,
+        "kbdint_auth": False,
+        "client_keys": identities or (),
+        "ignore_encrypted": True,
+        "x509_trusted_certs": None,
+    }
+    if only and identities:
+        options["agent_identities"] = _present(f"{path}.pub" for path in identities) or None
+    if not config.get("HostKeyAlgorithms") and not known_hosts.knows(
+        seen.host_key_alias or seen.host, seen.port
+    ):
+        options["server_host_key_algs"] = FIRST_SIGHT_KEYS
+    if not config.get("KexAlgorithms"):
+        options["kex_algs"] = KEY_EXCHANGE
+    return Login(
+        address=address,
+        hostname=seen.host,
+        port=seen.port,
+        user=seen.username,
+        known_name=name,
+        jumps=_jumps(seen.tunnel),
+        identities=tuple(identities),
+        identities_only=only,
+        agent=_agent(config),
+        known_hosts=known_hosts,
+        keyword_options=options,
+    )
+
+
+def _config_files() -> list[Path]:
+    files = (Path(name).expanduser() for name in CONFIG_FILES)
+    return [path for path in files if os.access(path, os.R_OK)]
+
+
+def _present(names: Any) -> list[str]:
+    paths = (Path(name).expanduser() for name in names)
+    return [str(path) for path in paths if os.access(path, os.R_OK)]
+
+
+def _jumps(tunnel: object) -> tuple[Address, ...]:
+    return tuple(Address.parse(part) for part in tunnel.split(",")) if isinstance(tunnel, str) else ()
+
+
+def _agent(config: Any) -> str:
+    configured = config.get("IdentityAgent")
+    return str(Path(configured).expanduser()) if configured else os.environ.get("SSH_AUTH_SOCK", "")
+
+
+def _known_hosts_files(config: Any, options: asyncssh.SSHClientConnectionOptions) -> tuple[Path, ...]:
+    tokens = {
+        "%": "%",
+        "d": str(Path.home()),
+        "h": options.host,
+        "n": options.orig_host,
+        "p": str(options.port),
+        "r": options.username,
+        "u": getpass.getuser(),
+        "k": options.host_key_alias or options.host,
+    }
+    # `none` means no file, and not, as to asyncssh, no check
+    names: Sequence[str] = [
+        *(config.get("UserKnownHostsFile") or USER_FILES),
+        *(config.get("GlobalKnownHostsFile") or GLOBAL_FILES),
+    ]
+    return tuple(Path(_expand(name, tokens)).expanduser() for name in names)
+
+
+def _expand(name: str, tokens: dict[str, str]) -> str:
+    """ssh_config's tokens (%d, %h ...) and ${VARIABLES}; asyncssh leaves them alone in this setting."""
+    named = re.sub(r"\$\{(\w+)}", lambda found: os.environ.get(found[1], ""), name)
+    return re.sub(r"%(.)", lambda found: tokens.get(found[1], found[0]), named)

@@ -1,0 +1,84 @@
+"""A command on a host: started so that it can be ended with all it started, although it has no terminal."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import asyncssh
+
+from run_benchmarks.transports.base import TransportError
+
+# sshd gives each command a session and process group of its own, but nothing ends them when the connection
+# goes, or when the client closes the channel. So the group's number is printed first; a second command can
+# then end it. $0: a word that marks that line, since a login shell may print what it likes before it.
+START = r"""read -r _ _ _ _ group _ </proc/$$/stat; printf '\n%s %s\n' "$0" "$group"; exec "$@" """.strip()
+# $1: the group. SIGTERM, up to two seconds of grace, SIGKILL.
+END = """kill -s TERM -- "-$1" 2>/dev/null || exit 0
+for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+  kill -s 0 -- "-$1" 2>/dev/null || exit 0
+  sleep 0.1
+done
+kill -s KILL -- "-$1" 2>/dev/null; exit 0"""
+NOISE_LINES = 1000
+
+
+@dataclass(frozen=True)
+class RemoteCommand:
+    """A command that runs; `group` is its process group there."""
+
+    process: asyncssh.SSHClientProcess[bytes]
+    group: int
+
+
+async def start(
+    connection: asyncssh.SSHClientConnection, argv: Sequence[str], host: str
+) -> RemoteCommand:
+    """Start `argv`; its standard output begins after what the login shell may have printed.
+
+    Raises:
+        asyncssh.ChannelOpenError: the host allows no further session on this connection.
+        TransportError: its login shell did not start the command.
+    """
+    mark = f"flagperf-{secrets.token_hex(8)}"
+    process = await _execute(connection, ["sh", "-c", START, mark, *argv])
+    group = await _read_mark(process, mark.encode(), host)
+    return RemoteCommand(process, group)
+
+
+async def end(connection: asyncssh.SSHClientConnection, command: RemoteCommand) -> None:
+    """End the command and what it started in its group."""
+    killer = await _execute(connection, ["sh", "-c", END, "end", str(command.group)])
+    killer.stdin.write_eof()
+    await killer.wait_closed()
+
+
+async def _execute(
+    connection: asyncssh.SSHClientConnection, argv: Sequence[str]
+) -> asyncssh.SSHClientProcess[bytes]:
+    # The protocol carries one string, which the login shell takes apart: the one place where words are joined.
+    line = shlex.join(argv)
+    return await connection.create_process(
+        os.fsencode(line), encoding=None, request_pty=False, send_env=(), env=()
+    )
+
+
+async def _read_mark(process: asyncssh.SSHClientProcess[bytes], mark: bytes, host: str) -> int:
+    printed = []
+    for _ in range(NOISE_LINES):
+        line = await process.stdout.readline()
+        if line.startswith(mark):
+            return int(line.split()[1])
+        if not line:
+            break
+        printed.append(line.decode(errors="replace"))
+    process.close()
+    said = "".join(printed).strip() or (await process.stderr.read()).decode(errors="replace").strip()
+    raise TransportError(
+        f"the login shell did not run the command; it said: {said[-500:] or 'nothing'}",
+        where=host,
+        remedy=f"the ssh user needs a POSIX login shell (sh, bash, zsh); check with `ssh {host} true`",
+    )

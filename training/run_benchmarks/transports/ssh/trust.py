@@ -1,0 +1,106 @@
+"""Which host keys are trusted: known_hosts, as OpenSSH reads it."""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+import asyncssh
+
+DEFAULT_PORT = 22
+GLOBAL_FILES = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
+USER_FILES = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
+
+
+class Verdict(Enum):
+    """What known_hosts says of a key that it does not hold for the host."""
+
+    UNKNOWN = "no key is known for the host"
+    CHANGED = "another key is known for the host"
+    REVOKED = "the key is marked as revoked"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A host key that was refused. `name` is the host as known_hosts writes it."""
+
+    verdict: Verdict
+    name: str
+    algorithm: str
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class KnownHosts:
+    """The user's known_hosts files, then the machine's; new keys go into the first."""
+
+    files: tuple[Path, ...]
+
+    def match(self, host: str, addr: str, port: int | None) -> tuple[Sequence[object], ...]:
+        """What asyncssh asks for: keys, CA keys, revoked keys and the same for X.509, trusted for the host.
+
+        The address is left out: the name that the user wrote is what must be known, as in OpenSSH
+        (CheckHostIP has been off since 8.5).
+        """
+        return self._load().match(host, "", port)
+
+    def judge(self, name: str, key: asyncssh.SSHKey) -> Verdict:
+        """Why `key`, which is not trusted for the host that known_hosts calls `name`, is not."""
+        keys, _, revoked, *_ = self._load().match(name, "", None)
+        if key in revoked:
+            return Verdict.REVOKED
+        return Verdict.CHANGED if keys else Verdict.UNKNOWN
+
+    def knows(self, host: str, port: int) -> bool:
+        """Whether there is any key, or any authority, that asyncssh would hold the host to."""
+        keys, authorities, *_ = self.match(host, "", None if port == DEFAULT_PORT else port)
+        return bool(keys or authorities)
+
+    def add(self, name: str, key: asyncssh.SSHKey) -> None:
+        """Write a key that was accepted on first use to the user's file."""
+        path = self.files[0]
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        public = key.export_public_key("openssh").decode().split()
+        line = f"{name} {public[0]} {public[1]}\n"
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        with os.fdopen(handle, "a+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # several runs may meet here; a line must not break another
+            file.seek(0)
+            content = file.read()
+            broken = bool(content) and not content.endswith(b"\n")
+            file.write((b"\n" if broken else b"") + line.encode())
+
+    def _load(self) -> asyncssh.SSHKnownHosts:
+        return _parsed(tuple((path, *_stamp(path)) for path in self.files))
+
+
+def known_name(host: str, port: int) -> str:
+    """The host as known_hosts writes it: a server on another port is another host."""
+    return host if port == DEFAULT_PORT else f"[{host}]:{port}"
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    """Changes when the file does; (0, 0) where there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return (0, 0)
+    return (status.st_mtime_ns, status.st_size)
+
+
+@functools.lru_cache(maxsize=8)
+def _parsed(stamps: tuple[tuple[Path, int, int], ...]) -> asyncssh.SSHKnownHosts:
+    """The files, parsed once for all hosts: thousands of lines times thousands of hosts add up."""
+    known = asyncssh.SSHKnownHosts()
+    for path, _, _ in stamps:
+        with suppress(OSError):  # that a file is missing is normal
+            for line in path.read_text(errors="replace").splitlines():
+                with suppress(ValueError):  # OpenSSH too passes over a line that it cannot read
+                    known.load(line)
+    return known
