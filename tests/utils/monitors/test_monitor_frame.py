@@ -47,7 +47,7 @@ class Steady:
 
 class Absent(Steady):
     def open(self) -> None:
-        raise SourceUnavailableError("there is no such sensor")
+        raise SourceUnavailableError("there is\nno such sensor")
 
 
 class BrokenAtStart(Steady):
@@ -198,7 +198,7 @@ def test_a_source_that_fails_is_asked_again_and_the_failure_noted_once(
         "samples again",
     ]
     assert (counts.sampled, counts.failed) == (2, 2)
-    assert caplog.text.count("flaky: sample failed") == 1
+    assert caplog.text.count("flaky: sample failed: RuntimeError: the sensor did not answer") == 1
     assert values_of(tmp_path, "flaky") == [0.5, 0.5]
 
 

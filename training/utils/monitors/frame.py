@@ -97,7 +97,7 @@ class Sampler:
         try:
             self.source.open()
         except SourceUnavailableError as error:
-            reason = str(error)
+            reason = _one_line(str(error))
         except Exception as error:  # a source that breaks is one that is not there
             reason = _described(error)
         now = _now_ms()
@@ -199,7 +199,11 @@ def _wait(threads: Sequence[threading.Thread], stop: threading.Event) -> None:
 
 
 def _described(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
+    return _one_line(f"{type(error).__name__}: {error}")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _now_ms() -> int:
