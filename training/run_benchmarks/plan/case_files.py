@@ -15,6 +15,7 @@ from run_benchmarks.plan.records import (
     RunSettings,
     Vendor,
 )
+from run_benchmarks.plan.vendors import VENDOR_FILE
 from utils.errors import nearest
 
 DRIVER_SCRIPT = "benchmarks/driver/run_pretraining.py"
@@ -34,14 +35,16 @@ class CaseResolver:
         self.problems = problems
         self.vendor_dir = f"{run.vendor}/{case.model}-{case.framework_name}"
 
-    def plan(self, cluster: ClusterSettings, vendor: Vendor) -> CasePlan | None:
+    def plan(self, cluster: ClusterSettings, vendor: Vendor | None) -> CasePlan | None:
         """The case with everything resolved; None where a file is missing or wrong."""
         before = len(self.problems.found)
         case_dir = self._case_dir()
-        has_config = self._check_config()
+        if not self._exists(f"{self.run.vendor}/{VENDOR_FILE}"):
+            return None  # that there is no such vendor has been reported once, for all cases
+        self._check_config()
         image_dir = self._image_dir()
-        chip = self._chip(vendor)
-        if len(self.problems.found) > before or not has_config or case_dir is None:
+        chip = self._chip(vendor) if vendor else None
+        if len(self.problems.found) > before or case_dir is None or vendor is None:
             return None
         files = self._files(case_dir, image_dir)
         parameters = read_parameters(self.root, files, self.problems)
@@ -65,29 +68,26 @@ class CaseResolver:
         model_dir = f"{home}/{self.case.model}"
         case_dir = f"{model_dir}/{self.case.framework_name}"
         if not (self.root / model_dir).is_dir():
-            known = _folders(self.root / home, "*/*/")
+            known = sorted({folder.parent.name for folder in _cases_in(self.root / home, "*/*")})
             self._report_missing("model", self.case.model, f"folder {self.root / model_dir}", known)
             return None
         if not (self.root / case_dir).is_dir():
-            known = [name for name in _folders(self.root / model_dir) if name != "demo_data"]
+            known = sorted({folder.name for folder in _cases_in(self.root / model_dir, "*")})
             what = f"folder {self.root / case_dir}"
             self._report_missing("framework", self.case.framework_name, what, known)
             return None
         return case_dir
 
-    def _check_config(self) -> bool:
+    def _check_config(self) -> None:
         folder = self.root / self.vendor_dir / "config"
         if not folder.is_dir():
             known = [path.name for path in (self.root / self.run.vendor).glob("*-*/") if path.is_dir()]
             what = f"folder {folder}"
             self._report_missing("vendor folder", Path(self.vendor_dir).name, what, sorted(known))
-            return False
-        if not (folder / f"{self.case.config}.py").is_file():
+        elif not (folder / f"{self.case.config}.py").is_file():
             known = sorted(path.stem for path in folder.glob("config_*x*x*.py"))
             what = f"file {folder / self.case.config}.py"
             self._report_missing("config", self.case.config, what, known)
-            return False
-        return True
 
     def _image_dir(self) -> str:
         """The folder of the Dockerfile. A version that is not there is never replaced by another."""
@@ -139,7 +139,8 @@ def _names_a_chip(case: CaseSettings) -> bool:
     return case.config == f"config_{case.chip}x{case.nnodes}x{case.nproc}"
 
 
-def _folders(home: Path, pattern: str = "*/") -> list[str]:
-    """The folders below `home` that match, by the first part of their names; hidden ones left out."""
-    found = {path.relative_to(home).parts[0] for path in home.glob(pattern) if path.is_dir()}
-    return sorted(name for name in found if name[0] not in "._" and name != "driver")
+def _cases_in(home: Path, pattern: str) -> list[Path]:
+    """The folders that hold a case: `<model>/<framework>` below `home`, or `<framework>` below a model."""
+    marks = (f"{pattern}/config/_base.py", f"{pattern}/{CASE_SCRIPT}")
+    files = [file for mark in marks for file in home.glob(mark)]
+    return [file.parent.parent if file.name == "_base.py" else file.parent for file in files]

@@ -42,6 +42,7 @@ def read_cases(reader: Reader, only: Sequence[str] | None) -> tuple[CaseSettings
     if cases is None:
         return ()
     names = list(dict.fromkeys(only)) if only is not None else _names(cases, reader)
+    reader.known.update(names)
     found = (
         _by_key(name, cases, reader.source, reader.problems, only is not None)
         if isinstance(cases, dict)

@@ -16,13 +16,21 @@ from utils.errors import nearest
 T = TypeVar("T")
 Kind = Callable[[Any], T]
 
-_WORDS: dict[type, str] = {bool: "True or False", int: "a whole number", float: "a number", str: "text", dict: "a dict"}
+_TYPE_NAMES: dict[type, str] = {
+    type(None): "None",
+    bool: "True or False",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    list: "a list",
+    tuple: "a tuple",
+    dict: "a dict",
+}
 
 
 def type_name(value: Any) -> str:
     """What `value` is, in words for a user: `a list`, `text`."""
-    names: dict[type, str] = {list: "a list", tuple: "a tuple", type(None): "None", **_WORDS}
-    return names.get(type(value), f"a {type(value).__name__}")
+    return _TYPE_NAMES.get(type(value), f"a {type(value).__name__}")
 
 
 def _expected(what: str, value: Any, example: str) -> UnfitError:

@@ -100,9 +100,8 @@ class _Planner:
             where = _where(self.test_conf, case)
             if cluster is not None:
                 self._check_hosts(case, where, cluster)
-            if vendor is not None:
-                resolver = CaseResolver(case, where, run, self.training_dir, self.case_problems)
-                plans.append(resolver.plan(cluster or ClusterSettings(hosts=()), vendor))
+            resolver = CaseResolver(case, where, run, self.training_dir, self.case_problems)
+            plans.append(resolver.plan(cluster or ClusterSettings(hosts=()), vendor))
         return [plan for plan in plans if plan is not None]
 
     def _check_hosts(self, case: CaseSettings, where: str, cluster: ClusterSettings) -> None:

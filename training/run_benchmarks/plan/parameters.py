@@ -34,10 +34,10 @@ def read_parameters(training_dir: Path, files: CaseFiles, problems: Problems) ->
     own_script = files.script.startswith(f"{files.case_dir}/")
     base_path = training_dir / files.case_dir / "config" / "_base.py"
     vendor_path = training_dir / files.config_dir / files.config_file
-    vendor = read_source(vendor_path, problems, "write the vendor's config file")
+    vendor = read_source(vendor_path, problems, "write the vendor's config file", for_images=True)
     if own_script and not base_path.is_file():
         return None if vendor is None else dict(vendor.values)
-    base = read_source(base_path, problems, "write the case's parameters into this file")
+    base = read_source(base_path, problems, "write the case's parameters into this file", for_images=True)
     if vendor is None or base is None:
         return None
     if own_script:

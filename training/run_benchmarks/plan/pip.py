@@ -20,10 +20,11 @@ from run_benchmarks.plan.reader import Reader
 from run_benchmarks.plan.records import PipSettings
 from utils.errors import FlagPerfError
 
-# pip's names for the options that say where packages come from and how the way there is secured.
+# pip's names for the options that say where packages come from. `cert` is not among them: its file is
+# handed over by itself. A client certificate is not handed over: its key would become part of a build.
 OPTIONS = (
     "index-url", "extra-index-url", "no-index", "find-links", "trusted-host", "proxy", "timeout", "retries",
-    "cert", "client-cert", "pre", "prefer-binary", "only-binary", "no-binary",
+    "pre", "prefer-binary", "only-binary", "no-binary",
 )  # fmt: skip
 # Where a process may be told of a private CA without pip knowing: requests' and OpenSSL's variables.
 CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
@@ -83,8 +84,6 @@ def _ca_file(options: Mapping[str, str], reader: Reader) -> Path | None:
 def _for_the_build(options: Mapping[str, str]) -> dict[str, str]:
     """The options without the paths of this machine, which are handed into the build in other ways."""
     kept = {normalised(name): value for name, value in options.items() if normalised(name) in OPTIONS}
-    for name in ("cert", "client-cert"):
-        kept.pop(name, None)
     links = [link for link in kept.pop("find-links", "").split() if _local_path(link) is None]
     if links:
         kept["find-links"] = " ".join(links)
@@ -96,7 +95,7 @@ def _for_the_build(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_reachable(url: str) -> bool:
-    """False for an index folder of this machine that is not there (pip would stop at it in the build)."""
+    """False for an index folder of this machine that is not even there."""
     path = _local_path(url)
     return path is None or path.is_dir()
 

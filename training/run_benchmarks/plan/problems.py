@@ -32,7 +32,7 @@ class UnfitError(Exception):
 
 
 class Problems:
-    """A list that parts of the planner add to; `name_width` values are shortened and freed of secrets."""
+    """A list that parts of the planner add to. Values are shortened and freed of credentials."""
 
     def __init__(self) -> None:
         self.found: list[Problem] = []

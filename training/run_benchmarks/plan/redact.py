@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 HIDDEN = "***"
-# What stands between `scheme://` and the last `@` before the path is a user and a password.
-_USER_OF_URL = re.compile(r"(?<=://)[^/\s'\"?#]+@")
-# pip's configuration and shell variables both write `name = value` or `name=value`.
-_SECRET_WORDS = "token|password|passwd|passphrase|secret|api[_-]?key|access[_-]?key|credential"
-_SECRET_NAME = rf"[\w.-]*(?:{_SECRET_WORDS})[\w.-]*"
-_ASSIGNED_SECRET = re.compile(rf"(?i)\b({_SECRET_NAME}['\"]?\s*[=:]\s*)(?!\s)([^\s,}}]+)")
+# The user and password of a URL, or of a proxy written without a scheme.
+_USER_OF_URL = re.compile(r"(?<=://)[^/\s'\"?#]+@|(?<![\w:/])[^\s/'\"@:]+:[^\s/'\"@]+@")
+_SECRET_WORDS = "token|password|passwd|passphrase|secret|api[_-]?key|access[_-]?key|credentials?"
+_SECRET_NAME = rf"(?i:(?:[\w.-]*[_.-])?(?:{_SECRET_WORDS})(?:[_.-][\w.-]*)?)"
+# As options, shell variables and Python's dicts write it: NAME=value, 'NAME': 'value'.
+_ASSIGNED_SECRET = re.compile(rf"(?<!\w)({_SECRET_NAME}['\"]?\s*[=:]\s*)([^\s,}}]+)")
 
 
 def redact_url(url: str) -> str:
@@ -25,13 +24,9 @@ def redact_text(text: str) -> str:
     return _ASSIGNED_SECRET.sub(rf"\1{HIDDEN}", redact_url(text))
 
 
-def redact_values(values: Mapping[str, Any]) -> dict[str, Any]:
+def redact_values(values: Mapping[str, str]) -> dict[str, str]:
     """The mapping with each value hidden whose name speaks of a secret, and each URL freed of its user."""
     return {
-        name: HIDDEN
-        if re.fullmatch(rf"(?i){_SECRET_NAME}", name)
-        else redact_text(value)
-        if isinstance(value, str)
-        else value
+        name: HIDDEN if re.fullmatch(_SECRET_NAME, name) else redact_text(value)
         for name, value in values.items()
     }

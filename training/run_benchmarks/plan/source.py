@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from run_benchmarks.plan.problems import Problems
+from run_benchmarks.plan.static_values import static_values
 from utils.config_files import load_constants
 from utils.errors import FlagPerfError
 
 
 @dataclass(frozen=True)
 class Lines:
-    """Where things stand in a Python file. `odd` are settings of a type that no setting has.
+    """Where things stand in a Python file.
 
     names: top-level name -> line of its last assignment.
     entries: (name, key or item) -> line, for the keys of its dict or the items of its list.
@@ -41,13 +42,18 @@ class Source:
         return f"{self.path}:{line}" if line else str(self.path)
 
 
-def read_source(path: Path, problems: Problems, remedy_if_missing: str) -> Source | None:
-    """Execute the file `path`; None, with the reason among the problems, where that cannot be done."""
+def read_source(
+    path: Path, problems: Problems, remedy_if_missing: str, *, for_images: bool = False
+) -> Source | None:
+    """Execute the file `path`; None, with the reason among the problems, where that cannot be done.
+
+    A file `for_images` may import modules that only the images have; it then gives what it can.
+    """
     if not path.is_file():
         problems.add(path, path.name, None, "there is no such file", remedy_if_missing)
         return None
     try:
-        values = load_constants(path)
+        values = _values_of(path, for_images)
         lines = find_lines(path.read_text(encoding="utf-8"))
     except (FlagPerfError, OSError, UnicodeDecodeError) as error:
         _add_unreadable(path, error, problems)
@@ -55,6 +61,18 @@ def read_source(path: Path, problems: Problems, remedy_if_missing: str) -> Sourc
     source = Source(path, values, lines)
     _report_repeated(source, problems)
     return source
+
+
+def _values_of(path: Path, for_images: bool) -> dict[str, Any]:
+    try:
+        return load_constants(path)
+    except FlagPerfError as error:
+        if not for_images or not isinstance(error.__cause__, ModuleNotFoundError):
+            raise
+        try:
+            return static_values(path)
+        except OSError:  # it is a sibling that is missing
+            raise error from error.__cause__
 
 
 def find_lines(text: str) -> Lines:

@@ -1,0 +1,149 @@
+"""Every mistake that a user can make in the config files is found, and the report says what to do."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.run_benchmarks.plan.bad_rows import CONFIG, ROWS, Row
+from tests.run_benchmarks.plan.tree import VENDOR, Tree, make_tree
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.label)
+def test_mistake_is_reported_with_file_name_value_and_remedy(tree: Tree, row: Row) -> None:
+    tree.configure(test_conf=row.base)
+    for file, old, new in row.edits:
+        edit(tree, file, old, new)
+    exit_code, problems = tree.problems()
+    about = [problem for problem in problems if problem.name == row.name]
+    assert about, f"nothing says anything of {row.name}: {problems}"
+    assert any(
+        problem.where.endswith(row.where)
+        and problem.value.startswith(row.value)
+        and row.remedy in problem.remedy
+        for problem in about
+    ), about
+    assert bool(row.value) == bool(about[0].value)
+    assert exit_code == row.exit_code
+    assert all(problem.message and problem.remedy for problem in problems)
+
+
+def edit(tree: Tree, file: str, old: str, new: str) -> None:
+    """Replace `old` by `new` once; where `old` is empty, add `new` at the end."""
+    folder = tree.config if file in ("test_conf.py", "cluster_conf.py") else tree.training
+    path = folder / file
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1) if old else text + new)
+
+
+def test_there_are_enough_rows() -> None:
+    assert len(ROWS) >= 35
+    assert len({row.label for row in ROWS}) == len(ROWS)
+
+
+def test_several_mistakes_in_both_files_are_reported_at_once(tree: Tree) -> None:
+    tree.configure(
+        cluster_conf='HOSTS = ["node1", "node1"]\nSSH_PORT = "0"\nMASTER_PROT = 29501\n',
+        test_conf=(
+            'VENDOR = "acme"\nSHM_SIZE = 32\nCLEAR_CACHE = True\n'
+            'CASES = {\n"toy:pytorch:X1:1:2": "/d",\n"toi:pytorch:X1:1:2:1": "/d",\n"toy:pytorch:X1:9:2:1": "d",\n}\n'
+        ),
+    )
+    tree.write("acme/vendor.py", VENDOR.replace('DEVICE_TYPE = "acme"', "DEVICE_TYPE = 1"))
+    exit_code, problems = tree.problems()
+    found = {(Path(problem.where).name, problem.name) for problem in problems}
+    assert found == {
+        ("cluster_conf.py:1", "HOSTS"),
+        ("cluster_conf.py:2", "SSH_PORT"),
+        ("cluster_conf.py:3", "MASTER_PROT"),
+        ("test_conf.py:2", "SHM_SIZE"),
+        ("test_conf.py:3", "CLEAR_CACHE"),
+        ("test_conf.py:5", "CASES"),
+        ("test_conf.py:7", "CASES['toy:pytorch:X1:9:2:1']"),
+        ("test_conf.py:6", "toi:pytorch:X1:1:2:1: model"),
+        ("test_conf.py:6", "toi:pytorch:X1:1:2:1: vendor folder"),
+        ("vendor.py:1", "DEVICE_TYPE"),
+    }
+    assert exit_code == CONFIG
+
+
+@pytest.mark.parametrize("name", ["cluster_conf.py", "test_conf.py"])
+def test_missing_config_file(tree: Tree, name: str) -> None:
+    (tree.config / name).unlink()
+    exit_code, problems = tree.problems()
+    assert [(problem.where, problem.name) for problem in problems] == [(str(tree.config / name), name)]
+    assert "--config" in problems[0].remedy
+    assert exit_code == CONFIG
+
+
+def test_both_config_files_missing_are_both_reported(tmp_path: Path) -> None:
+    tree = make_tree(tmp_path)
+    exit_code, problems = Tree(tree.training, tmp_path / "elsewhere").problems()
+    assert [problem.name for problem in problems] == ["cluster_conf.py", "test_conf.py"]
+    assert exit_code == CONFIG
+
+
+def test_one_invalid_case_of_two_launches_nothing_but_is_no_empty_plan(tree: Tree) -> None:
+    edit(tree, "test_conf.py", "}\n", '    "toi:pytorch:X1:1:2:1": "/data/toi",\n}\n')
+    assert tree.problems()[0] == CONFIG
+
+
+def test_chosen_case_that_does_not_exist(tree: Tree) -> None:
+    exit_code, problems = tree.problems(only=["toy:pytorch:X1:1:2:2"])
+    assert exit_code == CONFIG
+    assert problems[0].name == "--cases"
+    assert problems[0].value == "'toy:pytorch:X1:1:2:2'"
+    assert problems[0].remedy == "did you mean toy:pytorch:X1:1:2:1?"
+
+
+def test_not_utf8(tree: Tree) -> None:
+    (tree.config / "test_conf.py").write_bytes(b'# -*- coding: latin-1 -*-\nVENDOR = "\xe9"\n')
+    exit_code, problems = tree.problems()
+    assert (exit_code, problems[0].name, problems[0].remedy) == (
+        CONFIG,
+        "test_conf.py",
+        "save the file as UTF-8",
+    )
+
+
+def test_no_write_permission_for_the_log_path() -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as name, ordinary_user(Path(name)) as folder:
+        tree = make_tree(folder)
+        locked = folder / "locked"
+        locked.mkdir(mode=0o555)
+        edit(tree, "test_conf.py", "", f"FLAGPERF_LOG_PATH = {str(locked / 'result')!r}\n")
+        exit_code, problems = tree.problems()
+    assert [(problem.name, problem.value) for problem in problems] == [
+        ("FLAGPERF_LOG_PATH", repr(str(locked / "result")))
+    ]
+    assert f"no permission to write into {locked}" in problems[0].message
+    assert exit_code == CONFIG
+
+
+@contextmanager
+def ordinary_user(folder: Path) -> Iterator[Path]:
+    """`folder`, owned by the user as whom the block runs: root may write everywhere, so root steps down."""
+    if os.geteuid() != 0:
+        yield folder
+        return
+    nobody = 65534
+    os.chown(folder, nobody, nobody)
+    os.seteuid(nobody)
+    try:
+        yield folder
+    finally:
+        os.seteuid(0)
+
+
+def test_credentials_are_not_shown(tree: Tree) -> None:
+    edit(tree, "test_conf.py", "", "PIP_SOURCE = 'ftp://bob:hunter2@mirror.local/simple'\n")
+    edit(tree, "test_conf.py", "", "IMAGE_BUILD_ARGS = {'HF_TOKEN': 'hunter2', 'A B': 'c'}\n")
+    _, problems = tree.problems()
+    assert {problem.name for problem in problems} == {"PIP_SOURCE", "IMAGE_BUILD_ARGS"}
+    assert "hunter2" not in "".join(str(problem) for problem in problems)
