@@ -138,7 +138,7 @@ SETTING_ROWS = [
         "correct the path: /no/wheels"),
     setting("CASE_DEADLINE_HOURS = '24'", "CASE_DEADLINE_HOURS", "'24'", "a number (without quotes)"),
     setting("CASE_DEADLINE_HOURS = float('nan')", "CASE_DEADLINE_HOURS", "nan", "greater than 0"),
-    setting("MIN_FREE_DISK_GIB = -1", "MIN_FREE_DISK_GIB", "-1", "at least 0"),
+    setting("MIN_FREE_DISK_GIB = -1", "MIN_FREE_DISK_GIB", "-1", "of at least 0"),
     setting("FLAGPERF_PATH = 'flagperf'", "FLAGPERF_PATH", "'flagperf'", "starting with /"),
     setting("FLAGPERF_PATH = '~/flagperf'", "FLAGPERF_PATH", "'~/flagperf'", "starting with /"),
     setting("import pathlib; FLAGPERF_PATH = pathlib.Path('/x')", "FLAGPERF_PATH", "", "str(...)"),

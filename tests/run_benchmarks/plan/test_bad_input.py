@@ -67,7 +67,6 @@ def test_several_mistakes_in_both_files_are_reported_at_once(tree: Tree) -> None
         ("test_conf.py:5", "CASES"),
         ("test_conf.py:7", "CASES['toy:pytorch:X1:9:2:1']"),
         ("test_conf.py:6", "toi:pytorch:X1:1:2:1: model"),
-        ("test_conf.py:6", "toi:pytorch:X1:1:2:1: vendor folder"),
         ("vendor.py:1", "DEVICE_TYPE"),
     }
     assert exit_code == CONFIG

@@ -41,9 +41,10 @@ class CaseResolver:
         case_dir = self._case_dir()
         if not self._exists(f"{self.run.vendor}/{VENDOR_FILE}"):
             return None  # that there is no such vendor has been reported once, for all cases
-        self._check_config()
-        image_dir = self._image_dir()
         chip = self._chip(vendor) if vendor else None
+        if len(self.problems.found) == before:  # else a missing config is the same slip
+            self._check_config()
+        image_dir = self._image_dir() if case_dir else ""
         if len(self.problems.found) > before or case_dir is None or vendor is None:
             return None
         files = self._files(case_dir, image_dir)

@@ -203,7 +203,7 @@ def _report_no_dict(name: str, value: Any, dicts: list[str], source: Source, pro
         remedy = f"keys of this form need CASES to be a dict: CASES = {_CASES_EXAMPLE}"
     else:
         hint = nearest(name, dicts)
-        remedy = f"define {name} = {{...}} with {', '.join(CASE_KEYS)}" + (f"; {hint}" if hint else "")
+        remedy = f"define {name} = {{...}} with {', '.join(_EXAMPLES)}" + (f"; {hint}" if hint else "")
     message = "has no dict of its name" if value is None else f"is {kinds.type_name(value)}, not a dict"
     problems.add(where, "CASES", name, message, remedy)
 

@@ -86,7 +86,7 @@ def number(minimum: float, *, above: bool = False) -> Kind[float]:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise _expected("a number (without quotes)", value, "10")
         if not minimum <= value < float("inf") or (above and value == minimum):
-            wanted = f"greater than {minimum:g}" if above else f"at least {minimum:g}"
+            wanted = f"greater than {minimum:g}" if above else f"of at least {minimum:g}"
             raise UnfitError("is out of range", f"write a number {wanted}")
         return float(value)
 
@@ -107,7 +107,8 @@ def one_of(*choices: str) -> Kind[str]:
         chosen = text(choices[0])(value).lower()
         if chosen not in choices:
             hint = nearest(chosen, choices)
-            raise UnfitError("is not a known choice", f"write one of {listing(choices)} {hint}".strip())
+            remedy = f"write one of {listing(choices)}" + (f"; {hint}" if hint else "")
+            raise UnfitError("is not a known choice", remedy)
         return chosen
 
     return check
@@ -165,7 +166,7 @@ def memory_size(value: Any) -> str:
 
 def absolute_path(value: Any) -> str:
     """A path on the hosts or in the containers; the controller's `~` means nothing there."""
-    path = text("/home/flagperf/training")(value)
+    path = text("/data/flagperf")(value)
     if not path.startswith("/"):
         why = "starts with ~, which hosts do not know" if path.startswith("~") else "is relative"
         raise UnfitError(f"{why}; a path on the hosts must be absolute", "write it in full, starting with /")

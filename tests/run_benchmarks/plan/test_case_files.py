@@ -1,0 +1,146 @@
+"""Which of the tree's files a case gets."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.run_benchmarks.plan.test_bad_input import edit
+from tests.run_benchmarks.plan.tree import Tree
+
+
+def test_case_of_the_shared_driver(tree: Tree) -> None:
+    files = tree.load().cases[0].files
+    assert files.case_dir == "benchmarks/toy/pytorch"
+    assert files.script == "benchmarks/driver/run_pretraining.py"
+    assert files.script_args == ("--case_dir", "benchmarks/toy/pytorch")
+    assert (files.config_dir, files.config_file) == ("acme/toy-pytorch/config", "config_X1x1x2.py")
+    assert files.extern_dir == "acme/toy-pytorch/extern"
+    assert files.dockerfile_dir == "acme/docker_image/pytorch"
+    assert (files.requirements, files.environment_script, files.install_script) == ((), None, None)
+
+
+def test_case_with_a_script_of_its_own(tree: Tree) -> None:
+    tree.write("benchmarks/toy/pytorch/run_pretraining.py", "")
+    files = tree.load().cases[0].files
+    assert (files.script, files.script_args) == ("benchmarks/toy/pytorch/run_pretraining.py", ())
+
+
+def test_optional_files(tree: Tree) -> None:
+    optional = (
+        "benchmarks/toy/pytorch/requirements.txt",
+        "acme/toy-pytorch/config/requirements.txt",
+        "acme/toy-pytorch/config/environment_variables.sh",
+        "acme/docker_image/pytorch/pytorch_install.sh",
+    )
+    for path in optional:
+        tree.write(path, "")
+    files = tree.load().cases[0].files
+    assert (*files.requirements, files.environment_script, files.install_script) == optional
+
+
+@pytest.mark.parametrize("installer", ["pytorch_2.1_install.sh", "pytorch_install.sh"])
+def test_versioned_framework(tree: Tree, installer: str) -> None:
+    """The version chooses the image; the case and the vendor's config are those of the framework."""
+    tree.write(f"acme/docker_image/pytorch_2.1/{installer}", "")
+    edit(tree, "test_conf.py", "toy:pytorch:", "toy:pytorch_2.1:")
+    case = tree.load().cases[0]
+    assert (case.settings.framework, case.settings.framework_name) == ("pytorch_2.1", "pytorch")
+    assert case.files.dockerfile_dir == "acme/docker_image/pytorch_2.1"
+    assert case.files.install_script == f"acme/docker_image/pytorch_2.1/{installer}"
+    assert case.files.case_dir == "benchmarks/toy/pytorch"
+    assert case.files.config_dir == "acme/toy-pytorch/config"
+
+
+def test_plain_processes_need_no_image(tree: Tree) -> None:
+    edit(tree, "test_conf.py", "toy:pytorch:", "toy:pytorch_9:")
+    edit(tree, "test_conf.py", "", 'RUNTIME = "process"\n')
+    assert tree.load().cases[0].settings.framework == "pytorch_9"
+
+
+def test_customized_cases_lie_in_the_vendors_folder(tree: Tree) -> None:
+    edit(tree, "test_conf.py", "", 'TEST_TYPE = "customized"\n')
+    tree.write("acme/benchmarks/toy/pytorch/config/_base.py", "train_batch_size = 1\nown = 3\n")
+    case = tree.load().cases[0]
+    assert case.files.case_dir == "acme/benchmarks/toy/pytorch"
+    assert case.parameters["own"] == 3
+
+
+def test_parameters_are_the_vendors_over_the_cases_over_the_drivers(tree: Tree) -> None:
+    parameters = tree.load().cases[0].parameters
+    assert parameters == {
+        "hidden_size": 128,
+        "target_accuracy": 0.5,
+        "max_steps": 100,
+        "train_batch_size": 16,
+        "learning_rate": 1e-3,
+    }
+
+
+def test_vendor_may_set_what_only_the_driver_knows(tree: Tree) -> None:
+    tree.write("acme/toy-pytorch/config/config_X1x1x2.py", "learning_rate = 1\nmax_steps = None\n")
+    parameters = tree.load().cases[0].parameters
+    assert (parameters["learning_rate"], parameters["max_steps"]) == (1, None)
+
+
+def test_vendor_config_with_a_common_file(tree: Tree) -> None:
+    """FlagPerf's usual form: what the configs share stands in config_common.py."""
+    tree.write("acme/toy-pytorch/config/config_common.py", "train_batch_size = 4\nmax_steps = 7\n")
+    tree.write(
+        "acme/toy-pytorch/config/config_X1x1x2.py",
+        "from config_common import *\n\ntrain_batch_size = 2 * train_batch_size\n",
+    )
+    parameters = tree.load().cases[0].parameters
+    assert (parameters["train_batch_size"], parameters["max_steps"]) == (8, 7)
+
+
+def test_vendor_config_that_imports_what_only_images_have(tree: Tree) -> None:
+    tree.write(
+        "acme/toy-pytorch/config/config_common.py",
+        "import no_such_framework\nmax_steps: int = 2 ** 5\nhidden_size = no_such_framework.width()\n",
+    )
+    tree.write(
+        "acme/toy-pytorch/config/config_X1x1x2.py",
+        "from config_common import *\ntrain_batch_size = max_steps if True else 1\n",
+    )
+    parameters = tree.load().cases[0].parameters
+    assert (parameters["max_steps"], parameters["train_batch_size"]) == (32, 32)
+    assert parameters["hidden_size"] == 128
+
+
+def test_case_with_its_own_script_knows_its_own_names(tree: Tree) -> None:
+    tree.write("benchmarks/toy/pytorch/run_pretraining.py", "")
+    tree.write("acme/toy-pytorch/config/config_X1x1x2.py", "cuda_graph_mode = 'segmented'\n")
+    assert tree.load().cases[0].parameters["cuda_graph_mode"] == "segmented"
+    (tree.training / "benchmarks/toy/pytorch/config/_base.py").unlink()
+    assert tree.load().cases[0].parameters == {"cuda_graph_mode": "segmented"}
+
+
+def test_shared_driver_missing(tree: Tree) -> None:
+    (tree.training / "benchmarks/driver/run_pretraining.py").unlink()
+    exit_code, problems = tree.problems()
+    assert exit_code == 4
+    assert "the checkout is incomplete" in problems[0].remedy
+
+
+def test_chip_and_its_peaks(tree: Tree) -> None:
+    chip = tree.load().cases[0].chip
+    assert chip is not None
+    assert (chip.name, chip.device_names, chip.memory_gib, chip.source) == (
+        "X1",
+        ("Acme X1",),
+        32.0,
+        "a test",
+    )
+    assert chip.peak_flops == {"bf16": 1e14}, "a peak of None is not known, and not 0"
+
+
+def test_vendor_without_chips(tree: Tree) -> None:
+    edit(tree, "acme/vendor.py", "CHIPS", "_CHIPS")
+    assert tree.load().cases[0].chip is None
+
+
+def test_vendor_record(tree: Tree) -> None:
+    vendor = tree.load().vendor
+    assert (vendor.name, vendor.folder, vendor.device_type) == ("acme", tree.training / "acme", "acme")
+    assert vendor.list_devices_command == ("acme-list",)
+    assert vendor.parse_devices("Acme X1\nAcme X1\n") == ["Acme X1", "Acme X1"]
