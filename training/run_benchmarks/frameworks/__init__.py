@@ -1,4 +1,4 @@
-"""Frameworks: how ranks are started inside a unit. `open_framework` is the way in."""
+"""Frameworks: how a node's ranks are started. `open_framework` is the way in."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ FRAMEWORKS: dict[str, Callable[[], Framework]] = {"pytorch": PyTorch}
 
 
 def open_framework(name: str) -> Framework:
-    """The framework of `name`, whose version (`pytorch_1.8`) is the image's business, not the launcher's.
+    """The framework `name`, which may carry a version (`pytorch_1.8`).
 
     Raises:
-        FlagPerfError: no such framework is known.
+        FlagPerfError: there is no such framework.
     """
-    base = name.partition("_")[0]
-    if base not in FRAMEWORKS:
+    plain = name.partition("_")[0]
+    if plain not in FRAMEWORKS:
         raise FlagPerfError(
-            f"no launcher for the framework {name}; {nearest(base, FRAMEWORKS)}".rstrip("; "),
+            f"no such framework: {plain} {nearest(plain, FRAMEWORKS)}".rstrip(),
             remedy=f"choose one of {', '.join(FRAMEWORKS)}",
         )
-    return FRAMEWORKS[base]()
+    return FRAMEWORKS[plain]()

@@ -1,4 +1,4 @@
-"""What a framework is: the way a job and a node rank become an argument list inside the container."""
+"""What a framework is: how a node's ranks are started, and how their last words are read."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Job:
-    """A distributed job, the same on every node. `script`: the training script and its arguments.
+    """One training job over `nnodes` nodes with `nproc` ranks each.
 
-    Paths are as seen inside the unit; `log_dir` takes `rank<global rank>.out.log`.
+    master_addr, master_port: node 0, as every node reaches it. log_dir: where a node's rank logs go.
+    script: the training script and its arguments. python: the interpreter's command. Paths are as the
+    unit sees them.
     """
 
     nnodes: int
@@ -23,23 +25,37 @@ class Job:
 
 
 class Framework(Protocol):
-    """One training framework."""
+    """A training framework.
+
+    name: without a version (`pytorch`). required_modules: the Python modules it cannot do without.
+    """
 
     name: str
     required_modules: tuple[str, ...]
 
     def launch_argv(self, job: Job, node_rank: int) -> tuple[str, ...]:
-        """The command that starts the node's ranks and ends when they have; it fails if one of them does."""
+        """The command that starts the ranks of a node and ends when they have ended, with 0 only if all did."""
         ...
 
     def failed_rank(self, start_log: str) -> tuple[int, int] | None:
-        """The global rank that the launcher says failed first on this node, and its exit code."""
+        """The rank that the launcher blames: (global rank, exit code; negative for a signal), if it blames one."""
+        ...
+
+    def failed_ranks(self, start_log: str) -> tuple[tuple[int, int], ...]:
+        """All ranks that failed by themselves, as failed_rank gives them, the blamed one first.
+
+        A launcher sees two ranks that fail at nearly the same time in any order: where the blamed one is
+        only a secondary failure, look at the others.
+        """
         ...
 
     def is_secondary_failure(self, log_tail: str) -> bool:
-        """Whether a rank with these last words died only because its peer did."""
+        """Whether a rank, by the end of its log, failed only because a peer had failed or was cut off."""
         ...
 
     def aborted_at_exit(self, log_tail: str) -> bool:
-        """Whether a rank that had finished was only aborted while its interpreter shut down."""
+        """Whether a rank, by the end of its log, was done and fell only over the interpreter's own exit.
+
+        Rank 0's FINISHED event must be known besides: other ranks do not write one.
+        """
         ...

@@ -1,38 +1,42 @@
-"""PyTorch: torchrun starts the ranks of a node and ends them together."""
+"""PyTorch: ranks are started by torchrun; its reports were recorded with torch 2.13."""
 
 from __future__ import annotations
 
 import re
+import signal
 
 from run_benchmarks.frameworks.base import Job
+from utils.events import EventName, parse_line
 
-# torchrun's report of the first failure; the exit code is negative where a signal ended the rank.
-ROOT_CAUSE = re.compile(
-    r"Root Cause \(first observed failure\):.*?rank\s*:\s*(\d+).*?exitcode\s*:\s*(-?\d+)", re.DOTALL
+TRACEBACK = "Traceback (most recent call last):"
+# A failure in torchrun's summary. It puts the root cause at the end, after the other failures.
+FAILURE = re.compile(
+    r"^ *rank +: (?P<rank>\d+) \(local_rank: \d+\)\n *exitcode +: (?P<code>-?\d+)", re.MULTILINE
 )
-PEER_GONE = (
-    "connection closed by peer",
-    "connection reset by peer",
-    "connection refused",
-    "broken pipe",
-    "distnetworkerror",
-    "socket timeout",
-    "timed out waiting",
-    "remote process exited",
-    "ncclremoteerror",
+ROOT_CAUSE = "Root Cause (first observed failure):"
+LOST_PEER = re.compile(
+    # gloo names its source file; the words alone might come from a download in the user's own code
+    r"gloo/transport/.*(closed by peer|reset by peer|Broken pipe|Socket closed|refused|Timed out)"
+    r"|gloo.*connectFullMesh failed"
+    r"|Dist(Network|Store)Error"
+    r"|c10d.*(recvValue|sendBytes|recvVector|recvBytes).*failed"
+    r"|ncclRemoteError|remote process exited or there was a network error"
+    r"|Connection closed by remote peer"
+    r"|Watchdog caught collective operation timeout"
+    r"|NCCL communicator was aborted"
 )
-ABORT_AT_EXIT = "terminate called without an active exception"
+ABORTED_AT_EXIT = "terminate called without an active exception"
+LAST_LINES = 20
 
 
 class PyTorch:
-    """Ranks by `torch.distributed.run` with a static rendezvous: the nodes are known, none may come or go."""
+    """torchrun (`python -m torch.distributed.run`) on every node, without restarts: a failure is a result."""
 
     name = "pytorch"
-    required_modules = ("torch",)
+    required_modules: tuple[str, ...] = ("torch",)
 
     def launch_argv(self, job: Job, node_rank: int) -> tuple[str, ...]:
-        """torchrun, which starts each rank through `utils.rank`."""
-        launcher = (job.python, "-m", "torch.distributed.run")
+        """torchrun, which starts utils.rank once a process, which becomes the training script."""
         where = {
             "--nnodes": job.nnodes,
             "--node_rank": node_rank,
@@ -43,19 +47,45 @@ class PyTorch:
         }
         options = [word for name, value in where.items() for word in (name, str(value))]
         rank = (job.python, "-m", "utils.rank", "--log-dir", job.log_dir, "--")
-        return (*launcher, *options, "--no-python", *rank, job.python, "-u", *job.script)
+        script = (job.python, "-u", *job.script)
+        return (job.python, "-m", "torch.distributed.run", *options, "--no-python", *rank, *script)
 
     def failed_rank(self, start_log: str) -> tuple[int, int] | None:
-        """The rank in torchrun's block `Root Cause (first observed failure)`."""
-        found = ROOT_CAUSE.search(start_log)
-        return (int(found[1]), int(found[2])) if found else None
+        """The root cause in torchrun's summary."""
+        failed = self.failed_ranks(start_log)
+        return failed[0] if failed else None
+
+    def failed_ranks(self, start_log: str) -> tuple[tuple[int, int], ...]:
+        """The failures in torchrun's summary, its root cause first; not those that it ended itself.
+
+        torchrun polls its ranks ten times a second and tells apart the times of their ends by the second:
+        of two that fail together it blames the lower rank.
+        """
+        others, _, root = start_log.rpartition(ROOT_CAUSE)
+        if not others:
+            return ()
+        blamed = _failures(root)
+        ended_by_launcher = -signal.SIGTERM
+        return (*blamed, *(failure for failure in _failures(others) if failure[1] != ended_by_launcher))
 
     def is_secondary_failure(self, log_tail: str) -> bool:
-        """Whether the rank's last words are of a peer that had gone."""
-        lowered = log_tail.lower()
-        return any(text in lowered for text in PEER_GONE)
+        """Whether every exception in the tail is one of a lost connection to a peer (gloo, NCCL, the store)."""
+        blocks = log_tail.split(TRACEBACK)[1:]
+        if not blocks:
+            blocks = ["\n".join(log_tail.strip().splitlines()[-LAST_LINES:])]
+        return all(LOST_PEER.search(block) for block in blocks)
 
     def aborted_at_exit(self, log_tail: str) -> bool:
-        """The abort of gloo's threads at interpreter exit: its message is the last line, and no traceback stands."""
+        """torch with gloo may abort while the interpreter exits (exit code 134 or 139): threads still run.
+
+        It says so as its last words. A rank 0 that wrote events must have written FINISHED last.
+        """
         lines = log_tail.strip().splitlines()
-        return bool(lines) and ABORT_AT_EXIT in lines[-1] and "Traceback" not in log_tail
+        if not lines or lines[-1].strip() != ABORTED_AT_EXIT or TRACEBACK in log_tail:
+            return False
+        events = [event for line in lines if (event := parse_line(line)) and event.rank == 0]
+        return not events or events[-1].name == EventName.FINISHED.value
+
+
+def _failures(report: str) -> tuple[tuple[int, int], ...]:
+    return tuple((int(found["rank"]), int(found["code"])) for found in FAILURE.finditer(report))
