@@ -1,0 +1,170 @@
+"""Which pip settings reach an image's build."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from run_benchmarks.plan.host_pip import host_pip_options, parse_config_list, read_pip_conf
+from run_benchmarks.plan.records import PipSettings
+from tests.run_benchmarks.plan.test_bad_input import edit
+from tests.run_benchmarks.plan.tree import Tree
+from utils.errors import FlagPerfError
+
+MIRROR = "https://bob:hunter2@mirror.example.org/simple"
+
+
+def settings(tree: Tree, *lines: str) -> PipSettings:
+    edit(tree, "test_conf.py", "", "\n".join(lines) + "\n")
+    return tree.load().run.pip
+
+
+@pytest.fixture
+def bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
+    """No pip settings but those that a test makes: neither of this machine's files nor of its variables."""
+    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in host_variables():
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_DIRS", str(tmp_path / "xdg"))
+    # os.devnull tells pip to read no file at all
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    return monkeypatch
+
+
+def host_variables() -> list[str]:
+    return [name for name in os.environ if name.startswith("PIP_")]
+
+
+def test_nothing_is_set(tree: Tree) -> None:
+    assert tree.load().run.pip == PipSettings()
+
+
+def test_source_ca_and_wheels(tree: Tree, tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("")
+    (tree.training / "wheels").mkdir()
+    pip = settings(
+        tree,
+        'PIP_SOURCE = "https://mirror.example.org/simple"',
+        f'PIP_CA_FILE = "{tmp_path / "ca.pem"}"',
+        f'PIP_WHEEL_DIRS = ["wheels", "{tmp_path}"]',
+    )
+    assert pip.options == {"index-url": "https://mirror.example.org/simple"}
+    assert pip.ca_file == tmp_path / "ca.pem"
+    assert pip.wheel_dirs == (tree.training / "wheels", tmp_path), "a relative path is below training/"
+
+
+def test_config_file_is_taken_apart(tree: Tree, tmp_path: Path) -> None:
+    """What names this machine's files is handed over by itself; the rest stays as pip knows it."""
+    (tmp_path / "ca.pem").write_text("")
+    (tmp_path / "wheels").mkdir()
+    conf = tmp_path / "pip.conf"
+    conf.write_text(
+        f"[global]\nindex-url = {MIRROR}\ncert = {tmp_path}/ca.pem\ntarget = /somewhere\ndefault-timeout = 60\n"
+        f"extra-index-url =\n    https://two.example.org/simple\n    file:///no/such/index\n    file://{tmp_path}\n"
+        f"[install]\nfind-links = {tmp_path}/wheels file://{tmp_path}/wheels /no/wheels https://l.example.org/\n"
+    )
+    pip = settings(tree, f'PIP_CONFIG_FILE = "{conf}"')
+    assert pip.options == {
+        "index-url": MIRROR,
+        "extra-index-url": f"https://two.example.org/simple file://{tmp_path}",
+        "find-links": "https://l.example.org/",
+        "timeout": "60",
+    }
+    assert pip.ca_file == tmp_path / "ca.pem"
+    assert pip.wheel_dirs == (tmp_path / "wheels",)
+    assert "hunter2" not in repr(pip)
+
+
+def test_later_settings_win(tree: Tree, tmp_path: Path, bare_environment: pytest.MonkeyPatch) -> None:
+    bare_environment.setenv("PIP_INDEX_URL", "https://host.example.org/simple")
+    bare_environment.setenv("PIP_TIMEOUT", "11")
+    (tmp_path / "pip.conf").write_text("[global]\nindex-url = https://file.example.org/simple\nretries = 9\n")
+    pip = settings(tree, "PIP_FROM_HOST = True", f'PIP_CONFIG_FILE = "{tmp_path}/pip.conf"')
+    assert pip.options == {"index-url": "https://file.example.org/simple", "timeout": "11", "retries": "9"}
+    pip = settings(tree, 'PIP_SOURCE = "https://source.example.org/simple"')
+    assert pip.options["index-url"] == "https://source.example.org/simple"
+
+
+def test_the_hosts_own_configuration(
+    tree: Tree, tmp_path: Path, bare_environment: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.conf").write_text(f"[global]\nindex-url = {MIRROR}\n[install]\nno-index = true\n")
+    bare_environment.setenv("PIP_CONFIG_FILE", str(tmp_path / "mine.conf"))
+    bare_environment.setenv("PIP_FIND_LINKS", str(tmp_path))
+    pip = settings(tree, "PIP_FROM_HOST = True")
+    assert (pip.options, pip.wheel_dirs) == ({"index-url": MIRROR, "no-index": "true"}, (tmp_path,))
+
+
+def test_the_hosts_configuration_is_left_alone_without_the_setting(
+    tree: Tree, bare_environment: pytest.MonkeyPatch
+) -> None:
+    bare_environment.setenv("PIP_INDEX_URL", MIRROR)
+    assert tree.load().run.pip == PipSettings()
+
+
+def test_ca_of_the_environment(tree: Tree, tmp_path: Path, bare_environment: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bundle.pem").write_text("")
+    bare_environment.setenv("REQUESTS_CA_BUNDLE", "/no/bundle.pem")
+    bare_environment.setenv("SSL_CERT_FILE", str(tmp_path / "bundle.pem"))
+    assert settings(tree, "PIP_FROM_HOST = True").ca_file == tmp_path / "bundle.pem"
+
+
+def test_cert_that_is_not_there(tree: Tree, bare_environment: pytest.MonkeyPatch) -> None:
+    bare_environment.setenv("PIP_CERT", "/no/ca.pem")
+    edit(tree, "test_conf.py", "", "PIP_FROM_HOST = True\n")
+    exit_code, problems = tree.problems()
+    assert (exit_code, problems[0].name, problems[0].value) == (2, "cert", "'/no/ca.pem'")
+    assert "PIP_CA_FILE" in problems[0].remedy
+
+
+def test_malformed_config_file(tree: Tree, tmp_path: Path) -> None:
+    (tmp_path / "pip.conf").write_text("index-url = https://x/\n")
+    edit(tree, "test_conf.py", "", f'PIP_CONFIG_FILE = "{tmp_path}/pip.conf"\n')
+    _, problems = tree.problems()
+    assert problems[0].name == "PIP_CONFIG_FILE"
+    assert "is not a pip.conf" in problems[0].message
+    assert "[global]" in problems[0].remedy
+
+
+def test_config_list_in_pips_order_of_precedence() -> None:
+    """pip sorts its list by name; what wins is another matter."""
+    listing = (
+        ":env:.index-url='https://env/'\nglobal.index-url='https://global/'\nglobal.no-index='true'\n"
+        "global.extra-index-url='\\nhttps://a/\\nhttps://b/'\ninstall.index-url='https://install/'\n"
+        "install.no-index='false'\nfreeze.timeout='10'\n:env:.default-timeout='5'\n"
+    )
+    assert parse_config_list(listing) == {
+        "index-url": "https://env/",
+        "no-index": "false",
+        "extra-index-url": "\nhttps://a/\nhttps://b/",
+        "timeout": "5",
+    }
+
+
+def test_machine_without_pip(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bare_environment: pytest.MonkeyPatch
+) -> None:
+    """Debian's python3 comes without pip: its files and variables are read as pip would read them."""
+    (tmp_path / ".pip").mkdir()
+    (tmp_path / ".pip" / "pip.conf").write_text("[global]\nindex_url = https://legacy/\nretries = 1\n")
+    (tmp_path / "xdg" / "pip").mkdir(parents=True)
+    (tmp_path / "xdg" / "pip" / "pip.conf").write_text("[global]\nindex-url = https://site/\nproxy = p:1\n")
+    # a Python that knows no pip: the real interpreter, without the folders that pip could be in
+    bare = tmp_path / "python"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
+    bare.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(bare))
+    environ = {"HOME": str(tmp_path), "XDG_CONFIG_DIRS": str(tmp_path / "xdg"), "PIP_RETRIES": "2"}
+    options = host_pip_options(environ)
+    expected = {"index-url": "https://legacy/", "proxy": "p:1", "retries": "2"}
+    assert {name: options.get(name) for name in expected} == expected
+
+
+def test_pip_conf_that_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(FlagPerfError, match=r"is not a pip\.conf"):
+        read_pip_conf(tmp_path / "pip.conf")
