@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from run_benchmarks.plan.records import RunSettings
+from run_benchmarks.run_log import LOGGER
 from run_benchmarks.runtimes import docker_argv
 from run_benchmarks.runtimes.base import Mount, Unit, UnitState
 from run_benchmarks.transports.base import CommandError, Completed, Transport
@@ -27,6 +28,7 @@ class DockerRuntime:
     def __init__(self, run: RunSettings) -> None:
         # may hold words, such as "sudo -n docker"
         self._engine = tuple(shlex.split(run.container_engine))
+        self._limited: set[str] = set()  # hosts whose engine may not raise limits
 
     def path_inside(self, mounts: Sequence[Mount], host_path: str) -> str:
         """Where a container sees `host_path`.
@@ -62,7 +64,10 @@ class DockerRuntime:
         Raises:
             CommandError: the engine refused: a container of this name exists, no such image, a bad option.
         """
-        completed = await transport.run(self.start_argv(unit))
+        may_raise = transport.host not in self._limited
+        completed = await transport.run(docker_argv.start(self._engine, unit, raise_limits=may_raise))
+        if may_raise and not completed.ok and "rlimit" in completed.stderr.lower():
+            completed = await self._start_limited(transport, unit)
         if not completed.ok:
             raise CommandError(completed, self._start_remedy(completed, unit))
 
@@ -123,6 +128,17 @@ class DockerRuntime:
         if not completed.ok or not completed.stdout.strip():
             raise CommandError(completed, self._remedy(completed))
         return completed.stdout.strip()
+
+    async def _start_limited(self, transport: Transport, unit: Unit) -> Completed:
+        """Start with the engine's own limits, where it may not raise them (rootless, in a container)."""
+        if transport.host not in self._limited:
+            LOGGER.warning(
+                f"{transport.host}: the engine may not raise the memlock and stack limits; its own stay, "
+                "which may not do for RDMA"
+            )
+        self._limited.add(transport.host)
+        await transport.run(docker_argv.remove(self._engine, [unit.name]))
+        return await transport.run(docker_argv.start(self._engine, unit, raise_limits=False))
 
     async def _ids(self, transport: Transport, run_id: str | None) -> tuple[str, ...]:
         completed = await transport.run(docker_argv.list_ids(self._engine, run_id))

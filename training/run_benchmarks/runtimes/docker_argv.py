@@ -11,14 +11,16 @@ from run_benchmarks.runtimes.base import Mount, Unit
 SHARED_MEMORY = "/dev/shm"
 LABEL_PREFIX = "flagperf."
 RUN_LABEL = "flagperf.run"
+LIMITS = ("--ulimit=memlock=-1", "--ulimit=stack=67108864")
 
 
-def start(engine: Sequence[str], unit: Unit) -> tuple[str, ...]:
+def start(engine: Sequence[str], unit: Unit, *, raise_limits: bool = True) -> tuple[str, ...]:
     """`docker run` for a unit.
 
     The host's network, UTS and IPC namespaces, locked memory, stack and seccomp are as FlagPerf sets
     them: collective libraries need them. `--privileged` comes only with the unit's own options, which
-    stand last, so that they win.
+    stand last, so that they win. `raise_limits` False leaves locked memory and stack at the engine's own
+    limits, for engines that may not raise them (rootless ones, or one inside a container).
     """
     return (
         *engine,
@@ -27,8 +29,7 @@ def start(engine: Sequence[str], unit: Unit) -> tuple[str, ...]:
         f"--name={unit.name}",
         *_flags("--label", unit.labels),
         *_namespaces(unit),
-        "--ulimit=memlock=-1",
-        "--ulimit=stack=67108864",
+        *(LIMITS if raise_limits else ()),
         "--security-opt=seccomp=unconfined",
         # the engine's own default may keep nothing, and then a failed unit could not be explained
         "--log-driver=json-file",
