@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from run_benchmarks.names import LABEL_RUN
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.runtimes import open_runtime
+from run_benchmarks.stages.checks import runs_of
 from run_benchmarks.stages.fan_out import on_all
 from run_benchmarks.transports import open_transport
 from utils.errors import FlagPerfError
@@ -35,9 +35,8 @@ async def list_runs(plan: Plan) -> Removed:
     async def runs(host: str) -> tuple[str, ...]:
         transport = open_transport(host, plan.cluster)
         try:
-            units = await runtime.list_units(transport)
+            return tuple(runs_of(await runtime.list_units(transport)))
         finally:
             await transport.close()
-        return tuple(sorted({unit.labels.get(LABEL_RUN, "?") for unit in units}))
 
     return await on_all(plan.cluster.hosts, runs)

@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from run_benchmarks.cleanup import Removed, clean_up_run, list_runs
-from run_benchmarks.display import LiveTable, PlainLines, print_results
+from run_benchmarks.display import LiveTable, PlainLines, results_text
 from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.load import load_plan
 from run_benchmarks.plan.problems import NoValidCaseError
@@ -157,5 +157,6 @@ def _finish(summary: RunSummary, folder: Path) -> None:
     LOGGER.info(f"summary: {folder / 'summary.md'}")
     LOGGER.info(f"exit code {summary.exit_code}")
     if summary.results:
-        print_results(Console(), summary.results)
+        shown = Console()
+        print(results_text(summary.results, shown.width if shown.is_terminal else None))
     print(f"results and logs: {folder}")

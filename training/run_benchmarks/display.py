@@ -13,7 +13,7 @@ from rich.table import Table
 from run_benchmarks.names import Node
 from run_benchmarks.progress import TrainingState
 from run_benchmarks.report.results import RoundResult
-from run_benchmarks.report.tables import HEADINGS, figures_row
+from run_benchmarks.report.tables import HEADINGS, aligned, figures_row
 from run_benchmarks.run_log import FORMAT, LOGGER
 from utils.events import Event, EventName
 
@@ -144,11 +144,16 @@ class LiveTable:
         return table
 
 
-def print_results(console: Console, results: Sequence[RoundResult]) -> None:
-    """The final table."""
-    table = Table(title="Results", title_justify="left")
-    for heading in HEADINGS:
-        table.add_column(heading, justify="left" if heading in HEADINGS[:3] else "right", no_wrap=True)
-    for result in results:
-        table.add_row(*figures_row(result))
-    console.print(table)
+def results_text(results: Sequence[RoundResult], width: int | None) -> str:
+    """The final table as text; a block a round where a table is wider than `width` characters (None: no limit)."""
+    rows = [figures_row(result) for result in results]
+    table = aligned([HEADINGS, *rows])
+    if width is None or max(len(line) for line in table.splitlines()) <= width:
+        return table
+    return "\n".join(_block(row) for row in rows)
+
+
+def _block(row: Sequence[str]) -> str:
+    case, number, verdict, *figures = row
+    pairs = [(f"  {heading}", cell) for heading, cell in zip(HEADINGS[3:], figures, strict=True)]
+    return f"{case}, round {number}: {verdict}\n{aligned(pairs)}"

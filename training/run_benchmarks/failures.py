@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+
 from run_benchmarks.report.evidence import host_lost
-from run_benchmarks.transports.base import TransportError
+from run_benchmarks.transports.base import CommandError, TransportError
 from utils.errors import FlagPerfError
 from utils.records import Failure, FailureClass, Stage, Verdict
 
@@ -25,9 +27,18 @@ def failure_on(host: str, stage: Stage, error: FlagPerfError) -> Failure:
     """What `error` at `stage` means for the round; the error's further lines are its evidence."""
     if isinstance(error, TransportError):
         return host_lost(host, stage, error.message)
-    message, _, evidence = error.message.partition("\n")
+    message, evidence = _told(error)
     kind = _CLASSES.get(stage, FailureClass.COMMAND_FAILED)
     return Failure(Verdict.FAILED, stage, kind, host, message, evidence, error.remedy)
+
+
+def _told(error: FlagPerfError) -> tuple[str, str]:
+    """A line that says what happened, and the evidence: a failed command is named by its first words."""
+    if not isinstance(error, CommandError):
+        message, _, evidence = error.message.partition("\n")
+        return message, evidence
+    done = error.completed
+    return f"`{shlex.join(done.argv[:2])} ...` ended with exit code {done.returncode}", error.message
 
 
 def interrupted(stage: Stage) -> Failure:

@@ -11,6 +11,7 @@ from datetime import datetime
 from run_benchmarks.plan.records import CasePlan, RunSettings
 
 LABEL_RUN = "flagperf.run"
+LABEL_ROLE = "flagperf.role"
 # The folder, below FLAGPERF_PATH_HOST, that belongs to FlagPerf: what a user has beside it is never touched.
 WORK_FOLDER = ".flagperf"
 
@@ -32,9 +33,9 @@ def new_run_id(now: datetime) -> RunId:
     return RunId(name, f"{name}-{secrets.token_hex(3)}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Node:
-    """One host in one round of one case."""
+    """One host in one round of one case. Nodes are compared by identity: a round makes its own, once."""
 
     case: CasePlan
     round: int
@@ -58,21 +59,26 @@ def nodes_of(case: CasePlan, round_number: int) -> tuple[Node, ...]:
 
 @dataclass(frozen=True)
 class HostPaths:
-    """Where things lie on a host; the same on every host."""
+    """Where things lie on a host; the same on every host.
+
+    run: what containers see as the log path; in it lies one folder, `logs`, named like the run's result folder.
+    """
 
     work: str
     tree: str
     run: str
+    logs: str
 
     def node(self, node: Node) -> str:
         """The folder that the node's task and monitors write to."""
-        return f"{self.run}/{node.folder}"
+        return f"{self.logs}/{node.folder}"
 
 
 def host_paths(settings: RunSettings, run: RunId, tree_hash: str) -> HostPaths:
     """The paths of a run on its hosts."""
     work = f"{settings.flagperf_path_host.rstrip('/')}/{WORK_FOLDER}"
-    return HostPaths(work, f"{work}/tree-{tree_hash}", f"{work}/runs/{run.uid}")
+    folder = f"{work}/runs/{run.uid}"
+    return HostPaths(work, f"{work}/tree-{tree_hash}", folder, f"{folder}/{run.name}")
 
 
 def unit_name(run: RunId, node: Node, role: str) -> str:
@@ -88,5 +94,5 @@ def unit_labels(run: RunId, node: Node, role: str) -> Mapping[str, str]:
         "flagperf.case": node.case.settings.name,
         "flagperf.round": str(node.round),
         "flagperf.node_rank": str(node.rank),
-        "flagperf.role": role,
+        LABEL_ROLE: role,
     }

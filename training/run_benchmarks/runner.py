@@ -140,7 +140,7 @@ async def _leave_hosts(session: Session, unhealthy: bool) -> None:
             'for d in "$@"; do rm -rf "$d"; done; find "$0" -depth -type d -empty -delete 2>/dev/null || true'
         )
         collected = [
-            f"{session.paths.run}/{folder.relative_to(session.log_dir)}"
+            f"{session.paths.logs}/{folder.relative_to(session.log_dir)}"
             for folder in session.log_dir.glob("*/round*/*_noderank*")
             if folder.name.rpartition("_noderank")[0] == host
         ]

@@ -30,8 +30,15 @@ class Framework(Protocol):
     name: without a version (`pytorch`). required_modules: the Python modules it cannot do without.
     """
 
-    name: str
-    required_modules: tuple[str, ...]
+    @property
+    def name(self) -> str:
+        """As in a case's key."""
+        ...
+
+    @property
+    def required_modules(self) -> tuple[str, ...]:
+        """What its ranks import: looked for where there is no image."""
+        ...
 
     def launch_argv(self, job: Job, node_rank: int) -> tuple[str, ...]:
         """The command that starts the ranks of a node and ends when they have ended, with 0 only if all did."""

@@ -20,6 +20,8 @@ from utils.telemetry import (
 )
 from utils.telemetry.windows import best_power_source
 
+# Below this the energy of a part of the window would be set against the samples of the whole.
+LEAST_COVERAGE = 0.95
 UNITS = {"energy": "J/node", "avg_power": "W/node", "max_power": "W/node", "samples_per_joule": "samples/J"}
 
 
@@ -36,7 +38,8 @@ def power_figures(folders: Sequence[Path], events: Sequence[Event]) -> dict[str,
     figures = {
         name: _mean([node[name] for node in nodes], unit) for name, unit in UNITS.items() if name in nodes[0]
     }
-    return {**figures, "samples_per_joule": _per_joule(figures["energy"], len(nodes), events)}
+    covered = min(node["energy"].coverage for node in nodes)
+    return {**figures, "samples_per_joule": _per_joule(figures["energy"], covered, len(nodes), events)}
 
 
 def training_window(events: Sequence[Event]) -> Window | str:
@@ -74,11 +77,15 @@ def _mean(nodes: Sequence[Measurement], unit: str) -> Figure:
     if missing or not values:
         return Figure(None, unit, TRAINING, missing[0] if missing else "not measured")
     covered = min(node.coverage for node in nodes)
-    source = f"{nodes[0].source}; mean of {len(nodes)} node(s); {covered:.0%} of the window sampled"
+    reasons = "".join(f"; {node.reason}" for node in nodes if node.reason)
+    source = f"{nodes[0].source}; mean of {len(nodes)} node(s); {covered:.0%} of the window sampled{reasons}"
     return Figure(sum(values) / len(values), unit, TRAINING, source)
 
 
-def _per_joule(energy: Figure, nodes: int, events: Sequence[Event]) -> Figure:
+def _per_joule(energy: Figure, covered: float, nodes: int, events: Sequence[Event]) -> Figure:
+    if energy.value is not None and covered < LEAST_COVERAGE:
+        reason = f"only {covered:.0%} of the window was sampled, but the samples are of all of it"
+        return Figure(None, UNITS["samples_per_joule"], TRAINING, reason)
     finished = next((event.value for event in events if event.name == EventName.FINISHED), {})
     samples = finished.get("num_trained_samples")
     if energy.value is None or not isinstance(samples, (int, float)):

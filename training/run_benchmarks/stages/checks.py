@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.names import LABEL_RUN, WORK_FOLDER
 from run_benchmarks.plan.records import CasePlan, Plan
-from run_benchmarks.runtimes.base import Runtime
+from run_benchmarks.runtimes.base import Runtime, UnitState
 from run_benchmarks.transports.base import Transport
+from utils import manifest as manifests
 from utils.errors import FlagPerfError
 
 QUICK_S = 30.0
@@ -119,24 +119,17 @@ async def data(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
 
 async def _altered_files(transport: Transport, folder: str) -> tuple[str, str]:
     """What differs from the manifest (empty: nothing), and what was checked."""
-    manifest = await transport.run(["cat", f"{folder}/manifest.json"], timeout=QUICK_S)
-    if not manifest.ok:
+    text = await transport.run(["cat", f"{folder}/{manifests.MANIFEST_NAME}"], timeout=QUICK_S)
+    if not text.ok:
         return "", f"{folder} (no manifest)"
-    try:
-        expected = {entry["path"]: int(entry["size"]) for entry in json.loads(manifest.stdout)["files"]}
-    except (ValueError, KeyError, TypeError) as error:
-        return f"manifest.json cannot be read ({type(error).__name__}: {error})", ""
-    listed = await transport.run(["find", folder, "-type", "f", "-printf", "%s %P\\n"], timeout=300)
-    sizes = {
-        name: int(size) for size, _, name in (line.partition(" ") for line in listed.stdout.splitlines())
-    }
+    manifest = manifests.parse(text.stdout, where=f"{transport.host}:{folder}/{manifests.MANIFEST_NAME}")
+    listed = await transport.run(manifests.listing_command(manifest, folder), timeout=300)
     wrong = [
-        f"{name} is {'missing' if name not in sizes else f'{sizes[name]} bytes, not {size}'}"
-        for name, size in sorted(expected.items())
-        if sizes.get(name) != size
+        f"{problem.name}: {problem.message}"
+        for problem in manifests.compare_listing(manifest, listed.stdout, folder)
     ]
     more = f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""
-    return ", ".join(wrong[:5]) + more, f"{folder} ({len(expected)} files as in the manifest)"
+    return "; ".join(wrong[:5]) + more, f"{folder} ({len(manifest.files)} files as in the manifest)"
 
 
 async def devices(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
@@ -204,15 +197,20 @@ async def leftovers(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
         units = await runtime.list_units(use.transport)
     except FlagPerfError as error:
         return Check("leftovers", Status.WARNING, error.message, error.remedy)
-    runs = sorted({unit.labels.get(LABEL_RUN, "?") for unit in units})
+    runs = runs_of(units)
     if not runs:
         return _ok("leftovers", "none")
-    running = any(unit.running for unit in units)
+    running = any(unit.running for unit in units if unit.labels.get(LABEL_RUN))
     detail = f"{'running' if running else 'ended'} units of {', '.join(runs)}"
     remedy = f"if that run is over: python3 run_benchmarks/run.py cleanup {runs[0]}"
     if running:
         remedy += "; if it is not, both runs share this host and their figures are not to be trusted"
     return Check("leftovers", Status.WARNING, detail, remedy)
+
+
+def runs_of(units: Iterable[UnitState]) -> list[str]:
+    """The runs that units belong to; a container made by hand from one of our images belongs to none."""
+    return sorted({unit.labels[LABEL_RUN] for unit in units if unit.labels.get(LABEL_RUN)})
 
 
 async def caches(plan: Plan, runtime: Runtime, use: HostUse) -> Check:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from run_benchmarks.names import LABEL_RUN
+from run_benchmarks.names import LABEL_ROLE, LABEL_RUN
 from run_benchmarks.plan.records import PipSettings
 from run_benchmarks.runtimes.base import Mount
 from run_benchmarks.stages.image_plan import ImagePlan, Layer
@@ -76,8 +76,9 @@ def layer_argvs(
     """The commands that make one layer on the host."""
     if below is None:
         return [_dockerfile_argv(site, layer, image)]
-    change = ("--change", 'CMD ["bash"]', "--change", "ENTRYPOINT []")
-    labels = ("--change", f"LABEL flagperf.layer={layer.kind}")
+    # A commit keeps the container's command and labels; the image must not carry those of the build.
+    change = ("--change", 'CMD ["bash"]')
+    labels = ("--change", f'LABEL flagperf.layer={layer.kind} {LABEL_RUN}="" {LABEL_ROLE}=""')
     return [
         (site.engine, "rm", "--force", site.name),
         _container_argv(site, layer, below, mounts),
@@ -97,9 +98,9 @@ def _container_argv(site: BuildSite, layer: Layer, below: Layer, mounts: Sequenc
     binds = [Mount(site.tree, TREE_FOLDER), *mounts]
     volumes = [word for mount in binds for word in ("--mount", _bind(mount))]
     # Labelled, so that a build that is interrupted is found and removed with the rest of the run.
-    labels = ("--label", f"{LABEL_RUN}={site.run_uid}", "--label", "flagperf.role=build")
+    labels = ("--label", f"{LABEL_RUN}={site.run_uid}", "--label", f"{LABEL_ROLE}=build")
     start = (site.engine, "run", "--name", site.name, *labels, "--network=host", *volumes)
-    return (*start, "--workdir", TREE_FOLDER, "--entrypoint", "sh", below.tag, "-c", *_script(layer))
+    return (*start, "--workdir", TREE_FOLDER, below.tag, "sh", "-c", *_script(layer))
 
 
 def _script(layer: Layer) -> tuple[str, ...]:

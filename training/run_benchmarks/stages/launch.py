@@ -70,7 +70,8 @@ class Launch:
             image=self.image,
             argv=argv,
             env={"PYTHONPATH": inside.tree("")},
-            mounts=inside.mounts[:2],
+            # An engine masks parts of a container's own /sys (powercap among them).
+            mounts=(*inside.mounts[:2], Mount("/sys", "/host/sys")),
             options=self.plan.run.container_options,
             workdir=inside.tree(""),
             host_namespaces=True,
@@ -120,9 +121,7 @@ class _Inside:
         self._tree = launch.paths.tree
         self.mounts = (
             Mount(launch.paths.tree, run.flagperf_path_container.rstrip("/")),
-            Mount(
-                launch.paths.run, f"{run.log_path_container.rstrip('/')}/{launch.run.name}", read_only=False
-            ),
+            Mount(launch.paths.run, run.log_path_container.rstrip("/"), read_only=False),
             Mount(case.data_dir_host, case.data_dir_container),
         )
         self.node = self._see(launch.paths.node(node))

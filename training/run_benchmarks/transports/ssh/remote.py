@@ -34,9 +34,7 @@ class RemoteCommand:
     group: int
 
 
-async def start(
-    connection: asyncssh.SSHClientConnection, argv: Sequence[str], host: str
-) -> RemoteCommand:
+async def start(connection: asyncssh.SSHClientConnection, argv: Sequence[str], host: str) -> RemoteCommand:
     """Start `argv`; its standard output begins after what the login shell may have printed.
 
     Raises:
