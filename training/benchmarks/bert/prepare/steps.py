@@ -184,7 +184,7 @@ def _pieces(parts: Sequence[str], starts: Sequence[int], low: int, high: int) ->
     return tuple(
         (part, max(low, begin) - begin, min(high, end) - begin)
         for part, begin, end in zip(parts, starts, starts[1:], strict=False)
-        if begin < high and low < end
+        if max(low, begin) < min(high, end)
     )
 
 

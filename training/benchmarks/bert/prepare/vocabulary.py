@@ -36,7 +36,7 @@ class Vocabulary:
         tokenizer = _uncased(Tokenizer(self._model()))
         batch: list[str] = []
         for sentence in sentences:
-            batch.append(sentence)
+            batch.append(_lower(sentence))
             if len(batch) == SENTENCES_AT_ONCE:
                 yield from _encode(tokenizer, batch)
                 batch = []
@@ -73,7 +73,8 @@ def train(sentences: Sequence[str], size: int) -> Vocabulary:
     fixed order.
     """
     tokenizer = _uncased(Tokenizer(models.WordPiece(unk_token="[UNK]")))
-    alphabet = _alphabet(tokenizer.normalizer.normalize_str(sentence) for sentence in sentences)
+    lowered = [_lower(sentence) for sentence in sentences]
+    alphabet = _alphabet(tokenizer.normalizer.normalize_str(sentence) for sentence in lowered)
     fixed = [*SPECIAL_TOKENS, *alphabet, *(f"##{character}" for character in alphabet)]
     if len(fixed) >= size:
         raise FlagPerfError(
@@ -88,7 +89,7 @@ def train(sentences: Sequence[str], size: int) -> Vocabulary:
         limit_alphabet=len(alphabet),
         show_progress=False,
     )
-    tokenizer.train_from_iterator(sentences, trainer)
+    tokenizer.train_from_iterator(lowered, trainer)
     ids: dict[str, int] = tokenizer.get_vocab()
     return Vocabulary(tuple(sorted(ids, key=ids.__getitem__)))
 
@@ -96,6 +97,11 @@ def train(sentences: Sequence[str], size: int) -> Vocabulary:
 def as_text(vocabulary: Vocabulary) -> str:
     """The content of `vocab.txt`."""
     return "".join(f"{token}\n" for token in vocabulary.tokens)
+
+
+def _lower(sentence: str) -> str:
+    """Python's lower case, as in the reference: it knows the final sigma, the normalizer's does not."""
+    return sentence.lower()
 
 
 def _alphabet(normalised: Iterable[str]) -> list[str]:
@@ -120,10 +126,10 @@ def _encode(tokenizer: Tokenizer, batch: list[str]) -> Iterator[array[int]]:
 
 def _token(raw: bytes, where: str) -> str:
     try:
-        token = raw.decode("utf-8").removesuffix("\r")
+        token = raw.decode("utf-8").strip()
     except UnicodeDecodeError:
         raise _unreadable(where, f"not UTF-8: {raw[:40]!r}") from None
-    if not token.strip():
+    if not token:
         raise _unreadable(where, "an empty line")
     return token
 

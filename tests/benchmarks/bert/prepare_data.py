@@ -1,0 +1,74 @@
+"""Small text and the command line of the preparation, for its tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.bert.prepare.cli import main
+
+WORDS = ("light", "dark", "water", "earth", "heaven", "day", "night", "beast", "fowl", "fish", "tree", "king")
+SMALL = (
+    *("--seq-length", "32", "--max-predictions", "5", "--dup", "2"),
+    *("--shards", "3", "--eval-samples", "20", "--eval-every", "4"),
+)
+
+
+def sentence(document: int, number: int) -> str:
+    """Words of a document's own, which tell where a token came from, among common ones."""
+    common = [WORDS[(document * 7 + number * 3 + i) % len(WORDS)] for i in range(4 + number % 5)]
+    return f"{' '.join(common)} w{document}x."
+
+
+def write_text(path: Path, documents: range, sentences: int = 9) -> Path:
+    """Documents of 1 to `sentences` sentences, a blank line after each."""
+    blocks = [
+        "\n".join(sentence(number, i) for i in range(1 + (number * 5) % sentences)) for number in documents
+    ]
+    path.write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
+    return path
+
+
+def whole_words(documents: range) -> list[str]:
+    """A vocabulary in which every word of `write_text` is one token."""
+    own = [f"w{number}x" for number in documents]
+    return ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *WORDS, *own]
+
+
+def prepare(text: Path | Sequence[Path], out: Path, *more: str, workers: int = 1) -> int:
+    """Run the command in this process with the small parameters; the later of two options counts."""
+    texts = [text] if isinstance(text, Path) else text
+    arguments = ["--text", *map(str, texts), "--out", str(out), "--workers", str(workers), *SMALL, *more]
+    return main(arguments)
+
+
+def load(*files: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of several HDF5 files, one after the other."""
+    columns: dict[str, list[NDArray[Any]]] = {}
+    for path in files:
+        with h5py.File(path, "r") as file:
+            for key in file:
+                columns.setdefault(key, []).append(file[key][:])
+    return {key: np.concatenate(arrays) for key, arrays in columns.items()}
+
+
+def training_files(out: Path) -> list[Path]:
+    return sorted((out / "2048_shards_uncompressed").iterdir())
+
+
+def eval_file(out: Path) -> Path:
+    return out / "eval_set_uncompressed" / "part_eval_10k.hdf5"
+
+
+def contents(out: Path) -> dict[str, bytes]:
+    """Every file below `out`, hidden ones included."""
+    return {
+        path.relative_to(out).as_posix(): path.read_bytes()
+        for path in sorted(out.rglob("*"))
+        if path.is_file()
+    }

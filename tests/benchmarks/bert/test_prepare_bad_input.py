@@ -1,0 +1,256 @@
+"""Bad input names file and line (exit 1), wrong arguments the option (exit 2); nothing half-written stays."""
+
+from __future__ import annotations
+
+import hashlib
+import lzma
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from benchmarks.bert.prepare.cli import main
+from tests.benchmarks.bert.prepare_data import contents, eval_file, prepare, training_files, write_text
+
+GOOD = "".join(f"a good sentence {number}\n\n" for number in range(50)).encode()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(
+    ("name", "content", "place", "why"),
+    [
+        ("text", GOOD + b"caf\xe9\n", ", line 101", "not UTF-8"),
+        ("text", "sentence\n".encode("utf-16"), ", line 1", "NUL byte: this is UTF-16"),
+        ("text", "sentence\n".encode("utf-16-le"), ", line 1", "NUL byte"),
+        ("text", b"", "", "holds no text"),
+        ("text", b"\n \n\n", "", "holds no text"),
+        ("text.xz", lzma.compress(GOOD)[:-20], "", "cannot be read after line"),
+        ("text.xz", GOOD, "", "cannot be read after line 0"),
+    ],
+)
+def test_malformed_text_names_file_and_line_and_leaves_nothing(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    workers: int,
+    name: str,
+    content: bytes,
+    place: str,
+    why: str,
+) -> None:
+    good, bad = tmp_path / "good", tmp_path / name
+    good.write_bytes(GOOD)
+    bad.write_bytes(content)
+    assert prepare([good, bad], tmp_path / "out", "--vocab-size", "120", workers=workers) == 1
+    told = capsys.readouterr().err
+    assert f"{bad}{place}: " in told
+    assert why in told
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("--text-md5", "absent"), "absent: cannot be read"),
+        (("--vocab", "absent"), "absent: no WordPiece vocabulary"),
+        (("--eval-text", "absent"), "absent: cannot be read"),
+        (("--vocab-size", "100", "--eval-samples", "100000"), "samples, 100000 are asked"),
+        (("--vocab-size", "100", "--eval-every", "1000"), "the held-out text gives 0 samples"),
+    ],
+)
+def test_what_cannot_be_made_leaves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], why: str
+) -> None:
+    text = tmp_path / "text"
+    text.write_bytes(GOOD)
+    assert prepare(text, tmp_path / "out", *arguments) == 1
+    assert why in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_missing_text_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert prepare(tmp_path / "absent", tmp_path / "out") == 1
+    assert f"{tmp_path / 'absent'}: cannot be read: No such file" in capsys.readouterr().err
+
+
+def test_too_many_shards_says_how_many_can_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = write_text(tmp_path / "text", range(40))
+    assert prepare(text, tmp_path / "out", "--vocab-size", "150", "--shards", "5000") == 1
+    assert "do not fill 5000 shards" in capsys.readouterr().err
+    assert not (tmp_path / "out" / "2048_shards_uncompressed").exists()
+    assert prepare(text, tmp_path / "out", "--vocab-size", "150", "--restart") == 0
+
+
+def test_a_full_disk_is_told_before_the_shards_are_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fake is of the disk alone: it says that 10 bytes are free."""
+    text = write_text(tmp_path / "text", range(40))
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=10))
+    assert prepare(text, tmp_path / "out", "--vocab-size", "150") == 1
+    assert "GB are free" in capsys.readouterr().err
+    monkeypatch.undo()
+    assert prepare(text, tmp_path / "out", "--vocab-size", "150") == 0, "it goes on"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--demo"], "--out DIR is needed"),
+        (["--text", "x"], "--out DIR is needed"),
+        (["--demo", "--text", "x", "--out", "y"], "not allowed with"),
+        (["--demo", "--out", "y", "--eval-text", "x"], "leave --eval-text away"),
+        (["--out", "y"], "one of the arguments"),
+        (["--demo", "--out", "y", "--workers", "0"], "not a positive number"),
+        (["--demo", "--out", "y", "--dup", "0"], "--dup = 0: out of range"),
+        (["--demo", "--out", "y", "--max-predictions", "65"], "--max-predictions = 65: out of range"),
+        (["--demo", "--out", "y", "--seq-length", "many"], "invalid int value"),
+    ],
+)
+def test_wrong_arguments_exit_2(arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert why in capsys.readouterr().err
+
+
+def test_text_is_checked_against_its_md5_sums(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text, sums = write_text(tmp_path / "part-00000", range(40)), tmp_path / "md5.txt"
+    digest = hashlib.md5(text.read_bytes()).hexdigest()
+    arguments = ("--vocab-size", "150", "--text-md5", str(sums))
+    sums.write_text(f"{'0' * 32}  results4/part-00000\n")
+    assert prepare(text, tmp_path / "out", *arguments) == 1
+    assert f"{text}: MD5 = {digest}" in capsys.readouterr().err
+    sums.write_text(f"{digest}  results4/part-00001\n")
+    assert prepare(text, tmp_path / "out", *arguments) == 1
+    assert "says nothing of this file" in capsys.readouterr().err
+    sums.write_text(f"{digest}  results4/part-00000\nno sum\n")
+    assert prepare(text, tmp_path / "out", *arguments) == 1
+    assert f"{sums}, line 2: not a line of md5sum" in capsys.readouterr().err
+    sums.write_text(f"{digest}  results4/part-00000\n")
+    assert prepare(text, tmp_path / "out", *arguments) == 0
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("verify")
+    assert prepare(write_text(folder / "text", range(60)), folder / "out", "--vocab-size", "150") == 0
+    return folder / "out"
+
+
+@pytest.fixture
+def made(whole: Path, tmp_path: Path) -> Path:
+    """A copy of a prepared data set, to be damaged."""
+    return shutil.copytree(whole, tmp_path / "out")
+
+
+def test_verify_passes_an_intact_set(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--verify", str(made)]) == 0
+    assert "5 files" in capsys.readouterr().out
+
+
+def test_verify_names_every_damaged_file(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second, third = training_files(made)
+    first.unlink()
+    second.write_bytes(second.read_bytes()[:-1])
+    altered = bytearray(third.read_bytes())
+    altered[-1] ^= 1
+    third.write_bytes(altered)
+    assert main(["--verify", str(made), "--workers", "2"]) == 1
+    told = capsys.readouterr()
+    assert f"{first.name}: missing" in told.err
+    assert f"{second.name} = " in told.err
+    assert "short" in told.err
+    assert f"{third.name}: altered" in told.err
+    assert "3 problems" in told.out
+
+
+def test_verify_of_a_directory_without_manifest_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--verify", str(tmp_path)]) == 1
+    assert "there is no manifest" in capsys.readouterr().err
+
+
+def as_found(made: Path) -> Path:
+    """The set as MLPerf's own tools would have left it: no manifest, numbers without leading zeros."""
+    (made / "manifest.json").unlink()
+    for number, path in enumerate(training_files(made)):
+        path.rename(path.with_name(f"part_{number}_of_3.hdf5"))
+    return made
+
+
+def test_a_set_made_elsewhere_gets_a_manifest(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = as_found(made)
+    (found / "bert_config.json").write_text("{}")
+    before = contents(found)
+    assert main(["--write-manifest", str(found), "--workers", "2"]) == 0
+    assert main(["--verify", str(found)]) == 0
+    assert "6 files" in capsys.readouterr().out
+    after = contents(found)
+    del after["manifest.json"]
+    assert after == before
+
+
+def truncate(made: Path) -> Path:
+    path = training_files(made)[1]
+    path.write_bytes(path.read_bytes()[:3000])
+    return path
+
+
+def not_hdf5(made: Path) -> Path:
+    eval_file(made).write_text("text")
+    return eval_file(made)
+
+
+def shard_missing(made: Path) -> Path:
+    training_files(made)[2].unlink()
+    return made / "2048_shards_uncompressed"
+
+
+def other_set(made: Path) -> Path:
+    shutil.copy(training_files(made)[0], made / "2048_shards_uncompressed" / "part_0_of_9.hdf5")
+    return made / "2048_shards_uncompressed"
+
+
+def no_evaluation(made: Path) -> Path:
+    eval_file(made).unlink()
+    return eval_file(made)
+
+
+def no_training(made: Path) -> Path:
+    shutil.rmtree(made / "2048_shards_uncompressed")
+    return made / "2048_shards_uncompressed"
+
+
+def key_missing(made: Path) -> Path:
+    import h5py
+
+    with h5py.File(eval_file(made), "a") as file:
+        del file["masked_lm_ids"]
+    return eval_file(made)
+
+
+def wrong_shape(made: Path) -> Path:
+    import h5py
+
+    with h5py.File(eval_file(made), "a") as file:
+        labels = file["next_sentence_labels"][1:]
+        del file["next_sentence_labels"]
+        file["next_sentence_labels"] = labels
+    return eval_file(made)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [truncate, not_hdf5, shard_missing, other_set, no_evaluation, no_training, key_missing, wrong_shape],
+)
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_damaged_set_made_elsewhere_is_refused_by_file_name(
+    made: Path, damage: Callable[[Path], Path], workers: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    culprit = damage(as_found(made))
+    assert main(["--write-manifest", str(made), "--workers", workers]) == 1
+    assert f"{culprit}: " in capsys.readouterr().err
+    assert not (made / "manifest.json").exists()
