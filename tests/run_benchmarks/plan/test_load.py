@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -210,3 +211,15 @@ def test_numbers_are_not_shared_between_trees(tree: Tree, tmp_path: Path) -> Non
         "1G",
         "32G",
     )
+
+
+def test_an_edit_right_after_a_run_counts(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Same second, same length: Python's own cache of compiled files would not see it."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    sizes = [tree.load().run.shm_size]
+    edit(tree, "test_conf.py", "32G", "64G")
+    edit(tree, "acme/toy-pytorch/config/config_X1x1x2.py", "16", "24")
+    plan = tree.load()
+    assert [*sizes, plan.run.shm_size] == ["32G", "64G"]
+    assert plan.cases[0].parameters["train_batch_size"] == 24
+    assert not list(tree.config.parent.rglob("__pycache__"))

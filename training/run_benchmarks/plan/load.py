@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from run_benchmarks.plan import kinds
@@ -45,7 +47,21 @@ def load_plan(
         ConfigError: something is wrong; it holds all problems of all files.
         NoValidCaseError: the two files are right, but no case can be run with what lies in `training_dir`.
     """
-    return _Planner(config_dir, training_dir.resolve()).plan(only_cases, log_path)
+    with _no_bytecode():
+        return _Planner(config_dir, training_dir.resolve()).plan(only_cases, log_path)
+
+
+@contextmanager
+def _no_bytecode() -> Iterator[None]:
+    """Leave no `__pycache__` beside the user's files: Python compares whole seconds and the file's size, and
+    would run the old file again if it was edited right after a run, say from "32G" to "64G".
+    """
+    before = sys.dont_write_bytecode
+    sys.dont_write_bytecode = True
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode = before
 
 
 class _Planner:

@@ -1,0 +1,69 @@
+"""Config files are Python; their plain data is what they set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from utils.config_files import load_constants
+from utils.errors import FlagPerfError
+
+
+def write(folder: Path, text: str, name: str = "conf.py") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_plain_data_in_order(tmp_path: Path) -> None:
+    path = write(tmp_path, 'B = [1, ("x", None)]\nA = {"k": {2: 0.5}}\nC: int = 3\nB = True\n')
+    constants = load_constants(path)
+    assert list(constants.items()) == [("B", True), ("A", {"k": {2: 0.5}}), ("C", 3)]
+
+
+def test_what_is_not_plain_is_left_out(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        "import os\nfrom pathlib import Path\n_own = 1\nHERE = Path('.')\ndef f(): ...\nL = [Path]\n",
+    )
+    assert load_constants(path) == {}
+
+
+def test_values_may_be_computed_and_shared(tmp_path: Path) -> None:
+    write(tmp_path, "batch = 4\nsteps = 10\n", "config_common.py")
+    path = write(tmp_path, "from config_common import *\nbatch = 2 * batch\n")
+    assert load_constants(path) == {"batch": 8, "steps": 10}
+
+
+def test_two_folders_have_their_own_siblings(tmp_path: Path) -> None:
+    paths = []
+    for name in ("a", "b"):
+        folder = tmp_path / name
+        folder.mkdir()
+        write(folder, f"who = {name!r}\n", "config_common.py")
+        paths.append(write(folder, "from config_common import *\n"))
+    assert [load_constants(path)["who"] for path in paths] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("A = 1\nB = = 2\n", 2, "syntax error: invalid syntax: B = = 2"),
+        ("A = 1\n\nB = C\n", 3, "NameError: name 'C' is not defined"),
+        ("def f():\n    return 1 / 0\n\nA = f()\n", 2, "ZeroDivisionError: division by zero"),
+        ("import no_such_module\n", 1, "ModuleNotFoundError: No module named 'no_such_module'"),
+    ],
+)
+def test_failure_names_its_line(tmp_path: Path, text: str, line: int, message: str) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(FlagPerfError) as caught:
+        load_constants(path)
+    assert (caught.value.where, caught.value.message) == (f"{path}:{line}", message)
+    assert caught.value.remedy
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(FlagPerfError, match="no such file") as caught:
+        load_constants(tmp_path / "none.py")
+    assert caught.value.where == str(tmp_path / "none.py")

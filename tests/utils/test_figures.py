@@ -1,0 +1,107 @@
+"""The figures follow from a FINISHED event's raw values by one definition each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from utils.figures import GIB, Figure, Peak, figures_from_finished, model_flops_utilisation, rate
+
+PEAK = Peak(chips=8, flops=312e12, source="A100 data sheet, dense bf16")
+
+# BERT-large on 8 A100: 600 samples/s of 512 tokens need about 6 x 335e6 x 512 FLOPs a sample.
+FINISHED: dict[str, Any] = {
+    "e2e_time": 3309.0,
+    "init_time": 100.0,
+    "raw_train_time": 2000.0,
+    "eval_time": 150.0,
+    "data_wait_time": 50.0,
+    "no_eval_time": 1850.0,
+    "pure_compute_time": 1800.0,
+    "time_to_target": 1990.0,
+    "num_trained_samples": 1_178_000,
+    "num_trained_tokens": 500_000_000,
+    "global_steps": 1533,
+    "final_loss": 1.3,
+    "final_mlm_accuracy": 0.713,
+    "metric": "mlm_accuracy",
+    "model_flops_per_sample": 1.03e12,
+    "flops_formula": "6 N T",
+    "mem_allocated_bytes": 35 * GIB,
+    "mem_reserved_bytes": 36 * GIB,
+    "mem_total_bytes": 40 * GIB,
+}
+
+
+def figures(**changes: Any) -> dict[str, Figure]:
+    return figures_from_finished({**FINISHED, **changes}, PEAK)
+
+
+def test_throughputs_divide_by_three_different_times() -> None:
+    found = figures()
+    assert found["p_whole"].value == pytest.approx(1_178_000 / 2000)
+    assert found["p_train"].value == pytest.approx(1_178_000 / 1850)
+    assert found["p_core"].value == pytest.approx(1_178_000 / 1800)
+    assert found["p_whole"].unit == "samples/s"
+    assert found["tokens_per_second"].value == pytest.approx(500_000_000 / 1850)
+
+
+def test_mfu_with_its_formula_peak_and_source() -> None:
+    mfu = figures()["MFU"]
+    assert mfu.value == pytest.approx(1.03e12 * (1_178_000 / 1850) / (8 * 312e12))
+    assert mfu.value is not None and 0 < mfu.value < 1
+    for part in ("6 N T", "8 x 3.12e+14", "A100 data sheet"):
+        assert part in mfu.source
+
+
+def test_mfu_is_of_p_train() -> None:
+    """Evaluations are not training: twice the evaluation time leaves the MFU as it is."""
+    assert figures(raw_train_time=2150.0, eval_time=300.0)["MFU"].value == figures()["MFU"].value
+
+
+def test_times_quality_and_memory() -> None:
+    found = figures()
+    assert found["time_to_target"].value == 1990.0
+    assert (found["acc"].value, found["acc"].unit) == (0.713, "mlm_accuracy")
+    assert [found[name].value for name in ("mem", "mem_reserved", "mem_total")] == [35.0, 36.0, 40.0]
+    assert found["e2e_time"].value == 3309.0
+
+
+def test_every_figure_has_unit_window_and_source() -> None:
+    for found in (figures(), figures_from_finished({}, Peak(1, None, "no peak"))):
+        for name, figure in found.items():
+            assert figure.unit and figure.window and figure.source, name
+
+
+def test_what_is_not_measured_is_none_and_says_why() -> None:
+    empty = figures_from_finished({}, Peak(1, None, "no peak for cpu"))
+    assert {figure.value for figure in empty.values()} == {None}
+    assert "no peak for cpu" in empty["MFU"].source
+    assert "not reported" in empty["mem"].source
+
+
+@pytest.mark.parametrize("value", [None, "fast", True, float("nan"), float("inf")])
+def test_values_that_are_no_numbers(value: Any) -> None:
+    found = figures(num_trained_samples=value)
+    assert found["p_whole"].value is found["MFU"].value is found["samples"].value is None
+
+
+def test_zero_is_measured_and_none_is_not() -> None:
+    found = figures(mem_allocated_bytes=0, num_trained_samples=0)
+    assert (found["mem"].value, found["p_whole"].value) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(("count", "seconds"), [(None, 1.0), (1, None), (1, 0.0), (1, -1.0)])
+def test_rate_without_a_time(count: float | None, seconds: float | None) -> None:
+    assert rate(count, seconds) is None
+
+
+@pytest.mark.parametrize("peak", [Peak(8, None, ""), Peak(8, 0.0, ""), Peak(0, 1.0, "")])
+def test_mfu_without_a_peak(peak: Peak) -> None:
+    assert model_flops_utilisation(1e12, 10.0, peak) is None
+
+
+def test_figure_as_dict() -> None:
+    expected = {"value": 1.0, "unit": "s", "window": "w", "source": "t"}
+    assert Figure(1.0, "s", "w", "t").as_dict() == expected
