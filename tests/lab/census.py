@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -32,18 +33,16 @@ def mounts_below(folder: Path) -> list[str]:
     return [point for point in points if Path(point).is_relative_to(folder)]
 
 
-def namespaces() -> set[str]:
-    """Every namespace that a process on this machine is in, as `net:[4026531840]`."""
-    found = set()
-    for link in Path("/proc").glob("[0-9]*/ns/*"):
+def namespaces(pids: Iterable[int | str]) -> dict[str, Path]:
+    """The namespaces that the processes `pids` are in: name, as `net:[4026531840]` -> a link to it."""
+    found = {}
+    for pid in pids:
         # Processes end while we look.
         with suppress(OSError):
-            found.add(os.readlink(link))  # noqa: PTH115 - Path.readlink makes a path of what is none
+            found.update({os.readlink(link): link for link in Path(f"/proc/{pid}/ns").iterdir()})  # noqa: PTH115
     return found
 
 
-def namespaces_of(pids: list[int]) -> set[str]:
-    """The namespaces of the processes `pids` that this process is not in itself."""
-    own = {os.readlink(link) for link in Path("/proc/self/ns").iterdir()}  # noqa: PTH115
-    found = {os.readlink(link) for pid in pids for link in Path(f"/proc/{pid}/ns").iterdir()}  # noqa: PTH115
-    return found - own
+def all_pids() -> list[str]:
+    """Every process on this machine."""
+    return [path.name for path in Path("/proc").iterdir() if path.name.isdecimal()]

@@ -48,5 +48,10 @@ rmdir /run/old
 export -n CGROUP_FILES SHARES INSIDE
 # shellcheck disable=SC2086 # the options are words
 dockerd --host=unix:///run/docker.sock --cgroup-parent="/$CGROUP" --exec-opt=native.cgroupdriver=cgroupfs \
-  $DOCKERD_OPTIONS >>/var/log/dockerd.log 2>&1 &
+  $DOCKERD_OPTIONS >/var/log/dockerd.log 2>&1 &
+# A host without its engine is not up: it ends, and whoever waits for it reads the engine's log.
+until [ -S /run/docker.sock ]; do
+  kill -0 $! || exit 1
+  sleep 0.02
+done
 exec /usr/sbin/sshd -D -E /var/log/sshd.log -f /etc/ssh/lab_sshd_config

@@ -21,7 +21,7 @@ from types import TracebackType
 from tests.lab import cgroup, images, network
 from tests.lab.access import Access
 from tests.lab.commands import LabError
-from tests.lab.host import Host
+from tests.lab.host import Booting, Host
 from tests.lab.lock import MachineLock, Record
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -61,6 +61,7 @@ class Lab:
         self._dockerd_options = tuple(dockerd_options)
         self._wait_seconds = wait_seconds
         self._lock = MachineLock()
+        self._booted: dict[int, Booting] = {}
 
     @classmethod
     def attach(cls) -> Lab:
@@ -111,7 +112,8 @@ class Lab:
         store = images.store() if found else None
         self.hosts = [self._prepare(index + 1, found, store) for index in range(self.size)]
         self._access.write_config((host.name, host.address) for host in self.hosts)
-        for booting in [host.start() for host in self.hosts]:
+        self._booted = {host.index: host.start() for host in self.hosts}
+        for booting in self._booted.values():
             booting.wait()
         if found and store is None:
             for host in self.hosts:
@@ -154,8 +156,11 @@ class Lab:
         try:
             sweep(self._lock.read())
             self._lock.write(None)
+            for booting in self._booted.values():
+                booting.process.wait()
         finally:
             self.hosts = []
+            self._booted = {}
             self._lock.release()
 
     # What can happen to a host.
@@ -163,18 +168,21 @@ class Lab:
     def kill(self, index: int) -> None:
         """Power off: ssh is refused; containers die."""
         self.host(index).kill()
+        if booting := self._booted.pop(index, None):
+            booting.process.wait()  # or it stays a zombie of this process
 
     def start(self, index: int) -> None:
         """Power on after `kill`: the disk is as it was."""
-        self.host(index).start().wait()
+        self._booted[index] = self.host(index).start()
+        self._booted[index].wait()
 
     def cut(self, index: int) -> None:
         """Pulls the network cable: packets are lost both ways, the host goes on."""
-        network.set_link(index, up=False)
+        network.set_link(self.host(index).index, up=False)
 
     def heal(self, index: int) -> None:
         """Puts the cable back after `cut`."""
-        network.set_link(index, up=True)
+        network.set_link(self.host(index).index, up=True)
 
     def slow(self, index: int, rate: str) -> None:
         """Limits the host's network to `rate` both ways, in tc's notation: `1mbit`, `100kbit`."""

@@ -1,0 +1,145 @@
+"""The lab comes and goes: nothing stays behind, one at a time, and where there can be none it is said."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.lab import LabError, requirements, tiny_image
+from tests.lab.census import all_pids, leftovers, namespaces
+from tests.lab.fixtures import LabFactory
+from tests.lab.lab import CHECKOUT, FOLDER, Lab
+from tests.lab.lock import LOCK
+
+ORPHAN = """
+import os, signal, sys
+from tests.lab import Lab
+lab = Lab(2, wait_seconds=0)
+lab.up()
+lab.freeze(1)
+lab.slow(2, "1mbit")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture
+def no_lab(lab: LabFactory) -> Iterator[None]:
+    """The session's lab is out of the way, and one that a test made by hand is taken down."""
+    lab.close()
+    yield
+    if LOCK.exists() and LOCK.read_text():
+        Lab.attach().down()
+
+
+def by_hand(*arguments: str, code: int = 0) -> str:
+    """Runs `python3 -m tests.lab` and returns what it prints, on either stream."""
+    argv = [sys.executable, "-m", "tests.lab", *arguments]
+    done = subprocess.run(argv, cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert done.returncode == code, done.stdout
+    return done.stdout
+
+
+@pytest.mark.usefixtures("no_lab")
+def test_down_leaves_nothing_behind() -> None:
+    image = tiny_image.build()
+    files = [Path("/etc/hosts"), Path("/etc/resolv.conf"), Path("/etc/shadow")]
+    before = [file.read_bytes() for file in files], sorted(Path("/root").glob(".ssh/*"))
+    for _ in range(2):
+        with Lab(2, images=[image]) as lab:
+            lab.ssh(1, "docker", "run", "--detach", "--publish", "80:80", image, "sleep", "60")
+            lab.slow(1, "10mbit")
+            lab.freeze(2)
+            assert {"link flaglab0", "link flaglab-2", f"folder {FOLDER}"} <= set(leftovers(FOLDER))
+            inside = namespaces(pid for host in lab.hosts for pid in host.cgroup.pids())
+            ours = {name: link for name, link in inside.items() if name not in namespaces(["self"])}
+            assert len([name for name in ours if name.startswith("net:")]) == 3
+            # Held open: the kernel would give the numbers of dead namespaces to new ones.
+            held = [link.open() for link in ours.values()]
+        assert leftovers(FOLDER) == []
+        assert not ours.keys() & namespaces(all_pids()).keys()
+        for file in held:
+            file.close()
+    assert ([file.read_bytes() for file in files], sorted(Path("/root").glob(".ssh/*"))) == before
+
+
+@pytest.mark.usefixtures("no_lab")
+def test_lab_that_does_not_come_up_says_why_and_leaves_nothing_behind() -> None:
+    with pytest.raises(LabError, match="unknown flag: --no-such-option"):
+        Lab(1, dockerd_options=["--no-such-option"]).up()
+    assert leftovers(FOLDER) == []
+
+
+@pytest.mark.usefixtures("no_lab")
+def test_lab_of_a_killed_process_is_removed_by_the_next() -> None:
+    done = subprocess.run([sys.executable, "-c", ORPHAN], cwd=CHECKOUT)
+    assert done.returncode == -signal.SIGKILL
+    assert "link flaglab-2" in leftovers(FOLDER)
+    with Lab(1) as lab:
+        assert lab.ssh(1, "hostname").stdout == "h1\n"
+        assert "link flaglab-2" not in leftovers(FOLDER)
+    assert leftovers(FOLDER) == []
+
+
+@pytest.mark.usefixtures("no_lab")
+def test_one_lab_a_machine() -> None:
+    with Lab(1):
+        with pytest.raises(LabError, match=f"process {os.getpid()} has a lab"):
+            Lab(1).up()
+        assert "has a lab" in by_hand("up", "1", code=1)
+        assert "has a lab" in by_hand("down", code=1)
+
+
+@pytest.mark.usefixtures("no_lab")
+def test_lab_by_hand_stays_until_down() -> None:
+    assert "h2  10.77.0.12" in by_hand("up", "2")
+    with pytest.raises(LabError, match="made by hand"):
+        Lab(1).up()
+    assert by_hand("ssh", "2", "hostname") == "h2\n"
+    by_hand("kill", "2")
+    assert "Connection refused" in by_hand("ssh", "2", "hostname", code=255)
+    by_hand("start", "2")
+    assert by_hand("ssh", "2", "docker", "ps", "--quiet") == ""
+    assert f"export HOME={FOLDER}/home" in by_hand("env")
+    assert "there is no host 3" in by_hand("cut", "3", code=1)
+    by_hand("down")
+    assert leftovers(FOLDER) == []
+    assert "there is no lab" in by_hand("status", code=1)
+
+
+def run_without_privilege(ci: str) -> subprocess.CompletedProcess[str]:
+    """Runs one lab test where the kernel refuses namespaces, as it does in an unprivileged container."""
+    argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/lab/test_lab.py", "-k", "named"]
+    if os.geteuid() == 0:
+        argv = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", *argv]
+    environment = {**os.environ, "CI": ci}
+    return subprocess.run(argv, cwd=CHECKOUT, env=environment, capture_output=True, text=True)
+
+
+def test_where_no_lab_can_be_made_lab_tests_are_skipped_loudly() -> None:
+    done = run_without_privilege(ci="")
+    assert done.returncode == 0
+    assert "1 LAB TESTS SKIPPED: no lab on this machine: " in done.stdout
+
+
+def test_in_ci_a_skip_is_a_failure() -> None:
+    done = run_without_privilege(ci="true")
+    assert done.returncode == 1
+    assert "no lab on this machine, and CI is set: " in done.stdout
+
+
+def test_without_root_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert "need root" in (requirements.why_not.__wrapped__() or "")
+
+
+def test_missing_command_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(requirements, "COMMANDS", {"no-such-tool": "some-package"})
+    reason = requirements.why_not.__wrapped__()
+    assert reason == "no-such-tool not found (apt-get install some-package)"
