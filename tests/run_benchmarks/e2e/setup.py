@@ -1,0 +1,76 @@
+"""What the end-to-end tests need once: the cpu image on this machine, and a small data set of real text."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import lzma
+import subprocess
+import sys
+from itertools import islice
+from pathlib import Path
+
+from run_benchmarks.plan.load import load_plan
+from run_benchmarks.plan.records import Plan
+from run_benchmarks.stages.image import ImageStage
+from run_benchmarks.stages.image_build import BuildSite, build_name
+from run_benchmarks.stages.image_plan import plan_image
+from run_benchmarks.transports.local import LocalTransport
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+TRAINING = CHECKOUT / "training"
+BASE_IMAGE = "flagperf-base:bookworm"
+# Outside /tmp, which the lab's hosts have of their own; its name holds the parameters it was made with.
+DATA_ROOT = Path("/var/tmp/flagperf-test-data")
+LINES_OF_TEXT = 4000
+PREPARE = ("--seq-length", "64", "--max-predictions", "10", "--dup", "1", "--eval-samples", "128")
+MORE = ("--shards", "2", "--parts-per-file", "2", "--vocab-size", "1000", "--eval-every", "8")
+
+
+def make_data() -> Path:
+    """A data set in the documented layout, by the real preparation; kept between test sessions."""
+    corpus = TRAINING / "benchmarks" / "bert" / "demo_data" / "kjv.txt.xz"
+    with lzma.open(corpus, "rt", encoding="utf-8") as lines:
+        text = "".join(islice(lines, LINES_OF_TEXT))
+    name = hashlib.sha256(f"{text}{PREPARE}{MORE}".encode()).hexdigest()[:12]
+    out = DATA_ROOT / name
+    if not (out / "manifest.json").is_file():
+        DATA_ROOT.mkdir(parents=True, exist_ok=True)
+        source = DATA_ROOT / f"{name}.txt"
+        source.write_text(text, encoding="utf-8")
+        command = (sys.executable, "-m", "benchmarks.bert.prepare", "--text", str(source), "--out", str(out))
+        subprocess.run([*command, *PREPARE, *MORE], cwd=TRAINING, check=True, capture_output=True, text=True)
+    return out
+
+
+def make_image(plan: Plan, log_dir: Path) -> str:
+    """The image of the plan's first case on this machine's own engine, built by the harness itself."""
+    image = plan_image(plan, plan.cases[0])
+    site = BuildSite(
+        plan.run.container_engine,
+        str(TRAINING),
+        str(log_dir / "work"),
+        "run-test",
+        build_name("test", image.tag),
+        True,
+    )
+    hosts = {"localhost": LocalTransport("localhost")}
+    stage = ImageStage(hosts, {"localhost": site}, image, plan.run.pip, "build", log_dir)
+    asyncio.run(stage.run())
+    return image.tag
+
+
+def machine_plan(config_dir: Path, data: Path) -> Plan:
+    """A plan for this machine alone, as a user's two files would give it."""
+    config_dir.mkdir(parents=True, exist_ok=True)
+    (config_dir / "cluster_conf.py").write_text('HOSTS = ["localhost"]\n')
+    lines = [
+        'VENDOR = "cpu"',
+        f'CASES = {{"bert:pytorch:cpu:1:2:1": "{data}"}}',
+        f'FLAGPERF_PATH = "{config_dir}/host"',
+        f'FLAGPERF_LOG_PATH = "{config_dir}/result"',
+        f'IMAGE_BUILD_ARGS = {{"BASE_IMAGE": "{BASE_IMAGE}"}}',
+        "PIP_FROM_HOST = True",
+    ]
+    (config_dir / "test_conf.py").write_text("\n".join(lines) + "\n")
+    return load_plan(config_dir, TRAINING)

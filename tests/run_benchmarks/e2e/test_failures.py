@@ -1,0 +1,237 @@
+"""Failure is a result: what breaks on two real hosts, and what the run says of it and leaves behind."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lab.fixtures import LabFactory
+from tests.lab.lab import Lab
+from tests.run_benchmarks.e2e.harness import (
+    ENDLESS,
+    QUICK,
+    Bench,
+    containers,
+    ending,
+    run_folders,
+    wait_until,
+)
+
+CASE = "bert:pytorch:cpu:2:1:1"
+TRAINING_GOES_ON = "samples/s"
+MakeBench = Callable[..., Bench]
+
+
+@pytest.fixture
+def endless(two_hosts: Lab, bench: MakeBench, data: Path) -> Bench:
+    """A case on two hosts that never ends by itself."""
+    run = bench(["h1", "h2"], **two_hosts.env)
+    run.vendor_config("cpux2x1", ENDLESS)
+    run.test(CASES={CASE: str(data)})
+    return run
+
+
+def _only_round(ended: Any) -> dict[str, Any]:
+    (result,) = ended.rounds()
+    return dict(result)
+
+
+def _kill_the_rank(lab: Lab, host: int) -> None:
+    (pid,) = lab.ssh(host, "pgrep", "-f", "^python3 -u .*run_pretraining.py").stdout.split()
+    lab.ssh(host, "kill", "-9", pid)
+
+
+def test_a_killed_rank_ends_its_round_and_the_next_case_goes_on(
+    two_hosts: Lab, bench: MakeBench, data: Path
+) -> None:
+    run = bench(["h1", "h2"], **two_hosts.env)
+    run.vendor_config("cpux2x1", ENDLESS)
+    run.vendor_config("cpux1x1", QUICK)
+    run.test(CASES={CASE: str(data), "bert:pytorch:cpu:1:1:1": str(data)})
+    process = run.start()
+    with ending(run, process):
+        run.wait_for_log(process, TRAINING_GOES_ON)
+        _kill_the_rank(two_hosts, 2)
+    ended = run.ended(process)
+
+    assert ended.code == 1, ended.output
+    broken, whole = ended.rounds()
+    assert broken["verdict"] == "FAILED"
+    failure = broken["failure"]
+    assert (failure["stage"], failure["host"], failure["class"]) == ("train", "h2", "rank_killed"), failure
+    assert "rank 1" in failure["message"]
+    assert whole["verdict"] == "CONVERGED"
+    for host in (1, 2):
+        assert containers(two_hosts, host) == ""
+    assert ended.folder is not None
+    # The logs of both nodes are there all the same.
+    logs = {path.name for path in (ended.folder / CASE / "round1").rglob("rank*.out.log")}
+    assert logs == {"rank0.out.log", "rank1.out.log"}
+
+
+@pytest.mark.parametrize("breakage", ["kill", "cut", "freeze"])
+def test_a_lost_host_ends_the_round_and_the_other_is_freed(
+    breakage: str, two_hosts: Lab, endless: Bench
+) -> None:
+    process = endless.start()
+    with ending(endless, process):
+        endless.wait_for_log(process, TRAINING_GOES_ON)
+        getattr(two_hosts, breakage)(2)
+    ended = endless.ended(process)
+
+    assert ended.code == 1, ended.output
+    result = _only_round(ended)
+    assert result["verdict"] == "UNREACHABLE", result["failure"]
+    assert result["failure"]["host"] == "h2"
+    assert result["failure"]["class"] == "host_unreachable"
+    assert "cleanup" in result["failure"]["remedy"]
+    assert containers(two_hosts, 1) == ""
+    assert ended.folder is not None
+    assert (ended.folder / CASE / "round1" / "h1_noderank0" / "rank0.out.log").is_file()
+    # Once the host is back, `cleanup` removes what could not be removed before.
+    {"kill": two_hosts.start, "cut": two_hosts.heal, "freeze": two_hosts.thaw}[breakage](2)
+    cleaned = endless.run("cleanup", ended.uid())
+    assert cleaned.code == 0, cleaned.output
+    assert containers(two_hosts, 2) == ""
+
+
+def test_a_short_loss_of_contact_is_not_the_end(two_hosts: Lab, bench: MakeBench, data: Path) -> None:
+    run = bench(["h1", "h2"], **two_hosts.env)
+    run.vendor_config("cpux2x1", {**QUICK, "target": 0.9, "max_steps": 300})
+    run.test(CASES={CASE: str(data)})
+    process = run.start()
+    with ending(run, process):
+        run.wait_for_log(process, TRAINING_GOES_ON)
+        # The sessions die, the containers and their network go on.
+        two_hosts.ssh(2, "sh", "-c", "pkill -9 -f 'sshd: root' || true", check=False)
+        run.wait_for_log(process, "contact is lost")
+    ended = run.ended(process)
+
+    assert _only_round(ended)["verdict"] == "NOT_CONVERGED", ended.output
+    assert "contact is back" in ended.output
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_stops_and_removes_everything(number: int, two_hosts: Lab, endless: Bench) -> None:
+    process = endless.start()
+    with ending(endless, process):
+        endless.wait_for_log(process, TRAINING_GOES_ON)
+        process.send_signal(number)
+    ended = endless.ended(process)
+
+    assert ended.code == 130, ended.output
+    result = _only_round(ended)
+    assert result["verdict"] == "INTERRUPTED"
+    assert ended.folder is not None
+    for rank in (0, 1):
+        node = ended.folder / CASE / "round1" / f"h{rank + 1}_noderank{rank}"
+        assert (node / f"rank{rank}.out.log").is_file()
+        assert containers(two_hosts, rank + 1) == ""
+        assert run_folders(two_hosts, rank + 1) == ""
+
+
+def test_an_image_that_does_not_build_fails_its_rounds(two_hosts: Lab, endless: Bench) -> None:
+    dockerfile = endless.training / "cpu" / "docker_image" / "pytorch" / "Dockerfile"
+    dockerfile.write_text(dockerfile.read_text() + "\nRUN echo the compiler is missing; exit 7\n")
+    ended = endless.run()
+
+    assert ended.code == 1, ended.output
+    failure = _only_round(ended)["failure"]
+    assert (failure["stage"], failure["class"], failure["host"]) == ("image", "image_not_built", "h1")
+    assert "the compiler is missing" in failure["evidence"]
+
+
+def test_a_container_that_does_not_start_fails_its_round(two_hosts: Lab, endless: Bench, data: Path) -> None:
+    endless.test(CASES={CASE: str(data)}, ACCE_CONTAINER_OPT=" --device=/dev/no-such-chip")
+    ended = endless.run()
+
+    assert ended.code == 1, ended.output
+    failure = _only_round(ended)["failure"]
+    assert (failure["stage"], failure["class"]) == ("launch", "container_not_started")
+    assert "no-such-chip" in failure["evidence"]
+    for host in (1, 2):
+        assert containers(two_hosts, host) == ""
+
+
+def test_a_deadline_ends_a_round(two_hosts: Lab, endless: Bench, data: Path) -> None:
+    endless.test(CASES={CASE: str(data)}, CASE_DEADLINE_HOURS=15 / 3600)
+    ended = endless.run()
+
+    assert ended.code == 1, ended.output
+    result = _only_round(ended)
+    assert result["verdict"] == "TIMED_OUT"
+    assert result["failure"]["class"] == "deadline"
+    for host in (1, 2):
+        assert containers(two_hosts, host) == ""
+
+
+def test_nothing_is_launched_where_a_host_is_down(two_hosts: Lab, endless: Bench) -> None:
+    two_hosts.kill(2)
+    ended = endless.run()
+
+    assert ended.code == 3, ended.output
+    assert ended.rounds() == []
+    reachable = ended.summary["preflight"]["h2"][0]
+    assert (reachable["name"], reachable["status"]) == ("reachable", "error")
+    assert "h2" in ended.output
+    assert containers(two_hosts, 1) == ""
+
+
+def test_nothing_is_launched_where_the_data_is_missing_on_one_host(two_hosts: Lab, endless: Bench) -> None:
+    two_hosts.ssh(1, "mkdir", "-p", "/srv/bert")
+    endless.test(CASES={CASE: "/srv/bert"})
+    ended = endless.run()
+
+    assert ended.code == 3, ended.output
+    assert "h2: data: /srv/bert does not exist" in ended.output
+    assert ended.rounds() == []
+
+
+def test_an_unknown_host_key_is_an_error_that_says_how_to_accept_it(
+    two_hosts: Lab, endless: Bench, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    (home / ".ssh").mkdir(parents=True)
+    for path in (two_hosts.home / ".ssh").iterdir():
+        if path.is_file() and "known_hosts" not in path.name:
+            text = path.read_bytes().replace(str(two_hosts.home).encode(), str(home).encode())
+            (home / ".ssh" / path.name).write_bytes(text)
+            (home / ".ssh" / path.name).chmod(0o600)
+    endless.env["HOME"] = str(home)
+    refused = endless.run()
+    assert refused.code == 3, refused.output
+    assert "SSH_ACCEPT_NEW_HOST_KEYS" in refused.output
+
+    endless.cluster(HOSTS=["h1", "h2"], SSH_ACCEPT_NEW_HOST_KEYS=True)
+    accepted = endless.run("cleanup")
+    assert accepted.code == 0, accepted.output
+
+
+def test_two_runs_on_one_cluster_leave_each_other_alone(
+    lab: LabFactory, image: str, tmp_path: Path, data: Path
+) -> None:
+    hosts = lab(hosts=2, images=[image])
+    first = Bench(tmp_path / "first", ["h1", "h2"], hosts.env)
+    first.vendor_config("cpux2x1", ENDLESS)
+    first.test(CASES={CASE: str(data)})
+    second = Bench(tmp_path / "second", ["h1", "h2"], hosts.env)
+    second.cluster(HOSTS=["h1", "h2"], MASTER_PORT=29601)
+    second.vendor_config("cpux2x1", QUICK)
+    second.test(CASES={CASE: str(data)})
+    process = first.start()
+    with ending(first, process):
+        first.wait_for_log(process, TRAINING_GOES_ON)
+        ended = second.run()
+        assert ended.code == 0, ended.output
+        # The second run warns of the first and takes only its own units away.
+        assert "leftovers: running units" in ended.output
+        wait_until(
+            lambda: "task" in containers(hosts, 1), lambda: process.poll() is None, "the first run's task"
+        )
+        process.send_signal(signal.SIGINT)
+    assert first.ended(process).code == 130
+    assert containers(hosts, 1) == containers(hosts, 2) == ""

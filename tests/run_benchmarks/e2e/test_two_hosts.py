@@ -1,0 +1,69 @@
+"""The main job on two real hosts: DDP over gloo between them, and the result back on this machine."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.lab.lab import Lab
+from tests.run_benchmarks.e2e.harness import QUICK, Bench, containers, run_folders
+
+CASE = "bert:pytorch:cpu:2:1:1"
+LOG_LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\t\[[A-Z]+\]\t\[\w+\.py,\d+\].*")
+
+
+def test_two_hosts_train_to_the_target(two_hosts: Lab, bench: Callable[..., Bench], data: Path) -> None:
+    run = bench(["h1", "h2"], **two_hosts.env)
+    run.vendor_config("cpux2x1", QUICK)
+    run.test(CASES={CASE: str(data)}, CLEAR_CACHES=True)
+
+    ended = run.run()
+
+    assert ended.code == 0, ended.output
+    (result,) = ended.rounds()
+    assert result["verdict"] == "CONVERGED"
+    assert result["hosts"] == ["h1", "h2"]
+    assert result["failure"] is None
+    assert result["notes"] == []
+    # The same image on both hosts.
+    assert len(set(result["images"].values())) == 1
+    assert set(result["images"]) == {"h1", "h2"}
+    _assert_figures(result["figures"], result["facts"])
+    assert ended.folder is not None
+    _assert_tree(ended.folder)
+    for host in (1, 2):
+        assert containers(two_hosts, host) == ""
+        assert run_folders(two_hosts, host) == ""
+
+
+def _assert_figures(figures: dict[str, dict[str, object]], facts: dict[str, object]) -> None:
+    value = {name: figure["value"] for name, figure in figures.items()}
+    assert all(figure["unit"] and figure["window"] and figure["source"] for figure in figures.values())
+    assert value["p_whole"] <= value["p_train"] <= value["p_core"]  # type: ignore[operator]
+    assert value["e2e_time"] <= value["round_time"]  # type: ignore[operator]
+    assert value["acc"] >= QUICK["target"]  # type: ignore[operator]
+    assert value["time_to_target"] is not None
+    assert facts["world_size"] == 2
+    assert facts["num_trained_samples"] == facts["global_steps"] * 64  # type: ignore[operator]
+    # There is no device memory and no peak on a CPU: null, never 0.
+    assert value["mem"] is None
+    assert value["MFU"] is None
+
+
+def _assert_tree(folder: Path) -> None:
+    assert re.fullmatch(r"run\d{14}", folder.name)
+    names = {"flagperf_run.log", "plan.json", "journal.jsonl", "summary.json", "summary.md", CASE}
+    assert {path.name for path in folder.iterdir()} == names
+    log = (folder / "flagperf_run.log").read_text()
+    assert all(LOG_LINE.fullmatch(line) for line in log.splitlines()), log
+    assert json.loads((folder / "plan.json").read_text())["cases"]
+    for rank, host in enumerate(("h1", "h2")):
+        node = folder / CASE / "round1" / f"{host}_noderank{rank}"
+        found = {path.name for path in node.iterdir()}
+        monitors = {"cpu_monitor.log", "mem_monitor.log", "pwr_monitor.log"}
+        assert {f"rank{rank}.out.log", "start_pytorch_task.log", *monitors} <= found
+        assert (node / "cpu_monitor.log").read_text().strip()
+    ranks = [log.read_text().count('"event": "FINISHED"') for log in sorted(folder.rglob("rank*.out.log"))]
+    assert ranks == [1, 0]
