@@ -7,9 +7,10 @@ from collections.abc import Callable
 from run_benchmarks.plan.records import RunSettings
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.runtimes.docker import DockerRuntime
+from run_benchmarks.runtimes.process import ProcessRuntime
 from utils.errors import FlagPerfError, nearest
 
-RUNTIMES: dict[str, Callable[[RunSettings], Runtime]] = {"docker": DockerRuntime}
+RUNTIMES: dict[str, Callable[[RunSettings], Runtime]] = {"docker": DockerRuntime, "process": ProcessRuntime}
 
 
 def open_runtime(run: RunSettings) -> Runtime:

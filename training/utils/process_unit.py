@@ -1,0 +1,299 @@
+"""Units without containers: a process tree that outlives the connection which started it.
+
+    python3 -m utils.process_unit start FOLDER [--label K=V] [--env K=V] [--workdir DIR] -- ARGV...
+    python3 FOLDER/process_unit.py wait FOLDER           prints the exit code, once there is one
+    python3 FOLDER/process_unit.py stop FOLDER GRACE_S   SIGTERM to the tree, SIGKILL to what is left
+    python3 - list UNITS [RUN]                           a line of JSON a unit, of one run or of all
+    python3 - remove UNITS RUN GRACE_S                   end and remove a run's units; prints their names
+
+A unit's processes are found by a mark in their environment, which all that they start inherit, and by
+descent: no PID is written down, so none can be taken for another later. FOLDER is UNITS/NAME; it holds
+unit.json, output.log, exit_code and a copy of this file. Standard library, Python 3.8 or later, Linux.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+UNIT_MARK = "FLAGPERF_UNIT"
+RUN_MARK = "FLAGPERF_RUN"
+SUPERVISOR_MARK = "FLAGPERF_SUPERVISOR"
+MARK = re.compile(rb"FLAGPERF_\w+=")
+RUN_LABEL = "flagperf.run"
+REFUSED = 125  # as `docker run` exits where it starts nothing
+UNKNOWN_END = 137  # nobody saw how the main process ended: never taken for a success
+KILL_PATIENCE_S = 10.0
+PR_SET_CHILD_SUBREAPER = 36
+
+
+class Process(NamedTuple):
+    """A live process; marks: those of its environment entries that are FlagPerf's, as `NAME=value`."""
+
+    pid: int
+    parent: int
+    marks: frozenset[str]
+
+    @property
+    def supervises(self) -> bool:
+        """Whether it is a unit's supervisor, which ends by itself when the rest has."""
+        return any(mark.startswith(SUPERVISOR_MARK) for mark in self.marks)
+
+
+def start(folder: Path, *words: str) -> None:
+    """Start a unit in the background; returns once its main process runs."""
+    options, argv = _start_options(words)
+    labels, env = (dict(word.split("=", 1) for word in given) for given in (options.label, options.env))
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        _fail(f"a unit named {folder.name} exists: {folder}", REFUSED)
+    about = {"name": folder.name, "labels": labels, "argv": argv, "host": os.uname().nodename}
+    (folder / "unit.json").write_text(json.dumps(about))
+    program = shutil.copy(__file__, folder / "process_unit.py")
+    marks = {UNIT_MARK: folder.name, RUN_MARK: labels.get(RUN_LABEL, ""), SUPERVISOR_MARK: folder.name}
+    said, tell = os.pipe()
+    with (folder / "output.log").open("ab") as output:
+        subprocess.Popen(
+            [sys.executable, program, "supervise", str(folder), str(tell), options.workdir, *argv],
+            env={**os.environ, **env, **marks},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            pass_fds=[tell],
+            start_new_session=True,
+        )
+    os.close(tell)
+    with os.fdopen(said) as pipe:
+        trouble = pipe.read()
+    if trouble:
+        shutil.rmtree(folder)
+        _fail(trouble, REFUSED)
+
+
+def supervise(folder: Path, tell: str, workdir: str, *argv: str) -> None:
+    """Start the main process, wait for it, end what it leaves behind, write down its exit code."""
+    # Handlers, not SIG_IGN, which the main process would inherit.
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: None)
+    _adopt_orphans()
+    env = {name: value for name, value in os.environ.items() if name != SUPERVISOR_MARK}
+    try:
+        main = subprocess.Popen(argv, cwd=workdir, env=env, start_new_session=True)
+    except OSError as error:
+        os.write(int(tell), f"{error.filename or argv[0]}: {error.strerror}".encode())
+        return
+    os.close(int(tell))
+    code = _reap(main.pid)
+    _kill_until_none(lambda: _tree(f"{UNIT_MARK}={folder.name}"))
+    _reap()
+    _write_code(folder, code)
+
+
+def wait(folder: Path) -> None:
+    """Print the unit's exit code, once it has ended."""
+    _wait_for_supervisor(folder.name)
+    print(_code_of_ended(folder))
+
+
+def stop(folder: Path, grace_s: str) -> None:
+    """End the unit; it is no error if it has ended."""
+    _end(lambda: _tree(f"{UNIT_MARK}={folder.name}"), float(grace_s))
+    _wait_for_supervisor(folder.name)
+    _code_of_ended(folder)
+
+
+def list_units(units: Path, run: str | None = None) -> None:
+    """Print this host's units: those with a folder, and those whose folder is gone but that still run."""
+    table = _processes()
+    for name, labels in _known(units, table).items():
+        if run is None or labels.get(RUN_LABEL) == run:
+            running = any(f"{UNIT_MARK}={name}" in process.marks for process in table)
+            print(json.dumps({"name": name, "labels": labels, "running": running}))
+
+
+def remove(units: Path, run: str, grace_s: str) -> None:
+    """End and remove the run's units on this host; print the names of those that were there."""
+    known = _known(units, _processes())
+    names = [name for name, labels in known.items() if labels.get(RUN_LABEL) == run]
+    _end(lambda: _tree(f"{RUN_MARK}={run}"), float(grace_s))
+    for name in names:
+        _wait_for_supervisor(name, KILL_PATIENCE_S)
+        _signal(_supervisors(name), signal.SIGKILL)
+        shutil.rmtree(units / name, ignore_errors=True)
+        print(name)
+
+
+def _tree(mark: str) -> list[int]:
+    """The processes with the mark and their descendants (one may have wiped its environment); no supervisors."""
+    table = _processes()
+    found = {process.pid for process in table if mark in process.marks}
+    size = -1
+    while size != len(found):
+        size = len(found)
+        found |= {process.pid for process in table if process.parent in found}
+    return [process.pid for process in table if process.pid in found and not process.supervises]
+
+
+def _processes() -> list[Process]:
+    """All live processes that this user may look at."""
+    found = (_process(entry) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+    return [process for process in found if process is not None]
+
+
+def _process(entry: Path) -> Process | None:
+    try:
+        stat = (entry / "stat").read_bytes()
+        state, parent = stat[stat.rindex(b")") + 2 :].split()[:2]
+        environ = (entry / "environ").read_bytes()
+    except OSError:  # it has ended, or is another user's
+        return None
+    if state in (b"Z", b"X"):
+        return None
+    marks = (item.decode(errors="replace") for item in environ.split(b"\0") if MARK.match(item))
+    return Process(int(entry.name), int(parent), frozenset(marks))
+
+
+def _supervisors(name: str) -> list[int]:
+    """The PID of the unit's supervisor, if it lives."""
+    mark = f"{SUPERVISOR_MARK}={name}"
+    return [process.pid for process in _processes() if mark in process.marks]
+
+
+def _known(units: Path, table: Iterable[Process]) -> dict[str, dict[str, str]]:
+    """Name -> labels of this host's units. The folder may be shared by hosts (NFS)."""
+    known: dict[str, dict[str, str]] = {}
+    for file in sorted(units.glob("*/unit.json")):
+        try:
+            about = json.loads(file.read_text())
+        except (OSError, ValueError):  # just being made, or removed
+            continue
+        if about["host"] == os.uname().nodename:
+            known[about["name"]] = about["labels"]
+    for process in table:
+        values = dict(mark.split("=", 1) for mark in process.marks)
+        if values.get(UNIT_MARK):
+            known.setdefault(values[UNIT_MARK], {RUN_LABEL: values.get(RUN_MARK, "")})
+    return known
+
+
+def _end(find: Callable[[], list[int]], grace_s: float) -> None:
+    """SIGTERM, `grace_s` seconds, SIGKILL."""
+    deadline = time.monotonic() + grace_s
+    if grace_s > 0:
+        _signal(find(), signal.SIGTERM)
+    while time.monotonic() < deadline and find():
+        time.sleep(0.05)
+    _kill_until_none(find)
+
+
+def _kill_until_none(find: Callable[[], list[int]]) -> None:
+    """SIGKILL until none is found: one may have started another in between."""
+    deadline = time.monotonic() + KILL_PATIENCE_S
+    while pids := find():
+        if time.monotonic() > deadline:
+            _fail(f"these processes cannot be killed: {pids} (see `ps -o stat,wchan`)", 1)
+        _signal(pids, signal.SIGKILL)
+        time.sleep(0.02)
+
+
+def _signal(pids: Iterable[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError, PermissionError):  # has ended, or became another user's
+            os.kill(pid, number)
+
+
+def _wait_for_supervisor(name: str, patience_s: float | None = None) -> None:
+    """Return when the unit's supervisor has ended: an event, except on Python 3.8 and before Linux 5.3."""
+    for pid in _supervisors(name):
+        try:
+            handle = os.pidfd_open(pid)
+        except ProcessLookupError:
+            continue
+        except (AttributeError, OSError):
+            while pid in _supervisors(name):
+                time.sleep(0.2)
+            continue
+        if pid in _supervisors(name):  # and not another process that got its PID in between
+            poll = select.poll()
+            poll.register(handle, select.POLLIN)
+            poll.poll(None if patience_s is None else patience_s * 1000)
+        os.close(handle)
+
+
+def _adopt_orphans() -> None:
+    """Become the parent of what loses its own, so that descent is never broken; without it the mark must do."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _reap(until: int | None = None) -> int:
+    """Reap children until the one with PID `until` ends, or all have; its exit code, as a shell gives it."""
+    while True:
+        try:
+            pid, status = os.wait()
+        except ChildProcessError:
+            return UNKNOWN_END
+        if pid == until:
+            return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+
+
+def _write_code(folder: Path, code: int) -> None:
+    """Write the exit code in one step: whoever reads it reads all of it."""
+    partial = folder / f"exit_code.{os.getpid()}"
+    partial.write_text(str(code))
+    partial.replace(folder / "exit_code")
+
+
+def _code_of_ended(folder: Path) -> int:
+    """The exit code of a unit whose supervisor has gone. Where it was killed, the rest is ended here."""
+    if not folder.is_dir():
+        _fail(f"the unit was removed: {folder}", 1)
+    try:
+        return int((folder / "exit_code").read_text())
+    except FileNotFoundError:
+        _kill_until_none(lambda: _tree(f"{UNIT_MARK}={folder.name}"))
+        _write_code(folder, UNKNOWN_END)
+        return UNKNOWN_END
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    print(message, file=sys.stderr)
+    sys.exit(code)
+
+
+def _start_options(words: tuple[str, ...]) -> tuple[argparse.Namespace, list[str]]:
+    """What stands before `--`, and the command after it."""
+    parser = argparse.ArgumentParser(prog="process_unit start FOLDER")
+    parser.add_argument("--label", action="append", default=[])
+    parser.add_argument("--env", action="append", default=[])
+    parser.add_argument("--workdir", default=".")
+    end = words.index("--")
+    return parser.parse_args(words[:end]), list(words[end + 1 :])
+
+
+VERBS: dict[str, Callable[..., None]] = {
+    "start": start,
+    "supervise": supervise,
+    "wait": wait,
+    "stop": stop,
+    "list": list_units,
+    "remove": remove,
+}
+
+if __name__ == "__main__":
+    VERBS[sys.argv[1]](Path(sys.argv[2]).absolute(), *sys.argv[3:])
