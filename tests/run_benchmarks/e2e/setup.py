@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import lzma
+import os
 import subprocess
 import sys
 from itertools import islice
@@ -19,7 +20,7 @@ from run_benchmarks.transports.local import LocalTransport
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 TRAINING = CHECKOUT / "training"
-BASE_IMAGE = "flagperf-base:bookworm"
+BASE_IMAGE = os.environ.get("FLAGPERF_TEST_BASE_IMAGE") or "flagperf-base:bookworm"
 # Outside /tmp, which the lab's hosts have of their own; its name holds the parameters it was made with.
 DATA_ROOT = Path("/var/tmp/flagperf-test-data")
 LINES_OF_TEXT = 4000

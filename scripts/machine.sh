@@ -1,0 +1,105 @@
+# Shell functions that set up a machine; quickstart.sh and test.sh source this file.
+# shellcheck shell=bash
+
+BASE_IMAGE_FALLBACK_FROM=python:3.11-slim-bookworm
+ENGINE_WAIT_S=60
+
+say() { printf '%s: %s\n' "$NAME" "$*" >&2; }
+die() { say "$1"; [ -z "${2:-}" ] || say "  -> $2"; exit 1; }
+
+is_root() { [ "$(id -u)" = 0 ]; }
+has_apt() { command -v apt-get >/dev/null; }
+
+# Install Debian packages; whether that may and could be done.
+apt_install() {
+  is_root && has_apt || return 1
+  if [ -z "${APT_UPDATED:-}" ]; then
+    apt-get update -qq >&2 || return 1
+    APT_UPDATED=yes
+  fi
+  say "installing $*"
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" >/dev/null
+}
+
+# make_venv FOLDER: a virtual environment of the machine's python3.
+make_venv() {
+  [ -x "$1/bin/pip" ] && return # pip comes last: one that was broken off has none
+  command -v python3 >/dev/null || apt_install python3 || die "there is no python3" "apt-get install -y python3"
+  python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
+    die "python3 is $(python3 -V), but 3.10 or newer is needed" "install a newer Python and put it first on PATH"
+  if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
+    apt_install python3-venv || die "python3 cannot make virtual environments" "apt-get install -y python3-venv"
+  fi
+  say "making the virtual environment $1"
+  python3 -m venv --clear "$1" || die "python3 -m venv failed"
+}
+
+# once STAMP KEY COMMAND...: run the command unless it succeeded before with the same key.
+once() {
+  local stamp=$1 key=$2
+  shift 2
+  [ "$(cat "$stamp" 2>/dev/null)" = "$key" ] && return
+  "$@" || return
+  mkdir -p "$(dirname "$stamp")"
+  printf '%s\n' "$key" >"$stamp"
+}
+
+# pip_install_files VENV FILE...: install requirement files, again only when they have changed.
+pip_install_files() {
+  local venv=$1
+  shift
+  local files=() file
+  for file in "$@"; do files+=(-r "$file"); done
+  once "$venv/flagperf-requirements" "$(cat "$@" | sha256sum)" \
+    "$venv/bin/python" -m pip install -q --disable-pip-version-check "${files[@]}" ||
+    die "pip could not install $*" "check the network, or pip's settings (pip config list) if you are behind a mirror"
+}
+
+engine_answers() { "${ENGINE:-docker}" version >/dev/null 2>&1; }
+
+start_dockerd() {
+  if [ -d /run/systemd/system ]; then
+    systemctl start docker
+  else
+    # No service manager: start it directly, in a session of its own, so that it outlives this script.
+    say "starting dockerd (log: /var/log/flagperf-dockerd.log)"
+    setsid dockerd >/var/log/flagperf-dockerd.log 2>&1 </dev/null &
+  fi
+}
+
+# A container engine that answers; 1 where none can be had, with what to type.
+ensure_engine() {
+  engine_answers && return
+  if ! is_root; then
+    command -v docker >/dev/null && say "the engine does not answer: sudo systemctl start docker; sudo usermod -aG docker $USER"
+    command -v docker >/dev/null || say "there is no container engine: sudo apt-get install -y docker.io; sudo usermod -aG docker $USER"
+    return 1
+  fi
+  if ! command -v dockerd >/dev/null; then
+    apt_install docker.io iptables || { say "no container engine could be installed"; return 1; }
+  fi
+  start_dockerd || return 1
+  local waited=0
+  until engine_answers; do
+    sleep 1
+    waited=$((waited + 1))
+    [ $waited -lt $ENGINE_WAIT_S ] || { say "dockerd does not answer: see its log"; return 1; }
+  done
+}
+
+# ensure_base_image: sets BASE_IMAGE to an image with python3 and pip; 1 where none can be had.
+ensure_base_image() {
+  local built
+  # shellcheck source=/dev/null
+  built=flagperf-base:$(. /etc/os-release && printf %s "${VERSION_CODENAME:-any}")
+  for BASE_IMAGE in "$BASE_IMAGE_FALLBACK_FROM" "$built"; do
+    docker image inspect "$BASE_IMAGE" >/dev/null 2>&1 && return
+  done
+  BASE_IMAGE=$BASE_IMAGE_FALLBACK_FROM
+  say "pulling $BASE_IMAGE"
+  timeout 300 docker pull -q "$BASE_IMAGE" >/dev/null 2>&1 && return
+  say "no registry can be reached; building the base image $built from Debian packages instead"
+  command -v debootstrap >/dev/null || apt_install debootstrap || true
+  BASE_IMAGE=$built
+  training/cpu/docker_image/base/build_base_image.sh "$built"
+}

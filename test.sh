@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Set up this machine and pass the tests: style, types, and every test with real parts.
+#
+#   ./test.sh [options of pytest]
+#
+# As root on Debian or Ubuntu it installs what the lab (several hosts on this machine) needs. Without
+# root those tests are skipped, and the last lines say so; where CI is set, a skip of them is a failure.
+set -euo pipefail
+cd "$(dirname "$0")"
+NAME="test"
+# shellcheck source=scripts/machine.sh
+. scripts/machine.sh
+
+# What the lab and the transports' tests use, by command and package.
+LAB_TOOLS=(sshd:openssh-server ip:iproute2 tc:iproute2 iptables:iptables debootstrap:debootstrap dockerd:docker.io
+           pgrep:procps nsenter:util-linux)
+
+install_tools() {
+  local missing=() tool
+  for tool in "${LAB_TOOLS[@]}"; do
+    PATH=$PATH:/usr/sbin command -v "${tool%%:*}" >/dev/null || missing+=("${tool##*:}")
+  done
+  [ ${#missing[@]} = 0 ] || apt_install "${missing[@]}" ||
+    say "missing: ${missing[*]}; tests that need them are skipped"
+}
+
+install_python() {
+  make_venv .venv
+  local install=training/cpu/docker_image/pytorch/pytorch_install.sh
+  PATH=$PWD/.venv/bin:$PATH once .venv/flagperf-pytorch "$(sha256sum <$install)" sh $install ||
+    die "PyTorch could not be installed"
+  pip_install_files .venv tests/requirements.txt training/requirements.txt
+}
+
+install_tools
+install_python
+if ensure_engine; then
+  ensure_base_image || say "there is no base image; tests that need one fail"
+fi
+export FLAGPERF_TEST_BASE_IMAGE=${BASE_IMAGE:-}
+export PATH=$PWD/.venv/bin:$PATH:/usr/sbin:/sbin
+say "style"
+ruff check .
+ruff format --check .
+say "types"
+mypy training/utils training/run_benchmarks training/benchmarks/driver
+say "tests"
+exec python -m pytest --durations=15 "$@"
