@@ -48,6 +48,11 @@ def test_2022_dialect(tree: Tree) -> None:
     assert run.pip.options == {"index-url": "https://mirror.example.org/simple"}
 
 
+def test_config_may_be_named_as_a_file(tree: Tree) -> None:
+    tree.configure(test_conf=TEST_CONF_2022.replace('"config_X1x2x1"', '"config_X1x2x1.py"'))
+    assert tree.load().cases[0].settings.config == "config_X1x2x1"
+
+
 def test_2022_cases_with_later_paths(tree: Tree) -> None:
     """One path for host and container, and a list of names: a mix that is in use."""
     text = TEST_CONF_2022.replace("FLAGPERF_PATH_HOST", "FLAGPERF_PATH")

@@ -17,7 +17,6 @@ def plan_as_dict(plan: Plan) -> dict[str, Any]:
     run = content["run"]
     run["container_options"] = [redact_text(option) for option in run["container_options"]]
     run["image_build_args"] = redact_values(run["image_build_args"])
-    run["pip"]["options"] = redact_values(run["pip"]["options"])
     return content
 
 
