@@ -131,6 +131,18 @@ def test_malformed_config_file(tree: Tree, tmp_path: Path) -> None:
     assert "[global]" in problems[0].remedy
 
 
+def test_malformed_configuration_of_the_host(
+    tree: Tree, tmp_path: Path, bare_environment: pytest.MonkeyPatch
+) -> None:
+    """pip itself refuses such a file."""
+    (tmp_path / "mine.conf").write_text("index-url = https://x/\n")
+    bare_environment.setenv("PIP_CONFIG_FILE", str(tmp_path / "mine.conf"))
+    edit(tree, "test_conf.py", "", "PIP_FROM_HOST = True\nSHM_SIZE = 1\n")
+    exit_code, problems = tree.problems()
+    assert exit_code == 2
+    assert {problem.name for problem in problems} == {"mine.conf", "SHM_SIZE"}
+
+
 def test_config_list_in_pips_order_of_precedence() -> None:
     """pip sorts its list by name; what wins is another matter."""
     listing = (

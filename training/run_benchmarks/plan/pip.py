@@ -35,7 +35,7 @@ def read_pip_settings(reader: Reader, training_dir: Path) -> PipSettings:
     """All PIP_* settings of `test_conf.py`, merged. Relative paths are below `training_dir`."""
     options: dict[str, str] = {}
     if reader.get("PIP_FROM_HOST", kinds.flag, False):
-        options |= _host_options()
+        options |= _host_options(reader)
     options |= _file_options(reader, training_dir)
     source = reader.get("PIP_SOURCE", _index_url, "")
     if source:
@@ -47,8 +47,13 @@ def read_pip_settings(reader: Reader, training_dir: Path) -> PipSettings:
     return PipSettings(_for_the_build(options), ca_file, tuple(wheels))
 
 
-def _host_options() -> dict[str, str]:
-    options = host_pip_options(os.environ)
+def _host_options(reader: Reader) -> dict[str, str]:
+    try:
+        options = host_pip_options(os.environ)
+    except FlagPerfError as error:
+        remedy = f"{error.remedy}; or set PIP_FROM_HOST = False"
+        reader.problems.add(error.where, Path(error.where).name, None, error.message, remedy)
+        return {}
     if "cert" not in options:
         bundles = (os.environ.get(name, "") for name in CA_VARIABLES)
         bundle = next((bundle for bundle in bundles if Path(bundle).is_file()), None)
