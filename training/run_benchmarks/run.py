@@ -12,7 +12,13 @@ from pathlib import Path
 # Python puts this file's own folder on the path; the packages lie one above it.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from run_benchmarks.cli import main  # noqa: E402
+try:
+    from run_benchmarks.cli import main
+except ModuleNotFoundError as error:
+    if error.name not in ("asyncssh", "rich"):
+        raise
+    requirements = Path(sys.path[0]) / "requirements.txt"
+    sys.exit(f"{error.name} is not installed\n    -> {sys.executable} -m pip install -r {requirements}")
 
 if __name__ == "__main__":
     sys.exit(main())

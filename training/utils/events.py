@@ -107,11 +107,19 @@ def _event(record: Mapping[str, Any]) -> Event:
     return Event(
         name=str(record["event"]),
         value=value if isinstance(value, dict) else {} if value is None else {"value": value},
-        time_ms=int(about.get("time_ms") or 0),
-        rank=int(about.get("rank") or 0),
+        time_ms=_whole(about.get("time_ms")),
+        rank=_whole(about.get("rank")),
         file=str(about.get("file") or ""),
-        lineno=int(about.get("lineno") or 0),
+        lineno=_whole(about.get("lineno")),
     )
+
+
+def _whole(value: Any) -> int:
+    """A number as written by any case's logger; what is not one counts as not given."""
+    try:
+        return int(float(value))
+    except (TypeError, ValueError, OverflowError):
+        return 0
 
 
 def _finite(value: Any) -> Any:

@@ -6,7 +6,7 @@ import configparser
 import hashlib
 import io
 import tarfile
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from run_benchmarks.transports.base import ByteSink, CommandError, Transport, ch
 
 BUILD_TIMEOUT_S = 7200.0
 PIP_FOLDER = "/flagperf-pip"
+INDEX_OPTIONS = ("index-url", "extra-index-url")
+CHUNK = 2**20
 TREE_FOLDER = "/flagperf-tree"
 # Both streams in one, in the order in which they were written: that is how a build log is read.
 MERGED = ("sh", "-c", 'exec 2>&1; exec "$@"', "sh")
@@ -153,7 +155,14 @@ def pip_mounts(site: BuildSite, pip: PipSettings) -> tuple[Mount, ...]:
     mounts = [Mount(folder, PIP_FOLDER), Mount(f"{folder}/pip.conf", "/etc/pip.conf")]
     if site.local:
         mounts += [Mount(str(path), _wheels(number)) for number, path in enumerate(pip.wheel_dirs)]
+        mounts += [Mount(path, path) for path in _index_folders(pip)]
     return tuple(mounts)
+
+
+def _index_folders(pip: PipSettings) -> list[str]:
+    """Package indexes that are folders of this machine (`file://`)."""
+    urls = [url for name in INDEX_OPTIONS for url in pip.options.get(name, "").split()]
+    return [unquote(urlsplit(url).path) for url in urls if url.startswith("file://")]
 
 
 def _has_any(pip: PipSettings) -> bool:
@@ -163,9 +172,11 @@ def _has_any(pip: PipSettings) -> bool:
 async def _hand_over_pip(transport: Transport, site: BuildSite, pip: PipSettings) -> tuple[Mount, ...]:
     """Bring the pip settings to the host, readable by its owner alone; wheels only where they are not there."""
     if _has_any(pip):
-        archive = _pip_archive(pip, () if site.local else pip.wheel_dirs)
         argv = ["sh", "-c", UNPACK_PRIVATE, _pip_folder(site)]
-        await checked(transport, argv, stdin=archive, timeout=1800)
+        with tempfile.TemporaryFile() as archive:
+            _write_pip_archive(archive, pip, site.local)
+            archive.seek(0)
+            await checked(transport, argv, stdin=_chunks(archive), timeout=1800)
     return pip_mounts(site, pip)
 
 
@@ -173,24 +184,32 @@ def _wheels(number: int) -> str:
     return f"{PIP_FOLDER}-wheels-{number}"
 
 
-def _pip_archive(pip: PipSettings, wheel_dirs: Sequence[Path]) -> bytes:
-    inside = [
-        f"{PIP_FOLDER}/wheels-{number}" if wheel_dirs else _wheels(number)
-        for number in range(len(pip.wheel_dirs))
-    ]
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as archive:
-        _add(archive, "pip.conf", pip_conf(pip, inside).encode())
+async def _chunks(file: IO[bytes]) -> AsyncIterator[bytes]:
+    while chunk := file.read(CHUNK):
+        yield chunk
+
+
+def _write_pip_archive(file: IO[bytes], pip: PipSettings, local: bool) -> None:
+    """What goes to the build's private folder; a folder of wheels may be far larger than memory."""
+    wheels = [_wheels(n) if local else f"{PIP_FOLDER}/wheels-{n}" for n in range(len(pip.wheel_dirs))]
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        _add(archive, "pip.conf", pip_conf(pip, wheels, local=local).encode())
         if pip.ca_file:
             _add(archive, "ca.crt", pip.ca_file.read_bytes())
-        for number, path in enumerate(wheel_dirs):
+        for number, path in enumerate(() if local else pip.wheel_dirs):
             archive.add(path, arcname=f"wheels-{number}")
-    return buffer.getvalue()
 
 
-def pip_conf(pip: PipSettings, wheel_dirs: Sequence[str]) -> str:
-    """The text of a pip.conf for inside the build; `wheel_dirs` are the folders as seen there."""
+def pip_conf(pip: PipSettings, wheel_dirs: Sequence[str], *, local: bool) -> str:
+    """The text of a pip.conf for inside the build; `wheel_dirs` are the folders as seen there.
+
+    Indexes that are folders of this machine are of no use where the build is not `local`.
+    """
     options = dict(pip.options)
+    for name in INDEX_OPTIONS:
+        urls = [url for url in options.pop(name, "").split() if local or not url.startswith("file://")]
+        if urls:
+            options[name] = "\n".join(urls)
     if pip.ca_file:
         options["cert"] = f"{PIP_FOLDER}/ca.crt"
     links = [*options.get("find-links", "").split(), *wheel_dirs]

@@ -1,0 +1,92 @@
+"""What the harness itself costs: `round_time` less `e2e_time`, on 1, 2 and 4 lab hosts with the image there.
+
+    .venv/bin/python benches/overhead.py [--rounds 3]
+
+As root, in the environment that test.sh makes. Each round is a real one: BERT at the demo's size for some
+seconds, one process a host, DDP over gloo between the hosts. The peer in the table is what FlagPerf's
+published runner spends in its fixed waits alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(CHECKOUT), str(CHECKOUT / "training")]
+
+from tests.lab.lab import Lab  # noqa: E402
+from tests.run_benchmarks.e2e.harness import QUICK, Bench  # noqa: E402
+from tests.run_benchmarks.e2e.setup import machine_plan, make_data, make_image  # noqa: E402
+
+HOSTS = (1, 2, 4)
+STAGES = ("deploy", "image", "launch", "train", "collect")
+# A wait after the start of the tasks and polls of their end: 60 s and 10 s.
+FIXED_WAITS_OF_FLAGPERF_S = 70.0
+
+
+def measure(hosts: int, rounds: int, image: str, data: Path, folder: Path) -> list[dict[str, Any]]:
+    """The results of `rounds` rounds on `hosts` hosts; one round before them is not counted."""
+    with Lab(hosts=hosts, images=[image]) as lab:
+        names = [f"h{number + 1}" for number in range(hosts)]
+        bench = Bench(folder / str(hosts), names, lab.env)
+        bench.vendor_config(f"cpux{hosts}x1", QUICK)
+        bench.test(CASES={f"bert:pytorch:cpu:{hosts}:1:{rounds + 1}": str(data)})
+        ended = bench.run()
+    if ended.code != 0:
+        sys.exit(ended.output)
+    return ended.rounds()[1:]
+
+
+def overhead(result: dict[str, Any]) -> float:
+    """`round_time` less `e2e_time`, in seconds."""
+    figures = result["figures"]
+    return float(figures["round_time"]["value"] - figures["e2e_time"]["value"])
+
+
+def row(hosts: int, results: Sequence[dict[str, Any]]) -> str:
+    """A line of the table: medians over the rounds."""
+    spent = [overhead(result) for result in results]
+    stages = [statistics.median(result["times"][stage] for result in results) for stage in STAGES]
+    e2e = statistics.median(result["figures"]["e2e_time"]["value"] for result in results)
+    parts = " ".join(f"{value:8.2f}" for value in stages)
+    return f"{hosts:5} {statistics.median(spent):10.2f} {min(spent):7.2f} {max(spent):7.2f} {e2e:8.2f} {parts}"
+
+
+def main() -> None:
+    """Measure, print the table and, last, one JSON object."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds counted per number of hosts (3)")
+    rounds = parser.parse_args().rounds
+    medians: dict[int, float] = {}
+    with tempfile.TemporaryDirectory(prefix="flagperf-overhead-", dir="/var/tmp") as name:
+        folder = Path(name)
+        data = make_data()
+        image = make_image(machine_plan(folder / "config", data), folder)
+        heading = " ".join(f"{stage:>8}" for stage in STAGES)
+        print(f"hosts overhead_s     min     max    e2e_s {heading}")
+        for hosts in HOSTS:
+            results = measure(hosts, rounds, image, data, folder)
+            medians[hosts] = statistics.median(overhead(result) for result in results)
+            print(row(hosts, results), flush=True)
+    growth = (medians[4] - medians[1]) / 3
+    print(f"ratio to FlagPerf's fixed waits alone: {FIXED_WAITS_OF_FLAGPERF_S / medians[2]:.1f}")
+    print(
+        json.dumps(
+            {
+                "overhead_s": round(medians[2], 3),
+                "by_hosts": {str(hosts): round(value, 3) for hosts, value in medians.items()},
+                "growth_s_per_host": round(growth, 3),
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
