@@ -11,12 +11,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.bert.prepare.cli import main
+from benchmarks.bert.prepare.instances import Instance
 
 WORDS = ("light", "dark", "water", "earth", "heaven", "day", "night", "beast", "fowl", "fish", "tree", "king")
 SMALL = (
     *("--seq-length", "32", "--max-predictions", "5", "--dup", "2"),
     *("--shards", "3", "--eval-samples", "20", "--eval-every", "4"),
 )
+
+
+HAND_MADE = [
+    [[10, 11, 12], [13, 14], [15, 16, 17, 18]],
+    [[20, 21], [22, 23, 24]],
+    [[30, 31, 32, 33, 34]],
+]
+# What google-research/bert's create_pretraining_data.py makes of HAND_MADE: seed 12345, sequence 12,
+# 2 predictions, duplication 2. ids, length of segment 0, masked positions, their labels, random next.
+REFERENCE = [
+    Instance([2, 20, 4, 3, 30, 31, 4, 33, 34, 3], 4, [2, 6], [21, 32], True),
+    Instance([2, 4, 21, 3, 4, 31, 32, 33, 34, 3], 4, [1, 4], [20, 30], True),
+    Instance([2, 30, 4, 32, 33, 34, 3, 4, 15, 16, 17, 3], 7, [2, 7], [31, 14], True),
+    Instance([2, 30, 50, 32, 33, 34, 3, 15, 16, 17, 4, 3], 7, [2, 10], [31, 18], True),
+    Instance([2, 10, 11, 4, 3, 13, 14, 15, 23, 17, 18, 3], 5, [3, 8], [12, 16], False),
+    Instance([2, 10, 11, 12, 3, 13, 4, 15, 16, 4, 18, 3], 5, [6, 9], [14, 17], False),
+    Instance([2, 22, 23, 24, 3, 12, 13, 4, 15, 16, 17, 3], 5, [7, 8], [14, 15], True),
+    Instance([2, 22, 23, 4, 3, 30, 31, 32, 4, 34, 3], 5, [3, 8], [24, 33], True),
+]
 
 
 def sentence(document: int, number: int) -> str:

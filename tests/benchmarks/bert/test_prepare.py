@@ -12,6 +12,8 @@ import pytest
 from benchmarks.bert.prepare.cli import DEMO_TEXT, main
 from benchmarks.bert.prepare.steps import plan_shards
 from tests.benchmarks.bert.prepare_data import (
+    HAND_MADE,
+    REFERENCE,
     contents,
     eval_file,
     load,
@@ -94,6 +96,30 @@ def test_shards_are_equal_and_hold_every_sample(made: Path) -> None:
     counts = [len(load(path)["input_ids"]) for path in training_files(made)]
     assert max(counts) - min(counts) <= 1
     assert sum(counts) == manifest.read(made).facts["train_samples"]
+
+
+def test_the_files_hold_the_references_instances_in_the_references_order(tmp_path: Path) -> None:
+    """The hand-made text, its tokens written as words: what the reference script's file would hold."""
+    text, vocab = tmp_path / "text", tmp_path / "vocab.txt"
+    documents = ["\n".join(" ".join(f"t{i}" for i in line) for line in document) for document in HAND_MADE]
+    text.write_text("\n\n".join(documents))
+    vocab.write_text(
+        "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"t{i}" for i in range(5, 60))])
+    )
+    size = ("--seq-length", "12", "--max-predictions", "2", "--shards", "1", "--eval-samples", "8")
+    given = ("--vocab", str(vocab), "--eval-text", str(text), *size)
+    assert prepare(text, tmp_path / "out", *given) == 0
+    for arrays in (load(*training_files(tmp_path / "out")), load(eval_file(tmp_path / "out"))):
+        assert len(arrays["input_ids"]) == len(REFERENCE)
+        for row, instance in enumerate(REFERENCE):
+            length, predicted = len(instance.ids), len(instance.masked_ids)
+            second = length - instance.first_length
+            segments = [0] * instance.first_length + [1] * second + [0] * (12 - length)
+            assert arrays["input_ids"][row].tolist() == instance.ids + [0] * (12 - length)
+            assert arrays["segment_ids"][row].tolist() == segments
+            assert arrays["masked_lm_positions"][row, :predicted].tolist() == instance.masked_positions
+            assert arrays["masked_lm_ids"][row, :predicted].tolist() == instance.masked_ids
+            assert arrays["next_sentence_labels"][row] == instance.is_random_next
 
 
 def own_words(made: Path, *files: Path) -> set[str]:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
+import h5py
 import pytest
 
 from benchmarks.bert.prepare.cli import main
@@ -225,16 +226,12 @@ def no_training(made: Path) -> Path:
 
 
 def key_missing(made: Path) -> Path:
-    import h5py
-
     with h5py.File(eval_file(made), "a") as file:
         del file["masked_lm_ids"]
     return eval_file(made)
 
 
 def wrong_shape(made: Path) -> Path:
-    import h5py
-
     with h5py.File(eval_file(made), "a") as file:
         labels = file["next_sentence_labels"][1:]
         del file["next_sentence_labels"]
@@ -243,14 +240,29 @@ def wrong_shape(made: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "damage",
-    [truncate, not_hdf5, shard_missing, other_set, no_evaluation, no_training, key_missing, wrong_shape],
+    ("damage", "why"),
+    [
+        (truncate, "not a whole HDF5 file"),
+        (not_hdf5, "not a whole HDF5 file"),
+        (shard_missing, "1 of 3 shards are missing: [2]"),
+        (other_set, "shards of several sets: of [3, 9]"),
+        (no_evaluation, "there is no evaluation set"),
+        (no_training, "there is no training file"),
+        (key_missing, "lacks masked_lm_ids"),
+        (wrong_shape, "the shapes do not belong together"),
+    ],
 )
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_damaged_set_made_elsewhere_is_refused_by_file_name(
-    made: Path, damage: Callable[[Path], Path], workers: str, capsys: pytest.CaptureFixture[str]
+    made: Path,
+    damage: Callable[[Path], Path],
+    why: str,
+    workers: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     culprit = damage(as_found(made))
     assert main(["--write-manifest", str(made), "--workers", workers]) == 1
-    assert f"{culprit}: " in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert f"{culprit}: " in told
+    assert why in told
     assert not (made / "manifest.json").exists()

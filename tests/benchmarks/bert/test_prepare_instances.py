@@ -11,28 +11,17 @@ import pytest
 from benchmarks.bert.prepare import instances
 from benchmarks.bert.prepare.instances import Instance, TokenDocument, Tokens
 from benchmarks.bert.prepare.parameters import Parameters
+from tests.benchmarks.bert.prepare_data import HAND_MADE, REFERENCE
 
 CLS, SEP, MASK, COUNT = 2, 3, 4, 60
 TOKENS = Tokens(CLS, SEP, MASK, COUNT)
 
-HAND_MADE = [
-    [[10, 11, 12], [13, 14], [15, 16, 17, 18]],
-    [[20, 21], [22, 23, 24]],
-    [[30, 31, 32, 33, 34]],
+# Of a text of one document (seed 3): its random next can only come from itself.
+REFERENCE_OF_ONE = [
+    Instance([2, 13, 4, 3, 15, 16, 3], 4, [2], [14], False),
+    Instance([2, 10, 11, 12, 3, 47, 16, 3], 5, [5], [15], True),
 ]
-# What google-research/bert's create_pretraining_data.py makes of HAND_MADE: seed 12345, sequence 12,
-# 2 predictions, duplication 2. ids, length of segment 0, masked positions, their labels, random next.
-REFERENCE = [
-    Instance([2, 20, 4, 3, 30, 31, 4, 33, 34, 3], 4, [2, 6], [21, 32], True),
-    Instance([2, 4, 21, 3, 4, 31, 32, 33, 34, 3], 4, [1, 4], [20, 30], True),
-    Instance([2, 30, 4, 32, 33, 34, 3, 4, 15, 16, 17, 3], 7, [2, 7], [31, 14], True),
-    Instance([2, 30, 50, 32, 33, 34, 3, 15, 16, 17, 4, 3], 7, [2, 10], [31, 18], True),
-    Instance([2, 10, 11, 4, 3, 13, 14, 15, 23, 17, 18, 3], 5, [3, 8], [12, 16], False),
-    Instance([2, 10, 11, 12, 3, 13, 4, 15, 16, 4, 18, 3], 5, [6, 9], [14, 17], False),
-    Instance([2, 22, 23, 24, 3, 12, 13, 4, 15, 16, 17, 3], 5, [7, 8], [14, 15], True),
-    Instance([2, 22, 23, 4, 3, 30, 31, 32, 4, 34, 3], 5, [3, 8], [24, 33], True),
-]
-# Likewise of `random_documents()`: seed 7, sequence 64, 10 predictions, duplication 3.
+# The reference's instances of `random_documents()`: seed 7, sequence 64, 10 predictions, duplication 3.
 REFERENCE_COUNT = 2887
 REFERENCE_SHA256 = "ac83fcd7f67da2a815d7c8fb1fa8e81036cb6ef43760beb261c2d2fe71a752ec"
 
@@ -153,9 +142,9 @@ def test_no_short_sequences_where_none_are_asked() -> None:
     assert full / len(drawn) > 0.9  # the end of a document is all that is shorter
 
 
-def test_a_single_document_takes_its_random_next_from_itself() -> None:
-    drawn = draw([[[5, 6], [7, 8]]], Parameters(seq_length=16, max_predictions=2, dup=5))
-    assert len(drawn) >= 5
+def test_a_single_document_gives_the_references_instances() -> None:
+    parameters = Parameters(seq_length=12, max_predictions=2, dup=1, seed=3)
+    assert draw([[[10, 11, 12], [13, 14], [15, 16]]], parameters) == REFERENCE_OF_ONE
 
 
 def test_the_seed_decides() -> None:

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from utils import manifest
 from utils.preparation.workers import Workers
 
 TRAINING = Path(__file__).parents[3] / "training"
-COMMAND = (sys.executable, "-m", "benchmarks.bert.prepare")
 MANY = ("--vocab-size", "150", "--parts-per-file", "6", "--shards", "60")
 
 
@@ -32,59 +30,100 @@ def unbroken(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def killed(text: Path, out: Path, after: str) -> None:
-    """Start the command with two workers and kill -9 it when the record of step `after` stands."""
-    process = subprocess.Popen(
-        [*COMMAND, "--text", str(text), "--out", str(out), "--workers", "2", *SMALL, *MANY],
-        env={**os.environ, "PYTHONPATH": str(TRAINING)},
+SUICIDE = """
+import os, signal, sys, time
+from benchmarks.bert.prepare.cli import main
+from utils.preparation.workshop import Workshop
+
+os.environ.setdefault("MAIN_PROCESS", str(os.getpid()))  # workers import this file too
+original = Workshop.step
+
+def step(self, name, outputs, make):
+    def make_and_die(paths):
+        facts = make(paths)
+        if name == os.environ["KILL_WITHIN"]:
+            die()
+        return facts
+
+    done = original(self, name, outputs, make_and_die)
+    if name == os.environ["KILL_AFTER"]:
+        die()
+    return done
+
+def die():
+    os.kill(int(os.environ["MAIN_PROCESS"]), signal.SIGKILL)
+    time.sleep(60)
+
+Workshop.step = step
+if __name__ == "__main__":
+    sys.exit(main())
+"""
+
+
+def killed(text: Path, out: Path, *, after: str = "", within: str = "") -> None:
+    """Run the command with two workers; kill -9 it as soon as step `after` is recorded.
+
+    `within`: when the step's files are written, but neither renamed nor recorded.
+    """
+    script = out.with_name("suicide.py")
+    script.write_text(SUICIDE)
+    names = {"PYTHONPATH": str(TRAINING), "KILL_AFTER": after, "KILL_WITHIN": within}
+    done = subprocess.run(
+        [sys.executable, script, "--text", text, "--out", out, "--workers", "2", *SMALL, *MANY],
+        env={**os.environ, **names},
         stderr=subprocess.DEVNULL,
+        check=False,
     )
-    record = out / ".prepare" / "done" / f"{after}.json"
-    while not record.exists():
-        assert process.poll() is None, "it ended before it could be killed"
-        time.sleep(0.001)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    assert done.returncode == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("after", ["split_00000", "part_f00000_p0001", "shard_00003"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"after": "split_00000"},
+        {"within": "evaluation_set"},
+        {"after": "part_f00000_p0001"},
+        {"within": "shard_00003"},
+        {"after": "shard_00003"},
+    ],
+    ids=str,
+)
 def test_a_killed_preparation_goes_on_and_makes_the_same_files(
-    text: Path, unbroken: Path, tmp_path: Path, after: str
+    text: Path, unbroken: Path, tmp_path: Path, how: dict[str, str]
 ) -> None:
-    out = tmp_path / "out"
-    killed(text, out, after)
+    out, whole = tmp_path / "out", contents(unbroken)
+    killed(text, out, **how)
     assert not (out / "manifest.json").exists()
-    finished = {
-        path: path.stat().st_mtime_ns for path in [out / "vocab.txt", *out.glob("*/*.hdf5")] if path.exists()
-    }
-    whole = contents(unbroken)
-    for path in finished:
-        assert path.read_bytes() == whole[path.relative_to(out).as_posix()], "half-written"
-    recorded = {path.stem for path in (out / ".prepare" / "done").iterdir()}
+    for path in [*out.glob("*.txt"), *out.glob("*/*")]:
+        if ".prepare" not in path.parts:
+            assert path.read_bytes() == whole[path.relative_to(out).as_posix()], "half-written"
+    recorded = [record.stem for record in (out / ".prepare" / "done").glob("shard_*.json")]
+    finished = [out / "2048_shards_uncompressed" / f"part_{name[6:]}_of_00060.hdf5" for name in recorded]
+    times = [path.stat().st_mtime_ns for path in finished]
+    assert bool(finished) == ("shard_00003" in how.values())
     assert prepare(text, out, *MANY, workers=2) == 0
     assert contents(out) == whole
-    for path, time_ns in finished.items():
-        if f"shard_{path.name[5:10]}" in recorded:
-            assert path.stat().st_mtime_ns == time_ns, f"{path} was made again"
+    assert [path.stat().st_mtime_ns for path in finished] == times, "a finished file was made again"
 
 
 def test_a_finished_file_that_was_altered_meanwhile_is_made_again(
     text: Path, unbroken: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    killed(text, out, "shard_00003")
+    killed(text, out, after="shard_00003")
     (out / "2048_shards_uncompressed" / "part_00000_of_00060.hdf5").write_bytes(b"altered")
     assert prepare(text, out, *MANY) == 0
     assert contents(out) == contents(unbroken)
 
 
 def test_a_finished_data_set_is_found_and_not_made_again(
-    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
     assert prepare(text, out, "--vocab-size", "150") == 0
     monkeypatch.setattr(Workers, "started", None)  # nothing may be made
     assert prepare(text, out, "--vocab-size", "150") == 0
+    assert "already made and intact" in capsys.readouterr().err
 
 
 def test_a_finished_data_set_that_was_damaged_is_made_again(text: Path, tmp_path: Path) -> None:
@@ -125,7 +164,7 @@ def test_unfinished_work_of_other_parameters_is_discarded_on_request_only(
     text: Path, unbroken: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    killed(text, out, "part_f00000_p0001")
+    killed(text, out, after="part_f00000_p0001")
     assert prepare(text, out, *MANY, "--dup", "3") == 1
     assert "dup is 2 there, 3 asked" in capsys.readouterr().err
     assert prepare(text, out, *MANY, "--dup", "3", "--restart") == 0

@@ -91,7 +91,8 @@ KNOWN = Vocabulary(
         ("un中un", ["un", "中", "un"]),
         ("[MASK]", ["[", "mask", "]"]),  # text that looks like a special token is only text
         ("\u03a3\u03a3 \u03a3", ["\u03c3", "##\u03c2", "\u03c3"]),  # Greek: final sigma ends a word
-        ("u" * 201, ["[UNK]"]),
+        ("un" + "aff" * 66, ["un", *["##aff"] * 66]),  # 200 characters
+        ("un" + "aff" * 67, ["[UNK]"]),
         ("\u200b", []),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -71,6 +72,24 @@ def test_a_step_that_fails_leaves_nothing_in_the_data_set(tmp_path: Path) -> Non
     assert (tmp_path / "a").read_text() == "whole"
 
 
+def test_a_disk_that_takes_no_more_is_told_with_the_step_and_the_file_is_not_kept(tmp_path: Path) -> None:
+    """The limit on a file's size stands for the full disk: the write fails in the same way."""
+
+    def large(paths: Sequence[Path]) -> Facts:
+        paths[0].write_bytes(b"x" * 200_000)
+        return {}
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    try:
+        with pytest.raises(FlagPerfError, match="the files of step one cannot be written"):
+            Workshop(tmp_path).step("one", [tmp_path / "a"], large)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not (tmp_path / "a").exists()
+    assert len(Workshop(tmp_path).step("one", [tmp_path / "a"], large).files) == 1
+
+
 def test_another_recipe_is_refused_naming_what_differs_and_restart_discards(tmp_path: Path) -> None:
     made: list[str] = []
     with Workshop(tmp_path).opened(RECIPE):
@@ -112,7 +131,7 @@ def test_clear_leaves_the_data_set_or_nothing(tmp_path: Path) -> None:
 def test_an_output_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with (
-        pytest.raises(FlagPerfError, match="cannot be made"),
+        pytest.raises(FlagPerfError, match="cannot be written"),
         Workshop(tmp_path / "file" / "out").opened(RECIPE),
     ):
         pass

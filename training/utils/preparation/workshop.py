@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from utils.errors import FlagPerfError
 from utils.manifest import FileEntry, describe
@@ -48,13 +48,7 @@ class Workshop:
         `restart` discards what was begun.
         """
         _make_folder(self.folder)
-        with (self.folder / "lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise FlagPerfError(
-                    "another preparation is at work here", where=str(self.out), remedy="wait for its end"
-                ) from None
+        with self._locked():
             if restart:
                 self._empty()
             self._check_recipe(recipe)
@@ -65,15 +59,15 @@ class Workshop:
         record = self.folder / "done" / f"{name}.json"
         done = self._recorded(record)
         if done is None:
-            temporary = [self.folder / "unfinished" / f"{name}.{number}" for number in range(len(outputs))]
-            _make_folder(self.folder / "unfinished")
-            facts = make(temporary)
-            for source, target in zip(temporary, outputs, strict=True):
-                _make_folder(target.parent)
-                _settle(source, target)
-            paths = [path.relative_to(self.out).as_posix() for path in outputs]
-            done = Done(facts, describe(self.out, paths))
-            _write_json(record, {"facts": facts, "files": [asdict(entry) for entry in done.files]})
+            try:
+                done = self._made(name, outputs, make)
+                _write_json(record, {"facts": done.facts, "files": [asdict(entry) for entry in done.files]})
+            except OSError as error:
+                raise FlagPerfError(
+                    f"the files of step {name} cannot be written: {error}",
+                    where=str(self.out),
+                    remedy="make room, then give the same command again: it goes on from here",
+                ) from None
         return done
 
     def clear(self) -> None:
@@ -81,6 +75,26 @@ class Workshop:
         shutil.rmtree(self.folder)
         with suppress(OSError):  # not empty: it holds the data set
             self.out.rmdir()
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with _writable(self.folder / "lock") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise FlagPerfError(
+                    "another preparation is at work here", where=str(self.out), remedy="wait for its end"
+                ) from None
+            yield
+
+    def _made(self, name: str, outputs: Sequence[Path], make: Make) -> Done:
+        temporary = [self.folder / "unfinished" / f"{name}.{number}" for number in range(len(outputs))]
+        _make_folder(self.folder / "unfinished")
+        facts = make(temporary)
+        for source, target in zip(temporary, outputs, strict=True):
+            _make_folder(target.parent)
+            _settle(source, target)
+        return Done(facts, describe(self.out, [path.relative_to(self.out).as_posix() for path in outputs]))
 
     def _recorded(self, record: Path) -> Done | None:
         if not record.exists():
@@ -132,11 +146,20 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FlagPerfError(
-            f"the directory cannot be made: {error.strerror}",
-            where=str(folder),
-            remedy="give an --out that you may write to",
-        ) from None
+        raise _not_writable(folder, error) from None
+
+
+def _writable(path: Path) -> TextIO:
+    try:
+        return path.open("w")
+    except OSError as error:
+        raise _not_writable(path, error) from None
+
+
+def _not_writable(path: Path, error: OSError) -> FlagPerfError:
+    return FlagPerfError(
+        f"cannot be written: {error.strerror}", where=str(path), remedy="give an --out that you may write to"
+    )
 
 
 def _settle(temporary: Path, target: Path) -> None:

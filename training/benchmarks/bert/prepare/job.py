@@ -12,6 +12,7 @@ from benchmarks.bert.prepare import TOOL, shards, vocabulary
 from benchmarks.bert.prepare.parameters import Parameters
 from utils import manifest
 from utils.errors import FlagPerfError
+from utils.preparation.progress import Progress
 from utils.preparation.workshop import Workshop
 
 PART_BYTES = 64 << 20
@@ -85,5 +86,10 @@ def fingerprints(paths: Sequence[Path], workers: int) -> list[str]:
                 f"cannot be read: {error.strerror}", where=str(path), remedy="give a file that can be read"
             ) from None
 
+    progress, found = Progress("check the input", len(paths)), []
     with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(fingerprint, paths))
+        for result in pool.map(fingerprint, paths):
+            found.append(result)
+            progress.advance()
+    progress.close()
+    return found

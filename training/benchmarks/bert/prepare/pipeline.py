@@ -7,6 +7,7 @@ stopped. What a step makes depends on the text and the parameters only, never on
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ def prepare(job: Job, *, workers: int, restart: bool = False) -> manifest.Manife
     recipe = job.recipe(workers)
     made = _already_made(job, recipe, workers)
     if made is not None:
+        print(f"{job.out}: already made and intact", file=sys.stderr)
         return made
     with job.workshop.opened(recipe, restart=restart), Workers.started(workers) as pool:
         split, vocab, evaluation = _read_the_text(job, pool)
