@@ -6,9 +6,11 @@ import configparser
 import hashlib
 import io
 import tarfile
+import tempfile
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import IO
+from urllib.parse import unquote, urlsplit
 
 from run_benchmarks.names import LABEL_ROLE, LABEL_RUN
 from run_benchmarks.plan.records import PipSettings
