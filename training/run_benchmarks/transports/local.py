@@ -9,9 +9,10 @@ import shlex
 import signal
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 
 from run_benchmarks.transports.base import ByteSink, CommandTimeoutError, Completed
-from run_benchmarks.transports.streams import collect, feed, together, while_feeding
+from run_benchmarks.transports.streams import CHUNK_BYTES, collect, feed, together, while_feeding
 
 GRACE_S = 2.0  # between SIGTERM and SIGKILL, for a command that is ended early
 
@@ -44,20 +45,15 @@ class LocalTransport:
     async def _run(
         self, argv: tuple[str, ...], stdin: bytes | AsyncIterator[bytes] | None, stdout: ByteSink | None
     ) -> Completed:
+        # Shielded: asyncio, cancelled in the middle of it, would end the command but not what that has started.
+        starting = asyncio.ensure_future(_start(argv, DEVNULL if stdin is None else PIPE))
         try:
-            process = await asyncio.create_subprocess_exec(
-                *argv,
-                stdin=DEVNULL if stdin is None else PIPE,
-                stdout=PIPE,
-                stderr=PIPE,
-                start_new_session=True,
-            )
-        except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
-            return self._not_started(argv, error)
-        try:
+            process = await asyncio.shield(starting)
+            if isinstance(process, OSError):
+                return self._not_started(argv, process)
             out, err = await _pump(process, stdin, stdout)
         except BaseException:
-            await asyncio.shield(_end_group(process))
+            await asyncio.shield(_end(starting))
             raise
         return Completed(
             self.host,
@@ -69,8 +65,18 @@ class LocalTransport:
 
     def _not_started(self, argv: tuple[str, ...], error: OSError) -> Completed:
         """What a shell says of a command that cannot be started, so that local and ssh hosts agree."""
-        code = 126 if isinstance(error, PermissionError) else 127
+        code = 127 if isinstance(error, (FileNotFoundError, NotADirectoryError)) else 126
         return Completed(self.host, argv, code, "", f"{argv[0]}: {error.strerror}")
+
+
+async def _start(argv: tuple[str, ...], stdin: int) -> Process | OSError:
+    """Start a command in a session of its own; the error where it cannot be started."""
+    try:
+        return await asyncio.create_subprocess_exec(
+            *argv, stdin=stdin, stdout=PIPE, stderr=PIPE, limit=CHUNK_BYTES, start_new_session=True
+        )
+    except OSError as error:
+        return error
 
 
 async def _pump(
@@ -93,24 +99,29 @@ def _shell_code(returncode: int | None) -> int:
     return returncode if returncode >= 0 else 128 - returncode
 
 
-async def _end_group(process: Process) -> None:
+async def _end(starting: asyncio.Future[Process | OSError]) -> None:
     """SIGTERM to the command and all that it started, SIGKILL to what is left after a grace."""
+    process = await starting
+    if isinstance(process, OSError):
+        return
     _signal_group(process.pid, signal.SIGTERM)
     deadline = asyncio.get_running_loop().time() + GRACE_S
-    while _group_exists(process) and asyncio.get_running_loop().time() < deadline:
-        await asyncio.sleep(0.02)
+    while _group_lives(process.pid) and asyncio.get_running_loop().time() < deadline:
+        await asyncio.sleep(0.05)
     _signal_group(process.pid, signal.SIGKILL)
     await process.wait()
+    # What nobody reads any more is not noticed to have ended; there is no public way to let go of the pipes.
+    process._transport.close()  # type: ignore[attr-defined]
 
 
-def _group_exists(process: Process) -> bool:
-    try:
-        os.killpg(process.pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+def _group_lives(group: int) -> bool:
+    """Whether the process group has a member that is not a zombie, which may wait long for its parent."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # ended meanwhile
+            state, _, of_group, *_ = stat.read_text().rpartition(")")[2].split()
+            if int(of_group) == group and state != "Z":
+                return True
+    return False
 
 
 def _signal_group(group: int, number: signal.Signals) -> None:

@@ -1,0 +1,95 @@
+"""A real sshd, and hosts reached by either transport."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from run_benchmarks.plan.records import ClusterSettings
+from run_benchmarks.transports import open_transport
+from run_benchmarks.transports.base import Transport
+from tests.run_benchmarks.transports.sshd import SSHD, Sshd
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Host:
+    """A host to run commands on."""
+
+    name: str
+    cluster: ClusterSettings
+
+    def use(self, scenario: Callable[[Transport], Coroutine[Any, Any, T]], timeout: float = 60.0) -> T:
+        """The result of `scenario` with an open transport, which is closed after it; never hangs."""
+
+        async def run() -> T:
+            transport = open_transport(self.name, self.cluster)
+            try:
+                return await asyncio.wait_for(scenario(transport), timeout)
+            finally:
+                await transport.close()
+
+        return asyncio.run(run())
+
+
+def need_sshd() -> None:
+    """Skip where there is no sshd; in CI, where that would hide a hole, fail."""
+    if SSHD is None:
+        reason = "no sshd on this machine (apt-get install openssh-server)"
+        pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
+
+
+@pytest.fixture
+def make_sshd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Sshd]]:
+    """Starts servers with the given sshd_config lines; the last one's home is the client's HOME."""
+    need_sshd()
+    started: list[Sshd] = []
+
+    def make(*settings: str) -> Sshd:
+        server = Sshd(tmp_path / f"sshd{len(started)}", settings)
+        started.append(server)
+        server.start()
+        monkeypatch.setenv("HOME", str(server.home))
+        monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+        return server
+
+    yield make
+    for server in started:
+        server.stop()
+
+
+@pytest.fixture
+def sshd(make_sshd: Callable[..., Sshd]) -> Sshd:
+    """A server with default settings."""
+    return make_sshd()
+
+
+def host_at(server: Sshd, **settings: Any) -> Host:
+    """The server as a host of a cluster."""
+    return Host("127.0.0.1", ClusterSettings(hosts=("127.0.0.1",), ssh_port=server.port, **settings))
+
+
+@pytest.fixture(params=["local", "ssh"])
+def host(request: pytest.FixtureRequest) -> Host:
+    """This machine, reached directly and by ssh."""
+    if request.param == "local":
+        return Host("localhost", ClusterSettings(hosts=("localhost",)))
+    return host_at(request.getfixturevalue("sshd"))
+
+
+async def eventually(holds: Callable[[], bool | Awaitable[bool]], timeout: float = 20.0) -> None:
+    """Wait until `holds`."""
+    deadline = asyncio.get_running_loop().time() + timeout
+    while True:
+        result = holds()
+        if await result if isinstance(result, Awaitable) else result:
+            return
+        assert asyncio.get_running_loop().time() < deadline, "waited in vain"
+        await asyncio.sleep(0.02)
