@@ -22,7 +22,7 @@ from run_benchmarks.progress import Progress
 from run_benchmarks.report.results import write_json
 from run_benchmarks.report.summary import RunSummary
 from run_benchmarks.run_log import LOGGER, start_file_log, start_terminal_log, stop_file_log
-from run_benchmarks.runner import ExitCode, make_run_folder, mount_points, run_plan
+from run_benchmarks.runner import ExitCode, make_run_folder, run_plan
 from utils.errors import FlagPerfError, ProblemsError
 
 TRAINING_DIR = Path(__file__).resolve().parent.parent
@@ -105,7 +105,7 @@ def _plan(plan: Plan, arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(plan_as_dict(plan), indent=2))
     else:
-        for line in PlanView(plan, mount_points(plan)).lines():
+        for line in PlanView(plan).lines():
             print(line)
     return ExitCode.CONVERGED
 

@@ -13,7 +13,7 @@ from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.checks import DROP_CACHES
 from run_benchmarks.stages.collect import collect_argv
-from run_benchmarks.stages.deploy import UNPACK, pack_tree
+from run_benchmarks.stages.deploy import UNPACK, tree_of
 from run_benchmarks.stages.image_build import BuildSite, build_name, layer_argvs, pip_mounts
 from run_benchmarks.stages.image_plan import ImagePlan, plan_image
 from run_benchmarks.stages.launch import Launch
@@ -25,12 +25,10 @@ STOP_GRACE_S = 5
 class PlanView:
     """The text of a plan. Nothing is touched: every command comes from the functions that the run uses."""
 
-    def __init__(self, plan: Plan, mount_points: tuple[str, ...]) -> None:
+    def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.run: RunId = new_run_id(datetime.now())
-        self.paths: HostPaths = host_paths(
-            plan.run, self.run, pack_tree(plan.training_dir, mount_points).digest
-        )
+        self.paths: HostPaths = host_paths(plan.run, self.run, tree_of(plan).digest)
         self.runtime: Runtime = open_runtime(plan.run)
 
     def lines(self) -> Iterator[str]:

@@ -21,7 +21,7 @@ from run_benchmarks.run_log import LOGGER
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.session import Interrupted, Session, remove_units, unless_interrupted
 from run_benchmarks.stages.checks import Check
-from run_benchmarks.stages.deploy import pack_tree
+from run_benchmarks.stages.deploy import tree_of
 from run_benchmarks.stages.fan_out import on_all
 from run_benchmarks.stages.preflight import failed, preflight, warned
 from run_benchmarks.transports import open_transport
@@ -55,7 +55,7 @@ def make_run_folder(log_path: Path) -> tuple[RunId, Path]:
 
 async def run_plan(plan: Plan, run: RunId, log_dir: Path, progress: Progress) -> RunSummary:
     """Run the whole plan; the summary is written to `log_dir` on every path out."""
-    tree = pack_tree(plan.training_dir, mount_points(plan))
+    tree = tree_of(plan)
     session = Session(
         plan=plan,
         run=run,
@@ -171,13 +171,6 @@ def _exit_code(session: Session, checks: Mapping[str, list[Check]], results: lis
         return ExitCode.UNHEALTHY
     converged = all(result.verdict is Verdict.CONVERGED for result in results)
     return ExitCode.CONVERGED if results and converged else ExitCode.NOT_CONVERGED
-
-
-def mount_points(plan: Plan) -> tuple[str, ...]:
-    """Folders that containers mount inside the read-only tree: the log path, by FlagPerf's own default."""
-    inside = Path(plan.run.flagperf_path_container)
-    log = Path(plan.run.log_path_container)
-    return (log.relative_to(inside).as_posix(),) if log != inside and log.is_relative_to(inside) else ()
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from run_benchmarks.plan.records import CasePlan, Plan
+from run_benchmarks.stages.deploy import add_to_digest, files_to_deploy
 
 
 @dataclass(frozen=True)
@@ -66,10 +67,9 @@ def plan_image(plan: Plan, case: CasePlan) -> ImagePlan:
 
 
 def _add_folder(digest: hashlib._Hash, folder: Path) -> None:
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            digest.update(path.relative_to(folder).as_posix().encode() + b"\0")
-            digest.update(path.read_bytes())
+    # exactly what the hosts get: an editor's hidden files are not part of any image
+    for path in files_to_deploy(folder):
+        add_to_digest(digest, path.relative_to(folder).as_posix(), path, path.read_bytes())
 
 
 def _tag(plan: Plan, name: str, digest: hashlib._Hash) -> str:
