@@ -98,13 +98,22 @@ class Attention(nn.Module):
 
     def forward(self, tokens: Tensor, layout: Layout, asking: Tensor | None, queries: int | None) -> Tensor:
         """`tokens` (T, hidden) are attended to by `asking` (B * queries, hidden), or by themselves."""
-        query = self.query(tokens if asking is None else asking)
-        key, value = self.key(tokens), self.value(tokens)
-        split = [rows.unflatten(-1, (self.heads, -1)) for rows in (query, key, value)]
+        if asking is None:
+            projected = _side_by_side(tokens, self.query, self.key, self.value)
+        else:
+            projected = (self.query(asking), *_side_by_side(tokens, self.key, self.value))
+        query, key, value = (rows.unflatten(-1, (self.heads, -1)) for rows in projected)
         dropout = self.dropout if self.training else 0.0
-        mixed = layout.attend(split[0], split[1], split[2], queries=queries, dropout=dropout)
-        projected: Tensor = self.output(mixed.flatten(-2))
-        return projected
+        mixed = layout.attend(query, key, value, queries=queries, dropout=dropout)
+        output: Tensor = self.output(mixed.flatten(-2))
+        return output
+
+
+def _side_by_side(rows: Tensor, *maps: nn.Linear) -> tuple[Tensor, ...]:
+    """The maps' outputs, by one matrix product: `rows` are read, and cast to bf16, once."""
+    weight = torch.cat([linear.weight for linear in maps])
+    bias = torch.cat([linear.bias for linear in maps])
+    return F.linear(rows, weight, bias).chunk(len(maps), dim=-1)
 
 
 class FeedForward(nn.Module):

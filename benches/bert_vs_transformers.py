@@ -1,0 +1,242 @@
+"""BERT training throughput against Hugging Face transformers, in one run on one machine.
+
+    python benches/bert_vs_transformers.py
+
+Both train the same model (original BERT, post-LN, no dropout) from the same weights on the same batches of
+the demo's prepared text with the padding that it has, in bf16 autocast, with fused AdamW and gradient
+clipping, one process, all cores. A step is forward, loss, backward, clipping, optimizer. Making batches is
+part of neither: both get ready tensors, each in the form in which it takes them.
+
+  ours          the case's model, loss and step as the driver runs them
+  transformers  BertForPreTraining with each of its attention implementations `eager` and `sdpa`; the
+                faster one (by two blocks each) counts
+
+Blocks of steps alternate; the ratio is the median over the rounds. The first losses are compared first:
+a figure for different mathematics would mean nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training"))
+
+from transformers import BertConfig as TransformersConfig  # noqa: E402
+from transformers import BertForPreTraining as TransformersBert  # noqa: E402
+
+from benchmarks.bert.arrays import pretraining_arrays  # noqa: E402
+from benchmarks.bert.prepare.cli import main as prepare  # noqa: E402
+from benchmarks.bert.pytorch.case import Case  # noqa: E402
+from benchmarks.bert.pytorch.inputs import make_inputs  # noqa: E402
+from benchmarks.bert.pytorch.weights import load_transformers_weights  # noqa: E402
+from benchmarks.bert.shards import Shard, ShardFiles, training_files  # noqa: E402
+from benchmarks.driver.batches import Batch  # noqa: E402
+from benchmarks.driver.configuration import Configuration  # noqa: E402
+from benchmarks.driver.pytorch.case import Context  # noqa: E402
+from benchmarks.driver.pytorch.devices import Device  # noqa: E402
+from benchmarks.driver.pytorch.engine import PytorchEngine  # noqa: E402
+from benchmarks.driver.pytorch.hooks import Hooks  # noqa: E402
+from benchmarks.driver.pytorch.optimizers import make_optimizer  # noqa: E402
+from benchmarks.driver.pytorch.process_group import ProcessGroup  # noqa: E402
+from benchmarks.driver.ranks import RankEnvironment, usable_cores  # noqa: E402
+from benchmarks.driver.sampling import ShuffledStream  # noqa: E402
+from benchmarks.driver.settings import DriverSettings  # noqa: E402
+
+VOCABULARY, LENGTH, RATE = 2000, 64, 1e-3
+SIZES = {"demo": (2, 128, 2), "4x256": (4, 256, 4)}  # layers, hidden size, heads
+Step = Callable[[int], float]  # trains on one batch, by its number; returns the loss
+
+
+@dataclass(frozen=True)
+class Contender:
+    """Something that trains."""
+
+    name: str
+    step: Step
+
+
+def main() -> int:
+    options = _options()
+    torch.set_num_threads(usable_cores())
+    with tempfile.TemporaryDirectory() as folder:
+        data_dir = Path(folder) / "data"
+        if prepare(["--demo", "--out", str(data_dir)]) != 0:
+            return 1
+        rows = _batches(data_dir, options.batch_size, options.batches)
+        ratios = {name: _compare(name, rows, options) for name in SIZES}
+    print(json.dumps({f"ratio_{name}": round(ratio, 3) for name, ratio in ratios.items()}))
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--batch-size", type=int, default=64, help="samples a step (64: the demo's)")
+    parser.add_argument("--batches", type=int, default=16, help="different batches, trained on in turn")
+    parser.add_argument("--steps", type=int, default=5, help="steps in a block")
+    parser.add_argument("--rounds", type=int, default=9, help="blocks of each contender")
+    parser.add_argument("--precision", choices=("bf16", "fp32"), default="bf16")
+    return parser.parse_args()
+
+
+def _batches(data_dir: Path, size: int, count: int) -> list[Shard]:
+    files = ShardFiles(training_files(data_dir))
+    stream = ShuffledStream(len(files.files), files.rows, seed=1)
+    return [files.read(samples) for samples in itertools.islice(stream.global_batches(size), count)]
+
+
+def _compare(name: str, rows: Sequence[Shard], options: argparse.Namespace) -> float:
+    layers, hidden, heads = SIZES[name]
+    ours, *theirs = _contenders(layers, hidden, heads, rows, options)
+    losses = {contender.name: contender.step(0) for contender in (ours, *theirs)}
+    if max(losses.values()) - min(losses.values()) > 0.02:
+        raise SystemExit(f"the first losses differ: {losses}")
+    tried = _measure(theirs, options.steps, rounds=2)
+    fastest = min(theirs, key=lambda contender: min(tried[contender.name]))
+    seconds = _measure([ours, fastest], options.steps, options.rounds)
+    ratios = [b / a for a, b in zip(seconds[ours.name], seconds[fastest.name], strict=True)]
+    shown = {fastest.name: seconds[fastest.name], ours.name: seconds[ours.name]}
+    _print_table(name, options, {**tried, **shown}, losses, ratios)
+    return statistics.median(ratios)
+
+
+def _contenders(
+    layers: int, hidden: int, heads: int, rows: Sequence[Shard], options: argparse.Namespace
+) -> list[Contender]:
+    shape: dict[str, Any] = {
+        "vocab_size": VOCABULARY,
+        "hidden_size": hidden,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "intermediate_size": 4 * hidden,
+        "max_position_embeddings": LENGTH,
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+    }
+    settings = DriverSettings(
+        train_batch_size=options.batch_size,
+        max_steps=1,
+        precision=options.precision,
+        learning_rate=RATE,
+        weight_decay_rate=0.01,
+    )
+    torch.manual_seed(1)
+    models = {
+        attention: TransformersBert._from_config(TransformersConfig(**shape), attn_implementation=attention)
+        for attention in ("eager", "sdpa")
+    }
+    weights = models["eager"].state_dict()
+    models["sdpa"].load_state_dict(weights)
+    return [
+        Contender("ours", _our_step(shape, settings, weights, rows)),
+        *(
+            Contender(f"transformers {attention}", _their_step(model, settings, rows))
+            for attention, model in models.items()
+        ),
+    ]
+
+
+def _our_step(
+    shape: dict[str, Any], settings: DriverSettings, weights: dict[str, torch.Tensor], rows: Sequence[Shard]
+) -> Step:
+    device = Device("cpu", 0)
+    config = Configuration(settings, {**shape, "pre_layer_norm": False}, {}, ())
+    group = ProcessGroup(RankEnvironment(), "gloo", device.torch, 60)
+    case = Case(Context(Path(), settings, config.case, device.torch))
+    engine = PytorchEngine(config, case, group, device, Hooks())
+    load_transformers_weights(engine.module, weights)  # type: ignore[arg-type]
+    batches = [_our_batch(shard) for shard in rows]
+
+    def step(number: int) -> float:
+        engine.train_step([batches[number % len(batches)]], RATE)
+        return engine.loss()
+
+    return step
+
+
+def _our_batch(rows: Shard) -> Batch:
+    arrays = pretraining_arrays(rows)
+    samples = len(arrays.lengths)
+    counts = (float(len(arrays.labels)), float(samples))
+    return Batch(make_inputs(arrays, ragged=False), samples, None, None, counts)
+
+
+def _their_step(model: Any, settings: DriverSettings, rows: Sequence[Shard]) -> Step:
+    model.train()
+    optimizer = make_optimizer(settings, model)
+    batches = [_their_batch(shard) for shard in rows]
+    enabled = settings.precision == "bf16"
+
+    def step(number: int) -> float:
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled):
+            loss = model(**batches[number % len(batches)]).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        return float(loss.detach())
+
+    return step
+
+
+def _their_batch(rows: Shard) -> dict[str, torch.Tensor]:
+    tensors = {key: torch.as_tensor(array).long() for key, array in rows.items()}
+    places, labels = tensors["masked_lm_positions"], tensors["masked_lm_ids"]
+    dense = torch.full_like(tensors["input_ids"], -100)
+    sample, prediction = torch.nonzero(places > 0, as_tuple=True)
+    dense[sample, places[sample, prediction]] = labels[sample, prediction]
+    return {
+        "input_ids": tensors["input_ids"],
+        "attention_mask": tensors["input_mask"],
+        "token_type_ids": tensors["segment_ids"],
+        "labels": dense,
+        "next_sentence_label": tensors["next_sentence_labels"].reshape(-1),
+    }
+
+
+def _measure(contenders: Sequence[Contender], steps: int, rounds: int) -> dict[str, list[float]]:
+    """Seconds of each contender's blocks, in turn; two steps each before, to warm up."""
+    seconds: dict[str, list[float]] = {contender.name: [] for contender in contenders}
+    for contender in contenders:
+        contender.step(0)
+        contender.step(1)
+    for round_number in range(rounds):
+        for contender in contenders:
+            begin = time.perf_counter()
+            for number in range(steps):
+                contender.step(round_number * steps + number)
+            seconds[contender.name].append(time.perf_counter() - begin)
+    return seconds
+
+
+def _print_table(
+    size: str,
+    options: argparse.Namespace,
+    seconds: dict[str, list[float]],
+    losses: dict[str, float],
+    ratios: list[float],
+) -> None:
+    threads = torch.get_num_threads()
+    print(f"\n{size}: batch {options.batch_size} x {LENGTH}, {options.precision}, {threads} threads")
+    print(f"{'':24}{'samples/s':>12}{'ms/step':>10}{'first loss':>12}")
+    for name, blocks in seconds.items():
+        a_step = statistics.median(blocks) / options.steps
+        print(f"{name:24}{options.batch_size / a_step:12.1f}{a_step * 1e3:10.2f}{losses[name]:12.4f}")
+    print(f"ratio in each round: {', '.join(f'{ratio:.2f}' for ratio in ratios)}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
