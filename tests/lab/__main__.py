@@ -45,6 +45,7 @@ def _parser() -> argparse.ArgumentParser:
         "--image", action="append", default=[], help="an image of this machine that they shall have"
     )
     up.add_argument("--share", action="append", default=[], help="a folder that they shall see, read-only")
+    up.add_argument("--wait", type=float, default=0, metavar="S", help="wait for another lab to end, seconds")
     verbs.add_parser("down", help="remove the hosts and all that was made for them")
     verbs.add_parser("status", help="what there is of a lab on this machine")
     verbs.add_parser("env", help='environment of a program that shall reach the hosts: eval "$(... env)"')
@@ -88,7 +89,7 @@ def _up(options: argparse.Namespace) -> int:
     if reason := why_not():
         print(f"lab: {reason}", file=sys.stderr)
         return 1
-    lab = Lab(options.hosts, images=options.image, share=options.share, wait_seconds=0)
+    lab = Lab(options.hosts, images=options.image, share=options.share, wait_seconds=options.wait)
     lab.up(keep=True)
     for host in lab.hosts:
         print(f"{host.name}  {host.address}  ssh -F {lab.ssh_config} {host.name}")

@@ -133,7 +133,7 @@ class Lab:
         disk.write("/etc/hosts", self._hosts_file())
         disk.write("/etc/resolv.conf", network.resolver_settings())
         disk.write("/etc/docker/daemon.json", "{}\n")
-        for path in self._hide:
+        for path in (*self._hide, str(self.folder)):
             disk.hide(path)
         self._access.admit_to(disk, host.name, host.address)
         network.plug_in(index, host.namespace)

@@ -6,7 +6,6 @@ import os
 import shutil
 import tempfile
 from functools import cache
-from pathlib import Path
 
 from tests.lab.commands import LabError, run
 from tests.lab.lab import FOLDER
@@ -24,7 +23,14 @@ COMMANDS = {
     "ssh": "openssh-client",
     "ssh-keygen": "openssh-client",
 }
-OVERLAY_PROBE = "mkdir u w m && mount -t overlay overlay -o lowerdir=/,upperdir=u,workdir=w m && umount m"
+# A host sees this machine's root file system and none that is mounted on it, so the tools must be on that one.
+OVERLAY_PROBE = """
+cd "$1" && mkdir u w m && mount -t overlay overlay -o lowerdir=/,upperdir=u,workdir=w m || exit 1
+for file in $(command -v bash dockerd docker sshd); do
+  [ -x "m$file" ] || { echo "$file is not on the root file system"; exit 1; }
+done
+umount m
+"""
 
 
 @cache
@@ -49,5 +55,4 @@ def _probe_kernel() -> None:
     run(["unshare", "--net", "--mount", "--pid", "--uts", "--ipc", "--fork", "true"])
     FOLDER.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="flagperf-lab-probe.", dir=FOLDER.parent) as folder:
-        inside = f"cd {Path(folder).as_posix()!r} && {OVERLAY_PROBE}"
-        run(["unshare", "--mount", "--propagation", "private", "sh", "-c", inside])
+        run(["unshare", "--mount", "--propagation", "private", "sh", "-c", OVERLAY_PROBE, "probe", folder])

@@ -15,12 +15,12 @@ from tests.lab import LabError, requirements, tiny_image
 from tests.lab.census import all_pids, leftovers, namespaces
 from tests.lab.fixtures import LabFactory
 from tests.lab.lab import CHECKOUT, FOLDER, Lab
-from tests.lab.lock import LOCK
+from tests.lab.lock import MachineLock
 
 ORPHAN = """
 import os, signal, sys
 from tests.lab import Lab
-lab = Lab(2, wait_seconds=0)
+lab = Lab(2)
 lab.up()
 lab.freeze(1)
 lab.slow(2, "1mbit")
@@ -33,7 +33,7 @@ def no_lab(lab: LabFactory) -> Iterator[None]:
     """The session's lab is out of the way, and one that a test made by hand is taken down."""
     lab.close()
     yield
-    if LOCK.exists() and LOCK.read_text():
+    if (record := MachineLock().read()) and record.kept:
         Lab.attach().down()
 
 
@@ -97,7 +97,7 @@ def test_one_lab_a_machine() -> None:
 
 @pytest.mark.usefixtures("no_lab")
 def test_lab_by_hand_stays_until_down() -> None:
-    assert "h2  10.77.0.12" in by_hand("up", "2")
+    assert "h2  10.77.0.12" in by_hand("up", "2", "--wait", "900")
     with pytest.raises(LabError, match="made by hand"):
         Lab(1).up()
     assert by_hand("ssh", "2", "hostname") == "h2\n"
@@ -110,6 +110,33 @@ def test_lab_by_hand_stays_until_down() -> None:
     by_hand("down")
     assert leftovers(FOLDER) == []
     assert "there is no lab" in by_hand("status", code=1)
+
+
+@pytest.mark.usefixtures("no_lab")
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_test_session_takes_its_lab_down(tmp_path: Path, signal_number: int) -> None:
+    test = (
+        "import time\ndef test_it(lab):\n    lab(hosts=1)\n    print('up', flush=True)\n    time.sleep(600)\n"
+    )
+    (tmp_path / "test_it.py").write_text(test)
+    argv = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-s",
+        "-p",
+        "tests.lab.fixtures",
+        "-c",
+        "/dev/null",
+        str(tmp_path),
+    ]
+    with subprocess.Popen(argv, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True) as session:
+        assert session.stdout is not None
+        assert any("up" in line.split() for line in session.stdout)
+        session.send_signal(signal_number)
+        session.communicate()
+    assert session.returncode != 0
+    assert leftovers(FOLDER) == []
 
 
 def run_without_privilege(ci: str) -> subprocess.CompletedProcess[str]:

@@ -45,8 +45,9 @@ check_machine() {
         "on a machine with a registry: $ENGINE pull python:3.11-slim && $ENGINE tag python:3.11-slim ${tag:-flagperf-base:any}"
   command -v "$ENGINE" >/dev/null ||
     die "there is no '$ENGINE' command" "apt-get install -y docker.io   (or set ENGINE=podman)"
-  "$ENGINE" version >/dev/null 2>&1 ||
-    die "'$ENGINE version' fails: its daemon does not answer" "systemctl start docker   (without systemd: dockerd &)"
+  local answer
+  answer=$("$ENGINE" version 2>&1 >/dev/null) ||
+    die "'$ENGINE version' fails: ${answer##*$'\n'}" "systemctl start docker   (without systemd: dockerd &), as root"
 }
 
 check_builder() {
