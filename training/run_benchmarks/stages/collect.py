@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import shutil
 import tarfile
 import tempfile
@@ -11,15 +10,17 @@ from pathlib import Path, PurePosixPath
 
 from run_benchmarks.transports.base import Transport, checked
 from utils.errors import FlagPerfError
+from utils.manifest import sha256_of
 
 ATTEMPTS = 3
+PAUSE_S = 0.5
 # $0: the folder. NUL-separated, because a file name may hold anything else.
 CHECKSUMS = 'cd "$0" && find . -type f -exec sha256sum --zero {} +'
 
 
 def collect_argv(source: str) -> tuple[str, ...]:
-    """The command that gives a folder of the host as one stream."""
-    return ("tar", "-C", source, "-cf", "-", ".")
+    """The command that gives a folder of the host as one stream; a file with two names is sent as two files."""
+    return ("tar", "-C", source, "--hard-dereference", "-cf", "-", ".")
 
 
 async def collect_folder(transport: Transport, source: str, target: Path, timeout: float) -> None:
@@ -39,31 +40,33 @@ async def collect_folder(transport: Transport, source: str, target: Path, timeou
                     where=transport.host,
                     remedy=f"they still lie on {transport.host} in {source}",
                 ) from error
-            await asyncio.sleep(0.5 * attempt)
+            await asyncio.sleep(PAUSE_S * attempt)
 
 
 async def _copy(transport: Transport, source: str, target: Path, timeout: float) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    # A leading dot: a reader of the result tree never takes a half-collected folder for a result.
-    partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
-        archive = partial / "archive.tar"
-        with archive.open("wb") as file:
-
-            async def sink(chunk: bytes) -> None:
-                file.write(chunk)
-
-            await checked(transport, collect_argv(source), stdout=sink, timeout=timeout)
-        content = partial / "content"
-        await asyncio.to_thread(_unpack, archive, content)
-        listed = await checked(transport, ["sh", "-c", CHECKSUMS, source], timeout=timeout)
-        await asyncio.to_thread(_verify, content, listed.stdout, source)
-        content.chmod(0o755)
-        content.replace(target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # A leading dot: a reader of the result tree never takes a half-collected folder for a result.
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
+            content = Path(folder) / "content"
+            await _fetch(transport, source, Path(folder) / "archive.tar", content, timeout)
+            content.replace(target)
     except tarfile.TarError as error:
         raise FlagPerfError(f"the stream of {source} is broken: {error}", where=transport.host) from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+    except OSError as error:
+        raise FlagPerfError(f"it cannot be written here: {error}", where=str(target)) from error
+
+
+async def _fetch(transport: Transport, source: str, archive: Path, content: Path, timeout: float) -> None:
+    with archive.open("wb") as file:
+
+        async def sink(chunk: bytes) -> None:
+            file.write(chunk)
+
+        await checked(transport, collect_argv(source), stdout=sink, timeout=timeout)
+    await asyncio.to_thread(_unpack, archive, content)
+    listed = await checked(transport, ["sh", "-c", CHECKSUMS, source], timeout=timeout)
+    await asyncio.to_thread(_verify, content, listed.stdout, source)
 
 
 def _unpack(archive: Path, content: Path) -> None:
@@ -92,6 +95,5 @@ def _verify(content: Path, listed: str, source: str) -> None:
         path = content / name
         if not path.is_file():
             raise FlagPerfError(f"{name} is missing from the stream of {source}")
-        actual = hashlib.sha256(path.read_bytes()).hexdigest()
-        if actual != expected:
+        if sha256_of(path) != expected:
             raise FlagPerfError(f"{name} was altered on its way from {source}")
