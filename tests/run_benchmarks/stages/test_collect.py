@@ -202,7 +202,7 @@ def test_an_entry_that_is_file_and_folder_is_an_error_and_no_crash(source: Path,
 
 def test_a_stream_that_fails_once_is_asked_for_again(source: Path, target: Path) -> None:
     class Flaky(Host):
-        async def run(self, argv: Sequence[str], **options: object) -> Completed:  # type: ignore[override]
+        async def run(self, argv: Sequence[str], **options: object) -> Completed:
             if argv[0] == "tar" and self.streams == 0:
                 self.streams += 1
                 raise TransportError("contact was lost", where=self.host)

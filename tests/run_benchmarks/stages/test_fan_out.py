@@ -1,0 +1,81 @@
+"""The same on many hosts at once: a result or an error for each, nothing lost."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from run_benchmarks.stages.fan_out import errors_of, on_all, values_of
+from utils.errors import FlagPerfError
+
+HOSTS = [f"h{number}" for number in range(64)]
+
+
+def test_every_host_has_its_result_or_its_error() -> None:
+    async def work(host: str) -> str:
+        if host in ("h3", "h60"):
+            raise FlagPerfError("out of reach", where=host)
+        return host.upper()
+
+    results = asyncio.run(on_all(HOSTS, work))
+    assert list(results) == HOSTS
+    assert {host: error.where for host, error in errors_of(results).items()} == {"h3": "h3", "h60": "h60"}
+    assert values_of(results) == {host: host.upper() for host in HOSTS if host not in ("h3", "h60")}
+
+
+def test_all_hosts_are_worked_on_at_the_same_time() -> None:
+    """No host's work ends before every host's has begun: one after the other this would never end."""
+
+    async def scenario() -> None:
+        waiting = 0
+        all_are_here = asyncio.Event()
+
+        async def work(_: str) -> None:
+            nonlocal waiting
+            waiting += 1
+            if waiting == len(HOSTS):
+                all_are_here.set()
+            await all_are_here.wait()
+
+        await asyncio.wait_for(on_all(HOSTS, work), timeout=30)
+
+    asyncio.run(scenario())
+
+
+def test_a_fault_of_the_program_is_raised_once_all_have_ended() -> None:
+    ended = []
+
+    async def work(host: str) -> None:
+        if host == "h0":
+            raise ZeroDivisionError
+        await asyncio.sleep(0)
+        ended.append(host)
+
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(on_all(HOSTS, work))
+    assert ended == HOSTS[1:]
+
+
+def test_cancelling_the_whole_cancels_every_host() -> None:
+    async def scenario() -> list[str]:
+        cancelled = []
+        begun = asyncio.Event()
+
+        async def work(host: str) -> None:
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                cancelled.append(host)
+                raise
+
+        whole = asyncio.create_task(on_all(HOSTS, work))
+        await begun.wait()
+        await asyncio.sleep(0)
+        whole.cancel()
+        await asyncio.gather(whole, return_exceptions=True)
+        assert whole.cancelled()
+        return cancelled
+
+    assert asyncio.run(scenario()) == HOSTS
