@@ -46,6 +46,12 @@ def need_sshd() -> None:
         pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
 
 
+def live_as(server: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the server's user the client: its HOME, and no agent."""
+    monkeypatch.setenv("HOME", str(server.home))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+
+
 @pytest.fixture
 def make_sshd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Sshd]]:
     """Starts servers with the given sshd_config lines; the last one's home is the client's HOME."""
@@ -56,8 +62,7 @@ def make_sshd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
         server = Sshd(tmp_path / f"sshd{len(started)}", settings)
         started.append(server)
         server.start()
-        monkeypatch.setenv("HOME", str(server.home))
-        monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+        live_as(server, monkeypatch)
         return server
 
     yield make
@@ -67,8 +72,18 @@ def make_sshd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
 
 @pytest.fixture
 def sshd(make_sshd: Callable[..., Sshd]) -> Sshd:
-    """A server with default settings."""
+    """A server with default settings, of this test's own."""
     return make_sshd()
+
+
+@pytest.fixture(scope="session")
+def shared_sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
+    """A server for tests that change nothing of it."""
+    need_sshd()
+    server = Sshd(tmp_path_factory.mktemp("sshd"))
+    server.start()
+    yield server
+    server.stop()
 
 
 def host_at(server: Sshd, **settings: Any) -> Host:
@@ -77,11 +92,13 @@ def host_at(server: Sshd, **settings: Any) -> Host:
 
 
 @pytest.fixture(params=["local", "ssh"])
-def host(request: pytest.FixtureRequest) -> Host:
+def host(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Host:
     """This machine, reached directly and by ssh."""
     if request.param == "local":
         return Host("localhost", ClusterSettings(hosts=("localhost",)))
-    return host_at(request.getfixturevalue("sshd"))
+    server = request.getfixturevalue("shared_sshd")
+    live_as(server, monkeypatch)
+    return host_at(server)
 
 
 async def eventually(holds: Callable[[], bool | Awaitable[bool]], timeout: float = 20.0) -> None:

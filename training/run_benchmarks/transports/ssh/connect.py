@@ -131,7 +131,7 @@ class _Gate(asyncssh.SSHClient):
     def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
         """Accept a new key where that is the setting; refuse a changed one always."""
         login = self._login
-        verdict = login.known_hosts.judge(login.known_name, key)
+        verdict = login.known_hosts.judge(login.known_name)
         algorithm, fingerprint = key.get_algorithm(), key.get_fingerprint()
         if verdict is Verdict.UNKNOWN and self._accept_new:
             login.known_hosts.add(login.known_name, key)

@@ -29,13 +29,19 @@ def explain(login: Login, error: BaseException, refusal: Refusal | None, timeout
     if refusal is not None:
         return _refused_key(login, refusal)
     if isinstance(error, asyncssh.HostKeyNotVerifiable):
-        return _error(login, HostKeyError, f"its host certificate is not trusted: {error.reason}", "renew it")
+        message = f"its host key or certificate is not trusted: {error.reason}"
+        return _error(
+            login, HostKeyError, message, f"see {_files(login)}, and the certificate's expiry and names"
+        )
     if isinstance(error, (asyncio.TimeoutError, TimeoutError)):
         return _timed_out(login, timeout_s)
     if isinstance(error, asyncssh.PermissionDenied):
         return _denied(login)
     if isinstance(error, asyncssh.KeyExchangeFailed):
-        return _no_agreement(login, error)
+        message = f"{_place(login)} and this machine have no algorithm in common: {error.reason}"
+        return _error(
+            login, TransportError, message, f"update its ssh server; compare `{ssh_command(login)} -v`"
+        )
     if isinstance(error, asyncssh.DisconnectError):
         return _dropped(login, error)
     if isinstance(error, OSError):
@@ -83,17 +89,6 @@ def _with(command: str, login: Login) -> str:
     return ssh_command(login).replace("ssh", command, 1)
 
 
-def _no_agreement(login: Login, error: asyncssh.KeyExchangeFailed) -> TransportError:
-    if "host key" in error.reason.lower():
-        return _error(
-            login,
-            HostKeyError,
-            f"it has no host key of a kind that known_hosts holds for it: {error.reason}",
-            f"if it was reinstalled: `{_forget(login)}`, then `{ssh_command(login)}` once",
-        )
-    return _error(login, TransportError, f"no common algorithms: {error.reason}", "update its ssh server")
-
-
 def _dropped(login: Login, error: asyncssh.DisconnectError) -> TransportError:
     return _error(
         login,
@@ -128,9 +123,7 @@ def _os_error(login: Login, error: OSError) -> TransportError:
 def _refused_key(login: Login, refusal: Refusal) -> HostKeyError:
     key = f"{refusal.algorithm} key {refusal.fingerprint}"
     file = login.known_hosts.files[0]
-    if refusal.verdict is Verdict.REVOKED:
-        message, remedy = f"its {key} is marked as revoked in known_hosts", "do not use this host"
-    elif refusal.verdict is Verdict.CHANGED:
+    if refusal.verdict is Verdict.CHANGED:
         message = (
             f"ITS HOST KEY HAS CHANGED: it shows the {key}, known_hosts holds another for {refusal.name}. "
             "Either it was reinstalled, or someone is listening in"
@@ -143,6 +136,10 @@ def _refused_key(login: Login, refusal: Refusal) -> HostKeyError:
             f"`{_keyscan(login)} >> {file}`; or set SSH_ACCEPT_NEW_HOST_KEYS = True in cluster_conf.py"
         )
     return HostKeyError(message, where=login.address.host, remedy=remedy)
+
+
+def _files(login: Login) -> str:
+    return ", ".join(str(file) for file in login.known_hosts.files if file.exists()) or "known_hosts"
 
 
 def _keyscan(login: Login) -> str:

@@ -21,11 +21,6 @@ KEEPALIVE_COUNT = 3
 # The default of recent servers and clients, sntrup761 or mlkem768, costs a client tens of milliseconds of
 # CPU a connection; with hundreds of hosts that counts. Everything else stays allowed.
 KEY_EXCHANGE = "^curve25519-sha256,curve25519-sha256@libssh.org"
-# What is asked of a host that is not known yet, in OpenSSH's order, so that the fingerprint shown is the one
-# that ssh shows. No certificates: without an authority one says nothing, while a plain key can be accepted.
-FIRST_SIGHT_KEYS = (
-    "ssh-ed25519,ecdsa-sha2-nistp256,ecdsa-sha2-nistp384,ecdsa-sha2-nistp521,rsa-sha2-512,rsa-sha2-256"
-)
 CONFIG_FILES = ("~/.ssh/config", "/etc/ssh/ssh_config")
 
 
@@ -103,10 +98,8 @@ def resolve(address: Address, cluster: ClusterSettings) -> Login:
     }
     if only and identities:
         options["agent_identities"] = _present(f"{path}.pub" for path in identities) or None
-    if not config.get("HostKeyAlgorithms") and not known_hosts.knows(
-        seen.host_key_alias or seen.host, seen.port
-    ):
-        options["server_host_key_algs"] = FIRST_SIGHT_KEYS
+    if not config.get("HostKeyAlgorithms"):
+        options["server_host_key_algs"] = known_hosts.algorithms(seen.host_key_alias or seen.host, seen.port)
     if not config.get("KexAlgorithms"):
         options["kex_algs"] = KEY_EXCHANGE
     return Login(

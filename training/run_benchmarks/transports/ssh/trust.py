@@ -10,11 +10,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
 import asyncssh
 
 DEFAULT_PORT = 22
 GLOBAL_FILES = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
+# In OpenSSH's order, so that the fingerprint of an unknown host is the one that ssh shows. No certificates: without
+# an authority one says nothing, while a plain key can be accepted.
+PLAIN = (
+    "ssh-ed25519",
+    *("ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521"),
+    *("rsa-sha2-512", "rsa-sha2-256"),
+)
 USER_FILES = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
 
 
@@ -23,7 +31,6 @@ class Verdict(Enum):
 
     UNKNOWN = "no key is known for the host"
     CHANGED = "another key is known for the host"
-    REVOKED = "the key is marked as revoked"
 
 
 @dataclass(frozen=True)
@@ -42,7 +49,7 @@ class KnownHosts:
 
     files: tuple[Path, ...]
 
-    def match(self, host: str, addr: str, port: int | None) -> tuple[Sequence[object], ...]:
+    def match(self, host: str, addr: str, port: int | None) -> tuple[Sequence[Any], ...]:
         """What asyncssh asks for: keys, CA keys, revoked keys and the same for X.509, trusted for the host.
 
         The address is left out: the name that the user wrote is what must be known, as in OpenSSH
@@ -50,17 +57,20 @@ class KnownHosts:
         """
         return self._load().match(host, "", port)
 
-    def judge(self, name: str, key: asyncssh.SSHKey) -> Verdict:
-        """Why `key`, which is not trusted for the host that known_hosts calls `name`, is not."""
-        keys, _, revoked, *_ = self._load().match(name, "", None)
-        if key in revoked:
-            return Verdict.REVOKED
+    def judge(self, name: str) -> Verdict:
+        """Why a key is not trusted for the host that known_hosts calls `name`."""
+        keys, *_ = self._load().match(name, "", None)
         return Verdict.CHANGED if keys else Verdict.UNKNOWN
 
-    def knows(self, host: str, port: int) -> bool:
-        """Whether there is any key, or any authority, that asyncssh would hold the host to."""
+    def algorithms(self, host: str, port: int) -> list[str]:
+        """The kinds of host key to ask for: those that are known for the host, then, as OpenSSH does, the rest.
+
+        Were only the known kinds asked for, a host with a new key would look like one that speaks no ssh.
+        """
         keys, authorities, *_ = self.match(host, "", None if port == DEFAULT_PORT else port)
-        return bool(keys or authorities)
+        certified = [f"{name}-cert-v01@openssh.com" for name in PLAIN] if authorities else []
+        known = [name for key in keys for name in _signatures(key.get_algorithm())]
+        return list(dict.fromkeys([*certified, *known, *PLAIN]))
 
     def add(self, name: str, key: asyncssh.SSHKey) -> None:
         """Write a key that was accepted on first use to the user's file."""
@@ -83,6 +93,13 @@ class KnownHosts:
 def known_name(host: str, port: int) -> str:
     """The host as known_hosts writes it: a server on another port is another host."""
     return host if port == DEFAULT_PORT else f"[{host}]:{port}"
+
+
+def _signatures(algorithm: str) -> tuple[str, ...]:
+    """The signatures that a known key of this kind can be asked for; none for DSA, which is broken."""
+    if algorithm == "ssh-rsa":
+        return ("rsa-sha2-512", "rsa-sha2-256", "ssh-rsa")
+    return () if algorithm == "ssh-dss" else (algorithm,)
 
 
 def _stamp(path: Path) -> tuple[int, int]:

@@ -1,0 +1,154 @@
+"""Connections and sessions of the ssh transport, against a real sshd."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from run_benchmarks.transports.base import Transport, TransportError
+from tests.run_benchmarks.transports.conftest import eventually, host_at
+from tests.run_benchmarks.transports.sshd import Sshd
+
+
+def test_one_connection_serves_one_command_after_another(sshd: Sshd) -> None:
+    async def scenario(transport: Transport) -> int:
+        for _ in range(5):
+            await transport.run(["true"])
+        return len(sshd.connections())
+
+    assert host_at(sshd).use(scenario) == 1
+
+
+def test_long_waits_never_hold_up_other_commands(sshd: Sshd, tmp_path: Path) -> None:
+    """MaxSessions is ten by default: thirty commands that wait need more than one connection."""
+    go = tmp_path / "go"
+
+    async def scenario(transport: Transport) -> list[int]:
+        script = f"until [ -e {go} ]; do sleep 0.1; done; exit 7"
+        waiting = [asyncio.ensure_future(transport.run(["sh", "-c", script])) for _ in range(30)]
+        await asyncio.sleep(0.5)
+        assert (await transport.run(["echo", "quick"])).stdout == "quick\n"
+        assert not any(wait.done() for wait in waiting)
+        go.touch()
+        return [completed.returncode for completed in await asyncio.gather(*waiting)]
+
+    assert host_at(sshd).use(scenario) == [7] * 30
+
+
+def test_a_server_with_few_sessions_a_connection(make_sshd: Callable[..., Sshd]) -> None:
+    server = make_sshd("MaxSessions 2")
+
+    async def scenario(transport: Transport) -> list[int]:
+        runs = (transport.run(["sh", "-c", f"sleep 0.2; exit {number}"]) for number in range(8))
+        return [completed.returncode for completed in await asyncio.gather(*runs)]
+
+    assert host_at(server).use(scenario) == list(range(8))
+
+
+def test_a_server_without_sessions_is_an_error(make_sshd: Callable[..., Sshd]) -> None:
+    server = make_sshd("MaxSessions 0")
+    with pytest.raises(TransportError, match="opens no session"):
+        host_at(server).use(lambda t: t.run(["true"]))
+
+
+def test_a_lost_connection_is_an_error_and_never_an_exit_code(sshd: Sshd) -> None:
+    async def scenario(transport: Transport) -> None:
+        await transport.run(["true"])
+        running = [asyncio.ensure_future(transport.run(["sleep", "30"])) for _ in range(3)]
+        await asyncio.sleep(0.5)
+        sshd.drop_connections()
+        for result in await asyncio.gather(*running, return_exceptions=True):
+            assert isinstance(result, TransportError)
+            assert result.where == "127.0.0.1"
+            assert "contact was lost" in result.message
+        # and the next command connects again
+        assert (await transport.run(["echo", "again"])).stdout == "again\n"
+
+    host_at(sshd).use(scenario)
+
+
+def test_contact_lost_between_commands_is_not_even_noticed(sshd: Sshd) -> None:
+    async def scenario(transport: Transport) -> None:
+        for _ in range(3):
+            assert (await transport.run(["echo", "x"])).stdout == "x\n"
+            sshd.drop_connections()
+            await eventually(lambda: not sshd.connections())
+            await asyncio.sleep(0.1)
+
+    host_at(sshd).use(scenario)
+
+
+def test_contact_lost_while_much_is_sent_and_received(sshd: Sshd) -> None:
+    received = 0
+
+    async def scenario(transport: Transport) -> None:
+        async def count(chunk: bytes) -> None:
+            nonlocal received
+            received += len(chunk)
+            if received > 4 * 2**20:
+                sshd.drop_connections()
+
+        with pytest.raises(TransportError, match="contact was lost"):
+            await transport.run(["cat"], stdin=bytes(2**28), stdout=count)
+
+    host_at(sshd).use(scenario)
+    assert received < 2**28
+
+
+def test_a_server_that_goes_away_is_refused_and_comes_back(sshd: Sshd) -> None:
+    async def scenario(transport: Transport) -> None:
+        await transport.run(["true"])
+        sshd.stop()
+        await asyncio.sleep(0.1)
+        with pytest.raises(TransportError, match="refuses connections"):
+            await transport.run(["true"])
+        sshd.start()
+        assert (await transport.run(["true"])).ok
+
+    host_at(sshd).use(scenario)
+
+
+def test_what_a_login_shell_prints_is_not_the_commands_output(make_sshd: Callable[..., Sshd]) -> None:
+    """A .bashrc that greets is usual on clusters."""
+    server = make_sshd(r"""ForceCommand printf 'Welcome!\nno newline'; sh -c "$SSH_ORIGINAL_COMMAND" """)
+    completed = host_at(server).use(lambda t: t.run(["sh", "-c", "echo out; exit 3"]))
+    assert (completed.returncode, completed.stdout) == (3, "out\n")
+
+
+def test_an_account_without_a_shell_is_an_error(make_sshd: Callable[..., Sshd]) -> None:
+    server = make_sshd("ForceCommand echo This account is currently not available.; exit 1")
+    with pytest.raises(TransportError, match="This account is currently not available") as caught:
+        host_at(server).use(lambda t: t.run(["true"]))
+    assert caught.value.where == "127.0.0.1"
+    assert "POSIX login shell" in caught.value.remedy
+
+
+def test_a_command_survives_its_connection_where_it_has_left_its_group(sshd: Sshd, tmp_path: Path) -> None:
+    """What starts units relies on it: a detached process is not ended with the command that started it."""
+    pid_file = tmp_path / "pid"
+    script = f"setsid sh -c 'echo $$ >{pid_file}; exec sleep 60' >/dev/null 2>&1 & sleep 60"
+
+    async def scenario(transport: Transport) -> None:
+        running = asyncio.ensure_future(transport.run(["sh", "-c", script]))
+        await eventually(lambda: pid_file.exists() and pid_file.read_text() != "")
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    host_at(sshd).use(scenario)
+    os.kill(int(pid_file.read_text()), signal.SIGKILL)
+
+
+def test_the_limit_of_open_files_is_raised(sshd: Sshd) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        host_at(sshd).use(lambda t: t.run(["true"]))
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > 256
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
