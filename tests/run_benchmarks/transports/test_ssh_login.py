@@ -1,0 +1,288 @@
+"""Reaching a host: the user's ssh configuration, keys, agents, jump hosts, and what is said when it fails."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import os
+import socket
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from run_benchmarks.plan.records import ClusterSettings
+from run_benchmarks.transports import open_transport
+from run_benchmarks.transports.base import HostKeyError, Transport, TransportError
+from run_benchmarks.transports.ssh.options import Address
+from tests.run_benchmarks.transports.conftest import Host, host_at
+from tests.run_benchmarks.transports.sshd import Sshd, free_port, make_key
+
+
+def named(name: str, **settings: object) -> Host:
+    """A host that the ssh configuration must make known."""
+    return Host(name, ClusterSettings(hosts=(name,), **settings))  # type: ignore[arg-type]
+
+
+def answers(host: Host) -> bool:
+    return host.use(lambda t: t.run(["echo", "here"])).stdout == "here\n"
+
+
+def alias(server: Sshd, name: str = "node1", *lines: str) -> str:
+    own = "".join(f"  {line}\n" for line in lines)
+    return f"Host {name}\n  HostName 127.0.0.1\n  Port {server.port}\n  User {getpass.getuser()}\n{own}"
+
+
+def test_an_alias_with_hostname_port_and_user(sshd: Sshd) -> None:
+    sshd.configure(alias(sshd))
+    assert answers(named("node1"))
+
+
+def test_cluster_conf_stands_above_the_ssh_configuration(sshd: Sshd) -> None:
+    sshd.configure("Host 127.0.0.1\n  Port 1\n  User nobody\n")
+    assert answers(host_at(sshd, ssh_user=getpass.getuser()))
+
+
+def test_included_and_matched_configuration(sshd: Sshd) -> None:
+    sshd.configure("Include conf.d/*\nMatch host node*\n  IdentityFile ~/.ssh/id_ed25519\n")
+    (sshd.home / ".ssh" / "conf.d").mkdir()
+    (sshd.home / ".ssh" / "conf.d" / "cluster").write_text(alias(sshd))
+    assert answers(named("node1"))
+
+
+def test_a_key_file_that_is_configured_and_missing_is_passed_over(sshd: Sshd) -> None:
+    sshd.configure("Host *\n  IdentityFile ~/.ssh/missing\n  IdentityFile %d/.ssh/id_ed25519\n")
+    assert answers(host_at(sshd))
+
+
+def test_a_key_of_another_name(sshd: Sshd) -> None:
+    (sshd.home / ".ssh" / "id_ed25519").rename(sshd.home / "cluster_key")
+    sshd.configure("Host *\n  IdentityFile ~/cluster_key\n  IdentitiesOnly yes\n")
+    assert answers(host_at(sshd))
+
+
+def test_a_user_certificate(make_sshd: Callable[..., Sshd]) -> None:
+    server = make_sshd()
+    authority = make_key(server.folder / "user_authority")
+    key = f"{server.home}/.ssh/id_ed25519.pub"
+    subprocess.run(["ssh-keygen", "-qs", str(authority), "-I", "x", "-n", getpass.getuser(), key], check=True)
+    server.stop()
+    server.settings = (f"TrustedUserCAKeys {authority}.pub", "AuthorizedKeysFile none")
+    server.start()
+    assert answers(host_at(server))
+
+
+@contextmanager
+def agent_with(key: Path, folder: Path) -> Iterator[str]:
+    """An ssh-agent of this test's own that holds `key`; yields its socket."""
+    path = str(folder / "agent")
+    agent = subprocess.Popen(["ssh-agent", "-D", "-a", path], stdout=subprocess.DEVNULL)
+    try:
+        environment = {**os.environ, "SSH_AUTH_SOCK": path}
+        add = f"until [ -S {path} ]; do sleep 0.02; done; ssh-add -q {key}"
+        subprocess.run(["sh", "-c", add], check=True, env=environment, timeout=20)
+        yield path
+    finally:
+        agent.kill()
+        agent.wait()
+
+
+@pytest.mark.parametrize("identities_only", [False, True])
+def test_an_encrypted_key_in_the_agent(
+    sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, identities_only: bool
+) -> None:
+    key = sshd.home / ".ssh" / "id_ed25519"
+    with agent_with(key, tmp_path) as path:
+        monkeypatch.setenv("SSH_AUTH_SOCK", path)
+        subprocess.run(["ssh-keygen", "-qp", "-N", "secret", "-f", str(key)], check=True, capture_output=True)
+        if identities_only:
+            sshd.configure(f"Host *\n  IdentityFile {key}\n  IdentitiesOnly yes\n")
+        assert answers(host_at(sshd))
+
+
+def test_an_encrypted_key_without_an_agent_says_ssh_add(sshd: Sshd) -> None:
+    key = sshd.home / ".ssh" / "id_ed25519"
+    subprocess.run(["ssh-keygen", "-qp", "-N", "secret", "-f", str(key)], check=True, capture_output=True)
+    with pytest.raises(TransportError, match="may not log in") as caught:
+        answers(host_at(sshd))
+    assert "no agent (SSH_AUTH_SOCK is not set)" in caught.value.message
+    assert "ssh-add" in caught.value.remedy
+
+
+def test_an_agent_that_is_gone_does_not_matter(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSH_AUTH_SOCK", "/nowhere/agent")
+    assert answers(host_at(sshd))
+
+
+def test_a_key_that_is_not_accepted(sshd: Sshd) -> None:
+    (sshd.folder / "authorized_keys").write_text("")
+    sshd.configure("Host *\n  IdentityFile ~/.ssh/id_ed25519\n")
+    with pytest.raises(TransportError) as caught:
+        answers(host_at(sshd))
+    assert not isinstance(caught.value, HostKeyError)
+    assert f"{getpass.getuser()} may not log in to 127.0.0.1 port {sshd.port}" in caught.value.message
+    assert f"{sshd.home}/.ssh/id_ed25519" in caught.value.message
+    assert f"ssh-copy-id -p {sshd.port} 127.0.0.1" in caught.value.remedy
+
+
+def test_a_refused_port() -> None:
+    port = free_port()
+    with pytest.raises(TransportError, match=f"127.0.0.1 port {port} refuses connections") as caught:
+        answers(named("127.0.0.1", ssh_port=port))
+    assert "SSH_PORT" in caught.value.remedy
+
+
+def test_a_name_that_is_not_known() -> None:
+    with pytest.raises(TransportError, match=r"the name no-such-host\.invalid is not known") as caught:
+        answers(named("no-such-host.invalid"))
+    assert caught.value.where == "no-such-host.invalid"
+
+
+@pytest.mark.parametrize("accepts", [True, False])
+def test_a_host_that_never_answers(accepts: bool) -> None:
+    """A frozen host: its kernel accepts the connection (or its queue is full), and nobody says anything."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen(1 if accepts else 0)
+        port = server.getsockname()[1]
+        with pytest.raises(TransportError, match=r"no answer from 127\.0\.0\.1 port \d+ within 0\.5 s"):
+            answers(named("127.0.0.1", ssh_port=port, ssh_connect_timeout_s=0.5))
+
+
+def test_a_server_that_hangs_up(sshd: Sshd) -> None:
+    """What sshd does beyond MaxStartups."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen(4)
+
+        def hang_up() -> None:
+            server.accept()[0].close()
+
+        thread = threading.Thread(target=hang_up)
+        thread.start()
+        with pytest.raises(TransportError, match=r"closed the connection|reset by peer"):
+            answers(named("127.0.0.1", ssh_port=server.getsockname()[1]))
+        thread.join()
+
+
+def test_a_mistake_in_the_ssh_configuration(sshd: Sshd) -> None:
+    sshd.configure("Host *\n  Port twenty-two\n")
+    with pytest.raises(TransportError, match=r"the ssh configuration is wrong: .*config line 2") as caught:
+        answers(named("127.0.0.1"))
+    assert "~/.ssh/config" in caught.value.remedy
+
+
+def jumping(server: Sshd, *targets: str) -> str:
+    hosts = [alias(server, name, "ProxyJump bastion", f"HostKeyAlias {name}") for name in targets]
+    return alias(server, "bastion") + "".join(hosts)
+
+
+def know(server: Sshd, *names: str) -> None:
+    """Note the server's key under these names too."""
+    key = server.known_hosts.read_text().split(maxsplit=1)[1]
+    with server.known_hosts.open("a") as file:
+        file.write("".join(f"{name} {key}" for name in names))
+
+
+def test_jump_hosts_are_shared(sshd: Sshd) -> None:
+    """Three hosts behind a bastion: four connections, not six."""
+    names = ("node1", "node2", "node3")
+    sshd.configure(jumping(sshd, *names))
+    know(sshd, *names)
+
+    async def scenario(first: Transport) -> int:
+        cluster = ClusterSettings(hosts=names)
+        others = [open_transport(name, cluster) for name in names[1:]]
+        done = await asyncio.gather(*(t.run(["echo", t.host]) for t in (first, *others)))
+        assert [completed.stdout.strip() for completed in done] == list(names)
+        connections = len(sshd.connections())
+        for other in others:
+            await other.close()
+        assert (await first.run(["true"])).ok
+        return connections
+
+    assert named("node1").use(scenario) == 4
+
+
+def test_a_lost_jump_host_is_reached_again(sshd: Sshd) -> None:
+    sshd.configure(jumping(sshd, "node1"))
+    know(sshd, "node1")
+
+    async def scenario(transport: Transport) -> None:
+        await transport.run(["true"])
+        running = asyncio.ensure_future(transport.run(["sleep", "30"]))
+        await asyncio.sleep(0.3)
+        sshd.drop_connections()
+        with pytest.raises(TransportError, match="contact was lost"):
+            await running
+        assert (await transport.run(["true"])).ok
+
+    named("node1").use(scenario)
+
+
+def test_two_jump_hosts_in_a_row(sshd: Sshd) -> None:
+    through = f"ProxyJump 127.0.0.1:{sshd.port},bastion"
+    sshd.configure(alias(sshd, "bastion") + alias(sshd, "node1", through, "HostKeyAlias node1"))
+    know(sshd, "node1")
+    assert answers(named("node1"))
+
+
+def test_an_unknown_jump_host_is_named(sshd: Sshd) -> None:
+    sshd.configure(jumping(sshd, "node1"))
+    sshd.known_hosts.write_text("")
+    with pytest.raises(HostKeyError, match="is not known") as caught:
+        answers(named("node1"))
+    assert caught.value.where == "bastion"
+
+
+def test_a_target_behind_a_jump_host_that_refuses(sshd: Sshd) -> None:
+    port = free_port()
+    sshd.configure(
+        alias(sshd, "bastion") + f"Host node1\n  HostName 127.0.0.1\n  Port {port}\n  ProxyJump bastion\n"
+    )
+    with pytest.raises(TransportError, match="refused") as caught:
+        answers(named("node1"))
+    assert caught.value.where == "node1"
+
+
+def test_jump_hosts_in_a_circle(sshd: Sshd) -> None:
+    sshd.configure(alias(sshd, "a", "ProxyJump b") + alias(sshd, "b", "ProxyJump a"))
+    with pytest.raises(TransportError, match="in a circle"):
+        answers(named("a"))
+
+
+RELAY = """
+import os, socket, sys, threading
+server = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+def forward():
+    while data := os.read(0, 65536):
+        server.sendall(data)
+threading.Thread(target=forward, daemon=True).start()
+while data := server.recv(65536):
+    os.write(1, data)
+"""
+
+
+def test_a_proxy_command(sshd: Sshd) -> None:
+    program = sshd.folder / "relay.py"
+    program.write_text(RELAY)
+    sshd.configure(f"Host node1\n  ProxyCommand python3 {program} {sshd.port}\n  HostKeyAlias node1\n")
+    know(sshd, "node1")
+    assert answers(named("node1"))
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("bastion", Address("bastion")),
+        ("me@bastion:2222", Address("bastion", 2222, "me")),
+        ("me@x@bastion", Address("bastion", None, "me@x")),
+        ("[fe80::1]:22", Address("fe80::1", 22)),
+        ("ssh://me@bastion:22", Address("bastion", 22, "me")),
+    ],
+)
+def test_jump_addresses(text: str, address: Address) -> None:
+    assert Address.parse(text) == address
