@@ -9,9 +9,9 @@ part of neither: both get ready tensors, each in the form in which it takes them
 
   ours          the case's model, loss and step as the driver runs them
   transformers  BertForPreTraining with each of its attention implementations `eager` and `sdpa`; the
-                faster one (by two blocks each) counts
+                faster one counts
 
-Blocks of steps alternate; the ratio is the median over the rounds. The first losses are compared first:
+The contenders take steps in turn; the ratio is that of the medians. The first losses are compared before:
 a figure for different mathematics would mean nothing.
 """
 
@@ -33,26 +33,26 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training"))
 
-from transformers import BertConfig as TransformersConfig  # noqa: E402
-from transformers import BertForPreTraining as TransformersBert  # noqa: E402
+from transformers import BertConfig as TransformersConfig
+from transformers import BertForPreTraining as TransformersBert
 
-from benchmarks.bert.arrays import pretraining_arrays  # noqa: E402
-from benchmarks.bert.prepare.cli import main as prepare  # noqa: E402
-from benchmarks.bert.pytorch.case import Case  # noqa: E402
-from benchmarks.bert.pytorch.inputs import make_inputs  # noqa: E402
-from benchmarks.bert.pytorch.weights import load_transformers_weights  # noqa: E402
-from benchmarks.bert.shards import Shard, ShardFiles, training_files  # noqa: E402
-from benchmarks.driver.batches import Batch  # noqa: E402
-from benchmarks.driver.configuration import Configuration  # noqa: E402
-from benchmarks.driver.pytorch.case import Context  # noqa: E402
-from benchmarks.driver.pytorch.devices import Device  # noqa: E402
-from benchmarks.driver.pytorch.engine import PytorchEngine  # noqa: E402
-from benchmarks.driver.pytorch.hooks import Hooks  # noqa: E402
-from benchmarks.driver.pytorch.optimizers import make_optimizer  # noqa: E402
-from benchmarks.driver.pytorch.process_group import ProcessGroup  # noqa: E402
-from benchmarks.driver.ranks import RankEnvironment, usable_cores  # noqa: E402
-from benchmarks.driver.sampling import ShuffledStream  # noqa: E402
-from benchmarks.driver.settings import DriverSettings  # noqa: E402
+from benchmarks.bert.arrays import pretraining_arrays
+from benchmarks.bert.prepare.cli import main as prepare
+from benchmarks.bert.pytorch.case import Case
+from benchmarks.bert.pytorch.inputs import make_inputs
+from benchmarks.bert.pytorch.weights import load_transformers_weights
+from benchmarks.bert.shards import Shard, ShardFiles, training_files
+from benchmarks.driver.batches import Batch
+from benchmarks.driver.configuration import Configuration
+from benchmarks.driver.pytorch.case import Context
+from benchmarks.driver.pytorch.devices import Device
+from benchmarks.driver.pytorch.engine import PytorchEngine
+from benchmarks.driver.pytorch.hooks import Hooks
+from benchmarks.driver.pytorch.optimizers import make_optimizer
+from benchmarks.driver.pytorch.process_group import ProcessGroup
+from benchmarks.driver.ranks import RankEnvironment, usable_cores
+from benchmarks.driver.sampling import ShuffledStream
+from benchmarks.driver.settings import DriverSettings
 
 VOCABULARY, LENGTH, RATE = 2000, 64, 1e-3
 SIZES = {"demo": (2, 128, 2), "4x256": (4, 256, 4)}  # layers, hidden size, heads
@@ -69,7 +69,7 @@ class Contender:
 
 def main() -> int:
     options = _options()
-    torch.set_num_threads(usable_cores())
+    torch.set_num_threads(options.threads)
     with tempfile.TemporaryDirectory() as folder:
         data_dir = Path(folder) / "data"
         if prepare(["--demo", "--out", str(data_dir)]) != 0:
@@ -86,8 +86,8 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--batch-size", type=int, default=64, help="samples a step (64: the demo's)")
     parser.add_argument("--batches", type=int, default=16, help="different batches, trained on in turn")
-    parser.add_argument("--steps", type=int, default=5, help="steps in a block")
-    parser.add_argument("--rounds", type=int, default=9, help="blocks of each contender")
+    parser.add_argument("--steps", type=int, default=30, help="steps measured of each contender")
+    parser.add_argument("--threads", type=int, default=usable_cores(), help="of each contender (all cores)")
     parser.add_argument("--precision", choices=("bf16", "fp32"), default="bf16")
     return parser.parse_args()
 
@@ -100,17 +100,14 @@ def _batches(data_dir: Path, size: int, count: int) -> list[Shard]:
 
 def _compare(name: str, rows: Sequence[Shard], options: argparse.Namespace) -> float:
     layers, hidden, heads = SIZES[name]
-    ours, *theirs = _contenders(layers, hidden, heads, rows, options)
-    losses = {contender.name: contender.step(0) for contender in (ours, *theirs)}
+    contenders = _contenders(layers, hidden, heads, rows, options)
+    losses = {contender.name: contender.step(0) for contender in contenders}
     if max(losses.values()) - min(losses.values()) > 0.02:
         raise SystemExit(f"the first losses differ: {losses}")
-    tried = _measure(theirs, options.steps, rounds=2)
-    fastest = min(theirs, key=lambda contender: min(tried[contender.name]))
-    seconds = _measure([ours, fastest], options.steps, options.rounds)
-    ratios = [b / a for a, b in zip(seconds[ours.name], seconds[fastest.name], strict=True)]
-    shown = {fastest.name: seconds[fastest.name], ours.name: seconds[ours.name]}
-    _print_table(name, options, {**tried, **shown}, losses, ratios)
-    return statistics.median(ratios)
+    seconds = _measure(contenders, options.steps)
+    _print_table(name, options, seconds, losses)
+    ours, *theirs = (statistics.median(seconds[contender.name]) for contender in contenders)
+    return min(theirs) / ours
 
 
 def _contenders(
@@ -135,7 +132,7 @@ def _contenders(
     )
     torch.manual_seed(1)
     models = {
-        attention: TransformersBert._from_config(TransformersConfig(**shape), attn_implementation=attention)
+        attention: TransformersBert(TransformersConfig(**{**shape, "attn_implementation": attention}))
         for attention in ("eager", "sdpa")
     }
     weights = models["eager"].state_dict()
@@ -207,35 +204,27 @@ def _their_batch(rows: Shard) -> dict[str, torch.Tensor]:
     }
 
 
-def _measure(contenders: Sequence[Contender], steps: int, rounds: int) -> dict[str, list[float]]:
-    """Seconds of each contender's blocks, in turn; two steps each before, to warm up."""
+def _measure(contenders: Sequence[Contender], steps: int) -> dict[str, list[float]]:
+    """Seconds of each contender's steps, taken in turn; two steps each before, to warm up."""
     seconds: dict[str, list[float]] = {contender.name: [] for contender in contenders}
-    for contender in contenders:
-        contender.step(0)
-        contender.step(1)
-    for round_number in range(rounds):
+    for number in range(steps + 2):
         for contender in contenders:
             begin = time.perf_counter()
-            for number in range(steps):
-                contender.step(round_number * steps + number)
+            contender.step(number)
             seconds[contender.name].append(time.perf_counter() - begin)
-    return seconds
+    return {name: taken[2:] for name, taken in seconds.items()}
 
 
 def _print_table(
-    size: str,
-    options: argparse.Namespace,
-    seconds: dict[str, list[float]],
-    losses: dict[str, float],
-    ratios: list[float],
+    size: str, options: argparse.Namespace, seconds: dict[str, list[float]], losses: dict[str, float]
 ) -> None:
     threads = torch.get_num_threads()
     print(f"\n{size}: batch {options.batch_size} x {LENGTH}, {options.precision}, {threads} threads")
-    print(f"{'':24}{'samples/s':>12}{'ms/step':>10}{'first loss':>12}")
-    for name, blocks in seconds.items():
-        a_step = statistics.median(blocks) / options.steps
-        print(f"{name:24}{options.batch_size / a_step:12.1f}{a_step * 1e3:10.2f}{losses[name]:12.4f}")
-    print(f"ratio in each round: {', '.join(f'{ratio:.2f}' for ratio in ratios)}")
+    print(f"{'':24}{'samples/s':>12}{'ms/step':>10}{'least':>10}{'first loss':>12}")
+    for name, taken in seconds.items():
+        middle = statistics.median(taken)
+        rate = options.batch_size / middle
+        print(f"{name:24}{rate:12.1f}{middle * 1e3:10.2f}{min(taken) * 1e3:10.2f}{losses[name]:12.4f}")
 
 
 if __name__ == "__main__":

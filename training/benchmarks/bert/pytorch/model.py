@@ -102,7 +102,7 @@ class Attention(nn.Module):
             projected = _side_by_side(tokens, self.query, self.key, self.value)
         else:
             projected = (self.query(asking), *_side_by_side(tokens, self.key, self.value))
-        query, key, value = (rows.unflatten(-1, (self.heads, -1)) for rows in projected)
+        query, key, value = (rows.view(len(rows), self.heads, -1) for rows in projected)
         dropout = self.dropout if self.training else 0.0
         mixed = layout.attend(query, key, value, queries=queries, dropout=dropout)
         output: Tensor = self.output(mixed.flatten(-2))
@@ -151,10 +151,11 @@ class Layer(nn.Module):
         kept = tokens if chosen is None else tokens[chosen]
         hidden: Tensor = kept + self.dropout(self.attention(seen, layout, asking, queries))
         if self.pre_norm:
-            return hidden + self.dropout(self.feed_forward(self.feed_forward_norm(hidden)))
+            hidden = hidden + self.dropout(self.feed_forward(self.feed_forward_norm(hidden)))
+            return hidden
         hidden = self.attention_norm(hidden)
-        hidden = self.feed_forward_norm(hidden + self.dropout(self.feed_forward(hidden)))
-        return hidden
+        normalised: Tensor = self.feed_forward_norm(hidden + self.dropout(self.feed_forward(hidden)))
+        return normalised
 
 
 class MaskedTokenHead(nn.Module):
