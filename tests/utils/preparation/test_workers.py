@@ -59,7 +59,7 @@ def test_a_worker_that_is_killed_is_an_error_that_says_so(tmp_path: Path) -> Non
 
 
 SCRIPT = """
-import os, sys, time
+import os, signal, sys, time
 from pathlib import Path
 from utils.preparation.workers import Workers
 
@@ -68,6 +68,7 @@ def work(folder):
     time.sleep(600)
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job may have it ignored
     with Workers.started(2) as workers:
         workers.map("work", work, [sys.argv[1], sys.argv[1]])
 """
@@ -95,7 +96,7 @@ def test_workers_die_with_their_parent(tmp_path: Path, how: signal.Signals) -> N
         assert parent.poll() is None
         time.sleep(0.05)
     parent.send_signal(how)
-    parent.wait()
+    parent.wait(timeout=120)
     workers = [int(path.name) for path in notes.iterdir()]
     deadline = time.monotonic() + 60
     while any(map(alive, workers)) and time.monotonic() < deadline:

@@ -17,6 +17,7 @@ from benchmarks.bert.prepare.instances import Instance
 Array = NDArray[Any]
 _RAGGED = {"ids": "lengths", "positions": "counts", "labels": "counts"}
 """Columns with a varying number of values a sample, and the column that says how many."""
+AT_ONCE = 10_000  # samples
 _SCALARS = ("lengths", "first_lengths", "counts", "random_next")
 
 
@@ -43,7 +44,7 @@ class Collector:
         return len(self.columns["lengths"])
 
     def samples(self) -> Samples:
-        return Samples({name: np.array(column, np.int32) for name, column in self.columns.items()})
+        return Samples({name: _array(column) for name, column in self.columns.items()})
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,8 @@ class Samples:
         chosen = np.asarray(order, np.int64)
         taken = {name: self.columns[name][chosen] for name in _SCALARS}
         for name, sizes in _RAGGED.items():
-            ends = np.cumsum(self.columns[sizes], dtype=np.int64)
-            starts = ends - self.columns[sizes]
-            taken[name] = self.columns[name][_spans(starts[chosen], taken[sizes])]
+            starts = np.cumsum(self.columns[sizes], dtype=np.int64) - self.columns[sizes]
+            taken[name] = _gathered(self.columns[name], starts[chosen], taken[sizes])
         return Samples(taken)
 
     def padded(self, seq_length: int, max_predictions: int) -> dict[str, Array]:
@@ -106,6 +106,21 @@ def load(path: Path, start: int, stop: int) -> Samples:
 def concatenated(pieces: Iterable[Samples]) -> Samples:
     columns = [piece.columns for piece in pieces]
     return Samples({name: np.concatenate([c[name] for c in columns]) for name in (*_RAGGED, *_SCALARS)})
+
+
+def _array(column: array[int]) -> Array:
+    return np.frombuffer(column, np.int32) if column else np.empty(0, np.int32)
+
+
+def _gathered(values: Array, starts: Array, sizes: Array) -> Array:
+    """The spans of `values` that begin at `starts`, one after the other."""
+    gathered = np.empty(int(sizes.sum(dtype=np.int64)), values.dtype)
+    filled = 0
+    for low in range(0, len(starts), AT_ONCE):  # the indices of all at once would take twice the room
+        spans = _spans(starts[low : low + AT_ONCE], sizes[low : low + AT_ONCE])
+        gathered[filled : filled + len(spans)] = values[spans]
+        filled += len(spans)
+    return gathered
 
 
 def _spans(starts: Array, sizes: Array) -> Array:
