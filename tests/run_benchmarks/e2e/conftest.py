@@ -10,7 +10,7 @@ import pytest
 from tests.lab.fixtures import LabFactory
 from tests.lab.lab import Lab
 from tests.run_benchmarks.e2e.harness import Bench
-from tests.run_benchmarks.e2e.setup import DATA_ROOT, machine_plan, make_data, make_image
+from tests.run_benchmarks.e2e.setup import BASE_IMAGE, DATA_ROOT, machine_plan, make_data, make_image
 
 
 @pytest.fixture(scope="session")
@@ -28,8 +28,8 @@ def image(data: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def two_hosts(lab: LabFactory, image: str) -> Lab:
-    """Two hosts that have the image."""
-    return lab(hosts=2, images=[image])
+    """Two hosts that have the image, and the one that it is built on."""
+    return lab(hosts=2, images=[image, BASE_IMAGE])
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from tests.lab.fixtures import LabFactory
 from tests.lab.lab import Lab
 from tests.run_benchmarks.e2e.harness import (
     ENDLESS,
@@ -101,7 +100,7 @@ def test_a_lost_host_ends_the_round_and_the_other_is_freed(
 
 def test_a_short_loss_of_contact_is_not_the_end(two_hosts: Lab, bench: MakeBench, data: Path) -> None:
     run = bench(["h1", "h2"], **two_hosts.env)
-    run.vendor_config("cpux2x1", {**QUICK, "target": 0.9, "max_steps": 300})
+    run.vendor_config("cpux2x1", {**QUICK, "target": 0.9, "max_steps": 60, "eval_interval_samples": 3200})
     run.test(CASES={CASE: str(data)})
     process = run.start()
     with ending(run, process):
@@ -211,14 +210,11 @@ def test_an_unknown_host_key_is_an_error_that_says_how_to_accept_it(
     assert accepted.code == 0, accepted.output
 
 
-def test_two_runs_on_one_cluster_leave_each_other_alone(
-    lab: LabFactory, image: str, tmp_path: Path, data: Path
-) -> None:
-    hosts = lab(hosts=2, images=[image])
-    first = Bench(tmp_path / "first", ["h1", "h2"], hosts.env)
+def test_two_runs_on_one_cluster_leave_each_other_alone(two_hosts: Lab, tmp_path: Path, data: Path) -> None:
+    first = Bench(tmp_path / "first", ["h1", "h2"], two_hosts.env)
     first.vendor_config("cpux2x1", ENDLESS)
     first.test(CASES={CASE: str(data)})
-    second = Bench(tmp_path / "second", ["h1", "h2"], hosts.env)
+    second = Bench(tmp_path / "second", ["h1", "h2"], two_hosts.env)
     second.cluster(HOSTS=["h1", "h2"], MASTER_PORT=29601)
     second.vendor_config("cpux2x1", QUICK)
     second.test(CASES={CASE: str(data)})
@@ -230,8 +226,8 @@ def test_two_runs_on_one_cluster_leave_each_other_alone(
         # The second run warns of the first and takes only its own units away.
         assert "leftovers: running units" in ended.output
         wait_until(
-            lambda: "task" in containers(hosts, 1), lambda: process.poll() is None, "the first run's task"
+            lambda: "task" in containers(two_hosts, 1), lambda: process.poll() is None, "the first run's task"
         )
         process.send_signal(signal.SIGINT)
     assert first.ended(process).code == 130
-    assert containers(hosts, 1) == containers(hosts, 2) == ""
+    assert containers(two_hosts, 1) == containers(two_hosts, 2) == ""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import configparser
 import hashlib
 import io
+import re
 import tarfile
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO
 from urllib.parse import unquote, urlsplit
 
@@ -62,15 +64,17 @@ async def build_image(
     Raises:
         CommandError: a build failed; it carries the end of its output.
     """
-    mounts = await _hand_over_pip(transport, site, pip) if len(image.layers) > 1 else ()
+    uses_pip = len(image.layers) > 1 and _has_any(pip)
     try:
+        # within the try: what was interrupted half-way may have left credentials on the host too
+        mounts = await _hand_over_pip(transport, site, pip) if uses_pip else ()
         for below, layer in zip((None, *image.layers), image.layers, strict=False):
             if await image_id(transport, site.engine, layer.tag) is None:
                 await log(f"--- {layer.kind}: {layer.tag}\n".encode())
                 for argv in layer_argvs(site, layer, below, image, mounts):
                     await _logged(transport, argv, log)
     finally:
-        if mounts:
+        if uses_pip:
             await transport.run(["rm", "-rf", _pip_folder(site)], timeout=60)
 
 
@@ -80,8 +84,9 @@ def layer_argvs(
     """The commands that make one layer on the host."""
     if below is None:
         return [_dockerfile_argv(site, layer, image)]
-    # A commit keeps the container's command and labels; the image must not carry those of the build.
-    change = ("--change", 'CMD ["bash"]')
+    # A commit keeps the container's command, entrypoint and labels; the image must not carry those of the
+    # build. An entrypoint cannot be taken away again: `env` is one that does nothing.
+    change = ("--change", 'ENTRYPOINT ["env"]', "--change", 'CMD ["bash"]')
     labels = ("--change", f'LABEL flagperf.layer={layer.kind} {LABEL_RUN}="" {LABEL_ROLE}=""')
     return [
         (site.engine, "rm", "--force", site.name),
@@ -104,7 +109,8 @@ def _container_argv(site: BuildSite, layer: Layer, below: Layer, mounts: Sequenc
     # Labelled, so that a build that is interrupted is found and removed with the rest of the run.
     labels = ("--label", f"{LABEL_RUN}={site.run_uid}", "--label", f"{LABEL_ROLE}=build")
     start = (site.engine, "run", "--name", site.name, *labels, "--network=host", *volumes)
-    return (*start, "--workdir", TREE_FOLDER, below.tag, "sh", "-c", *_script(layer))
+    # the image may bring an entrypoint of its own (the vendors' often do)
+    return (*start, "--workdir", TREE_FOLDER, "--entrypoint", "sh", below.tag, "-c", *_script(layer))
 
 
 def _script(layer: Layer) -> tuple[str, ...]:
@@ -140,7 +146,7 @@ def _remedy(output: str) -> str:
             "the base image cannot be pulled: check the network, or name one that this host has with "
             "IMAGE_BUILD_ARGS = {'BASE_IMAGE': '<image>'} in test_conf.py"
         )
-    if any(text in lowered for text in ("no matching distribution", "pip", "ssl", "certificate")):
+    if re.search(r"no matching distribution|\bpip\b|\bssl|certificate", lowered):
         return "set PIP_SOURCE, PIP_CA_FILE or PIP_WHEEL_DIRS in test_conf.py if this host is behind a mirror"
     return "the whole output stands in the case's image_build log"
 
@@ -162,9 +168,13 @@ def pip_mounts(site: BuildSite, pip: PipSettings) -> tuple[Mount, ...]:
 
 
 def _index_folders(pip: PipSettings) -> list[str]:
-    """Package indexes that are folders of this machine (`file://`)."""
+    """Package indexes that are folders of this machine (`file://`), with the files that they link to.
+
+    An index named `simple` (PEP 503) links to packages in folders beside it.
+    """
     urls = [url for name in INDEX_OPTIONS for url in pip.options.get(name, "").split()]
-    return [unquote(urlsplit(url).path) for url in urls if url.startswith("file://")]
+    folders = [Path(unquote(urlsplit(url).path)) for url in urls if url.startswith("file://")]
+    return sorted({str(path.parent if path.name == "simple" else path) for path in folders})
 
 
 def _has_any(pip: PipSettings) -> bool:
