@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shlex
 
+from run_benchmarks.plan.redact import redact_text
 from run_benchmarks.report.evidence import host_lost
+from run_benchmarks.stages.image_distribute import DistributionError, ImagesDifferError
 from run_benchmarks.transports.base import CommandError, TransportError
 from utils.errors import FlagPerfError
 from utils.records import Failure, FailureClass, Stage, Verdict
@@ -12,6 +14,10 @@ from utils.records import Failure, FailureClass, Stage, Verdict
 _CLASSES = {
     Stage.IMAGE: FailureClass.IMAGE_NOT_BUILT,
     Stage.LAUNCH: FailureClass.CONTAINER_NOT_STARTED,
+}
+_CLASSES_BY_ERROR = {
+    DistributionError: FailureClass.IMAGE_NOT_DISTRIBUTED,
+    ImagesDifferError: FailureClass.IMAGES_DIFFER,
 }
 
 
@@ -27,9 +33,11 @@ def failure_on(host: str, stage: Stage, error: FlagPerfError) -> Failure:
     """What `error` at `stage` means for the round; the error's further lines are its evidence."""
     if isinstance(error, TransportError):
         return host_lost(host, stage, error.message)
-    message, evidence = _told(error)
-    kind = _CLASSES.get(stage, FailureClass.COMMAND_FAILED)
-    return Failure(Verdict.FAILED, stage, kind, host, message, evidence, error.remedy)
+    # a command may hold credentials: build arguments, options of the user's for the container
+    message, evidence = map(redact_text, _told(error))
+    by_stage = _CLASSES.get(stage, FailureClass.COMMAND_FAILED)
+    kind = _CLASSES_BY_ERROR.get(type(error), by_stage)
+    return Failure(Verdict.FAILED, stage, kind, host, message, evidence, redact_text(error.remedy))
 
 
 def _told(error: FlagPerfError) -> tuple[str, str]:

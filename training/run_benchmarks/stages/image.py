@@ -10,9 +10,14 @@ from run_benchmarks.plan.records import PipSettings
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.stages.fan_out import errors_of, on_all, values_of
 from run_benchmarks.stages.image_build import BUILD_TIMEOUT_S, BuildSite, build_image, image_id
-from run_benchmarks.stages.image_distribute import assert_same_software, stream_image
+from run_benchmarks.stages.image_distribute import (
+    DistributionError,
+    ImagesDifferError,
+    assert_same_software,
+    stream_image,
+)
 from run_benchmarks.stages.image_plan import ImagePlan
-from run_benchmarks.transports.base import ByteSink, Transport, checked
+from run_benchmarks.transports.base import ByteSink, CommandError, CommandTimeoutError, Transport
 from utils.errors import FlagPerfError
 
 
@@ -47,7 +52,9 @@ class ImageStage:
         """Host -> image ID, the same everywhere (or, where every node built, the same software).
 
         Raises:
-            FlagPerfError: the image could not be built or brought to a host, or the hosts' images differ.
+            DistributionError: it did not reach a host.
+            ImagesDifferError: the hosts' images are not the same.
+            FlagPerfError: it could not be built, or a host was lost.
         """
         present = await self.image_ids()
         missing = [host for host, found in present.items() if found is None]
@@ -58,7 +65,8 @@ class ImageStage:
         ids = {host: found for host, found in present.items() if found is not None}
         if len(ids) < len(present):
             lacking = ", ".join(sorted(set(present) - set(ids)))
-            raise FlagPerfError("the image is still missing", where=lacking, remedy="see the image_build log")
+            remedy = "see the case's image_build log"
+            raise DistributionError("the image is still missing", where=lacking, remedy=remedy)
         await self._assert_same(ids)
         return ids
 
@@ -102,7 +110,11 @@ class ImageStage:
             return
         LOGGER.info(f"{source}: streaming {self.image.tag} to {', '.join(targets)}")
         receivers = [self.transports[host] for host in targets]
-        _raise_first(await stream_image(self.transports[source], receivers, self.engine, self.image.tag))
+        try:
+            _raise_first(await stream_image(self.transports[source], receivers, self.engine, self.image.tag))
+        except (CommandError, CommandTimeoutError) as error:
+            message = f"{self.image.tag} was not streamed from {source}: {error.message}"
+            raise DistributionError(message, where=error.where, remedy=error.remedy) from error
 
     async def _through_registry(self, source: str | None, missing: Sequence[str]) -> None:
         """Pull where the registry has it; else one host builds and pushes, and the others pull."""
@@ -110,17 +122,25 @@ class ImageStage:
             await self._build(missing[0])
             source = missing[0]
         if source is not None:
-            push = [self.engine, "push", self.image.tag]
-            remedy = f"log in on {source}: {self.engine} login, and check IMAGE_REGISTRY in test_conf.py"
-            await checked(self.transports[source], push, timeout=BUILD_TIMEOUT_S, remedy=remedy)
+            await self._push(source)
         rest = [host for host in missing if host != source]
         pulled = await asyncio.gather(*(self._pull(host) for host in rest))
         failed = [host for host, done in zip(rest, pulled, strict=True) if not done]
         if failed:
-            raise FlagPerfError(
+            raise DistributionError(
                 f"cannot pull {self.image.tag}",
                 where=", ".join(failed),
                 remedy="check IMAGE_REGISTRY and that each node may pull from it (login, insecure-registries)",
+            )
+
+    async def _push(self, source: str) -> None:
+        push = [self.engine, "push", self.image.tag]
+        completed = await self.transports[source].run(push, timeout=BUILD_TIMEOUT_S)
+        if not completed.ok:
+            raise DistributionError(
+                f"cannot push {self.image.tag}\n{completed.last_lines()}",
+                where=source,
+                remedy=f"log in on {source}: {self.engine} login, and check IMAGE_REGISTRY in test_conf.py",
             )
 
     async def _pull(self, host: str) -> bool:
@@ -138,9 +158,9 @@ class ImageStage:
             await assert_same_software(self.transports, self.engine, self.image.tag)
             return
         listed = ", ".join(f"{host} {found}" for host, found in ids.items())
-        raise FlagPerfError(
-            f"the nodes hold different images under one tag: {listed}",
-            where=self.image.tag,
+        raise ImagesDifferError(
+            f"the nodes hold different images under {self.image.tag}: {listed}",
+            where=", ".join(ids),
             remedy=f"remove it on all but one of them: {self.engine} image rm {self.image.tag}",
         )
 

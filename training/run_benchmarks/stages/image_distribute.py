@@ -15,6 +15,14 @@ from utils.errors import FlagPerfError
 SOFTWARE = "python3 -VV; python3 -m pip freeze --all 2>/dev/null; dpkg-query -W 2>/dev/null || rpm -qa | sort"
 
 
+class DistributionError(FlagPerfError):
+    """The image was made, but it did not reach every host of the case."""
+
+
+class ImagesDifferError(FlagPerfError):
+    """The hosts have images that are not the same."""
+
+
 async def stream_image(
     source: Transport, targets: Sequence[Transport], engine: str, tag: str
 ) -> dict[str, FlagPerfError]:
@@ -40,6 +48,8 @@ async def stream_image(
     finally:
         for load in loads.values():
             load.cancel()
+        # nobody may still be loading half an image when the round goes on
+        await asyncio.gather(*loads.values(), return_exceptions=True)
     return errors_of(results)
 
 
@@ -70,7 +80,7 @@ async def assert_same_software(transports: Mapping[str, Transport], engine: str,
     """Where every node built for itself, the IDs differ by their timestamps; what is installed may not.
 
     Raises:
-        FlagPerfError: a host's image holds other versions than the first one's.
+        ImagesDifferError: a host's image holds other versions than the first one's.
     """
     results = await on_all(list(transports), lambda host: software_digest(transports[host], engine, tag))
     for error in errors_of(results).values():
@@ -78,8 +88,8 @@ async def assert_same_software(transports: Mapping[str, Transport], engine: str,
     digests = values_of(results)
     if len(set(digests.values())) > 1:
         listed = ", ".join(f"{host} {digest}" for host, digest in digests.items())
-        raise FlagPerfError(
-            f"the nodes built images that hold different software: {listed}",
-            where=tag,
+        raise ImagesDifferError(
+            f"the nodes built {tag} with different software in it: {listed}",
+            where=", ".join(digests),
             remedy="set IMAGE_DISTRIBUTION = 'stream' in test_conf.py: one node builds, the others get its image",
         )

@@ -1,0 +1,252 @@
+"""Who builds, who receives, and what is refused: several hosts with a FAKE engine each (see engines.py)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from run_benchmarks.failures import failure_on
+from run_benchmarks.plan.records import ClusterSettings, PipSettings
+from run_benchmarks.stages.image import ImageStage
+from run_benchmarks.stages.image_build import BuildSite
+from run_benchmarks.stages.image_distribute import stream_image
+from run_benchmarks.stages.image_plan import ImagePlan, Layer
+from run_benchmarks.transports import open_transport
+from run_benchmarks.transports.base import CommandError, TransportError
+from tests.lab.fixtures import LabFactory
+from tests.lab.images import stream as load_into
+from tests.lab.tiny_image import build as build_tiny_image
+from tests.run_benchmarks.stages.engines import FakeEngineHost, fake_engine
+from utils.errors import FlagPerfError
+from utils.records import Failure, FailureClass, Stage, Verdict
+
+TAG = "flagperf/acme-pytorch:0123456789ab"
+
+
+class Cluster:
+    """Hosts h1..hn (or from `first` on) with a FAKE engine each."""
+
+    def __init__(self, folder: Path, size: int, *, first: int = 1, image_size: int = 100) -> None:
+        self.engine = fake_engine(folder)
+        self.folder = folder
+        self.hosts = {
+            name: FakeEngineHost(name, folder, size=image_size)
+            for name in (f"h{number}" for number in range(first, first + size))
+        }
+
+    def stage(self, distribution: str) -> ImageStage:
+        site = BuildSite(self.engine, "/tree", str(self.folder / "work"), "run1-abc", "flagperf-build", False)
+        sites = {name: replace(site, name=f"flagperf-build-{name}") for name in self.hosts}
+        image = ImagePlan((Layer("dockerfile", TAG, ("acme/docker_image/pytorch",)),), ())
+        return ImageStage(self.hosts, sites, image, PipSettings(), distribution, self.folder / "logs")
+
+    def run(self, distribution: str) -> dict[str, str]:
+        return asyncio.run(self.stage(distribution).run())
+
+    def failure(self, distribution: str) -> Failure:
+        """What the round would report of a stage that must fail."""
+        with pytest.raises(FlagPerfError) as caught:
+            self.run(distribution)
+        return failure_on(caught.value.where, Stage.IMAGE, caught.value)
+
+    def asked(self, verb: str) -> list[str]:
+        """The hosts whose engine was asked to do this."""
+        return [name for name, host in self.hosts.items() if host.asked(verb)]
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Cluster:
+    return Cluster(tmp_path, 4)
+
+
+@pytest.mark.parametrize("distribution", ["stream", "build", "registry"])
+def test_an_image_that_is_everywhere_is_left_alone(distribution: str, cluster: Cluster) -> None:
+    for host in cluster.hosts.values():
+        host.put_image(TAG, "sha256:same")
+    assert cluster.run(distribution) == dict.fromkeys(cluster.hosts, "sha256:same")
+    assert all(cluster.asked(verb) == [] for verb in ("build", "save", "load", "push", "pull", "run"))
+
+
+def test_stream_one_builds_the_others_receive(cluster: Cluster) -> None:
+    assert cluster.run("stream") == dict.fromkeys(cluster.hosts, "sha256:built-on-h1")
+    assert cluster.asked("build") == ["h1"]
+    assert len(cluster.hosts["h1"].asked("save")) == 1  # one stream for all
+    assert cluster.asked("load") == ["h2", "h3", "h4"]
+
+
+def test_stream_takes_the_image_from_where_it_is(cluster: Cluster) -> None:
+    cluster.hosts["h3"].put_image(TAG, "sha256:old")
+    assert cluster.run("stream") == dict.fromkeys(cluster.hosts, "sha256:old")
+    assert cluster.asked("build") == []
+    assert cluster.asked("save") == ["h3"]
+
+
+def test_the_build_output_is_in_the_cases_log(cluster: Cluster) -> None:
+    cluster.run("stream")
+    logs = {path.name: path.read_text() for path in (cluster.folder / "logs").iterdir()}
+    assert list(logs) == ["image_build_h1.log"]
+    assert f"building {TAG}" in logs["image_build_h1.log"]
+
+
+def test_a_large_image_reaches_every_host_unaltered(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path, 3, image_size=50_000_000)
+    cluster.run("stream")
+    sizes = {path.stat().st_size for path in tmp_path.glob("h*/image-*")}
+    assert len(list(tmp_path.glob("h*/image-*"))) == 3
+    assert sizes == {50_000_000 + len("sha256:built-on-h1\n")}
+
+
+def test_a_host_that_fails_to_load_does_not_keep_the_others_from_it(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path, 4, image_size=20_000_000)
+    cluster.hosts["h1"].put_image(TAG, "sha256:here")
+    cluster.hosts["h3"].fail("load", "no space left on device")
+    receivers = [cluster.hosts[name] for name in ("h2", "h3", "h4")]
+    errors = asyncio.run(stream_image(cluster.hosts["h1"], receivers, cluster.engine, TAG))
+    assert list(errors) == ["h3"]
+    assert isinstance(errors["h3"], CommandError)
+    assert "no space left" in errors["h3"].message
+    assert len(list(tmp_path.glob("h*/image-*"))) == 3
+
+
+def test_a_failed_load_is_a_distribution_failure_of_that_host(cluster: Cluster) -> None:
+    cluster.hosts["h2"].fail("load", "no space left on device")
+    failure = cluster.failure("stream")
+    assert (failure.verdict, failure.failure_class, failure.host) == (
+        Verdict.FAILED,
+        FailureClass.IMAGE_NOT_DISTRIBUTED,
+        "h2",
+    )
+    assert "no space left on device" in failure.evidence
+
+
+def test_a_stream_that_breaks_off_leaves_no_half_image(cluster: Cluster) -> None:
+    cluster.hosts["h1"].put_image(TAG, "sha256:here")
+    cluster.hosts["h1"].fail("save", "the disk is broken")
+    failure = cluster.failure("stream")
+    assert (failure.failure_class, failure.host) == (FailureClass.IMAGE_NOT_DISTRIBUTED, "h1")
+    assert len(list(cluster.folder.glob("h*/image-*"))) == 1
+
+
+def test_a_host_that_is_lost_is_unreachable(cluster: Cluster) -> None:
+    class Lost(FakeEngineHost):
+        async def run(self, argv, **options):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
+            if "load" in argv:
+                raise TransportError("contact was lost", where=self.host)
+            return await super().run(argv, **options)
+
+    cluster.hosts["h5"] = Lost("h5", cluster.folder)
+    failure = cluster.failure("stream")
+    assert (failure.verdict, failure.host) == (Verdict.UNREACHABLE, "h5")
+
+
+def test_a_failed_build_is_a_build_failure(cluster: Cluster) -> None:
+    cluster.hosts["h1"].fail("build", "Step 2/3 : RUN make\nmake: *** no rule")
+    failure = cluster.failure("stream")
+    assert (failure.failure_class, failure.host) == (FailureClass.IMAGE_NOT_BUILT, "h1")
+    assert "make: *** no rule" in failure.evidence
+    assert "make: *** no rule" in (cluster.folder / "logs" / "image_build_h1.log").read_text()
+    assert cluster.asked("save") == []
+
+
+def test_build_every_host_builds_what_it_lacks_and_the_software_is_compared(cluster: Cluster) -> None:
+    cluster.hosts["h2"].put_image(TAG, "sha256:of-yesterday")
+    for host in cluster.hosts.values():
+        (host.store / "software").write_text("Python 3.11.2\ntorch==2.13.0\n")
+    ids = cluster.run("build")
+    assert ids == {
+        "h1": "sha256:built-on-h1",
+        "h2": "sha256:of-yesterday",
+        "h3": "sha256:built-on-h3",
+        "h4": "sha256:built-on-h4",
+    }
+    assert cluster.asked("build") == ["h1", "h3", "h4"]
+    assert cluster.asked("run") == ["h1", "h2", "h3", "h4"]
+    assert {path.name for path in (cluster.folder / "logs").iterdir()} == {
+        f"image_build_h{number}.log" for number in (1, 3, 4)
+    }
+
+
+def test_build_other_versions_on_a_host_are_refused(cluster: Cluster) -> None:
+    for host in cluster.hosts.values():
+        (host.store / "software").write_text("Python 3.11.2\ntorch==2.13.0\n")
+    (cluster.hosts["h3"].store / "software").write_text("Python 3.11.2\ntorch==2.12.1\n")
+    failure = cluster.failure("build")
+    assert failure.failure_class is FailureClass.IMAGES_DIFFER
+    assert failure.host == "h1, h2, h3, h4"
+    assert "IMAGE_DISTRIBUTION = 'stream'" in failure.remedy
+
+
+def test_stream_different_images_under_one_tag_are_refused(cluster: Cluster) -> None:
+    for name, host in cluster.hosts.items():
+        host.put_image(TAG, "sha256:new" if name == "h2" else "sha256:old")
+    failure = cluster.failure("stream")
+    assert failure.failure_class is FailureClass.IMAGES_DIFFER
+    assert "h2 sha256:new" in failure.message
+    assert f"image rm {TAG}" in failure.remedy
+
+
+def test_registry_that_has_it_is_only_pulled_from(cluster: Cluster) -> None:
+    cluster.hosts["h1"].put_image(TAG, "sha256:published")
+    cluster.run("registry")
+    again = Cluster(cluster.folder, 2, first=11)  # other hosts, the same registry
+    assert again.run("registry") == {"h11": "sha256:published", "h12": "sha256:published"}
+    assert again.asked("build") == again.asked("push") == []
+
+
+def test_registry_that_lacks_it_gets_it_from_the_host_that_builds(cluster: Cluster) -> None:
+    assert cluster.run("registry") == dict.fromkeys(cluster.hosts, "sha256:built-on-h1")
+    assert (cluster.asked("build"), cluster.asked("push")) == (["h1"], ["h1"])
+    assert cluster.asked("save") == []
+
+
+def test_registry_that_refuses_is_a_distribution_failure(cluster: Cluster) -> None:
+    cluster.hosts["h1"].fail("push", "denied: requested access to the resource is denied")
+    failure = cluster.failure("registry")
+    assert (failure.failure_class, failure.host) == (FailureClass.IMAGE_NOT_DISTRIBUTED, "h1")
+    assert "denied" in failure.evidence
+    assert "login" in failure.remedy
+
+
+def test_registry_host_that_cannot_pull_is_named(cluster: Cluster) -> None:
+    cluster.hosts["h3"].fail("pull", "x509: certificate signed by unknown authority")
+    failure = cluster.failure("registry")
+    assert (failure.failure_class, failure.host) == (FailureClass.IMAGE_NOT_DISTRIBUTED, "h3")
+    assert "insecure-registries" in failure.remedy
+
+
+def test_an_engine_that_does_not_answer_is_no_missing_image(cluster: Cluster) -> None:
+    cluster.hosts["h2"].fail("image", "Cannot connect to the Docker daemon")
+    failure = cluster.failure("stream")
+    assert failure.host == "h2"
+    assert "Cannot connect" in failure.evidence
+    assert cluster.asked("build") == []
+
+
+def test_real_engines_of_two_hosts_end_with_the_same_image(
+    lab: LabFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Real engines, real ssh: what h1 has is streamed to h2."""
+    hosts = lab(hosts=2)
+    monkeypatch.setenv("HOME", str(hosts.home))
+    tag = build_tiny_image()
+    hosts.ssh(2, "docker", "image", "rm", "--force", tag, check=False)
+    load_into([tag], hosts.ssh_argv(1, ["docker", "load"]))
+    image_id = hosts.ssh(1, "docker", "image", "inspect", "--format", "{{.Id}}", tag).stdout.strip()
+
+    async def scenario() -> dict[str, str]:
+        cluster = ClusterSettings(hosts=("h1", "h2"))
+        transports = {host: open_transport(host, cluster) for host in cluster.hosts}
+        sites = dict.fromkeys(transports, BuildSite("docker", "/tree", "/work", "run1", "flagperf-b", False))
+        image = ImagePlan((Layer("dockerfile", tag, ("x",)),), ())
+        stage = ImageStage(transports, sites, image, PipSettings(), "stream", tmp_path)
+        try:
+            return await asyncio.wait_for(stage.run(), timeout=120)
+        finally:
+            for transport in transports.values():
+                await transport.close()
+
+    assert asyncio.run(scenario()) == {"h1": image_id, "h2": image_id}
+    assert hosts.ssh(2, "docker", "run", "--rm", tag, "sh", "-c", "echo works").stdout == "works\n"
