@@ -157,7 +157,7 @@ class Lab:
             sweep(self._lock.read())
             self._lock.write(None)
             for booting in self._booted.values():
-                booting.process.wait()
+                booting.process.wait(timeout=20)
         finally:
             self.hosts = []
             self._booted = {}
@@ -169,7 +169,7 @@ class Lab:
         """Power off: ssh is refused; containers die."""
         self.host(index).kill()
         if booting := self._booted.pop(index, None):
-            booting.process.wait()  # or it stays a zombie of this process
+            booting.process.wait(timeout=20)  # or it stays a zombie of this process
 
     def start(self, index: int) -> None:
         """Power on after `kill`: the disk is as it was."""

@@ -87,10 +87,11 @@ read_apt_settings() {
   [ -z "$proxy" ] || [ "$proxy" = DIRECT ] || export http_proxy=$proxy
 }
 
-# Everything that goes into the image; a changed recipe is another image under the same tag.
+# Everything that shapes the image; a changed recipe is another image under the same tag.
 recipe_hash() {
-  { cat "$0"; printf '%s\n' "$codename" "$mirror" "$components"; cat /"$CA_FOLDER"/*.crt 2>/dev/null || true; } |
-    sha256sum | cut -c1-16
+  { declare -f unpack settle import_tree
+    printf '%s\n' "$PACKAGES" "${LITTER[@]}" "$codename" "$mirror" "$components" "$indexes"
+    cat /"$CA_FOLDER"/*.crt 2>/dev/null || true; } | sha256sum | cut -c1-16
 }
 
 is_built() {
