@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks.transports.base import CommandError, CommandTimeoutError, Transport, checked
+from tests.run_benchmarks.process_table import pids_with
 from tests.run_benchmarks.transports.conftest import Host, eventually
 
 MIB = 2**20
@@ -29,18 +30,6 @@ AWKWARD = (
 
 async def ignore(chunk: bytes) -> None:
     """A sink for output that does not matter."""
-
-
-def processes_with(mark: str) -> list[int]:
-    """The live processes that have `mark` on their command line."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if mark.encode() in (folder / "cmdline").read_bytes():
-                found.append(int(folder.name))
-        except OSError:
-            continue
-    return found
 
 
 @pytest.mark.parametrize("code", [0, 1, 3, 125, 255])
@@ -176,7 +165,7 @@ def test_a_timeout_ends_the_command_and_what_it_started(host: Host) -> None:
         with pytest.raises(CommandTimeoutError, match=r"not done after 0\.5 s") as caught:
             await transport.run(["sh", "-c", script, mark], timeout=0.5)
         assert caught.value.where == host.name
-        assert processes_with(mark) == []
+        assert pids_with(mark) == []
         assert (await transport.run(["echo", "still here"])).stdout == "still here\n"
 
     host.use(scenario)
@@ -187,11 +176,11 @@ def test_cancelling_ends_the_command(host: Host) -> None:
 
     async def scenario(transport: Transport) -> None:
         running = asyncio.ensure_future(transport.run(["sh", "-c", "while :; do sleep 1; done", mark]))
-        await eventually(lambda: bool(processes_with(mark)))
+        await eventually(lambda: bool(pids_with(mark)))
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-        assert processes_with(mark) == []
+        assert pids_with(mark) == []
 
     host.use(scenario)
 
@@ -209,7 +198,7 @@ def test_cancelling_at_once_leaves_nothing(host: Host) -> None:
             running.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await running
-        await eventually(lambda: processes_with(mark) == [])
+        await eventually(lambda: pids_with(mark) == [])
 
     host.use(scenario)
 
@@ -223,7 +212,7 @@ def test_an_error_of_the_sink_ends_the_command(host: Host) -> None:
     async def scenario(transport: Transport) -> None:
         with pytest.raises(OSError, match="No space left"):
             await transport.run(["sh", "-c", "while :; do echo x; sleep 0.1; done", mark], stdout=full)
-        assert processes_with(mark) == []
+        assert pids_with(mark) == []
 
     host.use(scenario)
 
@@ -238,7 +227,7 @@ def test_an_error_of_the_input_ends_the_command(host: Host) -> None:
     async def scenario(transport: Transport) -> None:
         with pytest.raises(ConnectionResetError, match="the other host"):
             await transport.run(["sh", "-c", "while :; do sleep 1; done", mark], stdin=broken())
-        assert processes_with(mark) == []
+        assert pids_with(mark) == []
 
     host.use(scenario)
 

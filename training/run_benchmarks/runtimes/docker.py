@@ -10,8 +10,8 @@ from pathlib import PurePosixPath
 
 from run_benchmarks.plan.records import RunSettings
 from run_benchmarks.run_log import LOGGER
-from run_benchmarks.runtimes import docker_argv
 from run_benchmarks.runtimes.base import Mount, Unit, UnitState
+from run_benchmarks.runtimes.docker_argv import LABEL_PREFIX, Engine
 from run_benchmarks.transports.base import CommandError, Completed, Transport
 from utils.errors import FlagPerfError
 
@@ -26,8 +26,7 @@ class DockerRuntime:
     uses_images = True
 
     def __init__(self, run: RunSettings) -> None:
-        # may hold words, such as "sudo -n docker"
-        self._engine = tuple(shlex.split(run.container_engine))
+        self._engine = Engine(tuple(shlex.split(run.container_engine)))
         self._limited: set[str] = set()  # hosts whose engine may not raise limits
 
     def path_inside(self, mounts: Sequence[Mount], host_path: str) -> str:
@@ -48,15 +47,15 @@ class DockerRuntime:
 
     def start_argv(self, unit: Unit) -> tuple[str, ...]:
         """`docker run --detach ...`."""
-        return docker_argv.start(self._engine, unit)
+        return self._engine.start(unit)
 
     def wait_argv(self, name: str) -> tuple[str, ...]:
         """`docker wait NAME`."""
-        return docker_argv.wait(self._engine, name)
+        return self._engine.wait(name)
 
     def stop_argv(self, name: str, grace_s: int) -> tuple[str, ...]:
         """`docker stop -t GRACE NAME`."""
-        return docker_argv.stop(self._engine, name, grace_s)
+        return self._engine.stop(name, grace_s)
 
     async def start(self, transport: Transport, unit: Unit) -> None:
         """Start the container.
@@ -65,7 +64,7 @@ class DockerRuntime:
             CommandError: the engine refused: a container of this name exists, no such image, a bad option.
         """
         may_raise = transport.host not in self._limited
-        completed = await transport.run(docker_argv.start(self._engine, unit, raise_limits=may_raise))
+        completed = await transport.run(self._engine.start(unit, raise_limits=may_raise))
         if may_raise and not completed.ok and "rlimit" in completed.stderr.lower():
             completed = await self._start_limited(transport, unit)
         if not completed.ok:
@@ -104,14 +103,14 @@ class DockerRuntime:
         if not ids:
             return ()
         # exits with 1 where one of them has vanished meanwhile, and describes the others all the same
-        completed = await transport.run(docker_argv.describe(self._engine, ids))
+        completed = await transport.run(self._engine.describe(ids))
         if not completed.ok and not _is_gone(completed):
             raise CommandError(completed, self._remedy(completed))
         return tuple(_state(line) for line in completed.stdout.splitlines() if line.startswith("["))
 
     async def last_output(self, transport: Transport, name: str, lines: int = 50) -> str:
         """The end of what the container's main process printed; empty if it is gone."""
-        completed = await transport.run(docker_argv.output(self._engine, name, lines))
+        completed = await transport.run(self._engine.output(name, lines))
         if not completed.ok and not _is_gone(completed):
             raise CommandError(completed, self._remedy(completed))
         return completed.last_lines(lines) if completed.ok else ""
@@ -122,9 +121,7 @@ class DockerRuntime:
         Raises:
             CommandError: not installed, not running, or not allowed, each with its remedy.
         """
-        end = "Client" if self._is_podman() else "Server"  # podman has no server of its own
-        argv = (*self._engine, "version", "--format", f"{{{{.{end}.Version}}}}")
-        completed = await transport.run(argv)
+        completed = await transport.run(self._engine.version())
         if not completed.ok or not completed.stdout.strip():
             raise CommandError(completed, self._remedy(completed))
         return completed.stdout.strip()
@@ -137,11 +134,11 @@ class DockerRuntime:
                 "which may not do for RDMA"
             )
         self._limited.add(transport.host)
-        await transport.run(docker_argv.remove(self._engine, [unit.name]))
-        return await transport.run(docker_argv.start(self._engine, unit, raise_limits=False))
+        await transport.run(self._engine.remove([unit.name]))
+        return await transport.run(self._engine.start(unit, raise_limits=False))
 
     async def _ids(self, transport: Transport, run_id: str | None) -> tuple[str, ...]:
-        completed = await transport.run(docker_argv.list_ids(self._engine, run_id))
+        completed = await transport.run(self._engine.list_ids(run_id))
         if not completed.ok:
             raise CommandError(completed, self._remedy(completed))
         return tuple(completed.stdout.split())
@@ -155,21 +152,18 @@ class DockerRuntime:
                 return
             if completed is not None:
                 await asyncio.sleep(REMOVE_PAUSE_S)
-            completed = await transport.run(docker_argv.remove(self._engine, ids))
+            completed = await transport.run(self._engine.remove(ids))
         if completed is not None and await self._ids(transport, run_id):
             raise CommandError(completed, f"remove them by hand: {shlex.join(completed.argv)}")
 
-    def _is_podman(self) -> bool:
-        return PurePosixPath(self._engine[-1]).name == "podman"
-
     def _start_remedy(self, completed: Completed, unit: Unit) -> str:
         if "already in use" in completed.stderr:
-            return f"a unit of this name exists: {shlex.join(docker_argv.remove(self._engine, [unit.name]))}"
+            return f"a unit of this name exists: {shlex.join(self._engine.remove([unit.name]))}"
         return self._remedy(completed)
 
     def _remedy(self, completed: Completed) -> str:
         """What to do about an engine that does not answer; empty for any other failure."""
-        engine = shlex.join(self._engine)
+        engine = shlex.join(self._engine.words)
         said = completed.stderr.lower()
         if completed.returncode == 127:
             return f'install {engine} on {completed.host}, or set RUNTIME = "process" in test_conf.py'
@@ -189,5 +183,5 @@ def _is_gone(completed: Completed) -> bool:
 
 def _state(line: str) -> UnitState:
     name, running, labels = json.loads(line)
-    ours = {key: value for key, value in (labels or {}).items() if key.startswith(docker_argv.LABEL_PREFIX)}
+    ours = {key: value for key, value in (labels or {}).items() if key.startswith(LABEL_PREFIX)}
     return UnitState(name.removeprefix("/"), ours, bool(running))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from run_benchmarks.runtimes.base import Mount, Unit
 
@@ -14,68 +16,82 @@ RUN_LABEL = "flagperf.run"
 LIMITS = ("--ulimit=memlock=-1", "--ulimit=stack=67108864")
 
 
-def start(engine: Sequence[str], unit: Unit, *, raise_limits: bool = True) -> tuple[str, ...]:
-    """`docker run` for a unit.
+@dataclass(frozen=True)
+class Engine:
+    """A container engine's command: `docker`, `podman`, or words before it, such as `sudo -n docker`."""
 
-    The host's network, UTS and IPC namespaces, locked memory, stack and seccomp are as FlagPerf sets
-    them: collective libraries need them. `--privileged` comes only with the unit's own options, which
-    stand last, so that they win. `raise_limits` False leaves locked memory and stack at the engine's own
-    limits, for engines that may not raise them (rootless ones, or one inside a container).
-    """
-    return (
-        *engine,
-        "run",
-        "--detach",
-        f"--name={unit.name}",
-        *_flags("--label", unit.labels),
-        *_namespaces(unit),
-        *(LIMITS if raise_limits else ()),
-        "--security-opt=seccomp=unconfined",
-        # the engine's own default may keep nothing, and then a failed unit could not be explained
-        "--log-driver=json-file",
-        "--log-opt=max-size=16m",
-        *_shared_memory(unit),
-        *_flags("--env", unit.env),
-        *(f"--mount={_bind(mount)}" for mount in unit.mounts),
-        *((f"--workdir={unit.workdir}",) if unit.workdir else ()),
-        *unit.options,
-        # the image may bring an entrypoint of its own (the vendors' often do)
-        f"--entrypoint={unit.argv[0]}",
-        unit.image,
-        *unit.argv[1:],
-    )
+    words: tuple[str, ...]
 
+    @property
+    def is_podman(self) -> bool:
+        """Whether it is podman, which has no server of its own to ask for its version."""
+        return PurePosixPath(self.words[-1]).name == "podman"
 
-def wait(engine: Sequence[str], name: str) -> tuple[str, ...]:
-    """Returns when the unit has ended; prints its exit code."""
-    return (*engine, "wait", name)
+    def start(self, unit: Unit, *, raise_limits: bool = True) -> tuple[str, ...]:
+        """`docker run` for a unit.
 
+        The host's network, UTS and IPC namespaces, locked memory, stack and seccomp are as FlagPerf sets
+        them: collective libraries need them. `--privileged` comes only with the unit's own options, which
+        stand last, so that they win. `raise_limits` False leaves locked memory and stack at the engine's own
+        limits, for engines that may not raise them (rootless ones, or one inside a container).
+        """
+        return (
+            *self.words,
+            "run",
+            "--detach",
+            f"--name={unit.name}",
+            *_flags("--label", unit.labels),
+            *_namespaces(unit),
+            *(LIMITS if raise_limits else ()),
+            "--security-opt=seccomp=unconfined",
+            # the engine's own default may keep nothing, and then a failed unit could not be explained
+            "--log-driver=json-file",
+            "--log-opt=max-size=16m",
+            *_shared_memory(unit),
+            *_flags("--env", unit.env),
+            *(f"--mount={_bind(mount)}" for mount in unit.mounts),
+            *((f"--workdir={unit.workdir}",) if unit.workdir else ()),
+            *unit.options,
+            # the image may bring an entrypoint of its own (the vendors' often do)
+            f"--entrypoint={unit.argv[0]}",
+            unit.image,
+            *unit.argv[1:],
+        )
 
-def stop(engine: Sequence[str], name: str, grace_s: int) -> tuple[str, ...]:
-    """SIGTERM, then SIGKILL after `grace_s` seconds."""
-    return (*engine, "stop", "-t", str(grace_s), name)
+    def wait(self, name: str) -> tuple[str, ...]:
+        """Returns when the unit has ended; prints its exit code."""
+        return (*self.words, "wait", name)
 
+    def stop(self, name: str, grace_s: int) -> tuple[str, ...]:
+        """SIGTERM, then SIGKILL after `grace_s` seconds."""
+        return (*self.words, "stop", "-t", str(grace_s), name)
 
-def list_ids(engine: Sequence[str], run_id: str | None) -> tuple[str, ...]:
-    """The IDs of the run's units, or of all of FlagPerf's, whatever state they are in."""
-    label = RUN_LABEL if run_id is None else f"{RUN_LABEL}={run_id}"
-    return (*engine, "ps", "--all", "--quiet", "--no-trunc", f"--filter=label={label}")
+    def list_ids(self, run_id: str | None) -> tuple[str, ...]:
+        """The IDs of the run's units, or of all of FlagPerf's, whatever state they are in."""
+        label = RUN_LABEL if run_id is None else f"{RUN_LABEL}={run_id}"
+        return (*self.words, "ps", "--all", "--quiet", "--no-trunc", f"--filter=label={label}")
 
+    def describe(self, ids: Sequence[str]) -> tuple[str, ...]:
+        """A line of JSON a unit: its name, whether it runs, its labels."""
+        fields = "[{{json .Name}},{{json .State.Running}},{{json .Config.Labels}}]"
+        return (*self.words, "inspect", "--type=container", f"--format={fields}", *ids)
 
-def describe(engine: Sequence[str], ids: Sequence[str]) -> tuple[str, ...]:
-    """A line of JSON a unit: its name, whether it runs, its labels."""
-    fields = "[{{json .Name}},{{json .State.Running}},{{json .Config.Labels}}]"
-    return (*engine, "inspect", "--type=container", f"--format={fields}", *ids)
+    def remove(self, ids: Sequence[str]) -> tuple[str, ...]:
+        """Remove units, running or not, with their anonymous volumes."""
+        return (*self.words, "rm", "--force", "--volumes", *ids)
 
+    def output(self, name: str, lines: int) -> tuple[str, ...]:
+        """The last `lines` lines that the main process printed."""
+        return (*self.words, "logs", "--tail", str(lines), name)
 
-def remove(engine: Sequence[str], ids: Sequence[str]) -> tuple[str, ...]:
-    """Remove units, running or not, with their anonymous volumes."""
-    return (*engine, "rm", "--force", "--volumes", *ids)
-
-
-def output(engine: Sequence[str], name: str, lines: int) -> tuple[str, ...]:
-    """The last `lines` lines that the main process printed."""
-    return (*engine, "logs", "--tail", str(lines), name)
+    def version(self) -> tuple[str, ...]:
+        """The version of what runs the containers."""
+        return (
+            *self.words,
+            "version",
+            "--format",
+            f"{{{{.{'Client' if self.is_podman else 'Server'}.Version}}}}",
+        )
 
 
 def _namespaces(unit: Unit) -> Iterator[str]:

@@ -10,10 +10,9 @@ import asyncssh
 
 from run_benchmarks.plan.records import ClusterSettings
 from run_benchmarks.transports.base import ByteSink, CommandTimeoutError, Completed, TransportError
-from run_benchmarks.transports.ssh import remote
 from run_benchmarks.transports.ssh.connect import connector
 from run_benchmarks.transports.ssh.options import Address
-from run_benchmarks.transports.ssh.remote import RemoteCommand
+from run_benchmarks.transports.ssh.remote import RemoteCommand, end_command, start_command
 from run_benchmarks.transports.ssh.sessions import Carrier, Sessions
 from run_benchmarks.transports.streams import collect, feed, together, while_feeding
 
@@ -82,7 +81,7 @@ class SshTransport:
         stdin: bytes | AsyncIterator[bytes] | None,
         stdout: ByteSink | None,
     ) -> Completed:
-        starting = asyncio.ensure_future(remote.start(carrier.connection, argv, self.host))
+        starting = asyncio.ensure_future(start_command(carrier.connection, argv, self.host))
         try:
             command = await asyncio.shield(starting)
             out, err = await _pump(command, stdin, stdout)
@@ -132,7 +131,7 @@ async def _end(carrier: Carrier, starting: asyncio.Future[RemoteCommand]) -> Non
 
     async def ending() -> None:
         command = await starting
-        await remote.end(carrier.connection, command)
+        await end_command(carrier.connection, command)
         command.process.close()
 
     try:

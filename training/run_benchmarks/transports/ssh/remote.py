@@ -42,7 +42,9 @@ class RemoteCommand:
     group: int
 
 
-async def start(connection: asyncssh.SSHClientConnection, argv: Sequence[str], host: str) -> RemoteCommand:
+async def start_command(
+    connection: asyncssh.SSHClientConnection, argv: Sequence[str], host: str
+) -> RemoteCommand:
     """Start `argv`; its standard output begins after what the login shell may have printed.
 
     Raises:
@@ -55,7 +57,7 @@ async def start(connection: asyncssh.SSHClientConnection, argv: Sequence[str], h
     return RemoteCommand(process, group)
 
 
-async def end(connection: asyncssh.SSHClientConnection, command: RemoteCommand) -> None:
+async def end_command(connection: asyncssh.SSHClientConnection, command: RemoteCommand) -> None:
     """End the command and what it started in its group."""
     killer = await _execute(connection, ["sh", "-c", END, "end", str(command.group)])
     killer.stdin.write_eof()

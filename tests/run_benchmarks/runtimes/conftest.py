@@ -1,0 +1,115 @@
+"""Real units: containers of this machine's engine, and process trees."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import uuid
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from run_benchmarks.plan.records import RunSettings
+from run_benchmarks.runtimes import open_runtime
+from run_benchmarks.runtimes.base import Runtime, Unit
+from run_benchmarks.transports.base import Transport
+from run_benchmarks.transports.local import LocalTransport
+from tests.lab import tiny_image
+from tests.lab.commands import LabError
+
+T = TypeVar("T")
+TRAINING = Path(__file__).resolve().parents[3] / "training"
+
+
+def settings(folder: Path, **changes: Any) -> RunSettings:
+    """Run settings whose files on the host lie in `folder`."""
+    plain = RunSettings(
+        vendor="cpu",
+        container_options=(),
+        visible_devices_env="",
+        test_type="training",
+        flagperf_path_host=str(folder),
+        flagperf_path_container="/flagperf",
+        log_path=folder / "result",
+        log_path_container="/logs",
+        log_level="info",
+        shm_size="",
+        clear_caches=False,
+        process_python=sys.executable,
+    )
+    return replace(plain, **changes)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A runtime on this machine, and a run whose units are removed after the test."""
+
+    runtime: Runtime
+    run: str
+    folder: Path
+
+    def unit(self, script: str, *args: str, name: str = "unit", run: str = "", **changes: Any) -> Unit:
+        """A unit that runs a shell script with `args` as $1, $2, ...; its name is unique."""
+        plain = Unit(
+            name=f"{run or self.run}-{name}",
+            labels={"flagperf.run": run or self.run, "flagperf.role": name},
+            image=tiny_image.NAME,
+            argv=("sh", "-c", script, "script", *args),
+            env={"PYTHONPATH": str(TRAINING)},
+        )
+        return replace(plain, **changes)
+
+    def use(self, scenario: Callable[[Transport], Coroutine[Any, Any, T]], timeout: float = 60.0) -> T:
+        """The result of `scenario` on this machine; never hangs."""
+        return asyncio.run(asyncio.wait_for(scenario(LocalTransport()), timeout))
+
+    def end_of(self, unit: Unit) -> tuple[int, str]:
+        """Start the unit and wait for it: its exit code and what it printed."""
+
+        async def scenario(transport: Transport) -> tuple[int, str]:
+            await self.runtime.start(transport, unit)
+            code = await self.runtime.wait(transport, unit.name)
+            return code, await self.runtime.last_output(transport, unit.name)
+
+        return self.use(scenario)
+
+
+def need_engine() -> None:
+    """Skip where no container engine answers; in CI, where that would hide a hole, fail."""
+    try:
+        tiny_image.build()
+    except (LabError, OSError) as error:
+        reason = f"no container engine on this machine: {error}"
+        pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
+
+
+def bench_of(kind: str, folder: Path) -> Iterator[Bench]:
+    if kind == "docker":
+        need_engine()
+    runtime = open_runtime(settings(folder, runtime=kind))
+    made = Bench(runtime, f"test-{uuid.uuid4().hex[:12]}", folder)
+    yield made
+    made.use(lambda transport: runtime.remove_all(transport, made.run))
+    made.use(lambda transport: runtime.remove_all(transport, f"{made.run}-other"))
+
+
+@pytest.fixture(params=["docker", "process"])
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    """Both runtimes in turn."""
+    yield from bench_of(request.param, tmp_path)
+
+
+@pytest.fixture
+def containers(tmp_path: Path) -> Iterator[Bench]:
+    """The docker runtime."""
+    yield from bench_of("docker", tmp_path)
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[Bench]:
+    """The process runtime."""
+    yield from bench_of("process", tmp_path)

@@ -1,0 +1,242 @@
+"""The docker runtime: its command lines, and what they really do in this machine's engine."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from run_benchmarks.runtimes import open_runtime
+from run_benchmarks.runtimes.base import Mount, Unit
+from run_benchmarks.runtimes.docker_argv import Engine
+from run_benchmarks.transports.base import CommandError, Transport
+from tests.lab import tiny_image
+from tests.run_benchmarks.runtimes.conftest import Bench, need_engine, settings
+from utils.errors import FlagPerfError
+
+DOCKER = Engine(("docker",))
+UNIT = Unit(
+    name="flagperf-run1-case-round1-node0-task",
+    labels={"flagperf.run": "run1", "flagperf.role": "task"},
+    image="flagperf/cpu-pytorch:abc",
+    argv=("bash", "-c", 'exec "$@"', "task", "python3"),
+    env={"PYTHONPATH": "/flagperf"},
+    mounts=(Mount("/srv/tree", "/flagperf"), Mount("/srv/logs, all", "/logs", read_only=False)),
+    options=("--gpus", "all"),
+    shm_size="32G",
+    workdir="/flagperf",
+)
+
+
+def test_start_argv_is_a_command_that_can_be_typed() -> None:
+    assert DOCKER.start(UNIT) == (
+        *("docker", "run", "--detach", "--name=flagperf-run1-case-round1-node0-task"),
+        *("--label=flagperf.run=run1", "--label=flagperf.role=task"),
+        *("--net=host", "--uts=host", "--ipc=host", "--init"),
+        *("--ulimit=memlock=-1", "--ulimit=stack=67108864", "--security-opt=seccomp=unconfined"),
+        *("--log-driver=json-file", "--log-opt=max-size=16m"),
+        "--mount=type=tmpfs,target=/dev/shm,tmpfs-size=32G,tmpfs-mode=1777",
+        "--env=PYTHONPATH=/flagperf",
+        "--mount=type=bind,source=/srv/tree,target=/flagperf,readonly",
+        '--mount=type=bind,"source=/srv/logs, all",target=/logs',
+        *("--workdir=/flagperf", "--gpus", "all", "--entrypoint=bash", "flagperf/cpu-pytorch:abc"),
+        *("-c", 'exec "$@"', "task", "python3"),
+    )
+
+
+def test_privileged_only_where_the_options_say_so() -> None:
+    assert "--privileged" not in DOCKER.start(UNIT)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ((), ["--mount=type=tmpfs,target=/dev/shm,tmpfs-size=32G,tmpfs-mode=1777"]),
+        (("--shm-size", "1g"), ["--mount=type=tmpfs,target=/dev/shm,tmpfs-size=1g,tmpfs-mode=1777"]),
+        (("--ipc=private",), ["--shm-size=32G"]),
+        (("--ipc", "private", "--shm-size=2g"), ["--shm-size=2g"]),
+        (("-v", "/dev/shm:/dev/shm"), []),
+        (("--tmpfs=/dev/shm:size=1g",), []),
+    ],
+)
+def test_shared_memory_under_the_users_options(options: tuple[str, ...], expected: list[str]) -> None:
+    argv = DOCKER.start(Unit("u", {}, "i", ("a",), options=options, shm_size="32G"))
+    before_options = argv[: len(argv) - len(options) - 2]
+    assert [word for word in before_options if "shm" in word] == expected
+
+
+def test_path_inside() -> None:
+    runtime = open_runtime(settings(Path("/srv")))
+    mounts = (Mount("/srv", "/host"), Mount("/srv/tree/", "/flagperf"))
+    assert runtime.path_inside(mounts, "/srv/tree/utils") == "/flagperf/utils"
+    assert runtime.path_inside(mounts, "/srv/tree") == "/flagperf"
+    assert runtime.path_inside(mounts, "/srv/treetop") == "/host/treetop"
+    with pytest.raises(FlagPerfError, match="no mount shows /data"):
+        runtime.path_inside(mounts, "/data")
+
+
+def mounted_shm(output: str) -> str:
+    return next(line for line in output.splitlines() if line.split()[1] == "/dev/shm")
+
+
+def test_shm_size_has_its_effect(containers: Bench) -> None:
+    """With --ipc=host an engine ignores --shm-size without a word; the size that is asked for must be there."""
+    ended, output = containers.end_of(containers.unit("cat /proc/mounts", shm_size="96m"))
+    assert ended == 0
+    assert "size=98304k" in mounted_shm(output)
+    assert "mode=" not in mounted_shm(output) or "mode=1777" in mounted_shm(output)
+
+
+def test_shm_size_of_a_private_ipc_namespace(containers: Bench) -> None:
+    unit = containers.unit("cat /proc/mounts", shm_size="96m", options=("--ipc=private",))
+    assert "size=98304k" in mounted_shm(containers.end_of(unit)[1])
+
+
+def test_the_hosts_own_namespaces(containers: Bench) -> None:
+    names = ("ipc", "net", "uts")
+    script = f"cd /proc/self/ns; ls -l {' '.join(names)}; cat /proc/sys/kernel/hostname"
+    _, output = containers.end_of(containers.unit(script))
+    for name in names:
+        assert str(Path(f"/proc/self/ns/{name}").readlink()) in output
+
+
+@pytest.mark.parametrize("host_namespaces", [True, False])
+def test_a_monitor_sees_the_hosts_processes(containers: Bench, host_namespaces: bool) -> None:
+    unit = containers.unit("ls -d /proc/$1", str(os.getpid()), host_namespaces=host_namespaces)
+    assert (containers.end_of(unit)[0] == 0) == host_namespaces
+
+
+def test_the_main_process_gets_its_signals(containers: Bench) -> None:
+    """As process 1 of its namespace, without an init, a program without handlers would not see SIGTERM."""
+
+    async def scenario(transport: Transport) -> int:
+        unit = containers.unit("", argv=("sleep", "1000"))
+        await containers.runtime.start(transport, unit)
+        await containers.runtime.stop(transport, unit.name, 50)
+        return await containers.runtime.wait(transport, unit.name)
+
+    assert containers.use(scenario, timeout=30) == 143
+
+
+def test_mounts_are_read_only_unless_said(containers: Bench) -> None:
+    (containers.folder / "in").mkdir()
+    (containers.folder / "out, all").mkdir()
+    mounts = (
+        Mount(str(containers.folder / "in"), "/in"),
+        Mount(str(containers.folder / "out, all"), "/out", read_only=False),
+    )
+    unit = containers.unit("echo x >/out/file; echo x >/in/file || exit 7", mounts=mounts)
+    assert containers.end_of(unit)[0] == 7
+    assert (containers.folder / "out, all" / "file").read_text() == "x\n"
+
+
+def test_a_mount_whose_host_path_is_missing_is_an_error(containers: Bench) -> None:
+    unit = containers.unit("true", mounts=(Mount(str(containers.folder / "missing"), "/in"),))
+    with pytest.raises(CommandError, match="does not exist"):
+        containers.end_of(unit)
+    assert not (containers.folder / "missing").exists()
+    assert containers.use(lambda t: containers.runtime.remove_all(t, containers.run)) in ((), (unit.name,))
+    assert containers.use(lambda t: containers.runtime.list_units(t, containers.run)) == ()
+
+
+@pytest.fixture
+def image_with_entrypoint() -> Iterator[str]:
+    need_engine()
+    name = "flagperf-test:entrypoint"
+    build = f'FROM {tiny_image.NAME}\nENTRYPOINT ["/bin/cat"]\nCMD ["/etc/passwd"]\n'
+    subprocess.run(
+        ["docker", "build", "-qt", name, "-"], input=build.encode(), check=True, capture_output=True
+    )
+    yield name
+    subprocess.run(["docker", "rmi", "--force", name], check=True, capture_output=True)
+
+
+def test_an_images_own_entrypoint_does_not_matter(image_with_entrypoint: str, containers: Bench) -> None:
+    assert containers.end_of(containers.unit("echo mine", image=image_with_entrypoint)) == (0, "mine")
+
+
+def test_an_image_that_is_not_there(containers: Bench) -> None:
+    with pytest.raises(CommandError, match=r"flagperf-test/missing"):
+        containers.end_of(containers.unit("true", image="localhost:1/flagperf-test/missing:1"))
+
+
+def test_a_container_that_could_not_start_is_cleaned_up(containers: Bench) -> None:
+    """An engine keeps a container whose device is missing, in the state Created."""
+    unit = containers.unit("true", options=("--device=/dev/no-such-device",))
+    with pytest.raises(CommandError, match="no-such-device"):
+        containers.end_of(unit)
+    assert containers.use(lambda t: containers.runtime.remove_all(t, containers.run)) == (unit.name,)
+
+
+def test_containers_that_vanish_meanwhile(containers: Bench) -> None:
+    async def scenario(transport: Transport) -> None:
+        units = [containers.unit("sleep 100", name=name) for name in "abcd"]
+        for unit in units:
+            await containers.runtime.start(transport, unit)
+        vanish = (transport.run(["docker", "rm", "-f", unit.name]) for unit in units[:2])
+        await asyncio.gather(containers.runtime.remove_all(transport, containers.run), *vanish)
+        assert await containers.runtime.list_units(transport, containers.run) == ()
+
+    containers.use(scenario)
+
+
+def test_an_engine_that_does_not_run(tmp_path: Path) -> None:
+    engine = f"env DOCKER_HOST=unix://{tmp_path}/no.sock docker"
+    bench = Bench(open_runtime(settings(tmp_path, container_engine=engine)), "none", tmp_path)
+    need_client()
+    with pytest.raises(CommandError) as caught:
+        bench.use(bench.runtime.version)
+    assert "systemctl start docker" in caught.value.remedy
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user needs root")
+def test_a_user_who_may_not_use_the_engine(containers: Bench) -> None:
+    engine = "setpriv --reuid=65534 --regid=65534 --clear-groups docker"
+    runtime = open_runtime(settings(containers.folder, container_engine=engine))
+    with pytest.raises(CommandError) as caught:
+        containers.use(runtime.version)
+    assert "usermod -aG docker" in caught.value.remedy
+
+
+# The engine's words where it may not raise limits, as Docker 20.10 said them in a sandbox without SYS_RESOURCE.
+LIMITS_REFUSED = (
+    "docker: Error response from daemon: failed to create shim task: OCI runtime create failed: runc create failed: "
+    "unable to start container process: error during container init: error setting rlimits for ready process: "
+    "error setting rlimit type 8: operation not permitted: unknown"
+)
+# A stand-in for such an engine: it refuses raised limits, leaves the container as the real one does, and is the
+# real one otherwise.
+LIMITED_ENGINE = """#!/bin/sh
+case "$*" in
+  *--ulimit=*)
+    for word; do
+      shift
+      case "$word" in run) set -- "$@" create ;; --detach | --ulimit=*) ;; *) set -- "$@" "$word" ;; esac
+    done
+    docker "$@"
+    echo "{message}" >&2
+    exit 125 ;;
+esac
+exec docker "$@"
+"""
+
+
+def test_an_engine_that_may_not_raise_limits(containers: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    engine = containers.folder / "limited-engine"
+    engine.write_text(LIMITED_ENGINE.replace("{message}", LIMITS_REFUSED))
+    engine.chmod(0o755)
+    runtime = open_runtime(settings(containers.folder, container_engine=str(engine)))
+    bench = Bench(runtime, containers.run, containers.folder)
+    assert bench.end_of(bench.unit("exit 3", name="a"))[0] == 3
+    assert bench.end_of(bench.unit("exit 4", name="b"))[0] == 4
+    assert caplog.text.count("may not raise") == 1
+
+
+def need_client() -> None:
+    if shutil.which("docker") is None:
+        pytest.skip("no docker command on this machine")

@@ -1,0 +1,280 @@
+"""What every runtime promises (Runtime's docstrings), with real containers and real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from run_benchmarks.plan.records import ClusterSettings
+from run_benchmarks.runtimes import open_runtime
+from run_benchmarks.runtimes.base import Mount
+from run_benchmarks.transports.base import CommandError, Transport, TransportError
+from run_benchmarks.transports.ssh import SshTransport
+from tests.run_benchmarks.process_table import pids_with
+from tests.run_benchmarks.runtimes.conftest import Bench, settings
+from tests.run_benchmarks.transports.conftest import eventually, live_as, need_sshd
+from tests.run_benchmarks.transports.sshd import Sshd
+from utils.errors import FlagPerfError
+
+FOREVER = "while :; do sleep 0.1; done"
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_exit_code_and_output(bench: Bench, code: int) -> None:
+    unit = bench.unit(f"echo out; echo err >&2; exit {code}")
+    ended, output = bench.end_of(unit)
+    assert ended == code
+    assert sorted(output.split()) == ["err", "out"]
+
+
+def test_arguments_and_environment_arrive_unchanged(bench: Bench) -> None:
+    awkward = "two  words, 'quotes' \"double\" $HOME `id` \\ *"
+    env = {"PYTHONPATH": str(Path(__file__).resolve().parents[3] / "training"), "WORDS": awkward}
+    unit = bench.unit('echo "$1"; echo "$WORDS"; pwd', awkward, env=env, workdir="/dev")
+    assert bench.end_of(unit) == (0, f"{awkward}\n{awkward}\n/dev")
+
+
+def test_last_output_is_the_end(bench: Bench) -> None:
+    unit = bench.unit("for i in 1 2 3 4 5 6; do echo line$i; done")
+    bench.end_of(unit)
+    assert bench.use(lambda t: bench.runtime.last_output(t, unit.name, 2)) == "line5\nline6"
+    assert bench.use(lambda t: bench.runtime.last_output(t, "no-such-unit")) == ""
+
+
+def test_a_killed_main_process_is_137_and_the_unit_is_over(bench: Bench) -> None:
+    """What it leaves behind is ended with it."""
+    mark = f"main-{bench.run}"
+    unit = bench.unit(f"sh -c '{FOREVER}' rest-$1 & exec sh -c '{FOREVER}' main-$1", bench.run)
+
+    async def scenario(transport: Transport) -> int:
+        await bench.runtime.start(transport, unit)
+        await eventually(lambda: bool(pids_with(mark)) and bool(pids_with(f"rest-{bench.run}")))
+        waiting = asyncio.ensure_future(bench.runtime.wait(transport, unit.name))
+        for pid in pids_with(mark):
+            os.kill(pid, signal.SIGKILL)
+        return await waiting
+
+    assert bench.use(scenario) == 137
+    assert pids_with(f"rest-{bench.run}") == []
+
+
+def test_several_may_wait_and_ask_again(bench: Bench) -> None:
+    unit = bench.unit("sleep 0.5; exit 6")
+
+    async def scenario(transport: Transport) -> list[int]:
+        await bench.runtime.start(transport, unit)
+        codes = await asyncio.gather(*(bench.runtime.wait(transport, unit.name) for _ in range(3)))
+        return [*codes, await bench.runtime.wait(transport, unit.name)]
+
+    assert bench.use(scenario) == [6] * 4
+
+
+def test_giving_up_waiting_does_not_end_the_unit(bench: Bench) -> None:
+    unit = bench.unit(FOREVER)
+
+    async def scenario(transport: Transport) -> bool:
+        await bench.runtime.start(transport, unit)
+        waiting = asyncio.ensure_future(bench.runtime.wait(transport, unit.name))
+        await asyncio.sleep(0.3)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        return (await bench.runtime.list_units(transport, bench.run))[0].running
+
+    assert bench.use(scenario)
+
+
+def test_stop_lets_the_unit_end_by_itself(bench: Bench) -> None:
+    script = f"trap 'exit 5' TERM; echo ready; {FOREVER}"
+
+    async def scenario(transport: Transport) -> int:
+        unit = bench.unit(script)
+        await bench.runtime.start(transport, unit)
+        await wait_for_output(bench, transport, unit.name)
+        await bench.runtime.stop(transport, unit.name, 20)
+        return await bench.runtime.wait(transport, unit.name)
+
+    assert bench.use(scenario) == 5
+
+
+def test_stop_kills_what_does_not_end(bench: Bench) -> None:
+    mark = f"stubborn-{bench.run}"
+
+    async def scenario(transport: Transport) -> int:
+        unit = bench.unit(f"trap '' TERM; sh -c \"trap '' TERM; {FOREVER}\" $1 & echo ready; {FOREVER}", mark)
+        await bench.runtime.start(transport, unit)
+        await wait_for_output(bench, transport, unit.name)
+        await bench.runtime.stop(transport, unit.name, 1)
+        return await bench.runtime.wait(transport, unit.name)
+
+    assert bench.use(scenario) == 137
+    assert pids_with(mark) == []
+
+
+async def wait_for_output(bench: Bench, transport: Transport, name: str) -> None:
+    async def printed() -> bool:
+        return bool(await bench.runtime.last_output(transport, name))
+
+    await eventually(printed)
+
+
+def test_stopping_what_has_ended_or_never_was_is_no_error(bench: Bench) -> None:
+    unit = bench.unit("exit 4")
+    bench.end_of(unit)
+
+    async def scenario(transport: Transport) -> int:
+        await bench.runtime.stop(transport, unit.name, 1)
+        await bench.runtime.stop(transport, "no-such-unit", 1)
+        return await bench.runtime.wait(transport, unit.name)
+
+    assert bench.use(scenario) == 4
+
+
+def test_waiting_for_what_never_was_is_an_error(bench: Bench) -> None:
+    with pytest.raises(CommandError):
+        bench.use(lambda t: bench.runtime.wait(t, "no-such-unit"))
+
+
+def test_a_name_that_is_taken_is_an_error(bench: Bench) -> None:
+    async def scenario(transport: Transport) -> int:
+        await bench.runtime.start(transport, bench.unit("exit 8"))
+        with pytest.raises(CommandError, match=r"exists|already in use"):
+            await bench.runtime.start(transport, bench.unit("exit 9"))
+        return await bench.runtime.wait(transport, bench.unit("").name)
+
+    assert bench.use(scenario) == 8
+
+
+def test_units_are_listed_by_run_with_their_labels(bench: Bench) -> None:
+    other = f"{bench.run}-other"
+    labels = {
+        "flagperf.run": bench.run,
+        "flagperf.case": "bert:pytorch_1.8:A100:1:8:1",
+        "flagperf.node_rank": "0",
+    }
+
+    async def scenario(transport: Transport) -> None:
+        await bench.runtime.start(transport, bench.unit(FOREVER, name="a", labels=labels))
+        await bench.runtime.start(transport, bench.unit("exit 1", name="b"))
+        await bench.runtime.start(transport, bench.unit(FOREVER, name="c", run=other))
+        await bench.runtime.wait(transport, bench.unit("", name="b").name)
+        mine = {unit.name: unit for unit in await bench.runtime.list_units(transport, bench.run)}
+        everyones = {unit.name for unit in await bench.runtime.list_units(transport)}
+        assert set(mine) == {f"{bench.run}-a", f"{bench.run}-b"}
+        assert {*mine, f"{other}-c"} <= everyones
+        assert labels.items() <= mine[f"{bench.run}-a"].labels.items()
+        assert mine[f"{bench.run}-a"].running
+        assert not mine[f"{bench.run}-b"].running
+
+    bench.use(scenario)
+
+
+def test_remove_all_removes_this_run_and_no_other(bench: Bench) -> None:
+    """Of this run whatever there is; of a run whose name only begins alike nothing."""
+    other = f"{bench.run}-other"
+    mark = f"forever-{bench.run}"
+
+    async def scenario(transport: Transport) -> None:
+        await bench.runtime.start(transport, bench.unit(f"sh -c '{FOREVER}' $1", mark, name="a"))
+        await bench.runtime.start(transport, bench.unit("exit 1", name="b"))
+        await bench.runtime.start(transport, bench.unit(FOREVER, name="c", run=other))
+        await bench.runtime.wait(transport, bench.unit("", name="b").name)
+        removed = await bench.runtime.remove_all(transport, bench.run)
+        assert sorted(removed) == [f"{bench.run}-a", f"{bench.run}-b"]
+        assert pids_with(mark) == []
+        assert await bench.runtime.list_units(transport, bench.run) == ()
+        assert [unit.running for unit in await bench.runtime.list_units(transport, other)] == [True]
+        assert await bench.runtime.remove_all(transport, bench.run) == ()
+        # the name is free again
+        await bench.runtime.start(transport, bench.unit("exit 0", name="a"))
+
+    bench.use(scenario)
+
+
+def test_remove_all_with_a_grace_lets_units_end(bench: Bench) -> None:
+    last_words = bench.folder / "last_words"
+    script = f"trap 'echo bye >/out/last_words; exit 0' TERM; echo ready; {FOREVER}"
+    if not bench.runtime.uses_images:
+        script = script.replace("/out/last_words", str(last_words))
+    unit = bench.unit(script, mounts=(Mount(str(bench.folder), "/out", read_only=False),))
+
+    async def scenario(transport: Transport) -> None:
+        await bench.runtime.start(transport, unit)
+        await wait_for_output(bench, transport, unit.name)
+        await bench.runtime.remove_all(transport, bench.run, grace_s=20)
+
+    bench.use(scenario)
+    assert last_words.read_text() == "bye\n"
+
+
+def test_two_may_clean_up_at_the_same_time(bench: Bench) -> None:
+    async def scenario(transport: Transport) -> None:
+        for name in "abc":
+            await bench.runtime.start(transport, bench.unit(FOREVER, name=name))
+        await asyncio.gather(*(bench.runtime.remove_all(transport, bench.run) for _ in range(3)))
+        assert await bench.runtime.list_units(transport, bench.run) == ()
+
+    bench.use(scenario)
+
+
+def test_waiting_survives_a_lost_connection(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need_sshd()
+    server = Sshd(tmp_path / "sshd")
+    server.start()
+    live_as(server, monkeypatch)
+    go = bench.folder / "go"
+    seen = "/out/go" if bench.runtime.uses_images else str(go)
+    mounts = (Mount(str(bench.folder), "/out"),)
+    unit = bench.unit(f"until [ -e {seen} ]; do sleep 0.1; done; exit 11", mounts=mounts)
+
+    async def scenario() -> int:
+        cluster = ClusterSettings(hosts=("127.0.0.1",), ssh_port=server.port)
+        transport = SshTransport("127.0.0.1", cluster)
+        await bench.runtime.start(transport, unit)
+        waiting = asyncio.ensure_future(bench.runtime.wait(transport, unit.name))
+        await asyncio.sleep(0.5)
+        server.drop_connections()
+        with pytest.raises(TransportError, match="contact was lost"):
+            await waiting
+        again = asyncio.ensure_future(bench.runtime.wait(transport, unit.name))
+        await asyncio.sleep(0.5)
+        go.touch()
+        code = await again
+        await transport.close()
+        return code
+
+    try:
+        assert asyncio.run(asyncio.wait_for(scenario(), 60)) == 11
+    finally:
+        server.stop()
+
+
+def test_version(bench: Bench) -> None:
+    version = bench.use(bench.runtime.version)
+    assert any(character.isdigit() for character in version)
+
+
+@pytest.mark.parametrize(
+    ("changes", "remedy"),
+    [
+        ({"container_engine": "no-such-engine"}, 'RUNTIME = "process"'),
+        ({"runtime": "process", "process_python": "no-such-python"}, "PROCESS_PYTHON"),
+    ],
+)
+def test_an_engine_that_is_not_installed(tmp_path: Path, changes: dict[str, str], remedy: str) -> None:
+    runtime = open_runtime(settings(tmp_path, **changes))
+    bench = Bench(runtime, "none", tmp_path)
+    with pytest.raises(CommandError) as caught:
+        bench.use(runtime.version)
+    assert remedy in caught.value.remedy
+    assert "install" in caught.value.remedy
+
+
+def test_an_unknown_runtime_names_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(FlagPerfError, match=r"did you mean docker\?"):
+        open_runtime(settings(tmp_path, runtime="dokcer"))

@@ -1,0 +1,213 @@
+"""Units without containers, as real process trees. The verbs are run as the process runtime runs them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.run_benchmarks.process_table import pids_with
+
+TRAINING = Path(__file__).resolve().parents[2] / "training"
+PROGRAM = TRAINING / "utils" / "process_unit.py"
+FOREVER = "while :; do sleep 0.1; done"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder for units, and a run."""
+
+    units: Path
+    run: str
+
+    def start(self, name: str, *argv: str, env: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+        """Start a unit of the run."""
+        words = [f"--label=flagperf.run={self.run}", *(f"--env={pair}" for pair in env), "--", *argv]
+        return self._python("-m", "utils.process_unit", "start", str(self.units / name), *words)
+
+    def verb(self, verb: str, name: str, *values: str) -> subprocess.CompletedProcess[str]:
+        """Run `wait` or `stop` with the unit's own copy of the program."""
+        return self._python(str(self.units / name / "process_unit.py"), verb, str(self.units / name), *values)
+
+    def listed(self) -> dict[str, bool]:
+        """Name -> whether it runs, of the run's units."""
+        done = self._python("-", "list", str(self.units), self.run, stdin=PROGRAM.read_text())
+        units = map(json.loads, done.stdout.splitlines())
+        return {unit["name"]: unit["running"] for unit in units}
+
+    def remove(self, grace_s: float = 0.0) -> list[str]:
+        """Remove the run's units."""
+        words = ("-", "remove", str(self.units), self.run, str(grace_s))
+        done = self._python(*words, stdin=PROGRAM.read_text())
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()
+
+    def waiting(self, name: str) -> subprocess.Popen[str]:
+        """`wait`, in the background."""
+        argv = [sys.executable, str(self.units / name / "process_unit.py"), "wait", str(self.units / name)]
+        return subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+
+    def _python(self, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        env = {**os.environ, "PYTHONPATH": str(TRAINING)}
+        argv = [sys.executable, *words]
+        return subprocess.run(argv, input=stdin, env=env, capture_output=True, text=True, timeout=60)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    made = Place(tmp_path / "units", f"test-{uuid.uuid4().hex[:12]}")
+    yield made
+    made.remove()
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+def supervisor_of(place: Place, name: str) -> int:
+    """Its command line names the unit's folder and the verb."""
+    pids = [
+        pid
+        for pid in pids_with(str(place.units / name))
+        if b"\0supervise\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
+    assert len(pids) == 1
+    return pids[0]
+
+
+def test_wait_prints_the_exit_code_and_the_folder_holds_the_rest(place: Place) -> None:
+    assert place.start("a", "sh", "-c", "echo out; echo err >&2; exit 3").returncode == 0
+    assert place.verb("wait", "a").stdout == "3\n"
+    assert (place.units / "a" / "output.log").read_text() == "out\nerr\n"
+    assert json.loads((place.units / "a" / "unit.json").read_text())["argv"][0] == "sh"
+    assert place.listed() == {"a": False}
+
+
+def test_start_returns_while_the_unit_runs(place: Place) -> None:
+    assert place.start("a", "sh", "-c", FOREVER).returncode == 0
+    assert place.listed() == {"a": True}
+
+
+def test_a_command_that_is_not_there_leaves_nothing(place: Place) -> None:
+    done = place.start("a", "/nowhere/nothing")
+    assert done.returncode == 125
+    assert done.stderr == "/nowhere/nothing: No such file or directory\n"
+    assert not (place.units / "a").exists()
+
+
+def test_a_name_that_is_taken(place: Place) -> None:
+    place.start("a", "true")
+    done = place.start("a", "true")
+    assert done.returncode == 125
+    assert f"a unit named a exists: {place.units}/a" in done.stderr
+
+
+def test_the_environment_is_the_units_own(place: Place) -> None:
+    place.start("a", "sh", "-c", 'echo "$WORDS"; echo "$FLAGPERF_UNIT $FLAGPERF_RUN"', env=("WORDS=a=b c",))
+    place.verb("wait", "a")
+    assert (place.units / "a" / "output.log").read_text() == f"a=b c\na {place.run}\n"
+
+
+def test_a_killed_supervisor_is_never_a_success(place: Place) -> None:
+    """Nobody saw the end, so it counts as killed, and what still runs is ended."""
+    mark = f"rest-{place.run}"
+    place.start("a", "sh", "-c", f"setsid sh -c '{FOREVER}' $0 & env -i sh -c '{FOREVER}' $0", mark)
+    eventually(lambda: len(pids_with(mark)) >= 3)
+    waiting = place.waiting("a")
+    time.sleep(0.3)
+    os.kill(supervisor_of(place, "a"), signal.SIGKILL)
+    assert waiting.communicate(timeout=30)[0] == "137\n"
+    eventually(lambda: pids_with(mark) == [])
+    assert place.verb("wait", "a").stdout == "137\n"
+
+
+def test_a_supervisor_does_not_mind_signals_that_a_login_shell_sends(place: Place) -> None:
+    place.start("a", "sh", "-c", "sleep 0.7; exit 4")
+    for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
+        os.kill(supervisor_of(place, "a"), number)
+    assert place.verb("wait", "a").stdout == "4\n"
+
+
+def test_signals_have_their_usual_effect_on_the_unit(place: Place) -> None:
+    """The supervisor's deafness is not inherited."""
+    place.start("a", "sh", "-c", "kill -HUP $$; sleep 100")
+    assert place.verb("wait", "a").stdout == f"{128 + signal.SIGHUP}\n"
+
+
+def test_stop_finds_the_whole_tree(place: Place) -> None:
+    """A child with its own session, one without an environment, one whose parent has gone."""
+    mark = f"tree-{place.run}"
+    child = f"sh -c '{FOREVER}' $0"
+    place.start(
+        "a", "sh", "-c", f"setsid {child} & env -i {child} & (setsid env -i {child} &) ; {FOREVER}", mark
+    )
+    eventually(lambda: len(pids_with(mark)) >= 4)
+    assert place.verb("stop", "a", "10").returncode == 0
+    assert pids_with(mark) == []
+    assert place.verb("wait", "a").stdout == "143\n"
+
+
+def test_the_end_of_the_main_process_is_the_end_of_the_tree(place: Place) -> None:
+    mark = f"left-{place.run}"
+    place.start("a", "sh", "-c", f"setsid sh -c '{FOREVER}' $0 & exit 0", mark)
+    assert place.verb("wait", "a").stdout == "0\n"
+    eventually(lambda: pids_with(mark) == [])
+
+
+def test_a_name_that_begins_alike_is_another_unit(place: Place) -> None:
+    place.start("node1", "sh", "-c", FOREVER)
+    place.start("node10", "sh", "-c", FOREVER)
+    place.verb("stop", "node1", "5")
+    assert place.listed() == {"node1": False, "node10": True}
+
+
+def test_units_whose_folder_is_gone_are_still_found_and_ended(place: Place) -> None:
+    mark = f"lost-{place.run}"
+    place.start("a", "sh", "-c", f"sh -c '{FOREVER}' $0", mark)
+    subprocess.run(["rm", "-r", str(place.units / "a")], check=True)
+    assert place.listed() == {"a": True}
+    assert place.remove() == ["a"]
+    assert pids_with(mark) == []
+
+
+def test_units_of_another_host_in_a_shared_folder_are_left_alone(place: Place) -> None:
+    """FLAGPERF_PATH_HOST may be on NFS."""
+    place.start("a", "true")
+    theirs = place.units / "theirs"
+    theirs.mkdir()
+    about = {"name": "theirs", "labels": {"flagperf.run": place.run}, "argv": [], "host": "another-host"}
+    (theirs / "unit.json").write_text(json.dumps(about))
+    assert place.listed() == {"a": False}
+    assert place.remove() == ["a"]
+    assert theirs.exists()
+
+
+def test_waiting_ends_when_the_unit_is_removed(place: Place) -> None:
+    place.start("a", "sh", "-c", FOREVER)
+    waiting = place.waiting("a")
+    time.sleep(0.3)
+    place.remove()
+    out = waiting.communicate(timeout=30)[0]
+    # whichever comes first: the exit code is read, or the folder is gone
+    assert (out, waiting.returncode) in (("137\n", 0), ("", 1))
+
+
+def test_no_output_of_a_unit_holds_the_connection_open(place: Place) -> None:
+    """`start` must let go of the pipes it was given, or ssh would wait for the unit's end."""
+    env = {**os.environ, "PYTHONPATH": str(TRAINING)}
+    words = ["-m", "utils.process_unit", "start", str(place.units / "a"), f"--label=flagperf.run={place.run}"]
+    argv = [sys.executable, *words, "--", "sh", "-c", FOREVER]
+    started = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert started.communicate(timeout=30) == (b"", b"")
