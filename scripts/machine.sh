@@ -51,7 +51,7 @@ pip_install_files() {
   local files=() file
   for file in "$@"; do files+=(-r "$file"); done
   once "$venv/flagperf-requirements" "$(cat "$@" | sha256sum)" \
-    "$venv/bin/python" -m pip install -q --disable-pip-version-check "${files[@]}" ||
+    "$venv/bin/python" -m pip install -qq --disable-pip-version-check "${files[@]}" ||
     die "pip could not install $*" "check the network, or pip's settings (pip config list) if you are behind a mirror"
 }
 
