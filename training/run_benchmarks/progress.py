@@ -36,6 +36,12 @@ class TrainingState:
         if event.name == EventName.TRAIN_START:
             self.started_at = time.monotonic()
         self.phase = PHASES.get(event.name, self.phase)
+        self._take(value)
+        config = value.get("config")  # INIT_START tells what the case was configured with
+        if isinstance(config, Mapping):
+            self._take({name: config.get(name) for name in ("target", "max_steps")})
+
+    def _take(self, value: Mapping[str, Any]) -> None:
         self.step = _int(value, "global_steps", self.step)
         self.loss = _float(value, "loss", self.loss)
         self.samples_per_second = _float(value, "seq/s", self.samples_per_second)

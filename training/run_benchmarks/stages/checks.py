@@ -82,10 +82,14 @@ async def deploy_path(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
     )
 
 
+# $0 may not be there yet: what counts is the file system that it will be on.
+FREE_DISK = 'd=$0; while [ ! -d "$d" ]; do d=$(dirname "$d"); done; exec df -Pk "$d"'
+
+
 async def disk(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
     """There is room for logs and images."""
     folder = plan.run.flagperf_path_host
-    done = await use.transport.run(["df", "-Pk", folder], timeout=QUICK_S)
+    done = await use.transport.run(["sh", "-c", FREE_DISK, folder], timeout=QUICK_S)
     fields = done.stdout.strip().splitlines()[-1].split() if done.ok and done.stdout.strip() else []
     if len(fields) < 4 or not fields[3].isdigit():
         return Check("free disk", Status.WARNING, done.last_lines(1), "df gave no answer; look yourself")
