@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+
+import pytest
 
 from run_benchmarks.transports.base import ByteSink, Completed
 from run_benchmarks.transports.local import LocalTransport
@@ -103,3 +106,10 @@ def why_no_image(name: str) -> str | None:
     except OSError as error:
         return f"docker: {error.strerror}"
     return None if done.returncode == 0 else done.stderr.strip()
+
+
+def need_image(name: str) -> None:
+    """Skip where this machine's engine has no such image; in CI, where that would hide a hole, fail."""
+    reason = why_no_image(name)
+    if reason:
+        pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)

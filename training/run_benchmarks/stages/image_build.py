@@ -114,10 +114,11 @@ def _container_argv(site: BuildSite, layer: Layer, below: Layer, mounts: Sequenc
 
 
 def _script(layer: Layer) -> tuple[str, ...]:
+    # both streams in one already here: an engine hands on two in any order
     if layer.kind == "install":
-        return ('exec bash "$1"', "sh", f"{TREE_FOLDER}/{layer.files[0]}")
+        return ('exec bash "$1" 2>&1', "sh", f"{TREE_FOLDER}/{layer.files[0]}")
     files = [word for name in layer.files for word in ("--requirement", f"{TREE_FOLDER}/{name}")]
-    return ('exec python3 -m pip install --no-cache-dir "$@"', "sh", *files)
+    return ('exec python3 -m pip install --no-cache-dir "$@" 2>&1', "sh", *files)
 
 
 def _bind(mount: Mount) -> str:

@@ -1,0 +1,401 @@
+"""Images built by this machine's real engine, with real pip behind a package index that wants a password."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import configparser
+import json
+import secrets
+import subprocess
+import threading
+import zipfile
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from run_benchmarks.names import LABEL_RUN
+from run_benchmarks.plan.records import PipSettings
+from run_benchmarks.runtimes import open_runtime
+from run_benchmarks.stages.image_build import (
+    PIP_FOLDER,
+    BuildSite,
+    build_image,
+    build_name,
+    image_id,
+    layer_argvs,
+    pip_conf,
+    pip_mounts,
+)
+from run_benchmarks.stages.image_distribute import software_digest
+from run_benchmarks.stages.image_plan import ImagePlan, plan_image
+from run_benchmarks.transports.base import ByteSink, CommandError, Completed, TransportError
+from run_benchmarks.transports.local import LocalTransport
+from tests.run_benchmarks.e2e.setup import BASE_IMAGE
+from tests.run_benchmarks.plan.tree import TEST_CONF, Tree, make_tree
+from tests.run_benchmarks.stages.engines import docker, need_image
+
+USER = "reader"
+DOCKER = "acme/docker_image/pytorch"
+DOCKERFILE = """\
+ARG BASE_IMAGE
+FROM ${BASE_IMAGE}
+ENTRYPOINT ["/bin/false"]
+"""
+INSTALL = """\
+set -eu
+echo "install begins"
+test -r /etc/pip.conf
+python3 -m pip config list | grep -q index-url
+test "$(stat -c %a /etc/pip.conf)" = 600
+mkdir -p /opt/acme && echo 1 > /opt/acme/installed
+"""
+
+
+class Recorder(LocalTransport):
+    """This machine; keeps every command, and can lose contact after one."""
+
+    def __init__(self, *, lost_after: str = "\0") -> None:
+        super().__init__("localhost")
+        self.commands: list[tuple[str, ...]] = []
+        self.lost_after = lost_after
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes | AsyncIterator[bytes] | None = None,
+        stdout: ByteSink | None = None,
+        timeout: float | None = None,
+    ) -> Completed:
+        self.commands.append(tuple(argv))
+        completed = await super().run(argv, stdin=stdin, stdout=stdout, timeout=timeout)
+        if any(self.lost_after in word for word in argv):
+            raise TransportError("contact was lost", where=self.host)
+        return completed
+
+    def ran(self, *words: str) -> bool:
+        """Whether a command held all these words."""
+        return any(set(words) <= set(argv) for argv in self.commands)
+
+
+@dataclass
+class Bench:
+    """A tree with its image, and where it is built. Everything of it has `uid` in its name."""
+
+    tree: Tree
+    work: Path
+    uid: str
+    pip: PipSettings = field(default_factory=PipSettings)
+    local: bool = True
+    log: bytearray = field(default_factory=bytearray)
+    transport: Recorder = field(default_factory=Recorder)
+
+    @property
+    def run_uid(self) -> str:
+        return f"test-{self.uid}"
+
+    @property
+    def image(self) -> ImagePlan:
+        plan = self.tree.load()
+        return plan_image(plan, plan.cases[0])
+
+    @property
+    def site(self) -> BuildSite:
+        name = build_name(self.run_uid, self.image.tag)
+        return BuildSite("docker", str(self.tree.training), str(self.work), self.run_uid, name, self.local)
+
+    async def build(self) -> None:
+        async def sink(chunk: bytes) -> None:
+            self.log.extend(chunk)
+
+        await build_image(self.transport, self.site, self.image, self.pip, sink)
+
+    @property
+    def output(self) -> str:
+        return self.log.decode()
+
+    def files_with(self, secret: str) -> list[str]:
+        """What on the host holds this text."""
+        files = [path for path in self.work.rglob("*") if path.is_file()]
+        return [str(path) for path in files if secret.encode() in path.read_bytes()]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    need_image(BASE_IMAGE)
+    uid = secrets.token_hex(4)
+    registry = f"flagperf-test-{uid}.invalid"
+    tree = make_tree(tmp_path)
+    settings = {"IMAGE_REGISTRY": registry, "IMAGE_BUILD_ARGS": {"BASE_IMAGE": BASE_IMAGE}}
+    tree.configure(test_conf=TEST_CONF + "".join(f"{key} = {value!r}\n" for key, value in settings.items()))
+    tree.write(f"{DOCKER}/Dockerfile", DOCKERFILE)
+    bench = Bench(tree, tmp_path / "work", uid)
+    yield bench
+    for container in docker("ps", "-aq", "--filter", f"label={LABEL_RUN}={bench.run_uid}").split():
+        docker("rm", "--force", container)
+    images = docker("images", "--format", "{{.Repository}}:{{.Tag}}").splitlines()
+    for image in [name for name in images if name.startswith(registry)]:
+        docker("image", "rm", "--force", image)
+
+
+def wheel(folder: Path, name: str) -> Path:
+    """A package that brings one module."""
+    info = f"{name}-1.0.dist-info"
+    files = {
+        f"{name}.py": "x = 1\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/RECORD": "",
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for member, text in files.items():
+            archive.writestr(member, text)
+    return path
+
+
+@dataclass(frozen=True)
+class Index:
+    """A package index on this machine that answers only to USER with the password."""
+
+    url: str
+    password: str
+    refused: list[str]
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[Index]:
+    package = wheel(tmp_path / "index", "flagperf_test_indexed")
+    password = f"secret-{secrets.token_hex(8)}"
+    wanted = "Basic " + base64.b64encode(f"{USER}:{password}".encode()).decode()
+    refused: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if self.headers.get("Authorization") != wanted:
+                refused.append(self.path)
+                self.send_response(401)
+                self.send_header("WWW-Authenticate", "Basic")
+                self.end_headers()
+                return
+            is_page = self.path.endswith("/")
+            found = not is_page or "flagperf-test-indexed" in self.path
+            link = f'<a href="/{package.name}">{package.name}</a>'
+            self.send_response(200 if found else 404)
+            self.send_header("Content-Type", "text/html" if is_page else "application/octet-stream")
+            self.end_headers()
+            self.wfile.write(f"<html>{link}</html>".encode() if is_page else package.read_bytes())
+
+        def log_message(self, *arguments: object) -> None:
+            """Quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    port = server.server_address[1]
+    yield Index(f"http://{USER}:{password}@127.0.0.1:{port}/simple", password, refused)
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def holds(image: str, secret: str) -> list[str]:
+    """Where an image holds this text: in what it says of itself, or in its file system."""
+    told = [docker("history", "--no-trunc", image), docker("image", "inspect", image)]
+    places = ["history or inspect"] if any(secret in text for text in told) else []
+    container = docker("create", image)
+    try:
+        with subprocess.Popen(["docker", "export", container], stdout=subprocess.PIPE) as export:
+            assert export.stdout is not None
+            rest = b""
+            while chunk := export.stdout.read(1 << 20):
+                if secret.encode() in rest + chunk:
+                    places.append("file system")
+                rest = chunk[-len(secret) :]
+    finally:
+        docker("rm", container)
+    return places
+
+
+@pytest.mark.parametrize("local", [True, False], ids=["this machine", "another host"])
+def test_the_settings_of_pip_serve_the_build_and_are_gone_after_it(
+    local: bool, bench: Bench, index: Index, tmp_path: Path
+) -> None:
+    wheel(tmp_path / "wheels", "flagperf_test_offline")
+    bench.tree.write(f"{DOCKER}/pytorch_install.sh", INSTALL)
+    bench.tree.write("benchmarks/toy/pytorch/requirements.txt", "flagperf-test-indexed\n")
+    bench.tree.write("acme/toy-pytorch/config/requirements.txt", "flagperf-test-offline==1.0\n")
+    bench.pip = PipSettings({"index-url": index.url, "retries": "0"}, None, (tmp_path / "wheels",))
+    bench.local = local
+
+    asyncio.run(bench.build())
+
+    # What was wanted is there, and the image can be used as one expects.
+    tag = bench.image.tag
+    code = "import flagperf_test_indexed, flagperf_test_offline; print(open('/opt/acme/installed').read())"
+    assert docker("run", "--rm", tag, "python3", "-c", code) == "1"
+    assert "Successfully installed" in bench.output
+    assert "install begins" in bench.output
+    # The credentials were used, and are nowhere.
+    assert index.refused == []
+    for layer in bench.image.layers:
+        assert holds(layer.tag, index.password) == []
+    assert bench.files_with(index.password) == []
+    assert not [path for path in bench.work.rglob("*") if path.is_file()]
+    assert index.password not in bench.output
+    assert not any(index.password in word for argv in bench.transport.commands for word in argv)
+    # Nor do containers of the image count as the run's.
+    labels = json.loads(docker("image", "inspect", "--format", "{{json .Config.Labels}}", tag))
+    assert labels[LABEL_RUN] == ""
+    assert docker("ps", "-aq", "--filter", f"name={bench.site.name}") == ""
+
+
+def test_what_is_there_is_not_built_again(bench: Bench) -> None:
+    bench.tree.write(f"{DOCKER}/pytorch_install.sh", "touch /first\n")
+    asyncio.run(bench.build())
+    built = docker("image", "inspect", "--format", "{{.Id}}", bench.image.tag)
+    docker("tag", bench.image.tag, f"{bench.image.tag}-first")
+
+    bench.transport, bench.log = Recorder(), bytearray()
+    asyncio.run(bench.build())
+    assert not any(bench.transport.ran("docker", verb) for verb in ("build", "run", "commit"))
+    assert bench.log == b""
+
+    # A lost layer is made upon those that are left.
+    docker("image", "rm", bench.image.tag)
+    asyncio.run(bench.build())
+    assert not bench.transport.ran("docker", "build")
+    assert bench.transport.ran("docker", "commit")
+    again = docker("image", "inspect", "--format", "{{.Id}}", bench.image.tag)
+    assert again != built  # an image ID holds the time of the build, ...
+
+    async def digests() -> list[str]:
+        tags = [bench.image.tag, f"{bench.image.tag}-first"]
+        return [await software_digest(LocalTransport(), "docker", tag) for tag in tags]
+
+    new, old = asyncio.run(digests())
+    assert new == old  # ... a digest of the software in it does not
+
+
+def test_a_failing_install_script_is_an_error_with_the_end_of_its_output(bench: Bench, index: Index) -> None:
+    lines = "for i in $(seq 1 3000); do echo \"line $i\"; done; echo 'no compiler' >&2; exit 7\n"
+    bench.tree.write(f"{DOCKER}/pytorch_install.sh", lines)
+    bench.pip = PipSettings({"index-url": index.url})
+    with pytest.raises(CommandError) as caught:
+        asyncio.run(bench.build())
+    error = caught.value
+    assert error.completed.returncode == 7
+    assert error.message.splitlines()[-1] == "no compiler"
+    assert "line 3000" in error.message
+    assert "line 1\n" not in error.message
+    assert "line 1\n" in bench.output
+    assert bench.output.endswith("no compiler\n")
+    assert "image_build log" in error.remedy
+    assert bench.files_with(index.password) == []
+    assert index.password not in str(error)
+    # The layer that went well stays; there is no image that looks finished.
+    layers = bench.image.layers
+    assert asyncio.run(image_id(LocalTransport(), "docker", layers[0].tag)) is not None
+    assert asyncio.run(image_id(LocalTransport(), "docker", layers[1].tag)) is None
+
+
+def test_a_failing_dockerfile_is_an_error_with_its_output(bench: Bench) -> None:
+    bench.tree.write(f"{DOCKER}/Dockerfile", f"FROM {BASE_IMAGE}\nRUN echo 'no such header' >&2; exit 9\n")
+    with pytest.raises(CommandError) as caught:
+        asyncio.run(bench.build())
+    assert "no such header" in caught.value.message
+    assert "no such header" in bench.output
+
+
+def test_an_interrupted_build_leaves_no_credentials_and_is_found_by_its_run(
+    bench: Bench, index: Index
+) -> None:
+    bench.tree.write(f"{DOCKER}/pytorch_install.sh", "echo waiting; exec sleep 600\n")
+    bench.pip = PipSettings({"index-url": index.url})
+
+    async def scenario() -> tuple[str, ...]:
+        building = asyncio.create_task(bench.build())
+        while b"waiting" not in bench.log:
+            await asyncio.sleep(0.05)
+            assert not building.done(), bench.output
+        assert bench.files_with(index.password)
+        building.cancel()
+        await asyncio.gather(building, return_exceptions=True)
+        runtime = open_runtime(bench.tree.load().run)
+        return await runtime.remove_all(LocalTransport(), bench.run_uid)
+
+    assert asyncio.run(asyncio.wait_for(scenario(), timeout=120)) == (bench.site.name,)
+    assert bench.files_with(index.password) == []
+
+
+def test_credentials_are_gone_when_their_hand_over_breaks(bench: Bench) -> None:
+    bench.tree.write(f"{DOCKER}/pytorch_install.sh", "true\n")
+    bench.pip = PipSettings({"index-url": "https://u:word@mirror.example.org/simple"})
+    bench.transport = Recorder(lost_after="umask 077")
+    with pytest.raises(TransportError):
+        asyncio.run(bench.build())
+    assert bench.files_with("word") == []
+
+
+def test_settings_on_the_host_are_for_their_owner_alone(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("CERTIFICATE")
+    bench.tree.write(f"{DOCKER}/pytorch_install.sh", "true\n")
+    bench.pip = PipSettings({"proxy": "http://u:word@proxy:3128"}, tmp_path / "ca.pem")
+    seen: dict[str, int] = {}
+
+    class Looking(Recorder):
+        async def run(self, argv: Sequence[str], **options: object) -> Completed:
+            if argv[0] == "rm":
+                files = (path for path in (bench.work / "pip").rglob("*"))
+                seen.update({path.name: path.stat().st_mode & 0o777 for path in files})
+            return await super().run(argv, **options)  # type: ignore[arg-type]
+
+    bench.transport = Looking()
+    asyncio.run(bench.build())
+    assert seen == {bench.site.name: 0o700, "pip.conf": 0o600, "ca.crt": 0o600}
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_the_pip_conf_of_a_build(local: bool, tmp_path: Path) -> None:
+    """Folders of this machine are named as the build sees them, and not at all where it cannot see them."""
+    pip = PipSettings(
+        {
+            "index-url": "https://u:p%40ss@host/simple",
+            "extra-index-url": "file:///srv/simple https://more/simple",
+            "find-links": "https://a/ https://b/",
+        },
+        tmp_path / "ca.pem",
+        (tmp_path / "wheels",),
+    )
+    parser = configparser.RawConfigParser()
+    parser.read_string(pip_conf(pip, ["/flagperf-pip-wheels-0"], local=local))
+    options = {name: value.split() for name, value in parser.items("global")}
+    assert options == {
+        "index-url": ["https://u:p%40ss@host/simple"],
+        "extra-index-url": [*(["file:///srv/simple"] if local else []), "https://more/simple"],
+        "find-links": ["https://a/", "https://b/", "/flagperf-pip-wheels-0"],
+        "cert": [f"{PIP_FOLDER}/ca.crt"],
+    }
+
+
+def test_without_settings_nothing_is_handed_over(bench: Bench) -> None:
+    bench.tree.write(f"{DOCKER}/pytorch_install.sh", "test ! -e /etc/pip.conf\n")
+    asyncio.run(bench.build())
+    assert pip_mounts(bench.site, bench.pip) == ()
+    assert not bench.work.exists()
+
+
+def test_every_mount_of_a_build_is_read_only(bench: Bench, tmp_path: Path) -> None:
+    bench.tree.write(f"{DOCKER}/pytorch_install.sh", "true\n")
+    pip = PipSettings({"timeout": "5"}, None, (tmp_path,))
+    base, install = bench.image.layers
+    argvs = layer_argvs(bench.site, install, base, bench.image, pip_mounts(bench.site, pip))
+    (start,) = [argv for argv in argvs if "run" in argv[:2]]
+    mounts = [word for word in start if word.startswith("type=bind")]
+    assert len(mounts) == 4
+    assert all(mount.endswith(",readonly") for mount in mounts)
