@@ -27,6 +27,9 @@ class Engine(Protocol):
     rank: int
     world_size: int
 
+    def baseline(self) -> float | None:
+        """The metric that a trivial answer reaches."""
+
     def training_steps(self) -> Iterator[Step]:
         """This rank's micro-batches of each optimizer step, endlessly."""
 

@@ -39,6 +39,7 @@ def finished_values(
         "final_loss": outcome.loss,
         "metric": metric,
         "target": settings.target,
+        "baseline": engine.baseline(),
         "model_flops_per_sample": None if flops is None else flops / progress.samples,
         "flops_formula": flops_formula,
         **{f"final_{name}": value for name, value in outcome.metrics.items()},

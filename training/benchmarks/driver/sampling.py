@@ -32,14 +32,15 @@ class Samples:
 
     def part(self, index: int, parts: int) -> Samples:
         """One of `parts` contiguous parts; their sizes differ by at most 1."""
-        size = len(self)
-        chosen = slice(size * index // parts, size * (index + 1) // parts)
-        return Samples(self.epoch, self.shards[chosen], self.rows[chosen])
+        return self.cut(len(self) * index // parts, len(self) * (index + 1) // parts)
 
     def split(self, size: int) -> list[Samples]:
         """Batches of `size`; the last may be smaller."""
-        starts = range(0, len(self), size)
-        return [Samples(self.epoch, self.shards[s : s + size], self.rows[s : s + size]) for s in starts]
+        return [self.cut(start, start + size) for start in range(0, len(self), size)]
+
+    def cut(self, begin: int, end: int) -> Samples:
+        """The samples from `begin` to before `end`."""
+        return Samples(self.epoch, self.shards[begin:end], self.rows[begin:end])
 
 
 _NONE = Samples(0, np.arange(0), np.arange(0))
@@ -70,8 +71,9 @@ class ShuffledStream:
         """The stream in pieces of `size`."""
         left = _NONE
         for window in self._windows():
-            pieces = _joined(left, window).split(size)
-            left = pieces.pop() if pieces and len(pieces[-1]) < size else _NONE
+            missing = size - len(left)
+            pieces = [_joined(left, window.cut(0, missing)), *window.cut(missing, len(window)).split(size)]
+            left = pieces.pop() if len(pieces[-1]) < size else _NONE
             yield from pieces
 
     def _windows(self) -> Iterator[Samples]:

@@ -46,7 +46,8 @@ def run(arguments: LaunchArguments, script_start: float) -> None:
     clock.begin("init", at=init_start)
     steps: Prefetcher[Step] = Prefetcher(engine.training_steps(), config.driver.prefetch_batches)
     if config.driver.init_evaluation:
-        perf_log.write(EventName.INIT_EVALUATION, {**engine.evaluate(), "metric": case.metric})
+        value = {**engine.evaluate(), "metric": case.metric, "baseline": engine.baseline()}
+        perf_log.write(EventName.INIT_EVALUATION, value)
     perf_log.write(EventName.INIT_END, {"init_time": clock.end("init")})
 
     settings = config.driver

@@ -6,19 +6,22 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from benchmarks.bert.arrays import pretraining_arrays
+from benchmarks.bert.arrays import PretrainingArrays, pretraining_arrays
 from benchmarks.bert.flops import FORMULA, BertFlops
-from benchmarks.bert.shards import EVALUATION_FILE, ShardFiles, training_files
+from benchmarks.bert.shards import EVALUATION_FILE, ShardFiles, open_shard, training_files
 from benchmarks.driver.batches import Batch, Step
 from benchmarks.driver.pytorch.case import Context
 from benchmarks.driver.pytorch.tensors import pinned
 from benchmarks.driver.sampling import Samples, ShuffledStream, all_samples, rank_steps
+from utils.errors import FlagPerfError
 
 from .inputs import make_inputs
 from .model import BertConfig, BertForPreTraining, BertInputs, pretraining_loss_sums
+from .weights import load_checkpoint
 
 _SHUFFLED_TOGETHER = 16  # shards whose samples are shuffled together, and which stay open
 
@@ -42,8 +45,12 @@ class Case:
         self._evaluation: list[Batch] | None = None
 
     def build_model(self) -> nn.Module:
-        """BERT with random weights."""
-        return BertForPreTraining(self.model_config)
+        """BERT with the initial checkpoint's weights, or random ones where none is configured."""
+        model = BertForPreTraining(self.model_config)
+        checkpoint = self.context.settings.get("init_checkpoint")
+        if checkpoint:
+            load_checkpoint(model, self.context.data_dir / checkpoint)
+        return model
 
     def training_steps(self) -> Iterator[Step]:
         """This rank's micro-batches, endlessly; every sample once an epoch."""
@@ -58,6 +65,12 @@ class Case:
             accumulation=settings.gradient_accumulation_steps,
         ):
             yield [self._batch(files, samples) for samples in micro_batches]
+
+    def baseline(self) -> float:
+        """Accuracy of always answering with the evaluation set's commonest label."""
+        shard = open_shard(self.context.data_dir / EVALUATION_FILE)
+        labels = shard["masked_lm_ids"][shard["masked_lm_positions"] > 0]
+        return float(np.bincount(labels).max() / len(labels))
 
     def evaluation_batches(self) -> list[Batch]:
         """This rank's part of the evaluation set, read once and kept."""
@@ -93,6 +106,7 @@ class Case:
 
     def _batch(self, files: ShardFiles, samples: Samples) -> Batch:
         arrays = pretraining_arrays(files.read(samples))
+        self._check_fits(arrays)
         predictions = (arrays.positions > 0).sum(axis=1)
         on_cpu = self.context.device.type == "cpu"
         inputs = make_inputs(arrays, ragged=not on_cpu)
@@ -104,3 +118,15 @@ class Case:
             loss_counts=(float(len(arrays.labels)), float(len(samples))),
             epoch=samples.epoch,
         )
+
+    def _check_fits(self, arrays: PretrainingArrays) -> None:
+        """The data are of this model's vocabulary and length: a device would only say that an index is wrong."""
+        config, (_, length) = self.model_config, arrays.input_ids.shape
+        largest = max(int(arrays.input_ids.max()), int(arrays.labels.max(initial=0)))
+        if largest >= config.vocab_size or length > config.max_position_embeddings:
+            raise FlagPerfError(
+                f"a sample has {length} tokens and token id {largest}; the model takes "
+                f"{config.max_position_embeddings} tokens and ids below {config.vocab_size}",
+                where=str(self.context.data_dir),
+                remedy="set vocab_size and max_position_embeddings as the data were prepared",
+            )

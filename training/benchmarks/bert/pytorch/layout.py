@@ -72,7 +72,9 @@ class Layout:
     @staticmethod
     def _nested(rows: Tensor, offsets: Tensor | None, longest: int) -> Tensor:
         """(tokens, heads, d) -> nested (B, heads, tokens of the sample, d)."""
-        nested = torch.nested.nested_tensor_from_jagged(rows, offsets, min_seqlen=1, max_seqlen=longest)
+        nested = torch.nested.nested_tensor_from_jagged(
+            rows.contiguous(), offsets, min_seqlen=1, max_seqlen=longest
+        )
         return nested.transpose(1, 2)
 
 

@@ -152,10 +152,10 @@ class Layer(nn.Module):
         hidden: Tensor = kept + self.dropout(self.attention(seen, layout, asking, queries))
         if self.pre_norm:
             hidden = hidden + self.dropout(self.feed_forward(self.feed_forward_norm(hidden)))
-            return hidden
-        hidden = self.attention_norm(hidden)
-        normalised: Tensor = self.feed_forward_norm(hidden + self.dropout(self.feed_forward(hidden)))
-        return normalised
+        else:
+            hidden = self.attention_norm(hidden)
+            hidden = self.feed_forward_norm(hidden + self.dropout(self.feed_forward(hidden)))
+        return hidden
 
 
 class MaskedTokenHead(nn.Module):

@@ -40,6 +40,9 @@ class Case(Protocol):
     def build_model(self) -> nn.Module:
         """The model with its initial weights, on the CPU. The seed is set before."""
 
+    def baseline(self) -> float | None:
+        """The metric that a trivial answer reaches, so that a target can be judged; None where there is none."""
+
     def training_steps(self) -> Iterator[Step]:
         """For each optimizer step this rank's micro-batches; called once, consumed in a thread."""
 

@@ -42,8 +42,12 @@ class PytorchEngine:
             self.model = cast(nn.Module, torch.compile(self.model))
         if self.world_size > 1:
             self.model = hooks.model_to_ddp(config, self.model)
-        self.scaler = hooks.create_grad_scaler(config)
+        self.scaler = hooks.create_grad_scaler(config, device.torch.type)
         self._last_loss: Tensor | None = None
+
+    def baseline(self) -> float | None:
+        """The case's."""
+        return self.case.baseline()
 
     def training_steps(self) -> Iterator[Step]:
         """The case's steps."""

@@ -1,13 +1,12 @@
 """What the driver does in a way that a vendor may replace.
 
-A vendor's `extern/` folder (a package) may define functions of these names, in its `__init__.py` or in any
-module of it. Each replaces the driver's own and has its signature:
+A vendor's `extern/` folder may define functions of these names, in any of its files. Each replaces the driver's own and has its signature:
 
     convert_model(config, model) -> model             before it goes to the device
     create_optimizer(config, model) -> optimizer
     model_to_fp16(config, model, optimizer) -> (model, optimizer)
     model_to_ddp(config, model) -> model               only with more than one rank
-    create_grad_scaler(config) -> scaler or None       as torch.amp.GradScaler
+    create_grad_scaler(config, device_type) -> scaler or None     as torch.amp.GradScaler
     backward(config, loss, optimizer, scaler) -> None  of one micro-batch
 
 `config` is the driver's `Configuration`.
@@ -31,7 +30,7 @@ from torch.optim import Optimizer
 from benchmarks.driver.configuration import Configuration
 from benchmarks.driver.pytorch.optimizers import make_optimizer
 from utils.errors import FlagPerfError, nearest
-from utils.loading import load_package
+from utils.loading import load_module, load_package
 
 _ModelAndOptimizer = tuple[nn.Module, Optimizer]
 Scaler = Any  # torch.amp.GradScaler, or a vendor's object with the same methods
@@ -67,9 +66,9 @@ def model_to_ddp(config: Configuration, model: nn.Module) -> nn.Module:
     )
 
 
-def create_grad_scaler(config: Configuration) -> Scaler:
+def create_grad_scaler(config: Configuration, device_type: str) -> Scaler:
     """A scaler for fp16, whose gradients would underflow; None for the others."""
-    return torch.amp.GradScaler() if config.driver.precision == "fp16" else None
+    return torch.amp.GradScaler(device_type) if config.driver.precision == "fp16" else None
 
 
 def backward(config: Configuration, loss: Tensor, optimizer: Optimizer, scaler: Scaler) -> None:
@@ -85,7 +84,7 @@ class Hooks:
     create_optimizer: Callable[[Configuration, nn.Module], Optimizer] = create_optimizer
     model_to_fp16: Callable[[Configuration, nn.Module, Optimizer], _ModelAndOptimizer] = model_to_fp16
     model_to_ddp: Callable[[Configuration, nn.Module], nn.Module] = model_to_ddp
-    create_grad_scaler: Callable[[Configuration], Scaler] = create_grad_scaler
+    create_grad_scaler: Callable[[Configuration, str], Scaler] = create_grad_scaler
     backward: Callable[[Configuration, Tensor, Optimizer, Scaler], None] = backward
 
 
@@ -113,9 +112,12 @@ def load_hooks(folder: Path | None) -> Hooks:
 
 
 def _modules_of(folder: Path) -> list[ModuleType]:
+    """A package, whose modules may import each other, or a folder of files that stand alone."""
+    paths = sorted(path for path in folder.glob("*.py") if path.stem != "__init__")
+    if not (folder / "__init__.py").is_file():
+        return [load_module(path, f"flagperf_extern_{path.stem}") for path in paths]
     package = load_package(folder, "flagperf_extern")
-    names = sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
-    return [package, *(importlib.import_module(f"{package.__name__}.{name}") for name in names)]
+    return [package, *(importlib.import_module(f"{package.__name__}.{path.stem}") for path in paths)]
 
 
 def _own_functions(module: ModuleType) -> list[tuple[str, Any]]:

@@ -12,6 +12,7 @@ intermediate_size = 512
 max_position_embeddings = 64
 hidden_dropout_prob = 0.0  # in one or two epochs nothing is learnt by heart
 attention_probs_dropout_prob = 0.0
+init_checkpoint = ""  # random weights from the seed
 pre_layer_norm = True  # after each part (post-LN) this model stays at the baseline at the rate below
 
 # -- when it ends --

@@ -1,0 +1,166 @@
+"""The model against transformers: same weights, same batch with padding, same loss and gradients."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import BertConfig as TheirConfig
+from transformers import BertForPreTraining as TheirModel
+
+from benchmarks.bert.arrays import pretraining_arrays
+from benchmarks.bert.flops import BertFlops
+from benchmarks.bert.pytorch.inputs import make_inputs
+from benchmarks.bert.pytorch.model import BertConfig, BertForPreTraining, pretraining_loss_sums
+from benchmarks.bert.pytorch.weights import load_checkpoint, load_transformers_weights, transformers_name
+from tests.benchmarks.bert.shard_files import TINY_MODEL, random_rows
+from utils.errors import FlagPerfError
+
+SAMPLES = 6
+DEMO_SHAPE = {
+    "vocab_size": 2000,
+    "hidden_size": 128,
+    "intermediate_size": 512,
+    "max_position_embeddings": 64,
+}
+
+
+def _their_model() -> TheirModel:
+    torch.manual_seed(3)
+    model = TheirModel(TheirConfig(**TINY_MODEL, initializer_range=0.3))
+    with torch.no_grad():  # biases and normalisation start at 0 and 1: errors there would not be seen
+        for parameter in model.parameters():
+            if parameter.dim() == 1:
+                parameter.add_(0.1 * torch.randn_like(parameter))
+    return model
+
+
+def _our_model(theirs: TheirModel) -> BertForPreTraining:
+    model = BertForPreTraining(BertConfig(**TINY_MODEL))
+    load_transformers_weights(model, theirs.state_dict())
+    return model
+
+
+def _their_loss(model: TheirModel, rows: dict[str, Any]) -> torch.Tensor:
+    tensors = {key: torch.from_numpy(array).long() for key, array in rows.items()}
+    labels = torch.full_like(tensors["input_ids"], -100)
+    for sample, places in enumerate(tensors["masked_lm_positions"]):
+        for place, label in zip(places, tensors["masked_lm_ids"][sample], strict=True):
+            if place > 0:
+                labels[sample, place] = label
+    loss: torch.Tensor = model(
+        input_ids=tensors["input_ids"],
+        attention_mask=tensors["input_mask"],
+        token_type_ids=tensors["segment_ids"],
+        labels=labels,
+        next_sentence_label=tensors["next_sentence_labels"],
+    ).loss
+    return loss
+
+
+def _our_loss(model: BertForPreTraining, rows: dict[str, Any], *, ragged: bool) -> torch.Tensor:
+    arrays = pretraining_arrays(rows)
+    inputs = make_inputs(arrays, ragged=ragged)
+    counts = torch.tensor([len(arrays.labels), len(arrays.lengths)])
+    masked, next_sentence = model(inputs)
+    return (pretraining_loss_sums(masked, next_sentence, inputs) / counts).sum()
+
+
+@pytest.mark.parametrize("ragged", [False, True], ids=["rectangle", "ragged"])
+@pytest.mark.parametrize("full", [False, True], ids=["padded", "full"])
+def test_loss_and_gradients_equal_those_of_transformers(ragged: bool, full: bool) -> None:
+    theirs = _their_model()
+    ours = _our_model(theirs)
+    rows = random_rows(SAMPLES, seed=5, full=full)
+    their_loss, our_loss = _their_loss(theirs, rows), _our_loss(ours, rows, ragged=ragged)
+    assert our_loss.item() == pytest.approx(their_loss.item(), rel=1e-5)
+
+    their_loss.backward()  # type: ignore[no-untyped-call]
+    our_loss.backward()  # type: ignore[no-untyped-call]
+    gradients = {name: parameter.grad for name, parameter in theirs.named_parameters()}
+    for name, parameter in ours.named_parameters():
+        expected = gradients[transformers_name(name)]
+        assert parameter.grad is not None and expected is not None
+        # a key's bias shifts all scores of a query alike: its gradient is 0 but for rounding
+        torch.testing.assert_close(parameter.grad, expected, rtol=2e-4, atol=2e-6)
+
+
+def test_every_parameter_has_a_counterpart() -> None:
+    theirs = _their_model()
+    names = {transformers_name(name) for name, _ in _our_model(theirs).named_parameters()}
+    assert names == {name for name, _ in theirs.named_parameters()}
+
+
+def test_what_stands_in_padding_changes_nothing() -> None:
+    model = _our_model(_their_model())
+    rows = random_rows(SAMPLES, seed=5)
+    loss = _our_loss(model, rows, ragged=False)
+    noisy = {**rows, "input_ids": rows["input_ids"] + 7 * (rows["input_mask"] == 0).astype("i4")}
+    assert _our_loss(model, noisy, ragged=False).item() == pytest.approx(loss.item(), rel=1e-6)
+
+
+def test_pre_layer_norm_is_another_model_and_ragged_equals_rectangle() -> None:
+    torch.manual_seed(0)
+    config = replace(BertConfig(**TINY_MODEL), pre_layer_norm=True, initializer_range=0.3)
+    model = BertForPreTraining(config)
+    post = BertForPreTraining(replace(config, pre_layer_norm=False))
+    post.load_state_dict(model.state_dict(), strict=False)
+    rows = random_rows(SAMPLES, seed=5)
+    rectangle = _our_loss(model, rows, ragged=False).item()
+    assert _our_loss(model, rows, ragged=True).item() == pytest.approx(rectangle, rel=1e-5)
+    assert _our_loss(post, rows, ragged=False).item() != pytest.approx(rectangle, rel=1e-2)
+
+
+def test_dropout_acts_in_training_only() -> None:
+    config = replace(BertConfig(**TINY_MODEL), hidden_dropout_prob=0.5, attention_probs_dropout_prob=0.5)
+    model, rows = BertForPreTraining(config), random_rows(SAMPLES, seed=5)
+    first, second = (_our_loss(model, rows, ragged=False).item() for _ in range(2))
+    assert first != second
+    model.eval()
+    first, second = (_our_loss(model, rows, ragged=False).item() for _ in range(2))
+    assert first == second
+
+
+def test_a_checkpoint_file_is_loaded_and_a_wrong_one_refused(tmp_path: Any) -> None:
+    theirs = _their_model()
+    path = tmp_path / "model.pt"
+    renamed = {
+        name.replace("intermediate.dense.", "intermediate.dense_act."): t
+        for name, t in theirs.state_dict().items()
+    }
+    torch.save({"model": renamed, "step": 7}, path)
+    model = BertForPreTraining(BertConfig(**TINY_MODEL))
+    load_checkpoint(model, path)
+    rows = random_rows(SAMPLES, seed=5)
+    assert _our_loss(model, rows, ragged=False).item() == pytest.approx(
+        _their_loss(theirs, rows).item(), rel=1e-5
+    )
+
+    wider = BertForPreTraining(BertConfig(**{**TINY_MODEL, "intermediate_size": 64}))
+    with pytest.raises(
+        FlagPerfError, match=r"intermediate.dense.weight: \(64, 16\) is wanted, found \(32, 16\)"
+    ):
+        load_checkpoint(wider, path)
+    with pytest.raises(FlagPerfError, match=r"absent\.pt"):
+        load_checkpoint(model, tmp_path / "absent.pt")
+
+
+@pytest.mark.parametrize("full", [False, True], ids=["padded", "full"])
+def test_flops_formula_agrees_with_the_counter(full: bool) -> None:
+    """At the demo's shape. Sample by sample: the counter would count a batch's padding, the formula does not."""
+    model = BertForPreTraining(BertConfig(**{**TINY_MODEL, **DEMO_SHAPE}))
+    rows = random_rows(8, seed=5, full=full, length=64, most=10)
+    with FlopCounterMode(display=False) as counter:
+        for sample in range(8):
+            inputs = make_inputs(
+                pretraining_arrays({key: a[sample : sample + 1] for key, a in rows.items()}), ragged=False
+            )
+            masked, next_sentence = model(inputs)
+            pretraining_loss_sums(masked, next_sentence, inputs).sum().backward()  # type: ignore[no-untyped-call]
+    formula = BertFlops(layers=2, hidden=128, intermediate=512, vocabulary=2000)
+    predictions = (rows["masked_lm_positions"] > 0).sum(axis=1)
+    counted = formula.of(rows["input_mask"].sum(axis=1), predictions)
+    assert counted == pytest.approx(counter.get_total_flops(), rel=0.02)
