@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from run_benchmarks.names import Node
@@ -139,11 +140,11 @@ class Watch:
     async def _contact_again(self, node: Node, transport: Transport) -> bool:
         last_contact = time.monotonic() - NOTICED_AFTER_S
         while not self._given_up(node, last_contact):
-            try:
+            # before the attempt: a host that answers, but loses every wait, must not be asked in a frenzy
+            await asyncio.sleep(RECONNECT_EVERY_S)
+            with suppress(FlagPerfError):
                 await transport.run(["true"], timeout=PING_TIMEOUT_S)
                 return True
-            except FlagPerfError:
-                await asyncio.sleep(RECONNECT_EVERY_S)
         return False
 
     def _given_up(self, node: Node, last_contact: float) -> bool:

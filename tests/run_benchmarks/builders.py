@@ -1,0 +1,97 @@
+"""Values that the controller's tests need: plans, cases, nodes, and the logs that a round leaves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from run_benchmarks.names import Node, nodes_of
+from run_benchmarks.plan.records import CaseFiles, CasePlan, CaseSettings, Chip
+from utils.events import Event, EventName, format_line
+from utils.rank import rank_log_name
+
+CHIP = Chip("X1", ("Acme X1",), 32.0, {"bf16": 1e14}, "a data sheet")
+FILES = CaseFiles(
+    case_dir="benchmarks/toy/pytorch",
+    script="benchmarks/driver/run_pretraining.py",
+    script_args=("--case_dir", "benchmarks/toy/pytorch"),
+    config_dir="acme/toy-pytorch/config",
+    config_file="config_X1x2x1.py",
+    extern_dir="acme/toy-pytorch/extern",
+    requirements=(),
+    environment_script=None,
+    dockerfile_dir="acme/docker_image/pytorch",
+    install_script=None,
+)
+# What a FINISHED event holds that makes sense: 1000 samples in 10 s, of which 8 without evaluations.
+FINISHED: Mapping[str, Any] = {
+    "e2e_time": 15.0,
+    "init_time": 2.0,
+    "raw_train_time": 10.0,
+    "no_eval_time": 8.0,
+    "pure_compute_time": 5.0,
+    "time_to_target": 9.0,
+    "num_trained_samples": 1000,
+    "num_trained_tokens": 64000,
+    "global_steps": 50,
+    "precision": "bf16",
+    "converged": True,
+    "final_loss": 1.5,
+    "metric": "mlm_accuracy",
+    "final_mlm_accuracy": 0.33,
+    "target": 0.3,
+    "model_flops_per_sample": 1e9,
+    "flops_formula": "6 N",
+    "mem_allocated_bytes": None,
+}
+START_MS, END_MS = 1_700_000_000_000, 1_700_000_010_000
+
+
+def make_case(
+    hosts: Sequence[str] = ("h1", "h2"), *, name: str = "toy:pytorch:X1:2:1:1", chip: Chip | None = CHIP
+) -> CasePlan:
+    """A case on `hosts`, with one process each."""
+    settings = CaseSettings(
+        name=name,
+        model="toy",
+        framework="pytorch_2.1",
+        config="config_X1x2x1",
+        nnodes=len(hosts),
+        nproc=1,
+        repeat=1,
+        data_dir_host="/data/toy",
+        data_dir_container="/mnt/data/toy",
+    )
+    return CasePlan(settings, FILES, tuple(hosts), chip, {"target": 0.3}, deadline_s=3600.0)
+
+
+def make_nodes(hosts: Sequence[str] = ("h1", "h2")) -> tuple[Node, ...]:
+    """The nodes of the first round of such a case."""
+    return nodes_of(make_case(hosts), 1)
+
+
+def training_events(**finished: Any) -> list[Event]:
+    """What rank 0 reports of a training from START_MS to END_MS; `finished` overrides FINISHED's values."""
+    return [
+        Event(EventName.INIT_START, {}, START_MS - 2000),
+        Event(EventName.TRAIN_START, {}, START_MS),
+        Event(EventName.STEP_END, {"global_steps": 1, "loss": 7.0, "seq/s": 100.0}, START_MS + 200),
+        Event(EventName.TRAIN_END, {}, END_MS),
+        Event(EventName.FINISHED, {**FINISHED, **finished}, END_MS + 10),
+    ]
+
+
+def write_rank_log(folder: Path, events: Sequence[Event], *, rank: int = 0, tail: str = "") -> Path:
+    """A rank's log with these events in it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / rank_log_name(rank)
+    lines = ["some library's warning", *map(format_line, events), tail]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+def perf_log(event: str, value: str, **metadata: object) -> str:
+    """A PerfLog line as another's code may write it: `value` is raw JSON."""
+    return f'[PerfLog] {{"event": "{event}", "value": {value}, "metadata": {json.dumps(metadata)}}}'
