@@ -1,0 +1,169 @@
+"""What is started on a node: the units as the runtime gets them, and the shell that starts the ranks."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from run_benchmarks.frameworks import open_framework
+from run_benchmarks.names import RunId, host_paths, nodes_of
+from run_benchmarks.plan.records import CasePlan, Plan
+from run_benchmarks.runtimes import open_runtime
+from run_benchmarks.runtimes.base import Unit
+from run_benchmarks.stages.launch import TASK_SHELL, Launch
+from tests.run_benchmarks.plan.tree import TEST_CONF, Tree, make_tree
+
+RUN = RunId("run20260102030405", "run20260102030405-abcdef")
+TWO_NODES = TEST_CONF.replace("toy:pytorch:X1:1:2:1", "toy:pytorch:X1:2:1:1")
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    tree = make_tree(tmp_path)
+    paths = 'FLAGPERF_PATH_HOST = "/home/fp"\nFLAGPERF_PATH_CONTAINER = "/workspace/fp"\n'
+    conf = TWO_NODES.replace('FLAGPERF_PATH = "/home/flagperf/training"\n', paths)
+    tree.configure(test_conf=conf + 'FLAGPERF_LOG_PATH_CONTAINER = "/workspace/fp/result/"\n')
+    return tree
+
+
+def launch_of(plan: Plan, image: str = "flagperf/acme-pytorch:tag") -> Launch:
+    paths = host_paths(plan.run, RUN, "0123")
+    framework = open_framework(plan.cases[0].settings.framework)
+    return Launch(plan, RUN, paths, open_runtime(plan.run), framework, image)
+
+
+def task_of(plan: Plan, rank: int = 1, interface: str = "ib0") -> Unit:
+    return launch_of(plan).task(nodes_of(plan.cases[0], 1)[rank], "node1", interface)
+
+
+def option(unit: Unit, name: str) -> str:
+    """The value of an option of the launched command."""
+    return unit.argv[unit.argv.index(name) + 1]
+
+
+def test_a_task_gets_the_launch_contract(tree: Tree) -> None:
+    unit = task_of(tree.load())
+    training = "/workspace/fp"
+    node = "/workspace/fp/result/run20260102030405/toy:pytorch:X1:2:1:1/round1/node2_noderank1"
+    launcher = {
+        "--nnodes": "2",
+        "--node_rank": "1",
+        "--nproc_per_node": "1",
+        "--master_addr": "node1",
+        "--master_port": "29501",
+        "--log-dir": node,
+    }
+    script = {
+        "--data_dir": "/data/toy",
+        "--extern_config_dir": f"{training}/acme/toy-pytorch/config",
+        "--extern_config_file": "config_X1x2x1.py",
+        "--vendor": "acme",
+        "--extern_module_dir": f"{training}/acme/toy-pytorch/extern",
+        "--case_dir": f"{training}/benchmarks/toy/pytorch",
+    }
+    assert {name: option(unit, name) for name in launcher | script} == launcher | script
+    assert f"{training}/benchmarks/driver/run_pretraining.py" in unit.argv
+    assert "--enable_extern_config" in unit.argv
+    assert unit.argv[:3] == ("bash", "-c", TASK_SHELL)
+    assert unit.argv[4] == f"{node}/start_pytorch_task.log"
+    assert unit.workdir == training
+    assert unit.env == {
+        "PYTHONPATH": training,
+        "PYTHONUNBUFFERED": "1",
+        "ACME_VISIBLE_DEVICES": "0",
+        "GLOO_SOCKET_IFNAME": "ib0",
+    }
+
+
+def test_a_task_mounts_the_tree_and_the_data_for_reading_only(tree: Tree) -> None:
+    mounts = {mount.inside: (mount.host, mount.read_only) for mount in task_of(tree.load()).mounts}
+    assert mounts == {
+        "/workspace/fp": ("/home/fp/.flagperf/tree-0123", True),
+        "/workspace/fp/result": ("/home/fp/.flagperf/runs/run20260102030405-abcdef", False),
+        "/data/toy": ("/data/toy", True),
+    }
+
+
+def test_a_case_with_its_own_script_gets_no_case_dir(tree: Tree) -> None:
+    tree.write("benchmarks/toy/pytorch/run_pretraining.py", "")
+    unit = task_of(tree.load())
+    assert "/workspace/fp/benchmarks/toy/pytorch/run_pretraining.py" in unit.argv
+    assert "--case_dir" not in unit.argv
+
+
+def test_one_node_needs_no_interface_and_several_processes_see_as_many_devices(tmp_path: Path) -> None:
+    plan = make_tree(tmp_path).load()
+    unit = launch_of(plan).task(nodes_of(plan.cases[0], 1)[0], "127.0.0.1", "")
+    assert "GLOO_SOCKET_IFNAME" not in unit.env
+    assert unit.env["ACME_VISIBLE_DEVICES"] == "0,1"
+    assert option(unit, "--nproc_per_node") == "2"
+
+
+def test_units_are_named_and_labelled_by_run_case_round_and_node(tree: Tree) -> None:
+    plan = tree.load()
+    node = nodes_of(plan.cases[0], 3)[1]
+    launch = launch_of(plan)
+    task, monitor = launch.task(node, "node1", ""), launch.monitor(node)
+    assert task.name == "flagperf-run20260102030405-abcdef-toy-pytorch-X1-2-1-1-round3-node1-task"
+    assert monitor.name == task.name.replace("task", "monitor")
+    assert task.labels == {
+        "flagperf.run": RUN.uid,
+        "flagperf.case": "toy:pytorch:X1:2:1:1",
+        "flagperf.round": "3",
+        "flagperf.node_rank": "1",
+        "flagperf.role": "task",
+    }
+    assert monitor.labels == {**task.labels, "flagperf.role": "monitor"}
+
+
+def test_the_monitor_sees_the_host_and_not_the_data(tree: Tree) -> None:
+    plan = tree.load()
+    monitor = launch_of(plan).monitor(nodes_of(plan.cases[0], 1)[0])
+    assert monitor.host_namespaces
+    assert "/data/toy" not in {mount.host for mount in monitor.mounts}
+    assert ("/sys", "/host/sys") in {(mount.host, mount.inside) for mount in monitor.mounts}
+    assert option(monitor, "--vendor-dir") == "/workspace/fp/acme"
+    assert option(monitor, "--log-dir").endswith("/round1/node1_noderank0")
+    assert monitor.env == {"PYTHONPATH": "/workspace/fp"}
+
+
+def test_without_containers_everything_is_where_the_host_has_it(tree: Tree) -> None:
+    plan = tree.load()
+    plan = replace(plan, run=replace(plan.run, runtime="process", process_python="/opt/venv/bin/python"))
+    unit = task_of(plan)
+    assert unit.env["PYTHONPATH"] == unit.workdir == "/home/fp/.flagperf/tree-0123"
+    assert option(unit, "--data_dir") == "/data/toy"
+    assert option(unit, "--log-dir").startswith("/home/fp/.flagperf/runs/")
+    assert "/opt/venv/bin/python" in unit.argv
+    monitor = launch_of(plan).monitor(nodes_of(plan.cases[0], 1)[0])
+    assert monitor.argv[0] == "/opt/venv/bin/python"
+
+
+def test_a_task_ends_by_itself_some_time_after_its_deadline(tree: Tree) -> None:
+    """Its controller may be gone for good."""
+    plan = tree.load()
+    case: CasePlan = replace(plan.cases[0], deadline_s=7200.5)
+    unit = launch_of(plan).task(nodes_of(case, 1)[0], "node1", "")
+    start = unit.argv.index("timeout")
+    assert unit.argv[start : start + 4] == ("timeout", "--signal=TERM", "--kill-after=30", "7320")
+
+
+def _start(folder: Path, environment_file: str, *command: str) -> subprocess.CompletedProcess[str]:
+    argv = ["bash", "-c", TASK_SHELL, "task", str(folder / "start.log"), environment_file, *command]
+    return subprocess.run(argv, capture_output=True, text=True, check=False)
+
+
+def test_the_shell_logs_sources_and_becomes_the_command(tmp_path: Path) -> None:
+    environment = tmp_path / "environment variables.sh"
+    environment.write_text("export NCCL_IB_HCA='mlx5 0'\n")
+    script = 'echo "$NCCL_IB_HCA|$1"; echo oops >&2; exit 7'
+    done = _start(tmp_path, str(environment), "sh", "-c", script, "x", "an argument; with $signs")
+    assert (done.returncode, done.stdout, done.stderr) == (7, "", "")
+    assert (tmp_path / "start.log").read_text() == "mlx5 0|an argument; with $signs\noops\n"
+
+
+def test_the_shell_reports_the_signal_that_killed_the_command(tmp_path: Path) -> None:
+    assert _start(tmp_path, "", "sh", "-c", "kill -9 $$").returncode == -9
