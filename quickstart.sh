@@ -56,6 +56,7 @@ VENDOR = "cpu"
 CASES = {"bert:pytorch:cpu:1:2:1": "$DATA"}
 
 RUNTIME = "$RUNTIME"
+CONTAINER_ENGINE = "$ENGINE"
 PROCESS_PYTHON = "$WORK/venv/bin/python"
 IMAGE_BUILD_ARGS = {"BASE_IMAGE": "$BASE_IMAGE"} if "$BASE_IMAGE" else {}
 PIP_FROM_HOST = True
@@ -71,5 +72,6 @@ pip_install_files .venv training/requirements.txt $PREPARE/requirements.txt
 choose_runtime
 prepare_data
 write_config
+say "the configuration of this run is in $WORK/config: a start for your own"
 cd training
 exec ../.venv/bin/python run_benchmarks/run.py --config "$WORK/config" "$@"

@@ -55,7 +55,8 @@ pip_install_files() {
     die "pip could not install $*" "check the network, or pip's settings (pip config list) if you are behind a mirror"
 }
 
-engine_answers() { "${ENGINE:-docker}" version >/dev/null 2>&1; }
+ENGINE=${ENGINE:-docker} # or podman
+engine_answers() { "$ENGINE" version >/dev/null 2>&1; }
 
 start_dockerd() {
   if [ -d /run/systemd/system ]; then
@@ -93,13 +94,13 @@ ensure_base_image() {
   # shellcheck source=/dev/null
   built=flagperf-base:$(. /etc/os-release && printf %s "${VERSION_CODENAME:-any}")
   for BASE_IMAGE in "$BASE_IMAGE_FALLBACK_FROM" "$built"; do
-    docker image inspect "$BASE_IMAGE" >/dev/null 2>&1 && return
+    "$ENGINE" image inspect "$BASE_IMAGE" >/dev/null 2>&1 && return
   done
   BASE_IMAGE=$BASE_IMAGE_FALLBACK_FROM
   say "pulling $BASE_IMAGE"
-  timeout 300 docker pull -q "$BASE_IMAGE" >/dev/null 2>&1 && return
+  timeout 300 "$ENGINE" pull -q "$BASE_IMAGE" >/dev/null 2>&1 && return
   say "no registry can be reached; building the base image $built from Debian packages instead"
   command -v debootstrap >/dev/null || apt_install debootstrap || true
   BASE_IMAGE=$built
-  training/cpu/docker_image/base/build_base_image.sh "$built"
+  ENGINE=$ENGINE training/cpu/docker_image/base/build_base_image.sh "$built"
 }

@@ -14,6 +14,7 @@ from utils.records import Failure, FailureClass, Stage, Verdict
 _CLASSES = {
     Stage.IMAGE: FailureClass.IMAGE_NOT_BUILT,
     Stage.LAUNCH: FailureClass.CONTAINER_NOT_STARTED,
+    Stage.COLLECT: FailureClass.LOGS_NOT_COLLECTED,
 }
 _CLASSES_BY_ERROR = {
     DistributionError: FailureClass.IMAGE_NOT_DISTRIBUTED,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -9,14 +10,16 @@ from datetime import datetime
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.names import HostPaths, Node, RunId, host_paths, new_run_id, nodes_of
 from run_benchmarks.plan.records import CasePlan, Plan
+from run_benchmarks.rehearsal import Rehearsal
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.checks import DROP_CACHES
 from run_benchmarks.stages.collect import collect_argv
 from run_benchmarks.stages.deploy import UNPACK, tree_of
-from run_benchmarks.stages.image_build import BuildSite, build_name, layer_argvs, pip_mounts
+from run_benchmarks.stages.image_build import BuildSite, build_name, layer_argvs, pip_folder_argvs, pip_mounts
 from run_benchmarks.stages.image_plan import ImagePlan, plan_image
 from run_benchmarks.stages.launch import Launch
+from run_benchmarks.stages.preflight import preflight
 from run_benchmarks.transports import LOCALHOST
 
 STOP_GRACE_S = 5
@@ -36,8 +39,29 @@ class PlanView:
         plan = self.plan
         yield f"# vendor {plan.vendor.name}, runtime {plan.run.runtime}, hosts {', '.join(plan.cluster.hosts)}"
         yield f"# results go to {plan.run.log_path}/{self.run.name}"
+        yield from self._preflight()
         for case in plan.cases:
             yield from self._case(case)
+        yield from self._removal()
+
+    def _preflight(self) -> Iterator[str]:
+        """What each host is asked before anything is launched; a check with a manifest lists the files too."""
+        rehearsals = {host: Rehearsal(host) for host in self.plan.cluster.hosts}
+        asyncio.run(preflight(self.plan, self.runtime, rehearsals))
+        yield ""
+        yield "# ===== preflight"
+        for host, rehearsal in rehearsals.items():
+            yield f"# ----- host {host}"
+            yield from map(shlex.join, rehearsal.commands)
+
+    def _removal(self) -> Iterator[str]:
+        """What is asked at every end, whatever happened; the engine removes what the list names."""
+        rehearsal = Rehearsal("")
+        asyncio.run(self.runtime.remove_all(rehearsal, self.run.uid))
+        yield ""
+        yield f"# ===== clean-up, on every host: what these list is removed, and {self.paths.run}"
+        yield from map(shlex.join, dict.fromkeys(rehearsal.commands))
+        yield shlex.join(["rm", "-rf", self.paths.run])
 
     def _case(self, case: CasePlan) -> Iterator[str]:
         settings = case.settings
@@ -74,9 +98,12 @@ class PlanView:
         if node.rank > 0 and run.image_distribution != "build":
             return
         local = node.host == LOCALHOST
-        name = build_name(self.run.uid, image.tag)
+        name = build_name(self.run.uid, node.host, image.tag)
         site = BuildSite(engine, self.paths.tree, self.paths.work, self.run.uid, name, local)
         mounts = pip_mounts(site, run.pip)
+        if mounts and len(image.layers) > 1:
+            yield "# the pip settings, as a tar file on standard input; removed after the build"
+            yield from map(shlex.join, pip_folder_argvs(site))
         for below, layer in zip((None, *image.layers), image.layers, strict=False):
             for argv in layer_argvs(site, layer, below, image, mounts):
                 yield shlex.join(argv)
@@ -99,6 +126,11 @@ class PlanView:
             ("stop sampling", runtime.stop_argv(monitor.name, STOP_GRACE_S)),
             ("collect", collect_argv(self.paths.node(node))),
         )
+        if several:
+            yield "# which interface leads to its peers"
+            peer = case.hosts[1] if node.rank == 0 else master
+            yield shlex.join(["getent", "ahostsv4", peer])
+            yield shlex.join(["cat", "/proc/net/route"])
         for text, argv in steps:
             yield f"# {text}"
             yield shlex.join(argv)

@@ -29,7 +29,7 @@ from run_benchmarks.stages.image import ImageStage
 from run_benchmarks.stages.image_build import BuildSite, build_name
 from run_benchmarks.stages.image_plan import plan_image
 from run_benchmarks.stages.launch import Launch
-from run_benchmarks.stages.network import interface_to
+from run_benchmarks.stages.network import interface_to, peer_of
 from run_benchmarks.stages.watch import Outcome, Watch
 from run_benchmarks.transports import LOCALHOST
 from run_benchmarks.transports.base import TransportError, checked
@@ -174,15 +174,14 @@ class Round:
             tree=session.paths.tree,
             work=session.paths.work,
             run_uid=session.run.uid,
-            name=build_name(session.run.uid, tag),
+            name=build_name(session.run.uid, host, tag),
             local=host == LOCALHOST,
         )
 
     async def _interface(self, node: Node) -> str:
         if len(self.nodes) == 1:
             return ""
-        peer = self.case.hosts[1] if node.rank == 0 else self.case.hosts[0]
-        return await interface_to(self.session.transports[node.host], peer)
+        return await interface_to(self.session.transports[node.host], peer_of(self.case, node.rank))
 
     async def _start(self, node: Node, interface: str) -> None:
         session = self.session
@@ -244,13 +243,18 @@ class Round:
         for node, error in errors_of(await on_all(self.nodes, collect)).items():
             self.state.notes.append(str(error))
             LOGGER.warning(f"{node.host}: {error}")
+            # Global rank 0 lives on the first node: without its log there is no result.
+            if node.rank == 0 and self.state.outcome and self.state.outcome.all_ended_well:
+                self.state.failure = failure_on(node.host, Stage.COLLECT, error)
 
     def _result(self, started: str, round_time: float) -> RoundResult:
         state, session = self.state, self.session
         folders = [session.log_dir / node.folder for node in self.nodes]
         failure = state.failure
         if failure is None and state.outcome is not None:
-            failure = explain(self.nodes, dict(enumerate(folders)), state.outcome, self.framework)
+            explained = explain(self.nodes, dict(enumerate(folders)), state.outcome, self.framework)
+            failure = explained.failure
+            state.notes += [explained.note] if explained.note else []
         judgement = judge(self.case, folders, failure)
         window = "start of the round..its logs collected"
         figures = {

@@ -52,7 +52,7 @@ def make_image(plan: Plan, log_dir: Path) -> str:
         str(TRAINING),
         str(log_dir / "work"),
         "run-test",
-        build_name("test", image.tag),
+        build_name("test", "localhost", image.tag),
         True,
     )
     hosts = {"localhost": LocalTransport("localhost")}

@@ -105,7 +105,7 @@ class Bench:
 
     @property
     def site(self) -> BuildSite:
-        name = build_name(self.run_uid, self.image.tag)
+        name = build_name(self.run_uid, "localhost", self.image.tag)
         return BuildSite("docker", str(self.tree.training), str(self.work), self.run_uid, name, self.local)
 
     async def build(self) -> None:

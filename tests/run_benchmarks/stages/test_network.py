@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks.stages.network import interface_to, route_interface
-from run_benchmarks.transports.base import CommandError
 from run_benchmarks.transports.local import LocalTransport
 from utils.errors import FlagPerfError
 
@@ -73,6 +72,7 @@ def test_a_peer_that_means_the_host_itself_is_refused() -> None:
 
 
 def test_an_unknown_peer_is_an_error_with_a_remedy() -> None:
-    with pytest.raises(CommandError) as caught:
+    with pytest.raises(FlagPerfError) as caught:
         asyncio.run(interface_to(LocalTransport("node1"), "no-such-host.invalid"))
-    assert "make no-such-host.invalid known to node1" in caught.value.remedy
+    assert "no-such-host.invalid has no IPv4 address here" in caught.value.message
+    assert "make no-such-host.invalid known there" in caught.value.remedy

@@ -80,7 +80,7 @@ SHM_SIZE = "32G"
 # Empty the hosts' page caches before each round, so that data is read from the disk (needs root there).
 CLEAR_CACHES = False
 
-# A case that runs longer than this is stopped.
+# A round whose training runs longer than this is stopped.
 CASE_DEADLINE_HOURS = 24
 
 # A host with less free disk space is not used.

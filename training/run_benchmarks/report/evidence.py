@@ -9,6 +9,8 @@ from pathlib import Path
 from run_benchmarks.frameworks.base import Framework
 from run_benchmarks.names import Node
 from run_benchmarks.stages.watch import Ended, Lost, Outcome
+from run_benchmarks.transports.base import CommandError, CommandTimeoutError
+from utils.errors import FlagPerfError
 from utils.rank import rank_log_name
 from utils.records import Failure, FailureClass, Stage, Verdict
 
@@ -19,7 +21,7 @@ KILLED = (-9, 137)
 
 @dataclass(frozen=True)
 class Suspect:
-    """A node whose task failed, with the rank that its launcher blames."""
+    """A rank that its launcher says failed by itself; or, where the launcher names none, a node's whole task."""
 
     node: Node
     code: int
@@ -29,45 +31,75 @@ class Suspect:
     log: Path
 
 
+@dataclass(frozen=True)
+class Explanation:
+    """Why tasks did not exit with 0; `note` where that does not touch the result."""
+
+    failure: Failure | None
+    note: str = ""
+
+
 def explain(
     nodes: Sequence[Node], folders: Mapping[int, Path], outcome: Outcome, framework: Framework
-) -> Failure | None:
-    """The failure of a round whose tasks have ended; None where all of them exited with 0."""
+) -> Explanation:
+    """The failure of a round whose tasks have ended."""
     if outcome.all_ended_well:
-        return None
+        return Explanation(None)
     suspects = _suspects(nodes, folders, outcome, framework)
+    if _only_aborted_at_exit(nodes, outcome, suspects, framework):
+        ranks = ", ".join(str(suspect.rank) for suspect in suspects)
+        return Explanation(None, f"rank {ranks} had finished and was aborted while its interpreter shut down")
     primary = [suspect for suspect in suspects if not framework.is_secondary_failure(suspect.tail)]
     lost = _lost(nodes, outcome)
     # A rank that failed by itself explains the others; one that only lost its peer does not.
     if primary and (not lost or not outcome.out_of_contact):
-        return _rank_failure(primary[0])
+        return Explanation(_rank_failure(primary[0]))
     if lost:
-        return lost
+        return Explanation(lost)
     if outcome.timed_out:
-        return _timed_out(nodes, folders, outcome)
-    return _rank_failure((primary or suspects)[0])
+        return Explanation(_timed_out(nodes, folders, outcome))
+    return Explanation(_rank_failure((primary or suspects)[0]))
+
+
+def _only_aborted_at_exit(
+    nodes: Sequence[Node], outcome: Outcome, suspects: Sequence[Suspect], framework: Framework
+) -> bool:
+    """Whether every task ended, and those that did not end well fell over their interpreter's exit alone."""
+    if outcome.timed_out or any(not isinstance(outcome.endings.get(n.rank), Ended) for n in nodes):
+        return False
+    return bool(suspects) and all(
+        suspect.rank is not None and framework.aborted_at_exit(suspect.tail) for suspect in suspects
+    )
 
 
 def _suspects(
     nodes: Sequence[Node], folders: Mapping[int, Path], outcome: Outcome, framework: Framework
 ) -> list[Suspect]:
+    """In the order in which their nodes' tasks ended, the rank that a launcher blames first."""
     ended = [
         (ending.at, node, ending.code)
         for node in nodes
         if isinstance(ending := outcome.endings.get(node.rank), Ended) and ending.code != 0
     ]
     ended.sort(key=lambda item: item[0])
-    return [_suspect(node, code, folders.get(node.rank), framework) for _, node, code in ended]
+    return [
+        suspect
+        for _, node, code in ended
+        for suspect in _of_node(node, code, folders.get(node.rank, Path()), framework)
+    ]
 
 
-def _suspect(node: Node, code: int, folder: Path | None, framework: Framework) -> Suspect:
-    start_log = (folder or Path()) / f"start_{node.case.settings.framework_name}_task.log"
+def _of_node(node: Node, code: int, folder: Path, framework: Framework) -> list[Suspect]:
+    start_log = folder / f"start_{node.case.settings.framework_name}_task.log"
     text = _text(start_log)
-    blamed = framework.failed_rank(text)
-    if blamed is None or folder is None:
-        return Suspect(node, code, None, None, _last_lines(text), start_log)
-    rank_log = folder / rank_log_name(blamed[0])
-    return Suspect(node, code, blamed[0], blamed[1], _last_lines(_text(rank_log)), rank_log)
+    failed = framework.failed_ranks(text)
+    if not failed:
+        return [Suspect(node, code, None, None, _last_lines(text), start_log)]
+    logs = [folder / rank_log_name(rank) for rank, _ in failed]
+    return [
+        Suspect(node, code, rank, rank_code, _last_lines(_text(log)), log)
+        for (rank, rank_code), log in zip(failed, logs, strict=True)
+    ]
 
 
 def _rank_failure(suspect: Suspect) -> Failure:
@@ -98,8 +130,23 @@ def _lost(nodes: Sequence[Node], outcome: Outcome) -> Failure | None:
     errors.update({rank: end.error for rank, end in outcome.endings.items() if isinstance(end, Lost)})
     for node in nodes:
         if node.rank in errors:
-            return host_lost(node.host, Stage.TRAIN, errors[node.rank].message)
+            return _contact_failure(node, errors[node.rank])
     return None
+
+
+def _contact_failure(node: Node, error: FlagPerfError) -> Failure:
+    """The host is out of reach, or it answers but knows nothing of the task any more."""
+    if not isinstance(error, (CommandError, CommandTimeoutError)):
+        return host_lost(node.host, Stage.TRAIN, error.message)
+    return Failure(
+        Verdict.FAILED,
+        Stage.TRAIN,
+        FailureClass.COMMAND_FAILED,
+        node.host,
+        "the task is not there any more, or the engine does not answer for it",
+        error.message,
+        f"see on {node.host} who removed it, and the engine's own log",
+    )
 
 
 def host_lost(host: str, stage: Stage, message: str) -> Failure:

@@ -65,8 +65,18 @@ def _table(results: tuple[RoundResult, ...]) -> str:
 
 
 def _meanings(results: tuple[RoundResult, ...]) -> str:
-    last = results[-1]
-    return "\n".join(f"- {line}" for line in explanations(last))
+    """A line a figure and meaning: rounds of one case share theirs, and most cases share most."""
+    cases: dict[str, list[str]] = {}
+    for result in results:
+        for line in explanations(result):
+            found = cases.setdefault(line, [])
+            if result.case not in found:
+                found.append(result.case)
+    everywhere = len({result.case for result in results})
+    return "\n".join(
+        f"- {line}" if len(names) == everywhere else f"- {line} ({', '.join(names)})"
+        for line, names in cases.items()
+    )
 
 
 def _round_notes(result: RoundResult) -> str:

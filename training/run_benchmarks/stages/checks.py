@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from run_benchmarks.frameworks import open_framework
 from run_benchmarks.names import LABEL_RUN, WORK_FOLDER
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.runtimes.base import Runtime, UnitState
+from run_benchmarks.stages.network import interface_to, peer_of
 from run_benchmarks.transports.base import Transport
 from utils import manifest as manifests
 from utils.errors import FlagPerfError
@@ -224,12 +224,12 @@ async def caches(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
     done = await use.transport.run(["sh", "-c", CAN_DROP_CACHES], timeout=QUICK_S)
     if done.ok:
         return _ok("caches", "dropped before every round")
-    remedy = "log in as root, allow `sudo -n sysctl` to the ssh user, or set CLEAR_CACHES = False"
+    remedy = "log in as root, allow `sudo -n sysctl -q vm.drop_caches=3` to the ssh user, or set CLEAR_CACHES = False"
     return _error("caches", "this user may not drop the page cache", remedy)
 
 
 # vm.drop_caches needs root; FlagPerf's users give the ssh user a passwordless sudo for it.
-CAN_DROP_CACHES = "[ -w /proc/sys/vm/drop_caches ] || sudo -n true"
+CAN_DROP_CACHES = "[ -w /proc/sys/vm/drop_caches ] || sudo -n -l sysctl -q vm.drop_caches=3"
 DROP_CACHES = (
     "sync; if [ -w /proc/sys/vm/drop_caches ]; then echo 3 >/proc/sys/vm/drop_caches; "
     "else sudo -n sysctl -q vm.drop_caches=3; fi"
@@ -255,15 +255,15 @@ def _required_modules(case: CasePlan) -> tuple[str, ...]:
 
 
 async def peers(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
-    """In a case of several nodes, the first node's name can be resolved from every other."""
-    for case, rank in use.cases:
-        master = case.hosts[0]
-        if rank == 0 or re.fullmatch(r"[\d.]+|[\da-fA-F:]+", master):
-            continue
-        if not (await use.transport.run(["getent", "hosts", master], timeout=QUICK_S)).ok:
-            remedy = "name hosts in cluster_conf.py as all hosts know them, or by their addresses"
-            return _error("peers", f"{master} is not known here", remedy)
-    return _ok("peers", "known")
+    """In a case of several nodes, the host's peer is known to it, and as another host than itself.
+
+    Raises:
+        FlagPerfError: it is not.
+    """
+    found = sorted({peer_of(case, rank) for case, rank in use.cases if len(case.hosts) > 1})
+    for peer in found:
+        await interface_to(use.transport, peer)
+    return _ok("peers", f"{', '.join(found)} known" if found else "not needed")
 
 
 ALL_CHECKS: tuple[Checker, ...] = (

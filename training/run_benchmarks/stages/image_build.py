@@ -75,7 +75,7 @@ async def build_image(
                     await _logged(transport, argv, log)
     finally:
         if uses_pip:
-            await transport.run(["rm", "-rf", _pip_folder(site)], timeout=60)
+            await transport.run(pip_folder_argvs(site)[1], timeout=60)
 
 
 def layer_argvs(
@@ -156,6 +156,12 @@ def _pip_folder(site: BuildSite) -> str:
     return f"{site.work}/pip/{site.name}"
 
 
+def pip_folder_argvs(site: BuildSite) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The commands that make the private folder with pip's settings on the host, and that remove it."""
+    folder = _pip_folder(site)
+    return ("sh", "-c", UNPACK_PRIVATE, folder), ("rm", "-rf", folder)
+
+
 def pip_mounts(site: BuildSite, pip: PipSettings) -> tuple[Mount, ...]:
     """What a build sees of the pip settings: wheel folders of this machine are mounted from where they lie."""
     if not _has_any(pip):
@@ -185,7 +191,7 @@ def _has_any(pip: PipSettings) -> bool:
 async def _hand_over_pip(transport: Transport, site: BuildSite, pip: PipSettings) -> tuple[Mount, ...]:
     """Bring the pip settings to the host, readable by its owner alone; wheels only where they are not there."""
     if _has_any(pip):
-        argv = ["sh", "-c", UNPACK_PRIVATE, _pip_folder(site)]
+        argv, _ = pip_folder_argvs(site)
         with tempfile.TemporaryFile() as archive:
             _write_pip_archive(archive, pip, site.local)
             archive.seek(0)
@@ -242,6 +248,6 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
     archive.addfile(entry, io.BytesIO(content))
 
 
-def build_name(run_uid: str, tag: str) -> str:
-    """A container name for building `tag`, unique to this run."""
-    return f"flagperf-{run_uid}-build-{hashlib.sha256(tag.encode()).hexdigest()[:8]}"
+def build_name(run_uid: str, host: str, tag: str) -> str:
+    """A container name for building `tag` on `host`, unique to this run, also where hosts share a file system."""
+    return f"flagperf-{run_uid}-build-{hashlib.sha256(f'{host} {tag}'.encode()).hexdigest()[:8]}"

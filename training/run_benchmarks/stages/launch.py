@@ -13,7 +13,7 @@ from run_benchmarks.runtimes.base import Mount, Runtime, Unit
 # $1: the log, $2: a file to source or nothing, then the command. The unit's main process becomes the command,
 # so its exit code is the unit's.
 TASK_SHELL = 'exec >>"$1" 2>&1; if [ -n "$2" ]; then . "$2"; fi; shift 2; exec "$@"'
-# A task whose controller is gone for good must end all the same: `timeout` allows it this much longer.
+# A unit whose controller is gone for good must end all the same: `timeout` allows it this much longer.
 DEADLINE_MARGIN_S = 120
 
 
@@ -33,10 +33,8 @@ class Launch:
         case, inside = node.case, _Inside(self, node)
         environment_file = inside.tree(case.files.environment_script) if case.files.environment_script else ""
         log = f"{inside.node}/start_{case.settings.framework_name}_task.log"
-        limit = str(int(case.deadline_s) + DEADLINE_MARGIN_S)
-        ended_in_time = ("timeout", "--signal=TERM", "--kill-after=30", limit)
         job = self._job(inside, case, master_addr)
-        argv = ("bash", "-c", TASK_SHELL, "task", log, environment_file, *ended_in_time)
+        argv = ("bash", "-c", TASK_SHELL, "task", log, environment_file, *_ended_in_time(case))
         return Unit(
             name=unit_name(self.run, node, "task"),
             labels=unit_labels(self.run, node, "task"),
@@ -54,6 +52,7 @@ class Launch:
         inside = _Inside(self, node)
         interval = str(self.plan.run.monitor_interval_s)
         argv = (
+            *_ended_in_time(node.case),
             self._python(),
             "-m",
             "utils.monitors",
@@ -109,6 +108,11 @@ class Launch:
         if interface:
             environment["GLOO_SOCKET_IFNAME"] = interface
         return environment
+
+
+def _ended_in_time(case: CasePlan) -> tuple[str, ...]:
+    limit = str(int(case.deadline_s) + DEADLINE_MARGIN_S)
+    return ("timeout", "--signal=TERM", "--kill-after=30", limit)
 
 
 class _Inside:

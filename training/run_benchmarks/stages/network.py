@@ -8,10 +8,16 @@ from __future__ import annotations
 
 import ipaddress
 
+from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.transports.base import Transport, checked
 from utils.errors import FlagPerfError
 
 TIMEOUT_S = 30.0
+
+
+def peer_of(case: CasePlan, rank: int) -> str:
+    """The host by which a node of a case on several hosts finds its way: node 0, or for that the next one."""
+    return case.hosts[1] if rank == 0 else case.hosts[0]
 
 
 async def interface_to(transport: Transport, peer: str) -> str:
@@ -20,12 +26,13 @@ async def interface_to(transport: Transport, peer: str) -> str:
     Raises:
         FlagPerfError: the peer's name is unknown there or means the host itself.
     """
-    listed = await checked(
-        transport,
-        ["getent", "ahostsv4", peer],
-        timeout=TIMEOUT_S,
-        remedy=f"make {peer} known to {transport.host} (DNS or /etc/hosts), or use addresses in cluster_conf.py",
-    )
+    listed = await transport.run(["getent", "ahostsv4", peer], timeout=TIMEOUT_S)
+    if not listed.ok or not listed.stdout.strip():
+        raise FlagPerfError(
+            f"{peer} has no IPv4 address here (getent ahostsv4: exit code {listed.returncode})",
+            where=transport.host,
+            remedy=f"make {peer} known there (DNS or /etc/hosts), or use addresses in cluster_conf.py",
+        )
     address = ipaddress.IPv4Address(listed.stdout.split()[0])
     if address.is_loopback:
         raise FlagPerfError(

@@ -21,6 +21,9 @@ KEEPALIVE_COUNT = 3
 # The default of recent servers and clients, sntrup761 or mlkem768, costs a client tens of milliseconds of
 # CPU a connection; with hundreds of hosts that counts. Everything else stays allowed.
 KEY_EXCHANGE = "^curve25519-sha256,curve25519-sha256@libssh.org"
+# Images are streamed to the hosts: measured on two cores, 170 to 216 MB/s with this one, 67 to 85 with the
+# default, chacha20-poly1305.
+CIPHERS = "^aes128-gcm@openssh.com"
 CONFIG_FILES = ("~/.ssh/config", "/etc/ssh/ssh_config")
 
 
@@ -102,6 +105,8 @@ def resolve(address: Address, cluster: ClusterSettings) -> Login:
         options["server_host_key_algs"] = known_hosts.algorithms(seen.host_key_alias or seen.host, seen.port)
     if not config.get("KexAlgorithms"):
         options["kex_algs"] = KEY_EXCHANGE
+    if not config.get("Ciphers"):
+        options["encryption_algs"] = CIPHERS
     return Login(
         address=address,
         hostname=seen.host,
