@@ -101,12 +101,15 @@ class PlanView:
         name = build_name(self.run.uid, node.host, image.tag)
         site = BuildSite(engine, self.paths.tree, self.paths.work, self.run.uid, name, local)
         mounts = pip_mounts(site, run.pip)
-        if mounts and len(image.layers) > 1:
+        make, remove = pip_folder_argvs(site)
+        uses_pip = mounts and len(image.layers) > 1
+        if uses_pip:
             yield "# the pip settings, as a tar file on standard input; removed after the build"
-            yield from map(shlex.join, pip_folder_argvs(site))
+            yield shlex.join(make)
         for below, layer in zip((None, *image.layers), image.layers, strict=False):
-            for argv in layer_argvs(site, layer, below, image, mounts):
-                yield shlex.join(argv)
+            yield from map(shlex.join, layer_argvs(site, layer, below, image, mounts))
+        if uses_pip:
+            yield shlex.join(remove)
         if run.image_distribution == "registry":
             yield shlex.join([engine, "push", image.tag])
 
