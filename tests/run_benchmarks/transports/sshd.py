@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -103,7 +104,8 @@ class Sshd:
     def drop_connections(self) -> None:
         """Kill what serves the connections; the server goes on listening."""
         for pid in self.connections():
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it has ended by itself
+                os.kill(pid, signal.SIGKILL)
 
     def stop(self) -> None:
         """Stop the server and its connections."""
