@@ -26,6 +26,7 @@ from run_benchmarks.stages.fan_out import on_all
 from run_benchmarks.stages.preflight import failed, preflight, warned
 from run_benchmarks.transports import open_transport
 from run_benchmarks.transports.base import Transport
+from run_benchmarks.transports.logged import LoggedTransport
 from utils.errors import FlagPerfError
 from utils.records import Verdict
 
@@ -62,7 +63,7 @@ async def run_plan(plan: Plan, run: RunId, log_dir: Path, progress: Progress) ->
         log_dir=log_dir,
         paths=host_paths(plan.run, run, tree.digest),
         tree=tree,
-        transports={host: open_transport(host, plan.cluster) for host in plan.cluster.hosts},
+        transports={host: LoggedTransport(open_transport(host, plan.cluster)) for host in plan.cluster.hosts},
         runtime=open_runtime(plan.run),
         journal=Journal(log_dir / "journal.jsonl"),
         progress=progress,
