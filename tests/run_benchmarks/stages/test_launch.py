@@ -139,16 +139,17 @@ def test_without_containers_everything_is_where_the_host_has_it(tree: Tree) -> N
     assert option(unit, "--log-dir").startswith("/home/fp/.flagperf/runs/")
     assert "/opt/venv/bin/python" in unit.argv
     monitor = launch_of(plan).monitor(nodes_of(plan.cases[0], 1)[0])
-    assert monitor.argv[0] == "/opt/venv/bin/python"
+    assert "/opt/venv/bin/python" in monitor.argv
 
 
-def test_a_task_ends_by_itself_some_time_after_its_deadline(tree: Tree) -> None:
-    """Its controller may be gone for good."""
+def test_units_end_by_themselves_some_time_after_the_deadline(tree: Tree) -> None:
+    """Their controller may be gone for good."""
     plan = tree.load()
     case: CasePlan = replace(plan.cases[0], deadline_s=7200.5)
-    unit = launch_of(plan).task(nodes_of(case, 1)[0], "node1", "")
-    start = unit.argv.index("timeout")
-    assert unit.argv[start : start + 4] == ("timeout", "--signal=TERM", "--kill-after=30", "7320")
+    node = nodes_of(case, 1)[0]
+    for unit in (launch_of(plan).task(node, "node1", ""), launch_of(plan).monitor(node)):
+        start = unit.argv.index("timeout")
+        assert unit.argv[start : start + 4] == ("timeout", "--signal=TERM", "--kill-after=30", "7320")
 
 
 def _start(folder: Path, environment_file: str, *command: str) -> subprocess.CompletedProcess[str]:

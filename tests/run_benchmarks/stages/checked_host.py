@@ -1,0 +1,108 @@
+"""A plan and a host to check: this machine, but for a FAKE runtime and the answers that it cannot give."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from run_benchmarks.plan.records import Plan
+from run_benchmarks.runtimes.base import Runtime, UnitState
+from run_benchmarks.stages.checks import Check, HostUse
+from run_benchmarks.transports.base import Completed, Transport
+from run_benchmarks.transports.local import LocalTransport
+from tests.run_benchmarks.plan.tree import TEST_CONF, VENDOR, Tree
+from utils import manifest
+from utils.errors import FlagPerfError
+
+TWO_NODES = TEST_CONF.replace("toy:pytorch:X1:1:2:1", "toy:pytorch:X1:2:1:1")
+
+
+@dataclass
+class FakeRuntime:
+    """A FAKE runtime: its version and units are what the test says."""
+
+    uses_images: bool = True
+    units: tuple[UnitState, ...] = ()
+    error: FlagPerfError | None = None
+
+    async def version(self, transport: Transport) -> str:
+        if self.error:
+            raise self.error
+        return "20.10"
+
+    async def list_units(self, transport: Transport, run_id: str | None = None) -> tuple[UnitState, ...]:
+        if self.error:
+            raise self.error
+        return self.units
+
+
+class Scripted(LocalTransport):
+    """This machine, but for the commands whose answer the test gives: a FAKE of just those."""
+
+    def __init__(self, answers: dict[str, tuple[int, str, str]]) -> None:
+        super().__init__("node1")
+        self.answers = answers
+
+    async def run(self, argv: Sequence[str], **options: Any) -> Completed:
+        for words, (code, out, err) in self.answers.items():
+            if words in " ".join(argv):
+                return Completed(self.host, tuple(argv), code, out, err)
+        return await super().run(argv, **options)
+
+
+@dataclass
+class Site:
+    """A plan and the host that is checked; everything of it is in `folder`."""
+
+    folder: Path
+    tree: Tree
+    port: int
+    runtime: FakeRuntime = field(default_factory=FakeRuntime)
+    transport: Transport = field(default_factory=lambda: LocalTransport("node1"))
+    rank: int = 0
+
+    def devices(self, script: str) -> None:
+        """Let the vendor's list command be this shell script."""
+        command = self.folder / "acme-list"
+        command.write_text(f"#!/bin/sh\n{script}\n")
+        command.chmod(0o755)
+        text = VENDOR.replace('"acme-list"', repr(str(command)))
+        self.tree.write("acme/vendor.py", text)
+
+    def hosts(self, *names: str, port: int | None = None) -> None:
+        """Write cluster_conf.py."""
+        text = f'HOSTS = {list(names)!r}\nMASTER_PORT = "{port or self.port}"\n'
+        self.tree.configure(cluster_conf=text)
+
+    def conf(self, more: str = "", base: str = TEST_CONF) -> None:
+        """Write test_conf.py, with the paths of this site and `more` lines."""
+        text = base.replace(
+            'FLAGPERF_PATH = "/home/flagperf/training"', f'FLAGPERF_PATH = "{self.folder}/fp"'
+        )
+        text = text.replace('"/data/toy"', repr(str(self.folder / "data")))
+        self.tree.configure(test_conf=text + more)
+
+    @property
+    def plan(self) -> Plan:
+        return self.tree.load()
+
+    def check(self, checker: Callable[[Plan, Runtime, HostUse], Awaitable[Check]]) -> Check:
+        plan = self.plan
+        use = HostUse(self.transport, tuple((case, self.rank) for case in plan.cases))
+
+        async def one() -> Check:
+            return await checker(plan, cast(Runtime, self.runtime), use)
+
+        return asyncio.run(one())
+
+
+def prepare(folder: Path) -> None:
+    """A data set with a manifest."""
+    (folder / "train").mkdir(parents=True)
+    (folder / "train" / "shard_0.hdf5").write_bytes(b"x" * 100)
+    (folder / "train" / "shard_1.hdf5").write_bytes(b"y" * 200)
+    names = ["train/shard_0.hdf5", "train/shard_1.hdf5"]
+    manifest.write(folder, manifest.Manifest("toy", "test", {}, {}, manifest.describe(folder, names)))

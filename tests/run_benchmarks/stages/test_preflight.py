@@ -1,0 +1,64 @@
+"""Every check on every host at once, and all that is wrong in one go."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Sequence
+from typing import Any, cast
+
+from run_benchmarks.runtimes.base import Runtime
+from run_benchmarks.stages.checks import ALL_CHECKS, Check, Status
+from run_benchmarks.stages.preflight import failed, preflight, warned
+from run_benchmarks.transports.base import Completed, Transport, TransportError
+from run_benchmarks.transports.local import LocalTransport
+from tests.run_benchmarks.stages.checked_host import TWO_NODES, Site, prepare
+from utils import manifest
+
+
+def test_preflight_does_every_check_on_every_host(site: Site) -> None:
+    site.conf("MIN_FREE_DISK_GIB = 0\n")
+    hosts: dict[str, Transport] = {name: LocalTransport(name) for name in ("node1", "node2")}
+    found = asyncio.run(preflight(site.plan, cast(Runtime, site.runtime), hosts))
+    assert {host: len(of_host) for host, of_host in found.items()} == dict.fromkeys(
+        hosts, len(ALL_CHECKS) + 1
+    )
+    assert failed(found) == []
+    assert warned(found) == []
+    assert found["node1"][0].name == "reachable"
+    assert found["node1"][0].detail == f"{os.uname().sysname} {os.uname().release}"
+
+
+def test_preflight_tells_everything_that_is_wrong_at_once(site: Site) -> None:
+    class Gone(LocalTransport):
+        async def run(self, argv: Sequence[str], **options: Any) -> Completed:
+            raise TransportError("Connection refused", where=self.host, remedy="start sshd on node2")
+
+    site.conf("MIN_FREE_DISK_GIB = 1e9\n")
+    (site.folder / "data").rmdir()
+    prepare(site.folder / "data")
+    (site.folder / "data" / manifest.MANIFEST_NAME).write_text("{")
+    hosts: dict[str, Transport] = {"node1": LocalTransport("node1"), "node2": Gone("node2")}
+    found = asyncio.run(preflight(site.plan, cast(Runtime, site.runtime), hosts))
+    problems = {(host, check.name) for host, check in failed(found)}
+    assert problems == {("node1", "free disk"), ("node1", "data"), ("node2", "reachable")}
+    assert all(check.remedy for _, check in failed(found))
+    assert found["node2"] == [
+        Check("reachable", Status.ERROR, "Connection refused", "start sshd on node2"),
+    ]
+
+
+def test_preflight_knows_the_rank_that_a_host_has_in_each_case(site: Site) -> None:
+    """MASTER_PORT is wanted on the first host of a case only."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        site.hosts("10.0.0.1", "10.0.0.2", port=port)
+        site.conf("MIN_FREE_DISK_GIB = 0\n", base=TWO_NODES)
+        plan = site.plan
+        hosts: dict[str, Transport] = {name: LocalTransport(name) for name in plan.cluster.hosts}
+        found = asyncio.run(preflight(plan, cast(Runtime, site.runtime), hosts))
+    assert ("10.0.0.1", "master port") in {(host, check.name) for host, check in failed(found)}
+    assert "10.0.0.2" not in {host for host, _ in failed(found)}
