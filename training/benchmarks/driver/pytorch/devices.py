@@ -15,8 +15,8 @@ class Device:
 
     def __init__(self, device_type: str, local_rank: int) -> None:
         self.is_cpu = device_type == "cpu"
-        self.torch = torch.device("cpu") if self.is_cpu else torch.device(device_type, local_rank)
         self._module: Any = torch.cpu if self.is_cpu else _module_of(device_type)
+        self.torch = torch.device("cpu") if self.is_cpu else torch.device(device_type, local_rank)
         if not self.is_cpu:
             self._module.set_device(local_rank)
 

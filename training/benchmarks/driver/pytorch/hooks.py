@@ -1,6 +1,7 @@
 """What the driver does in a way that a vendor may replace.
 
-A vendor's `extern/` folder may define functions of these names, in any of its files. Each replaces the driver's own and has its signature:
+A vendor's `extern/` folder may define functions of these names, in any of its files. Each replaces the
+driver's own and has its signature. They are loaded before anything asks for the device:
 
     convert_model(config, model) -> model             before it goes to the device
     create_optimizer(config, model) -> optimizer
@@ -116,7 +117,7 @@ def _modules_of(folder: Path) -> list[ModuleType]:
     paths = sorted(path for path in folder.glob("*.py") if path.stem != "__init__")
     if not (folder / "__init__.py").is_file():
         return [load_module(path, f"flagperf_extern_{path.stem}") for path in paths]
-    package = load_package(folder, "flagperf_extern")
+    package = load_package(folder, f"flagperf_extern_{abs(hash(folder))}")
     return [package, *(importlib.import_module(f"{package.__name__}.{path.stem}") for path in paths)]
 
 

@@ -26,7 +26,7 @@ def load_case(folder: Path) -> type[Case]:
     Raises:
         FlagPerfError: there is none.
     """
-    package = load_package(folder, "flagperf_case")
+    package = load_package(folder, f"flagperf_case_{abs(hash(folder))}")
     module = importlib.import_module(f"{package.__name__}.case")
     case: type[Case] | None = getattr(module, "Case", None)
     if case is None:
@@ -46,6 +46,8 @@ def start_engine(
     vendor: VendorFacts,
 ) -> PytorchEngine:
     """Everything that stands before the first step, but the data's thread."""
+    # First: a vendor's module may be what makes its device known to PyTorch.
+    hooks = load_hooks(arguments.extern_module_dir if arguments.enable_extern_config else None)
     torch.set_num_threads(threads_per_rank(environment, config.driver.cpu_threads))
     device = Device(vendor.device_type, environment.local_rank)
     group = ProcessGroup(environment, vendor.backend, device.torch, config.driver.dist_timeout_seconds)
@@ -57,5 +59,4 @@ def start_engine(
         rank=environment.rank,
         world_size=environment.world_size,
     )
-    module_dir = arguments.extern_module_dir if arguments.enable_extern_config else None
-    return PytorchEngine(config, case(context), group, device, load_hooks(module_dir))
+    return PytorchEngine(config, case(context), group, device, hooks)

@@ -1,0 +1,77 @@
+"""What a rank learns about itself and its vendor, and what it says when something is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from benchmarks.driver.pytorch.devices import Device
+from benchmarks.driver.pytorch.start import load_case
+from benchmarks.driver.pytorch.tensors import moved, pinned
+from benchmarks.driver.ranks import RankEnvironment, read_rank_environment, threads_per_rank, usable_cores
+from benchmarks.driver.session import load_framework
+from benchmarks.driver.vendor_facts import PLAIN_CPU, read_vendor_facts
+from tests.benchmarks.driver.ranks import BERT
+from utils.errors import FlagPerfError
+
+
+def test_ranks_from_the_environment() -> None:
+    launched = {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4"}
+    assert read_rank_environment(launched) == RankEnvironment(5, 8, 1, 4)
+    assert read_rank_environment({}) == RankEnvironment()
+    with pytest.raises(FlagPerfError, match="environment"):
+        read_rank_environment({"RANK": "first"})
+
+
+def test_the_ranks_of_a_host_divide_its_cores() -> None:
+    cores = usable_cores()
+    assert threads_per_rank(RankEnvironment(local_world_size=1), None) == cores
+    assert threads_per_rank(RankEnvironment(local_world_size=cores), None) == 1
+    assert threads_per_rank(RankEnvironment(local_world_size=10 * cores), None) == 1
+    assert threads_per_rank(RankEnvironment(local_world_size=10 * cores), 3) == 3
+
+
+def test_vendor_facts_come_from_its_file(tmp_path: Path) -> None:
+    folder = tmp_path / "newchip"
+    folder.mkdir()
+    (folder / "vendor.py").write_text('DEVICE_TYPE = "npu"\nCOLLECTIVE_BACKEND = {"pytorch": "hccl"}\n')
+    facts = read_vendor_facts("newchip", "pytorch", tmp_path)
+    assert (facts.device_type, facts.backend) == ("npu", "hccl")
+    with pytest.raises(FlagPerfError, match=r"COLLECTIVE_BACKEND\['paddle'\] is missing"):
+        read_vendor_facts("newchip", "paddle", tmp_path)
+    with pytest.raises(FlagPerfError, match="absent"):
+        read_vendor_facts("absent", "pytorch", tmp_path)
+    assert read_vendor_facts("", "pytorch") == PLAIN_CPU
+    assert read_vendor_facts("cpu", "pytorch") == PLAIN_CPU
+
+
+@pytest.mark.parametrize("device_type", ["nosuchdevice", "xpu"])
+def test_a_device_that_is_not_there_is_named(device_type: str) -> None:
+    with pytest.raises(FlagPerfError, match=f"PyTorch sees no {device_type} device"):
+        Device(device_type, 0)
+
+
+def test_a_framework_without_an_engine_is_named() -> None:
+    with pytest.raises(FlagPerfError, match="no engine for the framework 'jax'"):
+        load_framework("jax")
+
+
+def test_a_case_is_loaded_by_its_folder(tmp_path: Path) -> None:
+    assert load_case(BERT).metric == "mlm_accuracy"
+    folder = tmp_path / "pytorch"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "case.py").write_text("CASE = None\n")
+    with pytest.raises(FlagPerfError, match="no class Case"):
+        load_case(folder)
+
+
+def test_moved_reaches_every_tensor_and_leaves_the_rest() -> None:
+    inputs = {"a": [torch.ones(2), (torch.zeros(1), "text")], "n": 3}
+    there = moved(inputs, torch.device("meta"))
+    assert there["a"][0].device.type == there["a"][1][0].device.type == "meta"
+    assert (there["a"][1][1], there["n"]) == ("text", 3)
+    assert moved(inputs, torch.device("cpu")) is inputs
+    assert pinned({"n": 3, "t": "text"}) == {"n": 3, "t": "text"}
