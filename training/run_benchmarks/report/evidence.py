@@ -9,7 +9,7 @@ from pathlib import Path
 from run_benchmarks.frameworks.base import Framework
 from run_benchmarks.names import Node
 from run_benchmarks.stages.watch import Ended, Lost, Outcome
-from run_benchmarks.transports.base import CommandError, CommandTimeoutError
+from run_benchmarks.transports.base import CommandError
 from utils.errors import FlagPerfError
 from utils.rank import rank_log_name
 from utils.records import Failure, FailureClass, Stage, Verdict
@@ -122,7 +122,8 @@ def _class_of(suspect: Suspect) -> FailureClass:
     lowered = suspect.tail.lower()
     if any(text in lowered for text in OUT_OF_MEMORY):
         return FailureClass.OUT_OF_MEMORY
-    return FailureClass.RANK_KILLED if suspect.rank_code in KILLED else FailureClass.RANK_FAILED
+    code = suspect.code if suspect.rank is None else suspect.rank_code
+    return FailureClass.RANK_KILLED if code in KILLED else FailureClass.RANK_FAILED
 
 
 def _lost(nodes: Sequence[Node], outcome: Outcome) -> Failure | None:
@@ -136,7 +137,7 @@ def _lost(nodes: Sequence[Node], outcome: Outcome) -> Failure | None:
 
 def _contact_failure(node: Node, error: FlagPerfError) -> Failure:
     """The host is out of reach, or it answers but knows nothing of the task any more."""
-    if not isinstance(error, (CommandError, CommandTimeoutError)):
+    if not isinstance(error, CommandError):
         return host_lost(node.host, Stage.TRAIN, error.message)
     return Failure(
         Verdict.FAILED,

@@ -1,0 +1,230 @@
+"""Why a round failed, by what torchrun 2.13 really wrote (frameworks/data) and how the tasks ended."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from run_benchmarks.frameworks import open_framework
+from run_benchmarks.report.evidence import EVIDENCE_LINES, Explanation, explain
+from run_benchmarks.stages.watch import Ended, Ending, Lost, Outcome
+from run_benchmarks.transports.base import (
+    CommandError,
+    CommandTimeoutError,
+    Completed,
+    TransportError,
+)
+from tests.run_benchmarks.builders import make_nodes, training_events, write_rank_log
+from utils.records import Failure, FailureClass, Stage, Verdict
+
+RECORDED = Path(__file__).parents[1] / "frameworks" / "data"
+START_LOG = "start_pytorch_task.log"
+AWAY = TransportError("Connection timed out", where="h1")
+
+
+@pytest.fixture
+def round_folder(tmp_path: Path) -> Path:
+    return tmp_path / "round1"
+
+
+def collected(folder: Path, recorded: str, rank: int) -> Path:
+    """The folder of node `rank`, as it was collected after a recorded run (which may have one node or two)."""
+    source = RECORDED / recorded
+    target = folder / f"node{rank}"
+    target.mkdir(parents=True)
+    for path in source.iterdir():
+        shutil.copy(path, target / (START_LOG if path.name == "start.log" else path.name))
+    return target
+
+
+def explained(
+    folders: Mapping[int, Path],
+    endings: Mapping[int, Ending],
+    *,
+    nodes: int | None = None,
+    timed_out: bool = False,
+    out_of_contact: Mapping[int, TransportError | CommandTimeoutError] | None = None,
+) -> Explanation:
+    hosts = [f"h{rank}" for rank in range(nodes or len(folders))]
+    outcome = Outcome(endings, timed_out, out_of_contact or {})
+    return explain(make_nodes(hosts), folders, outcome, open_framework("pytorch"))
+
+
+def failure_of(*arguments: object, **options: object) -> Failure:
+    explanation = explained(*arguments, **options)  # type: ignore[arg-type]
+    assert explanation.failure is not None
+    return explanation.failure
+
+
+def test_no_failure_where_all_exited_with_0(round_folder: Path) -> None:
+    folders = {0: round_folder / "0", 1: round_folder / "1"}
+    assert explained(folders, {0: Ended(0, 1.0), 1: Ended(0, 2.0)}) == Explanation(None)
+
+
+def test_a_rank_that_raised_is_blamed_with_its_last_words(round_folder: Path) -> None:
+    failure = failure_of({0: collected(round_folder, "raise", 0)}, {0: Ended(1, 1.0)})
+    assert (failure.verdict, failure.stage) == (Verdict.FAILED, Stage.TRAIN)
+    assert failure.failure_class is FailureClass.RANK_FAILED
+    assert failure.host == "h0"
+    assert failure.message == "rank 1 ended with exit code 1"
+    assert failure.evidence.endswith("ValueError: batch 3 of shard 7 is empty")
+    assert "rank1.out.log" in failure.remedy
+
+
+def test_a_rank_that_was_killed(round_folder: Path) -> None:
+    failure = failure_of({0: collected(round_folder, "kill", 0)}, {0: Ended(1, 1.0)})
+    assert failure.failure_class is FailureClass.RANK_KILLED
+    assert failure.message == "rank 1 ended with exit code -9"
+
+
+def test_a_rank_that_crashed(round_folder: Path) -> None:
+    failure = failure_of({0: collected(round_folder, "segv", 0)}, {0: Ended(1, 1.0)})
+    assert failure.failure_class is FailureClass.RANK_FAILED
+    assert failure.message == "rank 1 ended with exit code -11"
+
+
+def test_of_two_ranks_that_failed_together_the_one_with_its_own_fault_is_blamed(round_folder: Path) -> None:
+    """torchrun blames rank 0 here, which only lost its peer."""
+    failure = failure_of({0: collected(round_folder, "both", 0)}, {0: Ended(1, 1.0)})
+    assert failure.message == "rank 1 ended with exit code 1"
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_of_two_nodes_the_one_with_its_own_fault_is_blamed(first: int, round_folder: Path) -> None:
+    """Whichever is heard of first: node 0's rank lost its peer, node 1's rank failed by itself."""
+    folders = {rank: collected(round_folder, f"two_raise/n{rank}", rank) for rank in (0, 1)}
+    endings = {first: Ended(1, 1.0), 1 - first: Ended(1, 2.0)}
+    failure = failure_of(folders, endings)
+    assert (failure.host, failure.message) == ("h1", "rank 1 ended with exit code 1")
+    assert failure.failure_class is FailureClass.RANK_FAILED
+
+
+def test_where_every_rank_only_lost_a_peer_the_first_is_told(round_folder: Path) -> None:
+    folders = {
+        0: collected(round_folder, "two_raise/n0", 0),
+        1: collected(round_folder, "master_gone/n1", 1),
+    }
+    failure = failure_of(folders, {0: Ended(1, 2.0), 1: Ended(1, 1.0)})
+    assert failure.host == "h1"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB.",
+        "RuntimeError: [enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: not enough memory: you tried "
+        "to allocate 8 bytes. Error code 12 (Cannot allocate memory)",
+    ],
+)
+def test_out_of_memory(words: str, round_folder: Path) -> None:
+    folder = collected(round_folder, "raise", 0)
+    write_rank_log(folder, training_events()[:3], rank=1, tail=f"Traceback (most recent call last):\n{words}")
+    failure = failure_of({0: folder}, {0: Ended(1, 1.0)})
+    assert failure.failure_class is FailureClass.OUT_OF_MEMORY
+    assert words in failure.evidence
+
+
+def test_a_task_that_was_killed_as_a_whole(round_folder: Path) -> None:
+    """Nobody was left to write a report: its container was killed."""
+    folder = round_folder / "0"
+    folder.mkdir(parents=True)
+    (folder / START_LOG).write_text("INFO: Waiting for workers\n")
+    failure = failure_of({0: folder}, {0: Ended(137, 1.0)})
+    assert failure.failure_class is FailureClass.RANK_KILLED
+    assert failure.message == "the task on node rank 0 ended with exit code 137"
+    assert failure.evidence == "INFO: Waiting for workers"
+    assert START_LOG in failure.remedy
+
+
+def test_a_launcher_that_did_not_start(round_folder: Path) -> None:
+    folder = round_folder / "0"
+    folder.mkdir(parents=True)
+    (folder / START_LOG).write_text("/usr/bin/python3: No module named torch\n")
+    failure = failure_of({0: folder}, {0: Ended(1, 1.0)})
+    assert failure.failure_class is FailureClass.RANK_FAILED
+    assert "No module named torch" in failure.evidence
+
+
+def test_logs_that_were_not_collected_do_not_hide_the_exit_code(round_folder: Path) -> None:
+    failure = failure_of({0: round_folder / "nowhere"}, {0: Ended(3, 1.0)})
+    assert "exit code 3" in failure.message
+    assert failure.evidence == ""
+
+
+def test_evidence_is_the_end_of_the_log(round_folder: Path) -> None:
+    folder = collected(round_folder, "raise", 0)
+    text = "\n".join(f"line {number}" for number in range(10_000))
+    (folder / "rank1.out.log").write_bytes(text.encode() + b"\n\xff\xfe not UTF-8\n")
+    failure = failure_of({0: folder}, {0: Ended(1, 1.0)})
+    lines = failure.evidence.splitlines()
+    assert len(lines) == EVIDENCE_LINES
+    assert "not UTF-8" in lines[-1]
+
+
+def test_a_lost_host_explains_a_peer_that_lost_it(round_folder: Path) -> None:
+    folders = {0: collected(round_folder, "two_raise/n0", 0), 1: round_folder / "lost"}
+    failure = failure_of(folders, {0: Ended(1, 1.0)}, out_of_contact={1: AWAY})
+    assert (failure.verdict, failure.host) == (Verdict.UNREACHABLE, "h1")
+    assert failure.failure_class is FailureClass.HOST_UNREACHABLE
+    assert "Connection timed out" in failure.evidence
+    assert "cleanup" in failure.remedy
+
+
+def test_a_frozen_host_is_lost_too(round_folder: Path) -> None:
+    """It accepts the connection, and then nobody answers."""
+    folders = {0: collected(round_folder, "two_raise/n0", 0), 1: round_folder / "lost"}
+    silent = CommandTimeoutError("not done after 5 s, ended: true", where="h1")
+    failure = failure_of(folders, {0: Ended(1, 1.0)}, out_of_contact={1: silent})
+    assert (failure.verdict, failure.host) == (Verdict.UNREACHABLE, "h1")
+
+
+def test_a_lost_host_without_any_other_failure() -> None:
+    failure = failure_of({}, {1: Lost(AWAY, 5.0)}, nodes=2)
+    assert (failure.verdict, failure.host) == (Verdict.UNREACHABLE, "h1")
+
+
+def test_a_fault_of_its_own_is_no_consequence_of_a_host_that_was_lost_later(round_folder: Path) -> None:
+    folders = {0: round_folder / "lost", 1: collected(round_folder, "two_raise/n1", 1)}
+    failure = failure_of(folders, {0: Lost(AWAY, 30.0), 1: Ended(1, 1.0)})
+    assert (failure.verdict, failure.host) == (Verdict.FAILED, "h1")
+
+
+def test_a_unit_that_is_gone_from_a_host_that_answers() -> None:
+    gone = CommandError(Completed("h1", ("docker", "wait", "u1"), 1, "", "No such container: u1"))
+    failure = failure_of({}, {1: Lost(gone, 5.0)}, nodes=2)
+    assert (failure.verdict, failure.host) == (Verdict.FAILED, "h1")
+    assert failure.failure_class is FailureClass.COMMAND_FAILED
+    assert "No such container" in failure.evidence
+
+
+def test_the_deadline_is_told_with_what_a_node_was_doing(round_folder: Path) -> None:
+    folder = round_folder / "1"
+    write_rank_log(folder, training_events()[:3], rank=1, tail="step 17 takes its time")
+    failure = failure_of({0: round_folder / "0", 1: folder}, {0: Ended(0, 1.0)}, timed_out=True)
+    assert (failure.verdict, failure.failure_class) == (Verdict.TIMED_OUT, FailureClass.DEADLINE)
+    assert failure.host == "h1"  # node 0 was done
+    assert failure.message == "not done after 3600 s"
+    assert failure.evidence.endswith("step 17 takes its time")
+
+
+def test_an_abort_while_the_interpreter_shuts_down_is_noted_and_no_failure(round_folder: Path) -> None:
+    explanation = explained({0: collected(round_folder, "abort", 0)}, {0: Ended(1, 1.0)})
+    assert explanation.failure is None
+    assert explanation.note == "rank 0, 1 had finished and was aborted while its interpreter shut down"
+
+
+def test_an_abort_beside_a_real_failure_is_not_forgiven(round_folder: Path) -> None:
+    folders = {0: collected(round_folder, "abort", 0), 1: collected(round_folder, "two_raise/n1", 1)}
+    failure = failure_of(folders, {0: Ended(1, 1.0), 1: Ended(1, 2.0)})
+    assert failure.verdict is Verdict.FAILED
+
+
+def test_an_abort_before_the_end_is_a_failure(round_folder: Path) -> None:
+    folder = collected(round_folder, "abort", 0)
+    aborted = "terminate called without an active exception"
+    write_rank_log(folder, training_events()[:3], tail=aborted)
+    failure = failure_of({0: folder}, {0: Ended(1, 1.0)})
+    assert failure.message == "rank 0 ended with exit code -6"
