@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from utils.errors import FlagPerfError
 from utils.events import Event, EventName
-from utils.figures import TRAINING, Figure, rate
+from utils.figures import FINISHED, TRAINING, Figure, rate
 from utils.telemetry import (
     TELEMETRY_FILE,
     Measurement,
+    Scope,
     Telemetry,
     Window,
     average_power,
@@ -30,15 +33,20 @@ def power_figures(folders: Sequence[Path], events: Sequence[Event]) -> dict[str,
     window = training_window(events)
     if isinstance(window, str):
         return _none(window)
-    measured = [_node(folder, window) for folder in folders]
-    for found in measured:
-        if isinstance(found, str):
-            return _none(found)
-    nodes = [found for found in measured if not isinstance(found, str)]
+    found = [_node(folder, window) for folder in folders]
+    for reason in found:
+        if isinstance(reason, str):
+            return _none(reason)
+    nodes = [node for node in found if not isinstance(node, str)]
+    if len({node.scope for node in nodes}) > 1:
+        scopes = ", ".join(node.scope.value for node in nodes)
+        return _none(f"the nodes measure different things, of which there is no mean: {scopes}")
     figures = {
-        name: _mean([node[name] for node in nodes], unit) for name, unit in UNITS.items() if name in nodes[0]
+        "energy": _mean([node.energy for node in nodes], UNITS["energy"]),
+        "avg_power": _mean([node.average for node in nodes], UNITS["avg_power"]),
+        "max_power": _mean([node.largest for node in nodes], UNITS["max_power"]),
     }
-    covered = min(node["energy"].coverage for node in nodes)
+    covered = min(node.energy.coverage for node in nodes)
     return {**figures, "samples_per_joule": _per_joule(figures["energy"], covered, len(nodes), events)}
 
 
@@ -51,19 +59,32 @@ def training_window(events: Sequence[Event]) -> Window | str:
     return Window(start, end) if end > start else "TRAIN_END does not come after TRAIN_START"
 
 
-def _node(folder: Path, window: Window) -> dict[str, Measurement] | str:
+@dataclass(frozen=True)
+class _Node:
+    """What one node measured; `scope`: of which part of it the figures speak."""
+
+    scope: Scope
+    energy: Measurement
+    average: Measurement
+    largest: Measurement
+
+
+def _node(folder: Path, window: Window) -> _Node | str:
+    """The node's figures, or the reason why there are none."""
     try:
         telemetry = read_telemetry(folder / TELEMETRY_FILE)
     except FlagPerfError as error:
         return str(error).splitlines()[0]
     source = best_power_source(telemetry)
-    if source is None:
+    info = telemetry.info(source) if source else None
+    if source is None or info is None:
         return _why_none(telemetry)
-    return {
-        "energy": energy_over(telemetry, window, source),
-        "avg_power": average_power(telemetry, window, source),
-        "max_power": max_power(telemetry, window, source),
-    }
+    return _Node(
+        info.scope,
+        energy_over(telemetry, window, source),
+        average_power(telemetry, window, source),
+        max_power(telemetry, window, source),
+    )
 
 
 def _why_none(telemetry: Telemetry) -> str:
@@ -88,8 +109,11 @@ def _per_joule(energy: Figure, covered: float, nodes: int, events: Sequence[Even
         return Figure(None, UNITS["samples_per_joule"], TRAINING, reason)
     finished = next((event.value for event in events if event.name == EventName.FINISHED), {})
     samples = finished.get("num_trained_samples")
-    if energy.value is None or not isinstance(samples, (int, float)):
+    if energy.value is None:
         return Figure(None, UNITS["samples_per_joule"], TRAINING, energy.source)
+    if not isinstance(samples, (int, float)) or not math.isfinite(samples):
+        reason = f"num_trained_samples is not in the {FINISHED}"
+        return Figure(None, UNITS["samples_per_joule"], TRAINING, reason)
     value = rate(float(samples), energy.value * nodes)
     return Figure(value, UNITS["samples_per_joule"], TRAINING, f"samples / energy of {nodes} node(s)")
 

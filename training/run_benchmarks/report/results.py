@@ -45,7 +45,7 @@ class RoundResult:
             "hosts": list(self.hosts),
             "image": self.image,
             "images": dict(self.images),
-            "facts": dict(self.facts),
+            "facts": _without_nan(self.facts),
             "notes": list(self.notes),
         }
 
@@ -55,6 +55,11 @@ def write_json(path: Path, record: Mapping[str, Any]) -> None:
     partial = path.with_name(f".{path.name}.partial")
     partial.write_text(json.dumps(record, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     partial.replace(path)
+
+
+def _without_nan(facts: Mapping[str, Any]) -> Any:
+    """`facts` as JSON can hold them: a case's own logger may write NaN, for a loss that diverged."""
+    return json.loads(json.dumps(dict(facts)), parse_constant=lambda _: None)
 
 
 def _failure(failure: Failure | None) -> dict[str, Any] | None:

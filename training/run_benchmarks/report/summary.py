@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from run_benchmarks.report.results import SCHEMA, RoundResult, write_json
-from run_benchmarks.report.tables import HEADINGS, explanations, figures_row, preflight_text
+from run_benchmarks.report.tables import HEADINGS, explanations, figures_row, preflight_text, remarks
 from run_benchmarks.stages.checks import Check
 
 
@@ -56,6 +56,7 @@ def as_markdown(summary: RunSummary) -> str:
         ]
         parts += [_round_notes(result) for result in summary.results if result.failure or result.notes]
     parts += ["## Preflight", f"```\n{preflight_text(summary.checks)}\n```"]
+    parts += remarks(summary.checks)
     return "\n\n".join(parts) + "\n"
 
 

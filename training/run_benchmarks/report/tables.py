@@ -42,13 +42,23 @@ def explanations(result: RoundResult) -> list[str]:
 
 
 def preflight_text(checks: Mapping[str, Sequence[Check]]) -> str:
-    """The preflight as plain text: a row a host and check that is worth a word, then a row of marks a host."""
+    """The preflight as plain text: a row a host, a mark a check."""
     names = list(dict.fromkeys(check.name for found in checks.values() for check in found))
     rows = [("host", *names)]
     for host, found in checks.items():
         marks = {check.name: _mark(check) for check in found}
         rows.append((host, *(marks.get(name, NOT_MEASURED) for name in names)))
     return aligned(rows)
+
+
+def remarks(checks: Mapping[str, Sequence[Check]]) -> list[str]:
+    """A line a check that was not passed: what it found, and what to do."""
+    return [
+        f"- {host}: {check.name}: {' '.join(check.detail.split())} -> {check.remedy}"
+        for host, found in checks.items()
+        for check in found
+        if check.status is not Status.OK
+    ]
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:

@@ -1,0 +1,178 @@
+"""From the collected logs to verdict and figures: what counts as a result, and what does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from run_benchmarks.report.judge import Judgement, judge
+from tests.run_benchmarks.builders import (
+    FINISHED,
+    make_case,
+    perf_log,
+    training_events,
+    write_rank_log,
+)
+from utils.events import Event, EventName
+from utils.records import Failure, FailureClass, Stage, Verdict
+
+CASE = make_case()
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> list[Path]:
+    return [tmp_path / "h1_noderank0", tmp_path / "h2_noderank1"]
+
+
+def judged(folders: list[Path], **finished: Any) -> Judgement:
+    write_rank_log(folders[0], training_events(**finished))
+    return judge(CASE, folders, None)
+
+
+@pytest.mark.parametrize(
+    ("converged", "verdict"),
+    [
+        (True, Verdict.CONVERGED),
+        ("True", Verdict.CONVERGED),  # older cases write their values as text
+        ("true", Verdict.CONVERGED),
+        (1, Verdict.CONVERGED),
+        (False, Verdict.NOT_CONVERGED),
+        ("False", Verdict.NOT_CONVERGED),
+        (0, Verdict.NOT_CONVERGED),
+        (None, Verdict.NOT_CONVERGED),
+    ],
+)
+def test_the_case_says_whether_it_converged(converged: object, verdict: Verdict, folders: list[Path]) -> None:
+    judgement = judged(folders, converged=converged)
+    assert (judgement.verdict, judgement.failure) == (verdict, None)
+
+
+def test_figures_come_from_finished(folders: list[Path]) -> None:
+    figures = judged(folders).figures
+    assert {name: figures[name].value for name in ("p_whole", "p_train", "p_core", "tokens_per_second")} == {
+        "p_whole": 100.0,
+        "p_train": 125.0,
+        "p_core": 200.0,
+        "tokens_per_second": 8000.0,
+    }
+    assert figures["e2e_time"].value == 15.0
+    assert (figures["acc"].value, figures["acc"].unit) == (0.33, "mlm_accuracy")
+    # 1e9 FLOPs a sample at 125 samples/s, on 2 chips of 1e14 FLOP/s
+    assert figures["MFU"].value == pytest.approx(1e9 * 125 / 2e14)
+    assert "2 x 1e+14 FLOP/s; X1, dense bf16: a data sheet" in figures["MFU"].source
+    for figure in figures.values():
+        assert figure.unit and figure.window and figure.source
+
+
+def test_facts_are_the_raw_values(folders: list[Path]) -> None:
+    assert judged(folders).facts == FINISHED
+
+
+def test_what_was_not_measured_is_null_and_never_0(folders: list[Path]) -> None:
+    """A case that reports next to nothing still has every figure, with the reason why there is none."""
+    write_rank_log(folders[0], [Event(EventName.FINISHED, {"converged": True})])
+    judgement = judge(CASE, folders, None)
+    assert judgement.verdict is Verdict.CONVERGED
+    assert set(judgement.figures) == set(judged(folders).figures)
+    assert {figure.value for figure in judgement.figures.values()} == {None}
+    assert all(figure.source for figure in judgement.figures.values())
+
+
+@pytest.mark.parametrize(
+    ("chip", "precision"), [(None, "bf16"), (CASE.chip, "fp32"), (CASE.chip, None)], ids=str
+)
+def test_without_a_known_peak_there_is_no_mfu(chip: Any, precision: str | None, folders: list[Path]) -> None:
+    write_rank_log(folders[0], training_events(precision=precision))
+    figure = judge(make_case(chip=chip), folders, None).figures["MFU"]
+    assert figure.value is None
+    assert "peak FLOP/s is not known" in figure.source
+
+
+@pytest.mark.parametrize("times", [0, 2])
+def test_finished_stands_once(times: int, folders: list[Path]) -> None:
+    *before, finished = training_events()
+    write_rank_log(folders[0], [*before, *([finished] * times)])
+    judgement = judge(CASE, folders, None)
+    assert judgement.verdict is Verdict.INVALID
+    assert judgement.failure is not None
+    assert judgement.failure.failure_class is FailureClass.NO_RESULT
+    assert (judgement.failure.stage, judgement.failure.host) == (Stage.JUDGE, "h1")
+    assert ("2 times" if times else "not reported") in judgement.failure.message
+
+
+def test_only_global_rank_0_is_asked(folders: list[Path]) -> None:
+    """Cases of earlier versions log FINISHED from every rank, each into its own file."""
+    write_rank_log(folders[0], training_events())
+    write_rank_log(folders[1], training_events(converged=False), rank=1)
+    assert judge(CASE, folders, None).verdict is Verdict.CONVERGED
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        {"no_eval_time": 11.0},  # more without the evaluations than with them
+        {"pure_compute_time": 9.0},
+        {"no_eval_time": None, "pure_compute_time": 11.0},
+    ],
+    ids=str,
+)
+def test_rates_in_the_wrong_order_are_no_result(times: dict[str, Any], folders: list[Path]) -> None:
+    judgement = judged(folders, **times)
+    assert judgement.verdict is Verdict.INVALID
+    assert judgement.failure is not None
+    assert judgement.failure.failure_class is FailureClass.INCONSISTENT_RESULT
+    assert "p_whole <= p_train <= p_core" in judgement.failure.message
+    assert judgement.figures["p_whole"].value == 100.0  # for whoever looks into it
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        {"no_eval_time": 10.0, "pure_compute_time": 10.0},
+        {"no_eval_time": 10.004},  # rounding in a log
+        {"no_eval_time": None, "pure_compute_time": None},
+    ],
+    ids=str,
+)
+def test_rates_that_are_equal_or_not_known_are_in_order(times: dict[str, Any], folders: list[Path]) -> None:
+    assert judged(folders, **times).verdict is Verdict.CONVERGED
+
+
+def test_a_result_does_not_undo_a_failure(folders: list[Path]) -> None:
+    """Rank 0 had finished, but another rank was killed while it saved its checkpoint."""
+    write_rank_log(folders[0], training_events())
+    failure = Failure(Verdict.FAILED, Stage.TRAIN, FailureClass.RANK_KILLED, "h2", "rank 1 was killed")
+    judgement = judge(CASE, folders, failure)
+    assert (judgement.verdict, judgement.failure) == (Verdict.FAILED, failure)
+    assert judgement.figures["p_train"].value == 125.0
+
+
+def test_logs_that_were_not_collected_are_no_result(folders: list[Path]) -> None:
+    judgement = judge(CASE, folders, None)
+    assert judgement.verdict is Verdict.INVALID
+    assert {figure.value for figure in judgement.figures.values()} == {None}
+
+
+def test_events_among_other_output_and_half_a_line_are_read(folders: list[Path]) -> None:
+    log = write_rank_log(folders[0], training_events())
+    noise = b'\xff\xfe\n[PerfLog] {"event": "STEP_END", "val\n[PerfLog] not JSON\n'
+    log.write_bytes(noise + log.read_bytes().replace(b"[PerfLog]", b"[rank0]: [PerfLog]", 1) + noise)
+    assert judge(CASE, folders, None).verdict is Verdict.CONVERGED
+
+
+def test_values_that_another_code_wrote_do_no_harm(folders: list[Path]) -> None:
+    """NaN, infinity, text and nothing, where numbers are expected."""
+    odd = '{"converged": true, "final_loss": NaN, "raw_train_time": Infinity, "num_trained_samples": "many"}'
+    lines = [
+        perf_log("TRAIN_START", "null", time_ms="soon", rank="zero"),
+        perf_log("TRAIN_END", "[1, 2]", time_ms=None),
+        perf_log("FINISHED", odd, time_ms=1, rank=0, lineno="x"),
+    ]
+    folders[0].mkdir(parents=True)
+    (folders[0] / "rank0.out.log").write_text("\n".join(lines))
+    judgement = judge(CASE, folders, None)
+    assert judgement.verdict is Verdict.CONVERGED
+    assert judgement.figures["final_loss"].value is None
+    assert judgement.figures["p_whole"].value is None

@@ -1,0 +1,140 @@
+"""Energy and power over the training's own window, from what the monitors wrote on the nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from run_benchmarks.report.power import power_figures, training_window
+from tests.run_benchmarks.builders import END_MS, FINISHED, START_MS, training_events
+from utils.events import Event, EventName
+from utils.figures import Figure
+from utils.telemetry import TELEMETRY_FILE, Sample, Scope, SourceInfo, Window, record_line
+
+NAMES = {"energy", "avg_power", "max_power", "samples_per_joule"}
+SECONDS = (END_MS - START_MS) // 1000  # the window is 10 s long
+
+
+def write_telemetry(
+    folder: Path,
+    power: Sequence[float],
+    *,
+    source: str = "redfish",
+    scope: Scope = Scope.MACHINE,
+    first_second: int = -2,
+    reason: str = "",
+) -> Path:
+    """A node that sampled this power, once a second from 2 s before the training on."""
+    folder.mkdir(parents=True, exist_ok=True)
+    info = SourceInfo(START_MS - 5000, source, scope, "", 1.0, reason)
+    samples = [
+        Sample(START_MS + 1000 * (first_second + second), source, power_w=watts)
+        for second, watts in enumerate(power)
+    ]
+    (folder / TELEMETRY_FILE).write_text(record_line(info) + "".join(map(record_line, samples)))
+    return folder
+
+
+def values(figures: dict[str, Figure]) -> dict[str, float | None]:
+    return {name: figure.value for name, figure in figures.items()}
+
+
+def test_one_node(tmp_path: Path) -> None:
+    before, after = [900.0] * 2, [50.0] * 5  # what is outside the training does not count
+    node = write_telemetry(tmp_path / "n0", [*before, *[200.0] * 5, 260.0, *[200.0] * 5, *after])
+    figures = power_figures([node], training_events())
+    assert values(figures) == {
+        "energy": pytest.approx(2060.0),
+        "avg_power": pytest.approx(206.0),
+        "max_power": 260.0,
+        "samples_per_joule": pytest.approx(1000 / 2060),
+    }
+    units = {name: figure.unit for name, figure in figures.items()}
+    assert units == {
+        "energy": "J/node",
+        "avg_power": "W/node",
+        "max_power": "W/node",
+        "samples_per_joule": "samples/J",
+    }
+    assert "redfish (machine)" in figures["energy"].source
+    assert "100% of the window sampled" in figures["energy"].source
+
+
+def test_several_nodes_are_averaged_and_all_of_them_pay_for_the_samples(tmp_path: Path) -> None:
+    nodes = [
+        write_telemetry(tmp_path / f"n{rank}", [watts] * (SECONDS + 6))
+        for rank, watts in enumerate((100.0, 300.0))
+    ]
+    figures = power_figures(nodes, training_events())
+    assert figures["energy"].value == pytest.approx(2000.0)
+    assert figures["avg_power"].value == pytest.approx(200.0)
+    assert figures["samples_per_joule"].value == pytest.approx(1000 / 4000)
+    assert "mean of 2 node(s)" in figures["energy"].source
+
+
+def test_a_node_without_power_leaves_the_round_without_it(tmp_path: Path) -> None:
+    good = write_telemetry(tmp_path / "n0", [100.0] * (SECONDS + 6))
+    bad = write_telemetry(tmp_path / "n1", [], reason="no /dev/ipmi0 on this machine")
+    figures = power_figures([good, bad], training_events())
+    assert set(figures) == NAMES
+    assert set(values(figures).values()) == {None}
+    assert "no /dev/ipmi0 on this machine" in figures["energy"].source
+
+
+def test_a_node_whose_monitor_wrote_nothing(tmp_path: Path) -> None:
+    figures = power_figures([tmp_path / "nowhere"], training_events())
+    assert set(values(figures).values()) == {None}
+    assert "cannot read the telemetry" in figures["max_power"].source
+
+
+def test_nodes_that_measure_different_things_have_no_mean(tmp_path: Path) -> None:
+    """A whole machine on one node, the processor alone on the other."""
+    machine = write_telemetry(tmp_path / "n0", [500.0] * (SECONDS + 6))
+    package = write_telemetry(tmp_path / "n1", [80.0] * (SECONDS + 6), source="rapl", scope=Scope.PACKAGE)
+    figures = power_figures([machine, package], training_events())
+    assert set(values(figures).values()) == {None}
+    assert "machine, cpu package" in figures["avg_power"].source
+
+
+def test_samples_per_joule_needs_the_whole_window(tmp_path: Path) -> None:
+    """Half the window's energy set against all of its samples would flatter."""
+    node = write_telemetry(tmp_path / "n0", [100.0] * 7)  # ends 4 s into the training
+    figures = power_figures([node], training_events())
+    assert figures["energy"].value == pytest.approx(400.0)
+    assert "40% of the window sampled" in figures["energy"].source
+    assert figures["avg_power"].value == pytest.approx(100.0)
+    assert figures["samples_per_joule"].value is None
+    assert "only 40% of the window" in figures["samples_per_joule"].source
+
+
+@pytest.mark.parametrize("samples", [None, "many", float("nan")])
+def test_samples_that_are_not_known(samples: Any, tmp_path: Path) -> None:
+    node = write_telemetry(tmp_path / "n0", [100.0] * (SECONDS + 6))
+    figures = power_figures([node], training_events(num_trained_samples=samples))
+    assert figures["energy"].value == pytest.approx(1000.0)
+    assert figures["samples_per_joule"].value is None
+    assert "num_trained_samples" in figures["samples_per_joule"].source
+
+
+def test_no_sample_in_the_window(tmp_path: Path) -> None:
+    node = write_telemetry(tmp_path / "n0", [100.0] * 3, first_second=-60)
+    assert set(values(power_figures([node], training_events())).values()) == {None}
+
+
+@pytest.mark.parametrize("missing", [EventName.TRAIN_START, EventName.TRAIN_END])
+def test_without_a_window_there_is_nothing(missing: EventName, tmp_path: Path) -> None:
+    node = write_telemetry(tmp_path / "n0", [100.0] * (SECONDS + 6))
+    events = [event for event in training_events() if event.name != missing]
+    figures = power_figures([node], events)
+    assert set(values(figures).values()) == {None}
+    assert "was not reported" in figures["energy"].source
+
+
+def test_the_window() -> None:
+    assert training_window(training_events()) == Window(START_MS, END_MS)
+    backwards = [Event(EventName.TRAIN_START, {}, END_MS), Event(EventName.TRAIN_END, {}, START_MS)]
+    assert training_window(backwards) == "TRAIN_END does not come after TRAIN_START"
+    assert FINISHED["raw_train_time"] == SECONDS

@@ -1,0 +1,200 @@
+"""What a user reads at the end: result.json, summary.json, summary.md and the tables."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from run_benchmarks.report.judge import judge
+from run_benchmarks.report.results import RoundResult, write_json
+from run_benchmarks.report.summary import RunSummary, as_markdown, write_summary
+from run_benchmarks.report.tables import HEADINGS, aligned, explanations, figures_row, preflight_text
+from run_benchmarks.stages.checks import Check, Status
+from tests.run_benchmarks.builders import make_case, training_events, write_rank_log
+from utils.figures import Figure
+from utils.records import Failure, FailureClass, Stage, Verdict
+
+KILLED = Failure(
+    Verdict.FAILED,
+    Stage.TRAIN,
+    FailureClass.RANK_KILLED,
+    "h2",
+    "rank 1 ended with exit code -9",
+    "step 7\nstep 8",
+    "read rank1.out.log in the node's folder",
+)
+CHECKS = {
+    "h1": [Check("reachable", Status.OK, "Linux"), Check("clock", Status.WARNING, "+0.7 s", "start NTP")],
+    "h2": [Check("reachable", Status.ERROR, "refused", "start sshd")],
+}
+
+
+@pytest.fixture
+def converged(tmp_path: Path) -> RoundResult:
+    """A round that went well, judged from logs."""
+    folders = [tmp_path / "n0"]
+    write_rank_log(folders[0], training_events(final_loss=float("nan")))
+    judgement = judge(make_case(), folders, None)
+    return RoundResult(
+        case="toy:pytorch:X1:2:1:1",
+        round=1,
+        verdict=judgement.verdict,
+        figures={**judgement.figures, "round_time": Figure(21.5, "s", "the round", "the controller's clock")},
+        failure=None,
+        times={"train": 15.5},
+        started="2026-01-02T03:04:05+00:00",
+        hosts=("h1", "h2"),
+        image="flagperf/acme-pytorch:0123",
+        images={"h1": "sha256:1", "h2": "sha256:1"},
+        facts=judgement.facts,
+    )
+
+
+@pytest.fixture
+def broken(converged: RoundResult, tmp_path: Path) -> RoundResult:
+    """A round that failed before it reported anything."""
+    judgement = judge(make_case(), [tmp_path / "nowhere"], KILLED)
+    return replace(
+        converged,
+        round=2,
+        verdict=judgement.verdict,
+        figures=judgement.figures,
+        failure=KILLED,
+        notes=("units of this run may be left on h2",),
+    )
+
+
+def summary_of(*results: RoundResult) -> RunSummary:
+    return RunSummary("run20260102030405", "run20260102030405-abcdef", "2026-01-02", 1, results, CHECKS)
+
+
+def test_result_json_holds_everything_and_is_json(converged: RoundResult, tmp_path: Path) -> None:
+    write_json(tmp_path / "result.json", converged.as_dict())
+    text = (tmp_path / "result.json").read_text()
+    assert "NaN" not in text
+    result = json.loads(text)
+    assert result["schema"] == 1
+    assert result["verdict"] == "CONVERGED"
+    assert result["failure"] is None
+    assert result["hosts"] == ["h1", "h2"]
+    assert result["images"] == {"h1": "sha256:1", "h2": "sha256:1"}
+    assert result["figures"]["p_whole"] == {
+        "value": 100.0,
+        "unit": "samples/s",
+        "window": "TRAIN_START..TRAIN_END",
+        "source": "samples / raw_train_time",
+    }
+    assert result["facts"]["num_trained_samples"] == 1000
+    assert result["facts"]["final_loss"] is None
+
+
+def test_a_case_of_another_code_may_report_nan(converged: RoundResult, tmp_path: Path) -> None:
+    odd = replace(converged, facts={"final_loss": float("nan"), "nested": {"rates": [1.0, float("inf")]}})
+    write_json(tmp_path / "result.json", odd.as_dict())
+    facts = json.loads((tmp_path / "result.json").read_text())["facts"]
+    assert facts == {"final_loss": None, "nested": {"rates": [1.0, None]}}
+
+
+def test_a_failure_is_told_in_full(broken: RoundResult, tmp_path: Path) -> None:
+    write_json(tmp_path / "result.json", broken.as_dict())
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert result["verdict"] == "FAILED"
+    assert result["failure"] == {
+        "verdict": "FAILED",
+        "stage": "train",
+        "class": "rank_killed",
+        "host": "h2",
+        "message": "rank 1 ended with exit code -9",
+        "evidence": "step 7\nstep 8",
+        "remedy": "read rank1.out.log in the node's folder",
+    }
+    assert result["figures"]["p_train"]["value"] is None
+    assert result["notes"] == ["units of this run may be left on h2"]
+
+
+def test_a_reader_never_sees_half_a_file(converged: RoundResult, tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    write_json(path, {"old": 1})
+    with pytest.raises(ValueError, match="JSON compliant"):
+        write_json(path, {"new": float("nan")})
+    assert json.loads(path.read_text()) == {"old": 1}
+
+
+def test_the_summary_is_written_both_ways(
+    converged: RoundResult, broken: RoundResult, tmp_path: Path
+) -> None:
+    write_summary(tmp_path, summary_of(converged, broken))
+    assert {path.name for path in tmp_path.iterdir() if path.is_file()} == {"summary.json", "summary.md"}
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert (summary["run"], summary["exit_code"]) == ("run20260102030405", 1)
+    assert [result["verdict"] for result in summary["rounds"]] == ["CONVERGED", "FAILED"]
+    assert summary["preflight"]["h1"][1] == {
+        "name": "clock",
+        "status": "warning",
+        "detail": "+0.7 s",
+        "remedy": "start NTP",
+    }
+
+
+def test_the_summary_to_be_read(converged: RoundResult, broken: RoundResult) -> None:
+    text = as_markdown(summary_of(converged, broken))
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    assert len(rows) == 4  # headings, rule, two rounds
+    assert len({row.count("|") for row in rows}) == 1
+    assert "| CONVERGED | 15.0 | 21.5 | 9.0 | 100.0 | 125.0 | 200.0 | 0.001 | 0.3300 | - | - |" in rows[2]
+    assert rows[3].endswith("| FAILED |" + " - |" * (len(HEADINGS) - 3))
+    assert "samples / raw_train_time" in text  # what the figures mean
+    assert "## toy:pytorch:X1:2:1:1, round 2: FAILED" in text
+    assert "Stage train on h2, rank_killed: rank 1 ended with exit code -9" in text
+    assert "```\nstep 7\nstep 8\n```" in text
+    assert "What to do: read rank1.out.log" in text
+    assert "- units of this run may be left on h2" in text
+    assert "round 1: CONVERGED" not in text  # nothing to say of it beside its row
+
+
+def test_preflight_is_told_with_what_to_do(converged: RoundResult) -> None:
+    text = as_markdown(summary_of(converged))
+    assert "- h1: clock: +0.7 s -> start NTP" in text
+    assert "- h2: reachable: refused -> start sshd" in text
+
+
+def test_a_run_that_launched_nothing_has_a_summary_too() -> None:
+    text = as_markdown(summary_of())
+    assert "## Results" not in text
+    assert "start sshd" in text
+
+
+def test_a_row_has_a_cell_for_every_heading(converged: RoundResult, broken: RoundResult) -> None:
+    assert len(figures_row(converged)) == len(figures_row(broken)) == len(HEADINGS)
+    assert figures_row(broken)[3:] == ("-",) * (len(HEADINGS) - 3)
+    assert figures_row(replace(converged, figures={}))[3:] == ("-",) * (len(HEADINGS) - 3)
+
+
+def test_a_figure_that_is_0_is_shown_as_0(converged: RoundResult) -> None:
+    figures = {"acc": Figure(0.0, "accuracy", "last evaluation", "x")}
+    assert "0.0000" in figures_row(replace(converged, figures=figures))
+
+
+def test_every_figure_shown_is_explained(converged: RoundResult) -> None:
+    lines = explanations(converged)
+    assert len(lines) == len(HEADINGS) - 3
+    (mfu,) = [line for line in lines if "MFU" in line]
+    assert "a data sheet" in mfu
+    (memory,) = [line for line in lines if "mem GiB" in line]
+    assert "is not reported" in memory  # also why there is none
+
+
+def test_columns_are_aligned() -> None:
+    assert aligned([("a", "bb"), ("ccc", "d")]) == "a    bb\nccc  d"
+    assert aligned([]) == ""
+
+
+def test_the_preflight_table_has_a_row_a_host_and_a_column_a_check() -> None:
+    lines = preflight_text(CHECKS).splitlines()
+    assert lines[0].split() == ["host", "reachable", "clock"]
+    assert lines[1].split() == ["h1", "ok", "WARN"]
+    assert lines[2].split() == ["h2", "FAILED", "-"]
+    assert preflight_text({}) == "host"
