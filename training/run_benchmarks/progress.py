@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -68,8 +69,8 @@ PHASES: Mapping[str, str] = {
 
 
 def _int(value: Mapping[str, Any], name: str, before: int | None) -> int | None:
-    found = value.get(name)
-    return int(found) if isinstance(found, (int, float)) and not isinstance(found, bool) else before
+    found = _float(value, name, None)
+    return int(found) if found is not None and math.isfinite(found) else before
 
 
 def _float(value: Mapping[str, Any], name: str, before: float | None) -> float | None:

@@ -191,9 +191,11 @@ class Round:
         transport = session.transports[node.host]
         master = "127.0.0.1" if len(self.nodes) == 1 else self.case.hosts[0]
         monitor, task = launch.monitor(node), launch.task(node, master, interface)
-        await asyncio.gather(
-            session.runtime.start(transport, monitor), session.runtime.start(transport, task)
-        )
+        # both to their end, whatever becomes of one: a unit that starts after the clean-up would stay
+        starts = [session.runtime.start(transport, unit) for unit in (task, monitor)]
+        for result in await asyncio.gather(*starts, return_exceptions=True):
+            if isinstance(result, BaseException):
+                raise result
         self._record("started", host=node.host, task=task.name, monitor=monitor.name)
         session.progress.stage(node, Stage.TRAIN.value)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -51,7 +52,7 @@ def make_run_folder(log_path: Path) -> tuple[RunId, Path]:
             folder.mkdir(parents=True)
             return run, folder
         except FileExistsError:
-            continue  # another run started in this second: the next one has another name
+            time.sleep(0.1)  # another run started in this second: the next one has another name
 
 
 async def run_plan(plan: Plan, run: RunId, log_dir: Path, progress: Progress) -> RunSummary:

@@ -147,6 +147,13 @@ def test_devices_that_cannot_be_listed(site: Site) -> None:
     assert_bad(site.check(checks.devices), Status.ERROR, "driver not loaded", "check the driver of acme")
 
 
+def test_devices_that_the_vendors_own_code_cannot_read(site: Site) -> None:
+    text = (site.tree.training / "acme/vendor.py").read_text()
+    site.tree.write("acme/vendor.py", text.replace("stdout.splitlines()", "[stdout.splitlines()[9]]"))
+    check = site.check(checks.devices)
+    assert_bad(check, Status.ERROR, "parse_device_list: IndexError", "acme/vendor.py")
+
+
 # ---- clock
 
 

@@ -142,7 +142,11 @@ async def devices(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
     if not done.ok:
         remedy = f"check the driver of {plan.vendor.name} on this host, and VENDOR in test_conf.py"
         return _error("devices", f"{' '.join(done.argv)}: {done.last_lines(2)}", remedy)
-    found = plan.vendor.parse_devices(done.stdout)
+    try:
+        found = plan.vendor.parse_devices(done.stdout)
+    except Exception as error:  # the vendor's own code: it may raise anything, and must not end the run
+        told = f"{plan.vendor.name}'s parse_device_list: {type(error).__name__}: {error}"
+        return _error("devices", told, f"mend it in {plan.vendor.folder}/vendor.py")
     need = max((case.settings.nproc for case, _ in use.cases), default=0)
     if len(found) < need:
         return _error(
