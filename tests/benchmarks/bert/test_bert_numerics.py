@@ -13,9 +13,11 @@ from transformers import BertForPreTraining as TheirModel
 
 from benchmarks.bert.arrays import pretraining_arrays
 from benchmarks.bert.flops import BertFlops
+from benchmarks.bert.names import transformers_name
 from benchmarks.bert.pytorch.inputs import make_inputs
-from benchmarks.bert.pytorch.model import BertConfig, BertForPreTraining, pretraining_loss_sums
-from benchmarks.bert.pytorch.weights import load_checkpoint, load_transformers_weights, transformers_name
+from benchmarks.bert.pytorch.model import BertForPreTraining, pretraining_loss_sums
+from benchmarks.bert.pytorch.weights import load_checkpoint, load_transformers_weights
+from benchmarks.bert.shape import BertConfig
 from tests.benchmarks.bert.shard_files import TINY_MODEL, random_rows
 from utils.errors import FlagPerfError
 

@@ -1,0 +1,133 @@
+"""BERT pre-training as a task, whatever the framework: which samples, what counts, what is measured."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from benchmarks.bert.arrays import PretrainingArrays, pretraining_arrays
+from benchmarks.bert.flops import FORMULA, BertFlops
+from benchmarks.bert.shape import bert_config
+from benchmarks.bert.shards import EVALUATION_FILE, ShardFiles, open_shard, training_files
+from benchmarks.driver.batches import Batch, Step
+from benchmarks.driver.sampling import Samples, ShuffledStream, all_samples, rank_steps
+from benchmarks.driver.settings import DriverSettings
+from utils.errors import FlagPerfError
+
+_SHUFFLED_TOGETHER = 16  # shards whose samples are shuffled together, and which stay open
+
+
+class TaskContext(Protocol):
+    """What the task needs to know; each framework's `Context` has it."""
+
+    @property
+    def data_dir(self) -> Path: ...
+    @property
+    def driver(self) -> DriverSettings: ...
+    @property
+    def settings(self) -> Mapping[str, Any]: ...
+    @property
+    def rank(self) -> int: ...
+    @property
+    def world_size(self) -> int: ...
+
+
+class PretrainingTask(ABC):
+    """Masked language model and next sentence prediction on HDF5 shards.
+
+    A framework's case adds the model, the inputs that it takes, its loss, and its answers' counts.
+    """
+
+    metric: ClassVar[str] = "mlm_accuracy"
+    flops_formula: ClassVar[str] = FORMULA
+
+    def __init__(self, context: TaskContext) -> None:
+        self.task = context
+        self.model_config = bert_config(context.settings)
+        self.flops = BertFlops(
+            layers=self.model_config.num_hidden_layers,
+            hidden=self.model_config.hidden_size,
+            intermediate=self.model_config.intermediate_size,
+            vocabulary=self.model_config.vocab_size,
+        )
+        self._evaluation: list[Batch] | None = None
+
+    @abstractmethod
+    def inputs(self, arrays: PretrainingArrays) -> Any:
+        """What the framework's model takes."""
+
+    def initial_checkpoint(self) -> Path | None:
+        """The file with the weights that training starts from; None: random weights."""
+        name = self.task.settings.get("init_checkpoint")
+        return self.task.data_dir / name if name else None
+
+    def training_steps(self) -> Iterator[Step]:
+        """This rank's micro-batches, endlessly; every sample once an epoch."""
+        context, settings = self.task, self.task.driver
+        files = ShardFiles(training_files(context.data_dir), keep=_SHUFFLED_TOGETHER)
+        stream = ShuffledStream(len(files.files), files.rows, settings.seed, _SHUFFLED_TOGETHER)
+        global_size = settings.train_batch_size * settings.gradient_accumulation_steps * context.world_size
+        for micro_batches in rank_steps(
+            stream.global_batches(global_size),
+            rank=context.rank,
+            world_size=context.world_size,
+            accumulation=settings.gradient_accumulation_steps,
+        ):
+            yield [self._batch(files, samples) for samples in micro_batches]
+
+    def baseline(self) -> float:
+        """Accuracy of always answering with the evaluation set's commonest label."""
+        shard = open_shard(self.task.data_dir / EVALUATION_FILE)
+        labels = shard["masked_lm_ids"][shard["masked_lm_positions"] > 0]
+        return float(np.bincount(labels).max() / len(labels))
+
+    def evaluation_batches(self) -> list[Batch]:
+        """This rank's part of the evaluation set, read once and kept."""
+        if self._evaluation is None:
+            files = ShardFiles([self.task.data_dir / EVALUATION_FILE])
+            mine = all_samples([files.rows(0)]).part(self.task.rank, self.task.world_size)
+            batches = mine.split(self.task.driver.eval_batch_size)
+            self._evaluation = [self._batch(files, samples) for samples in batches]
+        return self._evaluation
+
+    def metrics(self, sums: list[float]) -> dict[str, float]:
+        """Accuracies over all masked tokens and all samples of the evaluation set, and the mean loss.
+
+        Args:
+            sums: right tokens, tokens, right next sentences, samples, and the two losses' sums.
+        """
+        right, tokens, right_pairs, samples, token_loss, pair_loss = sums
+        return {
+            "mlm_accuracy": right / tokens,
+            "nsp_accuracy": right_pairs / samples,
+            "eval_loss": token_loss / tokens + pair_loss / samples,
+        }
+
+    def _batch(self, files: ShardFiles, samples: Samples) -> Batch:
+        arrays = pretraining_arrays(files.read(samples))
+        self._check_fits(arrays)
+        predictions = (arrays.positions > 0).sum(axis=1)
+        return Batch(
+            inputs=self.inputs(arrays),
+            samples=len(samples),
+            tokens=int(arrays.lengths.sum()),
+            flops=self.flops.of(arrays.lengths, predictions),
+            loss_counts=(float(len(arrays.labels)), float(len(samples))),
+            epoch=samples.epoch,
+        )
+
+    def _check_fits(self, arrays: PretrainingArrays) -> None:
+        """The data are of this model's vocabulary and length: a device would only say that an index is wrong."""
+        config, (_, length) = self.model_config, arrays.input_ids.shape
+        largest = max(int(arrays.input_ids.max()), int(arrays.labels.max(initial=0)))
+        if largest >= config.vocab_size or length > config.max_position_embeddings:
+            raise FlagPerfError(
+                f"a sample has {length} tokens and token id {largest}; the model takes "
+                f"{config.max_position_embeddings} tokens and ids below {config.vocab_size}",
+                where=str(self.task.data_dir),
+                remedy="set vocab_size and max_position_embeddings as the data were prepared",
+            )
