@@ -10,6 +10,7 @@ from datetime import datetime
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.names import HostPaths, Node, RunId, host_paths, new_run_id, nodes_of
 from run_benchmarks.plan.records import CasePlan, Plan
+from run_benchmarks.plan.redact import redact_text
 from run_benchmarks.rehearsal import Rehearsal
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Runtime
@@ -52,7 +53,7 @@ class PlanView:
         yield "# ===== preflight"
         for host, rehearsal in rehearsals.items():
             yield f"# ----- host {host}"
-            yield from map(shlex.join, rehearsal.commands)
+            yield from map(_command, rehearsal.commands)
 
     def _removal(self) -> Iterator[str]:
         """What is asked at every end, whatever happened; the engine removes what the list names."""
@@ -60,8 +61,8 @@ class PlanView:
         asyncio.run(self.runtime.remove_all(rehearsal, self.run.uid))
         yield ""
         yield f"# ===== clean-up, on every host: what these list is removed, and {self.paths.run}"
-        yield from map(shlex.join, dict.fromkeys(rehearsal.commands))
-        yield shlex.join(["rm", "-rf", self.paths.run])
+        yield from map(_command, dict.fromkeys(rehearsal.commands))
+        yield _command(["rm", "-rf", self.paths.run])
 
     def _case(self, case: CasePlan) -> Iterator[str]:
         settings = case.settings
@@ -77,10 +78,10 @@ class PlanView:
         yield ""
         yield f"# ----- host {node.host}, node rank {node.rank}, round {node.round}"
         yield "# the training/ tree, as a tar file on standard input, if it is not there yet"
-        yield shlex.join(["sh", "-c", UNPACK, self.paths.tree])
-        yield shlex.join(["mkdir", "-p", self.paths.node(node)])
+        yield _command(["sh", "-c", UNPACK, self.paths.tree])
+        yield _command(["mkdir", "-p", self.paths.node(node)])
         if self.plan.run.clear_caches:
-            yield shlex.join(["sh", "-c", DROP_CACHES])
+            yield _command(["sh", "-c", DROP_CACHES])
         if image:
             yield from self._image(node, image)
         yield from self._units(case, node, image)
@@ -90,10 +91,10 @@ class PlanView:
         engine = run.container_engine
         yield f"# the image {image.tag}, if it is not there yet"
         if run.image_distribution == "registry":
-            yield shlex.join([engine, "pull", image.tag])
+            yield _command([engine, "pull", image.tag])
         if run.image_distribution == "stream" and node.rank > 0:
             yield f"# streamed from {node.case.hosts[0]}: {engine} save {image.tag}"
-            yield shlex.join([engine, "load"])
+            yield _command([engine, "load"])
             return
         if node.rank > 0 and run.image_distribution != "build":
             return
@@ -105,13 +106,13 @@ class PlanView:
         uses_pip = mounts and len(image.layers) > 1
         if uses_pip:
             yield "# the pip settings, as a tar file on standard input; removed after the build"
-            yield shlex.join(make)
+            yield _command(make)
         for below, layer in zip((None, *image.layers), image.layers, strict=False):
-            yield from map(shlex.join, layer_argvs(site, layer, below, image, mounts))
+            yield from map(_command, layer_argvs(site, layer, below, image, mounts))
         if uses_pip:
-            yield shlex.join(remove)
+            yield _command(remove)
         if run.image_distribution == "registry":
-            yield shlex.join([engine, "push", image.tag])
+            yield _command([engine, "push", image.tag])
 
     def _units(self, case: CasePlan, node: Node, image: ImagePlan | None) -> Iterator[str]:
         framework = open_framework(case.settings.framework)
@@ -132,8 +133,13 @@ class PlanView:
         if several:
             yield "# which interface leads to its peers"
             peer = case.hosts[1] if node.rank == 0 else master
-            yield shlex.join(["getent", "ahostsv4", peer])
-            yield shlex.join(["cat", "/proc/net/route"])
+            yield _command(["getent", "ahostsv4", peer])
+            yield _command(["cat", "/proc/net/route"])
         for text, argv in steps:
             yield f"# {text}"
-            yield shlex.join(argv)
+            yield _command(argv)
+
+
+def _command(argv: Sequence[str]) -> str:
+    """`argv` as it can be pasted into a shell, but for the credentials that the user's options may hold."""
+    return shlex.join(map(redact_text, argv))

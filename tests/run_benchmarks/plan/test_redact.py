@@ -23,6 +23,7 @@ from tests.run_benchmarks.plan.tree import Tree
         ("https://host/a@b", "https://host/a@b"),
         ("toy:pytorch:X1:1:2:1", "toy:pytorch:X1:1:2:1"),
         ("alice@node1", "alice@node1"),
+        (f"BASE_IMAGE=python:3.11@sha256:{'0' * 64}", f"BASE_IMAGE=python:3.11@sha256:{'0' * 64}"),
     ],
 )
 def test_urls(url: str, shown: str) -> None:

@@ -6,8 +6,10 @@ import re
 from collections.abc import Mapping
 
 HIDDEN = "***"
-# The user and password of a URL, or of a proxy written without a scheme.
-_USER_OF_URL = re.compile(r"(?<=://)[^/\s'\"?#]+@|(?<![\w:/])[^\s/'\"@:]+:[^\s/'\"@]+@")
+# The user and password of a URL, or of a proxy written without a scheme; an image's digest is neither.
+_USER_OF_URL = re.compile(
+    r"(?<=://)[^/\s'\"?#]+@|(?<![\w:/])[^\s/'\"@:]+:[^\s/'\"@]+@(?!sha256:[0-9a-f]{64})"
+)
 _SECRET_WORDS = "token|password|passwd|passphrase|secret|api[_-]?key|access[_-]?key|credentials?"
 _SECRET_NAME = rf"(?i:(?:[\w.-]*[_.-])?(?:{_SECRET_WORDS})(?:[_.-][\w.-]*)?)"
 # As options, shell variables and Python's dicts write it: NAME=value, 'NAME': 'value'.
