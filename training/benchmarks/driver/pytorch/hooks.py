@@ -15,12 +15,9 @@ driver's own and has its signature. They are loaded before anything asks for the
 
 from __future__ import annotations
 
-import importlib
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -29,9 +26,8 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
 from benchmarks.driver.configuration import Configuration
+from benchmarks.driver.extern import vendor_functions
 from benchmarks.driver.pytorch.optimizers import make_optimizer
-from utils.errors import FlagPerfError, nearest
-from utils.loading import load_module, load_package
 
 _ModelAndOptimizer = tuple[nn.Module, Optimizer]
 Scaler = Any  # torch.amp.GradScaler, or a vendor's object with the same methods
@@ -98,43 +94,4 @@ def load_hooks(folder: Path | None) -> Hooks:
     Raises:
         FlagPerfError: a hook is defined twice, or a function's name is nearly that of a hook.
     """
-    if folder is None or not folder.is_dir():
-        return Hooks()
-    found: dict[str, tuple[str, Any]] = {}
-    for module in _modules_of(folder):
-        for name, function in _own_functions(module):
-            if name not in HOOK_NAMES:
-                _refuse_misspelt(name, module)
-            elif name in found:
-                raise FlagPerfError(f"{name} is defined in {found[name][0]} too", where=str(module.__file__))
-            else:
-                found[name] = (str(module.__file__), function)
-    return replace(Hooks(), **{name: function for name, (_, function) in found.items()})
-
-
-def _modules_of(folder: Path) -> list[ModuleType]:
-    """A package, whose modules may import each other, or a folder of files that stand alone."""
-    paths = sorted(path for path in folder.glob("*.py") if path.stem != "__init__")
-    if not (folder / "__init__.py").is_file():
-        return [load_module(path, f"flagperf_extern_{path.stem}") for path in paths]
-    package = load_package(folder, f"flagperf_extern_{abs(hash(folder))}")
-    return [package, *(importlib.import_module(f"{package.__name__}.{path.stem}") for path in paths)]
-
-
-def _own_functions(module: ModuleType) -> list[tuple[str, Any]]:
-    """The public functions that are written in this module, not those it imports."""
-    return [
-        (name, value)
-        for name, value in vars(module).items()
-        if inspect.isfunction(value) and not name.startswith("_") and value.__module__ == module.__name__
-    ]
-
-
-def _refuse_misspelt(name: str, module: ModuleType) -> None:
-    hint = nearest(name, HOOK_NAMES)
-    if hint:
-        raise FlagPerfError(
-            f"{name} is not a hook: {hint}",
-            where=str(module.__file__),
-            remedy="name it as the hook, or begin its name with an underscore",
-        )
+    return replace(Hooks(), **vendor_functions(folder, HOOK_NAMES))

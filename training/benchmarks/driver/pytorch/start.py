@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 
 import torch
 
 from benchmarks.driver.arguments import LaunchArguments
 from benchmarks.driver.configuration import Configuration
+from benchmarks.driver.extern import case_class
 from benchmarks.driver.pytorch.case import Case, Context
 from benchmarks.driver.pytorch.devices import Device
 from benchmarks.driver.pytorch.engine import PytorchEngine
@@ -16,8 +16,6 @@ from benchmarks.driver.pytorch.hooks import load_hooks
 from benchmarks.driver.pytorch.process_group import ProcessGroup
 from benchmarks.driver.ranks import RankEnvironment, threads_per_rank
 from benchmarks.driver.vendor_facts import VendorFacts
-from utils.errors import FlagPerfError
-from utils.loading import load_package
 
 
 def load_case(folder: Path) -> type[Case]:
@@ -26,15 +24,7 @@ def load_case(folder: Path) -> type[Case]:
     Raises:
         FlagPerfError: there is none.
     """
-    package = load_package(folder, f"flagperf_case_{abs(hash(folder))}")
-    module = importlib.import_module(f"{package.__name__}.case")
-    case: type[Case] | None = getattr(module, "Case", None)
-    if case is None:
-        raise FlagPerfError(
-            "there is no class Case",
-            where=str(folder / "case.py"),
-            remedy="see benchmarks/driver/pytorch/case.py",
-        )
+    case: type[Case] = case_class(folder)
     return case
 
 

@@ -1,0 +1,79 @@
+"""A case's class and a vendor's functions, loaded by path: the same for every framework."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from utils.errors import FlagPerfError, nearest
+from utils.loading import load_module, load_package
+
+
+def case_class(folder: Path) -> Any:
+    """The class `Case` of the case folder's `case.py`.
+
+    Raises:
+        FlagPerfError: there is none.
+    """
+    package = load_package(folder, f"flagperf_case_{abs(hash(folder))}")
+    module = importlib.import_module(f"{package.__name__}.case")
+    case = getattr(module, "Case", None)
+    if case is None:
+        raise FlagPerfError(
+            "there is no class Case",
+            where=str(folder / "case.py"),
+            remedy=f"see benchmarks/driver/{folder.name.partition('_')[0]}/case.py",
+        )
+    return case
+
+
+def vendor_functions(folder: Path | None, names: Sequence[str]) -> dict[str, Any]:
+    """The functions called `names` that the vendor's `folder` defines. A folder that is absent is normal.
+
+    Raises:
+        FlagPerfError: one is defined twice, or a function's name is nearly that of a hook.
+    """
+    if folder is None or not folder.is_dir():
+        return {}
+    found: dict[str, tuple[str, Any]] = {}
+    for module in _modules_of(folder):
+        for name, function in _own_functions(module):
+            if name not in names:
+                _refuse_misspelt(name, names, module)
+            elif name in found:
+                raise FlagPerfError(f"{name} is defined in {found[name][0]} too", where=str(module.__file__))
+            else:
+                found[name] = (str(module.__file__), function)
+    return {name: function for name, (_, function) in found.items()}
+
+
+def _modules_of(folder: Path) -> list[ModuleType]:
+    """A package, whose modules may import each other, or a folder of files that stand alone."""
+    paths = sorted(path for path in folder.glob("*.py") if path.stem != "__init__")
+    if not (folder / "__init__.py").is_file():
+        return [load_module(path, f"flagperf_extern_{path.stem}") for path in paths]
+    package = load_package(folder, f"flagperf_extern_{abs(hash(folder))}")
+    return [package, *(importlib.import_module(f"{package.__name__}.{path.stem}") for path in paths)]
+
+
+def _own_functions(module: ModuleType) -> list[tuple[str, Any]]:
+    """The public functions that are written in this module, not those it imports."""
+    return [
+        (name, value)
+        for name, value in vars(module).items()
+        if inspect.isfunction(value) and not name.startswith("_") and value.__module__ == module.__name__
+    ]
+
+
+def _refuse_misspelt(name: str, names: Sequence[str], module: ModuleType) -> None:
+    hint = nearest(name, names)
+    if hint:
+        raise FlagPerfError(
+            f"{name} is not a hook: {hint}",
+            where=str(module.__file__),
+            remedy="name it as the hook, or begin its name with an underscore",
+        )
