@@ -52,10 +52,9 @@ async def unless_interrupted(interrupt: asyncio.Event, work: Coroutine[Any, Any,
             return task.result()
         raise Interrupted
     finally:
-        asked.cancel()
-        if not task.done():
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        for each in (task, asked):
+            each.cancel()
+        await asyncio.gather(task, asked, return_exceptions=True)
 
 
 async def remove_units(session: Session, hosts: Iterable[str]) -> list[str]:

@@ -1,0 +1,69 @@
+"""What an error on a host means for the round."""
+
+from __future__ import annotations
+
+import pytest
+
+from run_benchmarks.failures import failure_on, interrupted
+from run_benchmarks.stages.image_distribute import DistributionError, ImagesDifferError
+from run_benchmarks.transports.base import CommandError, Completed, TransportError
+from utils.errors import FlagPerfError
+from utils.records import FailureClass, Stage, Verdict
+
+
+def refused(*argv: str, output: str = "", code: int = 125) -> CommandError:
+    return CommandError(Completed("h1", argv, code, "", output), "look there")
+
+
+@pytest.mark.parametrize(
+    ("stage", "error", "kind"),
+    [
+        (Stage.DEPLOY, refused("sh"), FailureClass.COMMAND_FAILED),
+        (Stage.IMAGE, refused("docker", "build"), FailureClass.IMAGE_NOT_BUILT),
+        (Stage.IMAGE, DistributionError("x"), FailureClass.IMAGE_NOT_DISTRIBUTED),
+        (Stage.IMAGE, ImagesDifferError("x"), FailureClass.IMAGES_DIFFER),
+        (Stage.LAUNCH, refused("docker", "run"), FailureClass.CONTAINER_NOT_STARTED),
+    ],
+)
+def test_classes(stage: Stage, error: FlagPerfError, kind: FailureClass) -> None:
+    failure = failure_on("h1", stage, error)
+    assert (failure.verdict, failure.stage, failure.failure_class) == (Verdict.FAILED, stage, kind)
+    assert failure.host == "h1"
+
+
+@pytest.mark.parametrize("stage", [Stage.DEPLOY, Stage.IMAGE, Stage.LAUNCH])
+def test_a_host_out_of_reach_is_unreachable_at_any_stage(stage: Stage) -> None:
+    failure = failure_on("h1", stage, TransportError("Connection refused", where="h1"))
+    assert (failure.verdict, failure.failure_class) == (Verdict.UNREACHABLE, FailureClass.HOST_UNREACHABLE)
+    assert failure.stage is stage
+    assert "Connection refused" in failure.evidence
+
+
+def test_a_command_is_named_shortly_and_quoted_in_full() -> None:
+    error = refused("docker", "run", "--detach", "image", output="no such device\nmore of it")
+    failure = failure_on("h1", Stage.LAUNCH, error)
+    assert failure.message == "`docker run ...` ended with exit code 125"
+    assert failure.evidence.splitlines()[0] == "exit code 125: docker run --detach image"
+    assert failure.evidence.endswith("no such device\nmore of it")
+    assert failure.remedy == "look there"
+
+
+def test_the_first_line_of_an_error_is_its_message() -> None:
+    failure = failure_on("h1", Stage.LAUNCH, FlagPerfError("it failed\nbecause", remedy="do this"))
+    assert (failure.message, failure.evidence, failure.remedy) == ("it failed", "because", "do this")
+
+
+def test_credentials_of_a_command_are_not_told() -> None:
+    words = ("--env=HF_TOKEN=word1", "--build-arg", "DB_PASSWORD=word2", "https://u:word3@host/x")
+    failure = failure_on(
+        "h1", Stage.LAUNCH, refused("docker", "run", *words, output="token=word4 is refused")
+    )
+    told = f"{failure.message} {failure.evidence} {failure.remedy}"
+    assert [word for word in ("word1", "word2", "word3", "word4") if word in told] == []
+    assert "is refused" in told
+
+
+def test_the_users_own_end() -> None:
+    failure = interrupted(Stage.TRAIN)
+    assert (failure.verdict, failure.failure_class) == (Verdict.INTERRUPTED, FailureClass.INTERRUPTED)
+    assert "stage train" in failure.message

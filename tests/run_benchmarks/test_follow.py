@@ -1,0 +1,157 @@
+"""Rank 0's log is followed while it grows: by a real `tail` on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from run_benchmarks import follow
+from run_benchmarks.follow import follow_events
+from run_benchmarks.names import Node
+from run_benchmarks.progress import TrainingState
+from run_benchmarks.report.results import RoundResult
+from run_benchmarks.transports.base import ByteSink, Completed, TransportError
+from run_benchmarks.transports.local import LocalTransport
+from utils.events import Event, EventName, format_line
+
+
+class Seen:
+    """A Progress that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def round_started(self, nodes: tuple[Node, ...], training: TrainingState) -> None:
+        raise AssertionError
+
+    def stage(self, node: Node | None, name: str) -> None:
+        raise AssertionError
+
+    def event(self, event: Event) -> None:
+        self.events.append(event)
+
+    def round_ended(self, result: RoundResult) -> None:
+        raise AssertionError
+
+    def close(self) -> None:
+        raise AssertionError
+
+    def steps(self) -> list[int]:
+        return [event.value["global_steps"] for event in self.events]
+
+
+class Losing(LocalTransport):
+    """This machine; contact is lost each time after `after` chunks."""
+
+    def __init__(self, after: int) -> None:
+        super().__init__("node1")
+        self.after = after
+        self.runs = 0
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes | AsyncIterator[bytes] | None = None,
+        stdout: ByteSink | None = None,
+        timeout: float | None = None,
+    ) -> Completed:
+        self.runs += 1
+        left = self.after
+        assert stdout is not None
+
+        async def sink(chunk: bytes) -> None:
+            nonlocal left
+            await stdout(chunk)
+            left -= 1
+            if not left:
+                raise TransportError("contact was lost", where=self.host)
+
+        return await super().run(argv, stdout=sink, timeout=timeout)
+
+
+def line(step: int) -> str:
+    return format_line(Event(EventName.STEP_END, {"global_steps": step, "text": "Ü" * 20})) + "\n"
+
+
+def followed(
+    folder: Path, write: Callable[[Path], AsyncIterator[int]], transport: LocalTransport | None = None
+) -> Seen:
+    """What was seen of the steps that `write` wrote; it yields how many there are once it waits for them."""
+    seen = Seen()
+
+    async def scenario() -> None:
+        state = TrainingState()
+        following = asyncio.create_task(
+            follow_events(transport or LocalTransport("node1"), str(folder), state, seen)
+        )
+        async for count in write(folder / "rank0.out.log"):
+            while len(seen.events) < count:
+                assert not following.done()
+                await asyncio.sleep(0.01)
+            assert state.step == (seen.steps()[-1] if seen.events else None)
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+        assert following.cancelled()
+
+    asyncio.run(asyncio.wait_for(scenario(), timeout=60))
+    return seen
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follow, "RETRY_S", 0.0)
+
+
+def test_a_log_that_grows(tmp_path: Path) -> None:
+    async def write(log: Path) -> AsyncIterator[int]:
+        yield 0
+        log.write_text("no event\n" + line(1))  # it was not there when the follower began
+        yield 1
+        with log.open("a") as file:
+            file.write(line(2) + "a warning\n" + line(3))
+        yield 3
+
+    assert followed(tmp_path, write).steps() == [1, 2, 3]
+
+
+def test_half_a_line_waits_for_its_other_half(tmp_path: Path) -> None:
+    """Also where a character of several bytes is cut in two."""
+    whole = line(1).encode()
+    text = json_with_umlaut(whole)
+
+    async def write(log: Path) -> AsyncIterator[int]:
+        middle = text.index("Ü".encode()) + 1
+        log.write_bytes(text[:middle])
+        yield 0
+        await asyncio.sleep(0.05)
+        with log.open("ab") as file:
+            file.write(text[middle:] + line(2).encode())
+        yield 2
+
+    seen = followed(tmp_path, write)
+    assert seen.steps() == [1, 2]
+    assert seen.events[0].value["text"] == "Ü" * 20
+
+
+def json_with_umlaut(text: bytes) -> bytes:
+    """The line as a logger writes it that does not escape what is not ASCII."""
+    return text.replace(b"\\u00dc", "Ü".encode())
+
+
+def test_after_a_lost_contact_nothing_is_missed_and_nothing_comes_twice(tmp_path: Path) -> None:
+    async def write(log: Path) -> AsyncIterator[int]:
+        for step in range(1, 8):
+            with log.open("a") as file:
+                file.write(line(step)[:30])
+                file.flush()
+                await asyncio.sleep(0.01)
+                file.write(line(step)[30:])
+            yield step - 1
+
+    transport = Losing(after=2)
+    assert followed(tmp_path, write, transport).steps()[:6] == [1, 2, 3, 4, 5, 6]
+    assert transport.runs > 1
