@@ -1,0 +1,292 @@
+"""The command line: what it does, what it prints, what it exits with, what it leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from run_benchmarks import cli, runner
+from run_benchmarks.run_log import LOGGER
+from run_benchmarks.runtimes import open_runtime
+from run_benchmarks.runtimes.base import Unit
+from run_benchmarks.stages import collect
+from run_benchmarks.transports.local import LocalTransport
+from tests.run_benchmarks.plan.tree import CLUSTER_CONF, TEST_CONF
+from tests.run_benchmarks.whole_run import REAL_TRAINING, WholeRun, make_whole_run
+
+Capture = pytest.CaptureFixture[str]
+CASE = "toy:pytorch:X1:1:1:1"
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WholeRun]:
+    before = (LOGGER.handlers, LOGGER.level, LOGGER.propagate)
+    with socket.socket() as bound:  # nobody can listen on this port meanwhile
+        bound.bind(("", 0))
+        yield make_whole_run(tmp_path, bound.getsockname()[1], monkeypatch)
+    LOGGER.handlers, LOGGER.level, LOGGER.propagate = before
+
+
+# ---- runs
+
+
+def test_a_run_that_converges(run: WholeRun, capsys: Capture) -> None:
+    assert run.main() == 0, capsys.readouterr().err
+    shown = capsys.readouterr()
+    assert "CONVERGED" in shown.out and f"results and logs: {run.result}" in shown.out
+    for step in ("Step 1: check", "Step 2: run the cases", "Step 3: results"):
+        assert step in shown.err
+    assert {path.name for path in run.result.iterdir()} == {
+        *("flagperf_run.log", "journal.jsonl", "plan.json", "summary.json", "summary.md", CASE),
+    }
+    node = run.result / CASE / "round1" / "localhost_noderank0"
+    names = {path.name for path in node.iterdir()}
+    assert {"rank0.out.log", "start_pytorch_task.log", "cpu_monitor.log", "telemetry.jsonl"} <= names
+    result = json.loads((run.result / CASE / "round1" / "result.json").read_text())
+    assert result["verdict"] == "CONVERGED"
+    assert result["figures"]["p_train"]["value"] == 100.0
+    assert result["figures"]["round_time"]["value"] > 0
+    assert set(result["times"]) == {"deploy", "image", "launch", "train", "collect", "clean_up"}
+    # The log of the run is in the file too, and nothing is left on the host but the tree.
+    assert "CONVERGED" in (run.result / "flagperf_run.log").read_text()
+    assert run.units_left() == []
+    assert [path.name for path in run.host.iterdir() if path.name.startswith("tree-")]
+    assert not list(run.host.glob("runs/*"))
+    assert journal_of(run) == [
+        ("run_started", None),
+        ("round_started", None),
+        ("stage", "deploy"),
+        ("stage", "image"),
+        ("stage", "launch"),
+        ("started", None),
+        ("stage", "train"),
+        ("stage", "collect"),
+        ("stage", "clean_up"),
+        ("round_ended", None),
+        ("run_ended", None),
+    ]
+
+
+def journal_of(run: WholeRun) -> list[tuple[str, str | None]]:
+    """The state changes that a run recorded."""
+    records = map(json.loads, (run.result / "journal.jsonl").read_text().splitlines())
+    return [(record["event"], record.get("stage")) for record in records]
+
+
+def test_a_run_that_fails_exits_with_1_and_says_why(run: WholeRun, capsys: Capture) -> None:
+    run.behave("fail")
+    assert run.main() == 1
+    shown = capsys.readouterr()
+    assert "FAILED at the stage train on localhost" in shown.err
+    (result,) = run.summary["rounds"]
+    assert result["failure"]["class"] == "rank_failed"
+    log = run.result / CASE / "round1" / "localhost_noderank0" / "rank0.out.log"
+    assert "the toy breaks" in log.read_text()
+    assert run.units_left() == []
+
+
+def test_a_run_that_does_not_converge_exits_with_1(run: WholeRun) -> None:
+    run.behave("miss")
+    assert run.main() == 1
+    assert run.summary["rounds"][0]["verdict"] == "NOT_CONVERGED"
+
+
+def test_a_host_that_is_not_healthy_exits_with_3_and_launches_nothing(run: WholeRun, capsys: Capture) -> None:
+    (run.folder / "data" / "behaviour").unlink()
+    (run.folder / "data").rmdir()
+    assert run.main() == 3
+    shown = capsys.readouterr()
+    assert "data: " in shown.err and "does not exist" in shown.err
+    assert "put the data there on this host" in shown.err
+    assert run.summary["rounds"] == []
+    assert "put the data there on this host" in (run.result / "summary.md").read_text()
+    assert not list(run.host.glob("tree-*"))
+
+
+def test_an_interrupt_exits_with_130_and_leaves_nothing(run: WholeRun, capsys: Capture) -> None:
+    run.behave("hang")
+
+    def press_when_it_trains() -> None:
+        deadline = time.monotonic() + 60
+        while not list(run.host.glob("runs/*/*/*/round1/*/rank0.out.log")):
+            if time.monotonic() > deadline:
+                return
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    pressing = threading.Thread(target=press_when_it_trains)
+    pressing.start()
+    code = run.main()
+    pressing.join()
+    assert code == 130, capsys.readouterr().err
+    (result,) = run.summary["rounds"]
+    assert result["verdict"] == "INTERRUPTED"
+    assert run.units_left() == []
+    # What there was is brought home all the same.
+    assert (run.result / CASE / "round1" / "localhost_noderank0" / "rank0.out.log").is_file()
+    assert not list(run.host.glob("runs/*"))
+
+
+def test_logs_that_cannot_be_collected_stay_on_the_host(
+    run: WholeRun, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collect, "collect_argv", lambda source: ("false",))
+    monkeypatch.setattr(collect, "PAUSE_S", 0.0)
+    assert run.main() == 1
+    (log,) = run.host.glob(f"runs/*/*/{CASE}/round1/localhost_noderank0/rank0.out.log")
+    assert "FINISHED" in log.read_text()
+    (result,) = run.summary["rounds"]
+    assert result["failure"]["stage"] == "collect"
+    assert str(log.parent) in result["failure"]["remedy"]
+    assert not (run.result / CASE / "round1" / "localhost_noderank0").exists()
+    assert run.units_left() == []
+
+
+def test_the_tree_is_deployed_once_for_many_runs(run: WholeRun) -> None:
+    for _ in range(2):
+        assert run.main() == 0
+    assert len(list(run.host.glob("tree-*"))) == 1
+    deployed = [
+        "deployed to" in (result / "flagperf_run.log").read_text()
+        for result in sorted((run.folder / "result").iterdir())
+    ]
+    assert deployed == [True, False]
+
+
+def test_the_options_of_the_command_line(run: WholeRun, tmp_path: Path) -> None:
+    more = f'CASES["toy:pytorch:X1:1:1:2"] = "{run.folder}/data"\n'
+    run.configure(more)
+    assert run.main("run", "--cases", CASE, "--log-path", str(tmp_path / "elsewhere")) == 0
+    (result,) = (tmp_path / "elsewhere").iterdir()
+    assert [path.name for path in result.iterdir() if path.is_dir()] == [CASE]
+
+
+def test_options_may_stand_before_the_verb(run: WholeRun, tmp_path: Path, capsys: Capture) -> None:
+    assert run.main("--log-path", str(tmp_path / "elsewhere"), "plan") == 0
+    assert f"# results go to {tmp_path / 'elsewhere'}/run" in capsys.readouterr().out
+
+
+def test_a_run_folder_of_the_same_second_is_not_written_into(tmp_path: Path) -> None:
+    folders = [runner.make_run_folder(tmp_path / "result")[1] for _ in range(2)]
+    assert folders[0] != folders[1]
+    assert all(folder.is_dir() for folder in folders)
+
+
+# ---- bad input
+
+
+def test_a_wrong_configuration_exits_with_2(run: WholeRun, capsys: Capture) -> None:
+    run.configure('SHM_SIZ = "1G"\nCLEAR_CACHES = "maybe"\nPIP_SOURCE = "https://u:word@host:x y/"\n')
+    assert run.main() == 2
+    shown = capsys.readouterr()
+    assert "SHM_SIZ" in shown.err and "did you mean SHM_SIZE" in shown.err
+    assert "CLEAR_CACHES" in shown.err
+    assert "3 problems; nothing was launched" in shown.err
+    assert "word" not in shown.err
+    assert not (run.folder / "result").exists()
+    assert not run.host.exists()
+
+
+def test_a_configuration_that_is_not_there_exits_with_2(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert cli.main(["--config", str(tmp_path / "nowhere")]) == 2
+    assert "cluster_conf.py" in capsys.readouterr().err
+
+
+def test_no_valid_case_exits_with_4(run: WholeRun, capsys: Capture) -> None:
+    (run.tree.training / "acme/toy-pytorch/config/config_X1x1x1.py").unlink()
+    assert run.main() == 4
+    assert "config_X1x1x1" in capsys.readouterr().err
+
+
+def test_an_unknown_case_is_refused(run: WholeRun, capsys: Capture) -> None:
+    assert run.main("--cases", "toy:pytorch:X9:1:1:1") in (2, 4)
+    assert "toy:pytorch:X9:1:1:1" in capsys.readouterr().err
+
+
+def test_an_unknown_option_is_a_usage_error(run: WholeRun, capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as caught:
+        run.main("--case", "x", "--no-such-option")
+    assert caught.value.code == 2
+
+
+# ---- the other verbs
+
+
+def test_plan_prints_commands_and_touches_nothing(run: WholeRun, capsys: Capture) -> None:
+    assert run.main("plan") == 0
+    assert "utils.process_unit start" in capsys.readouterr().out
+    assert not (run.folder / "result").exists()
+    assert not run.host.exists()
+
+
+def test_plan_as_json_holds_no_secrets(run: WholeRun, capsys: Capture) -> None:
+    run.configure('PIP_SOURCE = "https://u:word@mirror/simple"\nIMAGE_BUILD_ARGS = {"A_TOKEN": "word"}\n')
+    assert run.main("plan", "--json") == 0
+    text = capsys.readouterr().out
+    assert json.loads(text)["run"]["runtime"] == "process"
+    assert "word" not in text
+
+
+def test_cleanup_lists_and_removes_what_a_run_left(run: WholeRun, capsys: Capture) -> None:
+    assert run.main("cleanup") == 0
+    assert "localhost: no run has left anything here" in capsys.readouterr().out
+    runtime = open_runtime(run.tree.load().run)
+    labels = {"flagperf.run": "run20260102030405-abcdef"}
+    env = {"PYTHONPATH": str(REAL_TRAINING)}
+    unit = Unit("flagperf-left", labels, "", ("sleep", "600"), env=env)
+    asyncio.run(runtime.start(LocalTransport(), unit))
+
+    assert run.main("cleanup") == 0
+    assert "localhost: run20260102030405-abcdef" in capsys.readouterr().out
+    assert run.main("cleanup", "run20260102030405-000000") == 0  # another run's are left alone
+    assert run.units_left() == ["flagperf-left"]
+    assert run.main("cleanup", "run20260102030405-abcdef") == 0
+    assert "localhost: flagperf-left" in capsys.readouterr().out
+    assert run.units_left() == []
+    assert run.main("cleanup", "run20260102030405-abcdef") == 0
+    assert "nothing of this run is left here" in capsys.readouterr().out
+
+
+def test_cleanup_of_a_host_that_is_out_of_reach_exits_with_3(run: WholeRun, capsys: Capture) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+        run.tree.configure(cluster_conf=f'HOSTS = ["127.0.0.1"]\nSSH_PORT = "{port}"\n')
+        assert run.main("cleanup", "run20260102030405-abcdef") == 3
+    assert "127.0.0.1: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["--help"], ["plan", "--help"], ["cleanup", "--help"]])
+def test_the_entry_point_helps_wherever_it_is_called_from(words: list[str], tmp_path: Path) -> None:
+    script = str(REAL_TRAINING / "run_benchmarks" / "run.py")
+    done = subprocess.run(
+        [sys.executable, script, *words], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "--config DIR" in done.stdout
+    if words == ["--help"]:
+        for text in ("exit codes:", "plan", "cleanup", "130", "--cases", "--log-path"):
+            assert text in done.stdout
+
+
+def test_the_entry_point_reports_bad_input(tmp_path: Path) -> None:
+    (tmp_path / "cluster_conf.py").write_text(CLUSTER_CONF)
+    (tmp_path / "test_conf.py").write_text(TEST_CONF + "def broken(:\n")
+    command = [sys.executable, "run_benchmarks/run.py", "--config", str(tmp_path)]
+    done = subprocess.run(command, cwd=REAL_TRAINING, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "test_conf.py" in done.stderr
+    assert "Traceback" not in done.stderr
