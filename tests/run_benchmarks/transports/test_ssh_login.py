@@ -82,8 +82,8 @@ def agent_with(key: Path, folder: Path) -> Iterator[str]:
     agent = subprocess.Popen(["ssh-agent", "-D", "-a", path], stdout=subprocess.DEVNULL)
     try:
         environment = {**os.environ, "SSH_AUTH_SOCK": path}
-        add = f"until [ -S {path} ]; do sleep 0.02; done; ssh-add -q {key}"
-        subprocess.run(["sh", "-c", add], check=True, env=environment, timeout=20)
+        add = f"until ssh-add -q {key}; do sleep 0.05; done"
+        subprocess.run(["sh", "-c", add], check=True, env=environment, timeout=20, capture_output=True)
         yield path
     finally:
         agent.kill()

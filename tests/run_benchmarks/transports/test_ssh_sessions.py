@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
+import shlex
 import signal
 from collections.abc import Callable
 from pathlib import Path
 
+import asyncssh
 import pytest
 
+from run_benchmarks.plan.records import ClusterSettings
 from run_benchmarks.transports.base import Transport, TransportError
+from run_benchmarks.transports.ssh import SshTransport
 from tests.run_benchmarks.transports.conftest import eventually, host_at
 from tests.run_benchmarks.transports.sshd import Sshd
 
@@ -71,6 +75,31 @@ def test_a_lost_connection_is_an_error_and_never_an_exit_code(sshd: Sshd) -> Non
         assert (await transport.run(["echo", "again"])).stdout == "again\n"
 
     host_at(sshd).use(scenario)
+
+
+def test_a_session_that_ends_without_an_exit_code(sshd: Sshd) -> None:
+    """OpenSSH always sends one; here a server of asyncssh's own closes the session in good order without."""
+
+    def answer(process: asyncssh.SSHServerProcess[str]) -> None:
+        mark = shlex.split(process.command or "")[3]
+        process.stdout.write(f"\n{mark} 1\nhalf the output")
+        process.close()
+
+    async def scenario() -> None:
+        keys = {
+            "server_host_keys": [str(sshd.folder / "host_key")],
+            "authorized_client_keys": str(sshd.folder / "authorized_keys"),
+        }
+        async with asyncssh.listen("127.0.0.1", 0, process_factory=answer, **keys) as server:
+            cluster = ClusterSettings(
+                hosts=("127.0.0.1",), ssh_port=server.get_port(), ssh_accept_new_host_keys=True
+            )
+            transport = SshTransport("127.0.0.1", cluster)
+            with pytest.raises(TransportError, match="contact was lost"):
+                await transport.run(["true"])
+            await transport.close()
+
+    asyncio.run(asyncio.wait_for(scenario(), 30))
 
 
 def test_contact_lost_between_commands_is_not_even_noticed(sshd: Sshd) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from run_benchmarks.plan.records import ClusterSettings
 from run_benchmarks.transports.base import Completed, HostKeyError
-from tests.run_benchmarks.transports.conftest import host_at
+from tests.run_benchmarks.transports.conftest import Host, host_at
 from tests.run_benchmarks.transports.sshd import Sshd, make_key
 
 
@@ -114,6 +115,13 @@ def test_another_port_is_another_host(sshd: Sshd, tmp_path: Path) -> None:
     sshd.known_hosts.write_text(f"127.0.0.1 {other_key(tmp_path)}\n")
     with pytest.raises(HostKeyError, match="is not known"):
         connect(sshd)
+
+
+def test_the_name_must_be_known_and_not_only_the_address(sshd: Sshd) -> None:
+    """127.1 is 127.0.0.1, whose key is known; as with OpenSSH, that says nothing of the other name."""
+    host = Host("127.1", ClusterSettings(hosts=("127.1",), ssh_port=sshd.port))
+    with pytest.raises(HostKeyError, match=r"\[127\.1]:\d+ is not in"):
+        host.use(lambda t: t.run(["true"]))
 
 
 def test_the_users_own_files_are_used(sshd: Sshd) -> None:
