@@ -16,6 +16,8 @@ from run_benchmarks.transports.ssh.remote import RemoteCommand, end_command, sta
 from run_benchmarks.transports.ssh.sessions import Carrier, Sessions
 from run_benchmarks.transports.streams import collect, feed, together, while_feeding
 
+MOST_REFUSALS = 20
+REFUSAL_PAUSE_S = 0.05
 END_TIMEOUT_S = 8.0  # for ending a command on a host: two seconds of grace, and a slow network
 
 
@@ -64,15 +66,17 @@ class SshTransport:
     async def _run(
         self, argv: tuple[str, ...], stdin: bytes | AsyncIterator[bytes] | None, stdout: ByteSink | None
     ) -> Completed:
-        while True:
+        for _ in range(MOST_REFUSALS):
             async with self._sessions.session() as carrier:
                 try:
                     return await self._run_on(carrier, argv, stdin, stdout)
                 except asyncssh.ChannelOpenError as error:
-                    # refused before it began, so it may be tried elsewhere
-                    if carrier.used <= 1:
-                        raise self._lost(f"it opens no session: {error.reason}") from error
+                    # Refused before it began, so it may be tried again. sshd counts a session that has just ended
+                    # for a moment still, so one refusal says little.
+                    refusal = error
                     carrier.found_full()
+            await asyncio.sleep(REFUSAL_PAUSE_S)
+        raise self._lost(f"it opens no session: {refusal.reason}")
 
     async def _run_on(
         self,

@@ -83,7 +83,7 @@ def resolve(address: Address, cluster: ClusterSettings) -> Login:
     config = seen.config
     identities = _present(config.get("IdentityFile") or ())
     only = bool(config.get("IdentitiesOnly"))
-    known_hosts = KnownHosts(_known_hosts_files(config, seen))
+    known_hosts = KnownHosts(_known_hosts_files(address.host, seen))
     name = seen.host_key_alias or known_name(seen.host, seen.port)
     options: dict[str, Any] = {
         **chosen,
@@ -141,17 +141,18 @@ def _agent(config: Any) -> str:
     return str(Path(configured).expanduser()) if configured else os.environ.get("SSH_AUTH_SOCK", "")
 
 
-def _known_hosts_files(config: Any, options: asyncssh.SSHClientConnectionOptions) -> tuple[Path, ...]:
+def _known_hosts_files(name: str, options: asyncssh.SSHClientConnectionOptions) -> tuple[Path, ...]:
     tokens = {
         "%": "%",
         "d": str(Path.home()),
         "h": options.host,
-        "n": options.orig_host,
+        "n": name,
         "p": str(options.port),
         "r": options.username,
         "u": getpass.getuser(),
         "k": options.host_key_alias or options.host,
     }
+    config: Any = options.config
     # `none` means no file, and not, as to asyncssh, no check
     names: Sequence[str] = [
         *(config.get("UserKnownHostsFile") or USER_FILES),
