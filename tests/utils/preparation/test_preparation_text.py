@@ -56,3 +56,9 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(FlagPerfError, match="No such file") as error:
         list(text.documents(tmp_path / "absent"))
     assert error.value.where == str(tmp_path / "absent")
+
+
+def test_lines_are_given_as_they_are_with_their_newline(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_bytes(b" one \r\n\ntwo\xe2\x80\xa8still two\nlast")
+    assert list(text.lines(path)) == [" one \n", "\n", "two\u2028still two\n", "last"]

@@ -31,12 +31,17 @@ def documents(path: Path) -> Iterator[Document]:
 
 def sentences(path: Path) -> Iterator[str]:
     """The stripped lines of a text file; an empty one ends a document."""
+    return (line.strip() for line in lines(path))
+
+
+def lines(path: Path) -> Iterator[str]:
+    """The lines of a text file as they are, each with the newline that ends it; "\\r\\n" is read as one."""
     number = 0
     try:
         with _open(path) as stream:
             for raw in stream:
                 number += 1
-                yield _decoded(raw, f"{path}, line {number}")
+                yield _decoded(raw, f"{path}, line {number}").replace("\r\n", "\n")
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise FlagPerfError(
             f"cannot be read after line {number}: {error}", where=str(path), remedy="get the file again"
@@ -56,7 +61,7 @@ def _decoded(raw: bytes, where: str) -> str:
             remedy="convert it: iconv -f UTF-16 -t UTF-8",
         )
     try:
-        return raw.decode("utf-8").strip()
+        return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise FlagPerfError(
             f"not UTF-8: byte {raw[error.start]:#04x} at column {error.start + 1}",
