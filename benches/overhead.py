@@ -56,7 +56,9 @@ def row(hosts: int, results: Sequence[dict[str, Any]]) -> str:
     stages = [statistics.median(result["times"][stage] for result in results) for stage in STAGES]
     e2e = statistics.median(result["figures"]["e2e_time"]["value"] for result in results)
     parts = " ".join(f"{value:8.2f}" for value in stages)
-    return f"{hosts:5} {statistics.median(spent):10.2f} {min(spent):7.2f} {max(spent):7.2f} {e2e:8.2f} {parts}"
+    return (
+        f"{hosts:5} {statistics.median(spent):10.2f} {min(spent):7.2f} {max(spent):7.2f} {e2e:8.2f} {parts}"
+    )
 
 
 def main() -> None:
