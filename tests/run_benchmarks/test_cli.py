@@ -248,14 +248,22 @@ def test_cleanup_lists_and_removes_what_a_run_left(run: WholeRun, capsys: Captur
     env = {"PYTHONPATH": str(REAL_TRAINING)}
     unit = Unit("flagperf-left", labels, "", ("sleep", "600"), env=env)
     asyncio.run(runtime.start(LocalTransport(), unit))
+    builds = [
+        run.host / "pip" / f"flagperf-{uid}-build-0123" for uid in ("run20260102030405-abcdef", "run2-0")
+    ]
+    for build in builds:
+        build.mkdir(parents=True)
+        (build / "pip.conf").write_text("a secret")
 
     assert run.main("cleanup") == 0
     assert "localhost: run20260102030405-abcdef" in capsys.readouterr().out
     assert run.main("cleanup", "run20260102030405-000000") == 0  # another run's are left alone
     assert run.units_left() == ["flagperf-left"]
+    assert all(build.exists() for build in builds)
     assert run.main("cleanup", "run20260102030405-abcdef") == 0
     assert "localhost: flagperf-left" in capsys.readouterr().out
     assert run.units_left() == []
+    assert [build.exists() for build in builds] == [False, True]
     assert run.main("cleanup", "run20260102030405-abcdef") == 0
     assert "nothing of this run is left here" in capsys.readouterr().out
 

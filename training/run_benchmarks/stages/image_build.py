@@ -162,6 +162,14 @@ def pip_folder_argvs(site: BuildSite) -> tuple[tuple[str, ...], tuple[str, ...]]
     return ("sh", "-c", UNPACK_PRIVATE, folder), ("rm", "-rf", folder)
 
 
+def left_pip_folders_argv(work: str, run_uid: str) -> tuple[str, ...]:
+    """The command that removes what a run whose controller was killed left of pip's settings on a host."""
+    script = (
+        '[ ! -d "$0" ] || find "$0" -mindepth 1 -maxdepth 1 -name "flagperf-$1-build-*" -exec rm -rf {} +'
+    )
+    return ("sh", "-c", script, f"{work}/pip", run_uid)
+
+
 def pip_mounts(site: BuildSite, pip: PipSettings) -> tuple[Mount, ...]:
     """What a build sees of the pip settings: wheel folders of this machine are mounted from where they lie."""
     if not _has_any(pip):
