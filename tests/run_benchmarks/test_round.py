@@ -45,7 +45,8 @@ class FakeRuntime:
         for part, error in self.refuse.items():
             if part in unit.name:
                 raise error
-        await asyncio.sleep(0.05)  # what is refused is refused before the others run
+        # what is refused is refused long before its neighbour runs
+        await asyncio.sleep(0.3 if "node1" in unit.name else 0)
         self.told.append(("started", unit.name))
 
     async def wait(self, transport: Transport, name: str) -> int:
