@@ -3,6 +3,10 @@ import time
 SCRIPT_START = time.monotonic()  # before anything else is imported: e2e_time begins here
 
 import sys  # noqa: E402
+from pathlib import Path  # noqa: E402
+
+if sys.path[0] == str(Path(__file__).resolve().parent):
+    del sys.path[0]  # Python put this folder there, and its `paddle` would be taken for PaddlePaddle
 
 from benchmarks.driver.session import run_and_exit  # noqa: E402
 
