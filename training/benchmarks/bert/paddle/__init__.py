@@ -1,0 +1,1 @@
+"""BERT pre-training on PaddlePaddle."""

@@ -1,0 +1,1 @@
+"""The driver's engine for PaddlePaddle: devices, process group, precision, optimizer, evaluation."""

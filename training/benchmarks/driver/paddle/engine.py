@@ -1,0 +1,155 @@
+"""The Paddle engine: one rank's model, data and optimizer, and the step that trains them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import paddle
+from paddle import Tensor, nn
+
+from benchmarks.driver.batches import Batch, Step
+from benchmarks.driver.configuration import Configuration
+from benchmarks.driver.engine import DeviceMemory
+from benchmarks.driver.paddle.case import Case
+from benchmarks.driver.paddle.devices import Device
+from benchmarks.driver.paddle.hooks import Hooks
+from benchmarks.driver.paddle.process_group import ProcessGroup
+from benchmarks.driver.paddle.tensors import moved, numbers_of
+
+_AUTOCAST: dict[str, Any] = {"bf16": "bfloat16", "fp16": "float16"}
+
+
+class PaddleEngine:
+    """Implements `benchmarks.driver.engine.Engine`."""
+
+    def __init__(
+        self, config: Configuration, case: Case, group: ProcessGroup, device: Device, hooks: Hooks
+    ) -> None:
+        self.config, self.settings = config, config.driver
+        self.case, self.group, self.device, self.hooks = case, group, device, hooks
+        self.rank, self.world_size = group.rank, group.world_size
+        # The same seed on every rank: the same initial weights. Then one each: other dropout masks.
+        paddle.seed(self.settings.seed)
+        self.layer = hooks.convert_model(config, case.build_model())
+        paddle.seed(self.settings.seed + 1 + self.rank)
+        self.optimizer = hooks.create_optimizer(config, self.layer)
+        self.layer, self.optimizer = hooks.model_to_fp16(config, self.layer, self.optimizer)
+        self.model: nn.Layer = self.layer
+        if self.world_size > 1:
+            group.meet()  # the first collective: weights take their time to be read
+            self.model = hooks.model_to_ddp(config, self.model)
+        self.scaler = hooks.create_grad_scaler(config, device.kind)
+        self._last_loss: Tensor | None = None
+
+    def baseline(self) -> float | None:
+        """The case's."""
+        return self.case.baseline()
+
+    def training_steps(self) -> Iterator[Step]:
+        """The case's steps."""
+        return self.case.training_steps()
+
+    def train_step(self, step: Step, learning_rate: float) -> None:
+        """One optimizer step on the micro-batches of `step`."""
+        self.optimizer.set_lr(learning_rate)
+        labels, added_up = self._global_labels(step)
+        total = paddle.zeros([])
+        for index, batch in enumerate(step):
+            with self._gradients_sync(is_last=index == len(step) - 1):
+                sums = self._loss_sums(batch)
+                if added_up is not None:
+                    added_up.wait()
+                loss = (sums / labels).sum()
+                # DataParallel takes the mean over ranks where the global batch's loss is their sum.
+                self.hooks.backward(self.config, loss * self.world_size, self.optimizer, self.scaler)
+            total = total + loss.detach()
+        self._last_loss = total
+        self._update_weights()
+
+    def loss(self) -> float:
+        """The last step's, added up over ranks: each holds its labels' share."""
+        if self._last_loss is None:
+            raise RuntimeError("no step has been trained")
+        return self.group.sum_of([float(self._last_loss)])[0]
+
+    def loss_scale(self) -> float | None:
+        """The scaler's present scale."""
+        return None if self.scaler is None else float(self.scaler.state_dict()["scale"])
+
+    def evaluate(self) -> dict[str, float]:
+        """The case's metrics; each rank takes its part, and no collective is called before its end."""
+        self.layer.eval()
+        sums: Tensor | None = None
+        with paddle.no_grad(), self._autocast():
+            for batch in self.case.evaluation_batches():
+                added = self.case.evaluate(self.layer, moved(batch.inputs, self.device.name))
+                added = added.astype("float64")
+                sums = added if sums is None else sums + added
+        self.layer.train()
+        own = [] if sums is None else numbers_of(sums)
+        self.group.meet()
+        return self.case.metrics(self._sums_of_all_ranks(own))
+
+    def synchronize(self) -> None:
+        """Wait for this rank's device."""
+        self.device.synchronize()
+
+    def is_idle(self) -> bool:
+        """Has this rank's device nothing to do?"""
+        return self.device.is_idle()
+
+    def barrier(self) -> None:
+        """Wait for all ranks."""
+        self.group.barrier()
+
+    def sum_over_ranks(self, values: Sequence[float]) -> list[float]:
+        """The sum of each value."""
+        return self.group.sum_of(values)
+
+    def max_over_ranks(self, values: Sequence[float]) -> list[float]:
+        """The largest of each value."""
+        return self.group.max_of(values)
+
+    def memory(self) -> DeviceMemory | None:
+        """Of this rank's device."""
+        return self.device.memory()
+
+    def close(self) -> None:
+        """Leave the process group."""
+        self.group.close()
+
+    def _global_labels(self, step: Step) -> tuple[Tensor, Any]:
+        """Labels of each part of the loss in the global batch; added up while the forward pass runs."""
+        own = [sum(counts) for counts in zip(*(batch.loss_counts for batch in step), strict=True)]
+        # `full` takes its number with it: a copy from the host would wait for the device.
+        labels = paddle.stack([paddle.full([], float(count)) for count in own])
+        return labels, self.group.sum(labels)
+
+    def _loss_sums(self, batch: Batch) -> Tensor:
+        with self._autocast():
+            return self.case.loss(self.model, moved(batch.inputs, self.device.name))
+
+    def _update_weights(self) -> None:
+        """The optimizer clips the gradients itself, after the scaler has unscaled them."""
+        if self.scaler is not None:
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+        else:
+            self.optimizer.step()
+        self.optimizer.clear_grad(set_to_zero=False)
+
+    def _gradients_sync(self, *, is_last: bool) -> AbstractContextManager[None]:
+        """Only the last micro-batch's backward pass talks to the other ranks."""
+        no_sync = getattr(self.model, "no_sync", None)
+        return nullcontext() if is_last or no_sync is None else no_sync()
+
+    def _autocast(self) -> AbstractContextManager[None]:
+        dtype = _AUTOCAST.get(self.settings.precision)
+        return nullcontext() if dtype is None else paddle.amp.auto_cast(dtype=dtype)
+
+    def _sums_of_all_ranks(self, own: list[float]) -> list[float]:
+        """A rank whose part of a small evaluation set is empty still takes part, with zeros."""
+        width = int(self.group.max_of([float(len(own))])[0])
+        return self.group.sum_of(own + [0.0] * (width - len(own)))

@@ -1,0 +1,73 @@
+"""Start the Paddle engine of one rank: threads, device, process group, case, hooks."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from paddle.base import core
+
+from benchmarks.driver.arguments import LaunchArguments
+from benchmarks.driver.configuration import Configuration
+from benchmarks.driver.extern import case_class
+from benchmarks.driver.paddle.case import Case, Context
+from benchmarks.driver.paddle.devices import Device
+from benchmarks.driver.paddle.engine import PaddleEngine
+from benchmarks.driver.paddle.hooks import load_hooks
+from benchmarks.driver.paddle.process_group import ProcessGroup
+from benchmarks.driver.ranks import RankEnvironment, threads_per_rank
+from benchmarks.driver.settings import DriverSettings
+from benchmarks.driver.vendor_facts import VendorFacts
+from utils.errors import FlagPerfError
+
+
+def load_case(folder: Path) -> type[Case]:
+    """The class `Case` of the case folder's `case.py`.
+
+    Raises:
+        FlagPerfError: there is none.
+    """
+    case: type[Case] = case_class(folder)
+    return case
+
+
+def start_engine(
+    case: type[Case],
+    config: Configuration,
+    arguments: LaunchArguments,
+    environment: RankEnvironment,
+    vendor: VendorFacts,
+) -> PaddleEngine:
+    """Everything that stands before the first step, but the data's thread."""
+    # First: a vendor's module may be what makes its device known to Paddle.
+    hooks = load_hooks(arguments.extern_module_dir if arguments.enable_extern_config else None)
+    core.set_num_threads(threads_per_rank(environment, config.driver.cpu_threads))
+    if config.driver.precision == "fp32":
+        # NVIDIA's libraries would round the inputs of products to TF32: that is another precision.
+        os.environ["NVIDIA_TF32_OVERRIDE"] = "0"
+    device = Device(vendor.device_type, environment.local_rank)
+    _refuse_what_is_not_there(config.driver, device)
+    group = ProcessGroup(environment, vendor.backend, device, config.driver.dist_timeout_seconds)
+    context = Context(
+        data_dir=arguments.data_dir,
+        driver=config.driver,
+        settings=config.case,
+        device=device.name,
+        rank=environment.rank,
+        world_size=environment.world_size,
+    )
+    return PaddleEngine(config, case(context), group, device, hooks)
+
+
+def _refuse_what_is_not_there(settings: DriverSettings, device: Device) -> None:
+    """Paddle only warns and computes in fp32 where the configuration says otherwise."""
+    if device.is_cpu and settings.precision != "fp32":
+        raise FlagPerfError(
+            f"precision = {settings.precision!r}: Paddle computes in fp32 only on a CPU",
+            where="configuration",
+            remedy='set precision = "fp32"',
+        )
+    if settings.torch_compile:
+        raise FlagPerfError(
+            "torch_compile = True: that is PyTorch's compiler", where="configuration", remedy="leave it out"
+        )
