@@ -1,0 +1,8 @@
+"""python3 -m benchmarks.cpm.prepare"""
+
+import sys
+
+from benchmarks.cpm.prepare.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

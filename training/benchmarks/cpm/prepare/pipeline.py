@@ -1,0 +1,105 @@
+"""text -> parts -> vocabulary -> chunks -> manifest: the story of a preparation.
+
+Each step is done once and skipped when its files are intact, so that a killed preparation goes on where it
+stopped. What a step makes depends on the text and the parameters only, never on the number of workers.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import jieba
+import sentencepiece
+
+from benchmarks.cpm.chunks import EVALUATION_FOLDER, TRAINING_FOLDER
+from benchmarks.cpm.prepare import TOOL, steps
+from benchmarks.cpm.prepare.job import Job
+from utils import manifest
+from utils.errors import FlagPerfError, ProblemsError
+from utils.preparation.workers import Workers
+from utils.preparation.workshop import Done, refuse_other_recipe
+
+
+def prepare(job: Job, *, workers: int, restart: bool = False) -> manifest.Manifest:
+    """Make the data set of `job`, or find it made; the manifest is written last.
+
+    FlagPerfError for bad input (file and line), too little text, or too little room on the disk.
+    """
+    recipe = job.recipe(workers)
+    made = _already_made(job, recipe, workers)
+    if made is not None:
+        print(f"{job.out}: already made and intact", file=sys.stderr)
+        return made
+    with job.workshop.opened(recipe, restart=restart), Workers.started(workers) as pool:
+        split, vocab = _read_the_text(job, pool)
+        sets = {folder: job.parts(folder) for folder in (TRAINING_FOLDER, EVALUATION_FOLDER)}
+        chunked = pool.map(
+            "cut into chunks", steps.MakeChunks(job), [part for parts in sets.values() for part in parts]
+        )
+        training = chunked[: len(sets[TRAINING_FOLDER])]
+        evaluation = chunked[len(sets[TRAINING_FOLDER]) :]
+        _check_evaluation(job, evaluation)
+        facts = {
+            **_added_up(split),
+            **vocab.facts,
+            **_added_up(training, "train_"),
+            **_added_up(evaluation, "valid_"),
+            **steps.evaluation_facts(job),
+            "jieba": jieba.__version__,
+            "sentencepiece": sentencepiece.__version__,
+        }
+        result = manifest.Manifest("cpm", TOOL, recipe, facts, _files([vocab, *chunked]))
+        manifest.write(job.out, result)
+        job.workshop.clear()
+    return result
+
+
+def _already_made(job: Job, recipe: dict[str, Any], workers: int) -> manifest.Manifest | None:
+    """The finished, intact data set of this recipe, if `job.out` holds it; else None."""
+    if not (job.out / manifest.MANIFEST_NAME).exists():
+        return None
+    made = manifest.read(job.out)
+    refuse_other_recipe(
+        made.parameters, recipe, where=str(job.out), remedy="give another --out, or remove this directory"
+    )
+    problems = manifest.verify(job.out, workers=workers)
+    unexpected = [problem for problem in problems if problem.message.startswith("unexpected")]
+    if unexpected:  # making the set again would not mend this
+        raise ProblemsError(unexpected)
+    return None if problems else made
+
+
+def _read_the_text(job: Job, pool: Workers) -> tuple[list[Done], Done]:
+    """All that reads the user's files. Bad input leaves nothing behind."""
+    try:
+        split = pool.map("read the text", steps.SplitText(job), range(len(job.texts)))
+        (vocab,) = pool.map("vocabulary", steps.make_vocabulary, [job])
+    except FlagPerfError:
+        job.vocab_file.unlink(missing_ok=True)
+        job.workshop.clear()
+        raise
+    return split, vocab
+
+
+def _check_evaluation(job: Job, evaluation: Sequence[Done]) -> None:
+    if not sum(done.facts["samples"] for done in evaluation):
+        for folder in (TRAINING_FOLDER, EVALUATION_FOLDER):
+            shutil.rmtree(job.out / folder)
+        job.vocab_file.unlink()
+        job.workshop.clear()
+        raise FlagPerfError(
+            "no document is held out for evaluation",
+            where="--eval-every",
+            remedy="give a lower --eval-every, or --valid FILE",
+        )
+
+
+def _added_up(done: Sequence[Done], prefix: str = "") -> dict[str, Any]:
+    return {prefix + name: sum(step.facts[name] for step in done) for name in done[0].facts}
+
+
+def _files(done: Sequence[Done]) -> tuple[manifest.FileEntry, ...]:
+    return tuple(sorted((entry for step in done for entry in step.files), key=lambda entry: entry.path))

@@ -1,0 +1,147 @@
+"""The steps of a preparation. Each reads what earlier steps left and depends on nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.cpm.chunks import (
+    EVALUATION_FOLDER,
+    PADDING,
+    TRAINING_FOLDER,
+    Array,
+    chunk_arrays,
+    open_chunks,
+)
+from benchmarks.cpm.prepare import vocabulary
+from benchmarks.cpm.prepare.job import Job, Part
+from utils.errors import FlagPerfError
+from utils.preparation import text
+from utils.preparation.workshop import Done, Facts
+
+VOCABULARY_TEXT = 256 << 20  # characters; more text changes a vocabulary of 30,000 little
+
+
+@dataclass(frozen=True)
+class SplitText:
+    """Deal the documents of one text file to its parts in turn, and every n-th to the held-out text.
+
+    In turn, so that each part is a sample of the whole file. A line of white space is no document.
+    """
+
+    job: Job
+
+    def __call__(self, number: int) -> Done:
+        outputs = [self.job.part_text(part) for part in self.job.parts_of(number)]
+        if self._holds_out(number):
+            outputs.append(self.job.part_text(Part(EVALUATION_FOLDER, number)))
+        return self.job.workshop.step(f"split_{number:05d}", outputs, lambda paths: self._make(number, paths))
+
+    def _holds_out(self, number: int) -> bool:
+        return not self.job.valid and number < len(self.job.train)
+
+    def _make(self, number: int, paths: Sequence[Path]) -> Facts:
+        every = self.job.parameters.eval_every if self._holds_out(number) else 0
+        held_out = count = 0
+        with ExitStack() as stack:
+            streams = [stack.enter_context(path.open("w", encoding="utf-8", newline="")) for path in paths]
+            parts = streams[:-1] if every else streams
+            for count, document in enumerate(_documents(self.job.texts[number]), start=1):
+                is_held_out = every > 0 and count % every == 0
+                held_out += is_held_out
+                stream = streams[-1] if is_held_out else parts[(count - held_out) % len(parts)]
+                stream.write(document)
+        if count == held_out:
+            where = str(self.job.texts[number])
+            raise FlagPerfError("holds no document", where=where, remedy="leave the file out")
+        trained = count - held_out if number < len(self.job.train) else 0
+        return {"train_documents": trained, "valid_documents": count - trained}
+
+
+def _documents(path: Path) -> Iterator[str]:
+    return (line for line in text.lines(path) if not line.isspace())
+
+
+def make_vocabulary(job: Job) -> Done:
+    """The SentencePiece model: a copy of the given one, or trained on the training text (never on the held-out)."""
+
+    def make(paths: Sequence[Path]) -> Facts:
+        chosen = vocabulary.read(job.vocab) if job.vocab else _trained(job)
+        paths[0].write_bytes(chosen.serialized)
+        return {"vocab_size": chosen.size}
+
+    return job.workshop.step("vocabulary", [job.vocab_file], make)
+
+
+def _trained(job: Job) -> vocabulary.Vocabulary:
+    parts = job.parts(TRAINING_FOLDER)
+    share = VOCABULARY_TEXT // len(parts)
+    documents = (document for part in parts for document in _beginning(job.part_text(part), share))
+    return vocabulary.train(documents, job.parameters.vocab_size)
+
+
+def _beginning(path: Path, characters: int) -> Iterator[str]:
+    for document in text.lines(path):
+        if characters <= 0:
+            return
+        characters -= len(document)
+        yield document
+
+
+@dataclass(frozen=True)
+class MakeChunks:
+    """The chunks of one part of the text, in its order."""
+
+    job: Job
+
+    def __call__(self, part: Part) -> Done:
+        def make(paths: Sequence[Path]) -> Facts:
+            known = vocabulary.read(self.job.vocab_file)
+            length = self.job.parameters.seq_length + 1
+            found = _cut(
+                (known.encode(document) for document in text.lines(self.job.part_text(part))), length
+            )
+            with paths[0].open("wb") as stream:
+                np.save(stream, found)
+            tokens = found[found != PADDING]
+            unknown = int((tokens == known.unknown).sum())
+            return {"samples": len(found), "tokens": len(tokens), "unknown_tokens": unknown}
+
+        return self.job.workshop.step(f"chunks_{part.name}", [self.job.chunk_file(part)], make)
+
+
+def _cut(documents: Iterable[Sequence[int]], length: int) -> Array:
+    """Every document's consecutive chunks of `length` tokens, the last one padded: (samples, length) int32.
+
+    A last chunk of one token has no label and is left out.
+    """
+    chunks = [
+        document[begin : begin + length]
+        for document in documents
+        for begin in range(0, len(document) - 1, length)
+    ]
+    table = np.full((len(chunks), length), PADDING, np.int32)
+    for row, chunk in zip(table, chunks, strict=True):
+        row[: len(chunk)] = chunk
+    return table
+
+
+def evaluation_facts(job: Job) -> Facts:
+    """What a guesser gets that always says the same: the floor beside which token accuracy is read."""
+    known = vocabulary.read(job.vocab_file)
+    parts = job.parts(EVALUATION_FOLDER)
+    counts: Any = sum(
+        np.bincount(chunk_arrays(open_chunks(job.chunk_file(part))).labels, minlength=known.size)
+        for part in parts
+    )
+    commonest = int(counts.argmax())
+    return {
+        "valid_labels": int(counts.sum()),
+        "valid_commonest_token": known.piece(commonest),
+        "valid_token_accuracy_of_commonest_token": round(float(counts[commonest] / counts.sum()), 4),
+    }

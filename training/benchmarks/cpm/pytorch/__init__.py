@@ -1,0 +1,1 @@
+"""CPM-1 on PyTorch."""

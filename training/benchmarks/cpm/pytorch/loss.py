@@ -1,0 +1,82 @@
+"""Cross entropy of tied output logits, without ever holding the logits of a whole batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+_CPU_LOGITS = 1 << 21  # of one block, so that it stays in the caches
+_DEVICE_LOGITS = 1 << 27  # large enough to fill a GPU, at most 1 GiB
+
+
+class TiedCrossEntropy(torch.autograd.Function):
+    """sum over rows i of -log softmax(hidden[i] weight^T)[labels[i]], in nats, float32.
+
+    The logits of a block of rows are made, used for the loss and for both gradients, and dropped: neither they
+    nor their gradient ever leave the block. The products are in autocast's type where it is on, softmax and
+    sums in float32. Gradients are those at a factor of 1; backward multiplies them.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, hidden: Tensor, weight: Tensor, labels: Tensor) -> Tensor:
+        rows, words = _as_multiplied(hidden), _as_multiplied(weight)
+        total = torch.zeros((), device=hidden.device)
+        of_hidden = torch.empty_like(rows)
+        of_weight = torch.zeros_like(weight, dtype=torch.float32)
+        for block in _blocks(rows, words):
+            losses, probabilities = _losses_and_probabilities(rows[block] @ words.T, labels[block])
+            total += losses.sum()
+            probabilities[torch.arange(len(losses), device=hidden.device), labels[block]] -= 1
+            of_logits = probabilities.to(rows.dtype)
+            of_hidden[block] = of_logits @ words
+            of_weight += of_logits.T @ rows[block]
+        ctx.save_for_backward(of_hidden.to(hidden.dtype), of_weight.to(weight.dtype))
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, factor: Tensor) -> tuple[Tensor, Tensor, None]:
+        of_hidden, of_weight = ctx.saved_tensors
+        return of_hidden * factor, of_weight * factor, None
+
+
+@torch.no_grad()
+def predict(hidden: Tensor, weight: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """The likeliest token of each row (T,) int64, and the cross entropy summed over rows, () float32."""
+    rows, words = _as_multiplied(hidden), _as_multiplied(weight)
+    total = torch.zeros((), device=hidden.device)
+    predicted = torch.empty_like(labels)
+    for block in _blocks(rows, words):
+        logits = rows[block] @ words.T
+        predicted[block] = logits.argmax(dim=-1)
+        total += _losses_and_probabilities(logits, labels[block])[0].sum()
+    return predicted, total
+
+
+def _losses_and_probabilities(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Of each row -log softmax at its label (rows,), and its softmax (rows, vocabulary), both float32.
+
+    log sum exp = largest logit - log of its probability: exact where the label's probability is too small to be
+    a number, and without a second pass of exponentials.
+    """
+    probabilities = logits.softmax(dim=-1, dtype=torch.float32)
+    log_sum = logits.amax(dim=-1).float() - probabilities.amax(dim=-1).log()
+    of_labels = logits.gather(-1, labels[:, None]).squeeze(-1).float()
+    return log_sum - of_labels, probabilities
+
+
+def _as_multiplied(tensor: Tensor) -> Tensor:
+    """`tensor` in the type in which autocast multiplies matrices."""
+    kind = tensor.device.type
+    detached = tensor.detach()
+    return detached.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else detached
+
+
+def _blocks(rows: Tensor, words: Tensor) -> list[slice]:
+    """Rows whose logits fit into one block."""
+    logits = _CPU_LOGITS if rows.device.type == "cpu" else _DEVICE_LOGITS
+    size = max(1, logits // len(words))
+    return [slice(begin, begin + size) for begin in range(0, len(rows), size)]
