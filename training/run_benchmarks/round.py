@@ -276,6 +276,7 @@ class Round:
             images=state.images,
             facts=judgement.facts,
             notes=tuple(state.notes),
+            rules=judgement.rules,
         )
         folder = session.log_dir / self.case.settings.name / f"round{self.number}"
         folder.mkdir(parents=True, exist_ok=True)

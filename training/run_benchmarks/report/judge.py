@@ -10,6 +10,7 @@ from typing import Any
 
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.report.power import power_figures
+from run_benchmarks.report.rules import Rules, rules_of
 from utils.errors import FlagPerfError
 from utils.events import Event, EventName, read_events
 from utils.figures import Figure, Peak, figures_from_finished
@@ -28,6 +29,7 @@ class Judgement:
     failure: Failure | None
     figures: Mapping[str, Figure]
     facts: Mapping[str, Any]
+    rules: Rules
 
 
 def judge(case: CasePlan, folders: Sequence[Path], failure: Failure | None) -> Judgement:
@@ -44,10 +46,10 @@ def judge(case: CasePlan, folders: Sequence[Path], failure: Failure | None) -> J
     figures.update(power_figures(folders, events))
     failure = failure or _no_result(case, finished) or _inconsistent(case, figures)
     if failure:
-        return Judgement(failure.verdict, failure, figures, facts)
+        return Judgement(failure.verdict, failure, figures, facts, rules_of(events))
     converged = facts.get("converged")
     verdict = Verdict.CONVERGED if _is_true(converged) else Verdict.NOT_CONVERGED
-    return Judgement(verdict, None, figures, facts)
+    return Judgement(verdict, None, figures, facts, rules_of(events))
 
 
 def _is_true(value: object) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from run_benchmarks.report.rules import Rules
 from utils.figures import Figure
 from utils.records import Failure, Verdict
 
@@ -30,6 +31,7 @@ class RoundResult:
     images: Mapping[str, str] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    rules: Rules = field(default_factory=Rules)
 
     def as_dict(self) -> dict[str, Any]:
         """The result as plain data."""
@@ -38,6 +40,7 @@ class RoundResult:
             "case": self.case,
             "round": self.round,
             "verdict": self.verdict.value,
+            "rules": self.rules.as_dict(),
             "figures": {name: figure.as_dict() for name, figure in self.figures.items()},
             "failure": _failure(self.failure),
             "times": dict(self.times),

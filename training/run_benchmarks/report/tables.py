@@ -21,14 +21,14 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     "mem GiB": ("mem", "{:.1f}"),
     "energy J": ("energy", "{:.0f}"),
 }
-HEADINGS = ("case", "round", "verdict", *COLUMNS)
+HEADINGS = ("case", "round", "verdict", *COLUMNS, "rules")
 NOT_MEASURED = "-"
 
 
 def figures_row(result: RoundResult) -> tuple[str, ...]:
     """A round's row under HEADINGS."""
     shown = [_shown(result.figures.get(name), form) for name, form in COLUMNS.values()]
-    return (result.case, str(result.round), result.verdict.value, *shown)
+    return (result.case, str(result.round), result.verdict.value, *shown, result.rules.stamp or NOT_MEASURED)
 
 
 def explanations(result: RoundResult) -> list[str]:
@@ -38,7 +38,7 @@ def explanations(result: RoundResult) -> list[str]:
         figure = result.figures.get(name)
         if figure is not None:
             lines.append(f"`{heading}` ({name}, {figure.unit}; {figure.window}): {figure.source}")
-    return lines
+    return [*lines, f"`rules`: {result.rules.explanation()}"]
 
 
 def preflight_text(checks: Mapping[str, Sequence[Check]]) -> str:
