@@ -1,0 +1,162 @@
+"""Start the ranks of one node and watch them, for frameworks whose own launcher does not do for FlagPerf.
+
+    python3 -m utils.node --nnodes N --node-rank I --nproc M --master-addr A --master-port P --log-dir DIR
+                          [--set NAME=VALUE]... -- ARGV...
+
+ARGV is started M times, through `utils.rank`, with the environment that FlagPerf's launch contract names.
+`--set` adds a variable to each rank; in its VALUE `{rank}`, `{local_rank}` and the other names of
+`rank_environments` are filled in. The first rank that fails ends the others, and the launcher with its exit
+code (128 + the signal's number where a signal ended it). How each rank ended stands in a line of `RankEnd`, in
+the order of their ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from types import FrameType
+
+GRACE_S = 10.0  # from SIGTERM to SIGKILL
+PREFIX = "[RankEnd] "
+CONTRACT = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT")
+
+
+@dataclass(frozen=True)
+class RankEnd:
+    """How a rank ended: its exit code, negative for a signal; `stopped`: only after the launcher had told it to."""
+
+    rank: int
+    local_rank: int
+    exit_code: int
+    stopped: bool
+
+    def line(self) -> str:
+        """As it stands in the launcher's log."""
+        return PREFIX + json.dumps(asdict(self))
+
+
+def read_rank_ends(log: str) -> tuple[RankEnd, ...]:
+    """The ends that a launcher's log tells of, in its order."""
+    lines = (line.removeprefix(PREFIX) for line in log.splitlines() if line.startswith(PREFIX))
+    return tuple(RankEnd(**json.loads(line)) for line in lines)
+
+
+class NodeRanks:
+    """The ranks of this node that live."""
+
+    def __init__(self) -> None:
+        self._living: dict[int, tuple[int, int, subprocess.Popen[bytes]]] = {}
+        self._stopped = False
+        self.told_to_stop: int | None = None
+
+    def start(self, rank: int, local_rank: int, argv: Sequence[str], environment: dict[str, str]) -> None:
+        """Start one more."""
+        process = subprocess.Popen(argv, env=environment)
+        self._living[process.pid] = (rank, local_rank, process)
+        print(f"rank {rank}: process {process.pid}", flush=True)
+
+    def ends(self) -> Iterator[RankEnd]:
+        """Waits for each rank's end, in the order of their ends. After a failure the rest are told to stop."""
+        while self._living:
+            ended = [self._reaped(*os.waitpid(-1, 0)), *self._already_dead()]
+            stopped = self._stopped
+            found = [RankEnd(rank, local, code, stopped) for rank, local, code in filter(None, ended)]
+            yield from found
+            if any(end.exit_code for end in found):
+                self.stop()
+
+    def stop(self) -> None:
+        """SIGTERM to all that live, and SIGKILL after a grace."""
+        if self._stopped:
+            return
+        self._stopped = True
+        self._signal(signal.SIGTERM)
+        signal.setitimer(signal.ITIMER_REAL, GRACE_S)
+
+    def on_signal(self, number: int, _: FrameType | None) -> None:
+        """Handles the launcher's own signals."""
+        if number == signal.SIGALRM:
+            self._signal(signal.SIGKILL)
+        else:
+            self.told_to_stop = number
+            self.stop()
+
+    def _signal(self, number: int) -> None:
+        for _, _, process in self._living.values():
+            os.kill(process.pid, number)  # it is our child and not yet waited for: the PID is still its own
+
+    def _already_dead(self) -> Iterator[tuple[int, int, int] | None]:
+        """Those that ended meanwhile too: not because they were told to."""
+        while self._living:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if not pid:
+                return
+            yield self._reaped(pid, status)
+
+    def _reaped(self, pid: int, status: int) -> tuple[int, int, int] | None:
+        """Rank, local rank and exit code; None for a process that is not a rank."""
+        if pid not in self._living:
+            return None
+        rank, local_rank, process = self._living.pop(pid)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        return rank, local_rank, process.returncode
+
+
+def rank_environments(options: argparse.Namespace) -> Iterator[tuple[int, int, dict[str, str]]]:
+    """Rank, local rank and the variables that the launcher adds, of each rank of the node."""
+    for local_rank in range(options.nproc):
+        rank = options.node_rank * options.nproc + local_rank
+        values = {
+            "rank": rank,
+            "local_rank": local_rank,
+            "world_size": options.nnodes * options.nproc,
+            "local_world_size": options.nproc,
+            "node_rank": options.node_rank,
+            "master_addr": options.master_addr,
+            "master_port": options.master_port,
+            "own_port": options.master_port + local_rank,  # another one for each rank of the node
+        }
+        contract = {name: str(values[name.lower()]) for name in CONTRACT}
+        own = dict(word.partition("=")[::2] for word in options.set)
+        yield rank, local_rank, {**contract, **{name: text.format(**values) for name, text in own.items()}}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the node's ranks to their end; the exit code."""
+    options = _options(argv)
+    ranks = NodeRanks()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM):
+        signal.signal(number, ranks.on_signal)
+    command = (sys.executable, "-m", "utils.rank", "--log-dir", options.log_dir, "--", *options.argv)
+    for rank, local_rank, variables in rank_environments(options):
+        if ranks.told_to_stop is None:
+            ranks.start(rank, local_rank, command, {**os.environ, **variables})
+    first = 0
+    for end in ranks.ends():
+        print(end.line(), flush=True)
+        first = first or end.exit_code
+    if ranks.told_to_stop is not None:
+        print(f"ended by signal {ranks.told_to_stop}", flush=True)
+        return 128 + ranks.told_to_stop
+    return first if first >= 0 else 128 - first
+
+
+def _options(argv: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python3 -m utils.node", allow_abbrev=False)
+    for name in ("--nnodes", "--node-rank", "--nproc", "--master-port"):
+        parser.add_argument(name, type=int, required=True)
+    for name in ("--master-addr", "--log-dir"):
+        parser.add_argument(name, required=True)
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("argv", nargs="+", metavar="ARGV")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
