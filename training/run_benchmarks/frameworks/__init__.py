@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from run_benchmarks.frameworks.base import Framework
+from run_benchmarks.frameworks.paddle import Paddle
 from run_benchmarks.frameworks.pytorch import PyTorch
 from utils.errors import FlagPerfError, nearest
 
-FRAMEWORKS: dict[str, Callable[[], Framework]] = {"pytorch": PyTorch}
+FRAMEWORKS: dict[str, Callable[[], Framework]] = {"pytorch": PyTorch, "paddle": Paddle}
 
 
 def open_framework(name: str) -> Framework:

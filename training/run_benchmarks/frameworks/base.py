@@ -12,7 +12,7 @@ class Job:
 
     master_addr, master_port: node 0, as every node reaches it. log_dir: where a node's rank logs go.
     script: the training script and its arguments. python: the interpreter's command. Paths are as the
-    unit sees them.
+    unit sees them. hosts: the nodes' hosts in the order of their ranks, as the nodes know each other.
     """
 
     nnodes: int
@@ -22,6 +22,7 @@ class Job:
     log_dir: str
     script: tuple[str, ...]
     python: str = "python3"
+    hosts: tuple[str, ...] = ()
 
 
 class Framework(Protocol):

@@ -6,9 +6,9 @@ import re
 import signal
 
 from run_benchmarks.frameworks.base import Job
+from run_benchmarks.frameworks.last_words import TRACEBACK, only_lost_peers
 from utils.events import EventName, parse_line
 
-TRACEBACK = "Traceback (most recent call last):"
 # A failure in torchrun's summary. It puts the root cause at the end, after the other failures.
 FAILURE = re.compile(
     r"^ *rank +: (?P<rank>\d+) \(local_rank: \d+\)\n *exitcode +: (?P<code>-?\d+)", re.MULTILINE
@@ -26,7 +26,6 @@ LOST_PEER = re.compile(
     r"|NCCL communicator was aborted"
 )
 ABORTED_AT_EXIT = "terminate called without an active exception"
-LAST_LINES = 20
 
 
 class PyTorch:
@@ -70,10 +69,7 @@ class PyTorch:
 
     def is_secondary_failure(self, log_tail: str) -> bool:
         """Whether every exception in the tail is one of a lost connection to a peer (gloo, NCCL, the store)."""
-        blocks = log_tail.split(TRACEBACK)[1:]
-        if not blocks:
-            blocks = ["\n".join(log_tail.strip().splitlines()[-LAST_LINES:])]
-        return all(LOST_PEER.search(block) for block in blocks)
+        return only_lost_peers(log_tail, LOST_PEER)
 
     def aborted_at_exit(self, log_tail: str) -> bool:
         """torch with gloo may abort while the interpreter exits (exit code 134 or 139): threads still run.

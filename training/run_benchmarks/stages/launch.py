@@ -98,6 +98,7 @@ class Launch:
             log_dir=inside.node,
             script=(inside.tree(files.script), *script_args, *args),
             python=self._python(),
+            hosts=tuple(case.hosts),
         )
 
     def _environment(self, inside: _Inside, case: CasePlan, interface: str) -> Mapping[str, str]:
