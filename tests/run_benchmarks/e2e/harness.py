@@ -163,6 +163,7 @@ def containers(lab: Lab, host: int) -> str:
     return listed.stdout.strip()
 
 
-def run_folders(lab: Lab, host: int) -> str:
-    """What runs have left in FlagPerf's work folder on a lab host."""
-    return lab.ssh(host, "find", "/var/lib/flagperf-test/.flagperf/runs", "-mindepth", "1").stdout.strip()
+def run_folder(lab: Lab, host: int, uid: str) -> str:
+    """What a run has left in FlagPerf's work folder on a lab host."""
+    folder = "/var/lib/flagperf-test/.flagperf/runs"
+    return lab.ssh(host, "find", folder, "-mindepth", "1", "-path", f"*{uid}*").stdout.strip()

@@ -16,7 +16,7 @@ from tests.run_benchmarks.e2e.harness import (
     Bench,
     containers,
     ending,
-    run_folders,
+    run_folder,
     wait_until,
 )
 
@@ -130,7 +130,7 @@ def test_an_interrupt_stops_and_removes_everything(number: int, two_hosts: Lab, 
         node = ended.folder / CASE / "round1" / f"h{rank + 1}_noderank{rank}"
         assert (node / f"rank{rank}.out.log").is_file()
         assert containers(two_hosts, rank + 1) == ""
-        assert run_folders(two_hosts, rank + 1) == ""
+        assert run_folder(two_hosts, rank + 1, ended.uid()) == ""
 
 
 def test_an_image_that_does_not_build_fails_its_rounds(two_hosts: Lab, endless: Bench) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.lab.lab import Lab
-from tests.run_benchmarks.e2e.harness import QUICK, Bench, containers, run_folders
+from tests.run_benchmarks.e2e.harness import QUICK, Bench, containers, run_folder
 
 CASE = "bert:pytorch:cpu:2:1:1"
 LOG_LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\t\[[A-Z]+\]\t\[\w+\.py,\d+\].*")
@@ -35,7 +35,7 @@ def test_two_hosts_train_to_the_target(two_hosts: Lab, bench: Callable[..., Benc
     _assert_tree(ended.folder)
     for host in (1, 2):
         assert containers(two_hosts, host) == ""
-        assert run_folders(two_hosts, host) == ""
+        assert run_folder(two_hosts, host, ended.uid()) == ""
 
 
 def _assert_figures(figures: dict[str, dict[str, object]], facts: dict[str, object]) -> None:
