@@ -116,5 +116,5 @@ def _wait_for(address: str, timeout_seconds: float) -> None:
             return
         except (ConnectionError, TimeoutError, socket.gaierror) as error:
             if time.monotonic() > end:
-                raise TimeoutError(f"no answer within {timeout_seconds:g} s ({error})") from error
+                raise TimeoutError(f"no answer within {timeout_seconds:g} s ({error})") from None
             time.sleep(_PAUSE_S)
