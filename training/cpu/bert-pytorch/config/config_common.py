@@ -1,6 +1,8 @@
 """The BERT demo: a small model on the embedded King James text, for two cores.
 
-Always answering with the commonest token gives an MLM accuracy of 0.07; the target is far above it.
+The trivial baseline, always answering `,`, has an MLM accuracy of 0.07. Training stands at 0.15 (what the
+frequencies of words give) for 800 steps, then learns to use the context, and meets the target after 1400 to 1800
+steps: about a minute on two idle cores.
 """
 
 # -- model: small enough for two cores --
@@ -13,11 +15,12 @@ max_position_embeddings = 64
 hidden_dropout_prob = 0.0  # in one or two epochs nothing is learnt by heart
 attention_probs_dropout_prob = 0.0
 init_checkpoint = ""  # random weights from the seed
+initializer_range = 0.05  # at BERT's 0.02 so small a model stands at 0.15 for twice as many steps
 pre_layer_norm = True  # after each part (post-LN) this model stays at the baseline at the rate below
 
 # -- when it ends --
-target_mlm_accuracy = 0.25
-max_steps = 6_000
+target_mlm_accuracy = 0.30  # four times the baseline, twice what no context gives
+max_steps = 4_000
 max_samples_termination = None
 
 # -- evaluation --
@@ -29,7 +32,7 @@ eval_batch_size = 128
 optimizer = "adamw"
 learning_rate = 2e-3
 warmup_steps = 100
-decay_steps = 6_000
+decay_steps = 4_000
 gradient_accumulation_steps = 1
 
 precision = "bf16"
