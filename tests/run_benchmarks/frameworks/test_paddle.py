@@ -70,6 +70,7 @@ def test_one_node_is_its_own_master() -> None:
         ("two_raise/n0/start.log", ((0, 1),)),
         ("two_raise/n1/start.log", ((1, 1),)),
         ("master_gone/n0/start.log", ((0, -9),)),
+        ("backward_lost/n0/start.log", ((0, -6),)),
         ("term/n0/start.log", ()),
     ],
 )
@@ -86,6 +87,7 @@ def test_failed_ranks(log: str, failed: tuple[tuple[int, int], ...]) -> None:
         "two_kill/n0/rank0.out.log",
         "master_gone/n1/rank1.out.log",
         "store_lost/n1/rank1.out.log",
+        "backward_lost/n0/rank0.out.log",  # thrown in the backward pass, where Paddle can only abort
         "term/n1/rank1.out.log",
     ],
 )
