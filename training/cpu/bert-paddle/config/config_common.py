@@ -1,6 +1,7 @@
-"""The BERT demo on Paddle: the model, data and target of the PyTorch demo, on two cores.
+"""The BERT demo on Paddle: the model, data, schedule and target of the PyTorch demo, for two cores.
 
-Always answering with the commonest token gives an MLM accuracy of 0.07; the target is far above it.
+The trivial baseline, always answering `,`, has an MLM accuracy of 0.07, and what the frequencies of words give
+is 0.15; the target is only met by using the context.
 """
 
 # -- model: small enough for two cores --
@@ -13,11 +14,12 @@ max_position_embeddings = 64
 hidden_dropout_prob = 0.0  # in one or two epochs nothing is learnt by heart
 attention_probs_dropout_prob = 0.0
 init_checkpoint = ""  # random weights from the seed
+initializer_range = 0.05  # at BERT's 0.02 so small a model stands at 0.15 for twice as many steps
 pre_layer_norm = True  # after each part (post-LN) this model stays at the baseline at the rate below
 
 # -- when it ends --
-target_mlm_accuracy = 0.25
-max_steps = 6_000
+target_mlm_accuracy = 0.30  # four times the baseline, twice what no context gives
+max_steps = 4_000
 max_samples_termination = None
 
 # -- evaluation --
@@ -28,6 +30,6 @@ eval_batch_size = 128
 # -- optimizer --
 learning_rate = 2e-3
 warmup_steps = 100
-decay_steps = 6_000
+decay_steps = 4_000
 
 precision = "fp32"  # Paddle has no bf16 on a CPU
