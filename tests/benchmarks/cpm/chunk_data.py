@@ -11,9 +11,12 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from benchmarks.cpm.chunks import PADDING, Array, chunk_arrays
+from benchmarks.cpm.pytorch.case import Case
 from benchmarks.cpm.pytorch.inputs import make_inputs
 from benchmarks.cpm.pytorch.model import CpmConfig, CpmInputs, CpmModel
 from benchmarks.cpm.pytorch.weights import from_transformers, load_weights, transformers_name
+from benchmarks.driver.pytorch.case import Context
+from benchmarks.driver.settings import DriverSettings
 
 TINY: dict[str, Any] = {
     "vocab_size": 50,
@@ -73,3 +76,11 @@ def our_model(theirs: GPT2LMHeadModel | None = None, **changed: Any) -> CpmModel
     if theirs is not None:
         load_weights(model, from_transformers(theirs.state_dict()), transformers_name, where="transformers")
     return model
+
+
+def make_case(
+    data_dir: Path, driver: DriverSettings, rank: int = 0, world_size: int = 1, **settings: Any
+) -> Case:
+    """The case of a tiny model on the CPU."""
+    values = {**TINY, "hidden_dropout": 0.0, "attention_dropout": 0.0, **settings}
+    return Case(Context(data_dir, driver, values, torch.device("cpu"), rank, world_size))

@@ -114,8 +114,9 @@ def chunk_arrays(chunks: Array) -> ChunkArrays:
     is_token = chunks != PADDING
     lengths = is_token.sum(axis=1) - 1
     longest = int(lengths.max(initial=0))
+    is_input = np.arange(longest) < lengths[:, None]
     return ChunkArrays(
-        inputs=np.where(is_token, chunks, 0)[:, :longest],
+        inputs=np.where(is_input, chunks[:, :longest], 0),
         lengths=lengths,
         labels=chunks[:, 1:][is_token[:, 1:]].astype(np.int64),
     )

@@ -103,7 +103,7 @@ class MakeChunks:
         def make(paths: Sequence[Path]) -> Facts:
             known = vocabulary.read(self.job.vocab_file)
             length = self.job.parameters.seq_length + 1
-            found = _cut(
+            found = cut(
                 (known.encode(document) for document in text.lines(self.job.part_text(part))), length
             )
             with paths[0].open("wb") as stream:
@@ -115,7 +115,7 @@ class MakeChunks:
         return self.job.workshop.step(f"chunks_{part.name}", [self.job.chunk_file(part)], make)
 
 
-def _cut(documents: Iterable[Sequence[int]], length: int) -> Array:
+def cut(documents: Iterable[Sequence[int]], length: int) -> Array:
     """Every document's consecutive chunks of `length` tokens, the last one padded: (samples, length) int32.
 
     A last chunk of one token has no label and is left out.
