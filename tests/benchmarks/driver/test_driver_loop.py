@@ -201,7 +201,7 @@ def test_times_add_up_and_rates_are_ordered() -> None:
     assert values["pure_compute_time"] == pytest.approx(values["no_eval_time"] - values["data_wait_time"])
     assert values["p_whole"] < values["p_train"] < values["p_core"]
     assert values["p_core"] == pytest.approx(80 / 10)
-    assert values["training_sequences_per_second"] == values["p_train"]
+    assert values["training_sequences_per_second"] == values["p_whole"]
 
 
 def test_counters_are_summed_over_ranks() -> None:
