@@ -82,7 +82,10 @@ def run_round(tmp_path: Path, runtime: FakeRuntime) -> RoundResult:
             progress=PlainLines(),
             interrupt=asyncio.Event(),
         )
-        return await Round(session, plan.cases[0], 1).run()
+        try:
+            return await Round(session, plan.cases[0], 1).run()
+        finally:
+            session.journal.close()
 
     return asyncio.run(asyncio.wait_for(scenario(), timeout=60))
 

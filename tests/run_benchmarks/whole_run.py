@@ -22,11 +22,14 @@ REAL_TRAINING = Path(__file__).resolve().parents[2] / "training"
 FAKE_TORCHRUN = """\
 import os, subprocess, sys
 
-words = sys.argv[1:]
-command = words[words.index("--no-python") + 1 :]
-env = {**os.environ, "RANK": words[words.index("--node_rank") + 1], "LOCAL_RANK": "0"}
-print("starting", command[-1])
-sys.exit(subprocess.run(command, env=env).returncode)
+
+def main(words):
+    command = words[words.index("--no-python") + 1 :]
+    env = {**os.environ, "RANK": words[words.index("--node_rank") + 1], "LOCAL_RANK": "0"}
+    print("starting", command[-1], flush=True)
+    returncode = subprocess.run(command, env=env).returncode
+    if returncode:
+        sys.exit(returncode)
 """
 # The toy's behaviour is the text of the file `behaviour` in its data directory.
 SCRIPT = """\
@@ -113,6 +116,7 @@ def make_whole_run(folder: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> 
     tree.write("torch/distributed/__init__.py", "")
     tree.write("torch/distributed/run.py", FAKE_TORCHRUN)
     (tree.training / "utils").symlink_to(REAL_TRAINING / "utils")
+    (tree.training / "benchmarks/driver/pytorch").symlink_to(REAL_TRAINING / "benchmarks/driver/pytorch")
     (folder / "data").mkdir()
     monkeypatch.setattr(cli, "TRAINING_DIR", tree.training)
     run = WholeRun(tree, folder)

@@ -30,7 +30,7 @@ from run_benchmarks.stages.image_build import BuildSite, build_name
 from run_benchmarks.stages.image_plan import plan_image
 from run_benchmarks.stages.launch import Launch
 from run_benchmarks.stages.network import interface_to, peer_of
-from run_benchmarks.stages.watch import Outcome, Watch
+from run_benchmarks.stages.watch import Ended, Outcome, Watch
 from run_benchmarks.transports import LOCALHOST
 from run_benchmarks.transports.base import TransportError, checked
 from utils.errors import FlagPerfError
@@ -223,9 +223,13 @@ class Round:
             await asyncio.gather(follower, return_exceptions=True)
 
     async def _stop_units(self) -> None:
+        endings = self.state.outcome.endings if self.state.outcome else {}
+
         async def stop(node: Node) -> None:
             transport = self.session.transports[node.host]
-            names = [self._unit(node, "task"), self._unit(node, "monitor")]
+            names = [self._unit(node, "monitor")]
+            if not isinstance(endings.get(node.rank), Ended):
+                names.append(self._unit(node, "task"))
             await asyncio.gather(
                 *(self.session.runtime.stop(transport, name, STOP_GRACE_S) for name in names)
             )

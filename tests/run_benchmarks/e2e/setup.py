@@ -61,13 +61,13 @@ def make_image(plan: Plan, log_dir: Path) -> str:
     return image.tag
 
 
-def machine_plan(config_dir: Path, data: Path) -> Plan:
+def machine_plan(config_dir: Path, data: Path, case: str = "bert:pytorch:cpu:1:2:1") -> Plan:
     """A plan for this machine alone, as a user's two files would give it."""
     config_dir.mkdir(parents=True, exist_ok=True)
     (config_dir / "cluster_conf.py").write_text('HOSTS = ["localhost"]\n')
     lines = [
         'VENDOR = "cpu"',
-        f'CASES = {{"bert:pytorch:cpu:1:2:1": "{data}"}}',
+        f'CASES = {{"{case}": "{data}"}}',
         f'FLAGPERF_PATH = "{config_dir}/host"',
         f'FLAGPERF_LOG_PATH = "{config_dir}/result"',
         f'IMAGE_BUILD_ARGS = {{"BASE_IMAGE": "{BASE_IMAGE}"}}',

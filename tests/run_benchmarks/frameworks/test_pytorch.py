@@ -29,7 +29,7 @@ def test_launch_argv_is_the_launch_contract() -> None:
         python="/opt/python3",
     )
     launcher = (
-        "/opt/python3 -m utils.torchrun --nnodes 2 --node_rank 1 --master_addr 10.1.2.3 "
+        "/opt/python3 -m benchmarks.driver.pytorch.torchrun --nnodes 2 --node_rank 1 --master_addr 10.1.2.3 "
         "--master_port 29501 --nproc_per_node 8 --max-restarts 0 --no-python"
     )
     rank = "/opt/python3 -m utils.rank --log-dir /logs/host_noderank1 -- /opt/python3 -u"

@@ -35,7 +35,7 @@ class PyTorch:
     required_modules: tuple[str, ...] = ("torch",)
 
     def launch_argv(self, job: Job, node_rank: int) -> tuple[str, ...]:
-        """torchrun (by utils.torchrun), which starts utils.rank once a process, which becomes the training script."""
+        """torchrun, which starts utils.rank once a process, which becomes the training script."""
         where = {
             "--nnodes": job.nnodes,
             "--node_rank": node_rank,
@@ -47,7 +47,15 @@ class PyTorch:
         options = [word for name, value in where.items() for word in (name, str(value))]
         rank = (job.python, "-m", "utils.rank", "--log-dir", job.log_dir, "--")
         script = (job.python, "-u", *job.script)
-        return (job.python, "-m", "utils.torchrun", *options, "--no-python", *rank, *script)
+        return (
+            job.python,
+            "-m",
+            "benchmarks.driver.pytorch.torchrun",
+            *options,
+            "--no-python",
+            *rank,
+            *script,
+        )
 
     def failed_rank(self, start_log: str) -> tuple[int, int] | None:
         """The root cause in torchrun's summary."""
