@@ -103,9 +103,7 @@ class MakeChunks:
         def make(paths: Sequence[Path]) -> Facts:
             known = vocabulary.read(self.job.vocab_file)
             length = self.job.parameters.seq_length + 1
-            found = cut(
-                (known.encode(document) for document in text.lines(self.job.part_text(part))), length
-            )
+            found = cut((known.encode(document) for document in text.lines(self.job.part_text(part))), length)
             with paths[0].open("wb") as stream:
                 np.save(stream, found)
             tokens = found[found != PADDING]
