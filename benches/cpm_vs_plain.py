@@ -147,7 +147,7 @@ def _contenders(
     }
     no_dropout: dict[str, Any] = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
     models = {
-        attention: GPT2LMHeadModel(GPT2Config(**shape, **no_dropout, attn_implementation=attention))
+        attention: GPT2LMHeadModel(GPT2Config(**{**shape, **no_dropout, "attn_implementation": attention}))
         for attention in ("eager", "sdpa")
     }
     weights = models["eager"].state_dict()

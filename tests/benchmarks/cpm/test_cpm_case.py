@@ -13,6 +13,12 @@ import torch
 from benchmarks.cpm.chunks import ChunkFiles, chunk_arrays, chunk_files, open_chunks
 from benchmarks.cpm.pytorch.model import CpmModel
 from benchmarks.cpm.pytorch.weights import cpm_name
+from benchmarks.driver.configuration import Configuration
+from benchmarks.driver.pytorch.devices import Device
+from benchmarks.driver.pytorch.engine import PytorchEngine
+from benchmarks.driver.pytorch.hooks import Hooks
+from benchmarks.driver.pytorch.process_group import ProcessGroup
+from benchmarks.driver.ranks import RankEnvironment
 from benchmarks.driver.sampling import Samples, all_samples
 from benchmarks.driver.settings import DriverSettings
 from tests.benchmarks.cpm.chunk_data import (
@@ -164,3 +170,27 @@ def test_a_folder_without_chunks_and_a_damaged_file_are_named(tmp_path: Path) ->
     np.save(path, np.zeros(3))
     with pytest.raises(FlagPerfError, match="it holds float64 of shape"):
         open_chunks(path)
+
+
+def losses(data_dir: Path, *, batch: int, accumulation: int) -> list[float]:
+    """Of five steps on one rank."""
+    driver = settings(
+        train_batch_size=batch, gradient_accumulation_steps=accumulation, precision="fp32", seed=1
+    )
+    config = Configuration(driver, {}, {}, ())
+    device = Device("cpu", 0)
+    group = ProcessGroup(RankEnvironment(), "gloo", device.torch, 60)
+    engine = PytorchEngine(config, make_case(data_dir, driver, initializer_range=0.3), group, device, Hooks())
+    found = []
+    for step in itertools.islice(engine.training_steps(), 5):
+        engine.train_step(step, 1e-2)
+        found.append(engine.loss())
+    return found
+
+
+def test_the_losses_do_not_depend_on_how_a_batch_is_divided(tmp_path: Path) -> None:
+    """Micro-batches of unequal label counts: the mean is over the labels of the whole global batch."""
+    write_set(tmp_path, "train", random_chunks(seed=1), random_chunks((4, 5, 6, 7, 8, 9), seed=2))
+    whole = losses(tmp_path, batch=4, accumulation=1)
+    assert losses(tmp_path, batch=1, accumulation=4) == pytest.approx(whole, rel=1e-4)
+    assert whole[-1] < whole[0]
