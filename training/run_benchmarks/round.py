@@ -230,9 +230,11 @@ class Round:
             names = [self._unit(node, "monitor")]
             if not isinstance(endings.get(node.rank), Ended):
                 names.append(self._unit(node, "task"))
-            await asyncio.gather(
-                *(self.session.runtime.stop(transport, name, STOP_GRACE_S) for name in names)
-            )
+            stops = [self.session.runtime.stop(transport, name, STOP_GRACE_S) for name in names]
+            # all of them to their end: what is still stopping writes to the logs that are collected next
+            for result in await asyncio.gather(*stops, return_exceptions=True):
+                if isinstance(result, BaseException):
+                    raise result
 
         for node, error in errors_of(await on_all(self.nodes, stop)).items():
             self._note_lost(node.host, error)
