@@ -29,7 +29,7 @@ install_python() {
   local install=training/cpu/docker_image/pytorch/pytorch_install.sh
   PATH=$PWD/.venv/bin:$PATH once .venv/flagperf-pytorch "$(sha256sum <$install)" sh $install ||
     die "PyTorch could not be installed"
-  pip_install_files .venv tests/requirements.txt training/requirements.txt
+  pip_install_files .venv tests/requirements.txt training/requirements.txt training/benchmarks/*/prepare/requirements.txt
 }
 
 install_tools

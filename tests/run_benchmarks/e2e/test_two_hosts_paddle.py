@@ -10,7 +10,7 @@ import pytest
 
 from tests.lab.fixtures import LabFactory
 from tests.lab.lab import Lab
-from tests.run_benchmarks.e2e.harness import ENDLESS, QUICK, Bench, containers, ending, run_folders
+from tests.run_benchmarks.e2e.harness import ENDLESS, QUICK, Bench, containers, ending, run_folder
 from tests.run_benchmarks.e2e.setup import BASE_IMAGE, machine_plan, make_image
 
 CASE = "bert:paddle:cpu:2:1:1"
@@ -55,7 +55,7 @@ def test_two_hosts_train_to_the_target(paddle_hosts: Lab, bench: MakeBench, data
     assert [log.read_text().count('"event": "FINISHED"') for log in logs] == [1, 0]
     for host in (1, 2):
         assert containers(paddle_hosts, host) == ""
-        assert run_folders(paddle_hosts, host) == ""
+        assert run_folder(paddle_hosts, host, ended.uid()) == ""
 
 
 def test_a_killed_rank_is_named(paddle_hosts: Lab, bench: MakeBench, data: Path) -> None:
