@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import paddle
 
 from benchmarks.driver.engine import DeviceMemory
@@ -35,6 +37,12 @@ class Device:
     def is_idle(self) -> bool:
         """Has the device finished all work given to it? The CPU has when it can ask."""
         return self.is_cpu or bool(paddle.device.current_stream(self.name).query())
+
+    def mark(self) -> Any:
+        """Something whose `query()` is true once the device has done all that it was given until now."""
+        event = paddle.device.Event()
+        event.record()
+        return event
 
     def memory(self) -> DeviceMemory | None:
         """Peak memory of this process; None on the CPU, which has no memory of its own."""

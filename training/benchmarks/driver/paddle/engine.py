@@ -16,7 +16,7 @@ from benchmarks.driver.paddle.case import Case
 from benchmarks.driver.paddle.devices import Device
 from benchmarks.driver.paddle.hooks import Hooks
 from benchmarks.driver.paddle.process_group import ProcessGroup
-from benchmarks.driver.paddle.tensors import moved, numbers_of
+from benchmarks.driver.paddle.tensors import Uploads, numbers_of
 
 _AUTOCAST: dict[str, Any] = {"bf16": "bfloat16", "fp16": "float16"}
 
@@ -30,6 +30,7 @@ class PaddleEngine:
         self.config, self.settings = config, config.driver
         self.case, self.group, self.device, self.hooks = case, group, device, hooks
         self.rank, self.world_size = group.rank, group.world_size
+        self.uploads = Uploads(device)
         # The same seed on every rank: the same initial weights. Then one each: other dropout masks.
         paddle.seed(self.settings.seed)
         self.layer = hooks.convert_model(config, case.build_model())
@@ -84,7 +85,7 @@ class PaddleEngine:
         sums: Tensor | None = None
         with paddle.no_grad(), self._autocast():
             for batch in self.case.evaluation_batches():
-                added = self.case.evaluate(self.layer, moved(batch.inputs, self.device.name))
+                added = self.case.evaluate(self.layer, self.uploads.moved(batch.inputs))
                 added = added.astype("float64")
                 sums = added if sums is None else sums + added
         self.layer.train()
@@ -129,7 +130,7 @@ class PaddleEngine:
 
     def _loss_sums(self, batch: Batch) -> Tensor:
         with self._autocast():
-            return self.case.loss(self.model, moved(batch.inputs, self.device.name))
+            return self.case.loss(self.model, self.uploads.moved(batch.inputs))
 
     def _update_weights(self) -> None:
         """The optimizer clips the gradients itself, after the scaler has unscaled them."""

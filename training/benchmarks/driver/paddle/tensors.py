@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 import paddle
 from numpy.typing import NDArray
+
+from benchmarks.driver.paddle.devices import Device
 
 
 def host_tensor(array: NDArray[Any], *, pinned: bool) -> paddle.Tensor:
@@ -20,14 +23,26 @@ def numbers_of(tensor: paddle.Tensor) -> list[float]:
     return [float(number) for number in tensor.numpy()]
 
 
-def moved(inputs: Any, device: str) -> Any:
-    """`inputs` (a tensor, or a dataclass, dict, list or tuple with some) with its tensors on `device`.
+class Uploads:
+    """Moves batches to a device without waiting for it.
 
-    Copies from page-locked memory do not wait for the device.
+    Paddle gives page-locked memory away again as soon as its tensor is gone, also where a copy from it still
+    waits its turn: a batch is kept until the device is past its copies.
     """
-    if device == "cpu":
-        return inputs
-    return _mapped(inputs, lambda tensor: tensor.to(device, blocking=False))
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._pending: deque[tuple[Any, Any]] = deque()
+
+    def moved(self, inputs: Any) -> Any:
+        """`inputs` (a tensor, or a dataclass, dict, list or tuple with some) with its tensors on the device."""
+        if self._device.is_cpu:
+            return inputs
+        there = _mapped(inputs, lambda tensor: tensor.to(self._device.name, blocking=False))
+        self._pending.append((self._device.mark(), inputs))
+        while self._pending and self._pending[0][0].query():
+            self._pending.popleft()
+        return there
 
 
 def _mapped(value: Any, function: Callable[[paddle.Tensor], paddle.Tensor]) -> Any:
