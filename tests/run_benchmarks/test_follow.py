@@ -44,11 +44,12 @@ class Seen:
 
 
 class Losing(LocalTransport):
-    """This machine; contact is lost each time after `after` chunks."""
+    """This machine; contact is lost `times` times, each time after `after` chunks."""
 
-    def __init__(self, after: int) -> None:
+    def __init__(self, after: int, times: int) -> None:
         super().__init__("node1")
         self.after = after
+        self.times = times
         self.runs = 0
 
     async def run(
@@ -67,7 +68,7 @@ class Losing(LocalTransport):
             nonlocal left
             await stdout(chunk)
             left -= 1
-            if not left:
+            if not left and self.runs <= self.times:
                 raise TransportError("contact was lost", where=self.host)
 
         return await super().run(argv, stdout=sink, timeout=timeout)
@@ -150,8 +151,8 @@ def test_after_a_lost_contact_nothing_is_missed_and_nothing_comes_twice(tmp_path
                 file.flush()
                 await asyncio.sleep(0.01)
                 file.write(line(step)[30:])
-            yield step - 1
+            yield step
 
-    transport = Losing(after=2)
-    assert followed(tmp_path, write, transport).steps()[:6] == [1, 2, 3, 4, 5, 6]
-    assert transport.runs > 1
+    transport = Losing(after=2, times=3)
+    assert followed(tmp_path, write, transport).steps() == [1, 2, 3, 4, 5, 6, 7]
+    assert transport.runs == 4
