@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 import torch
@@ -99,10 +99,10 @@ class Case:
 
     def evaluate(self, model: nn.Module, inputs: CpmInputs) -> Tensor:
         """(7,) float64: scores and scored samples of the model and of the baseline, right tokens, tokens, loss."""
-        assert isinstance(model, CpmModel)
-        predicted, loss = model.predict(inputs)
+        cpm = cast(CpmModel, model)
+        predicted, loss = cpm.predict(inputs)
         always = torch.full_like(predicted, self._commonest)
-        right, embedding = inputs.labels, model.word.weight
+        right, embedding = inputs.labels, cpm.word.weight
         scores, baseline = (
             embedding_average_sums(tokens, right, inputs.layout.offsets, embedding)
             for tokens in (predicted, always)

@@ -1,7 +1,7 @@
 """The CPM demo: a small model on the embedded classical verse, for two cores.
 
 Untrained weights give an embedding average of 0.06; always answering with the commonest token, a comma, gives 0.26 with
-their embedding, and 0.37 with the embedding of the model that meets the target.
+their embedding, and 0.43 with the embedding of the model that meets the target.
 """
 
 # -- model: small enough for two cores --
@@ -18,7 +18,7 @@ initializer_range = 0.15
 init_checkpoint = ""  # random weights from the seed
 
 # -- when it ends --
-target_embedding_average = 0.6
+target_embedding_average = 0.63
 max_steps = 3_000
 max_samples_termination = None
 
