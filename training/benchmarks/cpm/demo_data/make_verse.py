@@ -20,24 +20,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = Path("usr/share/games/fortunes")
-# The authors of `chinese` that are named with a title and are no classical poets, or whose name is cut short
-# or unknown. All others were looked at: the last of them died in 1907.
+# The authors of `chinese` that are named with a title and are modern, wrote prose, are unknown or have their name cut
+# short. All others were looked at: the last of them died in 1907.
 NOT_TAKEN = {
-    *(
-        "吴军",
-        "鲁迅",
-        "毛泽东",
-        "王国维",
-        "言峰绮礼",
-        "卫宫切嗣",
-        "冰心",
-        "赫拉利",
-        "余光中",
-        "朱自清",
-        "陈毅",
-    ),
+    *("吴军", "鲁迅", "毛泽东", "王国维", "言峰绮礼", "卫宫切嗣", "冰心", "余光中", "朱自清", "陈毅"),
+    *("赫拉利", "尤瓦尔赫拉利"),
+    *("荀子", "孟子及其弟子", "李斯", "司马迁", "诸葛亮", "王羲之", "陶弘景", "吴均"),
     *("佚名", "王禹", "鹿虔"),
 }
+PROSE = re.compile(r".*[记序书说表论传铭赋疏]|稼说.*")  # as such works are called
 SAYINGS = ("菜根谭", "增广贤文")  # in pairs of equal lines: 1591, and by 1598
 CLEAN = re.compile(r"[㐀-䶿一-鿿𠀀-𪛟《》〈〉·，。？！；：、“” ]+")
 ATTRIBUTION = re.compile(r"\s*-- *(?P<author>[㐀-鿿]*) *《(?P<title>[^《》]+)》\s*")
@@ -88,7 +79,7 @@ def quoted(lines: list[str]) -> Verse | None:
     author, title = source["author"], SEVERAL_NAMES.sub("", source["title"])
     if not author and title in SAYINGS:
         return Verse("", "", "".join(lines[:-1]))
-    if len(author) < 2 or author in NOT_TAKEN:
+    if len(author) < 2 or author in NOT_TAKEN or PROSE.fullmatch(title):
         return None
     return Verse(title, author, "".join(lines[:-1]))
 
@@ -107,7 +98,7 @@ def main() -> int:
     verses = [tang_and_song(lines) for name in ("tang300", "song100") for lines in fortunes(folder / name)]
     verses += [verse for lines in fortunes(folder / "chinese") if (verse := quoted(lines))]
     tidy = [Verse(_tidy(v.title), v.author, re.sub(r"\s", "", _tidy(v.text))) for v in verses]
-    clean = [verse for verse in tidy if CLEAN.fullmatch(verse.line) and verse.text]
+    clean = [verse for verse in tidy if CLEAN.fullmatch(verse.line) and verse.text and "《" not in verse.text]
     kept = sorted(without_repetitions(clean), key=lambda verse: hashlib.sha256(verse.line.encode()).digest())
     text = "".join(f"{verse.line}\n" for verse in kept)
     target = Path(__file__).with_name("verse.txt.xz")
