@@ -1,7 +1,7 @@
-"""A whole run on this machine in seconds: real processes, and a FAKE torchrun that starts one toy script.
+"""A whole run on this machine in seconds: real processes, and one toy script in place of training.
 
-Deployment, units, monitors, logs, collection and judgement are the real ones; the real torchrun and real
-training have their own tests (frameworks/, e2e/).
+Deployment, launcher, units, monitors, logs, collection and judgement are the real ones; real training has
+its own tests (benchmarks/, e2e/).
 """
 
 from __future__ import annotations
@@ -18,19 +18,6 @@ from run_benchmarks import cli
 from tests.run_benchmarks.plan.tree import TEST_CONF, VENDOR, Tree, make_tree
 
 REAL_TRAINING = Path(__file__).resolve().parents[2] / "training"
-# FAKE, in place of torch.distributed.run: one rank, started as torchrun starts it.
-FAKE_TORCHRUN = """\
-import os, subprocess, sys
-
-
-def main(words):
-    command = words[words.index("--no-python") + 1 :]
-    env = {**os.environ, "RANK": words[words.index("--node_rank") + 1], "LOCAL_RANK": "0"}
-    print("starting", command[-1], flush=True)
-    returncode = subprocess.run(command, env=env).returncode
-    if returncode:
-        sys.exit(returncode)
-"""
 # The toy's behaviour is the text of the file `behaviour` in its data directory.
 SCRIPT = """\
 import sys, time
@@ -112,11 +99,7 @@ def make_whole_run(folder: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> 
     tree.write("acme/vendor.py", VENDOR.replace('["acme-list"]', '["echo", "Acme X1"]'))
     tree.write("acme/toy-pytorch/config/config_X1x1x1.py", "")
     tree.write("benchmarks/toy/pytorch/run_pretraining.py", SCRIPT)
-    tree.write("torch/__init__.py", "")
-    tree.write("torch/distributed/__init__.py", "")
-    tree.write("torch/distributed/run.py", FAKE_TORCHRUN)
     (tree.training / "utils").symlink_to(REAL_TRAINING / "utils")
-    (tree.training / "benchmarks/driver/pytorch").symlink_to(REAL_TRAINING / "benchmarks/driver/pytorch")
     (folder / "data").mkdir()
     monkeypatch.setattr(cli, "TRAINING_DIR", tree.training)
     run = WholeRun(tree, folder)

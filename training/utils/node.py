@@ -1,4 +1,4 @@
-"""Start the ranks of one node and watch them, for frameworks whose own launcher does not do for FlagPerf.
+"""Start the ranks of one node and watch them, whatever the framework.
 
     python3 -m utils.node --nnodes N --node-rank I --nproc M --master-addr A --master-port P --log-dir DIR
                           [--set NAME=VALUE]... -- ARGV...

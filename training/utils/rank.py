@@ -1,6 +1,6 @@
 """Start one rank: `python3 -m utils.rank --log-dir DIR -- ARGV...`.
 
-The launcher (torchrun and its like) starts this once a process. It sends the rank's output to
+The launcher (utils.node, torchrun) starts this once a process. It sends the rank's output to
 `DIR/rank<global rank>.out.log` and then *becomes* the training script, so that no pipe can hide the
 script's exit code and no wrapper has to pass signals on.
 """

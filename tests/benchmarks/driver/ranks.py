@@ -13,6 +13,8 @@ from typing import Any
 import benchmarks
 from benchmarks.driver.arguments import LaunchArguments
 from benchmarks.driver.session import run
+from run_benchmarks.frameworks import open_framework
+from run_benchmarks.frameworks.base import Job
 from tests.benchmarks.bert.shard_files import TINY_MODEL
 from utils.events import Event, parse_line, read_events
 
@@ -73,18 +75,15 @@ def command_line(launch: LaunchArguments) -> list[str]:
     ]  # fmt: skip
 
 
-def launch_ranks(logs: Path, launch: LaunchArguments, ranks: int) -> tuple[int, list[list[Event]]]:
-    """Several ranks by torchrun, as in a container; the exit code and each rank's events."""
+def launch_ranks(
+    logs: Path, launch: LaunchArguments, ranks: int, launcher: str = "flagperf"
+) -> tuple[int, list[list[Event]]]:
+    """Several ranks on one node, started as in a container; the exit code and each rank's events."""
     logs.mkdir()
-    launcher = [
-        sys.executable, "-m", "torch.distributed.run", "--nnodes", "1", "--node_rank", "0",
-        "--master_addr", "127.0.0.1", "--master_port", str(free_port()), "--nproc_per_node", str(ranks),
-        "--max-restarts", "0", "--no-python",
-        sys.executable, "-m", "utils.rank", "--log-dir", str(logs), "--",
-    ]  # fmt: skip
-    completed = subprocess.run(
-        [*launcher, *command_line(launch)], env=environment(), capture_output=True, timeout=120, check=False
-    )
+    script = tuple(command_line(launch)[2:])
+    job = Job(1, ranks, "127.0.0.1", free_port(), str(logs), script, python=sys.executable)
+    argv = open_framework("pytorch", launcher).launch_argv(job, 0)
+    completed = subprocess.run(argv, env=environment(), capture_output=True, timeout=120, check=False)
     paths = [logs / f"rank{rank}.out.log" for rank in range(ranks)]
     return completed.returncode, [read_events(path) for path in paths]
 

@@ -76,7 +76,6 @@ def test_one_node_is_its_own_master() -> None:
 )
 def test_failed_ranks(log: str, failed: tuple[tuple[int, int], ...]) -> None:
     assert PADDLE.failed_ranks(read(log)) == failed
-    assert PADDLE.failed_rank(read(log)) == (failed[0] if failed else None)
 
 
 @pytest.mark.parametrize(

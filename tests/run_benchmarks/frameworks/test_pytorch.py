@@ -1,4 +1,4 @@
-"""torchrun's reports, as torch 2.13 really wrote them (data/: each folder is one recorded run)."""
+"""torchrun's and the ranks' words, as torch 2.13 really wrote them (data/: each folder is one recorded run)."""
 
 from __future__ import annotations
 
@@ -11,30 +11,39 @@ from run_benchmarks.frameworks.base import Job
 from utils.errors import FlagPerfError
 
 DATA = Path(__file__).parent / "data"
-PYTORCH = open_framework("pytorch_1.8")
+PYTORCH = open_framework("pytorch_1.8", "torchrun")
+JOB = Job(
+    nnodes=2,
+    nproc=8,
+    master_addr="10.1.2.3",
+    master_port=29501,
+    log_dir="/logs/host_noderank1",
+    script=("/tree/run_pretraining.py", "--data_dir", "/data set"),
+    python="/opt/python3",
+)
 
 
 def read(name: str) -> str:
     return (DATA / name).read_text(encoding="utf-8")
 
 
-def test_launch_argv_is_the_launch_contract() -> None:
-    job = Job(
-        nnodes=2,
-        nproc=8,
-        master_addr="10.1.2.3",
-        master_port=29501,
-        log_dir="/logs/host_noderank1",
-        script=("/tree/run_pretraining.py", "--data_dir", "/data set"),
-        python="/opt/python3",
+def test_ranks_are_started_by_flagperfs_own_launcher() -> None:
+    launcher = (
+        "/opt/python3 -m utils.node --nnodes 2 --node-rank 1 --nproc 8 --master-addr 10.1.2.3 "
+        "--master-port 29501 --log-dir /logs/host_noderank1 -- /opt/python3 -u"
     )
+    expected = (*launcher.split(), "/tree/run_pretraining.py", "--data_dir", "/data set")
+    assert open_framework("pytorch").launch_argv(JOB, 1) == expected
+
+
+def test_or_by_torchrun() -> None:
     launcher = (
         "/opt/python3 -m benchmarks.driver.pytorch.torchrun --nnodes 2 --node_rank 1 --master_addr 10.1.2.3 "
         "--master_port 29501 --nproc_per_node 8 --max-restarts 0 --no-python"
     )
     rank = "/opt/python3 -m utils.rank --log-dir /logs/host_noderank1 -- /opt/python3 -u"
     expected = (*launcher.split(), *rank.split(), "/tree/run_pretraining.py", "--data_dir", "/data set")
-    assert PYTORCH.launch_argv(job, 1) == expected
+    assert PYTORCH.launch_argv(JOB, 1) == expected
 
 
 @pytest.mark.parametrize(
@@ -54,7 +63,6 @@ def test_launch_argv_is_the_launch_contract() -> None:
 )
 def test_failed_ranks(log: str, failed: tuple[tuple[int, int], ...]) -> None:
     assert PYTORCH.failed_ranks(read(log)) == failed
-    assert PYTORCH.failed_rank(read(log)) == (failed[0] if failed else None)
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,7 @@ SETTING_ROWS = [
     setting("RUNTIME = 'dokcer'", "RUNTIME", "'dokcer'", "did you mean docker?"),
     setting("CONTAINER_ENGINE = 'docker run'", "CONTAINER_ENGINE", "'docker run'", '"podman"'),
     setting("PROCESS_PYTHON = '-c'", "PROCESS_PYTHON", "'-c'", "python3"),
+    setting("RANK_LAUNCHER = 'torchrum'", "RANK_LAUNCHER", "'torchrum'", "did you mean torchrun?"),
     setting("IMAGE_DISTRIBUTION = 'pull'", "IMAGE_DISTRIBUTION", "'pull'", "build, stream and registry"),
     setting("IMAGE_DISTRIBUTION = 'registry'", "IMAGE_DISTRIBUTION", "'registry'", "add IMAGE_REGISTRY"),
     setting("IMAGE_REGISTRY = 'https://r.local'", "IMAGE_REGISTRY", "'https://r.local'", "without https://"),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.run_benchmarks.plan.bad_rows import CONFIG, ROWS, Row
-from tests.run_benchmarks.plan.tree import VENDOR, Tree, make_tree
+from tests.run_benchmarks.plan.tree import TEST_CONF, VENDOR, Tree, make_tree
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.label)
@@ -146,3 +146,10 @@ def test_credentials_are_not_shown(tree: Tree) -> None:
     _, problems = tree.problems()
     assert {problem.name for problem in problems} == {"PIP_SOURCE", "IMAGE_BUILD_ARGS"}
     assert "hunter2" not in "".join(str(problem) for problem in problems)
+
+
+def test_torchrun_starts_pytorch_only(tree: Tree) -> None:
+    tree.configure(test_conf=TEST_CONF.replace("toy:pytorch", "toy:paddle") + 'RANK_LAUNCHER = "torchrun"\n')
+    _, problems = tree.problems()
+    (problem,) = [problem for problem in problems if problem.name == "RANK_LAUNCHER"]
+    assert "toy:paddle" in problem.message

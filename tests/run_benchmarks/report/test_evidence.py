@@ -50,7 +50,7 @@ def explained(
 ) -> Explanation:
     hosts = [f"h{rank}" for rank in range(nodes or len(folders))]
     outcome = Outcome(endings, timed_out, out_of_contact or {})
-    return explain(make_nodes(hosts), folders, outcome, open_framework("pytorch"))
+    return explain(make_nodes(hosts), folders, outcome, open_framework("pytorch", "torchrun"))
 
 
 def failure_of(*arguments: object, **options: object) -> Failure:

@@ -50,10 +50,10 @@ def test_a_task_gets_the_launch_contract(tree: Tree) -> None:
     node = "/workspace/fp/result/run20260102030405/toy:pytorch:X1:2:1:1/round1/node2_noderank1"
     launcher = {
         "--nnodes": "2",
-        "--node_rank": "1",
-        "--nproc_per_node": "1",
-        "--master_addr": "node1",
-        "--master_port": "29501",
+        "--node-rank": "1",
+        "--nproc": "1",
+        "--master-addr": "node1",
+        "--master-port": "29501",
         "--log-dir": node,
     }
     script = {
@@ -99,7 +99,7 @@ def test_one_node_needs_no_interface_and_several_processes_see_as_many_devices(t
     unit = launch_of(plan).task(nodes_of(plan.cases[0], 1)[0], "127.0.0.1", "")
     assert "GLOO_SOCKET_IFNAME" not in unit.env
     assert unit.env["ACME_VISIBLE_DEVICES"] == "0,1"
-    assert option(unit, "--nproc_per_node") == "2"
+    assert option(unit, "--nproc") == "2"
 
 
 def test_units_are_named_and_labelled_by_run_case_round_and_node(tree: Tree) -> None:

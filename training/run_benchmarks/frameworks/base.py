@@ -45,12 +45,8 @@ class Framework(Protocol):
         """The command that starts the ranks of a node and ends when they have ended, with 0 only if all did."""
         ...
 
-    def failed_rank(self, start_log: str) -> tuple[int, int] | None:
-        """The rank that the launcher blames: (global rank, exit code; negative for a signal), if it blames one."""
-        ...
-
     def failed_ranks(self, start_log: str) -> tuple[tuple[int, int], ...]:
-        """All ranks that failed by themselves, as failed_rank gives them, the blamed one first.
+        """All ranks that failed by themselves: (global rank, exit code; negative for a signal), the blamed one first.
 
         A launcher sees two ranks that fail at nearly the same time in any order: where the blamed one is
         only a secondary failure, look at the others.

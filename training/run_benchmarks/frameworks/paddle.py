@@ -7,11 +7,10 @@ distributions), writes the whole environment into the logs, and looks for failur
 from __future__ import annotations
 
 import re
-import signal
 
 from run_benchmarks.frameworks.base import Job
 from run_benchmarks.frameworks.last_words import only_lost_peers
-from utils.node import read_rank_ends
+from run_benchmarks.frameworks.launchers import Launcher
 
 LOST_PEER = re.compile(
     # gloo and the store name their source files; the words alone might come from the user's own code
@@ -20,7 +19,6 @@ LOST_PEER = re.compile(
     r"|cannot join the \w+ process group|no answer within [\d.]+ s|waited [\d.]+ s for \d+ other ranks"
     r"|ncclRemoteError|remote process exited or there was a network error"
 )
-ENDED_BY_LAUNCHER = (0, -signal.SIGTERM, -signal.SIGKILL)
 
 
 class Paddle:
@@ -29,33 +27,16 @@ class Paddle:
     name = "paddle"
     required_modules: tuple[str, ...] = ("paddle",)
 
-    def launch_argv(self, job: Job, node_rank: int) -> tuple[str, ...]:
-        """utils.node, which starts utils.rank once a process, which becomes the training script."""
-        where = {
-            "--nnodes": job.nnodes,
-            "--node-rank": node_rank,
-            "--nproc": job.nproc,
-            "--master-addr": job.master_addr,
-            "--master-port": job.master_port,
-            "--log-dir": job.log_dir,
-        }
-        options = [word for name, value in where.items() for word in (name, str(value))]
-        variables = [
-            word for item in _variables(job, node_rank).items() for word in ("--set", "=".join(item))
-        ]
-        return (job.python, "-m", "utils.node", *options, *variables, "--", job.python, "-u", *job.script)
+    def __init__(self, launcher: Launcher) -> None:
+        self._launcher = launcher
 
-    def failed_rank(self, start_log: str) -> tuple[int, int] | None:
-        """The first that the launcher saw fail."""
-        failed = self.failed_ranks(start_log)
-        return failed[0] if failed else None
+    def launch_argv(self, job: Job, node_rank: int) -> tuple[str, ...]:
+        """The launcher's command, with the variables that Paddle reads."""
+        return self._launcher.argv(job, node_rank, _variables(job, node_rank))
 
     def failed_ranks(self, start_log: str) -> tuple[tuple[int, int], ...]:
-        """Those that failed before the launcher stopped any, then those that it stopped but that ended otherwise."""
-        ends = read_rank_ends(start_log)
-        first = [end for end in ends if not end.stopped and end.exit_code]
-        then = [end for end in ends if end.stopped and end.exit_code not in ENDED_BY_LAUNCHER]
-        return tuple((end.rank, end.exit_code) for end in (*first, *then))
+        """As the launcher saw them."""
+        return self._launcher.failed_ranks(start_log)
 
     def is_secondary_failure(self, log_tail: str) -> bool:
         """Whether every exception in the tail is one of a lost connection to a peer (gloo, NCCL, the store)."""

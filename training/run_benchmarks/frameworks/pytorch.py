@@ -1,19 +1,14 @@
-"""PyTorch: ranks are started by torchrun; its reports were recorded with torch 2.13."""
+"""PyTorch: how its ranks are started, and what their last words mean (recorded with torch 2.13)."""
 
 from __future__ import annotations
 
 import re
-import signal
 
 from run_benchmarks.frameworks.base import Job
 from run_benchmarks.frameworks.last_words import TRACEBACK, only_lost_peers
+from run_benchmarks.frameworks.launchers import Launcher
 from utils.events import EventName, parse_line
 
-# A failure in torchrun's summary. It puts the root cause at the end, after the other failures.
-FAILURE = re.compile(
-    r"^ *rank +: (?P<rank>\d+) \(local_rank: \d+\)\n *exitcode +: (?P<code>-?\d+)", re.MULTILINE
-)
-ROOT_CAUSE = "Root Cause (first observed failure):"
 LOST_PEER = re.compile(
     # gloo names its source file; the words alone might come from a download in the user's own code
     r"gloo/transport/.*(closed by peer|reset by peer|Broken pipe|Socket closed|refused|Timed out)"
@@ -29,51 +24,21 @@ ABORTED_AT_EXIT = "terminate called without an active exception"
 
 
 class PyTorch:
-    """torchrun (`python -m torch.distributed.run`) on every node, without restarts: a failure is a result."""
+    """PyTorch: rank 0 keeps the store that the ranks meet at (`init_method="env://"`)."""
 
     name = "pytorch"
     required_modules: tuple[str, ...] = ("torch",)
 
-    def launch_argv(self, job: Job, node_rank: int) -> tuple[str, ...]:
-        """torchrun, which starts utils.rank once a process, which becomes the training script."""
-        where = {
-            "--nnodes": job.nnodes,
-            "--node_rank": node_rank,
-            "--master_addr": job.master_addr,
-            "--master_port": job.master_port,
-            "--nproc_per_node": job.nproc,
-            "--max-restarts": 0,
-        }
-        options = [word for name, value in where.items() for word in (name, str(value))]
-        rank = (job.python, "-m", "utils.rank", "--log-dir", job.log_dir, "--")
-        script = (job.python, "-u", *job.script)
-        return (
-            job.python,
-            "-m",
-            "benchmarks.driver.pytorch.torchrun",
-            *options,
-            "--no-python",
-            *rank,
-            *script,
-        )
+    def __init__(self, launcher: Launcher) -> None:
+        self._launcher = launcher
 
-    def failed_rank(self, start_log: str) -> tuple[int, int] | None:
-        """The root cause in torchrun's summary."""
-        failed = self.failed_ranks(start_log)
-        return failed[0] if failed else None
+    def launch_argv(self, job: Job, node_rank: int) -> tuple[str, ...]:
+        """The launcher's command; the environment of the launch contract is all that PyTorch needs."""
+        return self._launcher.argv(job, node_rank, {})
 
     def failed_ranks(self, start_log: str) -> tuple[tuple[int, int], ...]:
-        """The failures in torchrun's summary, its root cause first; not those that it ended itself.
-
-        torchrun polls its ranks ten times a second and tells apart the times of their ends by the second:
-        of two that fail together it blames the lower rank.
-        """
-        others, _, root = start_log.rpartition(ROOT_CAUSE)
-        if not others:
-            return ()
-        blamed = _failures(root)
-        ended_by_launcher = -signal.SIGTERM
-        return (*blamed, *(failure for failure in _failures(others) if failure[1] != ended_by_launcher))
+        """As the launcher saw them."""
+        return self._launcher.failed_ranks(start_log)
 
     def is_secondary_failure(self, log_tail: str) -> bool:
         """Whether every exception in the tail is one of a lost connection to a peer (gloo, NCCL, the store)."""
@@ -89,7 +54,3 @@ class PyTorch:
             return False
         events = [event for line in lines if (event := parse_line(line)) and event.rank == 0]
         return not events or events[-1].name == EventName.FINISHED.value
-
-
-def _failures(report: str) -> tuple[tuple[int, int], ...]:
-    return tuple((int(found["rank"]), int(found["code"])) for found in FAILURE.finditer(report))

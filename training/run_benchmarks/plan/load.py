@@ -116,6 +116,7 @@ class _Planner:
             where = _where(self.test_conf, case)
             if cluster is not None:
                 self._check_hosts(case, where, cluster)
+            self._check_launcher(case, where, run)
             resolver = CaseResolver(case, where, run, self.training_dir, self.case_problems)
             plans.append(resolver.plan(cluster or ClusterSettings(hosts=()), vendor))
         return [plan for plan in plans if plan is not None]
@@ -131,6 +132,12 @@ class _Planner:
             message = f"the other nodes cannot reach this machine as {loopback[0]!r}"
             remedy = f"replace {loopback[0]!r} in HOSTS by this machine's name or address in their network"
             self.file_problems.add(where, name, case.nnodes, message, remedy)
+
+    def _check_launcher(self, case: CaseSettings, where: str, run: RunSettings) -> None:
+        if run.rank_launcher == "torchrun" and case.framework_name != "pytorch":
+            message = f"is PyTorch's, and {case.name} is a case of {case.framework_name}"
+            remedy = 'set RANK_LAUNCHER = "flagperf", which starts the ranks of every framework'
+            self.file_problems.add(where, "RANK_LAUNCHER", run.rank_launcher, message, remedy)
 
     def _raise_if_wrong(self, settings: Sequence[CaseSettings], cases: Sequence[CasePlan]) -> None:
         if not self.file_problems and not settings:

@@ -62,6 +62,7 @@ class RunSettings:
     runtime: str = "docker"
     container_engine: str = "docker"
     process_python: str = "python3"
+    rank_launcher: str = "flagperf"
     image_distribution: str = "stream"
     image_registry: str = ""
     image_build_args: Mapping[str, str] = field(default_factory=dict)

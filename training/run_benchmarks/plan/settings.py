@@ -16,6 +16,7 @@ from run_benchmarks.plan.records import RunSettings, Vendor
 LOG_LEVELS = ("debug", "info", "warning", "error")
 TEST_TYPES = ("default", "customized")
 RUNTIMES = ("docker", "process")
+RANK_LAUNCHERS = ("flagperf", "torchrun")
 DISTRIBUTIONS = ("build", "stream", "registry")
 DEFAULT_CONTAINER_HOME = "/workspace/flagperf"
 _HOUR = 3600.0
@@ -56,6 +57,7 @@ def read_settings(
         runtime=reader.get("RUNTIME", kinds.one_of(*RUNTIMES), "docker"),
         container_engine=reader.get("CONTAINER_ENGINE", _engine, "docker"),
         process_python=reader.get("PROCESS_PYTHON", _program, "python3"),
+        rank_launcher=reader.get("RANK_LAUNCHER", kinds.one_of(*RANK_LAUNCHERS), "flagperf"),
         image_distribution=reader.get("IMAGE_DISTRIBUTION", kinds.one_of(*DISTRIBUTIONS), "stream"),
         image_registry=_read_registry(reader),
         image_build_args=reader.get("IMAGE_BUILD_ARGS", kinds.text_dict, {}),
