@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Set up this machine and train the BERT demo on it, in containers, until it reaches its target.
 #
-#   ./quickstart.sh [options of run.py]
+#   ./quickstart.sh [--all] [options of run.py]
 #
+# --all trains every demo, one after the other: BERT on PyTorch and on PaddlePaddle, GLM and CPM.
 # Everything it makes lies in this checkout (.venv, .quickstart) and in the container engine.
 # As root it installs a container engine where there is none. Run again, it starts at once.
 set -euo pipefail
@@ -12,23 +13,34 @@ NAME=quickstart
 . scripts/machine.sh
 
 WORK=$PWD/.quickstart
-DATA=$WORK/bert_demo
-PREPARE=training/benchmarks/bert/prepare
+MODELS=(bert)
+CASES=(bert:pytorch)
+if [ "${1:-}" = --all ]; then
+  shift
+  MODELS=(bert glm cpm)
+  CASES=(bert:pytorch bert:paddle glm:pytorch cpm:pytorch)
+fi
 
 prepare_data() {
-  [ -f "$DATA/manifest.json" ] && return
-  say "preparing the demo's data (the King James text) in $DATA"
-  (cd training && ../.venv/bin/python -m benchmarks.bert.prepare --demo --out "$DATA") ||
-    die "the data could not be prepared"
+  local model
+  for model in "${MODELS[@]}"; do
+    [ -f "$WORK/${model}_demo/manifest.json" ] && continue
+    say "preparing the data of the $model demo in $WORK/${model}_demo"
+    (cd training && ../.venv/bin/python -m "benchmarks.$model.prepare" --demo --out "$WORK/${model}_demo") ||
+      die "the data of the $model demo could not be prepared"
+  done
 }
 
-# Without containers: PyTorch in a virtual environment of its own, installed as in the image.
+# Without containers: the frameworks in a virtual environment of their own, installed as in the images.
 prepare_process_runtime() {
   RUNTIME=process BASE_IMAGE=
   make_venv "$WORK/venv"
-  local install=training/cpu/docker_image/pytorch/pytorch_install.sh
-  PATH=$WORK/venv/bin:$PATH once "$WORK/venv/flagperf-pytorch" "$(sha256sum <$install)" sh $install ||
-    die "PyTorch could not be installed"
+  local framework install
+  for framework in $(printf '%s\n' "${CASES[@]#*:}" | sort -u); do
+    install=training/cpu/docker_image/$framework/${framework}_install.sh
+    PATH=$WORK/venv/bin:$PATH once "$WORK/venv/flagperf-$framework" "$(sha256sum <"$install")" sh "$install" ||
+      die "$framework could not be installed"
+  done
 }
 
 choose_runtime() {
@@ -42,6 +54,14 @@ choose_runtime() {
   fi
 }
 
+# The lines of CASES: each demo on one host with two processes.
+case_lines() {
+  local key
+  for key in "${CASES[@]}"; do
+    printf '    "%s:cpu:1:2:1": "%s",\n' "$key" "$WORK/${key%%:*}_demo"
+  done
+}
+
 write_config() {
   mkdir -p "$WORK/config"
   cat >"$WORK/config/cluster_conf.py" <<CONF
@@ -50,10 +70,12 @@ write_config() {
 HOSTS = ["localhost"]
 CONF
   cat >"$WORK/config/test_conf.py" <<CONF
-"""Written by quickstart.sh: the BERT demo on this machine's processors."""
+"""Written by quickstart.sh: demos on this machine's processors."""
 
 VENDOR = "cpu"
-CASES = {"bert:pytorch:cpu:1:2:1": "$DATA"}
+CASES = {
+$(case_lines)
+}
 
 RUNTIME = "$RUNTIME"
 CONTAINER_ENGINE = "$ENGINE"
@@ -68,7 +90,8 @@ CONF
 }
 
 make_venv .venv
-pip_install_files .venv training/requirements.txt $PREPARE/requirements.txt
+REQUIREMENTS=("${MODELS[@]/#/training/benchmarks/}")
+pip_install_files .venv training/requirements.txt "${REQUIREMENTS[@]/%//prepare/requirements.txt}"
 choose_runtime
 prepare_data
 write_config
