@@ -17,6 +17,7 @@ from typing import Any
 from utils.errors import FlagPerfError
 
 PREFIX = "[PerfLog]"
+_DECODER = json.JSONDecoder()
 
 
 class EventName(str, Enum):
@@ -68,13 +69,14 @@ def format_line(event: Event) -> str:
 def parse_line(line: str) -> Event | None:
     """The event in `line`, or None where it holds none or one that was cut off in the middle.
 
-    Text may stand before the prefix: a launcher may prepend the rank's name.
+    Text may stand before the prefix, where a launcher prepends the rank's name or a progress bar has not
+    ended its line, and after the record, where another thread's output ran into the line.
     """
     _, found, text = line.partition(PREFIX)
     if not found:
         return None
     try:
-        record = json.loads(text)
+        record, _ = _DECODER.raw_decode(text.lstrip())
     except ValueError:
         return None
     return _event(record) if isinstance(record, dict) and "event" in record else None

@@ -15,6 +15,7 @@ from run_benchmarks.plan.records import (
     RunSettings,
     Vendor,
 )
+from run_benchmarks.plan.scripts import wants_own_driver
 from run_benchmarks.plan.vendors import VENDOR_FILE
 from utils.errors import nearest
 
@@ -39,7 +40,7 @@ class CaseResolver:
         """The case with everything resolved; None where a file is missing or wrong."""
         before = len(self.problems.found)
         case_dir = self._case_dir()
-        if not self._exists(f"{self.run.vendor}/{VENDOR_FILE}"):
+        if vendor is None and not self._exists(f"{self.run.vendor}/{VENDOR_FILE}"):
             return None  # that there is no such vendor has been reported once, for all cases
         chip = self._chip(vendor) if vendor else None
         if len(self.problems.found) == before:  # else a missing config is the same slip
@@ -48,11 +49,13 @@ class CaseResolver:
         if len(self.problems.found) > before or case_dir is None or vendor is None:
             return None
         files = self._files(case_dir, image_dir)
+        self._check_script(files, vendor)
         parameters = read_parameters(self.root, files, self.problems)
         if parameters is None or len(self.problems.found) > before:
             return None
         deadline = self.case.deadline_s or self.run.case_deadline_s
-        return CasePlan(self.case, files, cluster.hosts[: self.case.nnodes], chip, parameters, deadline)
+        hosts = cluster.hosts[: self.case.nnodes]
+        return CasePlan(self.case, files, hosts, chip, parameters.values, deadline, parameters.differs)
 
     def _report(self, name: str, value: str, message: str, remedy: str) -> None:
         self.problems.add(self.where, f"{self.case.name}: {name}", value, message, remedy)
@@ -131,6 +134,27 @@ class CaseResolver:
             dockerfile_dir=image_dir,
             install_script=installs[0] if installs else None,
         )
+
+    def _check_script(self, files: CaseFiles, vendor: Vendor) -> None:
+        """The shared driver needs `vendor.py`; a script of the case's own may need a driver of its own."""
+        if files.script == DRIVER_SCRIPT:
+            if not vendor.described:
+                message = f"the shared driver reads {vendor.folder / VENDOR_FILE}, which is missing"
+                remedy = (
+                    "write it (CONTRIBUTING.md); a case that brings its own run_pretraining.py runs without"
+                )
+                self._report("vendor folder", vendor.name, message, remedy)
+            return
+        if wants_own_driver(self.root / files.script) and not self._has_own_driver(Path(files.case_dir)):
+            message = "it imports a package `driver` that is not in the case's folder (benchmarks/driver is another)"
+            remedy = f"copy the driver package that the case was written for to {files.case_dir}/driver"
+            self._report("script", files.script, message, remedy)
+
+    def _has_own_driver(self, case_dir: Path) -> bool:
+        """Beside the script or, for the cases of a vendor (TEST_TYPE = "customized"), beside all of them."""
+        home = case_dir.parents[1]
+        folders = [case_dir] if home == Path("benchmarks") else [case_dir, home]
+        return any((self.root / folder / "driver").is_dir() for folder in folders)
 
     def _exists(self, path: str) -> bool:
         return (self.root / path).is_file()

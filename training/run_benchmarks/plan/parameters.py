@@ -15,6 +15,10 @@ from utils.loading import load_module
 
 DRIVER_SETTINGS = "benchmarks/driver/settings.py"
 DRIVER_CLASS = "DriverSettings"
+MUTABLE_FILE = "mutable_params.py"
+MUTABLE_NAME = "mutable_params"
+ONLY_IN_IMAGE = "(made by code that only the image can run)"
+_NOT_THERE = object()
 
 
 @dataclass(frozen=True)
@@ -25,26 +29,57 @@ class _Driver:
     types: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_parameters(training_dir: Path, files: CaseFiles, problems: Problems) -> dict[str, Any] | None:
-    """Name -> value; None, with the reasons among `problems`, where one of the files is wrong.
+@dataclass(frozen=True)
+class Parameters:
+    """`values`: name -> value. `differs`: see CasePlan."""
+
+    values: Mapping[str, Any]
+    differs: Mapping[str, Any] | None = None
+
+
+def read_parameters(training_dir: Path, files: CaseFiles, problems: Problems) -> Parameters | None:
+    """The case's parameters; None, with the reasons among `problems`, where one of the files is wrong.
 
     A case with a script of its own reads its configuration itself: it may have no `_base.py`, and which
     names its vendors may set is its own business.
     """
     own_script = files.script.startswith(f"{files.case_dir}/")
-    base_path = training_dir / files.case_dir / "config" / "_base.py"
+    config_dir = training_dir / files.case_dir / "config"
+    base_path = config_dir / "_base.py"
     vendor_path = training_dir / files.config_dir / files.config_file
     vendor = read_source(vendor_path, problems, "write the vendor's config file", for_images=True)
     if own_script and not base_path.is_file():
-        return None if vendor is None else dict(vendor.values)
+        return None if vendor is None else Parameters(vendor.values)
     base = read_source(base_path, problems, "write the case's parameters into this file", for_images=True)
     if vendor is None or base is None:
         return None
     if own_script:
-        return {**base.values, **vendor.values}
+        differs = _differences(vendor, base, config_dir / MUTABLE_FILE, problems)
+        return Parameters({**base.values, **vendor.values}, differs)
     driver = _read_driver(training_dir / DRIVER_SETTINGS)
     _check_names_and_types(vendor, base, driver, problems)
-    return {**driver.values, **base.values, **vendor.values}
+    return Parameters({**driver.values, **base.values, **vendor.values})
+
+
+def _differences(
+    vendor: Source, base: Source, mutable_path: Path, problems: Problems
+) -> dict[str, Any] | None:
+    """What the vendor sets otherwise than the case although the case does not list it as mutable.
+
+    A name that only the vendor has is among it, as is one whose value only the image can tell. None where
+    the case has no list.
+    """
+    if not mutable_path.is_file():
+        return None
+    listed = read_source(mutable_path, problems, "restore the file", for_images=True)
+    if listed is None or not isinstance(listed.values.get(MUTABLE_NAME), (list, tuple)):
+        return None
+    set_by_vendor = {name: ONLY_IN_IMAGE for name in vendor.lines.names if not name.startswith("_")}
+    return {
+        name: value
+        for name, value in {**set_by_vendor, **vendor.values}.items()
+        if name not in listed.values[MUTABLE_NAME] and base.values.get(name, _NOT_THERE) != value
+    }
 
 
 def _read_driver(path: Path) -> _Driver:

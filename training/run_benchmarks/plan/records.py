@@ -118,7 +118,7 @@ class Chip:
 
 @dataclass(frozen=True)
 class Vendor:
-    """`<vendor>/vendor.py`, checked."""
+    """`<vendor>/vendor.py`, checked; `described` is False for an existing vendor's folder that has none."""
 
     name: str
     folder: Path
@@ -129,6 +129,7 @@ class Vendor:
     chips: Mapping[str, Chip]
     list_devices_command: tuple[str, ...]
     parse_devices: Callable[[str], list[str]] = field(repr=False)
+    described: bool = True
 
 
 @dataclass(frozen=True)
@@ -157,6 +158,9 @@ class CaseFiles:
 class CasePlan:
     """A case with everything resolved: `hosts[i]` has node rank i; `parameters` are `_base.py`'s under the
     vendor's.
+
+    differs: what the vendor's file changes beyond the case's mutable names, name -> value. None where the
+    shared driver tells it (INIT_START) or a case with a script of its own lists no mutable names.
     """
 
     settings: CaseSettings
@@ -165,6 +169,7 @@ class CasePlan:
     chip: Chip | None
     parameters: Mapping[str, Any]
     deadline_s: float
+    differs: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)

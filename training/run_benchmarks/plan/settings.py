@@ -35,6 +35,8 @@ def read_settings(
     """All settings of the run; `vendor` gives two of them their defaults, `log_path` overrides the file's."""
     paths = _read_paths(reader, training_dir, log_path)
     _check_writable(paths.log, reader, log_path)
+    if vendor and not vendor.described:
+        _require_devices(vendor, reader)
     defaults = vendor.container_options if vendor else ()
     name = vendor.name if vendor else str(reader.given("VENDOR"))
     hours = reader.get("CASE_DEADLINE_HOURS", kinds.number(0, above=True), 24.0)
@@ -66,6 +68,18 @@ def read_settings(
         min_free_disk_gib=reader.get("MIN_FREE_DISK_GIB", kinds.number(0), 5.0),
         monitor_interval_s=reader.get("MONITOR_INTERVAL", kinds.number(0, above=True), 1.0),
     )
+
+
+def _require_devices(vendor: Vendor, reader: Reader) -> None:
+    """Without a `vendor.py` nothing else says how a container and a rank get their devices."""
+    examples = {
+        "ACCE_CONTAINER_OPT": '" --gpus all"',
+        "ACCE_VISIBLE_DEVICE_ENV_NAME": '"CUDA_VISIBLE_DEVICES"',
+    }
+    for name, example in examples.items():
+        if reader.given(name) is None:
+            message = f"is not set, and there is no {vendor.folder / 'vendor.py'} that says it"
+            reader.unfit(name, message, f'add e.g. {name} = {example}; "" if there is none to give')
 
 
 def _read_paths(reader: Reader, training_dir: Path, log_path: Path | None) -> _Paths:

@@ -67,7 +67,7 @@ def _values_of(path: Path, for_images: bool) -> dict[str, Any]:
     try:
         return load_constants(path)
     except FlagPerfError as error:
-        if not for_images or not isinstance(error.__cause__, ModuleNotFoundError):
+        if not for_images or not isinstance(error.__cause__, ImportError):
             raise
         try:
             return static_values(path)

@@ -1,4 +1,4 @@
-"""`<vendor>/vendor.py`, read and checked."""
+"""`<vendor>/vendor.py`, read and checked; and vendors of existing FlagPerf folders, which have none."""
 
 from __future__ import annotations
 
@@ -21,12 +21,24 @@ DTYPES = ("bf16", "fp16", "tf32", "fp32", "fp64", "fp8", "int8")
 
 def find_vendors(training_dir: Path) -> list[str]:
     """The names of the vendors whose folders are here."""
-    return sorted(file.parent.name for file in training_dir.glob(f"*/{VENDOR_FILE}"))
+    folders = (folder for folder in training_dir.glob("*") if folder.is_dir())
+    return sorted(f.name for f in folders if (f / VENDOR_FILE).is_file() or is_undescribed_vendor(f))
+
+
+def is_undescribed_vendor(folder: Path) -> bool:
+    """Whether `folder` is a vendor's as FlagPerf had them before `vendor.py`: configs, and images for them."""
+    if (folder / VENDOR_FILE).is_file():
+        return False
+    return any(
+        next(folder.glob(mark), None) for mark in ("*-*/config/config_*.py", "docker_image/*/Dockerfile")
+    )
 
 
 def read_vendor(name: str, training_dir: Path, test_conf: Source, problems: Problems) -> Vendor | None:
     """The vendor `name`; None where it cannot be had, with the reasons among `problems`."""
     path = training_dir / name / VENDOR_FILE
+    if is_undescribed_vendor(path.parent):
+        return _undescribed(path.parent)
     if not path.is_file():
         known = find_vendors(training_dir)
         folder = f"there is no {VENDOR_FILE} in it" if path.parent.is_dir() else "there is no such folder"
@@ -42,6 +54,22 @@ def read_vendor(name: str, training_dir: Path, test_conf: Source, problems: Prob
         return None
     vendor = _read(name, Reader(source, problems))
     return vendor if len(problems.found) == before else None
+
+
+def _undescribed(folder: Path) -> Vendor:
+    """Nothing is known of its chips; what a container needs stands in test_conf.py."""
+    return Vendor(
+        name=folder.name,
+        folder=folder,
+        device_type="",
+        visible_devices_env="",
+        collective_backend={},
+        container_options=(),
+        chips={},
+        list_devices_command=(),
+        parse_devices=str.splitlines,
+        described=False,
+    )
 
 
 def _read(name: str, reader: Reader) -> Vendor:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from run_benchmarks.plan.records import CasePlan
+from run_benchmarks.report.earlier import in_present_names, rates_of_earlier_cases
 from run_benchmarks.report.power import power_figures
 from run_benchmarks.report.rules import Rules, rules_of
 from utils.errors import FlagPerfError
@@ -42,14 +43,16 @@ def judge(case: CasePlan, folders: Sequence[Path], failure: Failure | None) -> J
     events = _events(folders)
     finished = [event for event in events if event.name == EventName.FINISHED]
     facts: Mapping[str, Any] = finished[0].value if finished else {}
-    figures = figures_from_finished(facts, _peak(case, facts))
+    figures = figures_from_finished(in_present_names(facts, case.parameters), _peak(case, facts))
+    figures.update(rates_of_earlier_cases(facts, figures))
     figures.update(power_figures(folders, events))
+    rules = rules_of(events, case.differs)
     failure = failure or _no_result(case, finished) or _inconsistent(case, figures)
     if failure:
-        return Judgement(failure.verdict, failure, figures, facts, rules_of(events))
+        return Judgement(failure.verdict, failure, figures, facts, rules)
     converged = facts.get("converged")
     verdict = Verdict.CONVERGED if _is_true(converged) else Verdict.NOT_CONVERGED
-    return Judgement(verdict, None, figures, facts, rules_of(events))
+    return Judgement(verdict, None, figures, facts, rules)
 
 
 def _is_true(value: object) -> bool:

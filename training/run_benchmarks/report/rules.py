@@ -1,8 +1,9 @@
 """The rules of the game: whether a vendor's config kept to what the case lets a vendor change.
 
 The case names what may be changed (`config/mutable_params.py`); the driver compares what it was given
-with the case's own `_base.py` and says in INIT_START what else differs. Such a result is *open*: it
-stands for itself. A *closed* one may be compared with other closed ones of the case.
+with the case's own `_base.py` and says in INIT_START what else differs. For a case that does not use the
+driver the plan has compared the same files. A result with differences is *open*: it stands for itself. A
+*closed* one may be compared with other closed ones of the case.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ class Rules:
         return f"open: changed beyond what the case lets a vendor change: {changed}"
 
 
-def rules_of(events: Sequence[Event]) -> Rules:
-    """The stamp of a run, from its INIT_START."""
+def rules_of(events: Sequence[Event], planned: Mapping[str, Any] | None = None) -> Rules:
+    """The stamp of a run, from its INIT_START; else from the differences that the plan found, if it looked."""
     value = next((event.value for event in events if event.name == EventName.INIT_START), {})
     changed = value.get("changed")
     if not isinstance(changed, list):
-        return Rules()
+        return Rules() if planned is None else Rules(OPEN if planned else CLOSED, planned)
     config = value.get("config")
     known = config if isinstance(config, Mapping) else {}
     differs = {str(name): known.get(str(name)) for name in changed}

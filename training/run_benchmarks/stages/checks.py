@@ -138,6 +138,12 @@ async def _altered_files(transport: Transport, folder: str) -> tuple[str, str]:
 
 async def devices(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
     """There are as many devices as the cases want, and of the kind that their configs name."""
+    if not plan.vendor.list_devices_command:
+        detail = f"not checked: nothing says how to list those of {plan.vendor.name}"
+        remedy = (
+            f"see yourself that they are there, or write {plan.vendor.folder / 'vendor.py'} (CONTRIBUTING.md)"
+        )
+        return Check("devices", Status.WARNING, detail, remedy)
     done = await use.transport.run(plan.vendor.list_devices_command, timeout=60)
     if not done.ok:
         remedy = f"check the driver of {plan.vendor.name} on this host, and VENDOR in test_conf.py"

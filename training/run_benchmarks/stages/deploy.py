@@ -40,16 +40,15 @@ class Tree:
 
 def tree_of(plan: Plan) -> Tree:
     """The tree that the hosts of `plan` get."""
-    return pack_tree(plan.training_dir, _mount_points(plan.run), (plan.run.log_path.resolve(),))
+    folders = (*_mount_points(plan.run), *_extern_folders(plan))
+    return pack_tree(plan.training_dir, folders, (plan.run.log_path.resolve(),))
 
 
-def pack_tree(
-    training_dir: Path, mount_points: tuple[str, ...] = (), left_out: tuple[Path, ...] = ()
-) -> Tree:
+def pack_tree(training_dir: Path, folders: tuple[str, ...] = (), left_out: tuple[Path, ...] = ()) -> Tree:
     """Pack `training_dir`, less the controller.
 
     Args:
-        mount_points: folders to make in it: a container's mount inside a read-only tree needs them.
+        folders: to make in it, empty: a container's mount inside a read-only tree needs one.
         left_out: further folders that stay at home: the results, wherever the user puts them.
 
     Raises:
@@ -71,7 +70,7 @@ def pack_tree(
             content = path.read_bytes()
             add_to_digest(digest, name, path, content)
             archive.addfile(_file_entry(name, len(content), is_executable(path)), io.BytesIO(content))
-        for folder in mount_points:
+        for folder in folders:
             digest.update(f"{folder}/\0".encode())
             archive.addfile(_folder_entry(folder))
         archive.addfile(_file_entry(END_MARK, 0, False))
@@ -119,6 +118,12 @@ def _mount_points(run: RunSettings) -> tuple[str, ...]:
     """Folders that containers mount inside the read-only tree: the log path, by FlagPerf's own default."""
     inside, log = Path(run.flagperf_path_container), Path(run.log_path_container)
     return (log.relative_to(inside).as_posix(),) if log != inside and log.is_relative_to(inside) else ()
+
+
+def _extern_folders(plan: Plan) -> tuple[str, ...]:
+    """The folders that scripts of the cases' own get as --extern_module_dir: existing drivers fail without them."""
+    own = [case.files for case in plan.cases if case.files.script.startswith(f"{case.files.case_dir}/")]
+    return tuple(sorted({files.extern_dir for files in own}))
 
 
 def _file_entry(name: str, size: int, executable: bool) -> tarfile.TarInfo:

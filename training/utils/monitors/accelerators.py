@@ -4,11 +4,13 @@ That file is loaded by path. It defines
 
     def open_devices() -> DeviceMonitor
 
-which raises an exception that says what is missing where the chips cannot be sampled.
+which raises an exception that says what is missing where the chips cannot be sampled. A file without it is
+left alone.
 """
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
@@ -47,6 +49,11 @@ class Accelerators:
         self._devices: DeviceMonitor | None = None
 
     def open(self) -> None:
+        if not defines(self._file, "open_devices"):
+            raise SourceUnavailableError(
+                f"{self._file}: has no open_devices(), so the accelerators are not sampled: a monitor that is "
+                "a program of its own (-o start -l DIR) is not started; CONTRIBUTING.md says what one is here"
+            )
         try:
             module = load_module(self._file, f"flagperf_{self.name}_monitor")
             self._devices = module.open_devices()
@@ -65,6 +72,23 @@ class Accelerators:
     def close(self) -> None:
         if self._devices is not None:
             self._devices.close()
+
+
+def defines(file: Path, function: str) -> bool:
+    """Whether `file` defines or imports `function` at its top, told without executing it.
+
+    An existing FlagPerf vendor's monitor is a program that makes itself a daemon: nothing to be imported.
+    True where the file cannot be read: loading it says why.
+    """
+    try:
+        body = ast.parse(file.read_text(encoding="utf-8")).body
+    except (OSError, SyntaxError, ValueError):
+        return True
+    names = [getattr(node, "name", "") for node in body]
+    imported = [
+        alias.asname or alias.name for n in body if isinstance(n, ast.ImportFrom) for alias in n.names
+    ]
+    return function in names or function in imported
 
 
 def monitor_file(vendor_dir: Path) -> Path:
