@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from utils import manifest
 from utils.errors import FlagPerfError
@@ -22,6 +23,21 @@ def add_common_options(parser: argparse.ArgumentParser) -> None:
         "--workers", type=_positive, default=len(os.sched_getaffinity(0)), help="processes (%(default)s)"
     )
     parser.add_argument("--restart", action="store_true", help="discard unfinished work of an earlier call")
+
+
+def add_parameter_options(
+    parser: argparse.ArgumentParser, texts: Mapping[str, str], usual: object, demo: object
+) -> None:
+    """An option for each parameter in `texts`, which holds its help; its values in `usual` and `demo` are shown."""
+    for name, text in texts.items():
+        default, of_demo = getattr(usual, name), getattr(demo, name)
+        shown = f"{text} ({default})" if default == of_demo else f"{text} ({default}; demo: {of_demo})"
+        parser.add_argument("--" + name.replace("_", "-"), type=type(default), help=shown)
+
+
+def given_parameters(options: argparse.Namespace, texts: Mapping[str, str]) -> dict[str, Any]:
+    """Those of the parameters in `texts` that the command line sets."""
+    return {name: value for name in texts if (value := getattr(options, name)) is not None}
 
 
 def guarded(command: Callable[[], int]) -> int:

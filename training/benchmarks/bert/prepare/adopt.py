@@ -11,7 +11,13 @@ from utils import manifest
 from utils.errors import FlagPerfError
 from utils.preparation.workers import Workers
 
-BESIDE = ("vocab.txt", "bert_config.json", "model.ckpt-28252.pt")  # listed if they are there
+BESIDE = (  # listed if they are there
+    "vocab.txt",
+    "bert_config.json",
+    "model.ckpt-28252.pt",
+    "model.ckpt-28252.index",
+    "model.ckpt-28252.data-00000-of-00001",
+)
 
 
 def adopt(directory: Path, *, workers: int) -> manifest.Manifest:

@@ -63,7 +63,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _parameters(options: argparse.Namespace) -> Parameters:
-    given = {name: value for name in PARAMETER_HELP if (value := getattr(options, name)) is not None}
+    given = command.given_parameters(options, PARAMETER_HELP)
     return Parameters(**{**asdict(DEMO if options.demo else Parameters()), **given})
 
 
@@ -108,8 +108,5 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--eval-text", type=Path, nargs="+", default=[], help="text held out for evaluation")
     parser.add_argument("--vocab", type=Path, help="vocab.txt of an uncased BERT model")
     parser.add_argument("--text-md5", type=Path, metavar="FILE", help="check the text against these MD5 sums")
-    for name, text in PARAMETER_HELP.items():
-        default, demo = getattr(Parameters(), name), getattr(DEMO, name)
-        shown = f"{text} ({default})" if default == demo else f"{text} ({default}; demo: {demo})"
-        parser.add_argument("--" + name.replace("_", "-"), type=type(default), help=shown)
+    command.add_parameter_options(parser, PARAMETER_HELP, Parameters(), DEMO)
     return parser

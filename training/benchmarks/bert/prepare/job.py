@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.bert.prepare import TOOL, shards, vocabulary
 from benchmarks.bert.prepare.parameters import Parameters
-from utils import manifest
-from utils.errors import FlagPerfError
-from utils.preparation.progress import Progress
+from utils.preparation.recipe import fingerprints
 from utils.preparation.workshop import Workshop
 
 PART_BYTES = 64 << 20
@@ -73,23 +69,3 @@ class Job:
             recipe["eval_text"] = fingerprints(self.eval_texts, workers)
             del recipe["eval_every"]
         return recipe
-
-
-def fingerprints(paths: Sequence[Path], workers: int) -> list[str]:
-    """Name and SHA-256 of each file; where it stands does not matter."""
-
-    def fingerprint(path: Path) -> str:
-        try:
-            return f"{path.name} sha256:{manifest.sha256_of(path)}"
-        except OSError as error:
-            raise FlagPerfError(
-                f"cannot be read: {error.strerror}", where=str(path), remedy="give a file that can be read"
-            ) from None
-
-    progress, found = Progress("check the input", len(paths)), []
-    with ThreadPoolExecutor(workers) as pool:
-        for result in pool.map(fingerprint, paths):
-            found.append(result)
-            progress.advance()
-    progress.close()
-    return found

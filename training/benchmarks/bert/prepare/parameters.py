@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from utils.errors import Problem, ProblemsError
+from utils.preparation.recipe import out_of_range
 
 DEFAULT_VOCAB_SIZE = 30_522  # that of bert-large-uncased
 
@@ -47,11 +48,7 @@ class Parameters:
             "parts_per_file": (0, 4096),
             "vocab_size": (100, 1_000_000),
         }
-        for name, (least, most) in ranges.items():
-            value = getattr(self, name)
-            if not least <= value <= most:
-                option = "--" + name.replace("_", "-")
-                yield Problem("command line", option, str(value), "out of range", f"{least} to {most}")
+        return out_of_range(self, ranges)
 
 
 DEMO = Parameters(

@@ -14,9 +14,10 @@ from typing import Any
 from benchmarks.bert.prepare import TOOL, shards, steps
 from benchmarks.bert.prepare.job import Job
 from utils import manifest
-from utils.errors import FlagPerfError, ProblemsError
+from utils.errors import FlagPerfError
+from utils.preparation.recipe import added_up, already_made, files_of
 from utils.preparation.workers import Workers
-from utils.preparation.workshop import Done, refuse_other_recipe
+from utils.preparation.workshop import Done
 
 
 def prepare(job: Job, *, workers: int, restart: bool = False) -> manifest.Manifest:
@@ -25,7 +26,7 @@ def prepare(job: Job, *, workers: int, restart: bool = False) -> manifest.Manife
     FlagPerfError for bad input (file and line), too little text, or too little room on the disk.
     """
     recipe = job.recipe(workers)
-    made = _already_made(job, recipe, workers)
+    made = already_made(job.out, recipe, workers)
     if made is not None:
         print(f"{job.out}: already made and intact", file=sys.stderr)
         return made
@@ -37,26 +38,15 @@ def prepare(job: Job, *, workers: int, restart: bool = False) -> manifest.Manife
         _check_room(job, sum(counts))
         written = pool.map("write the shards", steps.MakeShard(job), plan)
         result = manifest.Manifest(
-            "bert", TOOL, recipe, _facts(split, vocab, evaluation, drawn), _files(vocab, evaluation, *written)
+            "bert",
+            TOOL,
+            recipe,
+            _facts(split, vocab, evaluation, drawn),
+            files_of([vocab, evaluation, *written]),
         )
         manifest.write(job.out, result)
         job.workshop.clear()
     return result
-
-
-def _already_made(job: Job, recipe: dict[str, Any], workers: int) -> manifest.Manifest | None:
-    """The finished, intact data set of this recipe, if `job.out` holds it; else None."""
-    if not (job.out / manifest.MANIFEST_NAME).exists():
-        return None
-    made = manifest.read(job.out)
-    refuse_other_recipe(
-        made.parameters, recipe, where=str(job.out), remedy="give another --out, or remove this directory"
-    )
-    problems = manifest.verify(job.out, workers=workers)
-    unexpected = [problem for problem in problems if problem.message.startswith("unexpected")]
-    if unexpected:  # making the set again would not mend this
-        raise ProblemsError(unexpected)
-    return None if problems else made
 
 
 def _read_the_text(job: Job, pool: Workers) -> tuple[list[Done], Done, Done]:
@@ -87,12 +77,8 @@ def _check_room(job: Job, samples: int) -> None:
 
 def _facts(split: Sequence[Done], vocab: Done, evaluation: Done, drawn: Sequence[Done]) -> dict[str, Any]:
     return {
-        **{name: sum(done.facts[name] for done in split) for name in split[0].facts},
+        **added_up(split),
         **vocab.facts,
-        **{f"train_{name}": sum(done.facts[name] for done in drawn) for name in drawn[0].facts},
+        **added_up(drawn, "train_"),
         **{f"eval_{name}": value for name, value in evaluation.facts.items()},
     }
-
-
-def _files(*done: Done) -> tuple[manifest.FileEntry, ...]:
-    return tuple(sorted((entry for step in done for entry in step.files), key=lambda entry: entry.path))

@@ -49,7 +49,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _parameters(options: argparse.Namespace) -> Parameters:
-    given = {name: value for name in PARAMETER_HELP if (value := getattr(options, name)) is not None}
+    given = command.given_parameters(options, PARAMETER_HELP)
     return Parameters(**{**asdict(DEMO if options.demo else Parameters()), **given})
 
 
@@ -95,8 +95,5 @@ def _parser() -> argparse.ArgumentParser:
     command.add_common_options(parser)
     parser.add_argument("--valid", type=Path, nargs="+", default=[], help="text for evaluation: valid.txt")
     parser.add_argument("--vocab", type=Path, help="a SentencePiece model: chinese_vocab.model of CPM-1")
-    for name, text in PARAMETER_HELP.items():
-        default, demo = getattr(Parameters(), name), getattr(DEMO, name)
-        shown = f"{text} ({default})" if default == demo else f"{text} ({default}; demo: {demo})"
-        parser.add_argument("--" + name.replace("_", "-"), type=type(default), help=shown)
+    command.add_parameter_options(parser, PARAMETER_HELP, Parameters(), DEMO)
     return parser

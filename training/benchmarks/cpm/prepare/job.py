@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +9,7 @@ from typing import Any
 from benchmarks.cpm.chunks import EVALUATION_FOLDER, TRAINING_FOLDER
 from benchmarks.cpm.prepare import TOOL, vocabulary
 from benchmarks.cpm.prepare.parameters import Parameters
-from utils import manifest
-from utils.errors import FlagPerfError
-from utils.preparation.progress import Progress
+from utils.preparation.recipe import fingerprints
 from utils.preparation.workshop import Workshop
 
 PART_BYTES = 32 << 20
@@ -77,35 +73,15 @@ class Job:
 
     def recipe(self, workers: int) -> dict[str, Any]:
         """What decides the data set: equal recipes make equal files. Reads every input once."""
-        recipe = {"tool": TOOL, **asdict(self.parameters), "train": _fingerprints(self.train, workers)}
+        recipe = {"tool": TOOL, **asdict(self.parameters), "train": fingerprints(self.train, workers)}
         if self.vocab is not None:
             vocabulary.read(self.vocab)  # a bad one is refused before anything is made
-            recipe["vocab"] = _fingerprints([self.vocab], workers)
+            recipe["vocab"] = fingerprints([self.vocab], workers)
             del recipe["vocab_size"]
         if self.valid:
-            recipe["valid"] = _fingerprints(self.valid, workers)
+            recipe["valid"] = fingerprints(self.valid, workers)
             del recipe["eval_every"]
         return recipe
 
     def _part_count(self, text: Path) -> int:
         return self.parameters.parts_per_file or max(1, -(-text.stat().st_size // PART_BYTES))
-
-
-def _fingerprints(paths: Sequence[Path], workers: int) -> list[str]:
-    """Name and SHA-256 of each file; where it stands does not matter."""
-
-    def fingerprint(path: Path) -> str:
-        try:
-            return f"{path.name} sha256:{manifest.sha256_of(path)}"
-        except OSError as error:
-            raise FlagPerfError(
-                f"cannot be read: {error.strerror}", where=str(path), remedy="give a file that can be read"
-            ) from None
-
-    progress, found = Progress("check the input", len(paths)), []
-    with ThreadPoolExecutor(workers) as pool:
-        for result in pool.map(fingerprint, paths):
-            found.append(result)
-            progress.advance()
-    progress.close()
-    return found

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from utils.errors import Problem, ProblemsError
+from utils.preparation.recipe import out_of_range
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,7 @@ class Parameters:
             "parts_per_file": (0, 4096),
             "vocab_size": (100, 1_000_000),
         }
-        for name, (least, most) in ranges.items():
-            value = getattr(self, name)
-            if not least <= value <= most:
-                option = "--" + name.replace("_", "-")
-                yield Problem("command line", option, str(value), "out of range", f"{least} to {most}")
+        return out_of_range(self, ranges)
 
 
 DEMO = Parameters(seq_length=64, eval_every=10, parts_per_file=4, vocab_size=8_000)

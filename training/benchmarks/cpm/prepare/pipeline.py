@@ -9,7 +9,6 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 import jieba
 import sentencepiece
@@ -18,9 +17,10 @@ from benchmarks.cpm.chunks import EVALUATION_FOLDER, TRAINING_FOLDER
 from benchmarks.cpm.prepare import TOOL, steps
 from benchmarks.cpm.prepare.job import Job
 from utils import manifest
-from utils.errors import FlagPerfError, ProblemsError
+from utils.errors import FlagPerfError
+from utils.preparation.recipe import added_up, already_made, files_of
 from utils.preparation.workers import Workers
-from utils.preparation.workshop import Done, refuse_other_recipe
+from utils.preparation.workshop import Done
 
 
 def prepare(job: Job, *, workers: int, restart: bool = False) -> manifest.Manifest:
@@ -29,7 +29,7 @@ def prepare(job: Job, *, workers: int, restart: bool = False) -> manifest.Manife
     FlagPerfError for bad input (file and line), too little text, or too little room on the disk.
     """
     recipe = job.recipe(workers)
-    made = _already_made(job, recipe, workers)
+    made = already_made(job.out, recipe, workers)
     if made is not None:
         print(f"{job.out}: already made and intact", file=sys.stderr)
         return made
@@ -43,33 +43,18 @@ def prepare(job: Job, *, workers: int, restart: bool = False) -> manifest.Manife
         evaluation = chunked[len(sets[TRAINING_FOLDER]) :]
         _check_evaluation(job, evaluation)
         facts = {
-            **_added_up(split),
+            **added_up(split),
             **vocab.facts,
-            **_added_up(training, "train_"),
-            **_added_up(evaluation, "valid_"),
+            **added_up(training, "train_"),
+            **added_up(evaluation, "valid_"),
             **steps.evaluation_facts(job),
             "jieba": jieba.__version__,
             "sentencepiece": sentencepiece.__version__,
         }
-        result = manifest.Manifest("cpm", TOOL, recipe, facts, _files([vocab, *chunked]))
+        result = manifest.Manifest("cpm", TOOL, recipe, facts, files_of([vocab, *chunked]))
         manifest.write(job.out, result)
         job.workshop.clear()
     return result
-
-
-def _already_made(job: Job, recipe: dict[str, Any], workers: int) -> manifest.Manifest | None:
-    """The finished, intact data set of this recipe, if `job.out` holds it; else None."""
-    if not (job.out / manifest.MANIFEST_NAME).exists():
-        return None
-    made = manifest.read(job.out)
-    refuse_other_recipe(
-        made.parameters, recipe, where=str(job.out), remedy="give another --out, or remove this directory"
-    )
-    problems = manifest.verify(job.out, workers=workers)
-    unexpected = [problem for problem in problems if problem.message.startswith("unexpected")]
-    if unexpected:  # making the set again would not mend this
-        raise ProblemsError(unexpected)
-    return None if problems else made
 
 
 def _read_the_text(job: Job, pool: Workers) -> tuple[list[Done], Done]:
@@ -95,11 +80,3 @@ def _check_evaluation(job: Job, evaluation: Sequence[Done]) -> None:
             where="--eval-every",
             remedy="give a lower --eval-every, or --valid FILE",
         )
-
-
-def _added_up(done: Sequence[Done], prefix: str = "") -> dict[str, Any]:
-    return {prefix + name: sum(step.facts[name] for step in done) for name in done[0].facts}
-
-
-def _files(done: Sequence[Done]) -> tuple[manifest.FileEntry, ...]:
-    return tuple(sorted((entry for step in done for entry in step.files), key=lambda entry: entry.path))
