@@ -10,7 +10,7 @@ from benchmarks.bert.task import PretrainingTask
 from benchmarks.driver.paddle.case import Context
 
 from .inputs import make_inputs
-from .model import BertForPreTraining, BertInputs, pretraining_loss_sums
+from .model import BertForPreTraining, Inputs, pretraining_loss_sums
 from .weights import load_checkpoint
 
 # What the variable-length attention kernel computes in, where there is one.
@@ -34,16 +34,16 @@ class Case(PretrainingTask):
             load_checkpoint(model, checkpoint)
         return model
 
-    def inputs(self, arrays: PretrainingArrays) -> BertInputs:
+    def inputs(self, arrays: PretrainingArrays) -> Inputs:
         """Tensors in the layout that the device is fastest with."""
         return make_inputs(arrays, ragged_type=self.ragged_type, pinned=self.pinned)
 
-    def loss(self, model: nn.Layer, inputs: BertInputs) -> Tensor:
+    def loss(self, model: nn.Layer, inputs: Inputs) -> Tensor:
         """(2,): cross entropy summed over masked tokens, and over samples."""
         masked, next_sentence = model(inputs)
         return pretraining_loss_sums(masked, next_sentence, inputs)
 
-    def evaluate(self, model: nn.Layer, inputs: BertInputs) -> Tensor:
+    def evaluate(self, model: nn.Layer, inputs: Inputs) -> Tensor:
         """(6,): right tokens, tokens, right next sentences, samples, and the two losses' sums."""
         masked, next_sentence = model(inputs)
         right = (masked.argmax(axis=-1) == inputs.labels).astype("float32").sum()

@@ -7,16 +7,15 @@ from functools import partial
 import numpy as np
 
 from benchmarks.bert.arrays import PretrainingArrays
+from benchmarks.bert.inputs import bert_inputs
 from benchmarks.bert.rows import token_rows
 from benchmarks.driver.paddle.tensors import host_tensor
 
 from .layout import Layout
-from .model import BertInputs
+from .model import Inputs
 
 
-def make_inputs(
-    arrays: PretrainingArrays, *, ragged_type: str | None = None, pinned: bool = False
-) -> BertInputs:
+def make_inputs(arrays: PretrainingArrays, *, ragged_type: str | None = None, pinned: bool = False) -> Inputs:
     """Lay out a batch in the host's memory: only real tokens, to be attended to in `ragged_type`, where one is
     given, else the full rectangle with its padding hidden.
     """
@@ -30,14 +29,4 @@ def make_inputs(
         hidden = rows.is_padding
         bias = None if hidden is None else np.where(hidden, -np.inf, 0.0).astype(np.float32)[:, None, None]
         layout = Layout(batch, longest, bias=None if bias is None else tensor(bias))
-    return BertInputs(
-        input_ids=tensor(rows.input_ids),
-        segment_ids=tensor(rows.segment_ids),
-        position_ids=tensor(rows.position_ids),
-        layout=layout,
-        queries=arrays.positions.shape[1],
-        looked_at=tensor(rows.looked_at),
-        label_places=tensor(arrays.label_places),
-        labels=tensor(arrays.labels),
-        next_sentence_labels=tensor(arrays.next_sentence_labels),
-    )
+    return bert_inputs(arrays, rows, layout, tensor)

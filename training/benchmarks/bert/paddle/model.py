@@ -7,41 +7,16 @@ only [CLS] and the masked tokens, the vocabulary's logits only the masked tokens
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import paddle
 import paddle.nn.functional as F  # noqa: N812 (its usual name)
 from paddle import Tensor, nn
 
+from benchmarks.bert.inputs import BertInputs
 from benchmarks.bert.shape import BertConfig
 
 from .layout import Layout
 
-
-@dataclass(frozen=True)
-class BertInputs:
-    """A batch of B samples with T tokens, Q places a sample at which the heads look, M predictions.
-
-    Attributes:
-        input_ids, segment_ids, position_ids: (T,) int32.
-        layout: which tokens belong together.
-        queries: Q.
-        looked_at: (B * Q,) int64 rows of the tokens: of each sample [CLS] first, then its predictions, then
-            [CLS] again as filling.
-        label_places: (M,) int64 rows of `looked_at` that are predictions.
-        labels: (M,) int64 the tokens to predict.
-        next_sentence_labels: (B,) int64, 1 where the second part is from elsewhere.
-    """
-
-    input_ids: Tensor
-    segment_ids: Tensor
-    position_ids: Tensor
-    layout: Layout
-    queries: int
-    looked_at: Tensor
-    label_places: Tensor
-    labels: Tensor
-    next_sentence_labels: Tensor
+Inputs = BertInputs[Tensor, Layout]
 
 
 def linear_map(rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -77,7 +52,7 @@ class Embeddings(nn.Layer):
         self.norm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
         self.dropout = _dropout(config.hidden_dropout_prob)
 
-    def forward(self, inputs: BertInputs) -> Tensor:
+    def forward(self, inputs: Inputs) -> Tensor:
         """(T, hidden)."""
         vectors = self.word(inputs.input_ids) + self.position(inputs.position_ids)
         hidden: Tensor = self.dropout(self.norm(vectors + self.segment(inputs.segment_ids)))
@@ -190,7 +165,7 @@ class BertForPreTraining(nn.Layer):
         self.next_sentence = Linear(config, config.hidden_size, 2)
         self.masked_token = MaskedTokenHead(config)
 
-    def forward(self, inputs: BertInputs) -> tuple[Tensor, Tensor]:
+    def forward(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
         """Logits of the masked tokens (M, vocabulary) and of the next sentence (B, 2)."""
         hidden = self.embeddings(inputs)
         *lower, last = self.layers
@@ -205,7 +180,7 @@ class BertForPreTraining(nn.Layer):
         return masked, next_sentence
 
 
-def pretraining_loss_sums(masked: Tensor, next_sentence: Tensor, inputs: BertInputs) -> Tensor:
+def pretraining_loss_sums(masked: Tensor, next_sentence: Tensor, inputs: Inputs) -> Tensor:
     """(2,) float32: cross entropy summed over the masked tokens, and over the samples, in nats."""
     of_tokens = F.cross_entropy(masked.astype("float32"), inputs.labels, reduction="sum")
     of_samples = F.cross_entropy(

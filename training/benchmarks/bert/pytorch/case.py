@@ -11,7 +11,7 @@ from benchmarks.driver.pytorch.case import Context
 from benchmarks.driver.pytorch.tensors import pinned
 
 from .inputs import make_inputs
-from .model import BertForPreTraining, BertInputs, pretraining_loss_sums
+from .model import BertForPreTraining, Inputs, pretraining_loss_sums
 from .weights import load_checkpoint
 
 
@@ -30,17 +30,17 @@ class Case(PretrainingTask):
             load_checkpoint(model, checkpoint)
         return model
 
-    def inputs(self, arrays: PretrainingArrays) -> BertInputs:
+    def inputs(self, arrays: PretrainingArrays) -> Inputs:
         """Tensors in the layout that the device is fastest with."""
         inputs = make_inputs(arrays, ragged=not self.on_cpu)
         return inputs if self.on_cpu else pinned(inputs)
 
-    def loss(self, model: nn.Module, inputs: BertInputs) -> Tensor:
+    def loss(self, model: nn.Module, inputs: Inputs) -> Tensor:
         """(2,): cross entropy summed over masked tokens, and over samples."""
         masked, next_sentence = model(inputs)
         return pretraining_loss_sums(masked, next_sentence, inputs)
 
-    def evaluate(self, model: nn.Module, inputs: BertInputs) -> Tensor:
+    def evaluate(self, model: nn.Module, inputs: Inputs) -> Tensor:
         """(6,): right tokens, tokens, right next sentences, samples, and the two losses' sums."""
         masked, next_sentence = model(inputs)
         right = (masked.argmax(dim=-1) == inputs.labels).sum()

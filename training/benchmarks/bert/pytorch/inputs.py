@@ -5,14 +5,15 @@ from __future__ import annotations
 import torch
 
 from benchmarks.bert.arrays import PretrainingArrays
+from benchmarks.bert.inputs import bert_inputs
 from benchmarks.bert.rows import token_rows
 from benchmarks.bert.shards import Array
 
 from .layout import Layout
-from .model import BertInputs
+from .model import Inputs
 
 
-def make_inputs(arrays: PretrainingArrays, *, ragged: bool) -> BertInputs:
+def make_inputs(arrays: PretrainingArrays, *, ragged: bool) -> Inputs:
     """Lay out a batch: only real tokens if `ragged`, else the full rectangle with its padding hidden."""
     batch, longest = arrays.input_ids.shape
     rows = token_rows(arrays, ragged=ragged)
@@ -20,17 +21,7 @@ def make_inputs(arrays: PretrainingArrays, *, ragged: bool) -> BertInputs:
         layout = Layout(batch, longest, offsets=torch.from_numpy(rows.begins))
     else:
         layout = Layout(batch, longest, bias=_padding_bias(rows.is_padding))
-    return BertInputs(
-        input_ids=torch.from_numpy(rows.input_ids),
-        segment_ids=torch.from_numpy(rows.segment_ids),
-        position_ids=torch.from_numpy(rows.position_ids),
-        layout=layout,
-        queries=arrays.positions.shape[1],
-        looked_at=torch.from_numpy(rows.looked_at),
-        label_places=torch.from_numpy(arrays.label_places),
-        labels=torch.from_numpy(arrays.labels),
-        next_sentence_labels=torch.from_numpy(arrays.next_sentence_labels),
-    )
+    return bert_inputs(arrays, rows, layout, torch.from_numpy)
 
 
 def _padding_bias(is_padding: Array | None) -> torch.Tensor | None:

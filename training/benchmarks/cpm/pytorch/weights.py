@@ -9,7 +9,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from utils.errors import FlagPerfError, Problem, ProblemsError
+from benchmarks.driver.initial_weights import check_form
+from utils.errors import FlagPerfError
 
 from .model import CpmModel
 
@@ -40,7 +41,6 @@ _TRANSFORMERS_LAYER_NAMES = {
     "feed_forward.narrow.": "mlp.c_proj.",
 }
 _WRAPPERS = ("model", "module")  # keys under which FlagPerf and Megatron/DeepSpeed save the weights
-_REMEDY = "give the checkpoint of a model whose shape is the configuration's"
 
 
 def cpm_name(name: str) -> str:
@@ -76,19 +76,8 @@ def load_weights(
 ) -> None:
     """Copy `weights`, which bear the names `name_of(our name)`, into `model`; nothing is copied if one is wrong."""
     parameters = {name_of(name): parameter for name, parameter in model.named_parameters()}
-    problems = [
-        Problem(where, name, "", "is not a tensor of this model", _REMEDY)
-        for name in weights
-        if name not in parameters
-    ]
-    for name, parameter in parameters.items():
-        if name not in weights:
-            problems.append(Problem(where, name, "", "is missing", _REMEDY))
-        elif weights[name].shape != parameter.shape:
-            message = f"has the wrong shape: {tuple(parameter.shape)} is wanted"
-            problems.append(Problem(where, name, str(tuple(weights[name].shape)), message, _REMEDY))
-    if problems:
-        raise ProblemsError(problems)
+    found = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    check_form(found, {name: tuple(p.shape) for name, p in parameters.items()}, where=where)
     with torch.no_grad():
         for name, parameter in parameters.items():
             parameter.copy_(weights[name])

@@ -1,0 +1,279 @@
+"""Initial checkpoints of every origin give the model of transformers, on both frameworks; wrong ones are named."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import paddle
+import pytest
+import torch
+from transformers import BertConfig as TheirConfig
+from transformers import BertForPreTraining as TheirModel
+
+from benchmarks.bert.arrays import PretrainingArrays, pretraining_arrays
+from benchmarks.bert.paddle import case as paddle_case
+from benchmarks.bert.paddle.inputs import make_inputs as paddle_inputs
+from benchmarks.bert.pytorch import case as torch_case
+from benchmarks.bert.pytorch.inputs import make_inputs as torch_inputs
+from benchmarks.driver.paddle.case import Context as PaddleContext
+from benchmarks.driver.pytorch.case import Context as TorchContext
+from benchmarks.driver.settings import DriverSettings
+from tests.benchmarks.bert.make_tf_checkpoint import FOLDER, weights
+from tests.benchmarks.bert.shard_files import TINY_MODEL, VOCABULARY, random_rows
+from utils.errors import FlagPerfError, ProblemsError
+
+TF_FILES = ("model.ckpt-28.index", "model.ckpt-28.data-00000-of-00001")
+Logits = tuple[Any, Any]  # of the masked tokens (M, vocabulary) and of the next sentences (B, 2)
+
+
+def _with_torch(data_dir: Path, arrays: PretrainingArrays, settings: dict[str, Any]) -> Logits:
+    context = TorchContext(data_dir, DriverSettings(max_steps=1), settings, torch.device("cpu"))
+    model = torch_case.Case(context).build_model().eval()
+    with torch.no_grad():
+        masked, pairs = model(torch_inputs(arrays, ragged=False))
+    return masked.numpy(), pairs.numpy()
+
+
+def _with_paddle(data_dir: Path, arrays: PretrainingArrays, settings: dict[str, Any]) -> Logits:
+    driver = DriverSettings(max_steps=1, precision="fp32")
+    model = paddle_case.Case(PaddleContext(data_dir, driver, settings, "cpu")).build_model()
+    model.eval()
+    with paddle.no_grad():
+        masked, pairs = model(paddle_inputs(arrays))
+    return masked.numpy(), pairs.numpy()
+
+
+FRAMEWORKS = {"pytorch": _with_torch, "paddle": _with_paddle}
+
+
+@pytest.fixture(params=list(FRAMEWORKS))
+def logits_of(request: pytest.FixtureRequest) -> Callable[..., Logits]:
+    """What the case of one framework, started from the checkpoint `name` in `data_dir`, answers to a batch."""
+
+    def logits(data_dir: Path, name: str, **settings: Any) -> Logits:
+        arrays = pretraining_arrays(random_rows(6, seed=5))
+        return FRAMEWORKS[request.param](
+            data_dir, arrays, {**TINY_MODEL, "init_checkpoint": name, **settings}
+        )
+
+    return logits
+
+
+def _their_model() -> TheirModel:
+    torch.manual_seed(3)
+    model = TheirModel(TheirConfig(**TINY_MODEL, initializer_range=0.3)).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() == 1:
+                parameter.add_(0.1 * torch.randn_like(parameter))
+    return model
+
+
+def _expected(model: TheirModel) -> Logits:
+    rows = {key: torch.from_numpy(array).long() for key, array in random_rows(6, seed=5).items()}
+    with torch.no_grad():
+        answer = model(rows["input_ids"], rows["input_mask"], rows["segment_ids"])
+    places = rows["masked_lm_positions"]
+    sample, number = torch.nonzero(places, as_tuple=True)
+    return answer.prediction_logits[
+        sample, places[sample, number]
+    ].numpy(), answer.seq_relationship_logits.numpy()
+
+
+def _assert_equal(found: Logits, expected: Logits) -> None:
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def _of_tensorflow() -> TheirModel:
+    """transformers' model with the weights of the TensorFlow checkpoint, each put where its name says."""
+    tensors = {name: torch.from_numpy(array) for name, array in weights().items()}
+    model = TheirModel(TheirConfig(**TINY_MODEL)).eval()
+
+    def dense(module: Any, name: str) -> None:
+        module.weight.copy_(tensors.pop(f"{name}/kernel").T)
+        module.bias.copy_(tensors.pop(f"{name}/bias"))
+
+    def norm(module: Any, name: str) -> None:
+        module.weight.copy_(tensors.pop(f"{name}/LayerNorm/gamma"))
+        module.bias.copy_(tensors.pop(f"{name}/LayerNorm/beta"))
+
+    with torch.no_grad():
+        for table in ("word", "position", "token_type"):
+            name = f"{table}_embeddings"
+            getattr(model.bert.embeddings, name).weight.copy_(tensors.pop(f"bert/embeddings/{name}"))
+        norm(model.bert.embeddings.LayerNorm, "bert/embeddings")
+        for number, layer in enumerate(model.bert.encoder.layer):
+            prefix = f"bert/encoder/layer_{number}"
+            for part in ("query", "key", "value"):
+                dense(getattr(layer.attention.self, part), f"{prefix}/attention/self/{part}")
+            dense(layer.attention.output.dense, f"{prefix}/attention/output/dense")
+            norm(layer.attention.output.LayerNorm, f"{prefix}/attention/output")
+            dense(layer.intermediate.dense, f"{prefix}/intermediate/dense")
+            dense(layer.output.dense, f"{prefix}/output/dense")
+            norm(layer.output.LayerNorm, f"{prefix}/output")
+        dense(model.bert.pooler.dense, "bert/pooler/dense")
+        dense(model.cls.predictions.transform.dense, "cls/predictions/transform/dense")
+        norm(model.cls.predictions.transform.LayerNorm, "cls/predictions/transform")
+        model.cls.predictions.bias.copy_(tensors.pop("cls/predictions/output_bias"))
+        model.cls.seq_relationship.weight.copy_(tensors.pop("cls/seq_relationship/output_weights"))
+        model.cls.seq_relationship.bias.copy_(tensors.pop("cls/seq_relationship/output_bias"))
+    assert not tensors
+    return model
+
+
+@pytest.mark.parametrize("name", ["model.ckpt-28", "model.ckpt-28.index"])
+def test_a_tensorflow_checkpoint_gives_its_model(logits_of: Callable[..., Logits], name: str) -> None:
+    _assert_equal(logits_of(FOLDER, name), _expected(_of_tensorflow()))
+
+
+@dataclass(frozen=True)
+class PytorchFile:
+    """A form in which PyTorch files of BERT are found: how tensors are named, wrapped, saved."""
+
+    rename: Callable[[str], str] = str
+    wrap: Callable[[dict[str, Any]], Any] = dict
+    options: Any = None
+    rows: int = VOCABULARY
+
+
+PYTORCH_FILES = {
+    "state dict": PytorchFile(),
+    "nvidia": PytorchFile(
+        rename=lambda name: name.replace("intermediate.dense.", "intermediate.dense_act."),
+        wrap=lambda weights: {"model": weights, "step": 7},
+        rows=VOCABULARY + 4,  # padded to a multiple of 8
+    ),
+    "first transformers": PytorchFile(
+        rename=lambda name: name.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
+            "LayerNorm.bias", "LayerNorm.beta"
+        ),
+        options={"_use_new_zipfile_serialization": False},
+    ),
+    "wrapped module": PytorchFile(rename=lambda name: f"module.{name}"),
+}
+
+
+def _save(model: TheirModel, path: Path, form: PytorchFile = PYTORCH_FILES["state dict"]) -> None:
+    weights = {form.rename(name): tensor for name, tensor in model.state_dict().items()}
+    for name, tensor in weights.items():
+        if len(tensor) == VOCABULARY:
+            weights[name] = torch.cat([tensor, torch.zeros(form.rows - VOCABULARY, *tensor.shape[1:])])
+    torch.save(form.wrap(weights), path, **form.options or {})
+
+
+@pytest.mark.parametrize("form", PYTORCH_FILES)
+@pytest.mark.parametrize("name", ["model.ckpt-28.pt", "model.ckpt-28"])
+def test_a_pytorch_file_gives_its_model(
+    tmp_path: Path, logits_of: Callable[..., Logits], form: str, name: str
+) -> None:
+    model = _their_model()
+    _save(model, tmp_path / "model.ckpt-28.pt", PYTORCH_FILES[form])
+    _assert_equal(logits_of(tmp_path, name), _expected(model))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("kind", ["safetensors", "bin"])
+def test_a_folder_of_transformers_gives_its_model(
+    tmp_path: Path, logits_of: Callable[..., Logits], kind: str, dtype: str
+) -> None:
+    model = _their_model().to(getattr(torch, dtype))
+    _save_folder(model, tmp_path / "bert-large-uncased", kind)
+    _assert_equal(logits_of(tmp_path, "bert-large-uncased"), _expected(model.float()))
+
+
+def _save_folder(model: TheirModel, folder: Path, kind: str = "safetensors") -> None:
+    model.save_pretrained(folder)
+    if kind == "bin":  # which transformers no longer writes itself
+        (folder / "model.safetensors").unlink()
+        _save(model, folder / "pytorch_model.bin", PYTORCH_FILES["first transformers"])
+
+
+def test_the_made_file_is_taken_before_tensorflows(tmp_path: Path, logits_of: Callable[..., Logits]) -> None:
+    for file in TF_FILES:
+        shutil.copy(FOLDER / file, tmp_path / file)
+    _save(_their_model(), tmp_path / "model.ckpt-28.pt")
+    _assert_equal(logits_of(tmp_path, "model.ckpt-28"), _expected(_their_model()))
+    _assert_equal(logits_of(tmp_path, "model.ckpt-28.index"), _expected(_of_tensorflow()))
+
+
+def test_every_tensor_that_does_not_fit_is_named_with_the_file(
+    tmp_path: Path, logits_of: Callable[..., Logits]
+) -> None:
+    model = _their_model()
+    _save(model, tmp_path / "model.pt")
+    with pytest.raises(ProblemsError) as error:
+        logits_of(tmp_path, "model", num_hidden_layers=1, intermediate_size=64)
+    told = str(error.value)
+    layer = "bert.encoder.layer"
+    assert f"{tmp_path / 'model'}: {layer}.1.output.dense.bias: is not a tensor of this model" in told
+    assert f"{layer}.0.intermediate.dense.weight = (32, 16): has the wrong shape: (64, 16) is wanted" in told
+    with pytest.raises(ProblemsError, match=r"bert\.encoder\.layer\.2\.output\.dense\.bias: is missing"):
+        logits_of(FOLDER, "model.ckpt-28", num_hidden_layers=3)
+
+
+def test_an_output_matrix_of_its_own_is_refused(tmp_path: Path, logits_of: Callable[..., Logits]) -> None:
+    model = _their_model()
+    model.cls.predictions.decoder.weight = torch.nn.Parameter(torch.ones(VOCABULARY, 16))
+    _save(model, tmp_path / "model.pt")
+    with pytest.raises(ProblemsError, match=r"decoder\.weight: is not bert\.embeddings\.word_embeddings"):
+        logits_of(tmp_path, "model.pt")
+
+
+@pytest.mark.parametrize("file", ["folder/config.json", "bert_config.json"])
+def test_a_config_of_another_model_is_named(
+    tmp_path: Path, logits_of: Callable[..., Logits], file: str
+) -> None:
+    """Heads show in no tensor's shape: the model would load, and be another one."""
+    _save_folder(_their_model(), tmp_path / "folder")
+    _save(_their_model(), tmp_path / "model.pt")
+    config = json.loads((tmp_path / "folder/config.json").read_text()) | {"num_attention_heads": 4}
+    (tmp_path / file).write_text(json.dumps(config))
+    with pytest.raises(ProblemsError, match=rf"{file}: num_attention_heads = 4: 2 is configured"):
+        logits_of(tmp_path, "folder" if "/" in file else "model.pt")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("model.ckpt-82", r"model\.ckpt-82: .*none of this name\n.*did you mean model\.ckpt-28\.pt"),
+        ("model.ckpt-29.index", r"model\.ckpt-29: .*none of this name"),
+        ("absent/absent.pt", r"none of this name\n.*put it there"),
+        ("folder", r"folder: this folder has none of model\.safetensors, pytorch_model\.bin"),
+        ("text.pt", r"text\.pt: cannot read the checkpoint: not a file of torch\.save"),
+        ("text.safetensors", r"text\.safetensors: cannot read the checkpoint: not a safetensors file"),
+        ("list.pt", r"list\.pt: cannot read the checkpoint: it holds no state dict"),
+    ],
+)
+def test_a_name_or_file_that_is_wrong_is_named(
+    tmp_path: Path, logits_of: Callable[..., Logits], name: str, message: str
+) -> None:
+    _save(_their_model(), tmp_path / "model.ckpt-28.pt")
+    (tmp_path / "folder").mkdir()
+    for file in ("text.pt", "text.safetensors"):
+        (tmp_path / file).write_text("this is no checkpoint at all")
+    torch.save([1, 2], tmp_path / "list.pt")
+    with pytest.raises(FlagPerfError, match=message):
+        logits_of(tmp_path, name)
+
+
+def test_a_file_that_is_cut_short_is_named(tmp_path: Path, logits_of: Callable[..., Logits]) -> None:
+    model = _their_model()
+    _save_folder(model, tmp_path / "folder")
+    _save(model, tmp_path / "new.pt")
+    _save(model, tmp_path / "old.pt", PYTORCH_FILES["first transformers"])
+    for name in ("folder/model.safetensors", "new.pt", "old.pt"):
+        (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:-100])
+        with pytest.raises(FlagPerfError, match=f"{name}: cannot read the checkpoint"):
+            logits_of(tmp_path, name.removesuffix("/model.safetensors"))
+
+
+def test_a_model_that_normalises_before_takes_no_checkpoint(logits_of: Callable[..., Logits]) -> None:
+    with pytest.raises(FlagPerfError, match="pre_layer_norm = True"):
+        logits_of(FOLDER, "model.ckpt-28", pre_layer_norm=True)
