@@ -67,7 +67,8 @@ def logits_of(request: pytest.FixtureRequest) -> Callable[..., Logits]:
 
 def _their_model() -> TheirModel:
     torch.manual_seed(3)
-    model = TheirModel(TheirConfig(**TINY_MODEL, initializer_range=0.3)).eval()
+    model = TheirModel(TheirConfig(**TINY_MODEL, initializer_range=0.3))
+    model.train(False)
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() == 1:
@@ -94,7 +95,8 @@ def _assert_equal(found: Logits, expected: Logits) -> None:
 def _of_tensorflow() -> TheirModel:
     """transformers' model with the weights of the TensorFlow checkpoint, each put where its name says."""
     tensors = {name: torch.from_numpy(array) for name, array in weights().items()}
-    model = TheirModel(TheirConfig(**TINY_MODEL)).eval()
+    model: Any = TheirModel(TheirConfig(**TINY_MODEL))
+    model.train(False)
 
     def dense(module: Any, name: str) -> None:
         module.weight.copy_(tensors.pop(f"{name}/kernel").T)
@@ -125,7 +127,8 @@ def _of_tensorflow() -> TheirModel:
         model.cls.seq_relationship.weight.copy_(tensors.pop("cls/seq_relationship/output_weights"))
         model.cls.seq_relationship.bias.copy_(tensors.pop("cls/seq_relationship/output_bias"))
     assert not tensors
-    return model
+    built: TheirModel = model
+    return built
 
 
 @pytest.mark.parametrize("name", ["model.ckpt-28", "model.ckpt-28.index"])

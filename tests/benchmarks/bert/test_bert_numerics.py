@@ -18,17 +18,14 @@ from benchmarks.bert.names import transformers_name
 from benchmarks.bert.pytorch.inputs import make_inputs
 from benchmarks.bert.pytorch.model import BertForPreTraining, pretraining_loss_sums
 from benchmarks.bert.pytorch.weights import load_checkpoint, load_transformers_weights
-from benchmarks.bert.shape import BertConfig
+from benchmarks.bert.shape import BertConfig, bert_config
+from benchmarks.driver.vendor_facts import TRAINING_FOLDER
 from tests.benchmarks.bert.shard_files import TINY_MODEL, random_rows
+from utils.config_files import load_constants
 from utils.errors import FlagPerfError
 
 SAMPLES = 6
-DEMO_SHAPE = {
-    "vocab_size": 2000,
-    "hidden_size": 128,
-    "intermediate_size": 512,
-    "max_position_embeddings": 64,
-}
+DEMO_CONFIG = TRAINING_FOLDER / "cpu" / "bert-pytorch" / "config" / "config_common.py"
 
 
 @pytest.fixture(autouse=True)
@@ -153,7 +150,7 @@ def test_a_checkpoint_file_is_loaded_and_a_wrong_one_refused(tmp_path: Any) -> N
 
     wider = BertForPreTraining(BertConfig(**{**TINY_MODEL, "intermediate_size": 64}))
     with pytest.raises(
-        FlagPerfError, match=r"intermediate.dense.weight: \(64, 16\) is wanted, found \(32, 16\)"
+        FlagPerfError, match=r"intermediate\.dense\.weight = \(32, 16\): has the wrong shape: \(64, 16\) is"
     ):
         load_checkpoint(wider, path)
     with pytest.raises(FlagPerfError, match=r"absent\.pt"):
@@ -162,8 +159,10 @@ def test_a_checkpoint_file_is_loaded_and_a_wrong_one_refused(tmp_path: Any) -> N
 
 @pytest.mark.parametrize("full", [False, True], ids=["padded", "full"])
 def test_flops_formula_agrees_with_the_counter(full: bool) -> None:
-    """At the demo's shape. Sample by sample: the counter would count a batch's padding, the formula does not."""
-    model = BertForPreTraining(BertConfig(**{**TINY_MODEL, **DEMO_SHAPE}))
+    """At the demo's size. Sample by sample: the counter would count a batch's padding, the formula does not."""
+    config = replace(bert_config({**TINY_MODEL, **load_constants(DEMO_CONFIG)}), pre_layer_norm=False)
+    assert (config.hidden_size, config.vocab_size, config.max_position_embeddings) == (128, 2000, 64)
+    model = BertForPreTraining(config)
     rows = random_rows(8, seed=5, full=full, length=64, most=10)
     with FlopCounterMode(display=False) as counter:
         for sample in range(8):

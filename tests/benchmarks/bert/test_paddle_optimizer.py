@@ -1,4 +1,4 @@
-"""Paddle's AdamW with clipping and schedule against PyTorch's, which is tested against a plain float64 form."""
+"""Paddle's AdamW with clipping and schedule against a plain float64 form, and against PyTorch's."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from benchmarks.driver.paddle.optimizers import make_optimizer
 from benchmarks.driver.pytorch import optimizers as torch_optimizers
 from benchmarks.driver.schedules import make_schedule
 from benchmarks.driver.settings import DriverSettings
+from tests.benchmarks.driver import plain_optimizers as plain
 from utils.errors import FlagPerfError
 
 STEPS = 50
@@ -82,6 +83,25 @@ def test_50_steps_equal_pytorchs(max_grad_norm: float | None) -> None:
     for name in SHAPES:
         assert np.abs(expected[name] - start[name]).max() > 1e-2
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+def test_50_steps_equal_the_plain_form() -> None:
+    model = paddle.nn.ParameterList()
+    for value in plain.start():
+        parameter = model.create_parameter(list(value.shape))
+        parameter.set_value(paddle.to_tensor(value.astype(np.float32)))
+        model.append(parameter)
+    settings = {"weight_decay_rate": plain.DECAY, "epsilon": plain.EPSILON, "max_grad_norm": plain.CLIP}
+    optimizer = make_optimizer(DriverSettings(**{**vars(SETTINGS), **settings}), model)
+    for step in range(plain.STEPS):
+        optimizer.set_lr(plain.RATE(step))
+        present = [parameter.numpy().astype(np.float64) for parameter in model]
+        for parameter, gradient in zip(model, plain.gradients(present, step), strict=True):
+            parameter.grad = paddle.to_tensor(gradient.astype(np.float32))
+        optimizer.step()
+        optimizer.clear_grad(set_to_zero=False)
+    for parameter, expected in zip(model, plain.trained(plain.start(), plain.adamw_update), strict=True):
+        np.testing.assert_allclose(parameter.numpy(), expected, rtol=1e-4, atol=1e-6)
 
 
 def test_weight_decay_is_for_matrices_only() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from benchmarks.driver.settings import DriverSettings
 from tests.benchmarks.cpm.chunk_data import (
     LENGTHS,
     TINY,
+    inputs_of,
     make_case,
     our_model,
     random_chunks,
@@ -108,6 +110,33 @@ def test_the_metrics_are_those_of_the_formulas(data_dir: Path) -> None:
     }
     assert metrics == pytest.approx(expected, rel=1e-4)
     assert case.baseline() == metrics["baseline_embedding_average"]
+
+
+class _Answers:
+    """FAKE, in the model's place: known answers and a known loss, with the embedding above."""
+
+    word = torch.nn.Embedding.from_pretrained(EMBEDDING)
+
+    def predict(self, inputs: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        assert inputs.labels.tolist() == [0, 1, 2, 0]
+        return torch.tensor([0, 0, 2, 1]), torch.tensor(4 * math.log(8))
+
+
+def test_the_metrics_of_four_labels_and_two_samples(tmp_path: Path) -> None:
+    """Samples of three labels and of one; two answers are right; a loss of ln 8 a label."""
+    case = make_case(tmp_path, DriverSettings(max_steps=1))
+    sums = case.evaluate(_Answers(), inputs_of(np.array([[3, 0, 1, 2], [3, 0, -1, -1]], np.int32)))  # type: ignore[arg-type]
+    # predicted (5,3) . right (4,5); then (0,2) . (1,0). Always token 0: (3,0) . (4,5); then (1,0) . (1,0).
+    first, constant = 35 / math.sqrt(34 * 41), 12 / (3 * math.sqrt(41))
+    assert case.metrics(sums.tolist()) == pytest.approx(
+        {
+            "embedding_average": (first + 0) / 2,
+            "baseline_embedding_average": (constant + 1) / 2,
+            "token_accuracy": 2 / 4,
+            "eval_loss": math.log(8),
+            "perplexity": 8.0,
+        }
+    )
 
 
 @pytest.mark.parametrize("world_size", [2, 3, 16])

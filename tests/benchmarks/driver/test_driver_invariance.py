@@ -1,0 +1,198 @@
+"""The same global batch on 1x1, 1x2 and 2x1 (nodes x ranks) is the same training, whatever the case and framework.
+
+Ranks are started as in a container; the two nodes of 2x1 are two launchers on this machine.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from run_benchmarks.frameworks import open_framework
+from run_benchmarks.frameworks.base import Job
+from tests.benchmarks.bert.shard_files import write_data
+from tests.benchmarks.cpm.chunk_data import TINY as TINY_CPM
+from tests.benchmarks.cpm.chunk_data import random_chunks, write_set
+from tests.benchmarks.driver.ranks import TRAINING, arguments, command_line, environment, free_port, values_of
+from utils.events import Event, read_events
+
+STEPS, GLOBAL_BATCH, EVALUATION_SAMPLES = 20, 8, 11  # two ranks do not divide 11
+PATIENCE_S = 150
+WORLDS = {"1x1": (1, 1), "1x2": (1, 2), "2x1": (2, 1)}
+COUNTERS = ("num_trained_samples", "num_trained_tokens", "global_steps", "global_batch_size")
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A case to be trained: its settings (no dropout, whose masks are each rank's own) and its data."""
+
+    folder: str  # below benchmarks/
+    settings: dict[str, Any]
+    write: Callable[[Path], object]
+
+    @property
+    def framework(self) -> str:
+        return self.folder.partition("/")[2]
+
+
+def _write_chunks(data_dir: Path) -> None:
+    generator = np.random.default_rng(4)
+    train, valid = (generator.integers(2, 14, size=count).tolist() for count in (64, EVALUATION_SAMPLES))
+    write_set(data_dir, "train", random_chunks(train[:40], seed=1), random_chunks(train[40:], seed=2))
+    write_set(data_dir, "valid", random_chunks(valid, seed=3))
+
+
+# So long an epsilon that AdamW and LAMB feel the gradients' scale, which they hide otherwise.
+OPTIMIZER = {"epsilon": 0.1, "learning_rate": 0.05, "max_grad_norm": 2.0, "warmup_steps": 0}
+EVERY_TEN_STEPS = {"eval_interval_steps": None, "eval_interval_samples": 80, "eval_iter_start_samples": 0}
+CASES = {
+    "bert-pytorch": Trained("bert/pytorch", {**OPTIMIZER, "optimizer": "lamb"}, write_data),
+    "bert-paddle": Trained(
+        "bert/paddle",
+        {**OPTIMIZER, "optimizer": "adamw", "decay_steps": STEPS},
+        write_data,
+    ),
+    "cpm-pytorch": Trained(
+        "cpm/pytorch",
+        {
+            **OPTIMIZER,
+            **TINY_CPM,
+            "optimizer": "adamw",
+            "decay_steps": STEPS,
+            "initializer_range": 0.3,
+            "hidden_dropout": 0.0,
+            "attention_dropout": 0.0,
+            "target_embedding_average": 1.0,
+        },
+        _write_chunks,
+    ),
+}
+BERT_ONLY = ("num_hidden_layers", "intermediate_size", "hidden_dropout_prob", "attention_probs_dropout_prob")
+
+
+@dataclass(frozen=True)
+class Run:
+    """The events of every rank of a world, in the order of their global ranks."""
+
+    events: list[list[Event]]
+
+    @property
+    def losses(self) -> list[float]:
+        return [value["loss"] for value in values_of(self.events[0], "STEP_END")]
+
+    @property
+    def finished(self) -> dict[str, Any]:
+        return values_of(self.events[0], "FINISHED")[0]
+
+
+def _launch(folder: Path, data_dir: Path, case: Trained, nnodes: int, nproc: int) -> Run:
+    settings = {**case.settings, **EVERY_TEN_STEPS, "train_batch_size": GLOBAL_BATCH // (nnodes * nproc)}
+    launch = replace(arguments(folder, data_dir, **settings), case_dir=TRAINING / "benchmarks" / case.folder)
+    if case.folder.startswith("cpm"):
+        _drop_settings(folder / launch.extern_config_file, (*BERT_ONLY, "target_mlm_accuracy"))
+    script, logs = tuple(command_line(launch)[2:]), folder / "logs"
+    logs.mkdir()
+    hosts = ("127.0.0.1",) * nnodes
+    job = Job(nnodes, nproc, "127.0.0.1", free_port(), str(logs), script, sys.executable, hosts)
+    framework = open_framework(case.framework)
+    nodes = [
+        subprocess.Popen(
+            framework.launch_argv(job, rank),
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank in range(nnodes)
+    ]
+    said = [node.communicate(timeout=PATIENCE_S)[0] for node in nodes]
+    files = [logs / f"rank{rank}.out.log" for rank in range(nnodes * nproc)]
+    told = "\n".join([*said, *(file.read_text()[-3000:] for file in files)])
+    assert [node.returncode for node in nodes] == [0] * nnodes, told
+    return Run([read_events(file) for file in files])
+
+
+def _drop_settings(path: Path, names: tuple[str, ...]) -> None:
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if line.partition(" = ")[0] not in names))
+
+
+@pytest.fixture(scope="module", params=list(CASES))
+def trained(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Trained, dict[str, Run]]:
+    """A case and its run on each world."""
+    case, folder = CASES[request.param], tmp_path_factory.mktemp(request.param)
+    case.write(folder / "data")
+    return case, {
+        name: _launch(folder / name, folder / "data", case, *world) for name, world in WORLDS.items()
+    }
+
+
+Case = tuple[Trained, dict[str, Run]]
+
+
+def test_the_losses_of_20_steps_are_the_same(trained: Case) -> None:
+    _, runs = trained
+    alone = runs["1x1"].losses
+    assert len(alone) == STEPS
+    assert max(alone) - min(alone) > 0.3  # it does train
+    for name in ("1x2", "2x1"):
+        assert runs[name].losses == pytest.approx(alone, rel=2e-4), name
+
+
+def test_samples_and_tokens_are_counted_once(trained: Case) -> None:
+    _, runs = trained
+    alone = runs["1x1"].finished
+    assert alone["num_trained_samples"] == STEPS * GLOBAL_BATCH
+    for name in ("1x2", "2x1"):
+        finished = runs[name].finished
+        assert finished["world_size"] == 2
+        assert {counter: finished[counter] for counter in COUNTERS} == {c: alone[c] for c in COUNTERS}
+        assert finished["model_flops_per_sample"] == pytest.approx(alone["model_flops_per_sample"], rel=1e-12)
+
+
+def test_the_evaluation_covers_each_sample_once(trained: Case) -> None:
+    """Before training, when the weights are the same: a sample left out or taken twice would move every mean."""
+    _, runs = trained
+    alone = values_of(runs["1x1"].events[0], "INIT_EVALUATION")[0]
+    means = {name: value for name, value in alone.items() if isinstance(value, float)}
+    assert "eval_loss" in means
+    for name in ("1x2", "2x1"):
+        for events in runs[name].events:
+            found = values_of(events, "INIT_EVALUATION")[0]
+            assert {mean: found[mean] for mean in means} == pytest.approx(means, rel=1e-5), name
+
+
+def test_every_rank_writes_the_same_events_and_one_finishes(trained: Case) -> None:
+    _, runs = trained
+    alone = [event.name for event in runs["1x1"].events[0]]
+    assert alone.count("FINISHED") == 1
+    assert alone.count("EVALUATE") == 2
+    for name in ("1x2", "2x1"):
+        first, second = ([event.name for event in events] for events in runs[name].events)
+        assert first == alone, name
+        assert second == alone[:-1], name
+
+
+def test_times_add_up_and_rates_are_ordered_in_every_result(trained: Case) -> None:
+    _, runs = trained
+    for name, run in runs.items():
+        found = run.finished
+        assert found["p_whole"] <= found["p_train"] <= found["p_core"], name
+        assert found["eval_time"] + found["no_eval_time"] <= found["raw_train_time"] * (1 + 1e-9), name
+        assert found["data_wait_time"] + found["pure_compute_time"] == pytest.approx(found["no_eval_time"])
+        assert found["init_time"] + found["raw_train_time"] <= found["e2e_time"], name
+        for rate, time in (
+            ("p_whole", "raw_train_time"),
+            ("p_train", "no_eval_time"),
+            ("p_core", "pure_compute_time"),
+        ):
+            assert found[rate] * found[time] == pytest.approx(found["num_trained_samples"]), (name, rate)
