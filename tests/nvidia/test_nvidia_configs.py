@@ -19,8 +19,10 @@ BERT_GLOBAL_BATCH = {
     "config_A100x1x1": 24,
     "config_A100x1x8": 768,
     "config_A100x2x8": 1536,
+    "config_H100x1x1": 768,
     "config_H100x1x8": 768,
     "config_H200x1x1": 768,
+    "config_H200x1x8": 768,
 }
 
 
