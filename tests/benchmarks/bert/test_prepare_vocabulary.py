@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.bert.prepare import vocabulary
+from benchmarks import wordpiece as vocabulary
 from benchmarks.bert.prepare.cli import DEMO_TEXT
-from benchmarks.bert.prepare.vocabulary import SPECIAL_TOKENS, Vocabulary
+from benchmarks.wordpiece import SPECIAL_TOKENS, Vocabulary
 from utils.errors import FlagPerfError
 from utils.preparation import text
 

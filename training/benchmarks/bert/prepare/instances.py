@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from benchmarks.bert.prepare.parameters import Parameters
-from benchmarks.bert.prepare.vocabulary import Vocabulary
+from benchmarks.wordpiece import Vocabulary
 
 Sentence = Sequence[int]
 TokenDocument = Sequence[Sentence]

@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.bert.prepare import TOOL, shards, vocabulary
+from benchmarks import wordpiece
+from benchmarks.bert.prepare import TOOL, shards
 from benchmarks.bert.prepare.parameters import Parameters
 from utils.preparation.recipe import fingerprints
 from utils.preparation.workshop import Workshop
@@ -62,7 +63,7 @@ class Job:
         """What decides the data set: equal recipes make equal files. Reads every input once."""
         recipe = {"tool": TOOL, **asdict(self.parameters), "text": fingerprints(self.texts, workers)}
         if self.vocab is not None:
-            vocabulary.read(self.vocab)  # a bad one is refused before anything is made
+            wordpiece.read(self.vocab)  # a bad one is refused before anything is made
             recipe["vocab"] = fingerprints([self.vocab], workers)
             del recipe["vocab_size"]
         if self.eval_texts:

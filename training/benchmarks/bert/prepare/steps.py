@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.bert.prepare import instances, samples, shards, vocabulary
+from benchmarks import wordpiece
+from benchmarks.bert.prepare import instances, samples, shards
 from benchmarks.bert.prepare.job import Job
 from benchmarks.bert.prepare.parameters import Parameters
 from utils.errors import FlagPerfError
@@ -59,17 +60,17 @@ def make_vocabulary(job: Job) -> Done:
     """`vocab.txt`: a copy of the given one, or trained on the training text (never on the held-out)."""
 
     def make(paths: Sequence[Path]) -> Facts:
-        chosen = vocabulary.read(job.vocab) if job.vocab else _trained(job)
-        paths[0].write_text(vocabulary.as_text(chosen), encoding="utf-8")
+        chosen = wordpiece.read(job.vocab) if job.vocab else _trained(job)
+        paths[0].write_text(wordpiece.as_text(chosen), encoding="utf-8")
         return {"vocab_size": chosen.size}
 
     return job.workshop.step("vocabulary", [job.vocab_file], make)
 
 
-def _trained(job: Job) -> vocabulary.Vocabulary:
+def _trained(job: Job) -> wordpiece.Vocabulary:
     share = VOCABULARY_TEXT // len(job.parts)
     sentences = (sentence for part in job.parts for sentence in _beginning(job.part_text(part), share))
-    return vocabulary.train(list(sentences), job.parameters.vocab_size)
+    return wordpiece.train(list(sentences), job.parameters.vocab_size)
 
 
 def _beginning(path: Path, characters: int) -> Iterator[str]:
@@ -85,7 +86,7 @@ def make_evaluation_set(job: Job) -> Done:
 
     def make(paths: Sequence[Path]) -> Facts:
         held_out = job.eval_texts or [job.held_out_text(file) for file in range(len(job.texts))]
-        known = vocabulary.read(job.vocab_file)
+        known = wordpiece.read(job.vocab_file)
         drawn = _draw(held_out, job.parameters, known)
         picked = drawn.take(_evenly(job.parameters.eval_samples, drawn.count))
         shards.write(paths[0], picked.padded(job.parameters.seq_length, job.parameters.max_predictions))
@@ -105,7 +106,7 @@ def _evenly(wanted: int, available: int) -> list[int]:
     return [int(number * ratio) for number in range(wanted)]
 
 
-def baselines(picked: samples.Samples, known: vocabulary.Vocabulary) -> dict[str, Any]:
+def baselines(picked: samples.Samples, known: wordpiece.Vocabulary) -> dict[str, Any]:
     """What a guesser gets that always says the same: the floor beside which a target is read."""
     labels = np.bincount(picked.columns["labels"], minlength=known.size)
     commonest = int(labels.argmax())
@@ -126,7 +127,7 @@ class MakePart:
 
     def __call__(self, part: str) -> Done:
         def make(paths: Sequence[Path]) -> Facts:
-            known = vocabulary.read(self.job.vocab_file)
+            known = wordpiece.read(self.job.vocab_file)
             drawn = _draw([self.job.part_text(part)], self.job.parameters, known)
             drawn.save(paths[0])
             return {"samples": drawn.count, "tokens": drawn.tokens}
@@ -134,7 +135,7 @@ class MakePart:
         return self.job.workshop.step(f"part_{part}", [self.job.part_samples(part)], make)
 
 
-def _draw(texts: Sequence[Path], parameters: Parameters, known: vocabulary.Vocabulary) -> samples.Samples:
+def _draw(texts: Sequence[Path], parameters: Parameters, known: wordpiece.Vocabulary) -> samples.Samples:
     documents = [document for path in texts for document in _tokenised(path, known)]
     rng = random.Random(parameters.seed)  # the same for each part, as MLPerf's preparation has it
     collector = samples.Collector()
@@ -143,7 +144,7 @@ def _draw(texts: Sequence[Path], parameters: Parameters, known: vocabulary.Vocab
     return collector.samples().take(instances.permutation(collector.count, rng))
 
 
-def _tokenised(path: Path, known: vocabulary.Vocabulary) -> list[instances.TokenDocument]:
+def _tokenised(path: Path, known: wordpiece.Vocabulary) -> list[instances.TokenDocument]:
     documents = list(text.documents(path))
     encoded = known.encode(chain.from_iterable(documents))
     tokenised: list[instances.TokenDocument] = [
