@@ -103,6 +103,21 @@ def test_every_parameter_has_a_counterpart() -> None:
     assert names == {name for name, _ in theirs.named_parameters()}
 
 
+def test_bert_large_has_the_tensors_of_bert_large_uncased() -> None:
+    """At full size, without memory: names and shapes are those of transformers' model, 0.336 G parameters."""
+    config = bert_config(load_constants(TRAINING_FOLDER / "benchmarks/bert/pytorch/config/_base.py"))
+    published: dict[str, Any] = {  # config.json of bert-large-uncased
+        "vocab_size": 30522, "hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16,
+        "intermediate_size": 4096, "max_position_embeddings": 512, "type_vocab_size": 2,
+    }  # fmt: skip
+    with torch.device("meta"):
+        ours, theirs = BertForPreTraining(config), TheirModel(TheirConfig(**published))
+    found = {transformers_name(name): parameter.shape for name, parameter in ours.named_parameters()}
+    assert found == {name: parameter.shape for name, parameter in theirs.named_parameters()}
+    assert config.num_attention_heads == 16
+    assert sum(shape.numel() for shape in found.values()) == 336_226_108
+
+
 def test_what_stands_in_padding_changes_nothing() -> None:
     model = _our_model(_their_model())
     rows = random_rows(SAMPLES, seed=5)

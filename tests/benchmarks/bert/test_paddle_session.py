@@ -175,38 +175,6 @@ def test_a_device_that_is_not_there_is_named(tmp_path: Path, data_dir: Path, cap
         run_here(capsys, replace(_arguments(tmp_path, data_dir), vendor="nvidia"))
 
 
-def test_two_ranks_train_as_one(tmp_path: Path, data_dir: Path, capsys: Any) -> None:
-    """The same global batch: the same losses, metrics and counters, one FINISHED, samples counted once."""
-    scale = {"epsilon": 0.1, "max_grad_norm": None}
-    one = run_here(capsys, _arguments(tmp_path / "one", data_dir, **scale))
-    parts = {"train_batch_size": 2, "gradient_accumulation_steps": 2}
-    code, (first, second) = _launch(
-        tmp_path / "logs", _arguments(tmp_path / "two", data_dir, **parts, **scale), 2
-    )
-    assert code == 0, (tmp_path / "logs" / "rank0.out.log").read_text()
-    assert _losses(first) == pytest.approx(_losses(one), rel=2e-4)
-    assert _losses(second) == _losses(first)
-    assert [event.name for event in first] == [event.name for event in one]
-    assert [event.name for event in second] == [event.name for event in one][:-1]  # all but FINISHED
-
-    alone, together = values_of(one, "FINISHED")[0], values_of(first, "FINISHED")[0]
-    assert together["world_size"] == 2
-    for name in (
-        "num_trained_samples",
-        "num_trained_tokens",
-        "global_steps",
-        "global_batch_size",
-        "baseline",
-    ):
-        assert together[name] == alone[name], name
-    assert together["model_flops_per_sample"] == pytest.approx(alone["model_flops_per_sample"])
-    for name in ("mlm_accuracy", "nsp_accuracy", "eval_loss"):  # 11 samples on 2 ranks: each once
-        assert together[f"final_{name}"] == pytest.approx(alone[f"final_{name}"], abs=0.02), name
-    before, after = (values_of(events, "INIT_EVALUATION")[0] for events in (one, first))
-    assert before["mlm_accuracy"] == after["mlm_accuracy"]
-    assert before["eval_loss"] == pytest.approx(after["eval_loss"], rel=1e-5)
-
-
 def test_a_crash_leaves_its_traceback_and_a_bad_exit_code(tmp_path: Path, data_dir: Path) -> None:
     launch = _arguments(tmp_path / "config", data_dir, learning_rate=1e30, max_grad_norm=None)
     code, events = _launch(tmp_path / "logs", launch, 2)

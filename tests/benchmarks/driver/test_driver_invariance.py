@@ -1,4 +1,4 @@
-"""The same global batch on 1x1, 1x2 and 2x1 (nodes x ranks) is the same training, whatever the case and framework.
+"""The same global batch on 1x1, 1x2 (in micro-batches) and 2x1 (nodes x ranks) is the same training, in every case.
 
 Ranks are started as in a container; the two nodes of 2x1 are two launchers on this machine.
 """
@@ -25,7 +25,7 @@ from utils.events import Event, read_events
 
 STEPS, GLOBAL_BATCH, EVALUATION_SAMPLES = 20, 8, 11  # two ranks do not divide 11
 PATIENCE_S = 150
-WORLDS = {"1x1": (1, 1), "1x2": (1, 2), "2x1": (2, 1)}
+WORLDS = {"1x1": (1, 1, 1), "1x2": (1, 2, 2), "2x1": (2, 1, 1)}  # nodes, ranks a node, micro-batches a step
 COUNTERS = ("num_trained_samples", "num_trained_tokens", "global_steps", "global_batch_size")
 
 
@@ -92,8 +92,12 @@ class Run:
         return values_of(self.events[0], "FINISHED")[0]
 
 
-def _launch(folder: Path, data_dir: Path, case: Trained, nnodes: int, nproc: int) -> Run:
-    settings = {**case.settings, **EVERY_TEN_STEPS, "train_batch_size": GLOBAL_BATCH // (nnodes * nproc)}
+def _launch(folder: Path, data_dir: Path, case: Trained, nnodes: int, nproc: int, micro: int) -> Run:
+    parts = {
+        "train_batch_size": GLOBAL_BATCH // (nnodes * nproc * micro),
+        "gradient_accumulation_steps": micro,
+    }
+    settings = {**case.settings, **EVERY_TEN_STEPS, **parts}
     launch = replace(arguments(folder, data_dir, **settings), case_dir=TRAINING / "benchmarks" / case.folder)
     if case.folder.startswith("cpm"):
         _drop_settings(folder / launch.extern_config_file, (*BERT_ONLY, "target_mlm_accuracy"))
@@ -112,7 +116,11 @@ def _launch(folder: Path, data_dir: Path, case: Trained, nnodes: int, nproc: int
         )
         for rank in range(nnodes)
     ]
-    said = [node.communicate(timeout=PATIENCE_S)[0] for node in nodes]
+    try:
+        said = [node.communicate(timeout=PATIENCE_S)[0] for node in nodes]
+    finally:
+        for node in nodes:
+            node.terminate()  # the launcher then ends its ranks; nothing where it has ended
     files = [logs / f"rank{rank}.out.log" for rank in range(nnodes * nproc)]
     told = "\n".join([*said, *(file.read_text()[-3000:] for file in files)])
     assert [node.returncode for node in nodes] == [0] * nnodes, told

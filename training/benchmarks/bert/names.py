@@ -76,9 +76,7 @@ def from_pytorch(name: str) -> str:
     converted checkpoints, bert-large-uncased among them, have TensorFlow's names of normalisation weights.
     """
     name = name.removeprefix("module.").replace(".dense_act.", ".dense.")
-    return re.sub(
-        r"LayerNorm\.gamma$", "LayerNorm.weight", re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", name)
-    )
+    return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
 
 
 def _renamed(name: str, names: dict[str, str]) -> str:
