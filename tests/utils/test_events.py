@@ -60,6 +60,18 @@ def test_launchers_prefix_before_the_event() -> None:
     assert parse_line(f"[default1]:{format_line(STEP_END)}") == STEP_END
 
 
+@pytest.mark.parametrize("line", ["\rstep 50{}", "{} 37%|###  |", "\r 3/9 {}step 51", "{}{}"])
+def test_a_progress_bar_or_another_threads_output_in_the_events_line(line: str) -> None:
+    assert parse_line(line.replace("{}", format_line(STEP_END))) == STEP_END
+
+
+def test_a_text_in_place_of_values() -> None:
+    """Loggers of existing cases write a text under another name, and leave out what there is none of."""
+    line = '[PerfLog] {"event": "INIT_END", "other": "Finish initialization", "metadata": {"rank": -1}}'
+    assert parse_line(line) == Event("INIT_END", rank=-1)
+    assert parse_line('[PerfLog] {"event": "TRAIN_START"}') == Event("TRAIN_START")
+
+
 @pytest.mark.parametrize(
     "line",
     ["", "loss 2.5", '[PerfLog] {"event": "STEP_E', "[PerfLog] 3", '[PerfLog] {"value": {}}', "[PerfLog]"],

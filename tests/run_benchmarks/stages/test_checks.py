@@ -147,6 +147,14 @@ def test_devices_that_cannot_be_listed(site: Site) -> None:
     assert_bad(site.check(checks.devices), Status.ERROR, "driver not loaded", "check the driver of acme")
 
 
+def test_devices_that_nothing_says_how_to_list(site: Site) -> None:
+    """A vendor's folder of existing FlagPerf: it has no vendor.py."""
+    (site.tree.training / "acme/vendor.py").unlink()
+    site.tree.write("benchmarks/toy/pytorch/run_pretraining.py", "")
+    site.conf('ACCE_CONTAINER_OPT = ""\nACCE_VISIBLE_DEVICE_ENV_NAME = ""\n')
+    assert_bad(site.check(checks.devices), Status.WARNING, "not checked", "acme/vendor.py")
+
+
 def test_devices_that_the_vendors_own_code_cannot_read(site: Site) -> None:
     text = (site.tree.training / "acme/vendor.py").read_text()
     site.tree.write("acme/vendor.py", text.replace("stdout.splitlines()", "[stdout.splitlines()[9]]"))

@@ -1,0 +1,2 @@
+vendor: str = "acme"
+dist_backend: str = "gloo"

@@ -1,0 +1,131 @@
+"""FINISHED as existing cases report it, in its several forms, becomes figures; what is missing stays null."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from run_benchmarks.report.judge import Judgement, judge
+from tests.run_benchmarks.builders import make_case, perf_log
+from utils.records import Verdict
+
+# 1000 samples in 10 s, of which 8 without evaluations and 5 of pure computing.
+CASES_OF_2022 = {
+    "e2e_time": 12.5,
+    "training_sequences_per_second": 100.0,
+    "converged": True,
+    "final_loss": 1.5,
+    "final_mlm_accuracy": 0.72,
+    "raw_train_time": 10.0,
+    "init_time": 2.0,
+}
+LATER_CASES = {
+    "e2e_time": 12.5,
+    "train_time": 10.0,
+    "train_no_eval_time": 8.0,
+    "pure_training_computing_time": 5.0,
+    "throughput(ips)_raw": 100.0,
+    "throughput(ips)_no_eval": 125.0,
+    "throughput(ips)_pure_compute": 200.0,
+    "converged": False,
+    "final_acc1": 0.75,
+    "final_acc5": 0.92,
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "h1_noderank0"
+    made.mkdir()
+    return made
+
+
+def judged(folder: Path, finished: dict[str, Any], **parameters: Any) -> Judgement:
+    lines = [
+        perf_log(
+            "TRAIN_START", "null", file="/workspace/run_pretraining.py", lineno=124, time_ms=1_000, rank=0
+        ),
+        perf_log("FINISHED", json.dumps(finished), file="x.py", lineno=158, time_ms=11_000, rank=0),
+    ]
+    (folder / "rank0.out.log").write_text("\n".join(lines))
+    return judge(replace(make_case(["h1"]), parameters=parameters), [folder], None)
+
+
+def values(judgement: Judgement, *names: str) -> list[float | None]:
+    return [judgement.figures[name].value for name in names]
+
+
+def test_a_case_of_2022(folder: Path) -> None:
+    judgement = judged(folder, CASES_OF_2022)
+    assert judgement.verdict is Verdict.CONVERGED
+    assert values(judgement, "e2e_time", "init_time", "raw_train_time", "final_loss") == [
+        12.5,
+        2.0,
+        10.0,
+        1.5,
+    ]
+    assert values(judgement, "p_whole", "acc") == [100.0, 0.72]
+    assert judgement.figures["acc"].unit == "mlm_accuracy"
+    assert judgement.figures["p_whole"].source.startswith("training_sequences_per_second, FINISHED")
+    unknown = ("p_train", "p_core", "no_eval_time", "pure_compute_time", "samples", "steps", "MFU", "mem")
+    assert values(judgement, *unknown) == [None] * len(unknown)
+    assert judgement.facts == CASES_OF_2022, "the raw values stay as they came"
+
+
+def test_a_later_case(folder: Path) -> None:
+    judgement = judged(folder, LATER_CASES)
+    assert judgement.verdict is Verdict.NOT_CONVERGED
+    times = ("raw_train_time", "no_eval_time", "pure_compute_time")
+    assert values(judgement, *times, "p_whole", "p_train", "p_core") == [10.0, 8.0, 5.0, 100.0, 125.0, 200.0]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "acc"),
+    [({}, None), ({"target_acc1": 0.75}, 0.75), ({"target_acc1": 1, "target_acc5": 1}, None)],
+)
+def test_of_several_metrics_the_one_with_a_target(
+    folder: Path, parameters: dict[str, float], acc: float | None
+) -> None:
+    assert values(judged(folder, LATER_CASES, **parameters), "acc") == [acc]
+
+
+def test_counted_samples_go_before_a_reported_rate(folder: Path) -> None:
+    judgement = judged(folder, {**CASES_OF_2022, "num_trained_samples": 990})
+    assert values(judgement, "p_whole", "samples") == [99.0, 990.0]
+
+
+@pytest.mark.parametrize("name", ["throughput(sps)_raw", "throuhgput(ips)_raw", "training_images_per_second"])
+def test_other_words_for_a_rate(folder: Path, name: str) -> None:
+    assert values(judged(folder, {"converged": True, name: 3}), "p_whole") == [3.0]
+
+
+@pytest.mark.parametrize("rate", [0, -1.0, float("nan"), float("inf"), "fast", True, None])
+def test_what_is_no_rate(folder: Path, rate: object) -> None:
+    finished = {"converged": True, "training_sequences_per_second": rate}
+    assert values(judged(folder, finished), "p_whole") == [None]
+
+
+def test_rates_that_contradict_each_other_are_no_result(folder: Path) -> None:
+    judgement = judged(folder, {**LATER_CASES, "throughput(ips)_no_eval": 90.0})
+    assert judgement.verdict is Verdict.INVALID
+
+
+def test_tokens_are_not_samples(folder: Path) -> None:
+    assert values(judged(folder, {"converged": True, "training_tokens_per_second": 1e5}), "p_whole") == [None]
+
+
+def test_the_plans_differences_are_the_stamp(folder: Path) -> None:
+    judged(folder, CASES_OF_2022)
+    stamps = [
+        judge(replace(make_case(["h1"]), differs=differs), [folder], None).rules.as_dict()
+        for differs in (None, {}, {"seed": 1})
+    ]
+    assert stamps == [
+        {"stamp": None, "differs": {}},
+        {"stamp": "closed", "differs": {}},
+        {"stamp": "open", "differs": {"seed": 1}},
+    ]
