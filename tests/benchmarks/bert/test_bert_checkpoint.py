@@ -26,6 +26,7 @@ from benchmarks.driver.pytorch.case import Context as TorchContext
 from benchmarks.driver.settings import DriverSettings
 from tests.benchmarks.bert.make_tf_checkpoint import FOLDER, weights
 from tests.benchmarks.bert.shard_files import TINY_MODEL, VOCABULARY, random_rows
+from tests.benchmarks.bert.their_bert import their_model
 from utils.errors import FlagPerfError, ProblemsError
 
 TF_FILES = ("model.ckpt-28.index", "model.ckpt-28.data-00000-of-00001")
@@ -63,17 +64,6 @@ def logits_of(request: pytest.FixtureRequest) -> Callable[..., Logits]:
         )
 
     return logits
-
-
-def _their_model() -> TheirModel:
-    torch.manual_seed(3)
-    model = TheirModel(TheirConfig(**TINY_MODEL, initializer_range=0.3))
-    model.train(False)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.dim() == 1:
-                parameter.add_(0.1 * torch.randn_like(parameter))
-    return model
 
 
 def _expected(model: TheirModel) -> Logits:
@@ -176,7 +166,7 @@ def _save(model: TheirModel, path: Path, form: PytorchFile = PYTORCH_FILES["stat
 def test_a_pytorch_file_gives_its_model(
     tmp_path: Path, logits_of: Callable[..., Logits], form: str, name: str
 ) -> None:
-    model = _their_model()
+    model = their_model()
     _save(model, tmp_path / "model.ckpt-28.pt", PYTORCH_FILES[form])
     _assert_equal(logits_of(tmp_path, name), _expected(model))
 
@@ -186,7 +176,7 @@ def test_a_pytorch_file_gives_its_model(
 def test_a_folder_of_transformers_gives_its_model(
     tmp_path: Path, logits_of: Callable[..., Logits], kind: str, dtype: str
 ) -> None:
-    model = _their_model().to(getattr(torch, dtype))
+    model = their_model().to(getattr(torch, dtype))
     _save_folder(model, tmp_path / "bert-large-uncased", kind)
     _assert_equal(logits_of(tmp_path, "bert-large-uncased"), _expected(model.float()))
 
@@ -201,15 +191,15 @@ def _save_folder(model: TheirModel, folder: Path, kind: str = "safetensors") -> 
 def test_the_made_file_is_taken_before_tensorflows(tmp_path: Path, logits_of: Callable[..., Logits]) -> None:
     for file in TF_FILES:
         shutil.copy(FOLDER / file, tmp_path / file)
-    _save(_their_model(), tmp_path / "model.ckpt-28.pt")
-    _assert_equal(logits_of(tmp_path, "model.ckpt-28"), _expected(_their_model()))
+    _save(their_model(), tmp_path / "model.ckpt-28.pt")
+    _assert_equal(logits_of(tmp_path, "model.ckpt-28"), _expected(their_model()))
     _assert_equal(logits_of(tmp_path, "model.ckpt-28.index"), _expected(_of_tensorflow()))
 
 
 def test_every_tensor_that_does_not_fit_is_named_with_the_file(
     tmp_path: Path, logits_of: Callable[..., Logits]
 ) -> None:
-    model = _their_model()
+    model = their_model()
     _save(model, tmp_path / "model.pt")
     with pytest.raises(ProblemsError) as error:
         logits_of(tmp_path, "model", num_hidden_layers=1, intermediate_size=64)
@@ -222,7 +212,7 @@ def test_every_tensor_that_does_not_fit_is_named_with_the_file(
 
 
 def test_an_output_matrix_of_its_own_is_refused(tmp_path: Path, logits_of: Callable[..., Logits]) -> None:
-    model = _their_model()
+    model = their_model()
     model.cls.predictions.decoder.weight = torch.nn.Parameter(torch.ones(VOCABULARY, 16))
     _save(model, tmp_path / "model.pt")
     with pytest.raises(ProblemsError, match=r"decoder\.weight: is not bert\.embeddings\.word_embeddings"):
@@ -234,8 +224,8 @@ def test_a_config_of_another_model_is_named(
     tmp_path: Path, logits_of: Callable[..., Logits], file: str
 ) -> None:
     """Heads show in no tensor's shape: the model would load, and be another one."""
-    _save_folder(_their_model(), tmp_path / "folder")
-    _save(_their_model(), tmp_path / "model.pt")
+    _save_folder(their_model(), tmp_path / "folder")
+    _save(their_model(), tmp_path / "model.pt")
     config = json.loads((tmp_path / "folder/config.json").read_text()) | {"num_attention_heads": 4}
     (tmp_path / file).write_text(json.dumps(config))
     with pytest.raises(ProblemsError, match=rf"{file}: num_attention_heads = 4: 2 is configured"):
@@ -257,7 +247,7 @@ def test_a_config_of_another_model_is_named(
 def test_a_name_or_file_that_is_wrong_is_named(
     tmp_path: Path, logits_of: Callable[..., Logits], name: str, message: str
 ) -> None:
-    _save(_their_model(), tmp_path / "model.ckpt-28.pt")
+    _save(their_model(), tmp_path / "model.ckpt-28.pt")
     (tmp_path / "folder").mkdir()
     for file in ("text.pt", "text.safetensors"):
         (tmp_path / file).write_text("this is no checkpoint at all")
@@ -267,7 +257,7 @@ def test_a_name_or_file_that_is_wrong_is_named(
 
 
 def test_a_file_that_is_cut_short_is_named(tmp_path: Path, logits_of: Callable[..., Logits]) -> None:
-    model = _their_model()
+    model = their_model()
     _save_folder(model, tmp_path / "folder")
     _save(model, tmp_path / "new.pt")
     _save(model, tmp_path / "old.pt", PYTORCH_FILES["first transformers"])

@@ -21,6 +21,7 @@ from benchmarks.bert.pytorch.weights import load_checkpoint, load_transformers_w
 from benchmarks.bert.shape import BertConfig, bert_config
 from benchmarks.driver.vendor_facts import TRAINING_FOLDER
 from tests.benchmarks.bert.shard_files import TINY_MODEL, random_rows
+from tests.benchmarks.bert.their_bert import their_model
 from utils.config_files import load_constants
 from utils.errors import FlagPerfError
 
@@ -35,16 +36,6 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
-
-
-def _their_model() -> TheirModel:
-    torch.manual_seed(3)
-    model = TheirModel(TheirConfig(**TINY_MODEL, initializer_range=0.3))
-    with torch.no_grad():  # biases and normalisation start at 0 and 1: errors there would not be seen
-        for parameter in model.parameters():
-            if parameter.dim() == 1:
-                parameter.add_(0.1 * torch.randn_like(parameter))
-    return model
 
 
 def _our_model(theirs: TheirModel) -> BertForPreTraining:
@@ -81,7 +72,7 @@ def _our_loss(model: BertForPreTraining, rows: dict[str, Any], *, ragged: bool) 
 @pytest.mark.parametrize("ragged", [False, True], ids=["rectangle", "ragged"])
 @pytest.mark.parametrize("full", [False, True], ids=["padded", "full"])
 def test_loss_and_gradients_equal_those_of_transformers(ragged: bool, full: bool) -> None:
-    theirs = _their_model()
+    theirs = their_model()
     ours = _our_model(theirs)
     rows = random_rows(SAMPLES, seed=5, full=full)
     their_loss, our_loss = _their_loss(theirs, rows), _our_loss(ours, rows, ragged=ragged)
@@ -98,7 +89,7 @@ def test_loss_and_gradients_equal_those_of_transformers(ragged: bool, full: bool
 
 
 def test_every_parameter_has_a_counterpart() -> None:
-    theirs = _their_model()
+    theirs = their_model()
     names = {transformers_name(name) for name, _ in _our_model(theirs).named_parameters()}
     assert names == {name for name, _ in theirs.named_parameters()}
 
@@ -119,7 +110,7 @@ def test_bert_large_has_the_tensors_of_bert_large_uncased() -> None:
 
 
 def test_what_stands_in_padding_changes_nothing() -> None:
-    model = _our_model(_their_model())
+    model = _our_model(their_model())
     rows = random_rows(SAMPLES, seed=5)
     loss = _our_loss(model, rows, ragged=False)
     noisy = {**rows, "input_ids": rows["input_ids"] + 7 * (rows["input_mask"] == 0).astype("i4")}
@@ -149,7 +140,7 @@ def test_dropout_acts_in_training_only() -> None:
 
 
 def test_a_checkpoint_file_is_loaded_and_a_wrong_one_refused(tmp_path: Any) -> None:
-    theirs = _their_model()
+    theirs = their_model()
     path = tmp_path / "model.pt"
     renamed = {
         name.replace("intermediate.dense.", "intermediate.dense_act."): t

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +16,11 @@ import torch
 
 from benchmarks.driver.batches import Step
 from benchmarks.driver.clock import PhaseClock
-from benchmarks.driver.configuration import read_configuration
 from benchmarks.driver.finished import finished_values
 from benchmarks.driver.loop import TrainingLoop
 from benchmarks.driver.perf_log import PerfLog
-from benchmarks.driver.ranks import RankEnvironment
-from benchmarks.driver.session import load_framework
-from benchmarks.driver.vendor_facts import PLAIN_CPU
 from tests.benchmarks.bert.shard_files import write_data
-from tests.benchmarks.driver.ranks import TRAINING, arguments
+from tests.benchmarks.driver.engines import engine_starter
 
 STEPS, SAMPLES = 8, 64
 
@@ -88,34 +84,18 @@ def one_thread() -> Any:
 @pytest.fixture(params=["pytorch", "paddle"])
 def finished(request: pytest.FixtureRequest, tmp_path: Path, data_dir: Path) -> Any:
     """A run's FINISHED values, given its seconds."""
-    name = request.param
-    launch = arguments(
-        tmp_path,
-        data_dir,
-        max_steps=STEPS,
-        eval_interval_steps=4,
-        eval_interval_samples=None,
-        eval_iter_start_samples=0,
-        optimizer="adamw",
-    )
-    launch = replace(launch, case_dir=TRAINING / "benchmarks" / "bert" / name)
-    framework = load_framework(name)
-    case = framework.load_case(launch.case_dir)
-    config = read_configuration(launch, case.metric)
+    starter = engine_starter(request.param, tmp_path, data_dir, max_steps=STEPS)
+    settings = starter.config.driver
 
     def values(seconds: Seconds) -> dict[str, Any]:
         clock = HandClock()
-        engine = framework.start_engine(case, config, launch, RankEnvironment(), PLAIN_CPU)
-        timed: Any = TimedEngine(engine, clock, seconds)
-        phases = PhaseClock(timed.synchronize, now=clock)
+        engine: Any = TimedEngine(starter.start(), clock, seconds)
+        phases = PhaseClock(engine.synchronize, now=clock)
         log = PerfLog(0, io.StringIO())
-        loop = TrainingLoop(config.driver, case.metric, timed, lambda step: 1e-3, log, phases)
+        loop = TrainingLoop(settings, starter.metric, engine, lambda step: 1e-3, log, phases)
+        outcome = loop.run(engine.steps())
         return finished_values(
-            loop.run(timed.steps()),
-            settings=config.driver,
-            engine=timed,
-            metric=case.metric,
-            flops_formula="",
+            outcome, settings=settings, engine=engine, metric=starter.metric, flops_formula=""
         )
 
     return values

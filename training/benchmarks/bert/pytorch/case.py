@@ -24,10 +24,14 @@ class Case(PretrainingTask):
 
     def build_model(self) -> nn.Module:
         """BERT with the initial checkpoint's weights, or random ones where none is configured."""
-        model = BertForPreTraining(self.model_config)
         checkpoint = self.initial_checkpoint()
-        if checkpoint:
-            load_checkpoint(model, checkpoint)
+        if checkpoint is None:
+            return BertForPreTraining(self.model_config)
+        # Random weights that the checkpoint's replace would take longer to draw than these to read.
+        with torch.device("meta"):
+            model = BertForPreTraining(self.model_config)
+        model.to_empty(device="cpu")
+        load_checkpoint(model, checkpoint)
         return model
 
     def inputs(self, arrays: PretrainingArrays) -> Inputs:
