@@ -76,14 +76,15 @@ def command_line(launch: LaunchArguments) -> list[str]:
 
 
 def launch_ranks(
-    logs: Path, launch: LaunchArguments, ranks: int, launcher: str = "flagperf"
+    logs: Path, launch: LaunchArguments, ranks: int, launcher: str = "flagperf", **variables: str
 ) -> tuple[int, list[list[Event]]]:
     """Several ranks on one node, started as in a container; the exit code and each rank's events."""
     logs.mkdir()
     script = tuple(command_line(launch)[2:])
     job = Job(1, ranks, "127.0.0.1", free_port(), str(logs), script, python=sys.executable)
     argv = open_framework("pytorch", launcher).launch_argv(job, 0)
-    completed = subprocess.run(argv, env=environment(), capture_output=True, timeout=120, check=False)
+    env = environment(**variables)
+    completed = subprocess.run(argv, env=env, capture_output=True, timeout=120, check=False)
     paths = [logs / f"rank{rank}.out.log" for rank in range(ranks)]
     return completed.returncode, [read_events(path) for path in paths]
 

@@ -65,8 +65,8 @@ class PretrainingTask(ABC):
         name = self.task.settings.get("init_checkpoint")
         return self.task.data_dir / name if name else None
 
-    def training_steps(self) -> Iterator[Step]:
-        """This rank's micro-batches, endlessly; every sample once an epoch."""
+    def training_steps(self, first_step: int = 0) -> Iterator[Step]:
+        """This rank's micro-batches from `first_step` on, endlessly; every sample once an epoch."""
         context, settings = self.task, self.task.driver
         files = ShardFiles(training_files(context.data_dir), keep=_SHUFFLED_TOGETHER)
         stream = ShuffledStream(len(files.files), files.rows, settings.seed, _SHUFFLED_TOGETHER)
@@ -76,6 +76,7 @@ class PretrainingTask(ABC):
             rank=context.rank,
             world_size=context.world_size,
             accumulation=settings.gradient_accumulation_steps,
+            first_step=first_step,
         ):
             yield [self._batch(files, samples) for samples in micro_batches]
 

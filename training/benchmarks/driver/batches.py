@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+import itertools
 import queue
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -33,6 +35,18 @@ class Batch:
 
 Step = Sequence[Batch]
 Item = TypeVar("Item")
+
+
+def steps_from(training_steps: Callable[..., Iterator[Step]], first_step: int) -> Iterator[Step]:
+    """A case's steps from `first_step` on.
+
+    A case whose `training_steps` takes `first_step` begins there; another one is read through until there.
+    """
+    if not first_step:
+        return training_steps()
+    if "first_step" in inspect.signature(training_steps).parameters:
+        return training_steps(first_step=first_step)
+    return itertools.islice(training_steps(), first_step, None)
 
 
 class Prefetcher(Generic[Item]):

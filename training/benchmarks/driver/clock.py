@@ -21,15 +21,16 @@ class Times:
     evaluation: float
     wait: float
     time_to_target: float | None
+    checkpoint: float = 0.0
 
     @property
     def no_evaluation(self) -> float:
-        """Training without its evaluations."""
-        return self.train - self.evaluation
+        """Training without its evaluations and without the saving of checkpoints."""
+        return self.train - self.evaluation - self.checkpoint
 
     @property
     def pure_compute(self) -> float:
-        """Training without its evaluations and without waiting for data."""
+        """The same without waiting for data."""
         return self.no_evaluation - self.wait
 
 

@@ -17,6 +17,8 @@ from utils.errors import Problem, ProblemsError, nearest
 
 MUTABLE_FILE = "mutable_params.py"
 MUTABLE_NAME = "mutable_params"
+# Whatever the case: they are about what becomes of a run that is cut off, and leave the task as it is.
+ALWAYS_MUTABLE = ("save_steps",)
 _DRIVER_TYPES = {field.name: str(field.type) for field in fields(DriverSettings)}
 
 
@@ -91,7 +93,9 @@ def resolve(
         driver=DriverSettings(**{name: values[name] for name in names}),
         case={name: value for name, value in values.items() if name not in names},
         origin=origin,
-        changed=tuple(sorted(n for n in values if values[n] != task[n] and n not in mutable)),
+        changed=tuple(
+            sorted(n for n in values if values[n] != task[n] and n not in (*mutable, *ALWAYS_MUTABLE))
+        ),
     )
 
 
@@ -157,6 +161,8 @@ def _impossible(values: Mapping[str, Any], origin: Mapping[str, str]) -> list[Pr
         for name in ("train_batch_size", "gradient_accumulation_steps", "eval_batch_size", "log_freq")
         if not isinstance(values[name], int) or values[name] < 1
     ]
+    if values["save_steps"] is not None and values["save_steps"] < 1:
+        problems.append(_problem("save_steps", values, origin, "must be at least 1", "or set it to None"))
     choices = {"precision": PRECISIONS, "optimizer": OPTIMIZERS, "lr_schedule": SCHEDULES}
     problems += [
         _problem(name, values, origin, "is not known", f"choose one of {', '.join(known)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from benchmarks.driver.batches import Step
 
@@ -30,8 +30,8 @@ class Engine(Protocol):
     def baseline(self) -> float | None:
         """The metric that a trivial answer reaches."""
 
-    def training_steps(self) -> Iterator[Step]:
-        """This rank's micro-batches of each optimizer step, endlessly."""
+    def training_steps(self, first_step: int = 0) -> Iterator[Step]:
+        """This rank's micro-batches of each optimizer step from `first_step` (from 0) on, endlessly."""
 
     def train_step(self, step: Step, learning_rate: float) -> None:
         """Forward, backward and optimizer. Returns before the device has finished where it can."""
@@ -62,6 +62,24 @@ class Engine(Protocol):
 
     def memory(self) -> DeviceMemory | None:
         """This rank's device memory, None where the device has none of its own."""
+
+    def state(self) -> Any:
+        """Model, optimizer and scaler as `state_file` takes them: tensors as Raw. The same on every rank."""
+
+    def load_state(self, state: Any) -> None:
+        """Take over what `state` gave, here or in an earlier process."""
+
+    def random_state(self) -> Any:
+        """Of the random generators of the framework that this rank draws from."""
+
+    def load_random_state(self, state: Any) -> None:
+        """Take over what `random_state` gave."""
+
+    def gather(self, own: bytes) -> list[bytes]:
+        """The bytes of every rank, by rank."""
+
+    def broadcast(self, data: bytearray | None) -> bytearray:
+        """The bytes of rank 0; the others give None."""
 
     def close(self) -> None:
         """Leave the other ranks; nothing may be asked afterwards."""

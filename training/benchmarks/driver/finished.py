@@ -18,13 +18,17 @@ _NO_PEAK = Peak(chips=0, flops=None, source="not known to the training script")
 def finished_values(
     outcome: Outcome, *, settings: DriverSettings, engine: Engine, metric: str, flops_formula: str
 ) -> dict[str, Any]:
-    """Everything but `e2e_time`, which is read last. Every rank calls this: the counters are summed."""
+    """Everything but `e2e_time`, which is read last. Every rank calls this: the counters are summed.
+
+    Counters and times are of this part of the run; `continued` says what was trained before it.
+    """
     progress, times = outcome.progress, outcome.times
     tokens, flops = _summed(engine, [progress.tokens, progress.flops])
     values: dict[str, Any] = {
         "init_time": times.init,
         "raw_train_time": times.train,
         "eval_time": times.evaluation,
+        "checkpoint_time": times.checkpoint,
         "data_wait_time": times.wait,
         "no_eval_time": times.no_evaluation,
         "pure_compute_time": times.pure_compute,
@@ -35,6 +39,7 @@ def finished_values(
         "world_size": engine.world_size,
         "global_batch_size": progress.samples // progress.steps,
         "precision": settings.precision,
+        "continued": None if outcome.continued is None else outcome.continued.as_dict(),
         "converged": outcome.converged,
         "final_loss": outcome.loss,
         "metric": metric,

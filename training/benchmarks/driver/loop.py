@@ -12,6 +12,7 @@ from benchmarks.driver.clock import PhaseClock, Times
 from benchmarks.driver.engine import Engine
 from benchmarks.driver.perf_log import PerfLog
 from benchmarks.driver.progress import Progress, is_at_cap, is_evaluation_due
+from benchmarks.driver.restart import Continued, Saver, Start
 from benchmarks.driver.schedules import Schedule
 from benchmarks.driver.settings import DriverSettings
 from utils.errors import FlagPerfError
@@ -20,17 +21,21 @@ from utils.events import EventName
 
 @dataclass(frozen=True)
 class Outcome:
-    """What training came to. `loss` is that of the last step, `metrics` those of the last evaluation."""
+    """What training came to. `loss` is that of the last step, `metrics` those of the last evaluation.
+
+    `progress` and `times` are of this part of the run: of all of it, unless it was `continued`.
+    """
 
     converged: bool
     progress: Progress
     loss: float
     metrics: Mapping[str, float]
     times: Times
+    continued: Continued | None = None
 
 
 class TrainingLoop:
-    """Trains until the target is met or a cap is reached."""
+    """Trains until the target is met or a cap is reached, from `start` on."""
 
     def __init__(
         self,
@@ -40,6 +45,9 @@ class TrainingLoop:
         schedule: Schedule,
         perf_log: PerfLog,
         clock: PhaseClock,
+        *,
+        start: Start | None = None,
+        saver: Saver | None = None,
     ) -> None:
         self.settings = settings
         self.metric = metric
@@ -47,11 +55,13 @@ class TrainingLoop:
         self.schedule = schedule
         self.perf_log = perf_log
         self.clock = clock
-        self.progress = Progress()
+        self.start = start or Start()
+        self.saver = saver
+        self.progress = self.start.progress
         self.metrics: Mapping[str, float] = {}
         self.time_to_target: float | None = None
         self._epoch: int | None = None
-        self._logged = (0, 0.0)  # samples and training seconds at the last STEP_END
+        self._logged = (self.progress.samples, 0.0)  # samples and training seconds at the last STEP_END
 
     def run(self, steps: Iterator[Step]) -> Outcome:
         """Train on `steps`. All times are this rank's."""
@@ -66,10 +76,11 @@ class TrainingLoop:
         self.perf_log.write(EventName.TRAIN_END, {"global_steps": self.progress.steps})
         return Outcome(
             converged=self.time_to_target is not None,
-            progress=self.progress,
+            progress=self.progress.since(self.start.progress),
             loss=self._finite_loss(),
             metrics=self.metrics,
             times=self._times(),
+            continued=self.start.continued,
         )
 
     def _step(self, steps: Iterator[Step]) -> bool:
@@ -89,7 +100,10 @@ class TrainingLoop:
             self._log_step(learning_rate, at_cap)
         if at_cap or is_evaluation_due(self.settings, before, after):
             self._evaluate(at_cap)
-        return at_cap or self.time_to_target is not None
+        ended = at_cap or self.time_to_target is not None
+        if self.saver is not None and not ended and self.saver.is_due(after):
+            self._save(self.saver)
+        return ended
 
     def _wait_for_data(self, steps: Iterator[Step]) -> Step:
         """The next step's batches. It is waiting only if the device has run dry meanwhile."""
@@ -113,7 +127,8 @@ class TrainingLoop:
     def _log_step(self, learning_rate: float, end_training: bool) -> None:
         loss = self._finite_loss()
         samples = self.progress.samples
-        seconds = self.clock.running("train") - self.clock.seconds("evaluation")
+        apart = self.clock.seconds("evaluation") + self.clock.seconds("checkpoint")
+        seconds = self.clock.running("train") - apart
         value: dict[str, Any] = {
             "loss": loss,
             "epoch": self._epoch,
@@ -134,7 +149,7 @@ class TrainingLoop:
         seconds = self.clock.end("evaluation")
         reached = self.metrics[self.metric] >= self.settings.target
         if reached:
-            self.time_to_target = self.clock.running("train")
+            self.time_to_target = self.start.earlier_time + self.clock.running("train")
         self.perf_log.write(
             EventName.EVALUATE,
             {
@@ -148,6 +163,11 @@ class TrainingLoop:
                 "end_training": at_cap or reached,
             },
         )
+
+    def _save(self, saver: Saver) -> None:
+        self._finite_loss()  # nobody wants to go on from weights that are lost
+        with self.clock.phase("checkpoint"):
+            saver.save(self.progress, self.start.earlier_time + self.clock.running("train"))
 
     def _finite_loss(self) -> float:
         loss = self.engine.loss()
@@ -166,4 +186,5 @@ class TrainingLoop:
             evaluation=self.clock.seconds("evaluation"),
             wait=self.engine.max_over_ranks([self.clock.seconds("wait")])[0],
             time_to_target=self.time_to_target,
+            checkpoint=self.clock.seconds("checkpoint"),
         )

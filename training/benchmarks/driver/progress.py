@@ -33,6 +33,15 @@ class Progress:
             flops=None if flops is None or self.flops is None else self.flops + flops,
         )
 
+    def since(self, start: Progress) -> Progress:
+        """What has been trained since `start`, an earlier state of the same counters."""
+        return Progress(
+            steps=self.steps - start.steps,
+            samples=self.samples - start.samples,
+            tokens=None if self.tokens is None or start.tokens is None else self.tokens - start.tokens,
+            flops=None if self.flops is None or start.flops is None else self.flops - start.flops,
+        )
+
 
 def _total(values: list[int | None] | list[float | None]) -> float | None:
     known = [value for value in values if value is not None]

@@ -8,6 +8,7 @@ dropped or repeated to fill it up.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -108,9 +109,9 @@ def _joined(first: Samples, second: Samples) -> Samples:
 
 
 def rank_steps(
-    batches: Iterator[Samples], *, rank: int, world_size: int, accumulation: int
+    batches: Iterator[Samples], *, rank: int, world_size: int, accumulation: int, first_step: int = 0
 ) -> Iterator[list[Samples]]:
-    """For each global batch the micro-batches of one rank."""
-    for batch in batches:
+    """For each global batch from number `first_step` on the micro-batches of one rank."""
+    for batch in itertools.islice(batches, first_step, None):
         mine = batch.part(rank, world_size)
         yield [mine.part(index, accumulation) for index in range(accumulation)]

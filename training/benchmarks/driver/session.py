@@ -18,6 +18,7 @@ from benchmarks.driver.finished import finished_values
 from benchmarks.driver.loop import TrainingLoop
 from benchmarks.driver.perf_log import PerfLog
 from benchmarks.driver.ranks import read_rank_environment
+from benchmarks.driver.restart import make_saver, restore, restore_random, task_of
 from benchmarks.driver.schedules import Schedule, make_schedule
 from benchmarks.driver.settings import DriverSettings
 from benchmarks.driver.vendor_facts import read_vendor_facts
@@ -44,14 +45,23 @@ def run(arguments: LaunchArguments, script_start: float) -> None:
     engine = framework.start_engine(case, config, arguments, environment, vendor)
     clock = PhaseClock(engine.synchronize)
     clock.begin("init", at=init_start)
-    steps: Prefetcher[Step] = Prefetcher(engine.training_steps(), config.driver.prefetch_batches)
-    if config.driver.init_evaluation:
+    settings = config.driver
+    task = task_of(arguments, config, engine.world_size, arguments.data_dir)
+    saver = make_saver(engine, settings, task, os.environ)
+    start = restore(engine, settings, task, os.environ)
+    steps: Prefetcher[Step] = Prefetcher(
+        engine.training_steps(start.progress.steps), settings.prefetch_batches
+    )
+    if settings.init_evaluation:
         value = {**engine.evaluate(), "metric": case.metric, "baseline": engine.baseline()}
         perf_log.write(EventName.INIT_EVALUATION, value)
-    perf_log.write(EventName.INIT_END, {"init_time": clock.end("init")})
+    restore_random(engine, start)
+    continued = {"continued": start.continued.as_dict()} if start.continued else {}
+    perf_log.write(EventName.INIT_END, {"init_time": clock.end("init"), **continued})
 
-    settings = config.driver
-    loop = TrainingLoop(settings, case.metric, engine, _schedule(settings), perf_log, clock)
+    loop = TrainingLoop(
+        settings, case.metric, engine, _schedule(settings), perf_log, clock, start=start, saver=saver
+    )
     outcome = loop.run(steps)
     steps.close()
     values = finished_values(

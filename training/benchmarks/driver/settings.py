@@ -34,6 +34,7 @@ class DriverSettings:
     eval_iter_start_samples: int = 0  # no evaluation before so many samples
     init_evaluation: bool = True  # evaluate before training: the starting point is what it should be
     log_freq: int = 20  # steps between two STEP_END events; for each the device must finish
+    save_steps: int | None = None  # steps between two checkpoints, from which a run can go on; None: none
 
     # -- optimizer --
     optimizer: str = "adamw"

@@ -60,8 +60,8 @@ class Case:
             load_checkpoint(model, self.context.data_dir / checkpoint)
         return model
 
-    def training_steps(self) -> Iterator[Step]:
-        """This rank's micro-batches, endlessly; every sample once an epoch."""
+    def training_steps(self, first_step: int = 0) -> Iterator[Step]:
+        """This rank's micro-batches from `first_step` on, endlessly; every sample once an epoch."""
         context, settings = self.context, self.context.driver
         files = self._files(TRAINING_FOLDER)
         stream = ShuffledStream(len(files.files), files.rows, settings.seed)
@@ -71,6 +71,7 @@ class Case:
             rank=context.rank,
             world_size=context.world_size,
             accumulation=settings.gradient_accumulation_steps,
+            first_step=first_step,
         ):
             yield [self._batch(files.read(samples), samples) for samples in micro_batches]
 

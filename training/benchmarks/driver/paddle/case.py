@@ -45,8 +45,11 @@ class Case(Protocol):
     def baseline(self) -> float | None:
         """The metric that a trivial answer reaches, so that a target can be judged; None where there is none."""
 
-    def training_steps(self) -> Iterator[Step]:
-        """For each optimizer step this rank's micro-batches; called once, consumed in a thread.
+    def training_steps(self, first_step: int = 0) -> Iterator[Step]:
+        """For each optimizer step from `first_step` on this rank's micro-batches; called once, consumed in a thread.
+
+        What is random in them must follow from the seed and their place in the stream, so that a run that was
+        cut off goes on with the same. A case that takes no `first_step` is read through until there.
 
         Inputs hold tensors in the host's memory: the thread must not touch the device.
         """

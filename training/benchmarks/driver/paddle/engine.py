@@ -9,14 +9,24 @@ from typing import Any
 import paddle
 from paddle import Tensor, nn
 
-from benchmarks.driver.batches import Batch, Step
+from benchmarks.driver.batches import Batch, Step, steps_from
 from benchmarks.driver.configuration import Configuration
 from benchmarks.driver.engine import DeviceMemory
 from benchmarks.driver.paddle.case import Case
 from benchmarks.driver.paddle.devices import Device
 from benchmarks.driver.paddle.hooks import Hooks
 from benchmarks.driver.paddle.process_group import ProcessGroup
+from benchmarks.driver.paddle.state import (
+    optimizer_state,
+    optimizer_state_here,
+    random_state,
+    scaler_state,
+    set_random_state,
+    with_raw,
+    with_tensors,
+)
 from benchmarks.driver.paddle.tensors import Uploads, numbers_of
+from utils.errors import FlagPerfError
 
 _AUTOCAST: dict[str, Any] = {"bf16": "bfloat16", "fp16": "float16"}
 
@@ -48,9 +58,9 @@ class PaddleEngine:
         """The case's."""
         return self.case.baseline()
 
-    def training_steps(self) -> Iterator[Step]:
+    def training_steps(self, first_step: int = 0) -> Iterator[Step]:
         """The case's steps."""
-        return self.case.training_steps()
+        return steps_from(self.case.training_steps, first_step)
 
     def train_step(self, step: Step, learning_rate: float) -> None:
         """One optimizer step on the micro-batches of `step`."""
@@ -116,6 +126,42 @@ class PaddleEngine:
     def memory(self) -> DeviceMemory | None:
         """Of this rank's device."""
         return self.device.memory()
+
+    def state(self) -> Any:
+        """Weights and buffers, the optimizer's moments, the scaler's scale."""
+        optimizer = optimizer_state(self.layer, self.optimizer.state_dict())
+        scaler = None if self.scaler is None else scaler_state(self.scaler.state_dict())
+        return with_raw({"model": dict(self.layer.state_dict()), "optimizer": optimizer, "scaler": scaler})
+
+    def load_state(self, state: Any) -> None:
+        """Take over weights, moments and scale; each rank does it alike."""
+        loaded = with_tensors(state)
+        missing, unknown = self.layer.set_state_dict(loaded["model"])
+        if missing or unknown:
+            raise FlagPerfError(
+                f"the checkpoint lacks {missing or 'nothing'} and has {unknown or 'nothing'} that is not the model's",
+                where="checkpoint",
+                remedy="go on with the code and the vendor's hooks that the run began with",
+            )
+        self.optimizer.set_state_dict(optimizer_state_here(self.layer, loaded["optimizer"]))
+        if self.scaler is not None:
+            self.scaler.load_state_dict(loaded["scaler"])
+
+    def random_state(self) -> Any:
+        """Of Paddle's generators on the host and on this rank's device."""
+        return random_state(self.device)
+
+    def load_random_state(self, state: Any) -> None:
+        """Set both."""
+        set_random_state(self.device, state)
+
+    def gather(self, own: bytes) -> list[bytes]:
+        """The bytes of every rank."""
+        return self.group.gather(own)
+
+    def broadcast(self, data: bytearray | None) -> bytearray:
+        """The bytes of rank 0."""
+        return self.group.broadcast(data)
 
     def close(self) -> None:
         """Leave the process group."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import socket
 import time
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import paddle
 import paddle.distributed as dist
 from paddle.base import core
@@ -19,6 +21,7 @@ from utils.errors import FlagPerfError
 
 _MEETINGS = "flagperf/meetings"
 _PAUSE_S = 0.02
+_BROADCAST_BYTES = 1 << 26
 
 
 class ProcessGroup:
@@ -92,6 +95,33 @@ class ProcessGroup:
                 )
             time.sleep(_PAUSE_S)
             here = self._store.add(_MEETINGS, 0)
+
+    def gather(self, own: bytes) -> list[bytes]:
+        """The bytes of every rank, by rank."""
+        if self.world_size == 1:
+            return [own]
+        self.meet()
+        sizes = self.sum_of([float(len(own)) * (rank == self.rank) for rank in range(self.world_size)])
+        padded = np.zeros(int(max(sizes)), dtype=np.uint8)
+        padded[: len(own)] = np.frombuffer(own, dtype=np.uint8)
+        parts: list[paddle.Tensor] = []
+        dist.all_gather(parts, paddle.to_tensor(padded))
+        return [part.numpy().tobytes()[: int(size)] for part, size in zip(parts, sizes, strict=True)]
+
+    def broadcast(self, data: bytearray | None) -> bytearray:
+        """The bytes of rank 0, in parts that fit beside a model on its device."""
+        if self.world_size == 1 and data is not None:
+            return data
+        self.meet()
+        size = int(self.max_of([float(len(data or b""))])[0])
+        whole = bytearray(size) if data is None else data
+        view = memoryview(whole)
+        for begin, end in itertools.pairwise([*range(0, size, _BROADCAST_BYTES), size]):
+            part = paddle.to_tensor(np.frombuffer(view[begin:end], dtype=np.uint8))
+            dist.broadcast(part, src=0)
+            if data is None:
+                view[begin:end] = part.numpy().tobytes()
+        return whole
 
     def close(self) -> None:
         """Leave the group; only after the last collective of every rank."""

@@ -39,6 +39,16 @@ class Device:
             total=self._module.get_device_properties(self.torch).total_memory,
         )
 
+    def random_state(self) -> torch.Tensor | None:
+        """State of the device's random generator; None on the CPU, whose generator is PyTorch's own."""
+        state: torch.Tensor | None = None if self.is_cpu else self._module.get_rng_state(self.torch)
+        return state
+
+    def set_random_state(self, state: torch.Tensor | None) -> None:
+        """Put it back into a state that `random_state` gave."""
+        if state is not None:
+            self._module.set_rng_state(state, self.torch)
+
 
 def _module_of(device_type: str) -> Any:
     """`torch.cuda` and its like."""

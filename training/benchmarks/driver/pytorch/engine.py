@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import cast
+from typing import Any, cast
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from benchmarks.driver.batches import Batch, Step
+from benchmarks.driver.batches import Batch, Step, steps_from
 from benchmarks.driver.configuration import Configuration
 from benchmarks.driver.engine import DeviceMemory
 from benchmarks.driver.pytorch.case import Case
 from benchmarks.driver.pytorch.devices import Device
 from benchmarks.driver.pytorch.hooks import Hooks
 from benchmarks.driver.pytorch.process_group import ProcessGroup
+from benchmarks.driver.pytorch.state import with_raw, with_tensors
 from benchmarks.driver.pytorch.tensors import moved
 
 _AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -49,9 +50,9 @@ class PytorchEngine:
         """The case's."""
         return self.case.baseline()
 
-    def training_steps(self) -> Iterator[Step]:
+    def training_steps(self, first_step: int = 0) -> Iterator[Step]:
         """The case's steps."""
-        return self.case.training_steps()
+        return steps_from(self.case.training_steps, first_step)
 
     def train_step(self, step: Step, learning_rate: float) -> None:
         """One optimizer step on the micro-batches of `step`."""
@@ -119,6 +120,42 @@ class PytorchEngine:
     def memory(self) -> DeviceMemory | None:
         """Of this rank's device."""
         return self.device.memory()
+
+    def state(self) -> Any:
+        """Weights and buffers, the optimizer's moments, the scaler's scale."""
+        scaler = None if self.scaler is None else self.scaler.state_dict()
+        state = {
+            "model": self.module.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "scaler": scaler,
+        }
+        return with_raw(state)
+
+    def load_state(self, state: Any) -> None:
+        """Take over weights, moments and scale; each rank does it alike."""
+        loaded = with_tensors(state)
+        self.module.load_state_dict(loaded["model"])
+        self.optimizer.load_state_dict(loaded["optimizer"])
+        if self.scaler is not None:
+            self.scaler.load_state_dict(loaded["scaler"])
+
+    def random_state(self) -> Any:
+        """Of PyTorch's generators on the host and on this rank's device."""
+        return with_raw({"host": torch.get_rng_state(), "device": self.device.random_state()})
+
+    def load_random_state(self, state: Any) -> None:
+        """Set both."""
+        loaded = with_tensors(state)
+        torch.set_rng_state(loaded["host"])
+        self.device.set_random_state(loaded["device"])
+
+    def gather(self, own: bytes) -> list[bytes]:
+        """The bytes of every rank."""
+        return self.group.gather(own)
+
+    def broadcast(self, data: bytearray | None) -> bytearray:
+        """The bytes of rank 0."""
+        return self.group.broadcast(data)
 
     def close(self) -> None:
         """Leave the process group."""

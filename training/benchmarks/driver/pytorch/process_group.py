@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Sequence
 from datetime import timedelta
@@ -11,6 +12,8 @@ import torch.distributed as dist
 
 from benchmarks.driver.ranks import RankEnvironment
 from utils.errors import FlagPerfError
+
+_BROADCAST_BYTES = 1 << 26
 
 
 class ProcessGroup:
@@ -56,6 +59,32 @@ class ProcessGroup:
     def barrier(self) -> None:
         """Wait for all ranks."""
         self.sum_of([0.0])
+
+    def gather(self, own: bytes) -> list[bytes]:
+        """The bytes of every rank, by rank."""
+        if self.world_size == 1:
+            return [own]
+        sizes = self.sum_of([float(len(own)) * (rank == self.rank) for rank in range(self.world_size)])
+        padded = torch.zeros(int(max(sizes)), dtype=torch.uint8)
+        padded[: len(own)] = torch.frombuffer(bytearray(own), dtype=torch.uint8)
+        padded = padded.to(self.device)
+        parts = [torch.empty_like(padded) for _ in sizes]
+        dist.all_gather(parts, padded)
+        return [part.cpu().numpy().tobytes()[: int(size)] for part, size in zip(parts, sizes, strict=True)]
+
+    def broadcast(self, data: bytearray | None) -> bytearray:
+        """The bytes of rank 0, in parts that fit beside a model on its device."""
+        if self.world_size == 1 and data is not None:
+            return data
+        size = int(self.max_of([float(len(data or b""))])[0])
+        whole = bytearray(size) if data is None else data
+        view = memoryview(whole)
+        for begin, end in itertools.pairwise([*range(0, size, _BROADCAST_BYTES), size]):
+            part = torch.frombuffer(view[begin:end], dtype=torch.uint8).to(self.device)
+            dist.broadcast(part, src=0)
+            if data is None:
+                view[begin:end] = part.cpu().numpy().tobytes()
+        return whole
 
     def close(self) -> None:
         """Leave the group; only after the last collective of every rank."""

@@ -1,0 +1,257 @@
+"""A run that was cut off goes on from its checkpoint and reaches the loss curve of one that was not: PyTorch."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from benchmarks.driver.arguments import LaunchArguments
+from tests.benchmarks.bert.shard_files import write_data
+from tests.benchmarks.driver.ranks import (
+    arguments,
+    command_line,
+    environment,
+    launch_ranks,
+    run_here,
+    values_of,
+)
+from utils.checkpoints import CHECKPOINT_DIR, CONTINUE_FROM
+from utils.errors import FlagPerfError
+from utils.events import Event
+
+# 64 samples, 16 a step: an epoch ends after every fourth step. Dropout makes the random generators matter.
+TASK: dict[str, Any] = {
+    "gradient_accumulation_steps": 2,
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+    "max_steps": 12,
+    "eval_interval_steps": 4,
+    "save_steps": 3,
+}
+# FAKE, of the kernel: a SIGKILL in the midst of a step's second micro-batch.
+KILLED = """
+import os, signal
+calls = 0
+def backward(config, loss, optimizer, scaler):
+    global calls
+    calls += 1
+    if calls == {at}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    (loss if scaler is None else scaler.scale(loss)).backward()
+"""
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_data(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Any:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def killing_hook(folder: Path, step: int) -> Path:
+    """A vendor's folder that kills its rank in the midst of `step`."""
+    folder.mkdir(parents=True)
+    (folder / "killed.py").write_text(KILLED.format(at=2 * step))
+    return folder
+
+
+def killed_run(launch: LaunchArguments, checkpoints: Path) -> str:
+    """A rank of its own process, until it is killed; what it printed."""
+    done = subprocess.run(
+        command_line(launch),
+        env=environment(**{CHECKPOINT_DIR: str(checkpoints)}),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stdout + done.stderr
+    return done.stdout
+
+
+def continued_run(
+    monkeypatch: Any, capsys: Any, launch: LaunchArguments, earlier: Path, own: Path
+) -> list[Event]:
+    """The rest of a run, in this process."""
+    with monkeypatch.context() as variables:
+        variables.setenv(CONTINUE_FROM, str(earlier))
+        variables.setenv(CHECKPOINT_DIR, str(own))
+        return run_here(capsys, launch)
+
+
+def losses(events: list[Event]) -> dict[int, float]:
+    """Step -> loss."""
+    return {value["global_steps"]: value["loss"] for value in values_of(events, "STEP_END")}
+
+
+def after(step: int, curve: dict[int, float]) -> dict[int, float]:
+    """The part of a curve that comes after `step`."""
+    return {number: loss for number, loss in curve.items() if number > step}
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory, data_dir: Path) -> Path:
+    """The checkpoints of a run that was killed in its eighth step: of steps 3 and 6."""
+    folder = tmp_path_factory.mktemp("saved")
+    launch = arguments(folder / "cut", data_dir, killing_hook(folder / "killing", 8), **TASK)
+    killed_run(launch, folder / "earlier")
+    return folder / "earlier"
+
+
+@pytest.fixture
+def cut(tmp_path: Path, saved: Path) -> Path:
+    """The same, a copy for one test."""
+    return Path(shutil.copytree(saved, tmp_path / "earlier"))
+
+
+@pytest.mark.parametrize(("precision", "optimizer"), [("fp32", "lamb"), ("bf16", "adamw"), ("fp16", "adamw")])
+def test_the_rest_of_a_killed_run_is_bitwise_that_of_an_unbroken_one(
+    tmp_path: Path, data_dir: Path, capsys: Any, monkeypatch: Any, precision: str, optimizer: str
+) -> None:
+    task = {**TASK, "precision": precision, "optimizer": optimizer, "learning_rate": 0.01}
+    unbroken = run_here(capsys, arguments(tmp_path / "whole", data_dir, **{**task, "save_steps": None}))
+    killing = killing_hook(tmp_path / "killing", 8)
+    killed_run(arguments(tmp_path / "cut", data_dir, killing, **task), tmp_path / "earlier")
+    names = [path.name for path in sorted((tmp_path / "earlier").iterdir())]
+    assert names == ["step00000003.ckpt", "step00000006.ckpt"]
+
+    launch = arguments(tmp_path / "rest", data_dir, **task)
+    rest = continued_run(monkeypatch, capsys, launch, tmp_path / "earlier", tmp_path / "later")
+    assert losses(rest) == after(6, losses(unbroken))
+    assert values_of(rest, "EVALUATE")[-1]["eval_loss"] == values_of(unbroken, "EVALUATE")[-1]["eval_loss"]
+    assert [path.name for path in (tmp_path / "later").iterdir()] == ["step00000009.ckpt"]
+    scales = [value.get("loss_scale") for value in values_of(rest, "STEP_END")]
+    assert scales == [value.get("loss_scale") for value in values_of(unbroken, "STEP_END")][6:]
+
+
+def test_figures_of_a_continued_run_are_of_its_own_part_and_say_so(
+    tmp_path: Path, data_dir: Path, capsys: Any, monkeypatch: Any, cut: Path
+) -> None:
+    rest = continued_run(
+        monkeypatch, capsys, arguments(tmp_path / "rest", data_dir, **TASK), cut, tmp_path / "later"
+    )
+    finished = values_of(rest, "FINISHED")[0]
+    continued = finished["continued"]
+    assert (continued["step"], continued["samples"]) == (6, 96)
+    assert continued["file"] == str(cut / "step00000006.ckpt")
+    assert continued["train_time"] > 0
+    assert continued == values_of(rest, "INIT_END")[0]["continued"]
+    assert (finished["num_trained_samples"], finished["global_steps"]) == (96, 6)
+    assert finished["global_batch_size"] == 16
+    assert finished["checkpoint_time"] > 0
+    parts = finished["eval_time"] + finished["checkpoint_time"] + finished["data_wait_time"]
+    assert finished["pure_compute_time"] == pytest.approx(finished["raw_train_time"] - parts)
+    assert finished["p_whole"] <= finished["p_train"] <= finished["p_core"]
+    assert finished["p_whole"] == pytest.approx(96 / finished["raw_train_time"])
+    assert values_of(rest, "EPOCH_BEGIN")[0]["epoch"] == 1
+    assert values_of(rest, "STEP_END")[-1]["num_trained_samples"] == 192
+
+
+def test_time_to_target_has_the_training_before_the_cut_in_it(
+    tmp_path: Path, data_dir: Path, capsys: Any, monkeypatch: Any, cut: Path
+) -> None:
+    launch = arguments(tmp_path / "rest", data_dir, **{**TASK, "target_mlm_accuracy": 0.0})
+    finished = values_of(continued_run(monkeypatch, capsys, launch, cut, tmp_path / "later"), "FINISHED")[0]
+    assert finished["converged"]
+    assert finished["global_steps"] == 2
+    own = finished["time_to_target"] - finished["continued"]["train_time"]
+    assert 0 < own <= finished["raw_train_time"]
+
+
+def test_a_damaged_newest_checkpoint_is_passed_over(
+    tmp_path: Path, data_dir: Path, capsys: Any, monkeypatch: Any, cut: Path
+) -> None:
+    unbroken = run_here(capsys, arguments(tmp_path / "whole", data_dir, **{**TASK, "save_steps": None}))
+    newest = cut / "step00000006.ckpt"
+    newest.write_bytes(newest.read_bytes()[:-100])
+    launch = arguments(tmp_path / "rest", data_dir, **TASK)
+    rest = continued_run(monkeypatch, capsys, launch, cut, tmp_path / "later")
+    assert losses(rest) == after(3, losses(unbroken))
+    (reason,) = values_of(rest, "FINISHED")[0]["continued"]["skipped"]
+    assert "step00000006.ckpt is cut off or altered" in reason
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seed": 7}, r"seed = 42 \(now 7\)"),
+        (
+            {"train_batch_size": 4, "gradient_accumulation_steps": 4},
+            r"gradient_accumulation_steps = 2 \(now 4\), train",
+        ),
+        ({"hidden_size": 32}, r"hidden_size = 16 \(now 32\)"),
+        ({"max_steps": 20}, r"decay_steps = 12 \(now 20\)"),
+        ({"max_steps": 5, "decay_steps": 12}, "is at the cap already"),
+    ],
+)
+def test_a_checkpoint_of_another_task_is_refused(
+    tmp_path: Path, data_dir: Path, capsys: Any, monkeypatch: Any, cut: Path, change: Any, message: str
+) -> None:
+    launch = arguments(tmp_path / "rest", data_dir, **{**TASK, **change})
+    with pytest.raises(FlagPerfError, match=message):
+        continued_run(monkeypatch, capsys, launch, cut, tmp_path / "later")
+
+
+def test_another_world_size_or_data_set_is_refused(
+    tmp_path: Path, data_dir: Path, capsys: Any, monkeypatch: Any, cut: Path
+) -> None:
+    launch = arguments(tmp_path / "two", data_dir, **{**TASK, "train_batch_size": 4})
+    code, _ = launch_ranks(
+        tmp_path / "logs", launch, 2, **{CONTINUE_FROM: str(cut), CHECKPOINT_DIR: str(cut)}
+    )
+    assert code != 0
+    assert "world_size = 1 (now 2)" in (tmp_path / "logs" / "rank0.out.log").read_text()
+    other = write_data(tmp_path / "other")
+    (other / "manifest.json").write_text("{}")
+    with pytest.raises(FlagPerfError, match="data = None"):
+        continued_run(
+            monkeypatch, capsys, arguments(tmp_path / "rest", other, **TASK), cut, tmp_path / "later"
+        )
+
+
+def test_nothing_to_go_on_from_is_told(tmp_path: Path, data_dir: Path, capsys: Any, monkeypatch: Any) -> None:
+    (tmp_path / "empty").mkdir()
+    launch = arguments(tmp_path / "rest", data_dir, **TASK)
+    with pytest.raises(FlagPerfError, match="there is no whole checkpoint: the folder has none"):
+        continued_run(monkeypatch, capsys, launch, tmp_path / "empty", tmp_path / "later")
+    with pytest.raises(FlagPerfError, match="FLAGPERF_CHECKPOINT_DIR is not set"):
+        run_here(capsys, launch)
+
+
+def test_two_ranks_go_on_as_if_never_cut_off(tmp_path: Path, data_dir: Path) -> None:
+    """Each rank has dropout masks of its own: every rank's random generators must come back."""
+    task = {**TASK, "train_batch_size": 4, "learning_rate": 0.01}
+    folders = {CHECKPOINT_DIR: str(tmp_path / "earlier")}
+    code, (unbroken, _) = launch_ranks(
+        tmp_path / "whole_logs", arguments(tmp_path / "whole", data_dir, **task), 2, **folders
+    )
+    assert code == 0
+    killing = killing_hook(tmp_path / "killing", 8)
+    cut = arguments(tmp_path / "cut", data_dir, killing, **task)
+    code, (killed, _) = launch_ranks(
+        tmp_path / "cut_logs", cut, 2, **{CHECKPOINT_DIR: str(tmp_path / "cut_off")}
+    )
+    assert code != 0
+    assert max(losses(killed)) == 7
+
+    folders = {CONTINUE_FROM: str(tmp_path / "cut_off"), CHECKPOINT_DIR: str(tmp_path / "later")}
+    launch = replace(cut, extern_module_dir=tmp_path / "absent")
+    code, (rest, other) = launch_ranks(tmp_path / "rest_logs", launch, 2, **folders)
+    assert code == 0
+    assert losses(rest) == pytest.approx(after(6, losses(unbroken)), rel=1e-5)
+    assert losses(other) == losses(rest)
+    first, second = values_of(unbroken, "FINISHED")[0], values_of(rest, "FINISHED")[0]
+    assert second["num_trained_samples"] == 96
+    assert second["final_mlm_accuracy"] == pytest.approx(first["final_mlm_accuracy"], abs=0.02)

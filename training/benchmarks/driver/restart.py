@@ -1,0 +1,197 @@
+"""Save what is needed to go on, and go on from it: the same loss curve as a run that was never cut off.
+
+A checkpoint holds the model, the optimizer, the gradients' scaler, the counters, the training time until
+then, and of every rank the state of its random generators. The learning rate and the order of the samples
+are functions of the step: the step is their state. It is the last one trained, wherever the thread that
+loads ahead has got to.
+
+Global rank 0 writes and reads; the others get what they need from it, for they may be on other hosts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.driver.arguments import LaunchArguments
+from benchmarks.driver.checkpoints import read_newest, refuse_other_task, write_checkpoint
+from benchmarks.driver.configuration import Configuration
+from benchmarks.driver.engine import Engine
+from benchmarks.driver.progress import Progress, is_at_cap
+from benchmarks.driver.random_states import host_random_state, set_host_random_state
+from benchmarks.driver.settings import DriverSettings
+from benchmarks.driver.state_file import parse_state, write_state
+from utils.checkpoints import CHECKPOINT_DIR, CONTINUE_FROM
+from utils.errors import FlagPerfError
+from utils.manifest import MANIFEST_NAME
+
+# What may differ between the parts of a run: nothing here moves a weight.
+FREE = {
+    "save_steps", "log_freq", "init_evaluation", "prefetch_batches", "cpu_threads", "dist_timeout_seconds",
+    "target", "max_steps", "max_samples_termination",
+    "eval_batch_size", "eval_interval_steps", "eval_interval_samples", "eval_iter_start_samples",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Continued:
+    """Where an earlier part of the run ended, as far as it was saved.
+
+    Attributes:
+        file: the checkpoint.
+        step, samples: trained until then, over all ranks.
+        train_time: seconds since the first part's TRAIN_START, without the time between parts.
+        skipped: newer checkpoints that were not whole, and why.
+    """
+
+    file: str
+    step: int
+    samples: int
+    train_time: float
+    skipped: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """As it stands in the events."""
+        return {**asdict(self), "skipped": list(self.skipped)}
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where this part of the run begins; `random` is this rank's state of the random generators."""
+
+    progress: Progress = field(default_factory=Progress)
+    continued: Continued | None = None
+    random: Any = None
+
+    @property
+    def earlier_time(self) -> float:
+        """Seconds of training before this part."""
+        return self.continued.train_time if self.continued else 0.0
+
+
+class Saver:
+    """Saves a checkpoint every `save_steps` steps."""
+
+    def __init__(self, engine: Engine, folder: Path, task: Mapping[str, Any], save_steps: int) -> None:
+        self.engine, self.folder, self.task, self.save_steps = engine, folder, task, save_steps
+
+    def is_due(self, progress: Progress) -> bool:
+        """Has the last step been one to save after?"""
+        return progress.steps % self.save_steps == 0
+
+    def save(self, progress: Progress, train_time: float) -> None:
+        """Save after the last step of `progress`. Every rank calls this, and all wait until the file is there.
+
+        Raises:
+            FlagPerfError: the file cannot be written.
+        """
+        own = {
+            "tokens": progress.tokens,
+            "flops": progress.flops,
+            "host": host_random_state(),
+            "engine": self.engine.random_state(),
+        }
+        ranks = self.engine.gather(_packed(own))
+        if self.engine.rank == 0:
+            counters = {"steps": progress.steps, "samples": progress.samples, "train_time": train_time}
+            state = {"task": self.task, "counters": counters, "engine": self.engine.state(), "ranks": ranks}
+            path = write_checkpoint(self.folder, progress.steps, state)
+            print(f"checkpoint of step {progress.steps}: {path}", flush=True)
+        self.engine.barrier()
+
+
+def make_saver(
+    engine: Engine, settings: DriverSettings, task: Mapping[str, Any], environment: Mapping[str, str]
+) -> Saver | None:
+    """What saves checkpoints; None where the configuration wants none.
+
+    Raises:
+        FlagPerfError: it wants some, and nobody said where.
+    """
+    if settings.save_steps is None:
+        return None
+    folder = environment.get(CHECKPOINT_DIR)
+    if not folder:
+        raise FlagPerfError(
+            f"save_steps = {settings.save_steps}, but {CHECKPOINT_DIR} is not set",
+            where="environment",
+            remedy="set CHECKPOINT_PATH in test_conf.py (or this variable, by hand), or save_steps = None",
+        )
+    return Saver(engine, Path(folder), task, settings.save_steps)
+
+
+def restore(
+    engine: Engine, settings: DriverSettings, task: Mapping[str, Any], environment: Mapping[str, str]
+) -> Start:
+    """Load what the environment says to go on from; the beginning where it says nothing. Every rank calls this.
+
+    Raises:
+        FlagPerfError: there is no whole checkpoint, it is of another task, or training had ended there.
+    """
+    folder = environment.get(CONTINUE_FROM)
+    if not folder:
+        return Start()
+    file, data, skipped = _read_by_rank_0(engine, Path(folder))
+    state = parse_state(engine.broadcast(data))
+    refuse_other_task(state["task"], task, Path(folder))
+    engine.load_state(state["engine"])
+    own = parse_state(bytearray(state["ranks"][engine.rank]))
+    counters = state["counters"]
+    progress = Progress(counters["steps"], counters["samples"], own["tokens"], own["flops"])
+    if is_at_cap(settings, progress):
+        raise FlagPerfError(
+            f"the checkpoint of step {progress.steps} ({progress.samples} samples) is at the cap already",
+            where=str(folder),
+            remedy="raise max_steps or max_samples_termination, or start anew",
+        )
+    continued = Continued(file, progress.steps, progress.samples, counters["train_time"], skipped)
+    return Start(progress, continued, own)
+
+
+def restore_random(engine: Engine, start: Start) -> None:
+    """Set this rank's random generators as they were; the last thing before training goes on."""
+    if start.random is not None:
+        set_host_random_state(start.random["host"])
+        engine.load_random_state(start.random["engine"])
+
+
+def task_of(
+    arguments: LaunchArguments, config: Configuration, world_size: int, data_dir: Path
+) -> dict[str, Any]:
+    """What must be the same in all parts of a run, by name."""
+    settings = config.driver
+    decay_steps = settings.decay_steps if settings.decay_steps is not None else settings.max_steps
+    resolved = replace(settings, decay_steps=decay_steps if settings.lr_schedule == "linear" else None)
+    known = replace(config, driver=resolved).as_dict()
+    return {
+        **{name: value for name, value in known.items() if name not in FREE},
+        "case": "/".join(arguments.case_dir.parts[-2:]),
+        "vendor": arguments.vendor,
+        "world_size": world_size,
+        "data": _digest_of(data_dir / MANIFEST_NAME),
+    }
+
+
+def _read_by_rank_0(engine: Engine, folder: Path) -> tuple[str, bytearray | None, tuple[str, ...]]:
+    if engine.rank != 0:
+        return "", None, ()
+    path, data, skipped = read_newest(folder)
+    for reason in skipped:
+        print(f"checkpoint passed over: {folder}/{reason}", flush=True)
+    print(f"goes on from {path}", flush=True)
+    return str(path), data, skipped
+
+
+def _digest_of(manifest: Path) -> str | None:
+    """SHA-256 of the data's manifest; None where they have none."""
+    return hashlib.sha256(manifest.read_bytes()).hexdigest() if manifest.is_file() else None
+
+
+def _packed(state: Any) -> bytes:
+    stream = io.BytesIO()
+    write_state(stream, state)
+    return stream.getvalue()
