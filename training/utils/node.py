@@ -104,8 +104,13 @@ class NodeRanks:
         if pid not in self._living:
             return None
         rank, local_rank, process = self._living.pop(pid)
-        process.returncode = os.waitstatus_to_exitcode(status)
+        process.returncode = _exit_code(status)
         return rank, local_rank, process.returncode
+
+
+def _exit_code(status: int) -> int:
+    """As os.waitstatus_to_exitcode, which Python 3.8 in the images of existing vendors does not have."""
+    return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
 def rank_environments(options: argparse.Namespace) -> Iterator[tuple[int, int, dict[str, str]]]:

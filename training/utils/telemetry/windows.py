@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from statistics import fmean
+from typing import TYPE_CHECKING
 
 from utils.telemetry.records import Measurement, Sample, Scope, Telemetry, Window
 
@@ -26,7 +26,8 @@ WRAP_IS_CLEAR_MS = 60_000
 COUNTER = "hardware energy counter"
 INTEGRATED = "power integrated by the trapezoid rule"
 
-Point = tuple[int, float]
+if TYPE_CHECKING:  # monitors import this in images with Python 3.8 too, which cannot evaluate it
+    Point = tuple[int, float]
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,8 @@ def best_power_source(telemetry: Telemetry) -> str | None:
     return None
 
 
-_Integrate = Callable[[Sequence[Sample], Window, float], _Total]
+if TYPE_CHECKING:
+    _Integrate = Callable[[Sequence[Sample], Window, float], _Total]
 
 
 def _over_devices(
@@ -212,7 +214,7 @@ def _spans(
     A counter counts on through a hole: between two readings inside the window it is trusted over
     `trusted_ms`. A span that is cut by the window's edge is divided by time, which a hole forbids.
     """
-    for (left, first), (right, last) in pairwise(points):
+    for (left, first), (right, last) in zip(points, points[1:]):  # noqa: B905, RUF007 - for Python 3.8
         start, end = max(left, window.start_ms), min(right, window.end_ms)
         whole = (start, end) == (left, right)
         limit = trusted_ms if whole and trusted_ms is not None else hole_ms
