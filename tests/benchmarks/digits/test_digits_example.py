@@ -1,0 +1,139 @@
+"""The worked example of CONTRIBUTING.md: a whole case in less than 150 lines, which users can run."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+import benchmarks
+from benchmarks.driver.extern import case_class
+from benchmarks.driver.pytorch.case import Context
+from benchmarks.driver.settings import DriverSettings
+from run_benchmarks import cli
+from run_benchmarks.run_log import LOGGER
+from tests.benchmarks.driver.ranks import environment, free_port, values_of
+from utils.config_files import load_constants
+from utils.events import Event, parse_line, read_events
+
+TRAINING = Path(benchmarks.__file__).parents[1]
+CASE = TRAINING / "benchmarks/digits/pytorch"
+FOLDERS = (TRAINING / "benchmarks/digits", TRAINING / "cpu/digits-pytorch")
+CONTRIBUTING = TRAINING.parent / "CONTRIBUTING.md"
+MOST_LINES = 149
+
+
+def files_of_the_example() -> list[Path]:
+    """All that a model engineer writes for it."""
+    files = [path for folder in FOLDERS for path in sorted(folder.rglob("*")) if path.is_file()]
+    return [path for path in files if "__pycache__" not in path.parts]
+
+
+def test_it_is_short() -> None:
+    lines = {path.name: len(path.read_text().splitlines()) for path in files_of_the_example()}
+    assert sum(lines.values()) <= MOST_LINES, lines
+
+
+def test_contributing_leads_to_each_of_its_files() -> None:
+    text = CONTRIBUTING.read_text()
+    section = text[text.index("## Adding a case") : text.index("## Tests")]
+    linked = {(TRAINING.parent / link).resolve() for link in re.findall(r"\]\(([^)#]+)\)", section)}
+    assert [str(path) for path in linked if not path.exists()] == []
+    said_together = {path for path in files_of_the_example() if path.name == "__init__.py"}
+    assert set(files_of_the_example()) - said_together <= linked
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Made by the command that users give."""
+    folder = tmp_path_factory.mktemp("digits") / "data"
+    assert prepare("--out", str(folder)).returncode == 0
+    return folder
+
+
+def prepare(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "benchmarks.digits.prepare", *words]
+    return subprocess.run(
+        command, env=environment(), cwd=TRAINING, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_the_data_are_as_its_readme_says(data: Path) -> None:
+    training, held_out = np.load(data / "training.npy"), np.load(data / "held_out.npy")
+    assert (training.shape, held_out.shape, training.dtype) == ((1437, 65), (360, 65), np.dtype("uint8"))
+    assert training[:, :64].max() == 16 and set(held_out[:, 64]) == set(range(10))
+    means = np.stack([training[training[:, 64] == digit, :64].mean(axis=0) for digit in range(10)])
+    nearest = ((held_out[:, None, :64] - means) ** 2).sum(axis=-1).argmin(axis=1)
+    assert round(float((nearest == held_out[:, 64]).mean()), 2) == 0.85
+    assert round(float(np.bincount(held_out[:, 64]).max()) / 360, 2) == 0.10
+
+
+def test_what_is_not_as_made_is_named(data: Path, tmp_path: Path) -> None:
+    assert prepare("--verify", str(data)).returncode == 0
+    for path in data.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "held_out.npy").write_bytes((data / "held_out.npy").read_bytes()[:-1])
+    done = prepare("--verify", str(tmp_path))
+    assert (done.returncode, "held_out.npy" in done.stderr) == (1, True)
+
+
+def test_flops_are_those_that_torch_counts(data: Path) -> None:
+    settings = load_constants(CASE / "config/_base.py")
+    case = case_class(CASE)(Context(data, DriverSettings(), settings, torch.device("cpu")))
+    model, batch = case.build_model(), next(iter(case.evaluation_batches()))
+    with FlopCounterMode(display=False) as counter:
+        case.loss(model, batch.inputs).sum().backward()
+    assert batch.flops == pytest.approx(counter.get_total_flops(), rel=0.02)
+
+
+# ---- as users run it
+
+
+def by_hand(data: Path, *settings: str) -> list[Event]:
+    """One rank, started as CONTRIBUTING.md says."""
+    script = str(TRAINING / "benchmarks/driver/run_pretraining.py")
+    command = [sys.executable, script, "--case_dir", str(CASE), "--data_dir", str(data), *settings]
+    done = subprocess.run(
+        command, env=environment(), capture_output=True, text=True, timeout=200, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return [event for line in done.stdout.splitlines() if (event := parse_line(line))]
+
+
+def run_by_the_controller(data: Path, folder: Path) -> tuple[int, dict[str, Any], list[Event]]:
+    """Two ranks, as a case of test_conf.py without containers: exit code, result, rank 0's events."""
+    config = folder / "config"
+    config.mkdir()
+    (config / "cluster_conf.py").write_text(f'HOSTS = ["localhost"]\nMASTER_PORT = {free_port()}\n')
+    (config / "test_conf.py").write_text(
+        f'VENDOR = "cpu"\nCASES = {{"digits:pytorch:cpu:1:2:1": "{data}"}}\nRUNTIME = "process"\n'
+        f'PROCESS_PYTHON = "{sys.executable}"\nFLAGPERF_PATH = "{folder}/fp"\n'
+        f'FLAGPERF_LOG_PATH = "{folder}/result"\nMIN_FREE_DISK_GIB = 0\n'
+    )
+    before = (LOGGER.handlers, LOGGER.level, LOGGER.propagate)
+    code = cli.main(["--config", str(config)])
+    LOGGER.handlers, LOGGER.level, LOGGER.propagate = before
+    (round_dir,) = (folder / "result").glob("run*/digits*/round1")
+    result = json.loads((round_dir / "result.json").read_text())
+    return code, result, read_events(round_dir / "localhost_noderank0" / "rank0.out.log")
+
+
+def test_users_can_run_it(data: Path, tmp_path: Path) -> None:
+    """It converges on two ranks, and one rank by hand takes the same steps."""
+    code, result, events = run_by_the_controller(data, tmp_path)
+    assert (code, result["verdict"], result["rules"]["stamp"]) == (0, "CONVERGED", "closed")
+    assert result["figures"]["acc"]["value"] >= 0.92
+    assert result["figures"]["p_whole"]["value"] <= result["figures"]["p_train"]["value"]
+    alone = by_hand(data, "--max_steps", "40")
+    losses = [[value["loss"] for value in values_of(each, "STEP_END")][:2] for each in (events, alone)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+    [start] = values_of(alone, "INIT_EVALUATION")
+    assert (round(start["baseline"], 2), start["accuracy"] < 0.3) == (0.10, True)

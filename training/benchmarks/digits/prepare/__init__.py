@@ -1,0 +1,1 @@
+"""Prepares the digits' data."""

@@ -1,0 +1,1 @@
+"""The digits on PyTorch."""
