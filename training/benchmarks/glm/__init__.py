@@ -1,0 +1,1 @@
+"""GLM on ReCoRD: reading comprehension as filling a blank with one of several candidates."""

@@ -1,0 +1,45 @@
+"""Model FLOPs of training GLM on clozes: what the mathematics needs, not what an implementation spends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.glm.clozes import Array, Clozes
+
+FORMULA = (
+    "3 x forward, matrix products only, 2 per multiply-add; question with a source of s tokens (passage, query, "
+    "blank), computed once, and candidates of n_1 ... n_K tokens, a_k = n_k + 1 of each, a = sum a_k; "
+    "P = sum a_k (s + (a_k + 1)/2) places that they see; H hidden, V vocabulary, N layers: "
+    "(N - 1) [24(s + a)HH + 4Hss + 4HP] for all layers but the last, where only the candidates ask: "
+    "4sHH + 24aHH + 4HP; then 2aHV; padding is not counted"
+)
+
+
+@dataclass(frozen=True)
+class GlmFlops:
+    """FLOPs of questions. The backward pass takes twice the forward's.
+
+    A layer has 12 HH weights: 3 for query, key and value, 1 for the output, 8 in the feed-forward part. Each token
+    of a source attends to the source, and the i-th of a candidate to the source and i tokens of its own.
+    """
+
+    layers: int
+    hidden: int
+    vocabulary: int
+
+    def of(self, clozes: Clozes) -> float:
+        """Training FLOPs of the questions `clozes`."""
+        h = self.hidden
+        source = clozes.source_lengths.astype(np.float64)
+        answer = clozes.answer_lengths.astype(np.float64)
+        s, a = source.sum(), answer.sum()
+        seen = (answer * (source[clozes.question_of] + (answer + 1) / 2)).sum()
+        lower = 24 * (s + a) * h * h + 4 * h * (_squares(source) + seen)
+        last = 4 * s * h * h + 24 * a * h * h + 4 * h * seen
+        return float(3 * ((self.layers - 1) * lower + last + 2 * a * h * self.vocabulary))
+
+
+def _squares(lengths: Array) -> float:
+    return float((lengths * lengths).sum())

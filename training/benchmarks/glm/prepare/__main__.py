@@ -1,0 +1,8 @@
+"""python3 -m benchmarks.glm.prepare"""
+
+import sys
+
+from benchmarks.glm.prepare.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,137 @@
+"""The GLM case for the driver: model, data, loss, metric."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from benchmarks.driver.batches import Batch, Step
+from benchmarks.driver.pytorch.case import Context
+from benchmarks.driver.pytorch.tensors import pinned
+from benchmarks.driver.sampling import Samples, ShuffledStream, all_samples, rank_steps
+from benchmarks.glm.baselines import best_trivial_answer
+from benchmarks.glm.clozes import Clozes
+from benchmarks.glm.flops import FORMULA, GlmFlops
+from benchmarks.glm.shards import EVAL_FOLDER, TRAIN_FOLDER, ClozeSet, read_folder
+from utils.errors import FlagPerfError
+
+from .inputs import make_inputs
+from .model import GlmConfig, GlmForMultiTokenCloze, GlmInputs, cloze_loss_sum
+from .weights import load_checkpoint
+
+
+class Case:
+    """Reading comprehension as a cloze: which candidate fills the blank best."""
+
+    metric: ClassVar[str] = "exact_match"
+    flops_formula: ClassVar[str] = FORMULA
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        names = {field.name for field in fields(GlmConfig)}
+        self.model_config = GlmConfig(**{n: v for n, v in context.settings.items() if n in names})
+        self.flops = GlmFlops(
+            layers=self.model_config.num_layers,
+            hidden=self.model_config.hidden_size,
+            vocabulary=self.model_config.vocab_size,
+        )
+        self._evaluation_set: ClozeSet | None = None
+        self._evaluation: list[Batch] | None = None
+
+    def build_model(self) -> nn.Module:
+        """GLM with the initial checkpoint's weights, or random ones where none is configured."""
+        model = GlmForMultiTokenCloze(self.model_config)
+        checkpoint = self.context.settings.get("init_checkpoint")
+        if checkpoint:
+            load_checkpoint(model, self.context.data_dir / checkpoint)
+        return model
+
+    def training_steps(self, first_step: int = 0) -> Iterator[Step]:
+        """This rank's micro-batches from global step `first_step` on, endlessly; every question once an epoch."""
+        context, settings = self.context, self.context.driver
+        questions = self._read(TRAIN_FOLDER)
+        stream = ShuffledStream(1, lambda _: len(questions.clozes), settings.seed)
+        global_size = settings.train_batch_size * settings.gradient_accumulation_steps * context.world_size
+        for micro_batches in rank_steps(
+            stream.global_batches(global_size),
+            rank=context.rank,
+            world_size=context.world_size,
+            accumulation=settings.gradient_accumulation_steps,
+            first_step=first_step,
+        ):
+            yield [self._batch(questions, samples) for samples in micro_batches]
+
+    def baseline(self) -> float:
+        """Exact match of the best answer that needs no understanding (`benchmarks.glm.baselines`)."""
+        return best_trivial_answer(self._evaluation_questions().clozes)
+
+    def evaluation_batches(self) -> list[Batch]:
+        """This rank's part of the evaluation set, laid out once and kept."""
+        if self._evaluation is None:
+            questions = self._evaluation_questions()
+            mine = all_samples([len(questions.clozes)]).part(self.context.rank, self.context.world_size)
+            batches = mine.split(self.context.driver.eval_batch_size)
+            self._evaluation = [self._batch(questions, samples) for samples in batches]
+        return self._evaluation
+
+    def loss(self, model: nn.Module, inputs: GlmInputs) -> Tensor:
+        """(1,): cross entropy over the candidates, summed over questions."""
+        return cloze_loss_sum(model(inputs), inputs)
+
+    def evaluate(self, model: nn.Module, inputs: GlmInputs) -> Tensor:
+        """(4,) float64: exact match and F1 of the chosen candidates, questions, loss."""
+        scores: Tensor = model(inputs)
+        chosen = scores.argmax(dim=1, keepdim=True)
+        earned = [of.gather(1, chosen).sum() for of in (inputs.exact_match, inputs.f1)]
+        questions = torch.full_like(earned[0], len(scores))
+        return torch.stack([*earned, questions, cloze_loss_sum(scores, inputs)[0]]).double()
+
+    def metrics(self, sums: list[float]) -> dict[str, float]:
+        """Means over questions; the loss in nats, of the first right candidate where there are several."""
+        exact, f1, questions, loss = sums
+        return {"exact_match": exact / questions, "f1": f1 / questions, "eval_loss": loss / questions}
+
+    def _evaluation_questions(self) -> ClozeSet:
+        if self._evaluation_set is None:
+            self._evaluation_set = self._read(EVAL_FOLDER)
+        return self._evaluation_set
+
+    def _read(self, folder: str) -> ClozeSet:
+        questions = read_folder(self.context.data_dir, folder)
+        self._check_fits(questions)
+        return questions
+
+    def _batch(self, questions: ClozeSet, samples: Samples) -> Batch:
+        clozes, vocabulary = questions.clozes.take(samples.rows), questions.vocabulary
+        kind = self.context.device.type
+        inputs = make_inputs(clozes, start=vocabulary.start, end=vocabulary.end, ragged=kind == "cuda")
+        return Batch(
+            inputs=inputs if kind == "cpu" else pinned(inputs),
+            samples=len(samples),
+            tokens=clozes.tokens,
+            flops=self.flops.of(clozes),
+            loss_counts=(float(len(samples)),),
+            epoch=samples.epoch,
+        )
+
+    def _check_fits(self, questions: ClozeSet) -> None:
+        """The data are of this model's vocabulary and length: a device would only say that an index is wrong."""
+        config, clozes = self.model_config, questions.clozes
+        longest = longest_sequence(clozes)
+        if questions.vocabulary.size > config.vocab_size or longest > config.max_position_embeddings:
+            raise FlagPerfError(
+                f"a question has {longest} tokens of a vocabulary of {questions.vocabulary.size}; the model takes "
+                f"{config.max_position_embeddings} tokens and ids below {config.vocab_size}",
+                where=str(self.context.data_dir),
+                remedy="set vocab_size and max_position_embeddings as the data were prepared",
+            )
+
+
+def longest_sequence(clozes: Clozes) -> int:
+    """Tokens of the longest source together with the longest of its candidates."""
+    return int((clozes.source_lengths[clozes.question_of] + clozes.answer_lengths).max(initial=np.int64(0)))

@@ -1,0 +1,185 @@
+"""GLM (Du et al. 2022, arXiv:2103.10360) with its multi-token cloze head, written to be read.
+
+The same code is GLM-large and the small demo. A blank, `[MASK]` in the source, is filled by generation: from a
+start token on, each token of an answer is predicted from the source and the tokens before it. A candidate's
+score is the log probability of its tokens and of the end token after them, summed. Nothing is computed that
+no score depends on: logits exist for the answers' tokens only, and in the last layer only they ask.
+
+Modules bear the names of GLM's released code, so that its checkpoints fit as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F  # noqa: N812 (its usual name)
+from torch import Tensor, nn
+
+from .layout import Layout
+
+
+@dataclass(frozen=True)
+class GlmConfig:
+    """The shape of a model. Both position tables have a row more than `max_position_embeddings`, as GLM's."""
+
+    vocab_size: int
+    hidden_size: int
+    num_layers: int
+    num_attention_heads: int
+    max_position_embeddings: int
+    hidden_dropout: float = 0.1
+    attention_dropout: float = 0.1
+    layernorm_epsilon: float = 1e-5
+    initializer_range: float = 0.02
+
+
+@dataclass(frozen=True)
+class GlmInputs:
+    """B questions with T rows (sources, then answers), A of them answers', and C candidates in all.
+
+    Attributes:
+        input_ids: (T,) int32.
+        position_ids: (T,) int32 place in the source; of an answer's tokens the place of the blank.
+        block_position_ids: (T,) int32 0 in the source, 1, 2, ... within an answer.
+        layout: which rows belong together.
+        targets: (A,) int64 the token that follows each answer's token.
+        candidate_of: (A,) int64 which candidate a target belongs to: the place of its score in the scores.
+        most_candidates: K, of the question with most.
+        candidate_places: (C,) int64 the places that hold a candidate, of B x K; the others are padding.
+        labels: (B,) int64 the right candidate, for the loss.
+        exact_match: (B, K) float32 what each candidate would earn.
+        f1: (B, K) float32 likewise.
+    """
+
+    input_ids: Tensor
+    position_ids: Tensor
+    block_position_ids: Tensor
+    layout: Layout
+    targets: Tensor
+    candidate_of: Tensor
+    most_candidates: int
+    candidate_places: Tensor
+    labels: Tensor
+    exact_match: Tensor
+    f1: Tensor
+
+
+class SelfAttention(nn.Module):
+    """Multi-head attention with its output projection."""
+
+    def __init__(self, config: GlmConfig) -> None:
+        super().__init__()
+        size = config.hidden_size
+        self.heads = config.num_attention_heads
+        self.dropout = config.attention_dropout
+        self.query_key_value = nn.Linear(size, 3 * size)
+        self.dense = nn.Linear(size, size)
+
+    def forward(self, rows: Tensor, layout: Layout, only_answers_ask: bool) -> Tensor:
+        """(T, hidden) -> (T, hidden), or (A, hidden) if only the answers ask."""
+        if only_answers_ask:
+            size = self.dense.in_features
+            weight, bias = self.query_key_value.weight, self.query_key_value.bias
+            query = F.linear(rows[layout.source.rows :], weight[:size], bias[:size])
+            key, value = F.linear(rows, weight[size:], bias[size:]).chunk(2, dim=-1)
+        else:
+            query, key, value = self.query_key_value(rows).chunk(3, dim=-1)
+        split = (part.unflatten(-1, (self.heads, -1)) for part in (query, key, value))
+        mixed = layout.attend(*split, dropout=self.dropout if self.training else 0.0)
+        output: Tensor = self.dense(mixed.flatten(-2))
+        return output
+
+
+class FeedForward(nn.Module):
+    """Two linear maps with GELU (its tanh form) between them."""
+
+    def __init__(self, config: GlmConfig) -> None:
+        super().__init__()
+        self.dense_h_to_4h = nn.Linear(config.hidden_size, 4 * config.hidden_size)
+        self.dense_4h_to_h = nn.Linear(4 * config.hidden_size, config.hidden_size)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """(rows, hidden) -> (rows, hidden)."""
+        narrow: Tensor = self.dense_4h_to_h(F.gelu(self.dense_h_to_4h(rows), approximate="tanh"))
+        return narrow
+
+
+class Layer(nn.Module):
+    """Attention and feed-forward part, each after a normalisation and with dropout and residual connection."""
+
+    def __init__(self, config: GlmConfig) -> None:
+        super().__init__()
+        self.input_layernorm = nn.LayerNorm(config.hidden_size, config.layernorm_epsilon)
+        self.attention = SelfAttention(config)
+        self.post_attention_layernorm = nn.LayerNorm(config.hidden_size, config.layernorm_epsilon)
+        self.mlp = FeedForward(config)
+        self.dropout = nn.Dropout(config.hidden_dropout)
+
+    def forward(self, rows: Tensor, layout: Layout, only_answers_ask: bool = False) -> Tensor:
+        """(T, hidden) -> (T, hidden), or (A, hidden) if only the answers ask."""
+        attended = self.attention(self.input_layernorm(rows), layout, only_answers_ask)
+        kept = rows[layout.source.rows :] if only_answers_ask else rows
+        hidden = kept + self.dropout(attended)
+        output: Tensor = hidden + self.dropout(self.mlp(self.post_attention_layernorm(hidden)))
+        return output
+
+
+class Transformer(nn.Module):
+    """Two-dimensional positions, layers, final normalisation."""
+
+    def __init__(self, config: GlmConfig) -> None:
+        super().__init__()
+        positions = config.max_position_embeddings + 1
+        self.position_embeddings = nn.Embedding(positions, config.hidden_size)
+        self.block_position_embeddings = nn.Embedding(positions, config.hidden_size)
+        self.layers = nn.ModuleList(Layer(config) for _ in range(config.num_layers))
+        self.final_layernorm = nn.LayerNorm(config.hidden_size, config.layernorm_epsilon)
+        self.dropout = nn.Dropout(config.hidden_dropout)
+
+    def forward(self, words: Tensor, inputs: GlmInputs) -> Tensor:
+        """Word vectors (T, hidden) -> the answers' hidden states (A, hidden)."""
+        places = self.position_embeddings(inputs.position_ids)
+        hidden = self.dropout(words + places + self.block_position_embeddings(inputs.block_position_ids))
+        *lower, last = self.layers
+        for layer in lower:
+            hidden = layer(hidden, inputs.layout)
+        output: Tensor = self.final_layernorm(last(hidden, inputs.layout, only_answers_ask=True))
+        return output
+
+
+class GlmForMultiTokenCloze(nn.Module):
+    """GLM that scores the candidates of questions. The output matrix is the word embedding."""
+
+    def __init__(self, config: GlmConfig) -> None:
+        super().__init__()
+        self.word_embeddings = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.transformer = Transformer(config)
+        self._initialise(config)
+
+    def forward(self, inputs: GlmInputs) -> Tensor:
+        """(B, K) float32 log probabilities of the candidates, -inf in padding."""
+        hidden = self.transformer(self.word_embeddings(inputs.input_ids), inputs)
+        logits = F.linear(hidden, self.word_embeddings.weight)
+        of_tokens = -F.cross_entropy(logits.float(), inputs.targets, reduction="none")
+        places = inputs.layout.questions * inputs.most_candidates
+        scores = of_tokens.new_zeros(places).index_add(0, inputs.candidate_of, of_tokens)
+        padded = torch.full_like(scores, -torch.inf).index_copy(
+            0, inputs.candidate_places, scores[inputs.candidate_places]
+        )
+        return padded.unflatten(0, (inputs.layout.questions, inputs.most_candidates))
+
+    def _initialise(self, config: GlmConfig) -> None:
+        """Normal weights, narrower where a part's output joins the residual stream (as GPT-2); zero biases."""
+        narrow = config.initializer_range / (2 * config.num_layers) ** 0.5
+        for name, module in self.named_modules():
+            if isinstance(module, (nn.Linear, nn.Embedding)):
+                is_output = name.endswith(("attention.dense", "dense_4h_to_h"))
+                nn.init.normal_(module.weight, std=narrow if is_output else config.initializer_range)
+            if isinstance(module, nn.Linear):
+                nn.init.zeros_(module.bias)
+
+
+def cloze_loss_sum(scores: Tensor, inputs: GlmInputs) -> Tensor:
+    """(1,) float32: cross entropy over each question's candidates, summed over questions, in nats."""
+    return F.cross_entropy(scores, inputs.labels, reduction="sum").unsqueeze(0)
