@@ -42,9 +42,13 @@ def test_it_is_short() -> None:
     assert sum(lines.values()) <= MOST_LINES, lines
 
 
-def test_contributing_leads_to_each_of_its_files() -> None:
+def section_of_contributing() -> str:
     text = CONTRIBUTING.read_text()
-    section = text[text.index("## Adding a case") : text.index("## Tests")]
+    return text[text.index("## Adding a case") : text.index("## Tests")]
+
+
+def test_contributing_leads_to_each_of_its_files() -> None:
+    section = section_of_contributing()
     linked = {(TRAINING.parent / link).resolve() for link in re.findall(r"\]\(([^)#]+)\)", section)}
     assert [str(path) for path in linked if not path.exists()] == []
     said_together = {path for path in files_of_the_example() if path.name == "__init__.py"}
@@ -97,12 +101,13 @@ def test_flops_are_those_that_torch_counts(data: Path) -> None:
 # ---- as users run it
 
 
-def by_hand(data: Path, *settings: str) -> list[Event]:
-    """One rank, started as CONTRIBUTING.md says."""
-    script = str(TRAINING / "benchmarks/driver/run_pretraining.py")
-    command = [sys.executable, script, "--case_dir", str(CASE), "--data_dir", str(data), *settings]
+def by_hand(folder: Path, *settings: str) -> list[Event]:
+    """The commands of CONTRIBUTING.md's first block, as they stand there but for the paths and `settings`."""
+    block = section_of_contributing().split("```")[1].removeprefix("bash\n")
+    script = block.replace("../.venv/bin/python", sys.executable).replace("/tmp/digits", str(folder))
+    command = ["bash", "-ec", f'{script.rstrip()} "$@"', "bash", *settings]
     done = subprocess.run(
-        command, env=environment(), capture_output=True, text=True, timeout=200, check=False
+        command, cwd=TRAINING.parent, capture_output=True, text=True, timeout=200, check=False
     )
     assert done.returncode == 0, done.stderr
     return [event for line in done.stdout.splitlines() if (event := parse_line(line))]
@@ -132,7 +137,7 @@ def test_users_can_run_it(data: Path, tmp_path: Path) -> None:
     assert (code, result["verdict"], result["rules"]["stamp"]) == (0, "CONVERGED", "closed")
     assert result["figures"]["acc"]["value"] >= 0.92
     assert result["figures"]["p_whole"]["value"] <= result["figures"]["p_train"]["value"]
-    alone = by_hand(data, "--max_steps", "40")
+    alone = by_hand(tmp_path / "digits", "--max_steps", "40")
     losses = [[value["loss"] for value in values_of(each, "STEP_END")][:2] for each in (events, alone)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
     [start] = values_of(alone, "INIT_EVALUATION")
