@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from run_benchmarks.plan.load import load_plan
 from run_benchmarks.plan_view import PlanView
 from tests.run_benchmarks.plan.tree import TEST_CONF, Tree, make_tree
 
@@ -159,3 +160,14 @@ def test_a_base_image_that_is_pinned_by_its_digest_is_no_secret(tree: Tree) -> N
     base = f"registry.local/python:3.11@sha256:{'0' * 64}"
     lines = view(tree, TWO_NODES + f'IMAGE_BUILD_ARGS = {{"BASE_IMAGE": "{base}"}}\n')
     assert f"BASE_IMAGE={base}" in {word for argv in commands(lines) for word in argv}
+
+
+def test_where_the_rounds_go_on_from_is_shown(tree: Tree) -> None:
+    tree.configure(test_conf=TEST_CONF + 'CHECKPOINT_PATH = "/data/ck"\n')
+    plan = load_plan(tree.config, tree.training, continue_from="run20250101000000")
+    lines = list(PlanView(plan).lines())
+    assert "# the rounds go on from the checkpoints of run20250101000000 in /data/ck" in lines
+    assert any(line.startswith("find /data/ck/run20250101000000 ") for line in lines)
+    folder = "/data/ck/run20250101000000/toy:pytorch:X1:1:2:1/round1"
+    assert any(f"--env=FLAGPERF_CONTINUE_FROM={folder}" in line for line in lines)
+    assert any("source=/data/ck,target=/data/ck" in line for line in lines)

@@ -105,3 +105,25 @@ def test_mfu_without_a_peak(peak: Peak) -> None:
 def test_figure_as_dict() -> None:
     expected = {"value": 1.0, "unit": "s", "window": "w", "source": "t"}
     assert Figure(1.0, "s", "w", "t").as_dict() == expected
+
+
+CONTINUED = {"step": 500, "samples": 384_000, "train_time": 650.5, "file": "/ck/step00000500.ckpt"}
+
+
+def test_figures_of_a_continued_run_say_which_part_they_are_of() -> None:
+    whole, part = figures(), figures(continued=CONTINUED)
+    assert {name: figure.value for name, figure in part.items()} == {
+        name: figure.value for name, figure in whole.items()
+    }
+    of_part = "; this part only, continued from step 500"
+    for name in ("e2e_time", "raw_train_time", "p_whole", "p_core", "MFU", "samples", "steps", "mem"):
+        assert part[name].window == whole[name].window + of_part, name
+    assert part["acc"] == whole["acc"]  # of the weights, whoever trained them
+    window = "training up to the checkpoint of step 500 (650.5 s) + TRAIN_START..end of the evaluation"
+    assert part["time_to_target"].window.startswith(window)
+    assert "continued" not in str(whole)
+
+
+@pytest.mark.parametrize("odd", [None, True, "yes", {}, {"file": "x"}])
+def test_what_is_no_continuation_is_none(odd: object) -> None:
+    assert figures(continued=odd) == figures()

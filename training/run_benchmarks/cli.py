@@ -17,6 +17,7 @@ from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.load import load_plan
 from run_benchmarks.plan.problems import NoValidCaseError
 from run_benchmarks.plan.records import Plan
+from run_benchmarks.plan.restart import OPTION
 from run_benchmarks.plan_view import PlanView
 from run_benchmarks.progress import Progress
 from run_benchmarks.report.results import write_json
@@ -44,7 +45,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     try:
         plan = load_plan(
-            arguments.config, TRAINING_DIR, only_cases=arguments.cases, log_path=arguments.log_path
+            arguments.config,
+            TRAINING_DIR,
+            only_cases=arguments.cases,
+            log_path=arguments.log_path,
+            continue_from=arguments.continue_from,
         )
         return {"run": _run, "plan": _plan, "cleanup": _cleanup}[arguments.verb](plan, arguments)
     except ProblemsError as error:
@@ -99,6 +104,12 @@ def _add_options(parser: argparse.ArgumentParser, *, top: bool) -> None:
     parser.add_argument(
         "--log-path", type=Path, metavar="DIR", default=absent, help="put the result folder here"
     )
+    parser.add_argument(
+        OPTION,
+        metavar="RUN",
+        default=absent,
+        help="let each round go on from the newest checkpoint of the same round of this earlier run",
+    )
 
 
 def _plan(plan: Plan, arguments: argparse.Namespace) -> int:
@@ -139,6 +150,8 @@ def _run(plan: Plan, arguments: argparse.Namespace) -> int:
         log = start_file_log(folder / "flagperf_run.log")
         LOGGER.info(BANNER)
         LOGGER.info(f"run {run.name}; logs and results: {folder}")
+        if plan.continue_from:
+            LOGGER.info(f"the rounds go on from the checkpoints of {plan.continue_from}")
         LOGGER.info("Step 1: check the configuration and the hosts")
         LOGGER.info(
             f"{len(plan.cases)} case(s), {len(plan.cluster.hosts)} host(s): the configuration is valid"

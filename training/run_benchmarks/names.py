@@ -81,6 +81,11 @@ def host_paths(settings: RunSettings, run: RunId, tree_hash: str) -> HostPaths:
     return HostPaths(work, f"{work}/tree-{tree_hash}", folder, f"{folder}/{run.name}")
 
 
+def checkpoint_folder(path: str, run: str, node: Node) -> str:
+    """Where a round of the run named `run` has its checkpoints, below CHECKPOINT_PATH."""
+    return f"{path}/{run}/{node.case.settings.name}/round{node.round}"
+
+
 def unit_name(run: RunId, node: Node, role: str) -> str:
     """The name of a container (or process tree): readable, and unique on the cluster."""
     case = re.sub(r"[^A-Za-z0-9_.-]", "-", node.case.settings.name)

@@ -40,6 +40,8 @@ class PlanView:
         plan = self.plan
         yield f"# vendor {plan.vendor.name}, runtime {plan.run.runtime}, hosts {', '.join(plan.cluster.hosts)}"
         yield f"# results go to {plan.run.log_path}/{self.run.name}"
+        if plan.continue_from:
+            yield f"# the rounds go on from the checkpoints of {plan.continue_from} in {plan.run.checkpoint_path}"
         yield from self._preflight()
         for case in plan.cases:
             yield from self._case(case)

@@ -18,7 +18,7 @@ from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.progress import TrainingState
 from run_benchmarks.report.evidence import explain
 from run_benchmarks.report.judge import judge
-from run_benchmarks.report.results import RoundResult, write_json
+from run_benchmarks.report.results import RoundResult, continuation_notes, write_json
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import Interrupted, Session, remove_units, unless_interrupted
 from run_benchmarks.stages.checks import DROP_CACHES
@@ -264,6 +264,8 @@ class Round:
             failure = explained.failure
             state.notes += [explained.note] if explained.note else []
         judgement = judge(self.case, folders, failure)
+        continued = judgement.continued and {"run": session.plan.continue_from, **judgement.continued}
+        state.notes += continuation_notes(continued)
         window = "start of the round..its logs collected"
         figures = {
             **judgement.figures,
@@ -283,6 +285,7 @@ class Round:
             facts=judgement.facts,
             notes=tuple(state.notes),
             rules=judgement.rules,
+            continued=continued,
         )
         folder = session.log_dir / self.case.settings.name / f"round{self.number}"
         folder.mkdir(parents=True, exist_ok=True)

@@ -73,7 +73,8 @@ async def run_plan(plan: Plan, run: RunId, log_dir: Path, progress: Progress) ->
     started = datetime.now().astimezone().isoformat(timespec="seconds")
     results: list[RoundResult] = []
     checks: Mapping[str, list[Check]] = {}
-    session.journal.write("run_started", run=run.name, uid=run.uid)
+    earlier = {"continue_from": plan.continue_from} if plan.continue_from else {}
+    session.journal.write("run_started", run=run.name, uid=run.uid, **earlier)
     with _interrupt_on_signals(session.interrupt):
         try:
             checks = await unless_interrupted(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 GIB = 2**30
@@ -64,13 +64,46 @@ def figures_from_finished(finished: Mapping[str, Any], peak: Peak) -> dict[str, 
     Args:
         finished: the event's values; times in seconds, memory in bytes, counts over all ranks.
         peak: the chips' peak rate in the precision used; its `flops` may be None.
+
+    A run that was continued reports its own part only, and the windows say so.
     """
-    return {
+    figures = {
         **_times(finished),
         **_rates(finished),
         "MFU": _mfu(finished, peak),
         **_quality(finished),
         **_memory(finished),
+    }
+    continued = continued_of(finished)
+    return _of_a_part(figures, continued) if continued else figures
+
+
+def continued_of(values: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What an event says of the earlier part that a run goes on from: `step`, `samples`, `train_time` (s), `file`."""
+    continued = values.get("continued")
+    return continued if isinstance(continued, Mapping) and "step" in continued else None
+
+
+def _of_a_part(figures: Mapping[str, Figure], continued: Mapping[str, Any]) -> dict[str, Figure]:
+    """The same figures, each saying which part of the run it is of.
+
+    Quality is of the weights, whoever trained them. `time_to_target` is the training time of both parts: of
+    the earlier one until its checkpoint was begun. What was trained after that was lost, with the time to the
+    next start, and is in none of the figures.
+    """
+    step = continued["step"]
+    found = {
+        name: replace(figure, window=f"{figure.window}; this part only, continued from step {step}")
+        for name, figure in figures.items()
+    }
+    before = _number(continued, "train_time")
+    told = "an unknown time" if before is None else f"{before:.6g} s"
+    window = f"training up to the checkpoint of step {step} ({told}) + {figures['time_to_target'].window}"
+    return {
+        **found,
+        "acc": figures["acc"],
+        "final_loss": figures["final_loss"],
+        "time_to_target": replace(figures["time_to_target"], window=window),
     }
 
 
@@ -92,8 +125,8 @@ def _times(finished: Mapping[str, Any]) -> dict[str, Figure]:
         "e2e_time": "first line of the training script..FINISHED",
         "init_time": "INIT_START..INIT_END",
         "raw_train_time": TRAINING,
-        "no_eval_time": f"{TRAINING} less evaluations",
-        "pure_compute_time": f"{TRAINING} less evaluations and waiting for data",
+        "no_eval_time": f"{TRAINING} less evaluations and saving checkpoints",
+        "pure_compute_time": f"{TRAINING} less evaluations, saving checkpoints and waiting for data",
     }
     figures = {name: _reported(finished, name, "s", window) for name, window in windows.items()}
     reached = _number(finished, "time_to_target")

@@ -7,7 +7,6 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +18,7 @@ from benchmarks.driver.finished import finished_values
 from benchmarks.driver.loop import Outcome, TrainingLoop
 from benchmarks.driver.perf_log import PerfLog
 from benchmarks.driver.progress import Progress, is_evaluation_due
-from benchmarks.driver.restart import Continued, Saver, Start
+from benchmarks.driver.restart import Saver, Start
 from benchmarks.driver.settings import DriverSettings
 from utils.errors import FlagPerfError
 from utils.events import Event, EventName, parse_line
@@ -89,7 +88,7 @@ class ScriptedEngine:
     def close(self) -> None: ...
 
 
-def _train(
+def train(
     engine: ScriptedEngine,
     settings: DriverSettings = SETTINGS,
     *,
@@ -115,15 +114,15 @@ def _train(
     return outcome, [event for event in events if event is not None]
 
 
-def _finished(engine: ScriptedEngine, **options: Any) -> dict[str, Any]:
-    outcome, _ = _train(engine, **options)
+def finished(engine: ScriptedEngine, **options: Any) -> dict[str, Any]:
+    outcome, _ = train(engine, **options)
     return finished_values(
         outcome, settings=SETTINGS, engine=engine, metric="accuracy", flops_formula="5 a sample and quarter"
     )
 
 
 def test_events_come_in_the_documented_order() -> None:
-    _, events = _train(ScriptedEngine([0.5, 0.95]))
+    _, events = train(ScriptedEngine([0.5, 0.95]))
     names = [event.name for event in events]
     step = ["STEP_BEGIN", "STEP_END"]
     assert names == [
@@ -138,13 +137,13 @@ def test_events_come_in_the_documented_order() -> None:
 
 
 def test_epochs_begin_and_end() -> None:
-    _, events = _train(ScriptedEngine([]), epoch=32)
+    _, events = train(ScriptedEngine([]), epoch=32)
     epochs = [(event.name, event.value["epoch"]) for event in events if event.name.startswith("EPOCH")]
     assert epochs == [(f"EPOCH_{end}", epoch) for epoch in range(3) for end in ("BEGIN", "END")]
 
 
 def test_training_stops_at_the_target() -> None:
-    outcome, events = _train(ScriptedEngine([0.5, 0.95]))
+    outcome, events = train(ScriptedEngine([0.5, 0.95]))
     assert outcome.converged
     assert outcome.progress.steps == 8
     assert outcome.times.time_to_target == pytest.approx(8 * 1.0 + 2 * 0.5)
@@ -163,7 +162,7 @@ def test_training_stops_at_the_target() -> None:
     ],
 )
 def test_training_stops_at_a_cap_and_is_evaluated_there(cap: dict[str, Any], steps: int) -> None:
-    outcome, events = _train(ScriptedEngine([0.1, 0.2, 0.3]), replace(SETTINGS, **cap))
+    outcome, events = train(ScriptedEngine([0.1, 0.2, 0.3]), replace(SETTINGS, **cap))
     assert not outcome.converged
     assert outcome.progress.steps == steps
     assert outcome.times.time_to_target is None
@@ -173,7 +172,7 @@ def test_training_stops_at_a_cap_and_is_evaluated_there(cap: dict[str, Any], ste
 
 
 def test_a_cap_that_meets_the_target_has_converged() -> None:
-    outcome, _ = _train(ScriptedEngine([0.95]), replace(SETTINGS, max_steps=3))
+    outcome, _ = train(ScriptedEngine([0.95]), replace(SETTINGS, max_steps=3))
     assert outcome.converged
 
 
@@ -192,7 +191,7 @@ def test_evaluation_every_n_samples_whatever_the_batch(before: int, now: int, du
 def test_a_loss_that_is_not_finite_ends_the_run(bad: float) -> None:
     engine = ScriptedEngine([0.1], losses=iter([1.0, bad]))
     with pytest.raises(FlagPerfError, match="after step 4: training has diverged"):
-        _train(engine)
+        train(engine)
 
 
 def test_data_that_end_are_an_error() -> None:
@@ -204,7 +203,7 @@ def test_data_that_end_are_an_error() -> None:
 
 
 def test_times_add_up_and_rates_are_ordered() -> None:
-    values = _finished(ScriptedEngine([]), data_seconds=0.25)
+    values = finished(ScriptedEngine([]), data_seconds=0.25)
     assert values["raw_train_time"] == pytest.approx(10 * 1.25 + 3 * 0.5)
     assert values["eval_time"] == pytest.approx(1.5)
     assert values["data_wait_time"] == pytest.approx(2.5)
@@ -216,7 +215,7 @@ def test_times_add_up_and_rates_are_ordered() -> None:
 
 
 def test_counters_are_summed_over_ranks() -> None:
-    values = _finished(ScriptedEngine([]))
+    values = finished(ScriptedEngine([]))
     assert values["num_trained_samples"] == 80
     assert values["num_trained_tokens"] == 2 * 10 * 30
     assert values["model_flops_per_sample"] == pytest.approx(2 * 10 * 5.0 / 80)
@@ -226,70 +225,27 @@ def test_counters_are_summed_over_ranks() -> None:
 
 
 def test_device_memory_is_reported_where_there_is_one() -> None:
-    values = _finished(ScriptedEngine([], device=DeviceMemory(1, 2, 3)))
+    values = finished(ScriptedEngine([], device=DeviceMemory(1, 2, 3)))
     assert [values[f"mem_{kind}_bytes"] for kind in ("allocated", "reserved", "total")] == [1, 2, 3]
 
 
 def test_a_slow_loader_moves_p_train_and_not_p_core() -> None:
-    quick, slow = _finished(ScriptedEngine([])), _finished(ScriptedEngine([]), data_seconds=2.0)
+    quick, slow = finished(ScriptedEngine([])), finished(ScriptedEngine([]), data_seconds=2.0)
     assert slow["p_core"] == pytest.approx(quick["p_core"])
     assert slow["p_train"] < 0.5 * quick["p_train"]
     assert slow["p_whole"] < quick["p_whole"]
 
 
 def test_waiting_while_the_device_still_works_costs_nothing() -> None:
-    values = _finished(ScriptedEngine([], idle=False), data_seconds=2.0)
+    values = finished(ScriptedEngine([], idle=False), data_seconds=2.0)
     assert values["data_wait_time"] == 0.0
 
 
 def test_a_slow_evaluation_moves_p_whole_only() -> None:
-    quick, slow = _finished(ScriptedEngine([])), _finished(ScriptedEngine([], eval_seconds=50.0))
+    quick, slow = finished(ScriptedEngine([])), finished(ScriptedEngine([], eval_seconds=50.0))
     assert slow["p_core"] == pytest.approx(quick["p_core"])
     assert slow["p_train"] == pytest.approx(quick["p_train"])
     assert slow["p_whole"] < 0.5 * quick["p_whole"]
-
-
-class SlowSaver(Saver):
-    """Takes its scripted seconds and writes nothing."""
-
-    def save(self, progress: Progress, train_time: float) -> None:
-        assert isinstance(self.engine, ScriptedEngine)
-        self.engine.now += 50.0
-        SAVED.append((progress.steps, train_time))
-
-
-SAVED: list[tuple[int, float]] = []
-
-
-def test_a_slow_checkpoint_moves_p_whole_only() -> None:
-    SAVED.clear()
-    quick, engine = _finished(ScriptedEngine([])), ScriptedEngine([])
-    slow = _finished(engine, saver=SlowSaver(engine, Path(), {}, save_steps=5))
-    assert [steps for steps, _ in SAVED] == [5]  # not after the last step: nothing is left to go on with
-    assert SAVED[0][1] == pytest.approx(5 * 1.0 + 0.5)
-    assert slow["checkpoint_time"] == pytest.approx(50.0)
-    assert slow["raw_train_time"] == pytest.approx(quick["raw_train_time"] + 50.0)
-    assert slow["no_eval_time"] == pytest.approx(quick["no_eval_time"])
-    assert slow["p_train"] == pytest.approx(quick["p_train"])
-    assert slow["p_core"] == pytest.approx(quick["p_core"])
-    assert slow["p_whole"] < 0.5 * quick["p_whole"]
-    assert (quick["checkpoint_time"], quick["continued"]) == (0.0, None)
-
-
-def test_a_continued_run_counts_its_own_part_only() -> None:
-    continued = Continued("step00000006.ckpt", step=6, samples=48, train_time=1000.0)
-    start = Start(Progress(6, 48, 6 * 30, 6 * 5.0), continued)
-    engine = ScriptedEngine([0.2, 0.95])
-    outcome, events = _train(engine, start=start)
-    assert engine.rates[0] == pytest.approx(0.6)  # the schedule goes on
-    assert [event.value["global_steps"] for event in events if event.name == "STEP_END"] == [8, 10]
-    assert outcome.progress == Progress(4, 32, 4 * 30, 4 * 5.0)
-    assert outcome.times.time_to_target == pytest.approx(1000.0 + 4 * 1.0 + 2 * 0.5)
-    values = _finished(ScriptedEngine([0.2, 0.95]), start=start)
-    assert (values["num_trained_samples"], values["global_steps"], values["global_batch_size"]) == (32, 4, 8)
-    assert values["p_core"] == pytest.approx(32 / 4.0)
-    assert values["model_flops_per_sample"] == pytest.approx(2 * 4 * 5.0 / 32)
-    assert values["continued"]["samples"] == 48
 
 
 def test_finished_is_written_by_rank_0_only_and_names_its_caller() -> None:

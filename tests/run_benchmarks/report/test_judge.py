@@ -176,3 +176,21 @@ def test_values_that_another_code_wrote_do_no_harm(folders: list[Path]) -> None:
     assert judgement.verdict is Verdict.CONVERGED
     assert judgement.figures["final_loss"].value is None
     assert judgement.figures["p_whole"].value is None
+
+
+def test_a_continued_round_says_so_also_where_it_fails(folders: list[Path]) -> None:
+    continued = {
+        "file": "/ck/step00000040.ckpt",
+        "step": 40,
+        "samples": 800,
+        "train_time": 7.5,
+        "skipped": [],
+    }
+    events = training_events()
+    events.insert(1, Event(EventName.INIT_END, {"init_time": 2.0, "continued": continued}, 0))
+    write_rank_log(folders[0], events)
+    assert judge(CASE, folders, None).continued == continued
+    write_rank_log(folders[0], events[:-1])
+    failed = judge(CASE, folders, None)
+    assert (failed.verdict, failed.continued) == (Verdict.INVALID, continued)
+    assert judged([folders[1]]).continued is None

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks.report.judge import judge
-from run_benchmarks.report.results import RoundResult, write_json
+from run_benchmarks.report.results import RoundResult, continuation_notes, write_json
 from run_benchmarks.report.summary import RunSummary, as_markdown, write_summary
 from run_benchmarks.report.tables import HEADINGS, aligned, explanations, figures_row, preflight_text
 from run_benchmarks.stages.checks import Check, Status
@@ -165,6 +165,24 @@ def test_a_run_that_launched_nothing_has_a_summary_too() -> None:
     text = as_markdown(summary_of())
     assert "## Results" not in text
     assert "start sshd" in text
+
+
+def test_a_continued_round_is_marked_and_explained(converged: RoundResult) -> None:
+    continued = {
+        "run": "run1",
+        "file": "/ck/step00000040.ckpt",
+        "step": 40,
+        "skipped": ["step00000050.ckpt is cut"],
+    }
+    result = replace(converged, continued=continued, notes=tuple(continuation_notes(continued)))
+    assert figures_row(result)[1] == "1 (from step 40)"
+    assert figures_row(converged)[1] == "1"
+    text = as_markdown(summary_of(result))
+    assert "- continued from step 40 of run1: times, rates and energy are of this part only" in text
+    assert "- a newer checkpoint was passed over: step00000050.ckpt is cut" in text
+    assert result.as_dict()["continued"] == continued
+    assert converged.as_dict()["continued"] is None
+    assert continuation_notes(None) == []
 
 
 def test_a_row_has_a_cell_for_every_heading(converged: RoundResult, broken: RoundResult) -> None:

@@ -87,6 +87,32 @@ def test_a_task_mounts_the_tree_and_the_data_for_reading_only(tree: Tree) -> Non
     }
 
 
+def test_checkpoints_are_told_by_environment_and_mounted_for_global_rank_0_only(tree: Tree) -> None:
+    plan = tree.load()
+    (case,) = plan.cases
+    case = replace(case, parameters={**case.parameters, "save_steps": 10})
+    run = replace(plan.run, checkpoint_path="/data/ck")
+    plan = replace(plan, run=run, cases=(case,), continue_from="run20250101000000")
+    first, second = task_of(plan, 0), task_of(plan, 1)
+    variables = {
+        "FLAGPERF_CHECKPOINT_DIR": "/data/ck/run20260102030405/toy:pytorch:X1:2:1:1/round1",
+        "FLAGPERF_CONTINUE_FROM": "/data/ck/run20250101000000/toy:pytorch:X1:2:1:1/round1",
+    }
+    for unit in (first, second):
+        assert {name: unit.env[name] for name in variables} == variables
+    mounts = {mount.inside: (mount.host, mount.read_only) for mount in first.mounts}
+    assert mounts["/data/ck"] == ("/data/ck", False)
+    assert "/data/ck" not in {mount.inside for mount in second.mounts}
+    assert first.argv[first.argv.index("--case_dir") :] == second.argv[second.argv.index("--case_dir") :]
+
+
+def test_a_case_that_saves_nothing_sees_no_checkpoints(tree: Tree) -> None:
+    plan = tree.load()
+    unit = task_of(replace(plan, run=replace(plan.run, checkpoint_path="/data/ck")), 0)
+    assert not [name for name in unit.env if name.startswith("FLAGPERF_")]
+    assert "/data/ck" not in {mount.inside for mount in unit.mounts}
+
+
 def test_a_case_with_its_own_script_gets_no_case_dir(tree: Tree) -> None:
     tree.write("benchmarks/toy/pytorch/run_pretraining.py", "")
     unit = task_of(tree.load())

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from run_benchmarks.runtimes.base import Runtime
-from run_benchmarks.stages.checks import ALL_CHECKS, Check, Status
-from run_benchmarks.stages.preflight import failed, preflight, warned
+from run_benchmarks.stages.checks import Check, Status
+from run_benchmarks.stages.preflight import CHECKS, failed, preflight, warned
 from run_benchmarks.transports.base import Completed, Transport, TransportError
 from run_benchmarks.transports.local import LocalTransport
 from tests.run_benchmarks.stages.checked_host import TWO_NODES, Site, prepare
@@ -22,7 +22,7 @@ def test_preflight_does_every_check_on_every_host(site: Site) -> None:
     hosts: dict[str, Transport] = {name: LocalTransport(name) for name in ("node1", "node2")}
     found = asyncio.run(preflight(site.plan, cast(Runtime, site.runtime), hosts))
     assert {host: len(of_host) for host, of_host in found.items()} == dict.fromkeys(
-        hosts, len(ALL_CHECKS) + 1
+        hosts, len(CHECKS) + 1
     )
     assert failed(found) == []
     assert warned(found) == []

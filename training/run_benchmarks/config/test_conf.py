@@ -63,6 +63,11 @@ FLAGPERF_LOG_PATH = None
 # "debug", "info", "warning" or "error".
 FLAGPERF_LOG_LEVEL = "info"
 
+# Where cases that set `save_steps` write their checkpoints, on the first host of each and in its container:
+# a folder with room for three of them, 12 bytes a parameter each. Nothing in it is ever cleaned up. A run
+# that was cut off goes on from there with `--continue-from`.
+CHECKPOINT_PATH = None
+
 # ---- How a task runs ---------------------------------------------------------------------------------
 
 # "docker" runs tasks in containers, "process" as plain processes on the hosts.

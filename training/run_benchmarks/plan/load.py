@@ -21,6 +21,7 @@ from run_benchmarks.plan.records import (
     RunSettings,
     Vendor,
 )
+from run_benchmarks.plan.restart import check_restart, run_name
 from run_benchmarks.plan.settings import read_settings
 from run_benchmarks.plan.source import Source, read_source
 from run_benchmarks.plan.vendors import find_vendors, read_vendor
@@ -35,6 +36,7 @@ def load_plan(
     *,
     only_cases: Sequence[str] | None = None,
     log_path: Path | None = None,
+    continue_from: str | None = None,
 ) -> Plan:
     """Read `cluster_conf.py` and `test_conf.py` in `config_dir` and every file that they lead to.
 
@@ -42,13 +44,15 @@ def load_plan(
         training_dir: the controller's copy of `training/`.
         only_cases: names of the cases to run instead of those in CASES (`--cases`).
         log_path: where results go instead of the file's log path (`--log-path`).
+        continue_from: the earlier run whose checkpoints the rounds go on from (`--continue-from`).
 
     Raises:
         ConfigError: something is wrong; it holds all problems of all files.
         NoValidCaseError: the two files are right, but no case can be run with what lies in `training_dir`.
     """
     with _no_bytecode():
-        return _Planner(config_dir, training_dir.resolve()).plan(only_cases, log_path)
+        planner = _Planner(config_dir, training_dir.resolve())
+        return planner.plan(only_cases, log_path, run_name(continue_from or ""))
 
 
 @contextmanager
@@ -75,7 +79,7 @@ class _Planner:
         self.cluster_conf = read_source(config_dir / CLUSTER_CONF, self.file_problems, remedy)
         self.test_conf = read_source(config_dir / TEST_CONF, self.file_problems, remedy)
 
-    def plan(self, only_cases: Sequence[str] | None, log_path: Path | None) -> Plan:
+    def plan(self, only_cases: Sequence[str] | None, log_path: Path | None, continue_from: str) -> Plan:
         cluster = self._cluster()
         if self.test_conf is None:
             raise ConfigError(self.file_problems.found)
@@ -85,10 +89,11 @@ class _Planner:
         settings = read_cases(reader, only_cases)
         reader.report_unknown(is_case_dict)
         cases = self._cases(settings, cluster, run, vendor)
+        check_restart(cases, run, continue_from, self.test_conf, self.file_problems)
         self._raise_if_wrong(settings, cases)
         if cluster is None or vendor is None:  # cannot be: each has left a problem
             raise ConfigError(self.file_problems.found)
-        return Plan(self.training_dir, cluster, run, vendor, tuple(cases))
+        return Plan(self.training_dir, cluster, run, vendor, tuple(cases), continue_from)
 
     def _cluster(self) -> ClusterSettings | None:
         if self.cluster_conf is None:

@@ -45,7 +45,8 @@ class RunSettings:
     """`test_conf.py` without its cases: how every case of a run is set up on the hosts.
 
     Paths ending in `_host` are on the hosts, `_container` inside the containers;
-    `log_path` is on the controller. `container_options` is ACCE_CONTAINER_OPT split as a shell would.
+    `log_path` is on the controller; `checkpoint_path` is on the hosts and the same
+    inside, empty for none. `container_options` is ACCE_CONTAINER_OPT split as a shell would.
     """
 
     vendor: str
@@ -63,6 +64,7 @@ class RunSettings:
     container_engine: str = "docker"
     process_python: str = "python3"
     rank_launcher: str = "flagperf"
+    checkpoint_path: str = ""
     image_distribution: str = "stream"
     image_registry: str = ""
     image_build_args: Mapping[str, str] = field(default_factory=dict)
@@ -174,10 +176,14 @@ class CasePlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """A whole run, resolved. `training_dir` is the controller's own copy of `training/`."""
+    """A whole run, resolved. `training_dir` is the controller's own copy of `training/`.
+
+    continue_from: the name of an earlier run, whose checkpoints the rounds go on from; empty: they begin anew.
+    """
 
     training_dir: Path
     cluster: ClusterSettings
     run: RunSettings
     vendor: Vendor
     cases: tuple[CasePlan, ...]
+    continue_from: str = ""

@@ -60,6 +60,7 @@ def read_settings(
         container_engine=reader.get("CONTAINER_ENGINE", _engine, "docker"),
         process_python=reader.get("PROCESS_PYTHON", _program, "python3"),
         rank_launcher=reader.get("RANK_LAUNCHER", kinds.one_of(*RANK_LAUNCHERS), "flagperf"),
+        checkpoint_path=reader.get("CHECKPOINT_PATH", kinds.absolute_path, ""),
         image_distribution=reader.get("IMAGE_DISTRIBUTION", kinds.one_of(*DISTRIBUTIONS), "stream"),
         image_registry=_read_registry(reader),
         image_build_args=reader.get("IMAGE_BUILD_ARGS", kinds.text_dict, {}),

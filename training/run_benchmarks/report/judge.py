@@ -14,7 +14,7 @@ from run_benchmarks.report.power import power_figures
 from run_benchmarks.report.rules import Rules, rules_of
 from utils.errors import FlagPerfError
 from utils.events import Event, EventName, read_events
-from utils.figures import Figure, Peak, figures_from_finished
+from utils.figures import Figure, Peak, continued_of, figures_from_finished
 from utils.rank import rank_log_name
 from utils.records import Failure, FailureClass, Stage, Verdict
 
@@ -24,13 +24,17 @@ ORDER_TOLERANCE = 1.001
 
 @dataclass(frozen=True)
 class Judgement:
-    """What the logs say. `facts` are the raw values that FINISHED reported."""
+    """What the logs say. `facts` are the raw values that FINISHED reported.
+
+    continued: what the round went on from, as INIT_END says; None where it began anew.
+    """
 
     verdict: Verdict
     failure: Failure | None
     figures: Mapping[str, Figure]
     facts: Mapping[str, Any]
     rules: Rules
+    continued: Mapping[str, Any] | None = None
 
 
 def judge(case: CasePlan, folders: Sequence[Path], failure: Failure | None) -> Judgement:
@@ -46,13 +50,19 @@ def judge(case: CasePlan, folders: Sequence[Path], failure: Failure | None) -> J
     figures = figures_from_finished(in_present_names(facts, case.parameters), _peak(case, facts))
     figures.update(rates_of_earlier_cases(facts, figures))
     figures.update(power_figures(folders, events))
-    rules = rules_of(events, case.differs)
+    rules, continued = rules_of(events, case.differs), _continued(events)
     failure = failure or _no_result(case, finished) or _inconsistent(case, figures)
     if failure:
-        return Judgement(failure.verdict, failure, figures, facts, rules)
+        return Judgement(failure.verdict, failure, figures, facts, rules, continued)
     converged = facts.get("converged")
     verdict = Verdict.CONVERGED if _is_true(converged) else Verdict.NOT_CONVERGED
-    return Judgement(verdict, None, figures, facts, rules)
+    return Judgement(verdict, None, figures, facts, rules, continued)
+
+
+def _continued(events: Sequence[Event]) -> Mapping[str, Any] | None:
+    """A round that fails later has continued all the same."""
+    found = (continued_of(event.value) for event in events if event.name == EventName.INIT_END)
+    return next(filter(None, found), None)
 
 
 def _is_true(value: object) -> bool:

@@ -17,7 +17,10 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class RoundResult:
-    """One round. `times` holds seconds by stage, `images` host -> image ID, `notes` what a reader must know."""
+    """One round. `times` holds seconds by stage, `images` host -> image ID, `notes` what a reader must know.
+
+    continued: the run, checkpoint and step that the round went on from; None where it began anew.
+    """
 
     case: str
     round: int
@@ -32,6 +35,7 @@ class RoundResult:
     facts: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     rules: Rules = field(default_factory=Rules)
+    continued: Mapping[str, Any] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The result as plain data."""
@@ -42,6 +46,7 @@ class RoundResult:
             "verdict": self.verdict.value,
             "rules": self.rules.as_dict(),
             "figures": {name: figure.as_dict() for name, figure in self.figures.items()},
+            "continued": None if self.continued is None else dict(self.continued),
             "failure": _failure(self.failure),
             "times": dict(self.times),
             "started": self.started,
@@ -58,6 +63,17 @@ def write_json(path: Path, record: Mapping[str, Any]) -> None:
     partial = path.with_name(f".{path.name}.partial")
     partial.write_text(json.dumps(record, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     partial.replace(path)
+
+
+def continuation_notes(continued: Mapping[str, Any] | None) -> list[str]:
+    """What a reader of a continued round's figures must know."""
+    if not continued:
+        return []
+    head = f"continued from step {continued.get('step')} of {continued.get('run') or 'an earlier run'}"
+    passed_over = [
+        f"a newer checkpoint was passed over: {reason}" for reason in continued.get("skipped") or ()
+    ]
+    return [f"{head}: times, rates and energy are of this part only", *passed_over]
 
 
 def _without_nan(facts: Mapping[str, Any]) -> Any:

@@ -28,7 +28,10 @@ NOT_MEASURED = "-"
 def figures_row(result: RoundResult) -> tuple[str, ...]:
     """A round's row under HEADINGS."""
     shown = [_shown(result.figures.get(name), form) for name, form in COLUMNS.values()]
-    return (result.case, str(result.round), result.verdict.value, *shown, result.rules.stamp or NOT_MEASURED)
+    number = str(result.round)
+    if result.continued is not None:
+        number += f" (from step {result.continued.get('step')})"
+    return (result.case, number, result.verdict.value, *shown, result.rules.stamp or NOT_MEASURED)
 
 
 def explanations(result: RoundResult) -> list[str]:

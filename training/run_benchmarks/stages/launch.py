@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from run_benchmarks.frameworks.base import Framework, Job
-from run_benchmarks.names import HostPaths, Node, RunId, unit_labels, unit_name
+from run_benchmarks.names import HostPaths, Node, RunId, checkpoint_folder, unit_labels, unit_name
 from run_benchmarks.plan.records import CasePlan, Plan
+from run_benchmarks.plan.restart import saves_checkpoints
 from run_benchmarks.runtimes.base import Mount, Runtime, Unit
+from run_benchmarks.stages.checkpoints import uses_checkpoints
+from utils.checkpoints import CHECKPOINT_DIR, CONTINUE_FROM
 
 # $1: the log, $2: a file to source or nothing, then the command. The unit's main process becomes the command,
 # so its exit code is the unit's.
@@ -40,8 +43,8 @@ class Launch:
             labels=unit_labels(self.run, node, "task"),
             image=self.image,
             argv=(*argv, *self.framework.launch_argv(job, node.rank)),
-            env=self._environment(inside, case, interface),
-            mounts=inside.mounts,
+            env={**self._environment(inside, case, interface), **self._restart(node)},
+            mounts=(*inside.mounts, *self._checkpoints(node)),
             options=self.plan.run.container_options,
             shm_size=self.plan.run.shm_size,
             workdir=inside.tree(""),
@@ -109,6 +112,22 @@ class Launch:
         if interface:
             environment["GLOO_SOCKET_IFNAME"] = interface
         return environment
+
+    def _restart(self, node: Node) -> Mapping[str, str]:
+        """Where the ranks save and load checkpoints: by environment, for the arguments are the launch contract's."""
+        path, earlier = self.plan.run.checkpoint_path, self.plan.continue_from
+        environment = {}
+        if saves_checkpoints(node.case):
+            environment[CHECKPOINT_DIR] = checkpoint_folder(path, self.run.name, node)
+        if earlier:
+            environment[CONTINUE_FROM] = checkpoint_folder(path, earlier, node)
+        return environment
+
+    def _checkpoints(self, node: Node) -> tuple[Mount, ...]:
+        """Only on the host of global rank 0: no other one has them."""
+        path = self.plan.run.checkpoint_path
+        wanted = node.rank == 0 and path and uses_checkpoints(self.plan, node.case)
+        return (Mount(path, path, read_only=False),) if wanted else ()
 
 
 def _ended_in_time(case: CasePlan) -> tuple[str, ...]:

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.runtimes.base import Runtime
-from run_benchmarks.stages.checks import ALL_CHECKS, Check, HostUse, Status
+from run_benchmarks.stages.checkpoints import checkpoints
+from run_benchmarks.stages.checks import ALL_CHECKS, Check, Checker, HostUse, Status
 from run_benchmarks.stages.fan_out import on_all
 from run_benchmarks.transports.base import Transport
 from utils.errors import FlagPerfError
 
 REACHABLE_TIMEOUT_S = 30.0
+CHECKS: tuple[Checker, ...] = (*ALL_CHECKS, checkpoints)
 
 
 async def preflight(
@@ -48,7 +50,7 @@ def _use(plan: Plan, host: str, transport: Transport) -> HostUse:
 async def _check_host(plan: Plan, runtime: Runtime, use: HostUse) -> list[Check]:
     reached = await use.transport.run(["uname", "-sr"], timeout=REACHABLE_TIMEOUT_S)
     found = [Check("reachable", Status.OK, reached.stdout.strip())]
-    results = await on_all(list(ALL_CHECKS), lambda check: check(plan, runtime, use))
+    results = await on_all(list(CHECKS), lambda check: check(plan, runtime, use))
     for check, result in results.items():
         if isinstance(result, FlagPerfError):
             name = check.__name__.replace("_", " ")

@@ -1,0 +1,76 @@
+"""Checkpoints in the plan: where they go, and what stands in the way of going on from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from run_benchmarks.plan.load import load_plan
+from run_benchmarks.plan.problems import ConfigError
+from run_benchmarks.plan.records import Plan
+from tests.run_benchmarks.plan.tree import BASE, DRIVER_SETTINGS, TEST_CONF, Tree
+
+PATH = 'CHECKPOINT_PATH = "/data/checkpoints/"\n'
+
+
+@pytest.fixture
+def saving(tree: Tree) -> Tree:
+    """A tree whose case saves checkpoints."""
+    tree.write("benchmarks/driver/settings.py", DRIVER_SETTINGS + "    save_steps: int | None = None\n")
+    tree.write("acme/toy-pytorch/config/config_X1x1x2.py", "save_steps = 100\n")
+    return tree
+
+
+def continued(tree: Tree, run: str, conf: str = TEST_CONF + PATH) -> Plan:
+    tree.configure(test_conf=conf)
+    return load_plan(tree.config, tree.training, continue_from=run)
+
+
+def test_checkpoints_need_a_place(saving: Tree) -> None:
+    code, (problem,) = saving.problems()
+    assert code == 2
+    assert (problem.name, problem.value) == ("toy:pytorch:X1:1:2:1: save_steps", "100")
+    assert "CHECKPOINT_PATH is not" in problem.message
+    assert "save_steps = None in acme/toy-pytorch/config/config_X1x1x2.py" in problem.remedy
+    saving.configure(test_conf=TEST_CONF + PATH)
+    assert saving.load().run.checkpoint_path == "/data/checkpoints"
+
+
+def test_a_case_that_saves_none_needs_none(tree: Tree) -> None:
+    assert tree.load().run.checkpoint_path == ""
+
+
+@pytest.mark.parametrize(
+    "given", ["run20260102030405", "/home/me/result/run20260102030405", "result/run20260102030405/"]
+)
+def test_the_earlier_run_is_given_by_name_or_folder(saving: Tree, given: str) -> None:
+    assert continued(saving, given).continue_from == "run20260102030405"
+
+
+def test_to_go_on_needs_the_place_too(tree: Tree) -> None:
+    with pytest.raises(ConfigError) as caught:
+        continued(tree, "run20260102030405", TEST_CONF)
+    (problem,) = caught.value.problems
+    assert (problem.where, problem.name) == ("command line", "--continue-from")
+    assert "CHECKPOINT_PATH, which" in problem.message
+
+
+def test_a_case_with_a_script_of_its_own_is_not_the_drivers_to_continue(saving: Tree) -> None:
+    saving.write("benchmarks/toy/pytorch/run_pretraining.py", "")
+    saving.write("benchmarks/toy/pytorch/config/_base.py", BASE + "save_steps = 7\n")
+    saving.configure(test_conf=TEST_CONF)
+    saving.load()  # its own settings are its own business
+    with pytest.raises(ConfigError, match="brings its own training script"):
+        continued(saving, "run20260102030405")
+
+
+def test_a_place_on_the_hosts_is_absolute(tree: Tree) -> None:
+    tree.configure(test_conf=TEST_CONF + 'CHECKPOINT_PATH = "checkpoints"\n')
+    _, (problem,) = tree.problems()
+    assert problem.name == "CHECKPOINT_PATH" and "relative" in problem.message
+
+
+def test_shipped_settings_name_no_place() -> None:
+    training = Path(__file__).resolve().parents[3] / "training"
+    assert load_plan(training / "run_benchmarks" / "config", training).run.checkpoint_path == ""

@@ -1,0 +1,100 @@
+"""Checkpoints on a host before a launch: the folder, and what there is to go on from. Commands run for real."""
+
+from __future__ import annotations
+
+import pytest
+
+from run_benchmarks.plan.load import load_plan
+from run_benchmarks.plan.records import Plan
+from run_benchmarks.stages.checkpoints import checkpoints
+from run_benchmarks.stages.checks import Status
+from tests.run_benchmarks.plan.tree import DRIVER_SETTINGS, TEST_CONF
+from tests.run_benchmarks.stages.checked_host import Site
+
+EARLIER = "run20260102030405"
+CASE = "toy:pytorch:X1:1:2:2"
+
+
+class Continuing(Site):
+    """A site whose plan goes on from an earlier run."""
+
+    @property
+    def plan(self) -> Plan:
+        return load_plan(self.tree.config, self.tree.training, continue_from=EARLIER)
+
+
+@pytest.fixture
+def saving(site: Site) -> Site:
+    """A site with a case of two rounds that saves checkpoints below `folder`/ck."""
+    settings = DRIVER_SETTINGS + "    save_steps: int | None = 10\n"
+    site.tree.write("benchmarks/driver/settings.py", settings)
+    site.conf(f'CHECKPOINT_PATH = "{site.folder}/ck"\n', TEST_CONF.replace("X1:1:2:1", "X1:1:2:2"))
+    return site
+
+
+@pytest.fixture
+def continuing(saving: Site) -> Site:
+    return Continuing(**{name: getattr(saving, name) for name in vars(saving)})
+
+
+def save(site: Site, *names: str, run: str = EARLIER, case: str = CASE) -> None:
+    for name in names:
+        path = site.folder / "ck" / run / case / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+
+
+def test_where_nothing_is_saved_nothing_is_asked(site: Site) -> None:
+    check = site.check(checkpoints)
+    assert (check.status, check.detail) == (Status.OK, "not needed")
+
+
+def test_the_folder_is_made_on_the_first_host_only(saving: Site) -> None:
+    saving.rank = 1
+    assert saving.check(checkpoints).detail == "not needed"
+    assert not (saving.folder / "ck").exists()
+    saving.rank = 0
+    check = saving.check(checkpoints)
+    assert (check.status, check.detail) == (Status.OK, f"{saving.folder}/ck")
+    assert (saving.folder / "ck").is_dir()
+
+
+def test_a_folder_that_cannot_be_made_forbids_the_run(saving: Site) -> None:
+    (saving.folder / "ck").write_text("a file")
+    check = saving.check(checkpoints)
+    assert check.status is Status.ERROR
+    assert f"CHECKPOINT_PATH = {saving.folder}/ck" in check.detail
+
+
+def test_every_round_has_one_to_go_on_from(continuing: Site) -> None:
+    save(continuing, "round1/step00000010.ckpt", "round2/step00000020.ckpt", "round2/step00000030.ckpt")
+    check = continuing.check(checkpoints)
+    assert check.status is Status.OK, check
+    assert check.detail == f"2 round(s) go on from {continuing.folder}/ck/{EARLIER}"
+
+
+def test_a_round_without_one_is_named_with_what_there_is(continuing: Site) -> None:
+    save(
+        continuing,
+        "round2/step00000020.ckpt",
+        "round2/step00000030.ckpt",
+        "round1/.step00000010.ckpt.partial",
+    )
+    check = continuing.check(checkpoints)
+    assert check.status is Status.ERROR
+    assert f"no checkpoint of {CASE} round1; there is {CASE} round2 (step00000030)" in check.detail
+    assert "--continue-from" in check.remedy and "--cases" in check.remedy
+
+
+def test_a_run_without_any_is_told_with_those_that_have_some(continuing: Site) -> None:
+    save(continuing, "round1/step00000010.ckpt", run="run20250101000000")
+    check = continuing.check(checkpoints)
+    assert check.status is Status.ERROR
+    assert f"no checkpoint of {CASE} round1, {CASE} round2" in check.detail
+    assert "the runs with checkpoints are run20250101000000" in check.detail
+
+
+def test_a_case_that_saves_no_more_can_still_go_on(continuing: Site) -> None:
+    continuing.tree.write("benchmarks/driver/settings.py", DRIVER_SETTINGS)
+    save(continuing, "round1/step00000010.ckpt", "round2/step00000010.ckpt")
+    assert continuing.check(checkpoints).status is Status.OK

@@ -1,0 +1,50 @@
+"""Whether cases can save checkpoints, and go on from those of an earlier run, as the files and the user want."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePath
+
+from run_benchmarks.plan.case_files import DRIVER_SCRIPT
+from run_benchmarks.plan.problems import Problems
+from run_benchmarks.plan.records import CasePlan, RunSettings
+from run_benchmarks.plan.source import Source
+
+OPTION = "--continue-from"
+_EXAMPLE = 'CHECKPOINT_PATH = "/data/checkpoints"'
+
+
+def run_name(given: str) -> str:
+    """The run that the user named, by its name or by its result folder."""
+    return PurePath(given).name
+
+
+def saves_checkpoints(case: CasePlan) -> bool:
+    """Whether the shared driver saves any in this case; one with a script of its own sees to it itself."""
+    return case.files.script == DRIVER_SCRIPT and case.parameters.get("save_steps") is not None
+
+
+def check_restart(
+    cases: Sequence[CasePlan], run: RunSettings, continue_from: str, conf: Source, problems: Problems
+) -> None:
+    """Note what stands in the way of saving checkpoints and of going on from them."""
+    if not run.checkpoint_path:
+        for case in filter(saves_checkpoints, cases):
+            _needs_path(case, conf, problems)
+    if not continue_from:
+        return
+    if not run.checkpoint_path:
+        message = f"the checkpoints lie in CHECKPOINT_PATH, which {conf.path} does not set"
+        problems.add("command line", OPTION, continue_from, message, f"add {_EXAMPLE} as in that run")
+    for case in cases:
+        if case.files.script != DRIVER_SCRIPT:
+            message = f"{case.settings.name} brings its own training script, which the driver cannot continue"
+            problems.add("command line", OPTION, continue_from, message, "choose other cases with --cases")
+
+
+def _needs_path(case: CasePlan, conf: Source, problems: Problems) -> None:
+    name = f"{case.settings.name}: save_steps"
+    message = "is set, but nothing says where checkpoints go: CHECKPOINT_PATH is not"
+    config = f"{case.files.config_dir}/{case.files.config_file}"
+    remedy = f"add a line such as {_EXAMPLE}, or set save_steps = None in {config}"
+    problems.add(conf.path, name, case.parameters["save_steps"], message, remedy)

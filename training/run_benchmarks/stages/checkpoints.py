@@ -1,0 +1,72 @@
+"""Checkpoints on the hosts: can they be written, and is there one to go on from where that is wanted?"""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+from run_benchmarks.names import Node, checkpoint_folder
+from run_benchmarks.plan.records import CasePlan, Plan
+from run_benchmarks.plan.restart import OPTION, saves_checkpoints
+from run_benchmarks.runtimes.base import Runtime
+from run_benchmarks.stages.checks import QUICK_S, Check, HostUse, Status
+from run_benchmarks.transports.base import Transport
+from utils.checkpoints import CHECKPOINT_PATTERN
+
+NAME = "checkpoints"
+
+
+async def checkpoints(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
+    """CHECKPOINT_PATH can be written, and every round that is to go on has a checkpoint here.
+
+    Checkpoints lie on the host of node rank 0: global rank 0 writes and reads them.
+    """
+    path = plan.run.checkpoint_path
+    cases = [case for case, rank in use.cases if rank == 0 and path and uses_checkpoints(plan, case)]
+    if not cases:
+        return Check(NAME, Status.OK, "not needed")
+    made = await use.transport.run(["sh", "-c", 'mkdir -p "$0" && [ -w "$0" ]', path], timeout=QUICK_S)
+    if not made.ok:
+        detail = f"CHECKPOINT_PATH = {path}: {made.last_lines(1) or 'not writable'}"
+        remedy = "name a folder in test_conf.py that the ssh user may create and write on this host"
+        return Check(NAME, Status.ERROR, detail, remedy)
+    if not plan.continue_from:
+        return Check(NAME, Status.OK, path)
+    return await _check_earlier(plan, use.transport, cases)
+
+
+def uses_checkpoints(plan: Plan, case: CasePlan) -> bool:
+    """Whether a case's task must see CHECKPOINT_PATH."""
+    return saves_checkpoints(case) or bool(plan.continue_from)
+
+
+async def _check_earlier(plan: Plan, transport: Transport, cases: list[CasePlan]) -> Check:
+    folder = f"{plan.run.checkpoint_path}/{plan.continue_from}"
+    listed = await transport.run(
+        ["find", folder, "-mindepth", "3", "-maxdepth", "3", "-name", CHECKPOINT_PATTERN], timeout=QUICK_S
+    )
+    found = sorted(PurePosixPath(line) for line in listed.stdout.splitlines())
+    wanted = [
+        PurePosixPath(checkpoint_folder(plan.run.checkpoint_path, plan.continue_from, Node(case, number, 0)))
+        for case in cases
+        for number in range(1, case.settings.repeat + 1)
+    ]
+    missing = [path for path in wanted if path not in {file.parent for file in found}]
+    if not missing:
+        return Check(NAME, Status.OK, f"{len(wanted)} round(s) go on from {folder}")
+    lacking = ", ".join(f"{path.parent.name} {path.name}" for path in missing)
+    there = _there(found) if found else await _other_runs(plan, transport)
+    remedy = f"name another run with {OPTION}, choose cases with --cases, lower repeat, or start anew"
+    return Check(NAME, Status.ERROR, f"{folder} has no checkpoint of {lacking}; {there}", remedy)
+
+
+def _there(found: list[PurePosixPath]) -> str:
+    """What there is: of each round its newest checkpoint, which sorts last."""
+    newest = {file.parent: file.stem for file in found}
+    return "there is " + ", ".join(
+        f"{folder.parent.name} {folder.name} ({step})" for folder, step in newest.items()
+    )
+
+
+async def _other_runs(plan: Plan, transport: Transport) -> str:
+    listed = await transport.run(["ls", "-1", plan.run.checkpoint_path], timeout=QUICK_S)
+    return f"the runs with checkpoints are {', '.join(listed.stdout.split()) or 'none'}"
