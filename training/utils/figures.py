@@ -84,6 +84,11 @@ def continued_of(values: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return continued if isinstance(continued, Mapping) and "step" in continued else None
 
 
+def of_this_part(figure: Figure, continued: Mapping[str, Any]) -> Figure:
+    """The same figure, saying that it is of this part of a continued run."""
+    return replace(figure, window=f"{figure.window}; this part only, continued from step {continued['step']}")
+
+
 def _of_a_part(figures: Mapping[str, Figure], continued: Mapping[str, Any]) -> dict[str, Figure]:
     """The same figures, each saying which part of the run it is of.
 
@@ -92,10 +97,7 @@ def _of_a_part(figures: Mapping[str, Figure], continued: Mapping[str, Any]) -> d
     next start, and is in none of the figures.
     """
     step = continued["step"]
-    found = {
-        name: replace(figure, window=f"{figure.window}; this part only, continued from step {step}")
-        for name, figure in figures.items()
-    }
+    found = {name: of_this_part(figure, continued) for name, figure in figures.items()}
     before = _number(continued, "train_time")
     told = "an unknown time" if before is None else f"{before:.6g} s"
     window = f"training up to the checkpoint of step {step} ({told}) + {figures['time_to_target'].window}"

@@ -189,7 +189,9 @@ def test_a_continued_round_says_so_also_where_it_fails(folders: list[Path]) -> N
     events = training_events()
     events.insert(1, Event(EventName.INIT_END, {"init_time": 2.0, "continued": continued}, 0))
     write_rank_log(folders[0], events)
-    assert judge(CASE, folders, None).continued == continued
+    whole = judge(CASE, folders, None)
+    assert whole.continued == continued
+    assert whole.figures["energy"].window.endswith("this part only, continued from step 40")
     write_rank_log(folders[0], events[:-1])
     failed = judge(CASE, folders, None)
     assert (failed.verdict, failed.continued) == (Verdict.INVALID, continued)

@@ -14,7 +14,7 @@ from run_benchmarks.report.power import power_figures
 from run_benchmarks.report.rules import Rules, rules_of
 from utils.errors import FlagPerfError
 from utils.events import Event, EventName, read_events
-from utils.figures import Figure, Peak, continued_of, figures_from_finished
+from utils.figures import Figure, Peak, continued_of, figures_from_finished, of_this_part
 from utils.rank import rank_log_name
 from utils.records import Failure, FailureClass, Stage, Verdict
 
@@ -49,8 +49,9 @@ def judge(case: CasePlan, folders: Sequence[Path], failure: Failure | None) -> J
     facts: Mapping[str, Any] = finished[0].value if finished else {}
     figures = figures_from_finished(in_present_names(facts, case.parameters), _peak(case, facts))
     figures.update(rates_of_earlier_cases(facts, figures))
-    figures.update(power_figures(folders, events))
     rules, continued = rules_of(events, case.differs), _continued(events)
+    power = power_figures(folders, events)
+    figures.update({name: of_this_part(power[name], continued) for name in power} if continued else power)
     failure = failure or _no_result(case, finished) or _inconsistent(case, figures)
     if failure:
         return Judgement(failure.verdict, failure, figures, facts, rules, continued)
