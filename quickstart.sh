@@ -3,7 +3,7 @@
 #
 #   ./quickstart.sh [--all] [options of run.py]
 #
-# --all trains every demo, one after the other: BERT on PyTorch and on PaddlePaddle, GLM and CPM.
+# --all trains every demo, one after the other: BERT on PyTorch and on PaddlePaddle, GLM, CPM and the digits.
 # Everything it makes lies in this checkout (.venv, .quickstart) and in the container engine.
 # As root it installs a container engine where there is none. Run again, it starts at once.
 set -euo pipefail
@@ -17,16 +17,18 @@ MODELS=(bert)
 CASES=(bert:pytorch)
 if [ "${1:-}" = --all ]; then
   shift
-  MODELS=(bert glm cpm)
-  CASES=(bert:pytorch bert:paddle glm:pytorch cpm:pytorch)
+  MODELS=(bert glm cpm digits)
+  CASES=(bert:pytorch bert:paddle glm:pytorch cpm:pytorch digits:pytorch)
 fi
 
 prepare_data() {
-  local model
+  local model what
   for model in "${MODELS[@]}"; do
     [ -f "$WORK/${model}_demo/manifest.json" ] && continue
     say "preparing the data of the $model demo in $WORK/${model}_demo"
-    (cd training && ../.venv/bin/python -m "benchmarks.$model.prepare" --demo --out "$WORK/${model}_demo") ||
+    what=(--demo)
+    [ "$model" != digits ] || what=() # they are small as they are
+    (cd training && ../.venv/bin/python -m "benchmarks.$model.prepare" "${what[@]}" --out "$WORK/${model}_demo") ||
       die "the data of the $model demo could not be prepared"
   done
 }

@@ -18,9 +18,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training"))
 
 import plain_bert
 import plain_cpm
+import plain_glm
 from comparison import read_options
 
-CASES = {"bert": plain_bert, "cpm": plain_cpm}
+CASES = {"bert": plain_bert, "glm": plain_glm, "cpm": plain_cpm}
 REPORTED = ("demo", "4x256")
 
 

@@ -16,6 +16,7 @@ from tests.run_benchmarks.e2e.setup import DATA_ROOT, TRAINING
 
 # A few steps and a target that an untrained model nearly meets.
 QUICK: dict[str, dict[str, Any]] = {
+    "glm": {"target": 0.05, "max_steps": 60, "eval_interval_samples": 640, "log_freq": 5},
     "cpm": {"target": 0.2, "max_steps": 60, "eval_interval_samples": 640, "log_freq": 5},
 }
 
