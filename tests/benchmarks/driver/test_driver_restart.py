@@ -46,6 +46,13 @@ def backward(config, loss, optimizer, scaler):
         os.kill(os.getpid(), signal.SIGKILL)
     (loss if scaler is None else scaler.scale(loss)).backward()
 """
+# A vendor's scaler that doubles its scale after every fourth step: its counter must come back too.
+SCALER = """
+import torch
+def create_grad_scaler(config, device_type):
+    if config.driver.precision == "fp16":
+        return torch.amp.GradScaler(device_type, init_scale=64.0, growth_interval=4)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -121,19 +128,24 @@ def test_the_rest_of_a_killed_run_is_bitwise_that_of_an_unbroken_one(
     tmp_path: Path, data_dir: Path, capsys: Any, monkeypatch: Any, precision: str, optimizer: str
 ) -> None:
     task = {**TASK, "precision": precision, "optimizer": optimizer, "learning_rate": 0.01}
-    unbroken = run_here(capsys, arguments(tmp_path / "whole", data_dir, **{**task, "save_steps": None}))
-    killing = killing_hook(tmp_path / "killing", 8)
+    killing, hooks = killing_hook(tmp_path / "killing", 8), tmp_path / "hooks"
+    hooks.mkdir()
+    for folder in (killing, hooks):
+        (folder / "scaler.py").write_text(SCALER)
+    whole = arguments(tmp_path / "whole", data_dir, hooks, **{**task, "save_steps": None})
+    unbroken = run_here(capsys, whole)
     killed_run(arguments(tmp_path / "cut", data_dir, killing, **task), tmp_path / "earlier")
     names = [path.name for path in sorted((tmp_path / "earlier").iterdir())]
     assert names == ["step00000003.ckpt", "step00000006.ckpt"]
 
-    launch = arguments(tmp_path / "rest", data_dir, **task)
+    launch = arguments(tmp_path / "rest", data_dir, hooks, **task)
     rest = continued_run(monkeypatch, capsys, launch, tmp_path / "earlier", tmp_path / "later")
     assert losses(rest) == after(6, losses(unbroken))
     assert values_of(rest, "EVALUATE")[-1]["eval_loss"] == values_of(unbroken, "EVALUATE")[-1]["eval_loss"]
     assert [path.name for path in (tmp_path / "later").iterdir()] == ["step00000009.ckpt"]
-    scales = [value.get("loss_scale") for value in values_of(rest, "STEP_END")]
-    assert scales == [value.get("loss_scale") for value in values_of(unbroken, "STEP_END")][6:]
+    scales = [value.get("loss_scale") for value in values_of(unbroken, "STEP_END")]
+    assert [value.get("loss_scale") for value in values_of(rest, "STEP_END")] == scales[6:]
+    assert (len(set(scales[6:])) > 1) == (precision == "fp16")
 
 
 def test_figures_of_a_continued_run_are_of_its_own_part_and_say_so(
