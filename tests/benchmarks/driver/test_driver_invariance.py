@@ -8,19 +8,21 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from benchmarks.driver.arguments import LaunchArguments
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.frameworks.base import Job
+from tests.benchmarks.bert.shard_files import TINY_MODEL as TINY_BERT
 from tests.benchmarks.bert.shard_files import write_data
 from tests.benchmarks.cpm.chunk_data import TINY as TINY_CPM
 from tests.benchmarks.cpm.chunk_data import random_chunks, write_set
-from tests.benchmarks.driver.ranks import TRAINING, arguments, command_line, environment, free_port, values_of
+from tests.benchmarks.driver.ranks import TRAINING, command_line, environment, free_port, values_of
 from utils.events import Event, read_events
 
 STEPS, GLOBAL_BATCH, EVALUATION_SAMPLES = 20, 8, 11  # two ranks do not divide 11
@@ -50,31 +52,32 @@ def _write_chunks(data_dir: Path) -> None:
 
 
 # So long an epsilon that AdamW and LAMB feel the gradients' scale, which they hide otherwise.
-OPTIMIZER = {"epsilon": 0.1, "learning_rate": 0.05, "max_grad_norm": 2.0, "warmup_steps": 0}
-EVERY_TEN_STEPS = {"eval_interval_steps": None, "eval_interval_samples": 80, "eval_iter_start_samples": 0}
-CASES = {
-    "bert-pytorch": Trained("bert/pytorch", {**OPTIMIZER, "optimizer": "lamb"}, write_data),
-    "bert-paddle": Trained(
-        "bert/paddle",
-        {**OPTIMIZER, "optimizer": "adamw", "decay_steps": STEPS},
-        write_data,
-    ),
-    "cpm-pytorch": Trained(
-        "cpm/pytorch",
-        {
-            **OPTIMIZER,
-            **TINY_CPM,
-            "optimizer": "adamw",
-            "decay_steps": STEPS,
-            "initializer_range": 0.3,
-            "hidden_dropout": 0.0,
-            "attention_dropout": 0.0,
-            "target_embedding_average": 1.0,
-        },
-        _write_chunks,
-    ),
+SETTINGS: dict[str, Any] = {
+    "init_checkpoint": "",
+    "optimizer": "adamw",
+    "epsilon": 0.1,
+    "learning_rate": 0.05,
+    "max_grad_norm": 2.0,
+    "warmup_steps": 0,
+    "decay_steps": STEPS,
+    "max_steps": STEPS,
+    "max_samples_termination": None,
+    "target": 2.0,  # out of reach
+    "eval_batch_size": 4,
+    "eval_interval_steps": None,
+    "eval_interval_samples": 80,
+    "eval_iter_start_samples": 0,
+    "log_freq": 1,
+    "precision": "fp32",
+    "dist_timeout_seconds": 60.0,
+    "cpu_threads": 1,  # two threads for so little only wait for each other on a busy machine
 }
-BERT_ONLY = ("num_hidden_layers", "intermediate_size", "hidden_dropout_prob", "attention_probs_dropout_prob")
+GPT_LIKE = {"initializer_range": 0.3, "hidden_dropout": 0.0, "attention_dropout": 0.0}
+CASES = {
+    "bert-pytorch": Trained("bert/pytorch", {**TINY_BERT, "optimizer": "lamb"}, write_data),
+    "bert-paddle": Trained("bert/paddle", TINY_BERT, write_data),
+    "cpm-pytorch": Trained("cpm/pytorch", {**TINY_CPM, **GPT_LIKE}, _write_chunks),
+}
 
 
 @dataclass(frozen=True)
@@ -97,10 +100,19 @@ def _launch(folder: Path, data_dir: Path, case: Trained, nnodes: int, nproc: int
         "train_batch_size": GLOBAL_BATCH // (nnodes * nproc * micro),
         "gradient_accumulation_steps": micro,
     }
-    settings = {**case.settings, **EVERY_TEN_STEPS, **parts}
-    launch = replace(arguments(folder, data_dir, **settings), case_dir=TRAINING / "benchmarks" / case.folder)
-    if case.folder.startswith("cpm"):
-        _drop_settings(folder / launch.extern_config_file, (*BERT_ONLY, "target_mlm_accuracy"))
+    settings = {**SETTINGS, **case.settings, **parts}
+    folder.mkdir()
+    config = folder / f"config_cpux{nnodes}x{nproc}.py"
+    config.write_text("".join(f"{name} = {value!r}\n" for name, value in settings.items()))
+    launch = LaunchArguments(
+        case_dir=TRAINING / "benchmarks" / case.folder,
+        data_dir=data_dir,
+        vendor="cpu",
+        extern_config_dir=folder,
+        extern_config_file=config.name,
+        enable_extern_config=True,
+        extern_module_dir=folder / "extern",
+    )
     script, logs = tuple(command_line(launch)[2:]), folder / "logs"
     logs.mkdir()
     hosts = ("127.0.0.1",) * nnodes
@@ -125,11 +137,6 @@ def _launch(folder: Path, data_dir: Path, case: Trained, nnodes: int, nproc: int
     told = "\n".join([*said, *(file.read_text()[-3000:] for file in files)])
     assert [node.returncode for node in nodes] == [0] * nnodes, told
     return Run([read_events(file) for file in files])
-
-
-def _drop_settings(path: Path, names: tuple[str, ...]) -> None:
-    lines = path.read_text().splitlines(keepends=True)
-    path.write_text("".join(line for line in lines if line.partition(" = ")[0] not in names))
 
 
 @pytest.fixture(scope="module", params=list(CASES))

@@ -12,14 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from benchmarks.driver.batches import Step
 from benchmarks.driver.clock import PhaseClock
 from benchmarks.driver.finished import finished_values
 from benchmarks.driver.loop import TrainingLoop
 from benchmarks.driver.perf_log import PerfLog
-from tests.benchmarks.bert.shard_files import write_data
 from tests.benchmarks.driver.engines import engine_starter
 
 STEPS, SAMPLES = 8, 64
@@ -66,19 +64,6 @@ class TimedEngine:
         for step in self._engine.training_steps():
             self._clock.now += self._seconds.data
             yield step
-
-
-@pytest.fixture(scope="module")
-def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_data(tmp_path_factory.mktemp("data"))
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Any:
-    """The engine sets the number of threads; other tests get theirs back."""
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(params=["pytorch", "paddle"])

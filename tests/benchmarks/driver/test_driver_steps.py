@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
-from tests.benchmarks.bert.shard_files import write_data
 from tests.benchmarks.driver.engines import engine_starter
 
 SGD = """
@@ -17,19 +15,6 @@ import torch
 def create_optimizer(config, model):
     return torch.optim.SGD(model.parameters(), lr=1.0)
 """
-
-
-@pytest.fixture(scope="module")
-def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_data(tmp_path_factory.mktemp("data"))
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Any:
-    """The engine sets the number of threads; other tests get theirs back."""
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
 
 
 def _weights(engine: Any) -> Any:
