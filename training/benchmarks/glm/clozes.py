@@ -44,14 +44,21 @@ class Clozes:
         return len(self.source_lengths)
 
     @property
-    def answer_lengths(self) -> Array:
-        """(C,) what is computed of each candidate: its tokens after the start token."""
-        return self.candidate_lengths.astype(np.int64) + 1
+    def longest_sequence(self) -> int:
+        """Tokens of the longest source together with a start token and the longest of its candidates."""
+        lengths = self.source_lengths[self.question_of] + self.candidate_lengths
+        return int(lengths.max(initial=0)) + 1
+
+    @property
+    def answer_rows(self) -> Array:
+        """(B,) what is computed of a question's candidates: a start token for all, and the tokens of each."""
+        found: Array = 1 + np.add.reduceat(self.candidate_lengths.astype(np.int64), self._first_candidates)
+        return found
 
     @property
     def tokens(self) -> int:
-        """Tokens that are computed: each source once, and every candidate with its start token."""
-        return int(self.source_lengths.sum(dtype=np.int64) + self.answer_lengths.sum())
+        """Tokens that are computed: each source once, a start token, and every candidate."""
+        return int(self.source_lengths.sum(dtype=np.int64) + self.answer_rows.sum())
 
     @property
     def question_of(self) -> Array:
@@ -101,4 +108,5 @@ def spans(begins: Array, lengths: Array) -> Array:
 
 def within(lengths: Array) -> Array:
     """0, 1, ... within each run; the length of run i is `lengths[i]`."""
-    return np.arange(int(lengths.sum(dtype=np.int64))) - np.repeat(starts(lengths), lengths)
+    found: Array = np.arange(int(lengths.sum(dtype=np.int64))) - np.repeat(starts(lengths), lengths)
+    return found

@@ -10,9 +10,9 @@ from benchmarks.glm.clozes import Array, Clozes
 
 FORMULA = (
     "3 x forward, matrix products only, 2 per multiply-add; question with a source of s tokens (passage, query, "
-    "blank), computed once, and candidates of n_1 ... n_K tokens, a_k = n_k + 1 of each, a = sum a_k; "
-    "P = sum a_k (s + (a_k + 1)/2) places that they see; H hidden, V vocabulary, N layers: "
-    "(N - 1) [24(s + a)HH + 4Hss + 4HP] for all layers but the last, where only the candidates ask: "
+    "blank) and candidates of n_1 ... n_K tokens: the source and a start token are computed once, so a = 1 + sum n_k; "
+    "P = s + 1 + sum n_k (s + 1 + (n_k + 1)/2) places that they see; H hidden, V vocabulary, N layers: "
+    "(N - 1) [24(s + a)HH + 4Hss + 4HP] for all layers but the last, where only start and candidates ask: "
     "4sHH + 24aHH + 4HP; then 2aHV; padding is not counted"
 )
 
@@ -22,7 +22,7 @@ class GlmFlops:
     """FLOPs of questions. The backward pass takes twice the forward's.
 
     A layer has 12 HH weights: 3 for query, key and value, 1 for the output, 8 in the feed-forward part. Each token
-    of a source attends to the source, and the i-th of a candidate to the source and i tokens of its own.
+    of a source attends to the source, and the i-th of a candidate to the source, the start and i tokens of its own.
     """
 
     layers: int
@@ -33,9 +33,10 @@ class GlmFlops:
         """Training FLOPs of the questions `clozes`."""
         h = self.hidden
         source = clozes.source_lengths.astype(np.float64)
-        answer = clozes.answer_lengths.astype(np.float64)
-        s, a = source.sum(), answer.sum()
-        seen = (answer * (source[clozes.question_of] + (answer + 1) / 2)).sum()
+        candidate = clozes.candidate_lengths.astype(np.float64)
+        s, a = source.sum(), float(clozes.answer_rows.sum())
+        of_candidates = candidate * (source[clozes.question_of] + 1 + (candidate + 1) / 2)
+        seen = (source + 1).sum() + of_candidates.sum()
         lower = 24 * (s + a) * h * h + 4 * h * (_squares(source) + seen)
         last = 4 * s * h * h + 24 * a * h * h + 4 * h * seen
         return float(3 * ((self.layers - 1) * lower + last + 2 * a * h * self.vocabulary))

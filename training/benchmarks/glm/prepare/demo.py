@@ -1,17 +1,19 @@
 """The demo's passages and queries, in ReCoRD's form, from two English translations of one text.
 
-A passage is two verses that follow each other in one translation. A query is a clause or two of one of these verses
-*in the other translation*, with a name replaced by the placeholder; the candidates are the names in the passage. So a
-query says in other words what the passage says, as ReCoRD's queries do, and the right name stands in the passage where
-the same is told.
+A passage is two verses that follow each other in one translation. A query is some clauses of one of these verses *in
+the other translation*, with a word replaced by the placeholder that the passage's verse has too: it tells in other
+words what the passage tells, as ReCoRD's queries do. The candidates are words that occur in the passage, drawn at
+random beside the right ones: nouns, verbs, names, as they come.
 """
 
 from __future__ import annotations
 
 import json
+import random
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +26,14 @@ DEMO_TEXTS = (
     BENCHMARKS / "bert" / "demo_data" / "kjv.txt.xz",
     BENCHMARKS / "glm" / "demo_data" / "web.txt.xz",
 )
-HELD_OUT = 10  # every so many chapters are for evaluation: no verse of theirs is trained on
+HELD_OUT = 20  # every so many chapters are for evaluation: no verse of theirs is trained on
 MISSING = "-"  # of a verse that the other translation numbers otherwise
 VERSES = 2
-LONGEST_PASSAGE, SHORTEST_QUERY, LONGEST_QUERY = 40, 8, 16  # words
-FEWEST_CHOICES = 3  # candidates that the query does not name
-MOST_CANDIDATES = 10
-RAREST_NAME = 5  # occurrences in each translation; a rarer one is no candidate
-NO_NAMES = {"God", "Lord", "Christ", "Spirit"}  # titles, which the translations interchange
+LONGEST_PASSAGE, SHORTEST_QUERY, LONGEST_QUERY = 50, 6, 14  # words
+CANDIDATES = 8  # words of a passage that are candidates, its answers among them
+HOLES = 3  # queries of a passage at most; their answers are candidates of each other
+SHORTEST_WORD = 3  # letters, of a candidate
+SEED = 7
 
 _WORD = re.compile(r"[A-Za-z]+(?!['-]?[A-Za-z])")
 _CLAUSE = re.compile(r'[^,.;:?!()"]*[,.;:?!()"]*\s*')
@@ -40,102 +42,84 @@ Chapters = Sequence[Sequence[str]]
 
 def write_record(paths: Sequence[Path]) -> Facts:
     """Write train.jsonl and val.jsonl."""
-    first, second = (read_chapters(path) for path in DEMO_TEXTS)
-    names = names_in_both(first, second)
-    counts: Counter[str] = Counter()
-    streams = [path.open("w", encoding="utf-8") for path in paths]
-    for told, retold in ((first, second), (second, first)):
+    told, retold = (read_chapters(path) for path in DEMO_TEXTS)
+    count = Counter[str]()
+    with ExitStack() as stack:
+        streams = [stack.enter_context(path.open("w", encoding="utf-8")) for path in paths]
         for number, (chapter, other) in enumerate(zip(told, retold, strict=True)):
             is_held_out = number % HELD_OUT == HELD_OUT - 1
-            for passage in passages(chapter, other, names):
-                line = {"source": "demo", "idx": sum(counts.values()), **passage}
+            for passage in passages(chapter, other, random.Random(f"{SEED} {number}")):
+                line = {"source": "demo", "idx": count.total(), **passage}
                 streams[is_held_out].write(json.dumps(line) + "\n")
-                counts["val" if is_held_out else "train"] += 1
-    for stream in streams:
-        stream.close()
-    return {f"{name}_passages": count for name, count in counts.items()}
+                count["val" if is_held_out else "train"] += 1
+    return {f"{name}_passages": number for name, number in count.items()}
 
 
 def read_chapters(path: Path) -> Chapters:
-    """The verses of each chapter."""
-    return [[plain_punctuation(verse) for verse in chapter] for chapter in text.documents(path)]
-
-
-def names_in_both(first: Chapters, second: Chapters) -> frozenset[str]:
-    """Words that are names in both translations: capital within a sentence, never small, and not rare."""
-    in_first, in_second = (_names(chapters) for chapters in (first, second))
-    return frozenset(in_first & in_second) - NO_NAMES
-
-
-def _names(chapters: Chapters) -> set[str]:
-    seen: Counter[str] = Counter()
-    within_a_sentence, small = set(), set()
-    for verse in (verse for chapter in chapters for verse in chapter):
-        for word in re.finditer("[A-Za-z]+", verse):
-            seen[word[0]] += 1
-            if word[0][0].islower():
-                small.add(word[0])
-            elif re.search("[a-z] $", verse[: word.start()]):
-                within_a_sentence.add(word[0])
-    return {
-        word
-        for word in within_a_sentence
-        if not word.isupper() and word.lower() not in small and seen[word] >= RAREST_NAME
-    }
-
-
-def passages(chapter: Sequence[str], other: Sequence[str], names: frozenset[str]) -> Iterator[dict[str, Any]]:
-    """ReCoRD's `passage` and `qas` of every pair of verses that has a question; `other` is the chapter retold."""
-    for begin in range(len(chapter) - VERSES + 1):
-        verses = chapter[begin : begin + VERSES]
-        passage = " ".join(verses)
-        if MISSING in verses or len(passage.split()) > LONGEST_PASSAGE:
-            continue
-        entities = list(_found(passage, names))
-        candidates = {name for name, _ in entities}
-        if len(candidates) > MOST_CANDIDATES:
-            continue
-        holes = [
-            hole
-            for verse, retold in zip(verses, other[begin : begin + VERSES], strict=True)
-            for hole in _holes(retold, {name for name, _ in _found(verse, names)}, candidates, names)
-        ]
-        if holes:
-            spans = [{"start": start, "end": start + len(name) - 1} for name, start in entities]
-            yield {
-                "passage": {"text": passage, "entities": spans},
-                "qas": [_qas(number, hole, entities) for number, hole in enumerate(holes)],
-            }
-
-
-def _qas(number: int, hole: tuple[str, str], entities: Sequence[tuple[str, int]]) -> dict[str, Any]:
-    query, answer = hole
-    spans = [
-        {"start": start, "end": start + len(name) - 1, "text": name}
-        for name, start in entities
-        if name == answer
+    """The verses of each chapter, with plain quotation marks and dashes."""
+    return [
+        [plain_punctuation(verse).replace("\u2014", " - ") for verse in chapter]
+        for chapter in text.documents(path)
     ]
-    return {"idx": number, "query": query, "answers": spans}
 
 
-def _holes(
-    retold: str, told_here: set[str], candidates: set[str], names: frozenset[str]
-) -> Iterator[tuple[str, str]]:
-    """(query, answer) for each name in the retold verse that its counterpart in the passage has too."""
-    for name, start in _found(retold, names):
-        if name not in told_here:
+def passages(chapter: Sequence[str], other: Sequence[str], draw: random.Random) -> Iterator[dict[str, Any]]:
+    """ReCoRD's `passage` and `qas` of every pair of verses that gives a question; `other` is the chapter retold."""
+    for begin in range(len(chapter) - VERSES + 1):
+        pair, retold = chapter[begin : begin + VERSES], other[begin : begin + VERSES]
+        passage = " ".join(pair)
+        if MISSING in (*pair, *retold) or len(passage.split()) > LONGEST_PASSAGE:
             continue
+        found = list(_words(passage))
+        words = {word.lower(): word for word, _ in reversed(found)}  # "And" and "and" are one candidate
+        holes = _drawn(draw, [hole for verses in zip(pair, retold, strict=True) for hole in _holes(*verses)])
+        answers = {answer.lower() for _, answer in holes}
+        others = [word for small, word in sorted(words.items()) if small not in answers]
+        if not holes or len(others) + len(holes) < CANDIDATES:
+            continue
+        candidates = {*(answer for _, answer in holes), *draw.sample(others, CANDIDATES - len(holes))}
+        spans = [(word, start, start + len(word) - 1) for word, start in found if word in candidates]
+        yield {
+            "passage": {"text": passage, "entities": [{"start": s, "end": e} for _, s, e in spans]},
+            "qas": [
+                {
+                    "idx": number,
+                    "query": query,
+                    "answers": [
+                        {"start": s, "end": e, "text": word} for word, s, e in spans if word == answer
+                    ],
+                }
+                for number, (query, answer) in enumerate(holes)
+            ],
+        }
+
+
+def _drawn(draw: random.Random, holes: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """A few of the holes, each with another answer."""
+    draw.shuffle(holes)
+    return [
+        (query, answer) for answer, query in list({answer: query for query, answer in holes}.items())[:HOLES]
+    ]
+
+
+def _holes(told: str, retold: str) -> Iterator[tuple[str, str]]:
+    """(query, answer) for each word that both tellings of a verse have, and the retold one once."""
+    shared = {word for word, _ in _words(told)}
+    times = Counter(word.lower() for word, _ in _words(retold))
+    for word, start in _words(retold):
         begin, end = _clauses_around(retold, start)
-        before, after = retold[begin:start], retold[start + len(name) : end].rstrip()
-        in_query = {other for other, _ in _found(f"{before} {after}", names)}
-        length = len(retold[begin:end].split())
-        fits = SHORTEST_QUERY <= length <= LONGEST_QUERY and len(candidates - in_query) >= FEWEST_CHOICES
-        if fits and name not in in_query:
-            yield before + PLACEHOLDER + after, name
+        fits = SHORTEST_QUERY <= len(retold[begin:end].split()) <= LONGEST_QUERY
+        if fits and word in shared and times[word.lower()] == 1:
+            yield retold[begin:start] + PLACEHOLDER + retold[start + len(word) : end].rstrip(), word
 
 
-def _found(verse: str, names: frozenset[str]) -> Iterator[tuple[str, int]]:
-    return ((word[0], word.start()) for word in _WORD.finditer(verse) if word[0] in names)
+def _words(verse: str) -> Iterator[tuple[str, int]]:
+    """Words that may be candidates, and where they begin."""
+    for word in _WORD.finditer(verse):
+        if (
+            len(word[0]) >= SHORTEST_WORD and word[0].lower() != "the"
+        ):  # an article is nothing to ReCoRD's metric
+            yield word[0], word.start()
 
 
 def _clauses_around(verse: str, place: int) -> tuple[int, int]:

@@ -10,12 +10,12 @@ has all candidates. A passage that is too long is cut at its end.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.glm.clozes import Clozes
+from benchmarks.glm.clozes import Array, Clozes
 from benchmarks.glm.metric import exact_match, f1, normalised
 from benchmarks.glm.prepare.lines import MalformedInputError
 from benchmarks.glm.prepare.parameters import Parameters
@@ -47,18 +47,23 @@ class QuestionMaker:
     parameters: Parameters
     is_training: bool
 
-    def of(self, passage: Passage) -> Iterator[Question]:
-        """The questions of a passage, its queries in their order.
+    def of(self, passages: Sequence[Passage]) -> Iterator[Question]:
+        """The questions of some passages, their queries in their order.
 
         Raises:
             MalformedInputError: a query or candidate is too long, or has no token.
         """
-        texts = [passage.text, *(part for q in passage.queries for part in (q.before.rstrip(), q.after))]
-        (text, *parts) = (list(tokens) for tokens in self.wordpiece.encode(texts))
-        draw = random.Random(f"{self.parameters.seed} {passage.index}")
-        for query, before, after in zip(passage.queries, parts[::2], parts[1::2], strict=True):
-            for candidates, answers in self._choices(passage, query, draw):
-                yield self._question(passage, query, (text, before, after), candidates, answers)
+        tokens = self._tokens_of(passages)
+        for passage in passages:
+            draw = random.Random(f"{self.parameters.seed} {passage.index}")
+            for query in passage.queries:
+                for candidates, answers in self._choices(passage, query, draw):
+                    yield self._question(passage, query, candidates, answers, tokens)
+
+    def _tokens_of(self, passages: Sequence[Passage]) -> dict[str, Tokens]:
+        """Every text that is needed, encoded: all at once, because the tokenizer works on many at a time."""
+        texts = dict.fromkeys(text for passage in passages for text in _texts_of(passage))
+        return dict(zip(texts, self.wordpiece.encode(texts), strict=True))
 
     def _choices(
         self, passage: Passage, query: Query, draw: random.Random
@@ -79,12 +84,12 @@ class QuestionMaker:
         self,
         passage: Passage,
         query: Query,
-        source: tuple[list[int], list[int], list[int]],
         candidates: list[str],
         answers: tuple[str, ...],
+        tokens_of: Mapping[str, Tokens],
     ) -> Question:
-        text, before, after = source
-        tokens = tuple(tuple(piece) for piece in self.wordpiece.encode(candidates))
+        text, before, after = (tokens_of[part] for part in (passage.text, query.before, query.after))
+        tokens = tuple(tokens_of[candidate] for candidate in candidates)
         if not all(tokens):
             raise _unfit(passage, query, "a candidate without a token")
         room = self.parameters.seq_length - len(before) - len(after) - 3 - 1 - max(map(len, tokens))
@@ -100,6 +105,13 @@ class QuestionMaker:
             mentions=tuple(passage.mentions.get(candidate, 0) for candidate in candidates),
             query=f"{query.before} {query.after}",
         )
+
+
+def _texts_of(passage: Passage) -> Iterator[str]:
+    yield passage.text
+    yield from passage.mentions
+    for query in passage.queries:
+        yield from (query.before, query.after, *query.answers)
 
 
 def vocabulary_of(wordpiece: WordPiece) -> Vocabulary:
@@ -130,7 +142,7 @@ def _names(query: str, candidate: str) -> bool:
     return f" {normalised(candidate)} " in f" {normalised(query)} "
 
 
-def _joined(lists: Sequence[Tokens]) -> np.ndarray:  # type: ignore[type-arg]
+def _joined(lists: Sequence[Tokens]) -> Array:
     return np.concatenate([np.asarray(one, np.int64) for one in lists] or [np.zeros(0, np.int64)])
 
 

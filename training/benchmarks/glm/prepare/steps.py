@@ -65,7 +65,7 @@ class MakeQuestions:
         known = wordpiece.read(self.job.vocab_file)
         maker = QuestionMaker(known, self.job.parameters, is_training=part.folder == TRAIN_FOLDER)
         found = list(passages(self.job.source, SOURCES[part.folder], part.number, part.parts))
-        clozes = as_clozes([question for passage in found for question in maker.of(passage)])
+        clozes = as_clozes(list(maker.of(found)))
         shards.write(path, clozes, vocabulary_of(known))
         return {
             "passages": len(found),

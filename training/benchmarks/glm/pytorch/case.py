@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -15,7 +14,6 @@ from benchmarks.driver.pytorch.case import Context
 from benchmarks.driver.pytorch.tensors import pinned
 from benchmarks.driver.sampling import Samples, ShuffledStream, all_samples, rank_steps
 from benchmarks.glm.baselines import best_trivial_answer
-from benchmarks.glm.clozes import Clozes
 from benchmarks.glm.flops import FORMULA, GlmFlops
 from benchmarks.glm.shards import EVAL_FOLDER, TRAIN_FOLDER, ClozeSet, read_folder
 from utils.errors import FlagPerfError
@@ -122,7 +120,7 @@ class Case:
     def _check_fits(self, questions: ClozeSet) -> None:
         """The data are of this model's vocabulary and length: a device would only say that an index is wrong."""
         config, clozes = self.model_config, questions.clozes
-        longest = longest_sequence(clozes)
+        longest = clozes.longest_sequence
         if questions.vocabulary.size > config.vocab_size or longest > config.max_position_embeddings:
             raise FlagPerfError(
                 f"a question has {longest} tokens of a vocabulary of {questions.vocabulary.size}; the model takes "
@@ -130,8 +128,3 @@ class Case:
                 where=str(self.context.data_dir),
                 remedy="set vocab_size and max_position_embeddings as the data were prepared",
             )
-
-
-def longest_sequence(clozes: Clozes) -> int:
-    """Tokens of the longest source together with the longest of its candidates."""
-    return int((clozes.source_lengths[clozes.question_of] + clozes.answer_lengths).max(initial=np.int64(0)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -10,6 +12,8 @@ from benchmarks.glm.clozes import Array, Clozes, starts, within
 
 from .layout import Layout, Part
 from .model import GlmInputs
+
+_START, _PADDING = -1, -2  # in place of a candidate's number
 
 
 def make_inputs(clozes: Clozes, *, start: int, end: int, ragged: bool) -> GlmInputs:
@@ -22,19 +26,18 @@ def make_inputs(clozes: Clozes, *, start: int, end: int, ragged: bool) -> GlmInp
         ragged: attention takes the sources as they are, without padding (GPU).
     """
     count, most = len(clozes), int(clozes.candidate_counts.max())
-    question_of, lengths = clozes.question_of, clozes.answer_lengths
-    places = question_of * most + within(clozes.candidate_counts)
-    ids, targets = _answers(clozes.candidates, lengths, start, end)
-    blanks = np.repeat(clozes.blanks[question_of], lengths)
+    answers = _answer_rows(clozes)
+    places = clozes.question_of * most + within(clozes.candidate_counts)
     earned = np.zeros((2, count * most), dtype=np.float32)
     earned[:, places] = clozes.exact_match, clozes.f1
     return GlmInputs(
-        input_ids=_int32(clozes.sources, ids),
-        position_ids=_int32(within(clozes.source_lengths), blanks),
-        block_position_ids=_int32(np.zeros(len(clozes.sources)), within(lengths) + 1),
-        layout=_layout(clozes, ragged),
-        targets=torch.from_numpy(targets),
-        candidate_of=torch.from_numpy(np.repeat(places, lengths)),
+        input_ids=_int32(clozes.sources, answers.of_tokens(clozes.candidates, start)),
+        position_ids=_int32(within(clozes.source_lengths), np.repeat(clozes.blanks, clozes.answer_rows)),
+        block_position_ids=_int32(np.zeros(len(clozes.sources)), 1 + answers.of_tokens(answers.place + 1, 0)),
+        layout=_layout(clozes, answers, ragged),
+        target_rows=torch.from_numpy(answers.target_rows),
+        targets=torch.from_numpy(answers.targets(clozes.candidates, end)),
+        candidate_of=torch.from_numpy(np.repeat(places, clozes.candidate_lengths + 1)),
         most_candidates=most,
         candidate_places=torch.from_numpy(places),
         labels=torch.from_numpy(earned[0].reshape(count, most).argmax(axis=1)),
@@ -43,19 +46,50 @@ def make_inputs(clozes: Clozes, *, start: int, end: int, ragged: bool) -> GlmInp
     )
 
 
-def _answers(candidates: Array, lengths: Array, start: int, end: int) -> tuple[Array, Array]:
-    """What the model reads of all candidates, and what it shall say: `start a b`, `a b end`."""
-    ids = np.full(int(lengths.sum()), start, dtype=np.int64)
-    ids[within(lengths) > 0] = candidates
-    targets = np.append(ids[1:], end)
-    targets[starts(lengths)[1:] - 1] = end
-    return ids, targets
+@dataclass(frozen=True)
+class _Answers:
+    """The rows of all candidates, question after question: a start token, then each candidate's tokens.
+
+    Attributes:
+        rows: how many there are.
+        token_rows: (tokens of all candidates,) which row each has.
+        place: (tokens of all candidates,) 0, 1, ... within its candidate.
+        target_rows: (targets,) the row that says each target: of each candidate the start, then its tokens.
+        lengths: (C,) tokens of each candidate.
+    """
+
+    rows: int
+    token_rows: Array
+    place: Array
+    target_rows: Array
+    lengths: Array
+
+    def of_tokens(self, values: Array, of_start: int) -> Array:
+        """(rows,) `values` of the candidates' tokens, and `of_start` of every start token."""
+        found = np.full(self.rows, of_start, dtype=np.int64)
+        found[self.token_rows] = values
+        return found
+
+    def targets(self, tokens: Array, end: int) -> Array:
+        """(targets,) each candidate's tokens, then `end`."""
+        found = np.full(len(self.target_rows), end, dtype=np.int64)
+        found[within(self.lengths + 1) < np.repeat(self.lengths, self.lengths + 1)] = tokens
+        return found
 
 
-def _layout(clozes: Clozes, ragged: bool) -> Layout:
+def _answer_rows(clozes: Clozes) -> _Answers:
+    lengths, question = clozes.candidate_lengths.astype(np.int64), clozes.question_of
+    token_rows = (
+        np.arange(int(lengths.sum())) + np.repeat(question, lengths) + 1
+    )  # a start before each question's
+    target_rows = np.repeat(starts(clozes.answer_rows)[question], lengths + 1)
+    target_rows[within(lengths + 1) > 0] = token_rows
+    return _Answers(int(clozes.answer_rows.sum()), token_rows, within(lengths), target_rows, lengths)
+
+
+def _layout(clozes: Clozes, answers: _Answers, ragged: bool) -> Layout:
     sources = clozes.source_lengths.astype(np.int64)
-    answers = np.add.reduceat(clozes.answer_lengths, starts(clozes.candidate_counts))
-    source, answer = _part(sources), _part(answers)
+    source, answer = _part(sources), _part(clozes.answer_rows)
     is_padding = np.arange(source.longest) >= sources[:, None]
     offsets = torch.from_numpy(np.append(0, np.cumsum(sources))) if ragged else None
     return Layout(
@@ -63,7 +97,7 @@ def _layout(clozes: Clozes, ragged: bool) -> Layout:
         source=source,
         answers=answer,
         source_bias=_bias(~is_padding[:, None]) if is_padding.any() and not ragged else None,
-        answer_bias=_bias(_seen_by_answers(clozes, is_padding, answer)),
+        answer_bias=_bias(_seen_by_answers(answers, is_padding, answer)),
         offsets=offsets,
     )
 
@@ -76,15 +110,15 @@ def _part(lengths: Array) -> Part:
     return Part(rows, longest, torch.from_numpy(places))
 
 
-def _seen_by_answers(clozes: Clozes, is_padding: Array, part: Part) -> Array:
-    """(B, A, S + A): the source, and the tokens of the same candidate up to the token itself."""
-    count, longest = len(clozes), part.longest
-    candidate = np.full(count * longest, -1)
+def _seen_by_answers(answers: _Answers, is_padding: Array, part: Part) -> Array:
+    """(B, A, S + A): the source, the start, and the tokens of the same candidate up to the token itself."""
+    count, longest = len(is_padding), part.longest
     rows = slice(None) if part.places is None else part.places.numpy()
-    candidate[rows] = np.repeat(np.arange(len(clozes.candidate_lengths)), clozes.answer_lengths)
-    candidate = candidate.reshape(count, longest)
+    line = np.full(count * longest, _PADDING)
+    line[rows] = answers.of_tokens(np.repeat(np.arange(len(answers.lengths)), answers.lengths), _START)
+    candidate = line.reshape(count, longest)
     same = candidate[:, :, None] == candidate[:, None, :]  # padding sees itself: a softmax needs something
-    own = same & np.tri(longest, dtype=bool)
+    own = (same | (candidate == _START)[:, None, :]) & np.tri(longest, dtype=bool)
     source = np.broadcast_to(~is_padding[:, None], (count, longest, is_padding.shape[1]))
     return np.concatenate([source, own], axis=2)
 

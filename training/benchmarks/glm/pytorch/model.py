@@ -41,10 +41,12 @@ class GlmInputs:
     Attributes:
         input_ids: (T,) int32.
         position_ids: (T,) int32 place in the source; of an answer's tokens the place of the blank.
-        block_position_ids: (T,) int32 0 in the source, 1, 2, ... within an answer.
+        block_position_ids: (T,) int32 0 in the source, 1 at the start token, 2, 3, ... within a candidate.
         layout: which rows belong together.
-        targets: (A,) int64 the token that follows each answer's token.
-        candidate_of: (A,) int64 which candidate a target belongs to: the place of its score in the scores.
+        target_rows: (M,) int64 the answers' row that says each target: a candidate's first token is said by the
+            start token, which all candidates of a question share.
+        targets: (M,) int64 each candidate's tokens and the end token.
+        candidate_of: (M,) int64 which candidate a target belongs to: the place of its score in the scores.
         most_candidates: K, of the question with most.
         candidate_places: (C,) int64 the places that hold a candidate, of B x K; the others are padding.
         labels: (B,) int64 the right candidate, for the loss.
@@ -56,6 +58,7 @@ class GlmInputs:
     position_ids: Tensor
     block_position_ids: Tensor
     layout: Layout
+    target_rows: Tensor
     targets: Tensor
     candidate_of: Tensor
     most_candidates: int
@@ -85,8 +88,8 @@ class SelfAttention(nn.Module):
             key, value = F.linear(rows, weight[size:], bias[size:]).chunk(2, dim=-1)
         else:
             query, key, value = self.query_key_value(rows).chunk(3, dim=-1)
-        split = (part.unflatten(-1, (self.heads, -1)) for part in (query, key, value))
-        mixed = layout.attend(*split, dropout=self.dropout if self.training else 0.0)
+        q, k, v = (part.view(len(part), self.heads, -1) for part in (query, key, value))
+        mixed = layout.attend(q, k, v, self.dropout if self.training else 0.0)
         output: Tensor = self.dense(mixed.flatten(-2))
         return output
 
@@ -161,13 +164,14 @@ class GlmForMultiTokenCloze(nn.Module):
         """(B, K) float32 log probabilities of the candidates, -inf in padding."""
         hidden = self.transformer(self.word_embeddings(inputs.input_ids), inputs)
         logits = F.linear(hidden, self.word_embeddings.weight)
-        of_tokens = -F.cross_entropy(logits.float(), inputs.targets, reduction="none")
+        totals = logits.float().logsumexp(dim=-1)
+        of_tokens = logits[inputs.target_rows, inputs.targets].float() - totals[inputs.target_rows]
         places = inputs.layout.questions * inputs.most_candidates
         scores = of_tokens.new_zeros(places).index_add(0, inputs.candidate_of, of_tokens)
         padded = torch.full_like(scores, -torch.inf).index_copy(
             0, inputs.candidate_places, scores[inputs.candidate_places]
         )
-        return padded.unflatten(0, (inputs.layout.questions, inputs.most_candidates))
+        return padded.view(inputs.layout.questions, inputs.most_candidates)
 
     def _initialise(self, config: GlmConfig) -> None:
         """Normal weights, narrower where a part's output joins the residual stream (as GPT-2); zero biases."""
