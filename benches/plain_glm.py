@@ -19,12 +19,12 @@ from benchmarks.driver.batches import Batch
 from benchmarks.driver.sampling import ShuffledStream
 from benchmarks.glm.clozes import Clozes, starts
 from benchmarks.glm.prepare.cli import main as prepare
-from benchmarks.glm.pytorch.case import Case, longest_sequence
+from benchmarks.glm.pytorch.case import Case
 from benchmarks.glm.pytorch.inputs import make_inputs
 from benchmarks.glm.shards import TRAIN_FOLDER, ClozeSet, Vocabulary, read_folder
 from tests.benchmarks.glm.plain import PlainBatch, PlainGlm, Question, plain_batch
 
-BATCH = 32
+BATCH = 32  # the demo's
 SIZES = {"demo": (2, 128), "4x256": (4, 256)}  # layers, hidden size; heads of 64
 SIZES_TEXT = f"""\
   glm demo          2 layers of 128 on the demo's data, batch {BATCH} questions
@@ -61,7 +61,7 @@ def _contenders(
         "hidden_size": hidden,
         "num_layers": layers,
         "num_attention_heads": hidden // 64,
-        "max_position_embeddings": longest_sequence(questions.clozes),
+        "max_position_embeddings": questions.clozes.longest_sequence,
         "hidden_dropout": 0.0,
         "attention_dropout": 0.0,
     }
