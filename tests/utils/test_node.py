@@ -79,6 +79,13 @@ def test_the_first_failure_ends_the_node_and_is_named_first(
     assert all(end.stopped and end.exit_code == -signal.SIGTERM for end in others)
 
 
+def test_peers_of_a_rank_that_is_aborted_at_its_exit_may_finish(tmp_path: Path) -> None:
+    result, output = run(tmp_path, of_rank(3, "os.abort()", "import time; time.sleep(1); print('done')"))
+    assert result == 134
+    assert read_rank_ends(output) == (RankEnd(3, 1, -6, False), RankEnd(2, 0, 0, False))
+    assert (tmp_path / "rank2.out.log").read_text() == "done\n"
+
+
 def test_a_rank_that_is_done_is_no_failure_and_the_others_go_on(tmp_path: Path) -> None:
     result, output = run(tmp_path, of_rank(2, "pass", "import time; time.sleep(1); print('done')"))
     assert result == 0

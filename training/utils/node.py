@@ -23,6 +23,10 @@ from dataclasses import asdict, dataclass
 from types import FrameType
 
 GRACE_S = 10.0  # from SIGTERM to SIGKILL
+# An interpreter may be aborted while it exits, its work done (a collective library's threads still run). The
+# peers are done in a moment then, and get that moment; after a true crash they are stopped a little later.
+AT_EXIT = (-signal.SIGABRT, -signal.SIGSEGV)
+AT_EXIT_GRACE_S = 3.0
 PREFIX = "[RankEnd] "
 CONTRACT = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT")
 
@@ -68,8 +72,11 @@ class NodeRanks:
             stopped = self._stopped
             found = [RankEnd(rank, local, code, stopped) for rank, local, code in filter(None, ended)]
             yield from found
-            if any(end.exit_code for end in found):
+            failures = {end.exit_code for end in found if end.exit_code}
+            if failures.difference(AT_EXIT):
                 self.stop()
+            elif failures and not self._stopped:
+                signal.setitimer(signal.ITIMER_REAL, AT_EXIT_GRACE_S)
 
     def stop(self) -> None:
         """SIGTERM to all that live, and SIGKILL after a grace."""
@@ -81,8 +88,10 @@ class NodeRanks:
 
     def on_signal(self, number: int, _: FrameType | None) -> None:
         """Handles the launcher's own signals."""
-        if number == signal.SIGALRM:
+        if number == signal.SIGALRM and self._stopped:
             self._signal(signal.SIGKILL)
+        elif number == signal.SIGALRM:
+            self.stop()
         else:
             self.told_to_stop = number
             self.stop()

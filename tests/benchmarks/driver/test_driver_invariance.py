@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from benchmarks.driver.arguments import LaunchArguments
+from benchmarks.glm.shards import EVAL_FOLDER, TRAIN_FOLDER
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.frameworks.base import Job
 from tests.benchmarks.bert.shard_files import TINY_MODEL as TINY_BERT
@@ -23,6 +24,9 @@ from tests.benchmarks.bert.shard_files import write_data
 from tests.benchmarks.cpm.chunk_data import TINY as TINY_CPM
 from tests.benchmarks.cpm.chunk_data import random_chunks, write_set
 from tests.benchmarks.driver.ranks import TRAINING, command_line, environment, free_port, values_of
+from tests.benchmarks.glm.cloze_data import TINY as TINY_GLM
+from tests.benchmarks.glm.cloze_data import as_clozes, random_questions
+from tests.benchmarks.glm.cloze_data import write_set as write_clozes
 from utils.events import Event, read_events
 
 STEPS, GLOBAL_BATCH, EVALUATION_SAMPLES = 20, 8, 11  # two ranks do not divide 11
@@ -51,6 +55,11 @@ def _write_chunks(data_dir: Path) -> None:
     write_set(data_dir, "valid", random_chunks(valid, seed=3))
 
 
+def _write_questions(data_dir: Path) -> None:
+    for folder, count in ((TRAIN_FOLDER, 64), (EVAL_FOLDER, EVALUATION_SAMPLES)):
+        write_clozes(data_dir, folder, as_clozes(random_questions(count, seed=count)))
+
+
 # So long an epsilon that AdamW and LAMB feel the gradients' scale, which they hide otherwise.
 SETTINGS: dict[str, Any] = {
     "init_checkpoint": "",
@@ -77,6 +86,7 @@ CASES = {
     "bert-pytorch": Trained("bert/pytorch", {**TINY_BERT, "optimizer": "lamb"}, write_data),
     "bert-paddle": Trained("bert/paddle", TINY_BERT, write_data),
     "cpm-pytorch": Trained("cpm/pytorch", {**TINY_CPM, **GPT_LIKE}, _write_chunks),
+    "glm-pytorch": Trained("glm/pytorch", {**TINY_GLM, **GPT_LIKE}, _write_questions),
 }
 
 

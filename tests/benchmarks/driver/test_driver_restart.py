@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import subprocess
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 import torch
 
 from benchmarks.driver.arguments import LaunchArguments
+from benchmarks.driver.session import run
 from tests.benchmarks.bert.shard_files import write_data
 from tests.benchmarks.driver.ranks import (
     arguments,
@@ -24,7 +26,7 @@ from tests.benchmarks.driver.ranks import (
 )
 from utils.checkpoints import CHECKPOINT_DIR, CONTINUE_FROM
 from utils.errors import FlagPerfError
-from utils.events import Event
+from utils.events import Event, parse_line
 
 # 64 samples, 16 a step: an epoch ends after every fourth step. Dropout makes the random generators matter.
 TASK: dict[str, Any] = {
@@ -231,6 +233,20 @@ def test_another_world_size_or_data_set_is_refused(
         continued_run(
             monkeypatch, capsys, arguments(tmp_path / "rest", other, **TASK), cut, tmp_path / "later"
         )
+
+
+def test_a_checkpoint_that_cannot_be_written_does_not_end_training(
+    tmp_path: Path, data_dir: Path, capsys: Any, monkeypatch: Any
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv(CHECKPOINT_DIR, str(tmp_path / "file" / "checkpoints"))
+    run(arguments(tmp_path, data_dir, **TASK), time.monotonic())
+    output = capsys.readouterr().out
+    (finished,) = [
+        e.value for line in output.splitlines() if (e := parse_line(line)) and e.name == "FINISHED"
+    ]
+    assert (finished["global_steps"], finished["failed_checkpoints"]) == (12, 3)  # after 3, 6 and 9
+    assert output.count("training goes on without it") == 3
 
 
 def test_nothing_to_go_on_from_is_told(tmp_path: Path, data_dir: Path, capsys: Any, monkeypatch: Any) -> None:

@@ -40,6 +40,7 @@ def finished_values(
         "global_batch_size": progress.samples // progress.steps,
         "precision": settings.precision,
         "continued": None if outcome.continued is None else outcome.continued.as_dict(),
+        "failed_checkpoints": outcome.failed_checkpoints,
         "converged": outcome.converged,
         "final_loss": outcome.loss,
         "metric": metric,

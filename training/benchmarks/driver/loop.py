@@ -32,6 +32,7 @@ class Outcome:
     metrics: Mapping[str, float]
     times: Times
     continued: Continued | None = None
+    failed_checkpoints: int | None = None  # None: none were to be saved
 
 
 class TrainingLoop:
@@ -81,6 +82,7 @@ class TrainingLoop:
             metrics=self.metrics,
             times=self._times(),
             continued=self.start.continued,
+            failed_checkpoints=None if self.saver is None else self.saver.failures,
         )
 
     def _step(self, steps: Iterator[Step]) -> bool:

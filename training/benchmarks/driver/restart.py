@@ -78,6 +78,7 @@ class Saver:
 
     def __init__(self, engine: Engine, folder: Path, task: Mapping[str, Any], save_steps: int) -> None:
         self.engine, self.folder, self.task, self.save_steps = engine, folder, task, save_steps
+        self.failures = 0
 
     def is_due(self, progress: Progress) -> bool:
         """Has the last step been one to save after?"""
@@ -86,8 +87,8 @@ class Saver:
     def save(self, progress: Progress, train_time: float) -> None:
         """Save after the last step of `progress`. Every rank calls this, and all wait until the file is there.
 
-        Raises:
-            FlagPerfError: the file cannot be written.
+        A file that cannot be written (the disk is full) does not end hours of training: rank 0's log says so, and
+        `failures` counts it.
         """
         own = {
             "tokens": progress.tokens,
@@ -99,9 +100,15 @@ class Saver:
         if self.engine.rank == 0:
             counters = {"steps": progress.steps, "samples": progress.samples, "train_time": train_time}
             state = {"task": self.task, "counters": counters, "engine": self.engine.state(), "ranks": ranks}
-            path = write_checkpoint(self.folder, progress.steps, state)
-            print(f"checkpoint of step {progress.steps}: {path}", flush=True)
+            self._write(progress.steps, state)
         self.engine.barrier()
+
+    def _write(self, step: int, state: Mapping[str, Any]) -> None:
+        try:
+            print(f"checkpoint of step {step}: {write_checkpoint(self.folder, step, state)}", flush=True)
+        except FlagPerfError as error:
+            self.failures += 1
+            print(f"training goes on without it: {error}", flush=True)
 
 
 def make_saver(
