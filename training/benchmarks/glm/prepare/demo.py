@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,10 @@ DEMO_TEXTS = (
 )
 HELD_OUT = 20  # every so many chapters are for evaluation: no verse of theirs is trained on
 MISSING = "-"  # of a verse that the other translation numbers otherwise
-VERSES = 2
-LONGEST_PASSAGE, SHORTEST_QUERY, LONGEST_QUERY = 50, 6, 14  # words
-CANDIDATES = 8  # words of a passage that are candidates, its answers among them
-HOLES = 3  # queries of a passage at most; their answers are candidates of each other
+VERSES = 1
+LONGEST_PASSAGE, SHORTEST_QUERY, LONGEST_QUERY = 24, 5, 12  # words
+CANDIDATES = 6  # words of a passage that are candidates, its answers among them
+HOLES = 4  # queries of a passage at most; their answers are candidates of each other
 SHORTEST_WORD = 3  # letters, of a candidate
 SEED = 7
 
@@ -42,13 +43,14 @@ Chapters = Sequence[Sequence[str]]
 
 def write_record(paths: Sequence[Path]) -> Facts:
     """Write train.jsonl and val.jsonl."""
-    told, retold = (read_chapters(path) for path in DEMO_TEXTS)
+    first, second = (read_chapters(path) for path in DEMO_TEXTS)
     count = Counter[str]()
     with ExitStack() as stack:
         streams = [stack.enter_context(path.open("w", encoding="utf-8")) for path in paths]
-        for number, (chapter, other) in enumerate(zip(told, retold, strict=True)):
+        for number, (one, other) in enumerate(zip(first, second, strict=True)):
             is_held_out = number % HELD_OUT == HELD_OUT - 1
-            for passage in passages(chapter, other, random.Random(f"{SEED} {number}")):
+            draw = random.Random(f"{SEED} {number}")
+            for passage in chain(passages(one, other, draw), passages(other, one, draw)):
                 line = {"source": "demo", "idx": count.total(), **passage}
                 streams[is_held_out].write(json.dumps(line) + "\n")
                 count["val" if is_held_out else "train"] += 1

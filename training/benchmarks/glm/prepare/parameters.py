@@ -38,5 +38,5 @@ class Parameters:
         return out_of_range(self, ranges)
 
 
-DEMO = Parameters(seq_length=128, max_candidates=10, parts=4, vocab_size=5_000)
+DEMO = Parameters(seq_length=128, max_candidates=10, parts=4, vocab_size=2_500)
 """For the embedded text: short passages, small enough for a CPU."""

@@ -17,6 +17,7 @@ import torch.nn.functional as F  # noqa: N812 (its usual name)
 from torch import Tensor, nn
 
 from .layout import Layout
+from .mimetic import begin_mimetically
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class GlmConfig:
     attention_dropout: float = 0.1
     layernorm_epsilon: float = 1e-5
     initializer_range: float = 0.02
+    mimetic_initialization: bool = False  # see mimetic.py; `initializer_range` is then the other weights'
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,9 @@ class GlmForMultiTokenCloze(nn.Module):
         self.word_embeddings = nn.Embedding(config.vocab_size, config.hidden_size)
         self.transformer = Transformer(config)
         self._initialise(config)
+        if config.mimetic_initialization:
+            attentions = [module for module in self.modules() if isinstance(module, SelfAttention)]
+            begin_mimetically(self.word_embeddings, self.transformer.position_embeddings, attentions)
 
     def forward(self, inputs: GlmInputs) -> Tensor:
         """(B, K) float32 log probabilities of the candidates, -inf in padding."""

@@ -1,0 +1,9 @@
+"""GLM-large on one A100, as published: for throughput. No exact match is published for it."""
+
+precision = "fp32"  # published
+
+train_batch_size = 16  # published; a step has 16 questions where eight boards take 64
+gradient_accumulation_steps = 1  # published
+eval_batch_size = 16  # published: that of training
+
+learning_rate = 1e-5  # published, for a global batch of 64
