@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import paddle
 from paddle import Tensor, nn
 
-from benchmarks.driver.batches import Batch, Step, steps_from
+from benchmarks.driver.batches import Batch, Step
 from benchmarks.driver.configuration import Configuration
-from benchmarks.driver.engine import DeviceMemory
 from benchmarks.driver.paddle.case import Case
 from benchmarks.driver.paddle.devices import Device
 from benchmarks.driver.paddle.hooks import Hooks
@@ -26,20 +24,20 @@ from benchmarks.driver.paddle.state import (
     with_tensors,
 )
 from benchmarks.driver.paddle.tensors import Uploads, numbers_of
+from benchmarks.driver.rank_engine import RankEngine, global_label_counts, gradients_sync
 from utils.errors import FlagPerfError
 
 _AUTOCAST: dict[str, Any] = {"bf16": "bfloat16", "fp16": "float16"}
 
 
-class PaddleEngine:
+class PaddleEngine(RankEngine[Case, ProcessGroup, Device]):
     """Implements `benchmarks.driver.engine.Engine`."""
 
     def __init__(
         self, config: Configuration, case: Case, group: ProcessGroup, device: Device, hooks: Hooks
     ) -> None:
-        self.config, self.settings = config, config.driver
-        self.case, self.group, self.device, self.hooks = case, group, device, hooks
-        self.rank, self.world_size = group.rank, group.world_size
+        super().__init__(config, case, group, device)
+        self.hooks = hooks
         self.uploads = Uploads(device)
         # The same seed on every rank: the same initial weights. Then one each: other dropout masks.
         paddle.seed(self.settings.seed)
@@ -54,21 +52,13 @@ class PaddleEngine:
         self.scaler = hooks.create_grad_scaler(config, device.kind)
         self._last_loss: Tensor | None = None
 
-    def baseline(self) -> float | None:
-        """The case's."""
-        return self.case.baseline()
-
-    def training_steps(self, first_step: int = 0) -> Iterator[Step]:
-        """The case's steps."""
-        return steps_from(self.case.training_steps, first_step)
-
     def train_step(self, step: Step, learning_rate: float) -> None:
         """One optimizer step on the micro-batches of `step`."""
         self.optimizer.set_lr(learning_rate)
         labels, added_up = self._global_labels(step)
         total = paddle.zeros([])
         for index, batch in enumerate(step):
-            with self._gradients_sync(is_last=index == len(step) - 1):
+            with gradients_sync(self.model, is_last=index == len(step) - 1):
                 sums = self._loss_sums(batch)
                 if added_up is not None:
                     added_up.wait()
@@ -103,30 +93,6 @@ class PaddleEngine:
         self.group.meet()
         return self.case.metrics(self._sums_of_all_ranks(own))
 
-    def synchronize(self) -> None:
-        """Wait for this rank's device."""
-        self.device.synchronize()
-
-    def is_idle(self) -> bool:
-        """Has this rank's device nothing to do?"""
-        return self.device.is_idle()
-
-    def barrier(self) -> None:
-        """Wait for all ranks."""
-        self.group.barrier()
-
-    def sum_over_ranks(self, values: Sequence[float]) -> list[float]:
-        """The sum of each value."""
-        return self.group.sum_of(values)
-
-    def max_over_ranks(self, values: Sequence[float]) -> list[float]:
-        """The largest of each value."""
-        return self.group.max_of(values)
-
-    def memory(self) -> DeviceMemory | None:
-        """Of this rank's device."""
-        return self.device.memory()
-
     def state(self) -> Any:
         """Weights and buffers, the optimizer's moments, the scaler's scale."""
         optimizer = optimizer_state(self.layer, self.optimizer.state_dict())
@@ -155,23 +121,10 @@ class PaddleEngine:
         """Set both."""
         set_random_state(self.device, state)
 
-    def gather(self, own: bytes) -> list[bytes]:
-        """The bytes of every rank."""
-        return self.group.gather(own)
-
-    def broadcast(self, data: bytearray | None) -> bytearray:
-        """The bytes of rank 0."""
-        return self.group.broadcast(data)
-
-    def close(self) -> None:
-        """Leave the process group."""
-        self.group.close()
-
     def _global_labels(self, step: Step) -> tuple[Tensor, Any]:
         """Labels of each part of the loss in the global batch; added up while the forward pass runs."""
-        own = [sum(counts) for counts in zip(*(batch.loss_counts for batch in step), strict=True)]
         # `full` takes its number with it: a copy from the host would wait for the device.
-        labels = paddle.stack([paddle.full([], float(count)) for count in own])
+        labels = paddle.stack([paddle.full([], float(count)) for count in global_label_counts(step)])
         return labels, self.group.sum(labels)
 
     def _loss_sums(self, batch: Batch) -> Tensor:
@@ -187,16 +140,6 @@ class PaddleEngine:
             self.optimizer.step()
         self.optimizer.clear_grad(set_to_zero=False)
 
-    def _gradients_sync(self, *, is_last: bool) -> AbstractContextManager[None]:
-        """Only the last micro-batch's backward pass talks to the other ranks."""
-        no_sync = getattr(self.model, "no_sync", None)
-        return nullcontext() if is_last or no_sync is None else no_sync()
-
     def _autocast(self) -> AbstractContextManager[None]:
         dtype = _AUTOCAST.get(self.settings.precision)
         return nullcontext() if dtype is None else paddle.amp.auto_cast(dtype=dtype)
-
-    def _sums_of_all_ranks(self, own: list[float]) -> list[float]:
-        """A rank whose part of a small evaluation set is empty still takes part, with zeros."""
-        width = int(self.group.max_of([float(len(own))])[0])
-        return self.group.sum_of(own + [0.0] * (width - len(own)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, cast
 
@@ -10,28 +9,27 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from benchmarks.driver.batches import Batch, Step, steps_from
+from benchmarks.driver.batches import Batch, Step
 from benchmarks.driver.configuration import Configuration
-from benchmarks.driver.engine import DeviceMemory
 from benchmarks.driver.pytorch.case import Case
 from benchmarks.driver.pytorch.devices import Device
 from benchmarks.driver.pytorch.hooks import Hooks
 from benchmarks.driver.pytorch.process_group import ProcessGroup
 from benchmarks.driver.pytorch.state import with_raw, with_tensors
 from benchmarks.driver.pytorch.tensors import moved
+from benchmarks.driver.rank_engine import RankEngine, global_label_counts, gradients_sync
 
 _AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-class PytorchEngine:
+class PytorchEngine(RankEngine[Case, ProcessGroup, Device]):
     """Implements `benchmarks.driver.engine.Engine`."""
 
     def __init__(
         self, config: Configuration, case: Case, group: ProcessGroup, device: Device, hooks: Hooks
     ) -> None:
-        self.config, self.settings = config, config.driver
-        self.case, self.group, self.device, self.hooks = case, group, device, hooks
-        self.rank, self.world_size = group.rank, group.world_size
+        super().__init__(config, case, group, device)
+        self.hooks = hooks
         # The same seed on every rank: the same initial weights. Then one each: other dropout masks.
         torch.manual_seed(self.settings.seed)
         self.module = hooks.convert_model(config, case.build_model()).to(device.torch)
@@ -46,14 +44,6 @@ class PytorchEngine:
         self.scaler = hooks.create_grad_scaler(config, device.torch.type)
         self._last_loss: Tensor | None = None
 
-    def baseline(self) -> float | None:
-        """The case's."""
-        return self.case.baseline()
-
-    def training_steps(self, first_step: int = 0) -> Iterator[Step]:
-        """The case's steps."""
-        return steps_from(self.case.training_steps, first_step)
-
     def train_step(self, step: Step, learning_rate: float) -> None:
         """One optimizer step on the micro-batches of `step`."""
         for group in self.optimizer.param_groups:
@@ -61,7 +51,7 @@ class PytorchEngine:
         labels, added_up = self._global_labels(step)
         total = torch.zeros((), device=self.device.torch)
         for index, batch in enumerate(step):
-            with self._gradients_sync(is_last=index == len(step) - 1):
+            with gradients_sync(self.model, is_last=index == len(step) - 1):
                 sums = self._loss_sums(batch)
                 if added_up is not None:
                     added_up.wait()
@@ -95,31 +85,7 @@ class PytorchEngine:
                 added = self.case.evaluate(self.module, moved(batch.inputs, self.device.torch)).double()
                 sums = added if sums is None else sums + added
         self.module.train()
-        return self.case.metrics(self._sums_of_all_ranks(sums))
-
-    def synchronize(self) -> None:
-        """Wait for this rank's device."""
-        self.device.synchronize()
-
-    def is_idle(self) -> bool:
-        """Has this rank's device nothing to do?"""
-        return self.device.is_idle()
-
-    def barrier(self) -> None:
-        """Wait for all ranks."""
-        self.group.barrier()
-
-    def sum_over_ranks(self, values: Sequence[float]) -> list[float]:
-        """The sum of each value."""
-        return self.group.sum_of(values)
-
-    def max_over_ranks(self, values: Sequence[float]) -> list[float]:
-        """The largest of each value."""
-        return self.group.max_of(values)
-
-    def memory(self) -> DeviceMemory | None:
-        """Of this rank's device."""
-        return self.device.memory()
+        return self.case.metrics(self._sums_of_all_ranks([] if sums is None else sums.tolist()))
 
     def state(self) -> Any:
         """Weights and buffers, the optimizer's moments, the scaler's scale."""
@@ -149,22 +115,9 @@ class PytorchEngine:
         torch.set_rng_state(loaded["host"])
         self.device.set_random_state(loaded["device"])
 
-    def gather(self, own: bytes) -> list[bytes]:
-        """The bytes of every rank."""
-        return self.group.gather(own)
-
-    def broadcast(self, data: bytearray | None) -> bytearray:
-        """The bytes of rank 0."""
-        return self.group.broadcast(data)
-
-    def close(self) -> None:
-        """Leave the process group."""
-        self.group.close()
-
     def _global_labels(self, step: Step) -> tuple[Tensor, dist.Work | None]:
         """Labels of each part of the loss in the global batch; added up while the forward pass runs."""
-        own = [sum(counts) for counts in zip(*(batch.loss_counts for batch in step), strict=True)]
-        labels = torch.tensor(own, dtype=torch.float32)
+        labels = torch.tensor(global_label_counts(step), dtype=torch.float32)
         if not self.device.is_cpu:
             labels = labels.pin_memory().to(self.device.torch, non_blocking=True)
         return labels, self.group.sum(labels)
@@ -185,17 +138,6 @@ class PytorchEngine:
             self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
 
-    def _gradients_sync(self, *, is_last: bool) -> AbstractContextManager[None]:
-        """Only the last micro-batch's backward pass talks to the other ranks."""
-        no_sync = getattr(self.model, "no_sync", None)
-        return nullcontext() if is_last or no_sync is None else no_sync()
-
     def _autocast(self) -> AbstractContextManager[None]:
         dtype = _AUTOCAST.get(self.settings.precision)
         return nullcontext() if dtype is None else torch.autocast(self.device.torch.type, dtype=dtype)
-
-    def _sums_of_all_ranks(self, sums: Tensor | None) -> list[float]:
-        """A rank whose part of a small evaluation set is empty still takes part, with zeros."""
-        own: list[float] = [] if sums is None else sums.tolist()
-        width = int(self.group.max_of([float(len(own))])[0])
-        return self.group.sum_of(own + [0.0] * (width - len(own)))
