@@ -21,9 +21,7 @@ def test_preflight_does_every_check_on_every_host(site: Site) -> None:
     site.conf("MIN_FREE_DISK_GIB = 0\n")
     hosts: dict[str, Transport] = {name: LocalTransport(name) for name in ("node1", "node2")}
     found = asyncio.run(preflight(site.plan, cast(Runtime, site.runtime), hosts))
-    assert {host: len(of_host) for host, of_host in found.items()} == dict.fromkeys(
-        hosts, len(CHECKS) + 1
-    )
+    assert {host: len(of_host) for host, of_host in found.items()} == dict.fromkeys(hosts, len(CHECKS) + 1)
     assert failed(found) == []
     assert warned(found) == []
     assert found["node1"][0].name == "reachable"
