@@ -20,12 +20,22 @@ LONGEST_WAVE = 10.0  # in units of the shortest, 2 pi: neighbours are alike, pla
 
 
 @torch.no_grad()
-def begin_mimetically(words: nn.Embedding, positions: nn.Embedding, attentions: list[nn.Module]) -> None:
-    """Overwrite the weights of embeddings and attention parts (`query_key_value`, `dense`, `heads`)."""
+def begin_embeddings(words: nn.Embedding, positions: nn.Embedding) -> None:
+    """Overwrite the weights of both tables."""
     words.weight.normal_(std=EMBEDDING_STD)
     positions.weight.copy_(EMBEDDING_STD * sinusoids(*positions.weight.shape))
-    for attention in attentions:
-        _begin_attention(attention)
+
+
+@torch.no_grad()
+def begin_attention(query_key_value: nn.Linear, output: nn.Linear, heads: int) -> None:
+    """Overwrite the weights of an attention part with `heads` heads."""
+    size = output.out_features
+    width = size // heads
+    query, key, value = query_key_value.weight.view(3, heads, width, size)
+    for head in range(heads):
+        query[head], key[head] = _factors(size, width)
+        outwards, value[head] = _factors(size, width)
+        output.weight[:, head * width : (head + 1) * width] = outwards.T
 
 
 def sinusoids(places: int, size: int) -> Tensor:
@@ -33,17 +43,6 @@ def sinusoids(places: int, size: int) -> Tensor:
     frequencies = torch.exp(-torch.arange(0, size, 2) / size * math.log(LONGEST_WAVE))
     angles = torch.arange(places)[:, None] * frequencies
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
-
-
-def _begin_attention(attention: nn.Module) -> None:
-    joint, output = attention.query_key_value.weight, attention.dense.weight
-    size, heads = output.shape[0], attention.heads
-    width = size // heads
-    query, key, value = joint.view(3, heads, width, size)
-    for head in range(heads):
-        query[head], key[head] = _factors(size, width)
-        outwards, value[head] = _factors(size, width)
-        output[:, head * width : (head + 1) * width] = outwards.T
 
 
 def _factors(size: int, width: int) -> tuple[Tensor, Tensor]:

@@ -17,7 +17,7 @@ import torch.nn.functional as F  # noqa: N812 (its usual name)
 from torch import Tensor, nn
 
 from .layout import Layout
-from .mimetic import begin_mimetically
+from .mimetic import begin_attention, begin_embeddings
 
 
 @dataclass(frozen=True)
@@ -162,8 +162,7 @@ class GlmForMultiTokenCloze(nn.Module):
         self.transformer = Transformer(config)
         self._initialise(config)
         if config.mimetic_initialization:
-            attentions = [module for module in self.modules() if isinstance(module, SelfAttention)]
-            begin_mimetically(self.word_embeddings, self.transformer.position_embeddings, attentions)
+            self._initialise_mimetically()
 
     def forward(self, inputs: GlmInputs) -> Tensor:
         """(B, K) float32 log probabilities of the candidates, -inf in padding."""
@@ -187,6 +186,12 @@ class GlmForMultiTokenCloze(nn.Module):
                 nn.init.normal_(module.weight, std=narrow if is_output else config.initializer_range)
             if isinstance(module, nn.Linear):
                 nn.init.zeros_(module.bias)
+
+    def _initialise_mimetically(self) -> None:
+        begin_embeddings(self.word_embeddings, self.transformer.position_embeddings)
+        for part in self.modules():
+            if isinstance(part, SelfAttention):
+                begin_attention(part.query_key_value, part.dense, part.heads)
 
 
 def cloze_loss_sum(scores: Tensor, inputs: GlmInputs) -> Tensor:
