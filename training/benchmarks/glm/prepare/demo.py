@@ -27,7 +27,7 @@ DEMO_TEXTS = (
     BENCHMARKS / "bert" / "demo_data" / "kjv.txt.xz",
     BENCHMARKS / "glm" / "demo_data" / "web.txt.xz",
 )
-HELD_OUT = 20  # every so many chapters are for evaluation: no verse of theirs is trained on
+HELD_OUT = 40  # every so many chapters are for evaluation: no verse of theirs is trained on
 MISSING = "-"  # of a verse that the other translation numbers otherwise
 VERSES = 1
 LONGEST_PASSAGE, SHORTEST_QUERY, LONGEST_QUERY = 24, 5, 12  # words
