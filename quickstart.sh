@@ -21,14 +21,22 @@ if [ "${1:-}" = --all ]; then
   CASES=(bert:pytorch bert:paddle glm:pytorch cpm:pytorch digits:pytorch)
 fi
 
+# make_data MODEL: the data of a demo, anew.
+make_data() {
+  local what=(--demo)
+  [ "$1" != digits ] || what=() # they are small as they are
+  say "preparing the data of the $1 demo in $WORK/$1_demo"
+  rm -rf "$WORK/$1_demo"
+  (cd training && ../.venv/bin/python -m "benchmarks.$1.prepare" "${what[@]}" --out "$WORK/$1_demo")
+}
+
+# Again only when what makes them has changed.
 prepare_data() {
-  local model what
+  local model key
   for model in "${MODELS[@]}"; do
-    [ -f "$WORK/${model}_demo/manifest.json" ] && continue
-    say "preparing the data of the $model demo in $WORK/${model}_demo"
-    what=(--demo)
-    [ "$model" != digits ] || what=() # they are small as they are
-    (cd training && ../.venv/bin/python -m "benchmarks.$model.prepare" "${what[@]}" --out "$WORK/${model}_demo") ||
+    key=$(find "training/benchmarks/$model/prepare" training/benchmarks/*/demo_data training/utils/preparation \
+      -type f -not -name '*.pyc' -print0 | sort -z | xargs -0 cat | sha256sum)
+    once "$WORK/${model}_demo.made" "$key" make_data "$model" ||
       die "the data of the $model demo could not be prepared"
   done
 }
