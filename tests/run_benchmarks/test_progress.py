@@ -76,6 +76,31 @@ def test_the_time_left_is_that_until_the_cap(clock: Clock) -> None:
     assert state.seconds_left() == 0.0
 
 
+def test_the_time_left_of_a_continued_round_is_at_this_parts_pace(clock: Clock) -> None:
+    state = TrainingState()
+    state.update(Event(EventName.INIT_END, {"continued": {"step": 900, "samples": 9000}}))
+    state.update(Event(EventName.TRAIN_START, {"max_steps": 1000}))
+    clock.now += 20
+    state.update(Event(EventName.STEP_END, {"global_steps": 900}))
+    assert state.seconds_left() is None  # of this part there is no step yet
+    state.update(Event(EventName.STEP_END, {"global_steps": 940}))
+    assert state.seconds_left() == pytest.approx(30.0)
+    state.update(Event(EventName.FINISHED, {"global_steps": 100, "num_trained_samples": 1000}))
+    assert (state.step, state.samples) == (1000, 10000)
+
+
+@pytest.mark.parametrize(("max_steps", "left"), [(None, 45.0), (50, 15.0), (500, 45.0)])
+def test_the_cap_that_comes_first_counts(clock: Clock, max_steps: int | None, left: float) -> None:
+    state = TrainingState()
+    config = {"max_steps": max_steps, "max_samples_termination": 1300}
+    state.update(Event(EventName.INIT_START, {"config": config}))
+    state.update(Event(EventName.INIT_END, {"continued": {"step": 10, "samples": 100}}))
+    state.update(Event(EventName.TRAIN_START, {}))
+    clock.now += 15
+    state.update(Event(EventName.STEP_END, {"global_steps": 30, "num_trained_samples": 400}))
+    assert state.seconds_left() == pytest.approx(left)
+
+
 @pytest.mark.parametrize("odd", [math.nan, math.inf])
 def test_a_loss_that_diverged_is_shown_and_an_odd_step_is_not(odd: float) -> None:
     state = TrainingState()
