@@ -102,6 +102,13 @@ def test_a_run_that_does_not_converge_exits_with_1(run: WholeRun) -> None:
     assert run.summary["rounds"][0]["verdict"] == "NOT_CONVERGED"
 
 
+def test_a_round_whose_checkpoints_were_not_written_says_so(run: WholeRun) -> None:
+    run.behave("unsaved")
+    run.main()
+    assert run.summary["rounds"][0]["notes"][0].startswith("3 checkpoint(s) could not be written")
+    assert "- 3 checkpoint(s) could not be written" in (run.result / "summary.md").read_text()
+
+
 def test_a_host_that_is_not_healthy_exits_with_3_and_launches_nothing(run: WholeRun, capsys: Capture) -> None:
     (run.folder / "data" / "behaviour").unlink()
     (run.folder / "data").rmdir()

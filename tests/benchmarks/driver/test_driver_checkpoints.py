@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from benchmarks.driver.batches import Batch, Step, steps_from
-from benchmarks.driver.checkpoints import read_newest, refuse_other_task, write_checkpoint
+from benchmarks.driver.checkpoints import NotWrittenError, read_newest, refuse_other_task, write_checkpoint
 from benchmarks.driver.random_states import host_random_state, set_host_random_state
 from benchmarks.driver.sampling import ShuffledStream, rank_steps
 from benchmarks.driver.state_file import Raw, mapped, parse_state, write_state
@@ -84,6 +84,29 @@ def test_the_last_two_are_kept(tmp_path: Path) -> None:
     assert [path.name for path in sorted(folder.iterdir())] == ["step00000010.ckpt", "step00000100.ckpt"]
     path, data, skipped = read_newest(folder)
     assert (path.name, parse_state(data), skipped) == ("step00000100.ckpt", {"step": 100}, ())
+
+
+def test_what_another_run_left_is_not_touched_nor_what_was_just_written(tmp_path: Path) -> None:
+    for step in (100, 200):
+        write_checkpoint(tmp_path, step, {"step": step})
+    for step in (1, 2, 3):
+        assert write_checkpoint(tmp_path, step, {"step": step}).is_file()
+    assert [int(path.stem[4:]) for path in sorted(tmp_path.iterdir())] == [2, 3, 100, 200]
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), ValueError(), KeyboardInterrupt()])
+def test_half_a_checkpoint_never_stays(tmp_path: Path, error: BaseException) -> None:
+    def breaking() -> bytes:
+        assert list(tmp_path.glob(".*.partial"))
+        raise error
+
+    expected = NotWrittenError if isinstance(error, OSError) else type(error)
+    with pytest.raises(expected):
+        write_checkpoint(tmp_path, 1, {"weights": Raw("uint8", (4,), 4, breaking)})
+    with pytest.raises(FlagPerfError, match="cannot hold") as found:
+        write_checkpoint(tmp_path, 1, {"optimizer": print})
+    assert not isinstance(found.value, NotWrittenError)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,15 @@ def create_grad_scaler(config, device_type):
     if config.driver.precision == "fp16":
         return torch.amp.GradScaler(device_type, init_scale=64.0, growth_interval=4)
 """
+# A vendor's optimizer that keeps something of its own in its state.
+ODD_OPTIMIZER = """
+import torch
+class Odd(torch.optim.AdamW):
+    def state_dict(self):
+        return {**super().state_dict(), "handle": object()}
+def create_optimizer(config, model):
+    return Odd(model.parameters(), lr=0.01)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -247,6 +256,18 @@ def test_a_checkpoint_that_cannot_be_written_does_not_end_training(
     ]
     assert (finished["global_steps"], finished["failed_checkpoints"]) == (12, 3)  # after 3, 6 and 9
     assert output.count("training goes on without it") == 3
+
+
+def test_a_state_that_no_checkpoint_can_hold_ends_training_at_the_first_save(
+    tmp_path: Path, data_dir: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv(CHECKPOINT_DIR, str(tmp_path / "checkpoints"))
+    hooks = tmp_path / "hooks"
+    hooks.mkdir()
+    (hooks / "odd.py").write_text(ODD_OPTIMIZER)
+    with pytest.raises(FlagPerfError, match="is a object, which a checkpoint cannot hold"):
+        run(arguments(tmp_path, data_dir, hooks, **TASK), time.monotonic())
+    assert list((tmp_path / "checkpoints").iterdir()) == []
 
 
 def test_nothing_to_go_on_from_is_told(tmp_path: Path, data_dir: Path, capsys: Any, monkeypatch: Any) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks.report.judge import judge
-from run_benchmarks.report.results import RoundResult, continuation_notes, write_json
+from run_benchmarks.report.results import RoundResult, continuation_notes, saving_notes, write_json
 from run_benchmarks.report.summary import RunSummary, as_markdown, write_summary
 from run_benchmarks.report.tables import HEADINGS, aligned, explanations, figures_row, preflight_text
 from run_benchmarks.stages.checks import Check, Status
@@ -183,6 +183,12 @@ def test_a_continued_round_is_marked_and_explained(converged: RoundResult) -> No
     assert result.as_dict()["continued"] == continued
     assert converged.as_dict()["continued"] is None
     assert continuation_notes(None) == []
+
+
+@pytest.mark.parametrize("failed", [None, 0, "3"])
+def test_only_checkpoints_that_were_not_written_deserve_a_note(failed: object) -> None:
+    assert saving_notes({"failed_checkpoints": failed}) == saving_notes({}) == []
+    assert saving_notes({"failed_checkpoints": 3})[0].startswith("3 checkpoint(s) could not be written")
 
 
 def test_a_row_has_a_cell_for_every_heading(converged: RoundResult, broken: RoundResult) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,36 +15,51 @@ from utils.errors import FlagPerfError
 KEPT = 2
 
 
+class NotWrittenError(FlagPerfError):
+    """The disk did not take a checkpoint: it is full, or may not be written to."""
+
+
 def write_checkpoint(folder: Path, step: int, state: Mapping[str, Any]) -> Path:
-    """Write `state` and remove all but the last two checkpoints; the file.
+    """Write `state` and remove what is older than it and the checkpoint before it; the file.
 
     Under its name a file is whole: it is written under another one, brought to the disk, and renamed. An
-    older checkpoint is removed only after that.
+    older checkpoint is removed only after that; one of a higher step, which another run left, never.
 
     Raises:
-        FlagPerfError: it cannot be written.
+        NotWrittenError: the disk does not take it.
+        FlagPerfError: `state` holds what no checkpoint can hold.
     """
     path = folder / checkpoint_name(step)
     partial = folder / f".{path.name}.partial"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with partial.open("wb") as stream:
+        with _removed_on_error(partial), partial.open("wb") as stream:
             write_state(stream, state)
             stream.flush()
             os.fsync(stream.fileno())
         partial.replace(path)
         _bring_names_to_disk(folder)
-        for old in sorted(folder.glob(CHECKPOINT_PATTERN))[:-KEPT]:
+        older = sorted(file for file in folder.glob(CHECKPOINT_PATTERN) if file.name < path.name)
+        for old in older[: 1 - KEPT]:
             old.unlink()
     except OSError as error:
-        with suppress(OSError):  # what went wrong first is what is told
-            partial.unlink(missing_ok=True)
-        raise FlagPerfError(
+        raise NotWrittenError(
             f"the checkpoint of step {step} cannot be written: {error.strerror}",
             where=str(folder),
             remedy="free space or allow this user to write there, or set save_steps = None",
         ) from error
     return path
+
+
+@contextmanager
+def _removed_on_error(partial: Path) -> Iterator[None]:
+    """Half a checkpoint is of no use to anybody, whatever ended its writing."""
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # what went wrong first is what is told
+            partial.unlink(missing_ok=True)
+        raise
 
 
 def read_newest(folder: Path) -> tuple[Path, bytearray, tuple[str, ...]]:

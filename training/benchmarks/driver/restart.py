@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.driver.arguments import LaunchArguments
-from benchmarks.driver.checkpoints import read_newest, refuse_other_task, write_checkpoint
+from benchmarks.driver.checkpoints import NotWrittenError, read_newest, refuse_other_task, write_checkpoint
 from benchmarks.driver.configuration import Configuration
 from benchmarks.driver.engine import Engine
 from benchmarks.driver.progress import Progress, is_at_cap
@@ -88,7 +88,10 @@ class Saver:
         """Save after the last step of `progress`. Every rank calls this, and all wait until the file is there.
 
         A file that cannot be written (the disk is full) does not end hours of training: rank 0's log says so, and
-        `failures` counts it.
+        `failures` counts it. A state that no checkpoint can hold does: it will not be another at the next save.
+
+        Raises:
+            FlagPerfError: the vendor's optimizer or scaler keeps its state in something else than plain data.
         """
         own = {
             "tokens": progress.tokens,
@@ -106,7 +109,7 @@ class Saver:
     def _write(self, step: int, state: Mapping[str, Any]) -> None:
         try:
             print(f"checkpoint of step {step}: {write_checkpoint(self.folder, step, state)}", flush=True)
-        except FlagPerfError as error:
+        except NotWrittenError as error:
             self.failures += 1
             print(f"training goes on without it: {error}", flush=True)
 

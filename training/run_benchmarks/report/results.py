@@ -76,6 +76,14 @@ def continuation_notes(continued: Mapping[str, Any] | None) -> list[str]:
     return [f"{head}: times, rates and energy are of this part only", *passed_over]
 
 
+def saving_notes(facts: Mapping[str, Any]) -> list[str]:
+    """What FINISHED tells of checkpoints that are not there."""
+    failed = facts.get("failed_checkpoints")
+    if not isinstance(failed, int) or failed <= 0:
+        return []
+    return [f"{failed} checkpoint(s) could not be written, for the reason that global rank 0's log tells"]
+
+
 def _without_nan(facts: Mapping[str, Any]) -> Any:
     """`facts` as JSON can hold them: a case's own logger may write NaN, for a loss that diverged."""
     return json.loads(json.dumps(dict(facts)), parse_constant=lambda _: None)
