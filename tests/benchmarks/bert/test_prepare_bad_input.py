@@ -13,7 +13,14 @@ import h5py
 import pytest
 
 from benchmarks.bert.prepare.cli import main
-from tests.benchmarks.bert.prepare_data import contents, eval_file, prepare, training_files, write_text
+from tests.benchmarks.bert.prepare_data import (
+    contents,
+    eval_file,
+    prepare,
+    training_files,
+    whole_words,
+    write_text,
+)
 
 GOOD = "".join(f"a good sentence {number}\n\n" for number in range(50)).encode()
 
@@ -68,6 +75,28 @@ def test_what_cannot_be_made_leaves_nothing(
     assert prepare(text, tmp_path / "out", *arguments) == 1
     assert why in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_files_of_the_user_beside_the_data_set_are_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A vocabulary of the user's where that of the data set belongs, and MLPerf's initial checkpoint."""
+    text, bad, out = write_text(tmp_path / "text", range(60)), tmp_path / "bad", tmp_path / "out"
+    bad.write_bytes(GOOD + b"caf\xe9\n")
+    out.mkdir()
+    (out / "model.ckpt-28252.pt").write_bytes(b"weights")
+    (out / "vocab.txt").write_text("\n".join(whole_words(range(60))))
+    before, vocab = contents(out), ("--vocab", str(out / "vocab.txt"))
+    assert prepare(bad, out, *vocab) == prepare(text, out, *vocab) == 1
+    assert "vocab.txt: is an input, and would be overwritten" in capsys.readouterr().err
+    assert prepare(bad, out) == prepare(text, out, "--restart") == 1
+    assert "vocab.txt: is there, was not made by this preparation" in capsys.readouterr().err
+    assert contents(out) == before
+    (out / "vocab.txt").unlink()
+    assert prepare([text, bad], out, "--vocab-size", "150") == 1
+    assert contents(out) == {"model.ckpt-28252.pt": b"weights"}
+    assert prepare(text, out, "--vocab-size", "150") == 0
+    assert contents(out)["model.ckpt-28252.pt"] == b"weights"
 
 
 def test_a_missing_text_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -98,7 +98,8 @@ def test_a_killed_preparation_goes_on_and_makes_the_same_files(
         if ".prepare" not in path.parts:
             assert path.read_bytes() == whole[path.relative_to(out).as_posix()], "half-written"
     recorded = [record.stem for record in (out / ".prepare" / "done").glob("shard_*.json")]
-    finished = [out / "2048_shards_uncompressed" / f"part_{name[6:]}_of_00060.hdf5" for name in recorded]
+    shards = [out / "2048_shards_uncompressed" / f"part_{name[6:]}_of_00060.hdf5" for name in recorded]
+    finished = [path for path in shards if path.exists()]  # the other worker may be killed before it renames
     times = [path.stat().st_mtime_ns for path in finished]
     assert bool(finished) == ("shard_00003" in how.values())
     assert prepare(text, out, *MANY, workers=2) == 0

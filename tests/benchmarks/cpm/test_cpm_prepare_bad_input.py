@@ -102,6 +102,31 @@ def test_what_cannot_be_made_leaves_nothing(
     assert not (tmp_path / "out").exists()
 
 
+def test_files_of_the_user_beside_the_data_set_are_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A vocabulary of the user's where that of the data set belongs, notes, and CPM-1's checkpoint."""
+    text, bad, out = write_text(tmp_path / "text", range(60)), tmp_path / "bad", tmp_path / "out"
+    bad.write_bytes(GOOD + b"\xff\n")
+    (out / "train").mkdir(parents=True)
+    (out / "cpm_model_states_medium.pt").write_bytes(b"weights")
+    (out / "train" / "notes.txt").write_text("mine")
+    others = contents(out)
+    (out / "chinese_vocab.model").write_bytes(small_vocabulary().serialized)
+    before, vocab = contents(out), ("--vocab", str(out / "chinese_vocab.model"))
+    assert prepare(bad, out, *vocab) == prepare(text, out, *vocab) == 1
+    assert "chinese_vocab.model: is an input, and would be overwritten" in capsys.readouterr().err
+    assert prepare(bad, out) == prepare(text, out, "--restart") == 1
+    assert "chinese_vocab.model: is there, was not made by this preparation" in capsys.readouterr().err
+    assert contents(out) == before
+    (out / "chinese_vocab.model").unlink()
+    assert prepare([text, bad], out) == prepare(text, out, "--eval-every", "1000") == 1
+    assert contents(out) == others
+    (out / "train" / "notes.txt").unlink()
+    assert prepare(text, out) == 0
+    assert contents(out)["cpm_model_states_medium.pt"] == b"weights"
+
+
 def test_a_missing_text_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert prepare(tmp_path / "absent", tmp_path / "out") == 1
     assert f"{tmp_path / 'absent'}: cannot be read: No such file" in capsys.readouterr().err

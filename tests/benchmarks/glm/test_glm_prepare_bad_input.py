@@ -139,6 +139,30 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
     assert list(contents(out)) == ["train/notes.txt"]
 
 
+def test_files_of_the_user_beside_the_data_set_are_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A vocabulary of the user's where that of the data set belongs, and GLM's checkpoint."""
+    good, bad, out = write_record(tmp_path / "good"), write_record(tmp_path / "bad"), tmp_path / "out"
+    (bad / "val.jsonl").write_text("{]\n")
+    (out / "blocklm-large-blank").mkdir(parents=True)
+    (out / "blocklm-large-blank" / "model.pt").write_bytes(b"weights")
+    others = contents(out)
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz"]
+    (out / "vocab.txt").write_text("".join(f"{word}\n" for word in words))
+    before, vocab = contents(out), ("--vocab", str(out / "vocab.txt"))
+    assert prepare(bad, out, *vocab) == prepare(good, out, *vocab) == 1
+    assert "vocab.txt: is an input, and would be overwritten" in capsys.readouterr().err
+    assert prepare(bad, out) == prepare(good, out, "--restart") == 1
+    assert "vocab.txt: is there, was not made by this preparation" in capsys.readouterr().err
+    assert contents(out) == before
+    (out / "vocab.txt").unlink()
+    assert prepare(bad, out) == 1
+    assert contents(out) == others
+    assert prepare(good, out) == 0
+    assert others.items() <= contents(out).items()
+
+
 def test_a_file_that_is_no_vocabulary_is_refused_before_anything_is_made(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,7 +11,8 @@ from utils import manifest
 from utils.errors import FlagPerfError, Problem, ProblemsError
 from utils.manifest import FileEntry
 from utils.preparation.progress import Progress
-from utils.preparation.workshop import Done, refuse_other_recipe
+from utils.preparation.refusals import refuse_other_recipe
+from utils.preparation.workshop import Done
 
 
 def fingerprints(paths: Sequence[Path], workers: int) -> list[str]:

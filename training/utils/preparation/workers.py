@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from typing import TypeVar
 
-from utils.errors import FlagPerfError
 from utils.preparation.progress import Progress
+from utils.preparation.workshop import ResumableError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -53,7 +53,7 @@ class Workers:
                 results.append(result)
                 progress.advance()
         except BrokenProcessPool:
-            raise FlagPerfError(
+            raise ResumableError(
                 f"a worker process died during: {label}",
                 where="workers",
                 remedy="most often memory ran out: give fewer --workers; the same command goes on from here",

@@ -37,6 +37,17 @@ class Job:
     def eval_file(self) -> Path:
         return self.out / shards.EVAL_FILE
 
+    @property
+    def outputs(self) -> tuple[Path, ...]:
+        """Every file of the data set but its manifest."""
+        shard_files = map(self.shard_file, range(self.parameters.shards))
+        return (self.vocab_file, self.eval_file, *shard_files)
+
+    @property
+    def inputs(self) -> tuple[Path, ...]:
+        """Every file that is read."""
+        return (*self.texts, *self.eval_texts, *([self.vocab] if self.vocab else []))
+
     def shard_file(self, index: int) -> Path:
         return self.out / shards.shard_name(index, self.parameters.shards)
 

@@ -23,15 +23,20 @@ from utils.preparation.workshop import Done
 def prepare(job: Job, *, workers: int, restart: bool = False) -> manifest.Manifest:
     """Make the data set of `job`, or find it made; the manifest is written last.
 
-    FlagPerfError for bad input (file and line), too little text, or too little room on the disk.
+    FlagPerfError for bad input (file and line), too little text, too little room on the disk, or files in
+    `job.out` that it did not make and would write over.
     """
     recipe = job.recipe(workers)
     made = already_made(job.out, recipe, workers)
     if made is not None:
         print(f"{job.out}: already made and intact", file=sys.stderr)
         return made
-    with job.workshop.opened(recipe, restart=restart), Workers.started(workers) as pool:
-        split, vocab, evaluation = _read_the_text(job, pool)
+    workshop = job.workshop.opened(recipe, job.outputs, inputs=job.inputs, restart=restart)
+    with workshop as work, Workers.started(workers) as pool:
+        split = pool.map("read the text", steps.SplitFile(job), range(len(job.texts)))
+        (vocab,) = pool.map("vocabulary", steps.make_vocabulary, [job])
+        (evaluation,) = pool.map("evaluation set", steps.make_evaluation_set, [job])
+        work.keep()  # all that reads the user's files is done: quick beside the rest
         drawn = pool.map("draw the samples", steps.MakePart(job), job.parts)
         counts = [done.facts["samples"] for done in drawn]
         plan = steps.plan_shards(job.parts, counts, job.parameters.shards)
@@ -45,22 +50,8 @@ def prepare(job: Job, *, workers: int, restart: bool = False) -> manifest.Manife
             files_of([vocab, evaluation, *written]),
         )
         manifest.write(job.out, result)
-        job.workshop.clear()
+        work.clear()
     return result
-
-
-def _read_the_text(job: Job, pool: Workers) -> tuple[list[Done], Done, Done]:
-    """All that reads the user's files: quick beside the rest. Bad input leaves nothing behind."""
-    try:
-        split = pool.map("read the text", steps.SplitFile(job), range(len(job.texts)))
-        (vocab,) = pool.map("vocabulary", steps.make_vocabulary, [job])
-        (evaluation,) = pool.map("evaluation set", steps.make_evaluation_set, [job])
-    except FlagPerfError:
-        for path in (job.vocab_file, job.eval_file):
-            path.unlink(missing_ok=True)
-        job.workshop.clear()
-        raise
-    return split, vocab, evaluation
 
 
 def _check_room(job: Job, samples: int) -> None:

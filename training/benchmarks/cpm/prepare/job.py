@@ -50,6 +50,17 @@ class Job:
     def texts(self) -> tuple[Path, ...]:
         return self.train + self.valid
 
+    @property
+    def outputs(self) -> tuple[Path, ...]:
+        """Every file of the data set but its manifest."""
+        parts = self.parts(TRAINING_FOLDER) + self.parts(EVALUATION_FOLDER)
+        return (self.vocab_file, *map(self.chunk_file, parts))
+
+    @property
+    def inputs(self) -> tuple[Path, ...]:
+        """Every file that is read."""
+        return (*self.texts, *([self.vocab] if self.vocab else []))
+
     def parts(self, folder: str) -> list[Part]:
         """All parts of a set. Held-out documents are one part for each training file."""
         if folder == EVALUATION_FOLDER and not self.valid:

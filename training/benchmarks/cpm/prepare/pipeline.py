@@ -6,7 +6,6 @@ stopped. What a step makes depends on the text and the parameters only, never on
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Sequence
 
@@ -26,22 +25,25 @@ from utils.preparation.workshop import Done
 def prepare(job: Job, *, workers: int, restart: bool = False) -> manifest.Manifest:
     """Make the data set of `job`, or find it made; the manifest is written last.
 
-    FlagPerfError for bad input (file and line), too little text, or too little room on the disk.
+    FlagPerfError for bad input (file and line), too little text, too little room on the disk, or files in
+    `job.out` that it did not make and would write over.
     """
     recipe = job.recipe(workers)
     made = already_made(job.out, recipe, workers)
     if made is not None:
         print(f"{job.out}: already made and intact", file=sys.stderr)
         return made
-    with job.workshop.opened(recipe, restart=restart), Workers.started(workers) as pool:
-        split, vocab = _read_the_text(job, pool)
+    workshop = job.workshop.opened(recipe, job.outputs, inputs=job.inputs, restart=restart)
+    with workshop as work, Workers.started(workers) as pool:
+        split = pool.map("read the text", steps.SplitText(job), range(len(job.texts)))
+        (vocab,) = pool.map("vocabulary", steps.make_vocabulary, [job])
         sets = {folder: job.parts(folder) for folder in (TRAINING_FOLDER, EVALUATION_FOLDER)}
         chunked = pool.map(
             "cut into chunks", steps.MakeChunks(job), [part for parts in sets.values() for part in parts]
         )
         training = chunked[: len(sets[TRAINING_FOLDER])]
         evaluation = chunked[len(sets[TRAINING_FOLDER]) :]
-        _check_evaluation(job, evaluation)
+        _check_evaluation(evaluation)
         facts = {
             **added_up(split),
             **vocab.facts,
@@ -53,28 +55,12 @@ def prepare(job: Job, *, workers: int, restart: bool = False) -> manifest.Manife
         }
         result = manifest.Manifest("cpm", TOOL, recipe, facts, files_of([vocab, *chunked]))
         manifest.write(job.out, result)
-        job.workshop.clear()
+        work.clear()
     return result
 
 
-def _read_the_text(job: Job, pool: Workers) -> tuple[list[Done], Done]:
-    """All that reads the user's files. Bad input leaves nothing behind."""
-    try:
-        split = pool.map("read the text", steps.SplitText(job), range(len(job.texts)))
-        (vocab,) = pool.map("vocabulary", steps.make_vocabulary, [job])
-    except FlagPerfError:
-        job.vocab_file.unlink(missing_ok=True)
-        job.workshop.clear()
-        raise
-    return split, vocab
-
-
-def _check_evaluation(job: Job, evaluation: Sequence[Done]) -> None:
+def _check_evaluation(evaluation: Sequence[Done]) -> None:
     if not sum(done.facts["samples"] for done in evaluation):
-        for folder in (TRAINING_FOLDER, EVALUATION_FOLDER):
-            shutil.rmtree(job.out / folder)
-        job.vocab_file.unlink()
-        job.workshop.clear()
         raise FlagPerfError(
             "no document is held out for evaluation",
             where="--eval-every",

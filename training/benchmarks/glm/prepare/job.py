@@ -66,6 +66,16 @@ class Job:
     def all_parts(self) -> list[Part]:
         return [part for folder in SOURCES for part in self.parts(folder)]
 
+    @property
+    def outputs(self) -> tuple[Path, ...]:
+        """Every file of the data set but its manifest."""
+        return (self.vocab_file, *map(self.question_file, self.all_parts))
+
+    @property
+    def inputs(self) -> tuple[Path, ...]:
+        """Every file that is read."""
+        return (*self._inputs(), *([self.vocab] if self.vocab else []))
+
     def question_file(self, part: Part) -> Path:
         return self.out / shard_name(part.folder, part.number, part.parts)
 
