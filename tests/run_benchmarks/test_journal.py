@@ -6,6 +6,8 @@ import json
 import time
 from pathlib import Path
 
+import pytest
+
 from run_benchmarks.journal import Journal
 
 
@@ -43,3 +45,13 @@ def test_any_fact_is_one_line(tmp_path: Path) -> None:
     journal.close()
     (record,) = records(tmp_path / "journal.jsonl")
     assert (record["text"], record["path"], record["name"]) == ("two\nlines", str(tmp_path), "Ü")
+
+
+def test_a_full_disk_is_told_of_once_and_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    journal = Journal(Path("/dev/full"))
+    with caplog.at_level("ERROR", logger="flagperf"):
+        for number in range(3):
+            journal.write("stage", number=number)
+        journal.close()
+    (told,) = caplog.messages
+    assert "/dev/full is not complete" in told and "No space left" in told

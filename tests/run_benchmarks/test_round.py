@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from run_benchmarks import round as round_module
+from run_benchmarks import round_result
 from run_benchmarks.display import PlainLines
 from run_benchmarks.journal import Journal
 from run_benchmarks.names import RunId, host_paths
@@ -20,8 +25,7 @@ from run_benchmarks.session import Session
 from run_benchmarks.stages.deploy import tree_of
 from run_benchmarks.transports.base import CommandError, Completed, Transport, TransportError
 from run_benchmarks.transports.local import LocalTransport
-from tests.run_benchmarks.plan.tree import TEST_CONF, make_tree
-from utils.errors import FlagPerfError
+from tests.run_benchmarks.plan.tree import TEST_CONF, Tree, make_tree
 from utils.records import FailureClass, Stage, Verdict
 
 RUN = RunId("run20260102030405", "run20260102030405-abcdef")
@@ -33,7 +37,7 @@ class FakeRuntime:
     name = "fake"
     uses_images = False
 
-    def __init__(self, refuse: Mapping[str, FlagPerfError] | None = None, code: int = 0) -> None:
+    def __init__(self, refuse: Mapping[str, Exception] | None = None, code: int = 0) -> None:
         self.refuse = refuse or {}
         self.code = code
         self.told: list[tuple[str, str]] = []
@@ -60,13 +64,20 @@ class FakeRuntime:
         return ()
 
 
-def run_round(tmp_path: Path, runtime: FakeRuntime) -> RoundResult:
+def run_round(
+    tmp_path: Path,
+    runtime: FakeRuntime,
+    journal: str = "journal.jsonl",
+    before: Callable[[Tree, Path], None] = lambda tree, log_dir: None,
+) -> RoundResult:
+    """A round's result; `before` is called when the plan has been loaded."""
     tree = make_tree(tmp_path)
     conf = TEST_CONF.replace("toy:pytorch:X1:1:2:1", "toy:pytorch:X1:2:1:1")
     tree.configure(test_conf=conf.replace("/home/flagperf/training", f"{tmp_path}/fp"))
     tree.configure(cluster_conf='HOSTS = ["192.0.2.1", "192.0.2.2"]\n')  # names only: both are this machine
     plan, log_dir = tree.load(), tmp_path / "result" / RUN.name
     log_dir.mkdir(parents=True)
+    before(tree, log_dir)
 
     async def scenario() -> RoundResult:
         packed = tree_of(plan)
@@ -78,7 +89,7 @@ def run_round(tmp_path: Path, runtime: FakeRuntime) -> RoundResult:
             tree=packed,
             transports={host: LocalTransport(host) for host in plan.cluster.hosts},
             runtime=cast(Runtime, runtime),
-            journal=Journal(log_dir / "journal.jsonl"),
+            journal=Journal(log_dir / journal),
             progress=PlainLines(),
             interrupt=asyncio.Event(),
         )
@@ -88,6 +99,10 @@ def run_round(tmp_path: Path, runtime: FakeRuntime) -> RoundResult:
             session.journal.close()
 
     return asyncio.run(asyncio.wait_for(scenario(), timeout=60))
+
+
+def result_file(tmp_path: Path) -> Path:
+    return tmp_path / "result" / RUN.name / "toy:pytorch:X1:2:1:1" / "round1" / "result.json"
 
 
 def refused(why: str) -> CommandError:
@@ -120,8 +135,7 @@ def test_a_round_without_a_result_is_invalid_and_its_result_is_written(tmp_path:
     """Every task exits with 0, but rank 0 has not reported anything."""
     result = run_round(tmp_path, FakeRuntime())
     assert result.verdict is Verdict.INVALID
-    path = tmp_path / "result" / RUN.name / "toy:pytorch:X1:2:1:1" / "round1" / "result.json"
-    written: dict[str, Any] = json.loads(path.read_text())
+    written: dict[str, Any] = json.loads(result_file(tmp_path).read_text())
     assert written == result.as_dict()
     assert written["failure"]["class"] == "no_result"
 
@@ -134,3 +148,105 @@ def test_a_task_that_fails_ends_the_round(code: int, tmp_path: Path) -> None:
     assert result.failure is not None and f"exit code {code}" in result.failure.message
     stopped = [name for verb, name in runtime.told if verb == "stopped"]
     assert len(stopped) == 2 and all(name.endswith("monitor") for name in stopped)  # the tasks had ended
+
+
+def test_an_error_that_no_stage_knows_fails_the_round_and_nothing_stays(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    runtime = FakeRuntime({"node1-task": OSError(errno.ENOSPC, "No space left on device")})
+    with caplog.at_level("ERROR", logger="flagperf"):
+        result = run_round(tmp_path, runtime)
+    failure = result.failure
+    assert failure is not None and result.verdict is Verdict.FAILED
+    assert (failure.stage, failure.failure_class) == (Stage.LAUNCH, FailureClass.CONTROLLER_ERROR)
+    assert "OSError" in failure.message and "No space left" in failure.message
+    assert "free space" in failure.remedy
+    assert "Traceback" in caplog.text and "in start" in caplog.text
+    verbs = [verb for verb, _ in runtime.told]
+    assert verbs[-2:] == ["removed", "removed"]
+    assert result_file(tmp_path).is_file()
+
+
+def test_an_image_that_cannot_be_planned_fails_the_round_at_its_stage(tmp_path: Path) -> None:
+    class WithImages(FakeRuntime):
+        uses_images = True
+
+    def lose_the_dockerfile(tree: Tree, log_dir: Path) -> None:
+        shutil.rmtree(tree.training / "acme/docker_image")
+
+    runtime = WithImages()
+    result = run_round(tmp_path, runtime, before=lose_the_dockerfile)
+    assert result.failure is not None
+    assert (result.verdict, result.failure.stage) == (Verdict.FAILED, Stage.IMAGE)
+    assert "docker_image" in result.failure.message
+    assert ("removed", "192.0.2.2") in runtime.told
+    assert result_file(tmp_path).is_file()
+
+
+def test_a_full_disk_ends_neither_the_round_nor_its_clean_up(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The journal is on a full disk, and the result cannot be written."""
+    runtime = FakeRuntime()
+    with caplog.at_level("ERROR", logger="flagperf"):
+        result = run_round(
+            tmp_path,
+            runtime,
+            journal="/dev/full",
+            before=lambda tree, log_dir: result_file(tmp_path).mkdir(parents=True),
+        )
+    assert [verb for verb, _ in runtime.told][-2:] == ["removed", "removed"]
+    assert result.failure is not None and result.failure.failure_class is FailureClass.NO_RESULT
+    assert "result.json could not be written" in result.notes[-1]
+    assert caplog.text.count("/dev/full is not complete") == 1
+
+
+def test_units_are_removed_where_their_logs_break_the_controller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*arguments: object) -> None:
+        raise MemoryError("no memory for the archive")
+
+    monkeypatch.setattr(round_module, "collect_folder", broken)
+    runtime = FakeRuntime()
+    result = run_round(tmp_path, runtime)
+    assert result.failure is not None
+    assert (result.failure.stage, result.verdict) == (Stage.COLLECT, Verdict.FAILED)
+    assert "no memory for the archive" in result.failure.message
+    assert [verb for verb, _ in runtime.told][-2:] == ["removed", "removed"]
+
+
+def test_an_error_after_a_rank_failed_does_not_hide_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*arguments: object) -> None:
+        raise MemoryError("no memory for the archive")
+
+    monkeypatch.setattr(round_module, "collect_folder", broken)
+    result = run_round(tmp_path, FakeRuntime(code=1))
+    assert result.failure is not None and result.failure.stage is Stage.TRAIN
+    assert any("no memory for the archive" in note for note in result.notes)
+
+
+def test_judging_that_breaks_is_the_rounds_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*arguments: object) -> None:
+        raise RecursionError("too deep")
+
+    monkeypatch.setattr(round_result, "explain", broken)
+    result = run_round(tmp_path, FakeRuntime())
+    assert result.failure is not None
+    assert (result.failure.stage, result.failure.failure_class) == (
+        Stage.JUDGE,
+        FailureClass.CONTROLLER_ERROR,
+    )
+    assert json.loads(result_file(tmp_path).read_text()) == result.as_dict()
+
+
+def test_a_result_that_cannot_be_written_does_not_count_as_converged(tmp_path: Path) -> None:
+    result = run_round(tmp_path, FakeRuntime())
+    converged = replace(result, verdict=Verdict.CONVERGED, failure=None)
+    (tmp_path / "file").touch()
+    told = round_result.written(converged, tmp_path / "file" / "round1")
+    assert told.verdict is Verdict.FAILED and told.failure is not None
+    assert "result.json could not be written" in told.failure.message
+    assert round_result.written(converged, tmp_path / "round1") == converged

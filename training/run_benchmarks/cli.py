@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,8 @@ from rich.console import Console
 
 from run_benchmarks.cleanup import Removed, clean_up_run, list_runs
 from run_benchmarks.display import LiveTable, PlainLines, results_text
+from run_benchmarks.failures import traceback_text
+from run_benchmarks.names import RunId
 from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.load import load_plan
 from run_benchmarks.plan.problems import NoValidCaseError
@@ -31,8 +34,9 @@ BANNER = "FlagPerf: how fast, how efficiently and how reliably chips train model
 EPILOG = """\
 exit codes:
   0  every round of every case converged     3  a host is not healthy
-  1  a round did not converge                4  no case is valid
-  2  the configuration is wrong            130  interrupted
+  1  a round did not converge, or the        4  no case is valid
+     run broke off                         130  interrupted
+  2  the configuration is wrong: nothing was launched
 """
 
 
@@ -146,6 +150,23 @@ def _run(plan: Plan, arguments: argparse.Namespace) -> int:
         start_terminal_log(plan.run.log_level)
         progress = PlainLines()
     try:
+        run, folder, log = _open_run(plan)
+        try:
+            summary = asyncio.run(run_plan(plan, run, folder, progress))
+            _finish(summary, folder)
+        except FlagPerfError as error:  # to the caller it would mean that nothing was launched
+            LOGGER.error(f"the run broke off\n{traceback_text(error)}")
+            return ExitCode.NOT_CONVERGED
+        finally:
+            stop_file_log(log)
+    finally:
+        progress.close()
+    return summary.exit_code
+
+
+def _open_run(plan: Plan) -> tuple[RunId, Path, logging.Handler]:
+    """The run's result folder, with its log and its plan in it: the last step before a host is touched."""
+    try:
         run, folder = make_run_folder(plan.run.log_path)
         log = start_file_log(folder / "flagperf_run.log")
         LOGGER.info(BANNER)
@@ -157,12 +178,13 @@ def _run(plan: Plan, arguments: argparse.Namespace) -> int:
             f"{len(plan.cases)} case(s), {len(plan.cluster.hosts)} host(s): the configuration is valid"
         )
         write_json(folder / "plan.json", plan_as_dict(plan))
-        summary = asyncio.run(run_plan(plan, run, folder, progress))
-        _finish(summary, folder)
-        stop_file_log(log)
-    finally:
-        progress.close()
-    return summary.exit_code
+    except OSError as error:
+        raise FlagPerfError(
+            f"the run's results cannot be written, nothing was launched: {error}",
+            where=str(plan.run.log_path),
+            remedy="name a folder that can be written: FLAGPERF_LOG_PATH in test_conf.py, or --log-path",
+        ) from error
+    return run, folder, log
 
 
 def _finish(summary: RunSummary, folder: Path) -> None:

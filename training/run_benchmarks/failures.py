@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import shlex
+import traceback
+from dataclasses import replace
 
 from run_benchmarks.plan.redact import redact_text
-from run_benchmarks.report.evidence import host_lost
+from run_benchmarks.report.evidence import EVIDENCE_LINES, host_lost
+from run_benchmarks.run_log import LOGGER
 from run_benchmarks.stages.image_distribute import DistributionError, ImagesDifferError
 from run_benchmarks.transports.base import CommandError, TransportError
 from utils.errors import FlagPerfError
@@ -48,6 +52,46 @@ def _told(error: FlagPerfError) -> tuple[str, str]:
         return message, evidence
     done = error.completed
     return f"`{shlex.join(done.argv[:2])} ...` ended with exit code {done.returncode}", error.message
+
+
+def unexpected(stage: Stage, error: Exception) -> Failure:
+    """What an error means for the round that no host and no stage answers for.
+
+    A FlagPerfError speaks for itself; anything else is an error of the controller: its disk, its own code.
+    """
+    if isinstance(error, TransportError):
+        return failure_on(error.where, stage, error)
+    if isinstance(error, FlagPerfError):
+        failure = failure_on("", stage, error)
+        where = f"{redact_text(error.where)}: " if error.where else ""
+        return replace(failure, message=f"{where}{failure.message}")
+    return Failure(
+        Verdict.FAILED,
+        stage,
+        FailureClass.CONTROLLER_ERROR,
+        "",
+        redact_text(f"on the controller: {type(error).__name__}: {error}"),
+        "\n".join(traceback_text(error).splitlines()[-EVIDENCE_LINES:]),
+        _remedy(error),
+    )
+
+
+def log_traceback(stage: Stage, error: Exception) -> None:
+    """Keep where in the program an unexpected error came from."""
+    LOGGER.error(f"an error at the stage {stage.value} that was not foreseen\n{traceback_text(error)}")
+
+
+def traceback_text(error: Exception) -> str:
+    """Where in the program `error` came from, without the credentials that a command in it may hold."""
+    return redact_text("".join(traceback.format_exception(type(error), error, error.__traceback__))).rstrip()
+
+
+def _remedy(error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "free space on the controller's disk, or put the results elsewhere with --log-path"
+    if isinstance(error, OSError):
+        return "check the file on the controller that the message names"
+    return "a fault of FlagPerf itself: report it with the traceback in flagperf_run.log"
 
 
 def interrupted(stage: Stage) -> Failure:

@@ -7,19 +7,38 @@ import time
 from pathlib import Path
 from typing import Any, TextIO
 
+from run_benchmarks.run_log import LOGGER
+
 
 class Journal:
-    """Appends to `<run>/journal.jsonl`. Each line: `time` (seconds since the epoch), `event` and its facts."""
+    """Appends to `<run>/journal.jsonl`. Each line: `time` (seconds since the epoch), `event` and its facts.
+
+    A journal that cannot be written (a full disk) is told of once in the log and ends no run: units on hosts
+    and results are worth more. What could not be written is tried again with the next event.
+    """
 
     def __init__(self, path: Path) -> None:
+        self._path = path
+        self._failed = False
         self._file: TextIO = path.open("a", encoding="utf-8")
 
     def write(self, event: str, **facts: Any) -> None:
         """Record that `event` happened now."""
         record = {"time": round(time.time(), 3), "event": event, **facts}
-        self._file.write(json.dumps(record, default=str) + "\n")
-        self._file.flush()
+        try:
+            self._file.write(json.dumps(record, default=str) + "\n")
+            self._file.flush()
+        except OSError as error:
+            self._tell(error)
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        try:
+            self._file.close()
+        except OSError as error:
+            self._tell(error)
+
+    def _tell(self, error: OSError) -> None:
+        if not self._failed:
+            LOGGER.error(f"{self._path} is not complete, the run goes on: {error.strerror}")
+        self._failed = True

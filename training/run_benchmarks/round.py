@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
@@ -15,10 +14,8 @@ from run_benchmarks.follow import follow_events
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.names import Node, nodes_of, unit_name
 from run_benchmarks.plan.records import CasePlan
-from run_benchmarks.progress import TrainingState
-from run_benchmarks.report.evidence import explain
-from run_benchmarks.report.judge import judge
-from run_benchmarks.report.results import RoundResult, continuation_notes, saving_notes, write_json
+from run_benchmarks.report.results import RoundResult
+from run_benchmarks.round_result import RoundState, round_result, written
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import Interrupted, Session, remove_units, unless_interrupted
 from run_benchmarks.stages.checks import DROP_CACHES
@@ -34,29 +31,13 @@ from run_benchmarks.stages.watch import Ended, Outcome, Watch
 from run_benchmarks.transports import LOCALHOST
 from run_benchmarks.transports.base import TransportError, checked
 from utils.errors import FlagPerfError
-from utils.figures import Figure
-from utils.records import Failure, Stage
+from utils.records import Stage
 
 T = TypeVar("T")
 STOP_GRACE_S = 5
 COLLECT_TIMEOUT_S = 600.0
 # A host that is known to be lost is asked for its logs all the same, but not for long.
 LOST_COLLECT_TIMEOUT_S = 5.0
-
-
-@dataclass
-class _State:
-    """What is known of a round while it runs."""
-
-    stage: Stage = Stage.DEPLOY
-    failure: Failure | None = None
-    outcome: Outcome | None = None
-    times: dict[str, float] = field(default_factory=dict)
-    tag: str = ""
-    images: dict[str, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    lost: set[str] = field(default_factory=set)
-    training: TrainingState = field(default_factory=TrainingState)
 
 
 class Round:
@@ -68,7 +49,7 @@ class Round:
         self.number = number
         self.nodes = nodes_of(case, number)
         self.framework = open_framework(case.settings.framework, session.plan.run.rank_launcher)
-        self.state = _State()
+        self.state = RoundState()
 
     async def run(self) -> RoundResult:
         """The round's result. When the session is interrupted it is INTERRUPTED, and all is cleaned up."""
@@ -82,8 +63,12 @@ class Round:
             self.state.failure = stopped.failure
         except Interrupted:
             self.state.failure = interrupted(self.state.stage)
-        collected_at = await self._finish()
-        result = self._result(started, collected_at - begin)
+        except Exception as error:
+            self.state.note_error(error)
+        time_s = await self._finish() - begin
+        result = round_result(self.session, self.nodes, self.framework, self.state, started, time_s)
+        folder = self.session.log_dir / self.case.settings.name / f"round{self.number}"
+        result = written(result, folder)
         self._record("round_ended", verdict=result.verdict.value)
         self.session.progress.round_ended(result)
         return result
@@ -108,13 +93,23 @@ class Round:
         if self.state.outcome:
             self.state.lost |= {self.case.hosts[rank] for rank in self.state.outcome.out_of_contact}
         with self._stage(Stage.COLLECT):
-            await self._stop_units()
-            await self._collect()
+            await self._in_any_case(self._stop_units())
+            await self._in_any_case(self._collect())
         collected_at = time.monotonic()
         with self._stage(Stage.CLEAN_UP):
-            failed = await remove_units(self.session, self.case.hosts)
-            self.state.notes += [f"units of this run may be left on {host}" for host in failed]
+            await self._in_any_case(self._remove_units())
         return collected_at
+
+    async def _in_any_case(self, work: Awaitable[None]) -> None:
+        """Do `work`; whatever goes wrong in it, what comes after it is done too."""
+        try:
+            await work
+        except Exception as error:
+            self.state.note_error(error)
+
+    async def _remove_units(self) -> None:
+        failed = await remove_units(self.session, self.case.hosts)
+        self.state.notes += [f"units of this run may be left on {host}" for host in failed]
 
     @contextmanager
     def _stage(self, stage: Stage) -> Iterator[None]:
@@ -254,40 +249,3 @@ class Round:
             # Global rank 0 lives on the first node: without its log there is no result.
             if node.rank == 0 and self.state.outcome and self.state.outcome.all_ended_well:
                 self.state.failure = failure_on(node.host, Stage.COLLECT, error)
-
-    def _result(self, started: str, round_time: float) -> RoundResult:
-        state, session = self.state, self.session
-        folders = [session.log_dir / node.folder for node in self.nodes]
-        failure = state.failure
-        if failure is None and state.outcome is not None:
-            explained = explain(self.nodes, dict(enumerate(folders)), state.outcome, self.framework)
-            failure = explained.failure
-            state.notes += [explained.note] if explained.note else []
-        judgement = judge(self.case, folders, failure)
-        continued = judgement.continued and {"run": session.plan.continue_from, **judgement.continued}
-        state.notes += [*continuation_notes(continued), *saving_notes(judgement.facts)]
-        window = "start of the round..its logs collected"
-        figures = {
-            **judgement.figures,
-            "round_time": Figure(round_time, "s", window, "the controller's clock"),
-        }
-        result = RoundResult(
-            case=self.case.settings.name,
-            round=self.number,
-            verdict=judgement.verdict,
-            figures=figures,
-            failure=judgement.failure,
-            times=state.times,
-            started=started,
-            hosts=self.case.hosts,
-            image=state.tag,
-            images=state.images,
-            facts=judgement.facts,
-            notes=tuple(state.notes),
-            rules=judgement.rules,
-            continued=continued,
-        )
-        folder = session.log_dir / self.case.settings.name / f"round{self.number}"
-        folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / "result.json", result.as_dict())
-        return result

@@ -7,9 +7,11 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+from run_benchmarks.failures import traceback_text
 from run_benchmarks.journal import Journal
 from run_benchmarks.names import RunId, host_paths, new_run_id
 from run_benchmarks.plan.records import Plan
@@ -73,6 +75,7 @@ async def run_plan(plan: Plan, run: RunId, log_dir: Path, progress: Progress) ->
     started = datetime.now().astimezone().isoformat(timespec="seconds")
     results: list[RoundResult] = []
     checks: Mapping[str, list[Check]] = {}
+    broke_off = False
     earlier = {"continue_from": plan.continue_from} if plan.continue_from else {}
     session.journal.write("run_started", run=run.name, uid=run.uid, **earlier)
     with _interrupt_on_signals(session.interrupt):
@@ -84,16 +87,27 @@ async def run_plan(plan: Plan, run: RunId, log_dir: Path, progress: Progress) ->
                 await _run_cases(session, results)
         except Interrupted:
             LOGGER.warning("interrupted before anything was launched")
+        except Exception as error:  # the rounds that there are make a summary all the same
+            LOGGER.error(f"the run broke off\n{traceback_text(error)}")
+            broke_off = True
         finally:
             await _leave_hosts(session, bool(failed(checks)))
-    summary = RunSummary(
-        run.name, run.uid, started, _exit_code(session, checks, results), tuple(results), checks
-    )
-    write_summary(log_dir, summary)
+    code = _exit_code(session, checks, results) or (ExitCode.NOT_CONVERGED if broke_off else 0)
+    summary = _summed_up(log_dir, RunSummary(run.name, run.uid, started, code, tuple(results), checks))
     session.journal.write("run_ended", exit_code=summary.exit_code)
     session.journal.close()
     progress.close()
     return summary
+
+
+def _summed_up(log_dir: Path, summary: RunSummary) -> RunSummary:
+    """`summary`, written; where that fails it is shown all the same, and the run does not count as converged."""
+    try:
+        write_summary(log_dir, summary)
+        return summary
+    except OSError as error:
+        LOGGER.error(f"the summary could not be written: {error}")
+        return replace(summary, exit_code=summary.exit_code or ExitCode.NOT_CONVERGED)
 
 
 async def _run_cases(session: Session, results: list[RoundResult]) -> None:

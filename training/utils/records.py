@@ -48,6 +48,7 @@ class FailureClass(str, Enum):
     NO_RESULT = "no_result"
     INCONSISTENT_RESULT = "inconsistent_result"
     LOGS_NOT_COLLECTED = "logs_not_collected"
+    CONTROLLER_ERROR = "controller_error"
 
 
 @dataclass(frozen=True)

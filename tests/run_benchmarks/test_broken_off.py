@@ -1,0 +1,100 @@
+"""A run that breaks off: it is never taken for one that launched nothing, and what there is of it is kept."""
+
+from __future__ import annotations
+
+import errno
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from run_benchmarks import round_result, runner
+from run_benchmarks.display import PlainLines
+from run_benchmarks.run_log import LOGGER
+from tests.run_benchmarks.whole_run import WholeRun, make_whole_run
+from utils.errors import FlagPerfError
+
+Capture = pytest.CaptureFixture[str]
+CASE = "toy:pytorch:X1:1:1:2"
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WholeRun]:
+    """A run of a case with two rounds."""
+    before = (LOGGER.handlers, LOGGER.level, LOGGER.propagate)
+    with socket.socket() as bound:  # nobody can listen on this port meanwhile
+        bound.bind(("", 0))
+        whole = make_whole_run(tmp_path, bound.getsockname()[1], monkeypatch)
+        whole.configure(f'CASES = {{"{CASE}": "{tmp_path}/data"}}\n')
+        yield whole
+    LOGGER.handlers, LOGGER.level, LOGGER.propagate = before
+
+
+def full(*arguments: object) -> None:
+    """A disk without room."""
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_result_that_cannot_be_written_leaves_the_next_round_its_turn(
+    run: WholeRun, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """The disk is full while the first round ends, and has room again."""
+    write, calls = round_result.write_json, iter([full])
+    monkeypatch.setattr(round_result, "write_json", lambda *a: next(calls, write)(*a))
+    assert run.main() == 1
+    assert [each["verdict"] for each in run.summary["rounds"]] == ["FAILED", "CONVERGED"]
+    assert run.summary["rounds"][0]["failure"]["class"] == "controller_error"
+    assert "round1/result.json could not be written" in capsys.readouterr().err
+    assert not (run.result / CASE / "round1" / "result.json").exists()
+    assert (run.result / CASE / "round2" / "result.json").is_file()
+    assert run.units_left() == []
+
+
+def test_a_summary_that_cannot_be_written_is_shown_and_is_no_success(
+    run: WholeRun, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setattr(runner, "write_summary", full)
+    assert run.main() == 1
+    shown = capsys.readouterr()
+    assert shown.out.count("CONVERGED") == 2
+    assert "the summary could not be written" in shown.err
+
+
+def test_an_error_between_two_rounds_leaves_a_summary_of_the_first(
+    run: WholeRun, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def broken(self: PlainLines, result: object) -> None:
+        raise FlagPerfError("the display broke, token=word")
+
+    monkeypatch.setattr(PlainLines, "round_ended", broken)
+    assert run.main() == 1, "2 would mean that nothing was launched"
+    told = capsys.readouterr().err
+    assert "the run broke off" in told and "the display broke" in told
+    assert "word" not in told
+    assert run.summary["exit_code"] == 1
+    assert json.loads((run.result / CASE / "round1" / "result.json").read_text())["verdict"] == "CONVERGED"
+    assert run.units_left() == []
+
+
+def test_an_error_that_escapes_the_run_is_not_taken_for_a_wrong_configuration(
+    run: WholeRun, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    async def broken(*arguments: object) -> None:
+        raise FlagPerfError("the hosts could not be left")
+
+    monkeypatch.setattr(runner, "_leave_hosts", broken)
+    assert run.main() == 1
+    assert "the hosts could not be left" in capsys.readouterr().err
+    assert "the hosts could not be left" in (run.result / "flagperf_run.log").read_text()
+
+
+def test_results_that_cannot_be_written_anywhere_end_the_run_before_it_launches(
+    run: WholeRun, tmp_path: Path, capsys: Capture
+) -> None:
+    (tmp_path / "file").touch()
+    assert run.main("--log-path", str(tmp_path / "file" / "result")) == 2
+    told = capsys.readouterr().err
+    assert "nothing was launched" in told and "--log-path" in told
+    assert not run.host.exists()

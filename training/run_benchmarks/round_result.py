@@ -1,0 +1,120 @@
+"""What is known of a round while it runs, and the result that it is made into when it has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from run_benchmarks.failures import log_traceback, unexpected
+from run_benchmarks.frameworks.base import Framework
+from run_benchmarks.names import Node
+from run_benchmarks.plan.records import CasePlan
+from run_benchmarks.progress import TrainingState
+from run_benchmarks.report.evidence import explain
+from run_benchmarks.report.judge import Judgement, judge
+from run_benchmarks.report.results import RoundResult, continuation_notes, saving_notes, write_json
+from run_benchmarks.run_log import LOGGER
+from run_benchmarks.session import Session
+from run_benchmarks.stages.watch import Outcome
+from utils.figures import Figure
+from utils.records import Failure, Stage, Verdict
+
+
+@dataclass
+class RoundState:
+    """What is known of a round while it runs. `lost`: hosts that are known to be out of reach."""
+
+    stage: Stage = Stage.DEPLOY
+    failure: Failure | None = None
+    outcome: Outcome | None = None
+    times: dict[str, float] = field(default_factory=dict)
+    tag: str = ""
+    images: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    lost: set[str] = field(default_factory=set)
+    training: TrainingState = field(default_factory=TrainingState)
+
+    def note_error(self, error: Exception) -> None:
+        """An error that no stage knows: it fails the round, unless something before it did."""
+        log_traceback(self.stage, error)
+        failure = unexpected(self.stage, error)
+        if self.failure or (self.outcome and not self.outcome.all_ended_well):
+            self.notes.append(f"at the stage {self.stage.value}: {failure.message}")
+        else:
+            self.failure = failure
+
+
+def round_result(
+    session: Session,
+    nodes: Sequence[Node],
+    framework: Framework,
+    state: RoundState,
+    started: str,
+    time_s: float,
+) -> RoundResult:
+    """The result of a round that has ended, of `nodes`, after `time_s` seconds.
+
+    An error in judging is the round's failure, so that the rounds after it are not lost.
+    """
+    case, folders = nodes[0].case, [session.log_dir / node.folder for node in nodes]
+    try:
+        judgement = _judged(case, nodes, folders, framework, state)
+    except Exception as error:
+        state.stage = Stage.JUDGE
+        state.note_error(error)
+        judgement = judge(case, [], state.failure or unexpected(Stage.JUDGE, error))
+    continued = judgement.continued and {"run": session.plan.continue_from, **judgement.continued}
+    return RoundResult(
+        case=case.settings.name,
+        round=nodes[0].round,
+        verdict=judgement.verdict,
+        figures=_with_round_time(judgement.figures, time_s),
+        failure=judgement.failure,
+        times=state.times,
+        started=started,
+        hosts=case.hosts,
+        image=state.tag,
+        images=state.images,
+        facts=judgement.facts,
+        notes=(*state.notes, *continuation_notes(continued), *saving_notes(judgement.facts)),
+        rules=judgement.rules,
+        continued=continued,
+    )
+
+
+def written(result: RoundResult, folder: Path) -> RoundResult:
+    """`result`, once it stands in `folder`; where it cannot be written there, one that says so.
+
+    It then counts as failed: who asks for the file would find none.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / "result.json", result.as_dict())
+        return result
+    except Exception as error:
+        log_traceback(Stage.JUDGE, error)
+        failure = unexpected(Stage.JUDGE, error)
+        note = f"{folder / 'result.json'} could not be written: {failure.message}"
+        LOGGER.error(note)
+        if result.failure:
+            return replace(result, notes=(*result.notes, note))
+        failed = replace(failure, message=note)
+        return replace(result, verdict=Verdict.FAILED, failure=failed)
+
+
+def _judged(
+    case: CasePlan, nodes: Sequence[Node], folders: Sequence[Path], framework: Framework, state: RoundState
+) -> Judgement:
+    failure = state.failure
+    if failure is None and state.outcome is not None:
+        explained = explain(nodes, dict(enumerate(folders)), state.outcome, framework)
+        failure = explained.failure
+        state.notes += [explained.note] if explained.note else []
+    return judge(case, folders, failure)
+
+
+def _with_round_time(figures: Mapping[str, Figure], time_s: float) -> dict[str, Any]:
+    window = "start of the round..its logs collected"
+    return {**figures, "round_time": Figure(time_s, "s", window, "the controller's clock")}
