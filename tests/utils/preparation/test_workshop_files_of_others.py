@@ -86,7 +86,7 @@ def test_bad_input_removes_what_was_made_and_nothing_else(out: Path, outputs: li
     (out / "model.ckpt").unlink()
     (out / "train").rmdir()
     begin(out, outputs, FlagPerfError("bad input"))
-    assert there(out) == [], "the folder was there before"
+    assert out.is_dir() and there(out) == [], "the folder was there before"
 
 
 def test_what_was_made_is_kept_after_a_failure_that_is_not_the_inputs(out: Path, outputs: list[Path]) -> None:
