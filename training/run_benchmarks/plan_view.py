@@ -10,14 +10,21 @@ from datetime import datetime
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.names import HostPaths, Node, RunId, host_paths, new_run_id, nodes_of
 from run_benchmarks.plan.records import CasePlan, Plan
-from run_benchmarks.plan.redact import redact_text
+from run_benchmarks.plan.redact import redact_text, redact_values
 from run_benchmarks.rehearsal import Rehearsal
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.checks import DROP_CACHES
 from run_benchmarks.stages.collect import collect_argv
 from run_benchmarks.stages.deploy import UNPACK, tree_of
-from run_benchmarks.stages.image_build import BuildSite, build_name, layer_argvs, pip_folder_argvs, pip_mounts
+from run_benchmarks.stages.image_build import (
+    BuildSite,
+    build_name,
+    layer_argvs,
+    pip_folder_argvs,
+    pip_mounts,
+    secret_build_args,
+)
 from run_benchmarks.stages.image_plan import ImagePlan, plan_image
 from run_benchmarks.stages.launch import Launch
 from run_benchmarks.stages.preflight import preflight
@@ -109,6 +116,7 @@ class PlanView:
         if uses_pip:
             yield "# the pip settings, as a tar file on standard input; removed after the build"
             yield _command(make)
+        yield from _secrets(image)
         for below, layer in zip((None, *image.layers), image.layers, strict=False):
             yield from map(_command, layer_argvs(site, layer, below, image, mounts))
         if uses_pip:
@@ -140,6 +148,14 @@ class PlanView:
         for text, argv in steps:
             yield f"# {text}"
             yield _command(argv)
+
+
+def _secrets(image: ImagePlan) -> Iterator[str]:
+    """The variables that the build takes its secret arguments from, to be filled in by whoever pastes them."""
+    secrets = redact_values(secret_build_args(image))
+    if secrets:
+        yield "# secret build arguments: they come by standard input and stand in no command"
+        yield from (shlex.join(["export", f"{name}={shown}"]) for name, shown in secrets.items())
 
 
 def _command(argv: Sequence[str]) -> str:

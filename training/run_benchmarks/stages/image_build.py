@@ -6,9 +6,10 @@ import configparser
 import hashlib
 import io
 import re
+import shlex
 import tarfile
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -16,9 +17,11 @@ from urllib.parse import unquote, urlsplit
 
 from run_benchmarks.names import LABEL_ROLE, LABEL_RUN
 from run_benchmarks.plan.records import PipSettings
+from run_benchmarks.plan.redact import redact_values
 from run_benchmarks.runtimes.base import Mount
 from run_benchmarks.stages.image_plan import ImagePlan, Layer
 from run_benchmarks.transports.base import ByteSink, CommandError, Transport, checked
+from utils.errors import FlagPerfError
 
 BUILD_TIMEOUT_S = 7200.0
 PIP_FOLDER = "/flagperf-pip"
@@ -27,6 +30,8 @@ CHUNK = 2**20
 TREE_FOLDER = "/flagperf-tree"
 # Both streams in one, in the order in which they were written: that is how a build log is read.
 MERGED = ("sh", "-c", 'exec 2>&1; exec "$@"', "sh")
+# As MERGED; standard input first sets variables. `eval` is the shell's own, so no process ever has them as arguments.
+MERGED_WITH_VARIABLES = ("sh", "-c", 'exec 2>&1; eval "$(cat)"; exec "$@" </dev/null', "sh")
 # $0: a private folder to make; its content as a tar file on standard input.
 UNPACK_PRIVATE = 'set -e; umask 077; rm -rf "$0"; mkdir -p "$0"; tar -xf - -C "$0"'
 
@@ -71,8 +76,9 @@ async def build_image(
         for below, layer in zip((None, *image.layers), image.layers, strict=False):
             if await image_id(transport, site.engine, layer.tag) is None:
                 await log(f"--- {layer.kind}: {layer.tag}\n".encode())
+                secrets = secret_build_args(image) if below is None else {}
                 for argv in layer_argvs(site, layer, below, image, mounts):
-                    await _logged(transport, argv, log)
+                    await _logged(transport, argv, log, secrets)
     finally:
         if uses_pip:
             await transport.run(pip_folder_argvs(site)[1], timeout=60)
@@ -96,9 +102,31 @@ def layer_argvs(
     ]
 
 
+def secret_build_args(image: ImagePlan) -> dict[str, str]:
+    """The build arguments that must not stand in a process list: those that are shown redacted.
+
+    Raises:
+        FlagPerfError: one is named so that no variable can hold it.
+    """
+    values = dict(image.build_args)
+    shown = redact_values(values)
+    secrets = {name: value for name, value in values.items() if shown[name] != value}
+    for name in secrets:
+        if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
+            raise FlagPerfError(
+                f"the build argument {name} holds a secret, which only an environment variable can hand over",
+                where="IMAGE_BUILD_ARGS in test_conf.py",
+                remedy="rename it, here and in the Dockerfile: letters, digits and underscores",
+            )
+    return secrets
+
+
 def _dockerfile_argv(site: BuildSite, layer: Layer, image: ImagePlan) -> tuple[str, ...]:
     context = f"{site.tree}/{layer.files[0]}"
-    args = [word for key, value in image.build_args for word in ("--build-arg", f"{key}={value}")]
+    secrets = secret_build_args(image)
+    # a name alone: the engine takes its value from the environment
+    given = [key if key in secrets else f"{key}={value}" for key, value in image.build_args]
+    args = [word for arg in given for word in ("--build-arg", arg)]
     options = ("--network=host", "--rm", "--force-rm", "--label", "flagperf.layer=dockerfile")
     return (site.engine, "build", *options, *args, "--tag", layer.tag, context)
 
@@ -125,7 +153,9 @@ def _bind(mount: Mount) -> str:
     return f"type=bind,source={mount.host},target={mount.inside},readonly"
 
 
-async def _logged(transport: Transport, argv: tuple[str, ...], log: ByteSink) -> None:
+async def _logged(
+    transport: Transport, argv: tuple[str, ...], log: ByteSink, variables: Mapping[str, str]
+) -> None:
     last = bytearray()
 
     async def keep(chunk: bytes) -> None:
@@ -133,11 +163,16 @@ async def _logged(transport: Transport, argv: tuple[str, ...], log: ByteSink) ->
         del last[:-8192]
         await log(chunk)
 
-    completed = await transport.run((*MERGED, *argv), stdout=keep, timeout=BUILD_TIMEOUT_S)
+    shell, stdin = (MERGED_WITH_VARIABLES, _exports(variables)) if variables else (MERGED, None)
+    completed = await transport.run((*shell, *argv), stdin=stdin, stdout=keep, timeout=BUILD_TIMEOUT_S)
     if not completed.ok:
         output = last.decode(errors="replace")
         failed = type(completed)(completed.host, argv, completed.returncode, output, completed.stderr)
         raise CommandError(failed, _remedy(output))
+
+
+def _exports(variables: Mapping[str, str]) -> bytes:
+    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()).encode()
 
 
 def _remedy(output: str) -> str:
