@@ -82,7 +82,7 @@ def host_paths(settings: RunSettings, run: RunId, tree_hash: str) -> HostPaths:
 
 
 def checkpoint_folder(path: str, run: str, node: Node) -> str:
-    """Where a round of the run named `run` has its checkpoints, below CHECKPOINT_PATH."""
+    """Where a round has its checkpoints, below CHECKPOINT_PATH; `run` is a uid: names are not unique to a run."""
     return f"{path}/{run}/{node.case.settings.name}/round{node.round}"
 
 

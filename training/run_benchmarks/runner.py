@@ -113,7 +113,9 @@ def _summed_up(log_dir: Path, summary: RunSummary) -> RunSummary:
 async def _run_cases(session: Session, results: list[RoundResult]) -> None:
     LOGGER.info("Step 2: run the cases")
     for case in session.plan.cases:
-        for number in range(1, case.settings.repeat + 1):
+        for number in sorted(session.plan.done.get(case.settings.name, ())):
+            LOGGER.info(f"case {case.settings.name}, round {number}: had converged; not run again")
+        for number in session.plan.rounds(case):
             if session.interrupt.is_set():
                 return
             LOGGER.info(f"case {case.settings.name}, round {number} of {case.settings.repeat}: start")

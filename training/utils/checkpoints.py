@@ -9,6 +9,8 @@ from __future__ import annotations
 CHECKPOINT_DIR = "FLAGPERF_CHECKPOINT_DIR"
 # The folder with the checkpoints of the round that this one goes on with.
 CONTINUE_FROM = "FLAGPERF_CONTINUE_FROM"
+# "1": where that folder has no checkpoint the round begins anew. The controller has looked, and said so.
+MAY_BEGIN_ANEW = "FLAGPERF_MAY_BEGIN_ANEW"
 
 CHECKPOINT_PATTERN = "step*.ckpt"
 

@@ -24,7 +24,7 @@ from tests.benchmarks.driver.ranks import (
     run_here,
     values_of,
 )
-from utils.checkpoints import CHECKPOINT_DIR, CONTINUE_FROM
+from utils.checkpoints import CHECKPOINT_DIR, CONTINUE_FROM, MAY_BEGIN_ANEW
 from utils.errors import FlagPerfError
 from utils.events import Event, parse_line
 
@@ -277,6 +277,24 @@ def test_nothing_to_go_on_from_is_told(tmp_path: Path, data_dir: Path, capsys: A
         continued_run(monkeypatch, capsys, launch, tmp_path / "empty", tmp_path / "later")
     with pytest.raises(FlagPerfError, match="FLAGPERF_CHECKPOINT_DIR is not set"):
         run_here(capsys, launch)
+
+
+def test_where_that_is_allowed_a_run_without_a_checkpoint_begins_anew(
+    tmp_path: Path, data_dir: Path, capsys: Any, monkeypatch: Any, cut: Path
+) -> None:
+    monkeypatch.setenv(MAY_BEGIN_ANEW, "1")
+    launch = arguments(tmp_path / "rest", data_dir, **TASK)
+    absent = tmp_path / "absent"
+    events = continued_run(monkeypatch, capsys, launch, absent, tmp_path / "later")
+    assert min(losses(events)) == 1
+    for name in ("INIT_END", "FINISHED"):
+        assert values_of(events, name)[0]["begun_anew"] == f"{absent} has no checkpoint"
+    for path in cut.iterdir():
+        path.write_bytes(b"")
+    with pytest.raises(
+        FlagPerfError, match="there is no whole checkpoint"
+    ):  # damaged ones are not overlooked
+        continued_run(monkeypatch, capsys, launch, cut, tmp_path / "later")
 
 
 def test_two_ranks_go_on_as_if_never_cut_off(tmp_path: Path, data_dir: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from run_benchmarks.plan.load import load_plan
@@ -73,24 +75,42 @@ def test_every_round_has_one_to_go_on_from(continuing: Site) -> None:
     assert check.detail == f"2 round(s) go on from {continuing.folder}/ck/{EARLIER}"
 
 
-def test_a_round_without_one_is_named_with_what_there_is(continuing: Site) -> None:
-    save(
-        continuing,
-        "round2/step00000020.ckpt",
-        "round2/step00000030.ckpt",
-        "round1/.step00000010.ckpt.partial",
-    )
+def test_a_round_without_one_begins_anew_and_is_named(continuing: Site) -> None:
+    save(continuing, "round2/step00000020.ckpt", "round1/.step00000010.ckpt.partial")
+    check = continuing.check(checkpoints)
+    assert check.status is Status.WARNING
+    assert check.detail.endswith(f"/{EARLIER} has no checkpoint of {CASE} round1: begun anew")
+    assert "--continue-from" in check.remedy
+
+
+def test_a_case_without_any_is_named_with_what_there_is(continuing: Site) -> None:
+    save(continuing, "round1/step00000020.ckpt", "round1/step00000030.ckpt", case="toy:pytorch:X1:1:2:1")
     check = continuing.check(checkpoints)
     assert check.status is Status.ERROR
-    assert f"no checkpoint of {CASE} round1; there is {CASE} round2 (step00000030)" in check.detail
+    assert f"no checkpoint of {CASE}; there is toy:pytorch:X1:1:2:1 round1 (step00000030)" in check.detail
     assert "--continue-from" in check.remedy and "--cases" in check.remedy
+    assert "repeat" not in check.remedy
+
+
+class Done(Continuing):
+    """A site whose plan goes on from an earlier run in which the first round had converged."""
+
+    @property
+    def plan(self) -> Plan:
+        return replace(super().plan, done={CASE: (1,)})
+
+
+def test_a_round_that_had_converged_needs_none(saving: Site) -> None:
+    check = Done(**vars(saving)).check(checkpoints)
+    assert check.status is Status.WARNING
+    assert f"no checkpoint of {CASE} round2: begun anew" in check.detail
 
 
 def test_a_run_without_any_is_told_with_those_that_have_some(continuing: Site) -> None:
     save(continuing, "round1/step00000010.ckpt", run="run20250101000000")
     check = continuing.check(checkpoints)
     assert check.status is Status.ERROR
-    assert f"no checkpoint of {CASE} round1, {CASE} round2" in check.detail
+    assert f"no checkpoint of {CASE}; " in check.detail
     assert "the runs with checkpoints are run20250101000000" in check.detail
 
 

@@ -95,8 +95,9 @@ def test_checkpoints_are_told_by_environment_and_mounted_for_global_rank_0_only(
     plan = replace(plan, run=run, cases=(case,), continue_from="run20250101000000")
     first, second = task_of(plan, 0), task_of(plan, 1)
     variables = {
-        "FLAGPERF_CHECKPOINT_DIR": "/data/ck/run20260102030405/toy:pytorch:X1:2:1:1/round1",
+        "FLAGPERF_CHECKPOINT_DIR": "/data/ck/run20260102030405-abcdef/toy:pytorch:X1:2:1:1/round1",
         "FLAGPERF_CONTINUE_FROM": "/data/ck/run20250101000000/toy:pytorch:X1:2:1:1/round1",
+        "FLAGPERF_MAY_BEGIN_ANEW": "1",
     }
     for unit in (first, second):
         assert {name: unit.env[name] for name in variables} == variables

@@ -62,6 +62,11 @@ def _removed_on_error(partial: Path) -> Iterator[None]:
         raise
 
 
+def has_checkpoints(folder: Path) -> bool:
+    """Whether any lies there, be it whole or not."""
+    return next(folder.glob(CHECKPOINT_PATTERN), None) is not None
+
+
 def read_newest(folder: Path) -> tuple[Path, bytearray, tuple[str, ...]]:
     """The newest checkpoint that is whole: its file, its bytes, and why each newer one was passed over.
 

@@ -18,14 +18,20 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.driver.arguments import LaunchArguments
-from benchmarks.driver.checkpoints import NotWrittenError, read_newest, refuse_other_task, write_checkpoint
+from benchmarks.driver.checkpoints import (
+    NotWrittenError,
+    has_checkpoints,
+    read_newest,
+    refuse_other_task,
+    write_checkpoint,
+)
 from benchmarks.driver.configuration import Configuration
 from benchmarks.driver.engine import Engine
 from benchmarks.driver.progress import Progress, is_at_cap
 from benchmarks.driver.random_states import host_random_state, set_host_random_state
 from benchmarks.driver.settings import DriverSettings
 from benchmarks.driver.state_file import parse_state, write_state
-from utils.checkpoints import CHECKPOINT_DIR, CONTINUE_FROM
+from utils.checkpoints import CHECKPOINT_DIR, CONTINUE_FROM, MAY_BEGIN_ANEW
 from utils.errors import FlagPerfError
 from utils.manifest import MANIFEST_NAME
 
@@ -61,11 +67,21 @@ class Continued:
 
 @dataclass(frozen=True)
 class Start:
-    """Where this part of the run begins; `random` is this rank's state of the random generators."""
+    """Where this part of the run begins; `random` is this rank's state of the random generators.
+
+    begun_anew: why it begins anew though it was to go on; empty otherwise.
+    """
 
     progress: Progress = field(default_factory=Progress)
     continued: Continued | None = None
     random: Any = None
+    begun_anew: str = ""
+
+    def told(self) -> dict[str, Any]:
+        """As it stands in the events; nothing where nothing was to be continued."""
+        if self.continued:
+            return {"continued": self.continued.as_dict()}
+        return {"begun_anew": self.begun_anew} if self.begun_anew else {}
 
     @property
     def earlier_time(self) -> float:
@@ -145,8 +161,12 @@ def restore(
     folder = environment.get(CONTINUE_FROM)
     if not folder:
         return Start()
-    file, data, skipped = _read_by_rank_0(engine, Path(folder))
-    state = parse_state(engine.broadcast(data))
+    anew_allowed = environment.get(MAY_BEGIN_ANEW) == "1"
+    file, data, skipped = _read_by_rank_0(engine, Path(folder), anew_allowed)
+    content = engine.broadcast(data)
+    if not content:
+        return Start(begun_anew=f"{folder} has no checkpoint")
+    state = parse_state(content)
     refuse_other_task(state["task"], task, Path(folder))
     engine.load_state(state["engine"])
     own = parse_state(bytearray(state["ranks"][engine.rank]))
@@ -186,9 +206,15 @@ def task_of(
     }
 
 
-def _read_by_rank_0(engine: Engine, folder: Path) -> tuple[str, bytearray | None, tuple[str, ...]]:
+def _read_by_rank_0(
+    engine: Engine, folder: Path, anew_allowed: bool
+) -> tuple[str, bytearray | None, tuple[str, ...]]:
+    """On rank 0 the file and its bytes, which are empty where there is none and that is allowed."""
     if engine.rank != 0:
         return "", None, ()
+    if anew_allowed and not has_checkpoints(folder):
+        print(f"begins anew: {folder} has no checkpoint", flush=True)
+        return "", bytearray(), ()
     path, data, skipped = read_newest(folder)
     for reason in skipped:
         print(f"checkpoint passed over: {folder}/{reason}", flush=True)

@@ -56,8 +56,7 @@ def run(arguments: LaunchArguments, script_start: float) -> None:
         value = {**engine.evaluate(), "metric": case.metric, "baseline": engine.baseline()}
         perf_log.write(EventName.INIT_EVALUATION, value)
     restore_random(engine, start)
-    continued = {"continued": start.continued.as_dict()} if start.continued else {}
-    perf_log.write(EventName.INIT_END, {"init_time": clock.end("init"), **continued})
+    perf_log.write(EventName.INIT_END, {"init_time": clock.end("init"), **start.told()})
 
     loop = TrainingLoop(
         settings, case.metric, engine, _schedule(settings), perf_log, clock, start=start, saver=saver
@@ -68,7 +67,9 @@ def run(arguments: LaunchArguments, script_start: float) -> None:
         outcome, settings=settings, engine=engine, metric=case.metric, flops_formula=case.flops_formula
     )
     engine.barrier()
-    perf_log.write(EventName.FINISHED, {"e2e_time": time.monotonic() - script_start, **values})
+    perf_log.write(
+        EventName.FINISHED, {"e2e_time": time.monotonic() - script_start, **values, **start.told()}
+    )
     engine.close()
 
 

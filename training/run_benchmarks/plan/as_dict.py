@@ -13,20 +13,21 @@ from run_benchmarks.plan.redact import redact_text, redact_url, redact_values
 
 def plan_as_dict(plan: Plan) -> dict[str, Any]:
     """`plan` as dicts, lists, texts and numbers; credentials in it are replaced by `***`."""
-    content: dict[str, Any] = _plain(plan)
+    content: dict[str, Any] = plain(plan)
     run = content["run"]
     run["container_options"] = [redact_text(option) for option in run["container_options"]]
     run["image_build_args"] = redact_values(run["image_build_args"])
     return content
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """`value` as dicts, lists, texts and numbers."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {str(name): _plain(item) for name, item in value.items()}
+        return {str(name): plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, Path):
         return str(value)
     if callable(value):  # the vendor's parser of its device list

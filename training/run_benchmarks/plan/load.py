@@ -11,6 +11,7 @@ from run_benchmarks.plan import kinds
 from run_benchmarks.plan.case_files import CaseResolver
 from run_benchmarks.plan.cases import is_case_dict, read_cases
 from run_benchmarks.plan.cluster import is_loopback, read_cluster
+from run_benchmarks.plan.earlier import find_earlier
 from run_benchmarks.plan.problems import ConfigError, NoValidCaseError, Problems
 from run_benchmarks.plan.reader import Reader
 from run_benchmarks.plan.records import (
@@ -21,7 +22,7 @@ from run_benchmarks.plan.records import (
     RunSettings,
     Vendor,
 )
-from run_benchmarks.plan.restart import check_restart, run_name
+from run_benchmarks.plan.restart import check_restart
 from run_benchmarks.plan.settings import read_settings
 from run_benchmarks.plan.source import Source, read_source
 from run_benchmarks.plan.vendors import find_vendors, read_vendor
@@ -52,7 +53,7 @@ def load_plan(
     """
     with _no_bytecode():
         planner = _Planner(config_dir, training_dir.resolve())
-        return planner.plan(only_cases, log_path, run_name(continue_from or ""))
+        return planner.plan(only_cases, log_path, continue_from or "")
 
 
 @contextmanager
@@ -89,11 +90,12 @@ class _Planner:
         settings = read_cases(reader, only_cases)
         reader.report_unknown(is_case_dict)
         cases = self._cases(settings, cluster, run, vendor)
-        check_restart(cases, run, continue_from, self.test_conf, self.file_problems)
+        earlier = find_earlier(continue_from, run.log_path, cases)
+        check_restart(cases, run, earlier, self.test_conf, self.file_problems)
         self._raise_if_wrong(settings, cases)
         if cluster is None or vendor is None:  # cannot be: each has left a problem
             raise ConfigError(self.file_problems.found)
-        return Plan(self.training_dir, cluster, run, vendor, tuple(cases), continue_from)
+        return Plan(self.training_dir, cluster, run, vendor, tuple(cases), earlier.uid, earlier.done)
 
     def _cluster(self) -> ClusterSettings | None:
         if self.cluster_conf is None:

@@ -178,7 +178,8 @@ class CasePlan:
 class Plan:
     """A whole run, resolved. `training_dir` is the controller's own copy of `training/`.
 
-    continue_from: the name of an earlier run, whose checkpoints the rounds go on from; empty: they begin anew.
+    continue_from: the uid of an earlier run, whose checkpoints the rounds go on from; empty: they begin anew.
+    done: case -> its rounds that had converged in that run, as it is known here; they are not run again.
     """
 
     training_dir: Path
@@ -187,3 +188,9 @@ class Plan:
     vendor: Vendor
     cases: tuple[CasePlan, ...]
     continue_from: str = ""
+    done: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def rounds(self, case: CasePlan) -> list[int]:
+        """The rounds of a case that are to be run."""
+        done = self.done.get(case.settings.name, ())
+        return [number for number in range(1, case.settings.repeat + 1) if number not in done]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import PurePath
 
 from run_benchmarks.plan.case_files import DRIVER_SCRIPT
+from run_benchmarks.plan.earlier import EarlierRun
 from run_benchmarks.plan.problems import Problems
 from run_benchmarks.plan.records import CasePlan, RunSettings
 from run_benchmarks.plan.source import Source
@@ -14,32 +14,31 @@ OPTION = "--continue-from"
 _EXAMPLE = 'CHECKPOINT_PATH = "/data/checkpoints"'
 
 
-def run_name(given: str) -> str:
-    """The run that the user named, by its name or by its result folder."""
-    return PurePath(given).name
-
-
 def saves_checkpoints(case: CasePlan) -> bool:
     """Whether the shared driver saves any in this case; one with a script of its own sees to it itself."""
     return case.files.script == DRIVER_SCRIPT and case.parameters.get("save_steps") is not None
 
 
 def check_restart(
-    cases: Sequence[CasePlan], run: RunSettings, continue_from: str, conf: Source, problems: Problems
+    cases: Sequence[CasePlan], run: RunSettings, earlier: EarlierRun, conf: Source, problems: Problems
 ) -> None:
     """Note what stands in the way of saving checkpoints and of going on from them."""
     if not run.checkpoint_path:
         for case in filter(saves_checkpoints, cases):
             _needs_path(case, conf, problems)
-    if not continue_from:
+    given = earlier.given
+    if not given:
         return
     if not run.checkpoint_path:
         message = f"the checkpoints lie in CHECKPOINT_PATH, which {conf.path} does not set"
-        problems.add("command line", OPTION, continue_from, message, f"add {_EXAMPLE} as in that run")
+        problems.add("command line", OPTION, given, message, f"add {_EXAMPLE} as in that run")
     for case in cases:
         if case.files.script != DRIVER_SCRIPT:
             message = f"{case.settings.name} brings its own training script, which the driver cannot continue"
-            problems.add("command line", OPTION, continue_from, message, "choose other cases with --cases")
+            problems.add("command line", OPTION, given, message, "choose other cases with --cases")
+    if cases and all(len(earlier.done.get(case.settings.name, ())) == case.settings.repeat for case in cases):
+        message = "every round of these cases had converged, with the parameters that they have now"
+        problems.add("command line", OPTION, given, message, f"start anew, without {OPTION}")
 
 
 def _needs_path(case: CasePlan, conf: Source, problems: Problems) -> None:

@@ -78,10 +78,11 @@ def continuation_notes(continued: Mapping[str, Any] | None) -> list[str]:
 
 def saving_notes(facts: Mapping[str, Any]) -> list[str]:
     """What FINISHED tells of checkpoints that are not there."""
-    failed = facts.get("failed_checkpoints")
-    if not isinstance(failed, int) or failed <= 0:
-        return []
-    return [f"{failed} checkpoint(s) could not be written, for the reason that global rank 0's log tells"]
+    failed, anew = facts.get("failed_checkpoints"), facts.get("begun_anew")
+    notes = [f"begun anew: {anew}"] if anew else []
+    if isinstance(failed, int) and failed > 0:
+        notes.append(f"{failed} checkpoint(s) could not be written: global rank 0's log says why")
+    return notes
 
 
 def _without_nan(facts: Mapping[str, Any]) -> Any:

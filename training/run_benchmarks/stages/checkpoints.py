@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from run_benchmarks.names import Node, checkpoint_folder
@@ -16,7 +17,9 @@ NAME = "checkpoints"
 
 
 async def checkpoints(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
-    """CHECKPOINT_PATH can be written, and every round that is to go on has a checkpoint here.
+    """CHECKPOINT_PATH can be written, and every case that is to go on has a checkpoint here.
+
+    A round without one begins anew, which is a warning: the run may have been cut off in a round before it.
 
     Checkpoints lie on the host of node rank 0: global rank 0 writes and reads them.
     """
@@ -45,18 +48,33 @@ async def _check_earlier(plan: Plan, transport: Transport, cases: list[CasePlan]
         ["find", folder, "-mindepth", "3", "-maxdepth", "3", "-name", CHECKPOINT_PATTERN], timeout=QUICK_S
     )
     found = sorted(PurePosixPath(line) for line in listed.stdout.splitlines())
-    wanted = [
-        PurePosixPath(checkpoint_folder(plan.run.checkpoint_path, plan.continue_from, Node(case, number, 0)))
-        for case in cases
-        for number in range(1, case.settings.repeat + 1)
-    ]
-    missing = [path for path in wanted if path not in {file.parent for file in found}]
-    if not missing:
+    having = {file.parent for file in found}
+    lost = [case for case in cases if not _left(plan, case, having)]
+    if lost:
+        names = ", ".join(case.settings.name for case in lost)
+        there = _there(found) if found else await _other_runs(plan, transport)
+        remedy = f"name another run with {OPTION}, choose cases with --cases, or start anew"
+        return Check(NAME, Status.ERROR, f"{folder} has no checkpoint of {names}; {there}", remedy)
+    wanted = [path for case in cases for path in _folders(plan, case, plan.rounds(case))]
+    anew = [f"{path.parent.name} {path.name}" for path in wanted if path not in having]
+    if not anew:
         return Check(NAME, Status.OK, f"{len(wanted)} round(s) go on from {folder}")
-    lacking = ", ".join(f"{path.parent.name} {path.name}" for path in missing)
-    there = _there(found) if found else await _other_runs(plan, transport)
-    remedy = f"name another run with {OPTION}, choose cases with --cases, lower repeat, or start anew"
-    return Check(NAME, Status.ERROR, f"{folder} has no checkpoint of {lacking}; {there}", remedy)
+    detail = f"{folder} has no checkpoint of {', '.join(anew)}: begun anew"
+    return Check(NAME, Status.WARNING, detail, f"nothing, or name the run that has one with {OPTION}")
+
+
+def _folders(plan: Plan, case: CasePlan, rounds: Iterable[int]) -> list[PurePosixPath]:
+    path = plan.run.checkpoint_path
+    return [
+        PurePosixPath(checkpoint_folder(path, plan.continue_from, Node(case, number, 0))) for number in rounds
+    ]
+
+
+def _left(plan: Plan, case: CasePlan, having: set[PurePosixPath]) -> bool:
+    """Whether that run left anything of the case: a checkpoint, or a round that had converged."""
+    if plan.done.get(case.settings.name):
+        return True
+    return not having.isdisjoint(_folders(plan, case, range(1, case.settings.repeat + 1)))
 
 
 def _there(found: list[PurePosixPath]) -> str:

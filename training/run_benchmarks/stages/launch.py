@@ -11,7 +11,7 @@ from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.plan.restart import saves_checkpoints
 from run_benchmarks.runtimes.base import Mount, Runtime, Unit
 from run_benchmarks.stages.checkpoints import uses_checkpoints
-from utils.checkpoints import CHECKPOINT_DIR, CONTINUE_FROM
+from utils.checkpoints import CHECKPOINT_DIR, CONTINUE_FROM, MAY_BEGIN_ANEW
 
 # $1: the log, $2: a file to source or nothing, then the command. The unit's main process becomes the command,
 # so its exit code is the unit's.
@@ -118,9 +118,12 @@ class Launch:
         path, earlier = self.plan.run.checkpoint_path, self.plan.continue_from
         environment = {}
         if saves_checkpoints(node.case):
-            environment[CHECKPOINT_DIR] = checkpoint_folder(path, self.run.name, node)
+            environment[CHECKPOINT_DIR] = checkpoint_folder(path, self.run.uid, node)
         if earlier:
             environment[CONTINUE_FROM] = checkpoint_folder(path, earlier, node)
+            environment[MAY_BEGIN_ANEW] = (
+                "1"  # the preflight has found one of this case, and named what lacks
+            )
         return environment
 
     def _checkpoints(self, node: Node) -> tuple[Mount, ...]:

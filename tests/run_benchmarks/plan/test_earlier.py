@@ -1,0 +1,69 @@
+"""What the controller's own result folder tells of the run that another one goes on with."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from run_benchmarks.plan.earlier import EarlierRun, find_earlier
+from tests.run_benchmarks.builders import make_case
+
+NAME, UID = "run20260102030405", "run20260102030405-abcdef"
+CASE = replace(make_case(), settings=replace(make_case().settings, repeat=3))
+KEY = CASE.settings.name
+
+
+@pytest.fixture
+def result(tmp_path: Path) -> Path:
+    """The result folder of a run that was cut off in its second round."""
+    folder = tmp_path / "result" / NAME
+    folder.mkdir(parents=True)
+    (folder / "journal.jsonl").write_text(json.dumps({"event": "run_started", "uid": UID}) + "\n{cut")
+    plan(folder)
+    write(folder, 1, "CONVERGED")
+    write(folder, 2, "FAILED")
+    return folder
+
+
+def plan(folder: Path, **more: Any) -> None:
+    case = {"settings": {"name": KEY}, "parameters": dict(CASE.parameters)}
+    (folder / "plan.json").write_text(json.dumps({"cases": [case], **more}))
+
+
+def write(folder: Path, number: int, verdict: str) -> None:
+    path = folder / KEY / f"round{number}" / "result.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"verdict": verdict}))
+
+
+@pytest.mark.parametrize("given", [NAME, UID, f"/results/{NAME}/"])
+def test_its_uid_leads_to_its_checkpoints(result: Path, given: str) -> None:
+    assert find_earlier(given, result.parent, [CASE]) == EarlierRun(given, UID, {KEY: (1,)})
+
+
+def test_it_may_lie_elsewhere(result: Path, tmp_path: Path) -> None:
+    assert find_earlier(str(result), tmp_path / "other", [CASE]).uid == UID
+
+
+@pytest.mark.parametrize("given", ["run20250101000000", f"{NAME}-123456"])
+def test_one_that_another_controller_ran_is_taken_by_its_word(result: Path, given: str) -> None:
+    """Also where this controller started one in the same second."""
+    assert find_earlier(given, result.parent, [CASE]) == EarlierRun(given, given)
+
+
+def test_a_case_with_other_parameters_is_not_done(result: Path) -> None:
+    case = replace(CASE, parameters={"target": 0.4})
+    assert find_earlier(NAME, result.parent, [case]).done == {}
+
+
+def test_what_runs_before_it_had_done_counts_too(result: Path) -> None:
+    plan(result, done={KEY: [3]})
+    assert find_earlier(NAME, result.parent, [CASE]).done == {KEY: (1, 3)}
+
+
+def test_no_run_was_named(tmp_path: Path) -> None:
+    assert find_earlier("", tmp_path, [CASE]) == EarlierRun()
