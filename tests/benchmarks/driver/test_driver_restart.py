@@ -322,3 +322,13 @@ def test_two_ranks_go_on_as_if_never_cut_off(tmp_path: Path, data_dir: Path) -> 
     first, second = values_of(unbroken, "FINISHED")[0], values_of(rest, "FINISHED")[0]
     assert second["num_trained_samples"] == 96
     assert second["final_mlm_accuracy"] == pytest.approx(first["final_mlm_accuracy"], abs=0.02)
+
+
+def test_all_ranks_begin_anew_together(tmp_path: Path, data_dir: Path) -> None:
+    launch = arguments(tmp_path / "anew", data_dir, **{**TASK, "train_batch_size": 4, "max_steps": 2})
+    folders = {CONTINUE_FROM: str(tmp_path / "absent"), CHECKPOINT_DIR: str(tmp_path / "later")}
+    code, ranks = launch_ranks(tmp_path / "logs", launch, 2, **folders, **{MAY_BEGIN_ANEW: "1"})
+    assert code == 0
+    for events in ranks:
+        assert sorted(losses(events)) == [1, 2]
+        assert "absent has no checkpoint" in values_of(events, "INIT_END")[0]["begun_anew"]
