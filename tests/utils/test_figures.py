@@ -74,6 +74,11 @@ def test_every_figure_has_unit_window_and_source() -> None:
             assert figure.unit and figure.window and figure.source, name
 
 
+def test_the_final_loss_is_of_the_last_training_step_whether_logged_or_not() -> None:
+    found = figures()["final_loss"]
+    assert (found.value, found.unit, found.window) == (1.3, "nats", "last training step")
+
+
 def test_what_is_not_measured_is_none_and_says_why() -> None:
     empty = figures_from_finished({}, Peak(1, None, "no peak for cpu"))
     assert {figure.value for figure in empty.values()} == {None}

@@ -177,7 +177,7 @@ def _quality(finished: Mapping[str, Any]) -> dict[str, Figure]:
     source = f"final_{metric}, {FINISHED}" if acc is not None else "no quality metric is reported"
     return {
         "acc": Figure(acc, metric or "1", "last evaluation", source),
-        "final_loss": _reported(finished, "final_loss", "nats", "last training step logged"),
+        "final_loss": _reported(finished, "final_loss", "nats", "last training step"),
         "samples": _reported(finished, "num_trained_samples", "samples", TRAINING),
         "steps": _reported(finished, "global_steps", "steps", TRAINING),
     }
