@@ -13,6 +13,7 @@ import pytest
 from run_benchmarks import round_result, runner
 from run_benchmarks.display import PlainLines
 from run_benchmarks.run_log import LOGGER
+from run_benchmarks.stages import launch
 from tests.run_benchmarks.whole_run import WholeRun, make_whole_run
 from utils.errors import FlagPerfError
 
@@ -98,3 +99,16 @@ def test_results_that_cannot_be_written_anywhere_end_the_run_before_it_launches(
     told = capsys.readouterr().err
     assert "nothing was launched" in told and "--log-path" in told
     assert not run.host.exists()
+
+
+def test_a_task_that_ends_before_its_log_opens_tells_why(
+    run: WholeRun, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """The folder of its log is gone: the shell says so, to nobody but the runtime."""
+    monkeypatch.setattr(launch, "TASK_SHELL", 'rm -rf "${1%/*}"; ' + launch.TASK_SHELL)
+    assert run.main() == 1
+    failure = run.summary["rounds"][0]["failure"]
+    assert failure["stage"] == "train"
+    assert "start_pytorch_task.log: No such file or directory" in failure["evidence"]
+    assert "task_output.log" in failure["remedy"]
+    assert (run.result / CASE / "round1" / "localhost_noderank0" / "task_output.log").is_file()

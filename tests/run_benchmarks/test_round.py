@@ -26,6 +26,7 @@ from run_benchmarks.stages.deploy import tree_of
 from run_benchmarks.transports.base import CommandError, Completed, Transport, TransportError
 from run_benchmarks.transports.local import LocalTransport
 from tests.run_benchmarks.plan.tree import TEST_CONF, Tree, make_tree
+from utils.errors import FlagPerfError
 from utils.records import FailureClass, Stage, Verdict
 
 RUN = RunId("run20260102030405", "run20260102030405-abcdef")
@@ -58,6 +59,10 @@ class FakeRuntime:
 
     async def stop(self, transport: Transport, name: str, grace_s: int) -> None:
         self.told.append(("stopped", name))
+
+    async def last_output(self, transport: Transport, name: str, lines: int = 50) -> str:
+        self.told.append(("asked for its output", name))
+        return f"{name}: no such folder"
 
     async def remove_all(self, transport: Transport, run_id: str, grace_s: int = 0) -> tuple[str, ...]:
         self.told.append(("removed", transport.host))
@@ -148,6 +153,31 @@ def test_a_task_that_fails_ends_the_round(code: int, tmp_path: Path) -> None:
     assert result.failure is not None and f"exit code {code}" in result.failure.message
     stopped = [name for verb, name in runtime.told if verb == "stopped"]
     assert len(stopped) == 2 and all(name.endswith("monitor") for name in stopped)  # the tasks had ended
+
+
+def test_a_task_that_fails_before_its_log_opens_is_explained_by_what_it_printed(tmp_path: Path) -> None:
+    runtime = FakeRuntime(code=1)
+    result = run_round(tmp_path, runtime)
+    failure = result.failure
+    assert failure is not None and failure.evidence.endswith("-task: no such folder")
+    assert "task_output.log" in failure.remedy
+    kept = [path.read_text() for path in result_file(tmp_path).parent.glob("*/task_output.log")]
+    assert len(kept) == 2 and failure.evidence in "".join(kept)
+    verbs = [verb for verb, _ in runtime.told]
+    assert max(n for n, verb in enumerate(verbs) if verb.startswith("asked")) < verbs.index("removed")
+
+
+def test_logs_that_still_lie_on_a_host_are_not_taken_for_collected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else they would be removed there: what was printed must not make the node's folder."""
+
+    async def refuse(*arguments: object) -> None:
+        raise FlagPerfError("the stream broke off")
+
+    monkeypatch.setattr(round_module, "collect_folder", refuse)
+    run_round(tmp_path, FakeRuntime(code=1))
+    assert [path.name for path in result_file(tmp_path).parent.iterdir()] == ["result.json"]
 
 
 def test_an_error_that_no_stage_knows_fails_the_round_and_nothing_stays(

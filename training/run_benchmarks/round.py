@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from pathlib import Path
 from typing import TypeVar
 
 from run_benchmarks.failures import StageFailed, failure_on, interrupted
@@ -14,6 +15,7 @@ from run_benchmarks.follow import follow_events
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.names import Node, nodes_of, unit_name
 from run_benchmarks.plan.records import CasePlan
+from run_benchmarks.report.evidence import TASK_OUTPUT, start_log_of
 from run_benchmarks.report.results import RoundResult
 from run_benchmarks.round_result import RoundState, round_result, written
 from run_benchmarks.run_log import LOGGER
@@ -95,6 +97,7 @@ class Round:
         with self._stage(Stage.COLLECT):
             await self._in_any_case(self._stop_units())
             await self._in_any_case(self._collect())
+            await self._in_any_case(self._keep_output())
         collected_at = time.monotonic()
         with self._stage(Stage.CLEAN_UP):
             await self._in_any_case(self._remove_units())
@@ -244,8 +247,31 @@ class Round:
             await collect_folder(transport, source, self.session.log_dir / node.folder, timeout)
 
         for node, error in errors_of(await on_all(self.nodes, collect)).items():
+            self.state.not_collected.add(node.rank)
             self.state.notes.append(str(error))
             LOGGER.warning(f"{node.host}: {error}")
             # Global rank 0 lives on the first node: without its log there is no result.
             if node.rank == 0 and self.state.outcome and self.state.outcome.all_ended_well:
                 self.state.failure = failure_on(node.host, Stage.COLLECT, error)
+
+    async def _keep_output(self) -> None:
+        """What tasks printed that failed before they opened their log: as long as their units are there."""
+        endings = self.state.outcome.endings if self.state.outcome else {}
+
+        async def keep(node: Node) -> None:
+            ending, folder = endings.get(node.rank), self.session.log_dir / node.folder
+            failed = isinstance(ending, Ended) and ending.code != 0
+            if not failed or node.rank in self.state.not_collected or _has_text(start_log_of(node, folder)):
+                return
+            transport, name = self.session.transports[node.host], self._unit(node, "task")
+            text = await self.session.runtime.last_output(transport, name)
+            if text:
+                folder.mkdir(parents=True, exist_ok=True)
+                (folder / TASK_OUTPUT).write_text(f"{text}\n", encoding="utf-8")
+
+        for node, error in errors_of(await on_all(self.nodes, keep)).items():
+            LOGGER.warning(f"{node.host}: what its task printed is not known: {error.message}")
+
+
+def _has_text(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size > 0

@@ -24,7 +24,10 @@ from utils.records import Failure, Stage, Verdict
 
 @dataclass
 class RoundState:
-    """What is known of a round while it runs. `lost`: hosts that are known to be out of reach."""
+    """What is known of a round while it runs.
+
+    lost: hosts that are known to be out of reach; not_collected: node ranks whose logs still lie on their host.
+    """
 
     stage: Stage = Stage.DEPLOY
     failure: Failure | None = None
@@ -34,6 +37,7 @@ class RoundState:
     images: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     lost: set[str] = field(default_factory=set)
+    not_collected: set[int] = field(default_factory=set)
     training: TrainingState = field(default_factory=TrainingState)
 
     def note_error(self, error: Exception) -> None:
@@ -66,6 +70,7 @@ def round_result(
         state.note_error(error)
         judgement = judge(case, [], state.failure or unexpected(Stage.JUDGE, error))
     continued = judgement.continued and {"run": session.plan.continue_from, **judgement.continued}
+    more = (*continuation_notes(continued), *saving_notes(judgement.facts))
     return RoundResult(
         case=case.settings.name,
         round=nodes[0].round,
@@ -78,7 +83,7 @@ def round_result(
         image=state.tag,
         images=state.images,
         facts=judgement.facts,
-        notes=(*state.notes, *continuation_notes(continued), *saving_notes(judgement.facts)),
+        notes=(*state.notes, *judgement.notes, *more),
         rules=judgement.rules,
         continued=continued,
     )

@@ -228,3 +228,20 @@ def test_an_abort_before_the_end_is_a_failure(round_folder: Path) -> None:
     write_rank_log(folder, training_events()[:3], tail=aborted)
     failure = failure_of({0: folder}, {0: Ended(1, 1.0)})
     assert failure.message == "rank 0 ended with exit code -6"
+
+
+def test_what_a_task_printed_stands_in_for_a_start_log_that_it_never_opened(round_folder: Path) -> None:
+    round_folder.mkdir()
+    (round_folder / "task_output.log").write_text("bash: line 1: /logs/start.log: Read-only file system\n")
+    failure = failure_of({0: round_folder}, {0: Ended(1, 1.0)})
+    assert failure.evidence == "bash: line 1: /logs/start.log: Read-only file system"
+    assert failure.remedy == "read task_output.log in the node's folder"
+
+
+def test_a_log_that_cannot_be_read_is_told_of_in_the_evidence(round_folder: Path) -> None:
+    folder = collected(round_folder, "raise", 0)
+    (folder / "rank1.out.log").unlink()
+    (folder / "rank1.out.log").mkdir()
+    failure = failure_of({0: folder}, {0: Ended(1, 1.0)})
+    assert failure.message == "rank 1 ended with exit code 1"
+    assert failure.evidence.endswith("rank1.out.log: cannot be read: Is a directory")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,11 +103,54 @@ def test_finished_stands_once(times: int, folders: list[Path]) -> None:
     assert ("2 times" if times else "not reported") in judgement.failure.message
 
 
-def test_only_global_rank_0_is_asked(folders: list[Path]) -> None:
-    """Cases of earlier versions log FINISHED from every rank, each into its own file."""
+def test_finished_from_a_second_rank_is_no_result(folders: list[Path]) -> None:
     write_rank_log(folders[0], training_events())
     write_rank_log(folders[1], training_events(converged=False), rank=1)
-    assert judge(CASE, folders, None).verdict is Verdict.CONVERGED
+    write_rank_log(folders[1], [*training_events(), *training_events()], rank=12)
+    judgement = judge(CASE, folders, None)
+    assert judgement.verdict is Verdict.INVALID and judgement.failure is not None
+    assert judgement.failure.failure_class is FailureClass.NO_RESULT
+    wanted = "FINISHED was reported 4 times: by rank 0, rank 1, rank 12 (2 times)"
+    assert judgement.failure.message == wanted
+
+
+def test_finished_from_another_rank_alone_is_no_result(folders: list[Path]) -> None:
+    write_rank_log(folders[1], training_events(), rank=1)
+    failure = judge(CASE, folders, None).failure
+    assert failure is not None
+    assert failure.message == "FINISHED was not reported by global rank 0, but by rank 1"
+
+
+def test_of_a_script_of_the_cases_own_only_global_rank_0_counts(folders: list[Path]) -> None:
+    """Cases of earlier versions log FINISHED from every node or rank, each into its own file."""
+    write_rank_log(folders[0], training_events())
+    write_rank_log(folders[1], training_events(converged=False), rank=1)
+    files = replace(CASE.files, script="benchmarks/toy/pytorch/run_pretraining.py", script_args=())
+    own = replace(CASE, files=files)
+    judgement = judge(own, folders, None)
+    assert judgement.verdict is Verdict.CONVERGED
+    assert judgement.notes == ("FINISHED was reported by rank 1 too; global rank 0's counts",)
+    write_rank_log(folders[0], [*training_events(), *training_events()])
+    assert judge(own, folders, None).verdict is Verdict.INVALID
+
+
+def test_a_log_that_cannot_be_read_is_not_taken_for_one_without_a_result(folders: list[Path]) -> None:
+    (folders[0] / "rank0.out.log").mkdir(parents=True)
+    failure = judge(CASE, folders, None).failure
+    assert failure is not None and failure.failure_class is FailureClass.NO_RESULT
+    assert "cannot be read" in failure.message
+    assert failure.evidence == f"{folders[0]}/rank0.out.log: cannot read the events: Is a directory"
+
+
+def test_what_cannot_be_read_beside_a_result_is_noted(folders: list[Path]) -> None:
+    write_rank_log(folders[0], training_events())
+    (folders[1] / "rank1.out.log").mkdir(parents=True)
+    judgement = judge(CASE, [*folders, folders[0] / "rank0.out.log"], None)
+    assert judgement.verdict is Verdict.CONVERGED
+    assert judgement.notes == (
+        f"{folders[1]}/rank1.out.log: cannot be read: Is a directory",
+        f"{folders[0]}/rank0.out.log: cannot be listed: Not a directory",
+    )
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ from utils.rank import rank_log_name
 from utils.records import Failure, FailureClass, Stage, Verdict
 
 EVIDENCE_LINES = 30
+# What a task printed that ended before it had opened its log.
+TASK_OUTPUT = "task_output.log"
 OUT_OF_MEMORY = ("out of memory", "outofmemory", "cannot allocate memory", "oom-kill")
 KILLED = (-9, 137)
 
@@ -89,10 +91,17 @@ def _suspects(
     ]
 
 
+def start_log_of(node: Node, folder: Path) -> Path:
+    """What the node's launcher wrote: every task's first step is to open it."""
+    return folder / f"start_{node.case.settings.framework_name}_task.log"
+
+
 def _of_node(node: Node, code: int, folder: Path, framework: Framework) -> list[Suspect]:
-    start_log = folder / f"start_{node.case.settings.framework_name}_task.log"
+    start_log, early_log = start_log_of(node, folder), folder / TASK_OUTPUT
     text = _text(start_log)
     failed = framework.failed_ranks(text)
+    if not failed and not text and early_log.is_file():
+        return [Suspect(node, code, None, None, _last_lines(_text(early_log)), early_log)]
     if not failed:
         return [Suspect(node, code, None, None, _last_lines(text), start_log)]
     logs = [folder / rank_log_name(rank) for rank, _ in failed]
@@ -182,8 +191,10 @@ def _timed_out(nodes: Sequence[Node], folders: Mapping[int, Path], outcome: Outc
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
+    except FileNotFoundError:
+        return ""  # what ended early has not opened it
+    except OSError as error:
+        return f"{path}: cannot be read: {error.strerror}"
 
 
 def _last_lines(text: str) -> str:

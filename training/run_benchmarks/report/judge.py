@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from run_benchmarks.plan.case_files import DRIVER_SCRIPT
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.report.earlier import in_present_names, rates_of_earlier_cases
 from run_benchmarks.report.power import power_figures
+from run_benchmarks.report.rank_logs import RankLogs, read_rank_logs
 from run_benchmarks.report.rules import Rules, rules_of
-from utils.errors import FlagPerfError
-from utils.events import Event, EventName, read_events
+from utils.events import Event, EventName
 from utils.figures import Figure, Peak, continued_of, figures_from_finished, of_this_part
 from utils.rank import rank_log_name
 from utils.records import Failure, FailureClass, Stage, Verdict
@@ -27,6 +28,7 @@ class Judgement:
     """What the logs say. `facts` are the raw values that FINISHED reported.
 
     continued: what the round went on from, as INIT_END says; None where it began anew.
+    notes: what a reader of the result must know.
     """
 
     verdict: Verdict
@@ -35,6 +37,7 @@ class Judgement:
     facts: Mapping[str, Any]
     rules: Rules
     continued: Mapping[str, Any] | None = None
+    notes: tuple[str, ...] = ()
 
 
 def judge(case: CasePlan, folders: Sequence[Path], failure: Failure | None) -> Judgement:
@@ -44,7 +47,8 @@ def judge(case: CasePlan, folders: Sequence[Path], failure: Failure | None) -> J
         folders: one a node, by node rank; a folder that was not collected does not exist.
         failure: what went wrong on the way, if anything; a result cannot undo it.
     """
-    events = _events(folders)
+    logs = read_rank_logs(folders)
+    events = logs.events
     finished = [event for event in events if event.name == EventName.FINISHED]
     facts: Mapping[str, Any] = finished[0].value if finished else {}
     figures = figures_from_finished(in_present_names(facts, case.parameters), _peak(case, facts))
@@ -52,12 +56,13 @@ def judge(case: CasePlan, folders: Sequence[Path], failure: Failure | None) -> J
     rules, continued = rules_of(events, case.differs), _continued(events)
     power = power_figures(folders, events)
     figures.update({name: of_this_part(power[name], continued) for name in power} if continued else power)
-    failure = failure or _no_result(case, finished) or _inconsistent(case, figures)
+    failure = failure or _no_result(case, logs) or _inconsistent(case, figures)
+    notes = _notes(case, logs, failure)
     if failure:
-        return Judgement(failure.verdict, failure, figures, facts, rules, continued)
+        return Judgement(failure.verdict, failure, figures, facts, rules, continued, notes)
     converged = facts.get("converged")
     verdict = Verdict.CONVERGED if _is_true(converged) else Verdict.NOT_CONVERGED
-    return Judgement(verdict, None, figures, facts, rules, continued)
+    return Judgement(verdict, None, figures, facts, rules, continued, notes)
 
 
 def _continued(events: Sequence[Event]) -> Mapping[str, Any] | None:
@@ -68,14 +73,6 @@ def _continued(events: Sequence[Event]) -> Mapping[str, Any] | None:
 
 def _is_true(value: object) -> bool:
     return value is True or (isinstance(value, str) and value.lower() == "true") or value == 1
-
-
-def _events(folders: Sequence[Path]) -> list[Event]:
-    logs = [log for folder in folders for log in [folder / rank_log_name(0)] if log.is_file()]
-    try:
-        return [event for log in logs for event in read_events(log)]
-    except FlagPerfError:
-        return []
 
 
 def _peak(case: CasePlan, facts: Mapping[str, Any]) -> Peak:
@@ -91,18 +88,53 @@ def _peak(case: CasePlan, facts: Mapping[str, Any]) -> Peak:
     return Peak(chips, flops, f"{case.chip.name}, dense {precision}: {case.chip.source}")
 
 
-def _no_result(case: CasePlan, finished: Sequence[Event]) -> Failure | None:
-    if len(finished) == 1:
+def _no_result(case: CasePlan, logs: RankLogs) -> Failure | None:
+    message = _not_once(case, logs)
+    if not message:
         return None
-    message = "FINISHED was not reported" if not finished else f"FINISHED was reported {len(finished)} times"
     return Failure(
         Verdict.INVALID,
         Stage.JUDGE,
         FailureClass.NO_RESULT,
         case.hosts[0],
         message,
-        remedy=f"read {rank_log_name(0)}: global rank 0 reports FINISHED once",
+        "\n".join(logs.errors),
+        f"read {rank_log_name(0)}: global rank 0 reports FINISHED once, and no other rank does",
     )
+
+
+def _not_once(case: CasePlan, logs: RankLogs) -> str:
+    """What is wrong with how often FINISHED was reported; empty: rank 0 did so once, and nobody else."""
+    of_rank_0 = logs.finished.get(0, 0)
+    if of_rank_0 == 0 and logs.errors:
+        return "whether FINISHED was reported is not known: a log cannot be read"
+    if of_rank_0 == 0:
+        others = f", but by {_ranks(logs)}" if logs.finished else ""
+        return f"FINISHED was not reported by global rank 0{others}"
+    if of_rank_0 > 1 or (len(logs.finished) > 1 and not _may_finish_on_any_rank(case)):
+        return f"FINISHED was reported {sum(logs.finished.values())} times: by {_ranks(logs)}"
+    return ""
+
+
+def _may_finish_on_any_rank(case: CasePlan) -> bool:
+    """Existing cases' own scripts may report FINISHED on each node, or each rank: global rank 0's counts."""
+    return case.files.script != DRIVER_SCRIPT
+
+
+def _ranks(logs: RankLogs) -> str:
+    counts = [f"rank {rank}" + (f" ({n} times)" if n > 1 else "") for rank, n in logs.finished.items()]
+    return ", ".join(counts)
+
+
+def _notes(case: CasePlan, logs: RankLogs, failure: Failure | None) -> tuple[str, ...]:
+    in_failure = failure is not None and failure.failure_class is FailureClass.NO_RESULT
+    if in_failure:
+        return ()
+    others = [f"rank {rank}" for rank in logs.finished if rank]
+    only_first = (
+        [f"FINISHED was reported by {', '.join(others)} too; global rank 0's counts"] if others else []
+    )
+    return (*logs.errors, *only_first)
 
 
 def _inconsistent(case: CasePlan, figures: Mapping[str, Figure]) -> Failure | None:
