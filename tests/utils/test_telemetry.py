@@ -1,29 +1,19 @@
-"""Telemetry: its lines, reading them back after a crash, and figures over a window."""
+"""Telemetry: its lines, and reading them back after a crash."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from utils.errors import FlagPerfError
 from utils.telemetry import (
-    Measurement,
     Sample,
     Scope,
     SourceInfo,
     Telemetry,
-    Window,
-    average_power,
-    best_power_source,
     device_log,
-    energy_over,
-    max_power,
-    mean_utilisation,
     note_line,
-    peak_memory,
     read_device_log,
     read_telemetry,
     read_value_log,
@@ -43,18 +33,6 @@ CARD = Sample(
     memory_total_mib=40536,
     temperature_c=33,
 )
-
-
-def telemetry_of(samples: list[Sample], info: SourceInfo = GPU) -> Telemetry:
-    return Telemetry("telemetry.jsonl", (info,), tuple(samples))
-
-
-def every_second(count: int, sample: Callable[[int], Sample], start_ms: int = 0) -> list[Sample]:
-    """`count` samples, a second apart; `sample` gets the number of each."""
-    return [replace(sample(number), time_ms=start_ms + number * 1000) for number in range(count)]
-
-
-# --- lines and reading -------------------------------------------------------------------------------------
 
 
 def test_records_come_back_as_they_were_written(tmp_path: Path) -> None:
@@ -148,172 +126,3 @@ def test_a_card_in_another_form_is_an_error(tmp_path: Path, line: str) -> None:
     path.write_text(f"2022-11-21-19:19:24\n{line}\n\n")
     with pytest.raises(FlagPerfError, match=rf"{path}:2"):
         read_device_log(path)
-
-
-# --- windows ----------------------------------------------------------------------------------------------
-
-
-def test_energy_is_the_difference_of_the_counter() -> None:
-    # 250 W for 10 s; power_w is wrong on purpose: the counter goes first.
-    samples = every_second(11, lambda n: Sample(0, "gpu", "0", energy_mj=7e9 + n * 250_000, power_w=1.0))
-    energy = energy_over(telemetry_of(samples), Window(0, 10_000), "gpu")
-    assert energy.value == pytest.approx(2500)
-    assert (energy.unit, energy.coverage, energy.reason) == ("J", 1.0, "")
-    assert energy.source == "gpu (accelerator): hardware energy counter"
-
-
-def test_a_window_between_two_readings_takes_its_share_of_them() -> None:
-    samples = every_second(11, lambda n: Sample(0, "gpu", "0", energy_mj=n * 250_000))
-    energy = energy_over(telemetry_of(samples), Window(2_400, 2_800), "gpu")
-    assert energy.value == pytest.approx(100)
-    assert energy.coverage == 1.0
-
-
-def test_nothing_is_extrapolated_beyond_the_samples() -> None:
-    samples = every_second(5, lambda n: Sample(0, "gpu", "0", energy_mj=n * 100_000), start_ms=6_000)
-    energy = energy_over(telemetry_of(samples), Window(0, 16_000), "gpu")
-    assert energy.value == pytest.approx(400)
-    assert energy.coverage == pytest.approx(0.25)
-    assert average_power(telemetry_of(samples), Window(0, 16_000), "gpu").value == pytest.approx(100)
-
-
-def test_a_counter_counts_on_through_a_hole_but_power_does_not() -> None:
-    def samples(sample: Callable[[int], Sample]) -> Telemetry:
-        return telemetry_of([s for s in every_second(21, sample) if not 5_000 < s.time_ms < 15_000])
-
-    window = Window(0, 20_000)
-    counted = energy_over(samples(lambda n: Sample(0, "gpu", energy_mj=n * 100_000)), window, "gpu")
-    assert (counted.value, counted.coverage) == pytest.approx((2000, 1.0))
-    integrated = energy_over(samples(lambda n: Sample(0, "gpu", power_w=100)), window, "gpu")
-    assert (integrated.value, integrated.coverage) == pytest.approx((1000, 0.5))
-
-
-def test_a_hole_at_the_windows_edge_is_not_divided() -> None:
-    samples = [Sample(t, "gpu", energy_mj=t * 100.0) for t in (0, 20_000, 21_000, 22_000)]
-    energy = energy_over(telemetry_of(samples), Window(10_000, 22_000), "gpu")
-    assert (energy.value, energy.coverage) == pytest.approx((200, 2 / 12))
-
-
-def test_a_counter_that_wraps_is_unwrapped() -> None:
-    wraps_at = 262_144_000.0  # mJ, RAPL's usual range
-    samples = every_second(
-        11,
-        lambda n: Sample(
-            0, "gpu", energy_mj=(wraps_at - 320_000 + n * 90_000) % wraps_at, energy_range_mj=wraps_at
-        ),
-    )
-    assert energy_over(telemetry_of(samples), Window(0, 10_000), "gpu").value == pytest.approx(900)
-
-
-def test_a_counter_that_may_have_wrapped_twice_is_not_trusted_over_the_hole() -> None:
-    samples = [
-        Sample(t, "gpu", energy_mj=t * 100.0, energy_range_mj=65_000_000) for t in (0, 1_000, 90_000, 91_000)
-    ]
-    energy = energy_over(telemetry_of(samples), Window(0, 91_000), "gpu")
-    assert (energy.value, energy.coverage) == pytest.approx((200, 2 / 91))
-
-
-def test_a_frozen_counter_is_not_used_and_the_reader_is_told() -> None:
-    samples = every_second(31, lambda n: Sample(0, "gpu", "3", energy_mj=min(n, 9) * 100_000, power_w=100))
-    energy = energy_over(telemetry_of(samples), Window(0, 30_000), "gpu")
-    assert energy.value == pytest.approx(3000)
-    assert energy.source == "gpu (accelerator): power integrated by the trapezoid rule"
-    assert energy.reason.startswith("gpu 3: the energy counter was not used: it stood still at 900000 mJ")
-
-
-def test_a_frozen_counter_without_power_is_not_measured() -> None:
-    samples = every_second(31, lambda n: Sample(0, "gpu", "3", energy_mj=5))
-    energy = energy_over(telemetry_of(samples), Window(0, 30_000), "gpu")
-    assert energy.value is None and "stood still" in energy.reason
-
-
-def test_a_counter_that_is_read_twice_before_it_moves_is_not_frozen() -> None:
-    samples = every_second(11, lambda n: Sample(0, "gpu", energy_mj=(n // 4) * 400_000))
-    energy = energy_over(telemetry_of(samples), Window(0, 8_000), "gpu")
-    assert energy.value == pytest.approx(800) and not energy.reason
-
-
-def test_a_counter_that_goes_back_is_not_used() -> None:
-    # A driver that is reloaded starts its counter again at 0.
-    samples = every_second(11, lambda n: Sample(0, "gpu", energy_mj=(n - 5 if n > 5 else n + 50) * 1000))
-    energy = energy_over(telemetry_of(samples), Window(0, 10_000), "gpu")
-    assert energy.value is None and "went back from 55000 to 1000 mJ" in energy.reason
-
-
-def test_power_is_integrated_by_the_trapezoid_rule() -> None:
-    samples = every_second(5, lambda n: Sample(0, "gpu", power_w=n * 100))  # 0, 100, ... 400 W
-    energy = energy_over(telemetry_of(samples), Window(500, 3_500), "gpu")
-    assert energy.value == pytest.approx(600)  # mean of 50 and 350 W over 3 s
-    assert average_power(telemetry_of(samples), Window(500, 3_500), "gpu").value == pytest.approx(200)
-
-
-def test_devices_are_added_and_the_worst_covered_counts() -> None:
-    whole = every_second(11, lambda n: Sample(0, "gpu", "0", energy_mj=n * 100_000, power_w=100))
-    half = every_second(6, lambda n: Sample(0, "gpu", "1", energy_mj=n * 300_000, power_w=300))
-    telemetry, window = telemetry_of(whole + half), Window(0, 10_000)
-    energy = energy_over(telemetry, window, "gpu")
-    assert (energy.value, energy.coverage) == pytest.approx((1000 + 1500, 0.5))
-    assert average_power(telemetry, window, "gpu").value == pytest.approx(400)
-    assert max_power(telemetry, window, "gpu").value == pytest.approx(400)
-
-
-def test_the_largest_power_is_of_a_moment_when_every_device_was_read() -> None:
-    samples = every_second(11, lambda n: Sample(0, "gpu", "0", power_w=900 if n == 8 else 100))
-    samples += every_second(6, lambda n: Sample(0, "gpu", "1", power_w=300))
-    assert max_power(telemetry_of(samples), Window(0, 10_000), "gpu").value == 400
-
-
-def test_a_device_that_never_answers_makes_the_sum_null_with_its_error() -> None:
-    samples = every_second(11, lambda n: Sample(0, "gpu", "0", energy_mj=n * 100_000))
-    samples += every_second(11, lambda n: Sample(0, "gpu", "1", error="GPU is lost"))
-    energy = energy_over(telemetry_of(samples), Window(0, 10_000), "gpu")
-    assert (energy.value, energy.coverage) == (None, 0.0)
-    assert "gpu 1: GPU is lost" in energy.reason
-
-
-def test_largest_values_come_from_inside_the_window_only() -> None:
-    samples = every_second(
-        11, lambda n: Sample(0, "gpu", "0", power_w=100 + n, memory_used_mib=1000 + n, utilisation=n / 10)
-    )
-    telemetry, window = telemetry_of(samples), Window(2_000, 6_000)
-    assert max_power(telemetry, window, "gpu").value == 106
-    assert peak_memory(telemetry, window, "gpu").value == 1006
-    assert mean_utilisation(telemetry, window, "gpu").value == pytest.approx(0.4)
-    assert {measure(telemetry, window, "gpu").coverage for measure in (max_power, peak_memory)} == {1.0}
-
-
-FIGURES = [energy_over, average_power, max_power, mean_utilisation, peak_memory]
-
-
-@pytest.mark.parametrize("figure", FIGURES)
-def test_what_was_not_measured_is_null_with_the_reason(
-    figure: Callable[[Telemetry, Window, str], Measurement],
-) -> None:
-    window = Window(0, 10_000)
-    silent = replace(GPU, source="pwr", scope=Scope.MACHINE, reason="no power meter")
-    telemetry = Telemetry("here.jsonl", (silent, GPU), (Sample(3_000, "gpu", "0"),))
-    assert figure(telemetry, window, "pwr") == Measurement(
-        None, figure(telemetry, window, "pwr").unit, window, "pwr (machine)", 0.0, "no power meter"
-    )
-    assert figure(telemetry, window, "gpu").value is None and figure(telemetry, window, "gpu").reason
-    assert "here.jsonl holds no samples of tpu" in figure(telemetry, window, "tpu").reason
-
-
-def test_the_source_nearest_to_the_whole_machine_is_chosen() -> None:
-    rapl = replace(GPU, source="rapl", scope=Scope.PACKAGE)
-    meter = replace(GPU, source="pwr", scope=Scope.MACHINE)
-    assert best_power_source(Telemetry("t", (rapl, GPU, meter))) == "pwr"
-    assert best_power_source(Telemetry("t", (rapl, GPU, replace(meter, reason="none")))) == "gpu"
-    assert best_power_source(Telemetry("t", (replace(rapl, reason="none"),))) is None
-
-
-def test_a_window_that_ends_before_it_starts_is_an_error() -> None:
-    with pytest.raises(FlagPerfError, match="TRAIN_START"):
-        Window(10, 10)
-
-
-def test_a_missing_value_without_a_reason_cannot_be_made() -> None:
-    with pytest.raises(ValueError, match="needs a reason"):
-        Measurement(None, "J", Window(0, 1), "gpu", 0.0)
-    with pytest.raises(ValueError, match="not a measurement"):
-        Measurement(float("nan"), "J", Window(0, 1), "gpu", 0.0)

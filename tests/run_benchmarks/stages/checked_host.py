@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.runtimes.base import Runtime, UnitState
-from run_benchmarks.stages.checks import Check, HostUse
+from run_benchmarks.stages.checks import Check, HostUse, Status
 from run_benchmarks.transports.base import Completed, Transport
 from run_benchmarks.transports.local import LocalTransport
 from tests.run_benchmarks.plan.tree import TEST_CONF, VENDOR, Tree
@@ -106,3 +106,17 @@ def prepare(folder: Path) -> None:
     (folder / "train" / "shard_1.hdf5").write_bytes(b"y" * 200)
     names = ["train/shard_0.hdf5", "train/shard_1.hdf5"]
     manifest.write(folder, manifest.Manifest("toy", "test", {}, {}, manifest.describe(folder, names)))
+
+
+def assert_ok(check: Check, detail: str) -> None:
+    """The check passed and tells this."""
+    assert check.status is Status.OK, check
+    assert detail in check.detail
+    assert check.remedy == ""
+
+
+def assert_bad(check: Check, status: Status, detail: str, remedy: str) -> None:
+    """The check did not pass; it tells this, and what to do."""
+    assert check.status is status, check
+    assert detail in check.detail
+    assert remedy in check.remedy

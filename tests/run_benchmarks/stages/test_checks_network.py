@@ -1,0 +1,75 @@
+"""The checks of what nodes need of their network: the master port, and their peers' names."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from run_benchmarks.stages import checks
+from run_benchmarks.stages.checks import Status
+from tests.run_benchmarks.stages.checked_host import TWO_NODES, Scripted, Site, assert_bad, assert_ok
+from utils.errors import FlagPerfError
+
+# ---- master port
+
+
+def test_master_port(site: Site) -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        site.hosts("node1", port=port)
+        check = site.check(checks.master_port)
+        assert_bad(check, Status.ERROR, f"{port} is in use", "another MASTER_PORT")
+        site.rank = 1
+        assert_ok(site.check(checks.master_port), "not needed")
+
+
+def test_master_port_that_only_a_connection_uses(site: Site) -> None:
+    """The near end of somebody's connection: nobody listens there."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        with socket.create_connection(listener.getsockname()) as connection:
+            port = connection.getsockname()[1]
+            site.hosts("node1", port=port)
+            assert_ok(site.check(checks.master_port), str(port))
+
+
+def test_master_port_on_ipv6(site: Site) -> None:
+    if not Path("/proc/net/if_inet6").exists() or not Path("/proc/net/if_inet6").read_text():
+        pytest.skip("this machine has no IPv6")
+    with socket.socket(socket.AF_INET6) as listener:
+        listener.bind(("::1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        site.hosts("node1", port=port)
+        assert_bad(site.check(checks.master_port), Status.ERROR, "in use", "MASTER_PORT")
+
+
+# ---- peers
+
+
+def test_peers_are_not_needed_by_one_node(site: Site) -> None:
+    assert_ok(site.check(checks.peers), "not needed")
+
+
+@pytest.mark.parametrize(("rank", "peer"), [(0, "second.invalid"), (1, "first.invalid")])
+def test_peers_that_are_not_known(rank: int, peer: str, site: Site) -> None:
+    site.conf(base=TWO_NODES)
+    site.hosts("first.invalid", "second.invalid")
+    site.rank = rank
+    with pytest.raises(FlagPerfError) as caught:
+        site.check(checks.peers)
+    assert f"{peer} has no IPv4 address" in caught.value.message
+
+
+def test_peers_that_mean_the_host_itself(site: Site) -> None:
+    """Debian writes a host's own name with 127.0.1.1 into /etc/hosts."""
+    site.conf(base=TWO_NODES)
+    site.transport = Scripted({"getent": (0, "127.0.1.1 STREAM node2\n", "")})
+    with pytest.raises(FlagPerfError) as caught:
+        site.check(checks.peers)
+    assert "means this host itself" in caught.value.message
