@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from run_benchmarks import round_result, runner
+from run_benchmarks import cli, round_result, runner
 from run_benchmarks.display import PlainLines
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.stages import launch
@@ -92,10 +92,10 @@ def test_an_error_that_escapes_the_run_is_not_taken_for_a_wrong_configuration(
 
 
 def test_results_that_cannot_be_written_anywhere_end_the_run_before_it_launches(
-    run: WholeRun, tmp_path: Path, capsys: Capture
+    run: WholeRun, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    (tmp_path / "file").touch()
-    assert run.main("--log-path", str(tmp_path / "file" / "result")) == 2
+    monkeypatch.setattr(cli, "write_json", full)  # the plan is the first thing that is written
+    assert run.main() == 2
     told = capsys.readouterr().err
     assert "nothing was launched" in told and "--log-path" in told
     assert not run.host.exists()
