@@ -1,9 +1,9 @@
 """The demo's passages and queries, in ReCoRD's form, from two English translations of one text.
 
-A passage is two verses that follow each other in one translation. A query is some clauses of one of these verses *in
-the other translation*, with a word replaced by the placeholder that the passage's verse has too: it tells in other
-words what the passage tells, as ReCoRD's queries do. The candidates are words that occur in the passage, drawn at
-random beside the right ones: nouns, verbs, names, as they come.
+A passage is a verse in one translation. A query is some clauses of it *in the other translation*, with a word replaced
+by the placeholder that the passage has too: it tells in other words what the passage tells, as ReCoRD's queries do.
+The candidates are words that occur in the passage, drawn at random beside the right ones: nouns, verbs, names, as they
+come.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ DEMO_TEXTS = (
 )
 HELD_OUT = 40  # every so many chapters are for evaluation: no verse of theirs is trained on
 MISSING = "-"  # of a verse that the other translation numbers otherwise
-VERSES = 1
 LONGEST_PASSAGE, SHORTEST_QUERY, LONGEST_QUERY = 24, 5, 12  # words
 CANDIDATES = 6  # words of a passage that are candidates, its answers among them
 HOLES = 4  # queries of a passage at most; their answers are candidates of each other
@@ -66,15 +65,13 @@ def read_chapters(path: Path) -> Chapters:
 
 
 def passages(chapter: Sequence[str], other: Sequence[str], draw: random.Random) -> Iterator[dict[str, Any]]:
-    """ReCoRD's `passage` and `qas` of every pair of verses that gives a question; `other` is the chapter retold."""
-    for begin in range(len(chapter) - VERSES + 1):
-        pair, retold = chapter[begin : begin + VERSES], other[begin : begin + VERSES]
-        passage = " ".join(pair)
-        if MISSING in (*pair, *retold) or len(passage.split()) > LONGEST_PASSAGE:
+    """ReCoRD's `passage` and `qas` of every verse that gives a question; `other` is the chapter retold."""
+    for passage, retold in zip(chapter, other, strict=True):
+        if MISSING in (passage, retold) or len(passage.split()) > LONGEST_PASSAGE:
             continue
         found = list(_words(passage))
         words = {word.lower(): word for word, _ in reversed(found)}  # "And" and "and" are one candidate
-        holes = _drawn(draw, [hole for verses in zip(pair, retold, strict=True) for hole in _holes(*verses)])
+        holes = _drawn(draw, list(_holes(passage, retold)))
         answers = {answer.lower() for _, answer in holes}
         others = [word for small, word in sorted(words.items()) if small not in answers]
         if not holes or len(others) + len(holes) < CANDIDATES:
