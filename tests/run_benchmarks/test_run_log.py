@@ -75,3 +75,18 @@ def test_by_default_the_terminal_is_standard_error(capsys: pytest.CaptureFixture
     shown = capsys.readouterr()
     assert shown.out == ""
     assert LINE.fullmatch(shown.err.rstrip("\n"))
+
+
+def test_a_full_disk_is_told_of_on_the_terminal_and_ends_nothing(
+    terminal: io.StringIO, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = start_file_log(Path("/dev/full"))
+    for number in range(3):
+        LOGGER.info(f"line {number}")
+    stop_file_log(log)
+    LOGGER.info("after it")
+    shown = terminal.getvalue()
+    assert shown.count("/dev/full is not complete, the run goes on") == 1
+    assert "No space left" in shown
+    assert all(text in shown for text in ("line 0", "line 1", "line 2", "after it"))
+    assert "Traceback" not in shown + capsys.readouterr().err

@@ -189,7 +189,8 @@ def _open_run(plan: Plan) -> tuple[RunId, Path, logging.Handler]:
 
 def _finish(summary: RunSummary, folder: Path) -> None:
     LOGGER.info("Step 3: results and logs are collected")
-    LOGGER.info(f"summary: {folder / 'summary.md'}")
+    if (folder / "summary.md").is_file():  # a full disk has no room for it
+        LOGGER.info(f"summary: {folder / 'summary.md'}")
     LOGGER.info(f"exit code {summary.exit_code}")
     if summary.results:
         shown = Console()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from pathlib import Path
 
 # 2022-11-21 19:19:24,013<TAB>[INFO]<TAB>[run.py,500]message
@@ -24,7 +25,7 @@ def start_terminal_log(level: str, handler: logging.Handler | None = None) -> lo
 
 def start_file_log(path: Path) -> logging.Handler:
     """Write the log to `path` too."""
-    handler = logging.FileHandler(path, encoding="utf-8")
+    handler = _FileLog(path, encoding="utf-8")
     handler.setFormatter(logging.Formatter(FORMAT))
     LOGGER.addHandler(handler)
     return handler
@@ -33,4 +34,21 @@ def start_file_log(path: Path) -> logging.Handler:
 def stop_file_log(handler: logging.Handler) -> None:
     """Close what `start_file_log` opened."""
     LOGGER.removeHandler(handler)
-    handler.close()
+    try:
+        handler.close()
+    except OSError as error:
+        LOGGER.error(f"the log file is not complete: {error.strerror}")
+
+
+class _FileLog(logging.FileHandler):
+    """Tells once that its file cannot be written (a full disk); `logging` prints a traceback a record."""
+
+    failed = False
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        """Called where a record could not be written."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handleError(record)
+        elif not self.failed:
+            self.failed = True
+            LOGGER.error(f"{self.baseFilename} is not complete, the run goes on: {sys.exc_info()[1]}")
