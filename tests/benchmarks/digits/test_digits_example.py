@@ -89,6 +89,15 @@ def test_what_is_not_as_made_is_named(data: Path, tmp_path: Path) -> None:
     assert (done.returncode, "held_out.npy" in done.stderr) == (1, True)
 
 
+def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
+    mine = tmp_path / "training.npy"
+    mine.write_text("mine")
+    done = prepare("--out", str(tmp_path))
+    assert (done.returncode, "other files" in done.stderr) == (1, True)
+    assert mine.read_text() == "mine"
+    assert list(tmp_path.iterdir()) == [mine]
+
+
 def test_flops_are_those_that_torch_counts(data: Path) -> None:
     settings = load_constants(CASE / "config/_base.py")
     case = case_class(CASE)(Context(data, DriverSettings(), settings, torch.device("cpu")))

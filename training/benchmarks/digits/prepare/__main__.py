@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from utils import manifest
+from utils.errors import FlagPerfError
 from utils.preparation import command
 
 HELD_OUT = 360  # the last fifth: in the order of scikit-learn other people wrote it
@@ -17,6 +18,8 @@ def make(out: Path) -> int:
     """Write two tables of bytes, a row an image: its 64 pixels (0 to 16), then its label."""
     digits = load_digits()
     table = np.column_stack([digits.data, digits.target]).astype("uint8")
+    if out.is_dir() and any(out.iterdir()) and not (out / manifest.MANIFEST_NAME).is_file():
+        raise FlagPerfError("holds other files", where=str(out), remedy="name a folder that is empty or new")
     out.mkdir(parents=True, exist_ok=True)
     np.save(out / "training.npy", table[:-HELD_OUT])
     np.save(out / "held_out.npy", table[-HELD_OUT:])
