@@ -25,9 +25,9 @@ from benchmarks.glm.shards import TRAIN_FOLDER, ClozeSet, Vocabulary, read_folde
 from tests.benchmarks.glm.plain import PlainBatch, PlainGlm, Question, plain_batch
 
 BATCH = 32  # the demo's
-SIZES = {"demo": (2, 128), "4x256": (4, 256)}  # layers, hidden size; heads of 64
+SIZES = {"demo": (3, 128, 8), "4x256": (4, 256, 4)}  # layers, hidden size, heads
 SIZES_TEXT = f"""\
-  glm demo          2 layers of 128 on the demo's data, batch {BATCH} questions
+  glm demo          3 layers of 128 on the demo's data, batch {BATCH} questions
   glm 4x256         4 layers of 256 on the same data
 """
 
@@ -43,31 +43,32 @@ def comparisons(folder: Path, options: Options) -> Iterator[Comparison]:
         for samples in itertools.islice(stream.global_batches(BATCH), options.batches)
     ]
     candidates = np.mean([len(clozes.candidate_lengths) / len(clozes) for clozes in batches])
-    for name, (layers, hidden) in SIZES.items():
+    for name, (layers, hidden, heads) in SIZES.items():
         title = (
             f"glm, {layers} layers of {hidden}, vocabulary {questions.vocabulary.size}, batch {BATCH} questions "
             f"with {candidates:.1f} candidates"
         )
-        contenders = _contenders(layers, hidden, batches, questions, options)
+        contenders = _contenders((layers, hidden, heads), batches, questions, options)
         yield Comparison(name, title, BATCH, contenders)
 
 
 def _contenders(
-    layers: int, hidden: int, batches: Sequence[Clozes], questions: ClozeSet, options: Options
+    shape: tuple[int, int, int], batches: Sequence[Clozes], questions: ClozeSet, options: Options
 ) -> dict[str, Any]:
+    layers, hidden, heads = shape
     settings = options.settings(BATCH)
     constants = {
         "vocab_size": questions.vocabulary.size,
         "hidden_size": hidden,
         "num_layers": layers,
-        "num_attention_heads": hidden // 64,
+        "num_attention_heads": heads,
         "max_position_embeddings": questions.clozes.longest_sequence,
         "hidden_dropout": 0.0,
         "attention_dropout": 0.0,
     }
     torch.manual_seed(1)
     engine = our_engine(Case, settings, constants)
-    plain = PlainGlm(engine.module.state_dict(), layers, hidden // 64)
+    plain = PlainGlm(engine.module.state_dict(), layers, heads)
     vocabulary = questions.vocabulary
     theirs = [_plain_batch(clozes, vocabulary) for clozes in batches]
     return {
