@@ -28,7 +28,7 @@ def test_the_tree_keeps_the_rule(rule: Rule, training: list[Module]) -> None:
 VIOLATIONS = [
     ("upward", "utils/errors.py", "from utils.events import Event", "utils.events of floor 1"),
     ("upward", "run_benchmarks/stages/watch.py", "from run_benchmarks.runner import x", "of floor 3"),
-    ("upward", "run_benchmarks/report/judge.py", "from ..cli import main", "run_benchmarks.cli of floor 4"),
+    ("upward", "run_benchmarks/results/judge.py", "from ..cli import main", "run_benchmarks.cli of floor 4"),
     (
         "upward",
         "benchmarks/driver/loop.py",

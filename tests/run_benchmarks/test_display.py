@@ -12,7 +12,7 @@ from rich.console import Console
 from run_benchmarks import display
 from run_benchmarks.display import LiveTable, PlainLines, duration, results_text, training_line
 from run_benchmarks.progress import TrainingState
-from run_benchmarks.report.results import RoundResult
+from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.run_log import LOGGER, start_terminal_log
 from tests.run_benchmarks.builders import make_nodes, training_events
 from utils.events import Event, EventName

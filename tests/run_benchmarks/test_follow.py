@@ -12,7 +12,7 @@ from run_benchmarks import follow
 from run_benchmarks.follow import follow_events
 from run_benchmarks.names import Node
 from run_benchmarks.progress import TrainingState
-from run_benchmarks.report.results import RoundResult
+from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.transports.base import ByteSink, Completed, TransportError
 from run_benchmarks.transports.local import LocalTransport
 from utils.events import Event, EventName, format_line

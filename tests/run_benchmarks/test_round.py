@@ -18,7 +18,7 @@ from run_benchmarks import round_result
 from run_benchmarks.display import PlainLines
 from run_benchmarks.journal import Journal
 from run_benchmarks.names import RunId, host_paths
-from run_benchmarks.report.results import RoundResult
+from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.round import Round
 from run_benchmarks.runtimes.base import Mount, Runtime, Unit
 from run_benchmarks.session import Session

@@ -23,8 +23,8 @@ from run_benchmarks.plan.records import Plan
 from run_benchmarks.plan.restart import OPTION
 from run_benchmarks.plan_view import PlanView
 from run_benchmarks.progress import Progress
-from run_benchmarks.report.results import write_json
-from run_benchmarks.report.summary import RunSummary
+from run_benchmarks.results.round_result import write_json
+from run_benchmarks.results.summary import RunSummary
 from run_benchmarks.run_log import LOGGER, start_file_log, start_terminal_log, stop_file_log
 from run_benchmarks.runner import ExitCode, make_run_folder, run_plan
 from utils.errors import FlagPerfError, ProblemsError

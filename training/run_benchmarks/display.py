@@ -12,8 +12,8 @@ from rich.table import Table
 
 from run_benchmarks.names import Node
 from run_benchmarks.progress import TrainingState
-from run_benchmarks.report.results import RoundResult
-from run_benchmarks.report.tables import HEADINGS, aligned, figures_row
+from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.results.tables import HEADINGS, aligned, figures_row
 from run_benchmarks.run_log import FORMAT, LOGGER
 from utils.events import Event, EventName
 

@@ -8,7 +8,7 @@ import traceback
 from dataclasses import replace
 
 from run_benchmarks.plan.redact import redact_text
-from run_benchmarks.report.evidence import EVIDENCE_LINES, host_lost
+from run_benchmarks.results.evidence import EVIDENCE_LINES, host_lost
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.stages.image_distribute import DistributionError, ImagesDifferError
 from run_benchmarks.transports.base import CommandError, TransportError

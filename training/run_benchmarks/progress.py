@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from run_benchmarks.names import Node
-from run_benchmarks.report.results import RoundResult
+from run_benchmarks.results.round_result import RoundResult
 from utils.events import Event, EventName
 from utils.figures import continued_of
 

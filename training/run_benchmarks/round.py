@@ -15,9 +15,9 @@ from run_benchmarks.follow import follow_events
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.names import Node, nodes_of, unit_name
 from run_benchmarks.plan.records import CasePlan
-from run_benchmarks.report.evidence import TASK_OUTPUT, start_log_of
-from run_benchmarks.report.results import RoundResult
-from run_benchmarks.round_result import RoundState, round_result, written
+from run_benchmarks.results.evidence import TASK_OUTPUT, start_log_of
+from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.round_state import RoundState, round_result, written
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import Interrupted, Session, remove_units, unless_interrupted
 from run_benchmarks.stages.checks import DROP_CACHES

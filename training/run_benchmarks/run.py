@@ -15,7 +15,7 @@ sys.path[0] = str(Path(__file__).resolve().parent.parent)
 try:
     from run_benchmarks.cli import main
 except ModuleNotFoundError as error:
-    if error.name not in ("asyncssh", "rich"):
+    if error.name not in ("asyncssh", "loguru", "pydantic", "rich"):
         raise
     requirements = Path(sys.path[0]) / "requirements.txt"
     sys.exit(f"{error.name} is not installed\n    -> {sys.executable} -m pip install -r {requirements}")

@@ -16,9 +16,9 @@ from run_benchmarks.journal import Journal
 from run_benchmarks.names import RunId, host_paths, new_run_id
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.progress import Progress
-from run_benchmarks.report.results import RoundResult
-from run_benchmarks.report.summary import RunSummary, write_summary
-from run_benchmarks.report.tables import preflight_text
+from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.results.summary import RunSummary, write_summary
+from run_benchmarks.results.tables import preflight_text
 from run_benchmarks.round import Round
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.runtimes import open_runtime

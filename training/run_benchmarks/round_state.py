@@ -12,9 +12,9 @@ from run_benchmarks.frameworks.base import Framework
 from run_benchmarks.names import Node
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.progress import TrainingState
-from run_benchmarks.report.evidence import explain
-from run_benchmarks.report.judge import Judgement, judge
-from run_benchmarks.report.results import RoundResult, continuation_notes, saving_notes, write_json
+from run_benchmarks.results.evidence import explain
+from run_benchmarks.results.judge import Judgement, judge
+from run_benchmarks.results.round_result import RoundResult, continuation_notes, saving_notes, write_json
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import Session
 from run_benchmarks.stages.watch import Outcome

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from run_benchmarks.report.judge import judge
-from run_benchmarks.report.results import RoundResult, continuation_notes, saving_notes, write_json
-from run_benchmarks.report.summary import RunSummary, as_markdown, write_summary
-from run_benchmarks.report.tables import HEADINGS, aligned, explanations, figures_row, preflight_text
+from run_benchmarks.results.judge import judge
+from run_benchmarks.results.round_result import RoundResult, continuation_notes, saving_notes, write_json
+from run_benchmarks.results.summary import RunSummary, as_markdown, write_summary
+from run_benchmarks.results.tables import HEADINGS, aligned, explanations, figures_row, preflight_text
 from run_benchmarks.stages.checks import Check, Status
 from tests.run_benchmarks.builders import make_case, training_events, write_rank_log
 from utils.figures import Figure

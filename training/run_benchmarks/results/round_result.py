@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from run_benchmarks.report.rules import Rules
+from run_benchmarks.results.rules import Rules
 from utils.figures import Figure
 from utils.records import Failure, Verdict
 

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from run_benchmarks.report.results import SCHEMA, RoundResult, write_json
-from run_benchmarks.report.tables import HEADINGS, explanations, figures_row, preflight_text, remarks
+from run_benchmarks.results.round_result import SCHEMA, RoundResult, write_json
+from run_benchmarks.results.tables import HEADINGS, explanations, figures_row, preflight_text, remarks
 from run_benchmarks.stages.checks import Check
 
 

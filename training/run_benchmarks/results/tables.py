@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from run_benchmarks.report.results import RoundResult
+from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.stages.checks import Check, Status
 from utils.figures import Figure
 

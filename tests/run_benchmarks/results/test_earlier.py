@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from run_benchmarks.report.judge import Judgement, judge
+from run_benchmarks.results.judge import Judgement, judge
 from tests.run_benchmarks.builders import make_case, perf_log
 from utils.records import Verdict
 

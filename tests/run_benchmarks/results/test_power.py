@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from run_benchmarks.report.power import power_figures, training_window
+from run_benchmarks.results.power import power_figures, training_window
 from tests.run_benchmarks.builders import END_MS, FINISHED, START_MS, training_events
 from utils.events import Event, EventName
 from utils.figures import Figure

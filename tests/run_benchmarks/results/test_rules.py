@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from run_benchmarks.report.rules import rules_of
+from run_benchmarks.results.rules import rules_of
 from utils.events import Event
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from run_benchmarks.plan.case_files import DRIVER_SCRIPT
 from run_benchmarks.plan.records import CasePlan
-from run_benchmarks.report.earlier import in_present_names, rates_of_earlier_cases
-from run_benchmarks.report.power import power_figures
-from run_benchmarks.report.rank_logs import RankLogs, read_rank_logs
-from run_benchmarks.report.rules import Rules, rules_of
+from run_benchmarks.results.earlier import in_present_names, rates_of_earlier_cases
+from run_benchmarks.results.power import power_figures
+from run_benchmarks.results.rank_logs import RankLogs, read_rank_logs
+from run_benchmarks.results.rules import Rules, rules_of
 from utils.events import Event, EventName
 from utils.figures import Figure, Peak, continued_of, figures_from_finished, of_this_part
 from utils.rank import rank_log_name

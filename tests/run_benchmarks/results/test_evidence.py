@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks.frameworks import open_framework
-from run_benchmarks.report.evidence import EVIDENCE_LINES, Explanation, explain
+from run_benchmarks.results.evidence import EVIDENCE_LINES, Explanation, explain
 from run_benchmarks.stages.watch import Ended, Ending, Lost, Outcome
 from run_benchmarks.transports.base import (
     CommandError,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from run_benchmarks.report.judge import Judgement, judge
+from run_benchmarks.results.judge import Judgement, judge
 from tests.run_benchmarks.builders import (
     FINISHED,
     make_case,
