@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from run_benchmarks import cli, round_result, runner
+from run_benchmarks import cli, round_state, runner
 from run_benchmarks.display import PlainLines
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.stages import launch
@@ -42,8 +42,8 @@ def test_a_result_that_cannot_be_written_leaves_the_next_round_its_turn(
     run: WholeRun, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     """The disk is full while the first round ends, and has room again."""
-    write, calls = round_result.write_json, iter([full])
-    monkeypatch.setattr(round_result, "write_json", lambda *a: next(calls, write)(*a))
+    write, calls = round_state.write_json, iter([full])
+    monkeypatch.setattr(round_state, "write_json", lambda *a: next(calls, write)(*a))
     assert run.main() == 1
     assert [each["verdict"] for each in run.summary["rounds"]] == ["FAILED", "CONVERGED"]
     assert run.summary["rounds"][0]["failure"]["class"] == "controller_error"

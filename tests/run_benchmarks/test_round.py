@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 
 from run_benchmarks import round as round_module
-from run_benchmarks import round_result
+from run_benchmarks import round_state
 from run_benchmarks.display import PlainLines
 from run_benchmarks.journal import Journal
 from run_benchmarks.names import RunId, host_paths
@@ -262,7 +262,7 @@ def test_judging_that_breaks_is_the_rounds_failure(tmp_path: Path, monkeypatch: 
     def broken(*arguments: object) -> None:
         raise RecursionError("too deep")
 
-    monkeypatch.setattr(round_result, "explain", broken)
+    monkeypatch.setattr(round_state, "explain", broken)
     result = run_round(tmp_path, FakeRuntime())
     assert result.failure is not None
     assert (result.failure.stage, result.failure.failure_class) == (
@@ -276,7 +276,7 @@ def test_a_result_that_cannot_be_written_does_not_count_as_converged(tmp_path: P
     result = run_round(tmp_path, FakeRuntime())
     converged = replace(result, verdict=Verdict.CONVERGED, failure=None)
     (tmp_path / "file").touch()
-    told = round_result.written(converged, tmp_path / "file" / "round1")
+    told = round_state.written(converged, tmp_path / "file" / "round1")
     assert told.verdict is Verdict.FAILED and told.failure is not None
     assert "result.json could not be written" in told.failure.message
-    assert round_result.written(converged, tmp_path / "round1") == converged
+    assert round_state.written(converged, tmp_path / "round1") == converged
