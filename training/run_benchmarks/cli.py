@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 
 from run_benchmarks.cleanup import Removed, clean_up_run, list_runs
-from run_benchmarks.display import LiveTable, PlainLines, results_text
+from run_benchmarks.display import LiveTable, PlainLines
 from run_benchmarks.failures import traceback_text
 from run_benchmarks.names import RunId
 from run_benchmarks.plan.as_dict import plan_as_dict
@@ -25,6 +25,7 @@ from run_benchmarks.plan_view import PlanView
 from run_benchmarks.progress import Progress
 from run_benchmarks.results.round_result import write_json
 from run_benchmarks.results.summary import RunSummary
+from run_benchmarks.results.tables import results_text
 from run_benchmarks.run_log import LOGGER, start_file_log, start_terminal_log, stop_file_log
 from run_benchmarks.runner import ExitCode, make_run_folder, run_plan
 from utils.errors import FlagPerfError, ProblemsError
@@ -33,9 +34,9 @@ TRAINING_DIR = Path(__file__).resolve().parent.parent
 BANNER = "FlagPerf: how fast, how efficiently and how reliably chips train models to a stated quality"
 EPILOG = """\
 exit codes:
-  0  every round of every case converged     3  a host is not healthy
-  1  a round did not converge, or the        4  no case is valid
-     run broke off                         130  interrupted
+  0  every round of every case ended         3  a host is not healthy
+     CONVERGED or MEASURED                   4  no case is valid
+  1  a round did not, or the run broke off 130  interrupted
   2  the configuration is wrong: nothing was launched
 """
 

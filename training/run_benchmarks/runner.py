@@ -31,7 +31,6 @@ from run_benchmarks.transports import open_transport
 from run_benchmarks.transports.base import Transport
 from run_benchmarks.transports.logged import LoggedTransport
 from utils.errors import FlagPerfError
-from utils.records import Verdict
 
 
 class ExitCode:
@@ -188,8 +187,8 @@ def _exit_code(session: Session, checks: Mapping[str, list[Check]], results: lis
         return ExitCode.INTERRUPTED
     if failed(checks):
         return ExitCode.UNHEALTHY
-    converged = all(result.verdict is Verdict.CONVERGED for result in results)
-    return ExitCode.CONVERGED if results and converged else ExitCode.NOT_CONVERGED
+    succeeded = all(result.verdict.is_success for result in results)
+    return ExitCode.CONVERGED if results and succeeded else ExitCode.NOT_CONVERGED
 
 
 @contextmanager
