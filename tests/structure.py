@@ -26,6 +26,7 @@ FLOORS: Mapping[str, int] = {
     "run_benchmarks.stages": 2,
     "run_benchmarks.transports": 2,
     "run_benchmarks.runtimes": 2,
+    "run_benchmarks.images": 2,
     "run_benchmarks.frameworks": 2,
     "benchmarks": 3,
     "benchmarks.driver": 2,

@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from run_benchmarks.failures import traceback_text
+from run_benchmarks.images import open_image_store
 from run_benchmarks.journal import Journal
 from run_benchmarks.names import RunId, host_paths, new_run_id
 from run_benchmarks.plan.records import Plan
@@ -68,6 +69,7 @@ async def run_plan(plan: Plan, run: RunId, log_dir: Path, progress: Progress) ->
         tree=tree,
         transports={host: LoggedTransport(open_transport(host, plan.cluster)) for host in plan.cluster.hosts},
         runtime=open_runtime(plan.run),
+        images=open_image_store(plan.run),
         journal=Journal(log_dir / "journal.jsonl"),
         progress=progress,
         interrupt=asyncio.Event(),

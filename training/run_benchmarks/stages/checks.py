@@ -248,7 +248,7 @@ DROP_CACHES = (
 
 async def software(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
     """Without containers: the interpreter has what the frameworks need."""
-    if runtime.uses_images:
+    if plan.run.runtime != "process":
         return _ok("software", "in the image")
     names = sorted({name for case, _ in use.cases for name in _required_modules(case)})
     code = "import importlib.util,sys;print(*[n for n in sys.argv[1:] if not importlib.util.find_spec(n)])"
