@@ -10,7 +10,7 @@ from typing import Any
 from run_benchmarks.names import Node, nodes_of
 from run_benchmarks.plan.records import CaseFiles, CasePlan, CaseSettings, Chip
 from utils.events import Event, EventName, format_line
-from utils.rank import rank_log_name
+from utils.node import rank_log_name
 
 CHIP = Chip("X1", ("Acme X1",), 32.0, {"bf16": 1e14}, "a data sheet")
 FILES = CaseFiles(

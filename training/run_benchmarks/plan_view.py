@@ -125,7 +125,7 @@ class PlanView:
             yield _command([engine, "push", image.tag])
 
     def _units(self, case: CasePlan, node: Node, image: ImagePlan | None) -> Iterator[str]:
-        framework = open_framework(case.settings.framework, self.plan.run.rank_launcher)
+        framework = open_framework(case.settings.framework)
         tag = image.tag if image else ""
         launch = Launch(self.plan, self.run, self.paths, self.runtime, framework, tag)
         several = len(case.hosts) > 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from run_benchmarks.frameworks.base import Framework, Job
+from run_benchmarks.frameworks.base import Framework, LaunchJob
 from run_benchmarks.names import HostPaths, Node, RunId, checkpoint_folder, unit_labels, unit_name
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.plan.restart import saves_checkpoints
@@ -82,7 +82,7 @@ class Launch:
     def _python(self) -> str:
         return "python3" if self.runtime.uses_images else self.plan.run.process_python
 
-    def _job(self, inside: _Inside, case: CasePlan, master_addr: str) -> Job:
+    def _job(self, inside: _Inside, case: CasePlan, master_addr: str) -> LaunchJob:
         files = case.files
         contract = {
             "--data_dir": inside.data,
@@ -93,7 +93,7 @@ class Launch:
         args = [word for name, value in contract.items() for word in (name, value)]
         args += ["--enable_extern_config", "--extern_module_dir", inside.tree(files.extern_dir)]
         script_args = [inside.tree(word) if word == files.case_dir else word for word in files.script_args]
-        return Job(
+        return LaunchJob(
             nnodes=case.settings.nnodes,
             nproc=case.settings.nproc,
             master_addr=master_addr,
