@@ -57,6 +57,16 @@ def load_plan(
         return planner.plan(only_cases, log_path, continue_from or "")
 
 
+def load_settings(config_dir: Path, training_dir: Path) -> tuple[ClusterSettings, RunSettings]:
+    """The hosts and the run's settings alone, for who has to do with neither a vendor nor a case.
+
+    Raises:
+        ConfigError: something is wrong with the two files, their cases aside.
+    """
+    with _no_bytecode():
+        return _Planner(config_dir, training_dir.resolve()).settings()
+
+
 @contextmanager
 def _no_bytecode() -> Iterator[None]:
     """Leave no `__pycache__` beside the user's files: Python compares whole seconds and the file's size, and
@@ -100,6 +110,15 @@ class _Planner:
         if cluster is None:  # cannot be: it has left a problem
             raise ConfigError(self.file_problems.found)
         return Plan(self.training_dir, cluster, run, tuple(cases), earlier.uid, earlier.done)
+
+    def settings(self) -> tuple[ClusterSettings, RunSettings]:
+        cluster = self._cluster()
+        if self.test_conf is None or cluster is None:
+            raise ConfigError(self.file_problems.found)
+        run = read_settings(Reader(self.test_conf, self.file_problems), None, self.training_dir, None)
+        if self.file_problems:
+            raise ConfigError(self.file_problems.found)
+        return cluster, run
 
     def _cluster(self) -> ClusterSettings | None:
         if self.cluster_conf is None:
