@@ -115,7 +115,7 @@ class _Planner:
         cluster = self._cluster()
         if self.test_conf is None or cluster is None:
             raise ConfigError(self.file_problems.found)
-        run = read_settings(Reader(self.test_conf, self.file_problems), None, self.training_dir, None)
+        run = read_settings(Reader(self.test_conf, self.file_problems), self.training_dir, None)
         if self.file_problems:
             raise ConfigError(self.file_problems.found)
         return cluster, run
