@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from run_benchmarks import cli, round_state, runner
+from run_benchmarks import foreground, round_state, runner
 from run_benchmarks.display import PlainLines
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.stages import launch
@@ -94,7 +94,7 @@ def test_an_error_that_escapes_the_run_is_not_taken_for_a_wrong_configuration(
 def test_results_that_cannot_be_written_anywhere_end_the_run_before_it_launches(
     run: WholeRun, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    monkeypatch.setattr(cli, "write_json", full)  # the plan is the first thing that is written
+    monkeypatch.setattr(foreground, "write_json", full)  # the plan is the first thing that is written
     assert run.main() == 2
     told = capsys.readouterr().err
     assert "nothing was launched" in told and "--log-path" in told

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.failures import traceback_text
 from run_benchmarks.images import open_image_store
 from run_benchmarks.journal import Journal
@@ -33,17 +34,6 @@ from run_benchmarks.transports.base import Transport
 from run_benchmarks.transports.logged import LoggedTransport
 from utils.errors import FlagPerfError
 from utils.records import Verdict
-
-
-class ExitCode:
-    """What `run.py` exits with."""
-
-    CONVERGED = 0
-    NOT_CONVERGED = 1
-    BAD_CONFIG = 2
-    UNHEALTHY = 3
-    NO_VALID_CASE = 4
-    INTERRUPTED = 130
 
 
 def make_run_folder(log_path: Path) -> tuple[RunId, Path]:
@@ -191,7 +181,7 @@ def _exit_code(session: Session, checks: Mapping[str, list[Check]], results: lis
     if failed(checks):
         return ExitCode.UNHEALTHY
     converged = all(result.verdict is Verdict.CONVERGED for result in results)
-    return ExitCode.CONVERGED if results and converged else ExitCode.NOT_CONVERGED
+    return ExitCode.SUCCESS if results and converged else ExitCode.NOT_CONVERGED
 
 
 @contextmanager
