@@ -45,7 +45,7 @@ class PlanView:
     def lines(self) -> Iterator[str]:
         """The whole text, line by line. Lines that are not commands are comments of the shell."""
         plan = self.plan
-        yield f"# vendor {plan.vendor.name}, runtime {plan.run.runtime}, hosts {', '.join(plan.cluster.hosts)}"
+        yield f"# runtime {plan.run.runtime}, hosts {', '.join(plan.cluster.hosts)}"
         yield f"# results go to {plan.run.log_path}/{self.run.name}"
         if plan.continue_from:
             yield f"# the rounds go on from the checkpoints of {plan.continue_from} in {plan.run.checkpoint_path}"
@@ -76,8 +76,9 @@ class PlanView:
     def _case(self, case: CasePlan) -> Iterator[str]:
         settings = case.settings
         yield ""
-        yield f"# ===== case {settings.name}: {settings.model} on {settings.framework}, {settings.nnodes} node(s)"
-        yield f"# x {settings.nproc} process(es), {settings.repeat} round(s), deadline {case.deadline_s:g} s"
+        yield f"# ===== case {settings.name}: {settings.model} on {settings.framework}, vendor {settings.vendor}"
+        size = f"{settings.nnodes} node(s) x {settings.nproc} process(es)"
+        yield f"# {size}, {settings.repeat} round(s), deadline {case.deadline_s:g} s"
         yield f"# parameters: {case.files.config_dir}/{case.files.config_file}"
         image = plan_image(self.plan, case) if self.runtime.uses_images else None
         for node in nodes_of(case, 1):
@@ -125,7 +126,7 @@ class PlanView:
             yield _command([engine, "push", image.tag])
 
     def _units(self, case: CasePlan, node: Node, image: ImagePlan | None) -> Iterator[str]:
-        framework = open_framework(case.settings.framework, self.plan.run.rank_launcher)
+        framework = open_framework(case.settings.framework)
         tag = image.tag if image else ""
         launch = Launch(self.plan, self.run, self.paths, self.runtime, framework, tag)
         several = len(case.hosts) > 1

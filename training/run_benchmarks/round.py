@@ -50,7 +50,7 @@ class Round:
         self.case = case
         self.number = number
         self.nodes = nodes_of(case, number)
-        self.framework = open_framework(case.settings.framework, session.plan.run.rank_launcher)
+        self.framework = open_framework(case.settings.framework)
         self.state = RoundState()
 
     async def run(self) -> RoundResult:

@@ -28,9 +28,6 @@ TRAINING = Path(__file__).resolve().parents[3] / "training"
 def settings(folder: Path, **changes: Any) -> RunSettings:
     """Run settings whose files on the host lie in `folder`."""
     plain = RunSettings(
-        vendor="cpu",
-        container_options=(),
-        visible_devices_env="",
         test_type="training",
         flagperf_path_host=str(folder),
         flagperf_path_container="/flagperf",
