@@ -12,7 +12,6 @@ import pytest
 
 from run_benchmarks import foreground, round_state, runner
 from run_benchmarks.display import PlainLines
-from run_benchmarks.run_log import LOGGER
 from run_benchmarks.stages import launch
 from tests.run_benchmarks.whole_run import WholeRun, make_whole_run
 from utils.errors import FlagPerfError
@@ -24,13 +23,11 @@ CASE = "toy:pytorch:X1:1:1:2"
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WholeRun]:
     """A run of a case with two rounds."""
-    before = (LOGGER.handlers, LOGGER.level, LOGGER.propagate)
     with socket.socket() as bound:  # nobody can listen on this port meanwhile
         bound.bind(("", 0))
         whole = make_whole_run(tmp_path, bound.getsockname()[1], monkeypatch)
         whole.configure(f'CASES = {{"{CASE}": "{tmp_path}/data"}}\n')
         yield whole
-    LOGGER.handlers, LOGGER.level, LOGGER.propagate = before
 
 
 def full(*arguments: object) -> None:

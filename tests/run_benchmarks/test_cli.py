@@ -18,7 +18,6 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks import runner, verbs
-from run_benchmarks.run_log import LOGGER
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Unit
 from run_benchmarks.stages import collect
@@ -32,11 +31,9 @@ CASE = "toy:pytorch:X1:1:1:1"
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WholeRun]:
-    before = (LOGGER.handlers, LOGGER.level, LOGGER.propagate)
     with socket.socket() as bound:  # nobody can listen on this port meanwhile
         bound.bind(("", 0))
         yield make_whole_run(tmp_path, bound.getsockname()[1], monkeypatch)
-    LOGGER.handlers, LOGGER.level, LOGGER.propagate = before
 
 
 # ---- runs

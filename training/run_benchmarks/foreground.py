@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+from contextlib import ExitStack
 from pathlib import Path
 
 from rich.console import Console
@@ -18,7 +18,7 @@ from run_benchmarks.plan.records import Plan
 from run_benchmarks.progress import Progress
 from run_benchmarks.results.round_result import write_json
 from run_benchmarks.results.summary import RunSummary
-from run_benchmarks.run_log import LOGGER, start_file_log, start_terminal_log, stop_file_log
+from run_benchmarks.run_log import LOGGER, log_to_file, log_to_terminal
 from run_benchmarks.runner import make_run_folder, run_plan
 from utils.errors import FlagPerfError
 
@@ -33,31 +33,34 @@ def run_in_foreground(plan: Plan) -> int:
     progress: Progress
     if console.is_terminal:
         table = LiveTable(console)
-        start_terminal_log(plan.run.log_level, table.handler)
+        log_to_terminal(plan.run.log_level, table.print_line)
         progress = table
     else:
-        start_terminal_log(plan.run.log_level)
+        log_to_terminal(plan.run.log_level)
         progress = PlainLines()
     try:
-        run, folder, log = _open_run(plan)
+        return _run(plan, progress)
+    finally:
+        progress.close()
+
+
+def _run(plan: Plan, progress: Progress) -> int:
+    with ExitStack() as opened:
+        run, folder = _open_run(plan, opened)
         try:
             summary = asyncio.run(run_plan(plan, run, folder, progress))
             _finish(summary, folder)
+            return summary.exit_code
         except FlagPerfError as error:  # to the caller it would mean that nothing was launched
             LOGGER.error(f"the run broke off\n{traceback_text(error)}")
             return ExitCode.NOT_CONVERGED
-        finally:
-            stop_file_log(log)
-    finally:
-        progress.close()
-    return summary.exit_code
 
 
-def _open_run(plan: Plan) -> tuple[RunId, Path, logging.Handler]:
+def _open_run(plan: Plan, opened: ExitStack) -> tuple[RunId, Path]:
     """The run's result folder, with its log and its plan in it: the last step before a host is touched."""
     try:
         run, folder = make_run_folder(plan.run.log_path)
-        log = start_file_log(folder / "flagperf_run.log")
+        opened.enter_context(log_to_file(folder / "flagperf_run.log", plan.run.log_level))
         LOGGER.info(BANNER)
         LOGGER.info(f"run {run.name}; logs and results: {folder}")
         if plan.continue_from:
@@ -73,7 +76,7 @@ def _open_run(plan: Plan) -> tuple[RunId, Path, logging.Handler]:
             where=str(plan.run.log_path),
             remedy="name a folder that can be written: FLAGPERF_LOG_PATH in test_conf.py, or --log-path",
         ) from error
-    return run, folder, log
+    return run, folder
 
 
 def _finish(summary: RunSummary, folder: Path) -> None:

@@ -16,6 +16,7 @@ from run_benchmarks.runtimes.base import Mount, Unit
 from run_benchmarks.runtimes.engine import Engine
 from run_benchmarks.transports.base import CommandError, Transport
 from tests.lab import tiny_image
+from tests.run_benchmarks.conftest import LogLines
 from tests.run_benchmarks.runtimes.conftest import Bench, need_engine, settings
 from utils.errors import FlagPerfError
 
@@ -227,7 +228,7 @@ exec docker "$@"
 """
 
 
-def test_an_engine_that_may_not_raise_limits(containers: Bench, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_engine_that_may_not_raise_limits(containers: Bench, log_lines: LogLines) -> None:
     engine = containers.folder / "limited-engine"
     engine.write_text(LIMITED_ENGINE.replace("{message}", LIMITS_REFUSED))
     engine.chmod(0o755)
@@ -235,7 +236,7 @@ def test_an_engine_that_may_not_raise_limits(containers: Bench, caplog: pytest.L
     bench = Bench(runtime, containers.run, containers.folder)
     assert bench.end_of(bench.unit("exit 3", name="a"))[0] == 3
     assert bench.end_of(bench.unit("exit 4", name="b"))[0] == 4
-    assert caplog.text.count("may not raise") == 1
+    assert log_lines.text.count("may not raise") == 1
 
 
 def need_client() -> None:
