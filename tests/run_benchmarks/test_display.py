@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import logging
 from collections.abc import Iterator
 
 import pytest
@@ -13,7 +12,7 @@ from run_benchmarks import display
 from run_benchmarks.display import LiveTable, PlainLines, duration, training_line
 from run_benchmarks.progress import TrainingState
 from run_benchmarks.results.round_result import RoundResult
-from run_benchmarks.run_log import LOGGER, start_terminal_log
+from run_benchmarks.run_log import LOGGER, log_to_terminal
 from tests.run_benchmarks.builders import make_nodes, training_events
 from utils.events import Event, EventName
 from utils.figures import Figure
@@ -33,13 +32,11 @@ class Clock:
 
 
 @pytest.fixture
-def log() -> Iterator[io.StringIO]:
+def log() -> io.StringIO:
     """What the log shows."""
-    before = (LOGGER.handlers, LOGGER.level, LOGGER.propagate)
     stream = io.StringIO()
-    start_terminal_log("info", logging.StreamHandler(stream))
-    yield stream
-    LOGGER.handlers, LOGGER.level, LOGGER.propagate = before
+    LOGGER.add(stream, level="INFO", format="{message}")
+    return stream
 
 
 @pytest.fixture
@@ -132,12 +129,8 @@ def test_the_table_has_a_row_a_node(terminal: tuple[LiveTable, io.StringIO]) -> 
 def test_log_lines_scroll_above_the_table_as_they_are(terminal: tuple[LiveTable, io.StringIO]) -> None:
     """A log line may hold what the terminal library takes for markup."""
     table, stream = terminal
-    before = (LOGGER.handlers, LOGGER.level, LOGGER.propagate)
-    try:
-        start_terminal_log("info", table.handler)
-        LOGGER.info("tensor[bold] of shape [2, 3] " + "x" * 300)
-    finally:
-        LOGGER.handlers, LOGGER.level, LOGGER.propagate = before
+    log_to_terminal("info", table.print_line)
+    LOGGER.info("tensor[bold] of shape [2, 3] " + "x" * 300)
     assert "tensor[bold] of shape [2, 3] " + "x" * 300 in stream.getvalue()
     assert "[INFO]" in stream.getvalue()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 
 from rich.console import Console
@@ -12,7 +11,7 @@ from rich.table import Table
 from run_benchmarks.names import Node
 from run_benchmarks.progress import TrainingState
 from run_benchmarks.results.round_result import RoundResult
-from run_benchmarks.run_log import FORMAT, LOGGER
+from run_benchmarks.run_log import LOGGER
 from utils.events import Event, EventName
 
 # A line of progress this often is enough to see that training goes on, and does not fill a log.
@@ -77,18 +76,6 @@ class PlainLines:
         """Nothing was taken from the terminal."""
 
 
-class _ConsoleHandler(logging.Handler):
-    """Prints log lines above the live table."""
-
-    def __init__(self, console: Console) -> None:
-        super().__init__()
-        self.console = console
-        self.setFormatter(logging.Formatter(FORMAT))
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.console.print(self.format(record), markup=False, highlight=False, soft_wrap=True)
-
-
 class LiveTable:
     """Progress as a table a node a row, redrawn in place; the log scrolls above it."""
 
@@ -97,7 +84,7 @@ class LiveTable:
         self._stages: dict[Node, str] = {}
         self._started = time.monotonic()
         self._live = Live(console=console, refresh_per_second=4, transient=True, get_renderable=self._table)
-        self.handler: logging.Handler = _ConsoleHandler(console)
+        self._console = console
         self._live.start()
 
     def round_started(self, nodes: tuple[Node, ...], training: TrainingState) -> None:
@@ -117,6 +104,10 @@ class LiveTable:
     def round_ended(self, result: RoundResult) -> None:
         """Remove the rows: the verdict is logged."""
         self._stages = {}
+
+    def print_line(self, line: str) -> None:
+        """Print a line of the log, with its end, above the table."""
+        self._console.print(line, end="", markup=False, highlight=False, soft_wrap=True)
 
     def close(self) -> None:
         """Take the table off the terminal."""

@@ -19,7 +19,7 @@ from run_benchmarks.results.round_result import CONVERGE, MEASURE
 from run_benchmarks.results.rules import Rules, rules_of
 from utils.events import Event, EventName
 from utils.figures import Figure, Peak, continued_of, figures_from_finished, of_this_part
-from utils.rank import rank_log_name
+from utils.node import rank_log_name
 from utils.records import Failure, FailureClass, Stage, Verdict
 
 # Rates are of the same samples over shorter and shorter times; a thousandth allows for rounding in the logs.
