@@ -16,9 +16,9 @@ ROOMS = ("run_benchmarks", "utils", "benchmarks")
 # The longest prefix counts. A module may import its own floor and the floors below it.
 FLOORS: Mapping[str, int] = {
     "run_benchmarks.run": 4,
-    "run_benchmarks.cli": 4,
     "run_benchmarks": 3,
     "run_benchmarks.results": 3,
+    "run_benchmarks.exit_code": 2,
     "run_benchmarks.names": 2,
     "run_benchmarks.run_log": 2,
     "run_benchmarks.journal": 2,
@@ -26,6 +26,7 @@ FLOORS: Mapping[str, int] = {
     "run_benchmarks.stages": 2,
     "run_benchmarks.transports": 2,
     "run_benchmarks.runtimes": 2,
+    "run_benchmarks.images": 2,
     "run_benchmarks.frameworks": 2,
     "benchmarks": 3,
     "benchmarks.driver": 2,

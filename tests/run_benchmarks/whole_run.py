@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from run_benchmarks import cli
+from run_benchmarks import verbs
+from run_benchmarks.verbs import options
 from tests.run_benchmarks.plan.tree import TEST_CONF, VENDOR, Tree, make_tree
 
 REAL_TRAINING = Path(__file__).resolve().parents[2] / "training"
@@ -84,7 +85,7 @@ class WholeRun:
 
     def main(self, *arguments: str) -> int:
         """Do what the command line says; the exit code."""
-        return cli.main(["--config", str(self.tree.config), *arguments])
+        return verbs.main(["--config", str(self.tree.config), *arguments])
 
     def units_left(self) -> list[str]:
         """Units that are still on the host."""
@@ -101,7 +102,7 @@ def make_whole_run(folder: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> 
     tree.write("benchmarks/toy/pytorch/run_pretraining.py", SCRIPT)
     (tree.training / "utils").symlink_to(REAL_TRAINING / "utils")
     (folder / "data").mkdir()
-    monkeypatch.setattr(cli, "TRAINING_DIR", tree.training)
+    monkeypatch.setattr(options, "TRAINING_DIR", tree.training)
     run = WholeRun(tree, folder)
     run.configure()
     run.behave("converge")

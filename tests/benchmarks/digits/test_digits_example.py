@@ -18,7 +18,7 @@ import benchmarks
 from benchmarks.driver.extern import case_class
 from benchmarks.driver.pytorch.case import Context
 from benchmarks.driver.settings import DriverSettings
-from run_benchmarks import cli
+from run_benchmarks import verbs
 from run_benchmarks.run_log import LOGGER
 from tests.benchmarks.driver.ranks import environment, free_port, values_of
 from utils.config_files import load_constants
@@ -133,7 +133,7 @@ def run_by_the_controller(data: Path, folder: Path) -> tuple[int, dict[str, Any]
         f'FLAGPERF_LOG_PATH = "{folder}/result"\nMIN_FREE_DISK_GIB = 0\n'
     )
     before = (LOGGER.handlers, LOGGER.level, LOGGER.propagate)
-    code = cli.main(["--config", str(config)])
+    code = verbs.main(["--config", str(config)])
     LOGGER.handlers, LOGGER.level, LOGGER.propagate = before
     (round_dir,) = (folder / "result").glob("run*/digits*/round1")
     result = json.loads((round_dir / "result.json").read_text())

@@ -141,7 +141,7 @@ def test_vendor_without_chips(tree: Tree) -> None:
 
 
 def test_vendor_record(tree: Tree) -> None:
-    vendor = tree.load().vendor
+    vendor = tree.load().cases[0].vendor
     assert (vendor.name, vendor.folder, vendor.device_type) == ("acme", tree.training / "acme", "acme")
     assert vendor.list_devices_command == ("acme-list",)
     assert vendor.parse_devices("Acme X1\nAcme X1\n") == ["Acme X1", "Acme X1"]

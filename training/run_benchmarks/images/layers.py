@@ -48,11 +48,11 @@ class ImagePlan:
 def plan_image(plan: Plan, case: CasePlan) -> ImagePlan:
     """The image that `case` runs in."""
     files = case.files
-    build_args = tuple(sorted(plan.run.image_build_args.items()))
+    build_args = tuple(sorted(case.image_build_args.items()))
     digest = hashlib.sha256()
     _add_folder(digest, plan.training_dir / files.dockerfile_dir)
     digest.update(repr(build_args).encode())
-    framework = f"{plan.vendor.name}-{case.settings.framework}"
+    framework = f"{case.vendor.name}-{case.settings.framework}"
     layers = [Layer("dockerfile", _tag(plan, framework, digest), (files.dockerfile_dir,))]
     if files.install_script:
         digest.update(b"install")
