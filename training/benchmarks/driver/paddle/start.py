@@ -53,8 +53,6 @@ def start_engine(
         driver=config.driver,
         settings=config.case,
         device=device.name,
-        rank=environment.rank,
-        world_size=environment.world_size,
     )
     return PaddleEngine(config, case(context), group, device, hooks)
 
