@@ -20,7 +20,6 @@ from benchmarks.driver.pytorch.hooks import Hooks
 from benchmarks.driver.pytorch.process_group import ProcessGroup
 from benchmarks.driver.ranks import RankEnvironment
 from benchmarks.driver.sampling import Samples, all_samples
-from benchmarks.driver.settings import DriverSettings
 from tests.benchmarks.cpm.chunk_data import (
     inputs_of,
     make_case,
@@ -30,10 +29,11 @@ from tests.benchmarks.cpm.chunk_data import (
     write_set,
 )
 from utils.errors import FlagPerfError, ProblemsError
+from utils.parameters import TrainingSettings
 
 
-def settings(**values: Any) -> DriverSettings:
-    return DriverSettings(**{"train_batch_size": 2, "eval_batch_size": 4, "max_steps": 1, **values})
+def settings(**values: Any) -> TrainingSettings:
+    return TrainingSettings(**{"train_batch_size": 2, "eval_batch_size": 4, "max_steps": 1, **values})
 
 
 def test_a_chunk_is_divided_into_inputs_and_labels() -> None:

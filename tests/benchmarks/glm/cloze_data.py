@@ -10,13 +10,13 @@ import numpy as np
 import torch
 
 from benchmarks.driver.pytorch.case import Context
-from benchmarks.driver.settings import DriverSettings
 from benchmarks.glm import shards
 from benchmarks.glm.clozes import Clozes
 from benchmarks.glm.pytorch.case import Case
 from benchmarks.glm.pytorch.inputs import make_inputs
 from benchmarks.glm.pytorch.model import GlmConfig, GlmForMultiTokenCloze, GlmInputs
 from tests.benchmarks.glm.plain import END, MASK, START, PlainGlm, Question
+from utils.parameters import TrainingSettings
 
 VOCABULARY = shards.Vocabulary(size=62, start=START, end=END)
 TINY: dict[str, Any] = {
@@ -99,7 +99,7 @@ def write_set(data_dir: Path, folder: str, *files: Clozes) -> None:
 
 
 def make_case(
-    data_dir: Path, driver: DriverSettings, rank: int = 0, world_size: int = 1, **settings: Any
+    data_dir: Path, driver: TrainingSettings, rank: int = 0, world_size: int = 1, **settings: Any
 ) -> Case:
     """The case of a tiny model on the CPU."""
     values = {**TINY, "hidden_dropout": 0.0, "attention_dropout": 0.0, **settings}

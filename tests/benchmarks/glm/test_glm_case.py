@@ -16,7 +16,6 @@ from benchmarks.driver.pytorch.engine import PytorchEngine
 from benchmarks.driver.pytorch.hooks import Hooks
 from benchmarks.driver.pytorch.process_group import ProcessGroup
 from benchmarks.driver.ranks import RankEnvironment
-from benchmarks.driver.settings import DriverSettings
 from benchmarks.glm import shards
 from benchmarks.glm.clozes import Clozes
 from benchmarks.glm.pytorch.mimetic import sinusoids
@@ -31,12 +30,13 @@ from tests.benchmarks.glm.cloze_data import (
     write_set,
 )
 from utils.errors import FlagPerfError, ProblemsError
+from utils.parameters import TrainingSettings
 
 QUESTIONS = random_questions(5, seed=1)
 
 
-def settings(**values: Any) -> DriverSettings:
-    return DriverSettings(**{"train_batch_size": 2, "eval_batch_size": 4, "max_steps": 1, **values})
+def settings(**values: Any) -> TrainingSettings:
+    return TrainingSettings(**{"train_batch_size": 2, "eval_batch_size": 4, "max_steps": 1, **values})
 
 
 def columns(clozes: Clozes) -> dict[str, list[float]]:

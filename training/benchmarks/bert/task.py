@@ -15,8 +15,8 @@ from benchmarks.bert.shape import bert_config
 from benchmarks.bert.shards import EVALUATION_FILE, ShardFiles, open_shard, training_files
 from benchmarks.driver.batches import Batch, Step
 from benchmarks.driver.sampling import Samples, ShuffledStream, all_samples, rank_steps
-from benchmarks.driver.settings import DriverSettings
 from utils.errors import FlagPerfError
+from utils.parameters import TrainingSettings
 
 _SHUFFLED_TOGETHER = 16  # shards whose samples are shuffled together, and which stay open
 
@@ -27,7 +27,7 @@ class TaskContext(Protocol):
     @property
     def data_dir(self) -> Path: ...
     @property
-    def driver(self) -> DriverSettings: ...
+    def driver(self) -> TrainingSettings: ...
     @property
     def settings(self) -> Mapping[str, Any]: ...
     @property

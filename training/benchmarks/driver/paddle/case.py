@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 from paddle import Tensor, nn
 
 from benchmarks.driver.batches import Batch, Step
-from benchmarks.driver.settings import DriverSettings
+from utils.parameters import TrainingSettings
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Context:
     """
 
     data_dir: Path
-    driver: DriverSettings
+    driver: TrainingSettings
     settings: Mapping[str, Any]
     device: str = "cpu"
     rank: int = 0

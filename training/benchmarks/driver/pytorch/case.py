@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.driver.batches import Batch, Step
-from benchmarks.driver.settings import DriverSettings
+from utils.parameters import TrainingSettings
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Context:
     """What a case is built from. `settings` are its own names of the configuration."""
 
     data_dir: Path
-    driver: DriverSettings
+    driver: TrainingSettings
     settings: Mapping[str, Any]
     device: torch.device
     rank: int = 0
