@@ -26,9 +26,11 @@ FLOORS: Mapping[str, int] = {
     "run_benchmarks.stages": 2,
     "run_benchmarks.transports": 2,
     "run_benchmarks.runtimes": 2,
+    "run_benchmarks.images": 2,
     "run_benchmarks.frameworks": 2,
     "benchmarks": 3,
     "benchmarks.driver": 2,
+    "benchmarks.common": 2,
     "benchmarks.wordpiece": 2,
     "utils": 1,
     "utils.errors": 0,
@@ -168,7 +170,7 @@ def _may_import(module: Module, name: str) -> bool:
     if module.room != "benchmarks":
         return _is_case_of_vendor(module) and room == "benchmarks"
     # The shared driver knows no case; a case knows the driver, what cases share, and its own model.
-    allowed = {"driver", "wordpiece", module.name.split(".")[1]} if "." in module.name else set()
+    allowed = {"driver", "common", "wordpiece", module.name.split(".")[1]} if "." in module.name else set()
     return room == "benchmarks" and (name == "benchmarks" or name.split(".")[1] in allowed)
 
 

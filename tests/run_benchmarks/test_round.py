@@ -6,6 +6,7 @@ import asyncio
 import errno
 import json
 import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from run_benchmarks import round as round_module
 from run_benchmarks import round_state
 from run_benchmarks.display import PlainLines
+from run_benchmarks.images import open_image_store
 from run_benchmarks.journal import Journal
 from run_benchmarks.names import RunId, host_paths
 from run_benchmarks.results.round_result import RoundResult
@@ -37,7 +39,7 @@ class FakeRuntime:
     """A FAKE runtime. `refuse`: part of a unit's name -> the error that its start ends with."""
 
     name = "fake"
-    uses_images = False
+    python = sys.executable
 
     def __init__(self, refuse: Mapping[str, Exception] | None = None, code: int = 0) -> None:
         self.refuse = refuse or {}
@@ -75,6 +77,7 @@ def run_round(
     runtime: FakeRuntime,
     journal: str = "journal.jsonl",
     before: Callable[[Tree, Path], None] = lambda tree, log_dir: None,
+    images: bool = False,
 ) -> RoundResult:
     """A round's result; `before` is called when the plan has been loaded."""
     tree = make_tree(tmp_path)
@@ -95,6 +98,7 @@ def run_round(
             tree=packed,
             transports={host: LocalTransport(host) for host in plan.cluster.hosts},
             runtime=cast(Runtime, runtime),
+            images=open_image_store(plan.run) if images else None,
             journal=Journal(log_dir / journal),
             progress=PlainLines(),
             interrupt=asyncio.Event(),
@@ -198,14 +202,11 @@ def test_an_error_that_no_stage_knows_fails_the_round_and_nothing_stays(
 
 
 def test_an_image_that_cannot_be_planned_fails_the_round_at_its_stage(tmp_path: Path) -> None:
-    class WithImages(FakeRuntime):
-        uses_images = True
-
     def lose_the_dockerfile(tree: Tree, log_dir: Path) -> None:
         shutil.rmtree(tree.training / "acme/docker_image")
 
-    runtime = WithImages()
-    result = run_round(tmp_path, runtime, before=lose_the_dockerfile)
+    runtime = FakeRuntime()
+    result = run_round(tmp_path, runtime, before=lose_the_dockerfile, images=True)
     assert result.failure is not None
     assert (result.verdict, result.failure.stage) == (Verdict.FAILED, Stage.IMAGE)
     assert "docker_image" in result.failure.message

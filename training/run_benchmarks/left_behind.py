@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from run_benchmarks.images.pip_handover import left_pip_folders_argv
 from run_benchmarks.names import WORK_FOLDER
 from run_benchmarks.plan.records import ClusterSettings, RunSettings
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.stages.checks import runs_of
 from run_benchmarks.stages.fan_out import on_all
-from run_benchmarks.stages.image_build import left_pip_folders_argv
 from run_benchmarks.transports import open_transport
 from run_benchmarks.transports.base import checked
 from utils.errors import FlagPerfError

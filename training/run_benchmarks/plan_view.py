@@ -8,24 +8,21 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from run_benchmarks.frameworks import open_framework
+from run_benchmarks.images import open_image_store
+from run_benchmarks.images.base import BuildSite
+from run_benchmarks.images.build import build_name, layer_argvs, secret_build_args
+from run_benchmarks.images.layers import ImagePlan, plan_image
+from run_benchmarks.images.pip_handover import pip_folder_argvs, pip_mounts
 from run_benchmarks.names import HostPaths, Node, RunId, host_paths, new_run_id, nodes_of
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.plan.redact import redact_text, redact_values
 from run_benchmarks.rehearsal import Rehearsal
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Runtime
+from run_benchmarks.runtimes.engine import engine_of
 from run_benchmarks.stages.checks import DROP_CACHES
 from run_benchmarks.stages.collect import collect_argv
 from run_benchmarks.stages.deploy import UNPACK, tree_of
-from run_benchmarks.stages.image_build import (
-    BuildSite,
-    build_name,
-    layer_argvs,
-    pip_folder_argvs,
-    pip_mounts,
-    secret_build_args,
-)
-from run_benchmarks.stages.image_plan import ImagePlan, plan_image
 from run_benchmarks.stages.launch import Launch
 from run_benchmarks.stages.preflight import preflight
 from run_benchmarks.transports import LOCALHOST
@@ -80,7 +77,7 @@ class PlanView:
         size = f"{settings.nnodes} node(s) x {settings.nproc} process(es)"
         yield f"# {size}, {settings.repeat} round(s), deadline {case.deadline_s:g} s"
         yield f"# parameters: {case.files.config_dir}/{case.files.config_file}"
-        image = plan_image(self.plan, case) if self.runtime.uses_images else None
+        image = plan_image(self.plan, case) if open_image_store(self.plan.run) else None
         for node in nodes_of(case, 1):
             yield from self._node(case, node, image)
 
@@ -98,19 +95,19 @@ class PlanView:
 
     def _image(self, node: Node, image: ImagePlan) -> Iterator[str]:
         run = self.plan.run
-        engine = run.container_engine
+        engine = engine_of(run.container_engine)
         yield f"# the image {image.tag}, if it is not there yet"
         if run.image_distribution == "registry":
-            yield _command([engine, "pull", image.tag])
+            yield _command(engine.pull(image.tag))
         if run.image_distribution == "stream" and node.rank > 0:
-            yield f"# streamed from {node.case.hosts[0]}: {engine} save {image.tag}"
-            yield _command([engine, "load"])
+            yield f"# streamed from {node.case.hosts[0]}: {shlex.join(engine.save(image.tag))}"
+            yield _command(engine.load())
             return
         if node.rank > 0 and run.image_distribution != "build":
             return
         local = node.host == LOCALHOST
         name = build_name(self.run.uid, node.host, image.tag)
-        site = BuildSite(engine, self.paths.tree, self.paths.work, self.run.uid, name, local)
+        site = BuildSite(self.paths.tree, self.paths.work, self.run.uid, name, local)
         mounts = pip_mounts(site, run.pip)
         make, remove = pip_folder_argvs(site)
         uses_pip = mounts and len(image.layers) > 1
@@ -119,11 +116,11 @@ class PlanView:
             yield _command(make)
         yield from _secrets(image)
         for below, layer in zip((None, *image.layers), image.layers, strict=False):
-            yield from map(_command, layer_argvs(site, layer, below, image, mounts))
+            yield from map(_command, layer_argvs(engine, site, layer, below, image, mounts))
         if uses_pip:
             yield _command(remove)
         if run.image_distribution == "registry":
-            yield _command([engine, "push", image.tag])
+            yield _command(engine.push(image.tag))
 
     def _units(self, case: CasePlan, node: Node, image: ImagePlan | None) -> Iterator[str]:
         framework = open_framework(case.settings.framework)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from run_benchmarks.stages.image_plan import plan_image
+from run_benchmarks.images.layers import plan_image
 from tests.run_benchmarks.plan.test_bad_input import edit
 from tests.run_benchmarks.plan.tree import TEST_CONF, TEST_CONF_2022, VENDOR, Tree
 

@@ -13,7 +13,7 @@ import pytest
 
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Mount, Unit
-from run_benchmarks.runtimes.docker_argv import Engine
+from run_benchmarks.runtimes.engine import Engine
 from run_benchmarks.transports.base import CommandError, Transport
 from tests.lab import tiny_image
 from tests.run_benchmarks.conftest import LogLines
@@ -36,16 +36,17 @@ UNIT = Unit(
 
 def test_start_argv_is_a_command_that_can_be_typed() -> None:
     assert DOCKER.start(UNIT) == (
-        *("docker", "run", "--detach", "--name=flagperf-run1-case-round1-node0-task"),
+        *("docker", "run", "--name=flagperf-run1-case-round1-node0-task"),
         *("--label=flagperf.run=run1", "--label=flagperf.role=task"),
+        "--mount=type=bind,source=/srv/tree,target=/flagperf,readonly",
+        '--mount=type=bind,"source=/srv/logs, all",target=/logs',
+        *("--workdir=/flagperf", "--detach"),
         *("--net=host", "--uts=host", "--ipc=host", "--init"),
         *("--ulimit=memlock=-1", "--ulimit=stack=67108864", "--security-opt=seccomp=unconfined"),
         *("--log-driver=json-file", "--log-opt=max-size=16m"),
         "--mount=type=tmpfs,target=/dev/shm,tmpfs-size=32G,tmpfs-mode=1777",
         "--env=PYTHONPATH=/flagperf",
-        "--mount=type=bind,source=/srv/tree,target=/flagperf,readonly",
-        '--mount=type=bind,"source=/srv/logs, all",target=/logs',
-        *("--workdir=/flagperf", "--gpus", "all", "--entrypoint=bash", "flagperf/cpu-pytorch:abc"),
+        *("--gpus", "all", "--entrypoint=bash", "flagperf/cpu-pytorch:abc"),
         *("-c", 'exec "$@"', "task", "python3"),
     )
 

@@ -56,7 +56,7 @@ class Launch:
         interval = str(self.plan.run.monitor_interval_s)
         argv = (
             *_ended_in_time(node.case),
-            self._python(),
+            self.runtime.python,
             "-m",
             "utils.monitors",
             "--log-dir",
@@ -79,9 +79,6 @@ class Launch:
             host_namespaces=True,
         )
 
-    def _python(self) -> str:
-        return "python3" if self.runtime.uses_images else self.plan.run.process_python
-
     def _job(self, inside: _Inside, case: CasePlan, master_addr: str) -> LaunchJob:
         files = case.files
         contract = {
@@ -100,7 +97,7 @@ class Launch:
             master_port=self.plan.cluster.master_port,
             log_dir=inside.node,
             script=(inside.tree(files.script), *script_args, *args),
-            python=self._python(),
+            python=self.runtime.python,
             hosts=tuple(case.hosts),
         )
 

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from run_benchmarks.images.build import layer_argvs, secret_build_args
+from run_benchmarks.images.layers import ImagePlan, Layer
 from run_benchmarks.plan.records import ClusterSettings
-from run_benchmarks.stages.image_build import build_image, layer_argvs, secret_build_args
-from run_benchmarks.stages.image_plan import ImagePlan, Layer
 from run_benchmarks.transports.base import CommandError, Transport
 from run_benchmarks.transports.local import LocalTransport
 from run_benchmarks.transports.logged import LoggedTransport
 from run_benchmarks.transports.ssh import SshTransport
 from tests.run_benchmarks.e2e.setup import BASE_IMAGE
-from tests.run_benchmarks.stages.building import DOCKER, Bench
-from tests.run_benchmarks.stages.engines import docker
+from tests.run_benchmarks.images.building import DOCKER, Bench
+from tests.run_benchmarks.images.engines import docker
 from tests.run_benchmarks.transports.conftest import live_as, need_sshd
 from tests.run_benchmarks.transports.sshd import Sshd
 from utils.errors import FlagPerfError
@@ -92,7 +92,7 @@ def test_a_secret_reaches_the_build_and_no_process_list(
     async def scenario() -> None:
         watching = asyncio.create_task(watch_processes())
         try:
-            await build_image(LoggedTransport(transport), bench.site, bench.image, bench.pip, sink)
+            await bench.store.build(LoggedTransport(transport), bench.site, bench.image, bench.pip, sink)
         finally:
             watching.cancel()
             await transport.close()
@@ -120,7 +120,7 @@ def image(**args: str) -> ImagePlan:
 def test_only_what_is_shown_redacted_is_handed_over_by_the_environment(bench: Bench) -> None:
     plan = image(BASE_IMAGE="b:1", http_proxy="http://proxy:3128", https_proxy="http://u:w@proxy", A_KEY="k")
     assert secret_build_args(plan) == {"https_proxy": "http://u:w@proxy"}
-    (argv,) = layer_argvs(bench.site, plan.layers[0], None, plan, ())
+    (argv,) = layer_argvs(bench.store.engine, bench.site, plan.layers[0], None, plan, ())
     given = [after for word, after in itertools.pairwise(argv) if word == "--build-arg"]
     assert given == ["BASE_IMAGE=b:1", "http_proxy=http://proxy:3128", "https_proxy", "A_KEY=k"]
 

@@ -1,4 +1,4 @@
-"""The docker runtime: a unit is a container. Podman takes the same commands (CONTAINER_ENGINE)."""
+"""The container runtime: a unit is a container of the engine that CONTAINER_ENGINE names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from run_benchmarks.plan.records import RunSettings
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.runtimes.base import Mount, Unit, UnitState
-from run_benchmarks.runtimes.docker_argv import LABEL_PREFIX, Engine
+from run_benchmarks.runtimes.engine import LABEL_PREFIX, engine_of
 from run_benchmarks.transports.base import CommandError, Completed, Transport
 from utils.errors import FlagPerfError
 
@@ -19,14 +19,14 @@ REMOVE_ATTEMPTS = 20
 REMOVE_PAUSE_S = 0.25
 
 
-class DockerRuntime:
+class ContainerRuntime:
     """Containers, by the engine's command line: every command can be shown to the user and typed by hand."""
 
     name = "docker"
-    uses_images = True
+    python = "python3"  # the image's
 
     def __init__(self, run: RunSettings) -> None:
-        self._engine = Engine(tuple(shlex.split(run.container_engine)))
+        self._engine = engine_of(run.container_engine)
         self._limited: set[str] = set()  # hosts whose engine may not raise limits
 
     def path_inside(self, mounts: Sequence[Mount], host_path: str) -> str:
@@ -79,17 +79,17 @@ class DockerRuntime:
         completed = await transport.run(self.wait_argv(name))
         lines = completed.stdout.split()
         if not completed.ok or not lines:
-            raise CommandError(completed, self._remedy(completed))
+            raise CommandError(completed, self._engine.remedy(completed))
         return int(lines[-1])
 
     async def stop(self, transport: Transport, name: str, grace_s: int) -> None:
         """End the container; it is no error if it has ended or is gone."""
         completed = await transport.run(self.stop_argv(name, grace_s))
-        if not completed.ok and not _is_gone(completed):
-            raise CommandError(completed, self._remedy(completed))
+        if not completed.ok and not self._engine.is_gone(completed):
+            raise CommandError(completed, self._engine.remedy(completed))
 
     async def remove_all(self, transport: Transport, run_id: str, grace_s: int = 0) -> tuple[str, ...]:
-        """End and remove every container of the run on this host; returns the names of those found."""
+        """End and remove every container of the run on this host; returns the names of those that were there."""
         units = await self.list_units(transport, run_id)
         if grace_s:
             running = [unit.name for unit in units if unit.running]
@@ -104,15 +104,15 @@ class DockerRuntime:
             return ()
         # exits with 1 where one of them has vanished meanwhile, and describes the others all the same
         completed = await transport.run(self._engine.describe(ids))
-        if not completed.ok and not _is_gone(completed):
-            raise CommandError(completed, self._remedy(completed))
+        if not completed.ok and not self._engine.is_gone(completed):
+            raise CommandError(completed, self._engine.remedy(completed))
         return tuple(_state(line) for line in completed.stdout.splitlines() if line.startswith("["))
 
     async def last_output(self, transport: Transport, name: str, lines: int = 50) -> str:
         """The end of what the container's main process printed; empty if it is gone."""
         completed = await transport.run(self._engine.output(name, lines))
-        if not completed.ok and not _is_gone(completed):
-            raise CommandError(completed, self._remedy(completed))
+        if not completed.ok and not self._engine.is_gone(completed):
+            raise CommandError(completed, self._engine.remedy(completed))
         return completed.last_lines(lines) if completed.ok else ""
 
     async def version(self, transport: Transport) -> str:
@@ -123,7 +123,7 @@ class DockerRuntime:
         """
         completed = await transport.run(self._engine.version())
         if not completed.ok or not completed.stdout.strip():
-            raise CommandError(completed, self._remedy(completed))
+            raise CommandError(completed, self._engine.remedy(completed))
         return completed.stdout.strip()
 
     async def _start_limited(self, transport: Transport, unit: Unit) -> Completed:
@@ -140,7 +140,7 @@ class DockerRuntime:
     async def _ids(self, transport: Transport, run_id: str | None) -> tuple[str, ...]:
         completed = await transport.run(self._engine.list_ids(run_id))
         if not completed.ok:
-            raise CommandError(completed, self._remedy(completed))
+            raise CommandError(completed, self._engine.remedy(completed))
         return tuple(completed.stdout.split())
 
     async def _remove_until_none(self, transport: Transport, run_id: str) -> None:
@@ -159,26 +159,7 @@ class DockerRuntime:
     def _start_remedy(self, completed: Completed, unit: Unit) -> str:
         if "already in use" in completed.stderr:
             return f"a unit of this name exists: {shlex.join(self._engine.remove([unit.name]))}"
-        return self._remedy(completed)
-
-    def _remedy(self, completed: Completed) -> str:
-        """What to do about an engine that does not answer; empty for any other failure."""
-        engine = shlex.join(self._engine.words)
-        said = completed.stderr.lower()
-        if completed.returncode == 127:
-            return f'install {engine} on {completed.host}, or set RUNTIME = "process" in test_conf.py'
-        if "permission denied" in said:
-            return (
-                f"the user may not use the engine's socket: on {completed.host}, "
-                "`sudo usermod -aG docker $USER` and log in again"
-            )
-        if "cannot connect" in said or "is the docker daemon running" in said:
-            return f"start the engine on {completed.host}: `sudo systemctl start docker`"
-        return ""
-
-
-def _is_gone(completed: Completed) -> bool:
-    return "no such container" in completed.stderr.lower() or "no such object" in completed.stderr.lower()
+        return self._engine.remedy(completed)
 
 
 def _state(line: str) -> UnitState:

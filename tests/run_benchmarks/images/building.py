@@ -13,15 +13,18 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from run_benchmarks.images.base import BuildSite
+from run_benchmarks.images.build import build_name
+from run_benchmarks.images.engine_store import EngineImageStore
+from run_benchmarks.images.layers import ImagePlan, plan_image
 from run_benchmarks.names import LABEL_RUN
 from run_benchmarks.plan.records import PipSettings
-from run_benchmarks.stages.image_build import BuildSite, build_image, build_name
-from run_benchmarks.stages.image_plan import ImagePlan, plan_image
+from run_benchmarks.runtimes.engine import engine_of
 from run_benchmarks.transports.base import ByteSink, Completed, TransportError
 from run_benchmarks.transports.local import LocalTransport
 from tests.run_benchmarks.e2e.setup import BASE_IMAGE
+from tests.run_benchmarks.images.engines import docker
 from tests.run_benchmarks.plan.tree import TEST_CONF, Tree, make_tree
-from tests.run_benchmarks.stages.engines import docker
 
 USER = "reader"
 DOCKER = "acme/docker_image/pytorch"
@@ -70,6 +73,7 @@ class Bench:
     local: bool = True
     log: bytearray = field(default_factory=bytearray)
     transport: Recorder = field(default_factory=Recorder)
+    store: EngineImageStore = field(default_factory=lambda: EngineImageStore(engine_of("docker")))
 
     @property
     def run_uid(self) -> str:
@@ -83,13 +87,13 @@ class Bench:
     @property
     def site(self) -> BuildSite:
         name = build_name(self.run_uid, "localhost", self.image.tag)
-        return BuildSite("docker", str(self.tree.training), str(self.work), self.run_uid, name, self.local)
+        return BuildSite(str(self.tree.training), str(self.work), self.run_uid, name, self.local)
 
     async def build(self) -> None:
         async def sink(chunk: bytes) -> None:
             self.log.extend(chunk)
 
-        await build_image(self.transport, self.site, self.image, self.pip, sink)
+        await self.store.build(self.transport, self.site, self.image, self.pip, sink)
 
     @property
     def output(self) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from run_benchmarks.stages.image_plan import ImagePlan, plan_image
+from run_benchmarks.images.layers import ImagePlan, plan_image
 from tests.run_benchmarks.plan.tree import TEST_CONF, Tree, make_tree
 
 DOCKER = "acme/docker_image/pytorch"

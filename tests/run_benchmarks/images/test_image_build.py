@@ -10,22 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from run_benchmarks.images.build import layer_argvs
+from run_benchmarks.images.pip_handover import PIP_FOLDER, pip_conf, pip_mounts
 from run_benchmarks.names import LABEL_RUN
 from run_benchmarks.plan.records import PipSettings
 from run_benchmarks.runtimes import open_runtime
-from run_benchmarks.stages.image_build import (
-    PIP_FOLDER,
-    image_id,
-    layer_argvs,
-    pip_conf,
-    pip_mounts,
-)
-from run_benchmarks.stages.image_distribute import software_digest
 from run_benchmarks.transports.base import CommandError, Completed, TransportError
 from run_benchmarks.transports.local import LocalTransport
 from tests.run_benchmarks.e2e.setup import BASE_IMAGE
-from tests.run_benchmarks.stages.building import DOCKER, Bench, Index, Recorder, holds, wheel
-from tests.run_benchmarks.stages.engines import docker
+from tests.run_benchmarks.images.building import DOCKER, Bench, Index, Recorder, holds, make_bench, wheel
+from tests.run_benchmarks.images.engines import docker, need_image
 
 INSTALL = """\
 set -eu
@@ -91,7 +85,7 @@ def test_what_is_there_is_not_built_again(bench: Bench) -> None:
 
     async def digests() -> list[str]:
         tags = [bench.image.tag, f"{bench.image.tag}-first"]
-        return [await software_digest(LocalTransport(), "docker", tag) for tag in tags]
+        return [await bench.store.software_digest(LocalTransport(), tag) for tag in tags]
 
     new, old = asyncio.run(digests())
     assert new == old  # ... a digest of the software in it does not
@@ -115,8 +109,8 @@ def test_a_failing_install_script_is_an_error_with_the_end_of_its_output(bench: 
     assert index.password not in str(error)
     # The layer that went well stays; there is no image that looks finished.
     layers = bench.image.layers
-    assert asyncio.run(image_id(LocalTransport(), "docker", layers[0].tag)) is not None
-    assert asyncio.run(image_id(LocalTransport(), "docker", layers[1].tag)) is None
+    assert asyncio.run(bench.store.image_id(LocalTransport(), layers[0].tag)) is not None
+    assert asyncio.run(bench.store.image_id(LocalTransport(), layers[1].tag)) is None
 
 
 def test_a_failing_dockerfile_is_an_error_with_its_output(bench: Bench) -> None:
@@ -209,8 +203,21 @@ def test_every_mount_of_a_build_is_read_only(bench: Bench, tmp_path: Path) -> No
     bench.tree.write(f"{DOCKER}/pytorch_install.sh", "true\n")
     pip = PipSettings({"timeout": "5"}, None, (tmp_path,))
     base, install = bench.image.layers
-    argvs = layer_argvs(bench.site, install, base, bench.image, pip_mounts(bench.site, pip))
+    argvs = layer_argvs(
+        bench.store.engine, bench.site, install, base, bench.image, pip_mounts(bench.site, pip)
+    )
     (start,) = [argv for argv in argvs if "run" in argv[:2]]
-    mounts = [word for word in start if word.startswith("type=bind")]
+    mounts = [word for word in start if word.startswith("--mount=type=bind")]
     assert len(mounts) == 4
     assert all(mount.endswith(",readonly") for mount in mounts)
+
+
+def test_a_comma_in_a_path_is_part_of_the_path(tmp_path: Path) -> None:
+    """The tree, the private folder with pip's settings and a folder of wheels are mounted from such paths."""
+    need_image(BASE_IMAGE)
+    wheel(tmp_path / "wheels, all", "flagperf_test_offline")
+    with make_bench(tmp_path / 'a, "b"') as bench:
+        bench.tree.write("benchmarks/toy/pytorch/requirements.txt", "flagperf-test-offline\n")
+        bench.pip = PipSettings({"no-index": "true"}, None, (tmp_path / "wheels, all",))
+        asyncio.run(bench.build())
+        assert docker("run", "--rm", bench.image.tag, "python3", "-c", "import flagperf_test_offline") == ""
