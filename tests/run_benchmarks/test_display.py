@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from run_benchmarks import display
-from run_benchmarks.display import LiveTable, PlainLines, duration, results_text, training_line
+from run_benchmarks.display import LiveTable, PlainLines, duration, training_line
 from run_benchmarks.progress import TrainingState
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.run_log import LOGGER, log_to_terminal
@@ -140,18 +140,6 @@ def test_the_terminal_is_given_back(terminal: tuple[LiveTable, io.StringIO]) -> 
     table.close()
     table.close()  # the runner and the command line both see to it
     assert "\x1b[?25h" in stream.getvalue()  # the cursor is shown again
-
-
-def test_the_final_table_is_a_block_a_round_where_it_is_too_wide() -> None:
-    results = [result_of("toy:pytorch:X1:2:1:2", number) for number in (1, 2)]
-    wide = results_text(results, None)
-    assert len(wide.splitlines()) == 3
-    assert results_text(results, 500) == wide
-    narrow = results_text(results, 60)
-    assert max(map(len, narrow.splitlines())) <= 60
-    assert "toy:pytorch:X1:2:1:2, round 2: CONVERGED" in narrow
-    assert narrow.count("e2e s") == 2
-    assert "12.2" in narrow
 
 
 def test_every_event_of_a_training_can_be_shown(terminal: tuple[LiveTable, io.StringIO]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 
 from rich.console import Console
 from rich.live import Live
@@ -12,7 +11,6 @@ from rich.table import Table
 from run_benchmarks.names import Node
 from run_benchmarks.progress import TrainingState
 from run_benchmarks.results.round_result import RoundResult
-from run_benchmarks.results.tables import HEADINGS, aligned, figures_row
 from run_benchmarks.run_log import LOGGER
 from utils.events import Event, EventName
 
@@ -133,18 +131,3 @@ class LiveTable:
             cells = shown if training else ("-",) * len(shown)
             table.add_row(node.host, str(node.rank), phase, *cells, elapsed)
         return table
-
-
-def results_text(results: Sequence[RoundResult], width: int | None) -> str:
-    """The final table as text; a block a round where a table is wider than `width` characters (None: no limit)."""
-    rows = [figures_row(result) for result in results]
-    table = aligned([HEADINGS, *rows])
-    if width is None or max(len(line) for line in table.splitlines()) <= width:
-        return table
-    return "\n".join(_block(row) for row in rows)
-
-
-def _block(row: Sequence[str]) -> str:
-    case, number, verdict, *figures = row
-    pairs = [(f"  {heading}", cell) for heading, cell in zip(HEADINGS[3:], figures, strict=True)]
-    return f"{case}, round {number}: {verdict}\n{aligned(pairs)}"

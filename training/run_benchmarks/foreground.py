@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from run_benchmarks import BANNER
-from run_benchmarks.display import LiveTable, PlainLines, results_text
+from run_benchmarks.display import LiveTable, PlainLines
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.failures import traceback_text
 from run_benchmarks.names import RunId
@@ -18,6 +18,7 @@ from run_benchmarks.plan.records import Plan
 from run_benchmarks.progress import Progress
 from run_benchmarks.results.round_result import write_json
 from run_benchmarks.results.summary import RunSummary
+from run_benchmarks.results.tables import results_text
 from run_benchmarks.run_log import LOGGER, log_to_file, log_to_terminal
 from run_benchmarks.runner import make_run_folder, run_plan
 from utils.errors import FlagPerfError

@@ -33,7 +33,6 @@ from run_benchmarks.transports import open_transport
 from run_benchmarks.transports.base import Transport
 from run_benchmarks.transports.logged import LoggedTransport
 from utils.errors import FlagPerfError
-from utils.records import Verdict
 
 
 def make_run_folder(log_path: Path) -> tuple[RunId, Path]:
@@ -180,8 +179,8 @@ def _exit_code(session: Session, checks: Mapping[str, list[Check]], results: lis
         return ExitCode.INTERRUPTED
     if failed(checks):
         return ExitCode.UNHEALTHY
-    converged = all(result.verdict is Verdict.CONVERGED for result in results)
-    return ExitCode.SUCCESS if results and converged else ExitCode.NOT_CONVERGED
+    succeeded = all(result.verdict.is_success for result in results)
+    return ExitCode.SUCCESS if results and succeeded else ExitCode.NOT_CONVERGED
 
 
 @contextmanager

@@ -41,6 +41,7 @@ train_batch_size = 8
 FILES = {
     "benchmarks/driver/run_pretraining.py": "",
     "benchmarks/toy/pytorch/config/_base.py": BASE,
+    "utils/monitors/requirements.txt": "pip\n",  # what every base image has
     "acme/vendor.py": VENDOR,
     "acme/docker_image/pytorch/Dockerfile": "FROM scratch\n",
     "acme/docker_image/pytorch_2.1/Dockerfile": "FROM scratch\n",

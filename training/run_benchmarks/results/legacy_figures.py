@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from utils.figures import FINISHED, TRAINING, Figure
+from utils.figures import DEFINITIONS, FINISHED, Figure
 
 TIMES = {
     "raw_train_time": ("train_time",),
@@ -45,17 +45,17 @@ def in_present_names(finished: Mapping[str, Any], parameters: Mapping[str, Any])
     return {**finished, **added}
 
 
-def rates_of_earlier_cases(finished: Mapping[str, Any], figures: Mapping[str, Figure]) -> dict[str, Figure]:
+def legacy_rates(finished: Mapping[str, Any], figures: Mapping[str, Figure]) -> dict[str, Figure]:
     """p_whole, p_train and p_core as reported, for those of `figures` that could not be computed."""
-    found = {}
+    rates = {}
     for name, window in RATES.items():
         names = [form.format(window) for form in RATE_NAMES]
         names += WHOLE_RATES if name == "p_whole" else ()
         reported = next((each for each in names if _rate(finished.get(each))), None)
         if figures[name].value is None and reported is not None:
             source = f"{reported}, {FINISHED}: the case's own figure"
-            found[name] = Figure(_rate(finished[reported]), "samples/s", TRAINING, source)
-    return found
+            rates[name] = DEFINITIONS[name].figure(_rate(finished[reported]), source)
+    return rates
 
 
 def _rate(value: object) -> float | None:
