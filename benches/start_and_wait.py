@@ -27,7 +27,7 @@ TRAINING = Path(__file__).resolve().parents[1] / "training"
 sys.path.insert(0, str(TRAINING))
 
 from run_benchmarks.frameworks import open_framework  # noqa: E402
-from run_benchmarks.frameworks.base import Job  # noqa: E402
+from run_benchmarks.frameworks.base import LaunchJob  # noqa: E402
 from utils.events import Event, read_events  # noqa: E402
 
 RANKS = 2
@@ -98,7 +98,7 @@ def measure(demo: Demo, data: Path, logs: Path, steps: int) -> Measured:
         "--target=2.0",
     )
     logs.mkdir(parents=True)
-    job = Job(1, RANKS, "127.0.0.1", _free_port(), str(logs), script, sys.executable)
+    job = LaunchJob(1, RANKS, "127.0.0.1", _free_port(), str(logs), script, sys.executable)
     argv = [*_with_environment(demo.config_dir), *open_framework(demo.framework).launch_argv(job, 0)]
     completed = subprocess.run(
         argv, env={**os.environ, "PYTHONPATH": str(TRAINING)}, capture_output=True, text=True, check=False

@@ -28,7 +28,7 @@ def test_the_tree_keeps_the_rule(rule: Rule, training: list[Module]) -> None:
 VIOLATIONS = [
     ("upward", "utils/errors.py", "from utils.events import Event", "utils.events of floor 1"),
     ("upward", "run_benchmarks/stages/watch.py", "from run_benchmarks.runner import x", "of floor 3"),
-    ("upward", "run_benchmarks/results/judge.py", "from ..cli import main", "run_benchmarks.cli of floor 4"),
+    ("upward", "run_benchmarks/results/judge.py", "from ..run import main", "run_benchmarks.run of floor 4"),
     (
         "upward",
         "benchmarks/driver/loop.py",
@@ -59,10 +59,10 @@ def test_the_rule_finds_a_violation(rule: str, file: str, text: str, found: str,
     tree = {
         "utils/errors.py": "",
         "utils/events.py": "from utils.errors import x",
-        "run_benchmarks/cli.py": "import run_benchmarks.runner\nimport rich.table",
+        "run_benchmarks/verbs/run.py": "import run_benchmarks.runner\nimport rich.table",
         "run_benchmarks/runner.py": "import run_benchmarks.stages.watch\nimport asyncio",
         "run_benchmarks/round.py": "import run_benchmarks.runner",
-        "run_benchmarks/run.py": "import sys\nsys.path[0] = '.'\nimport run_benchmarks.cli",
+        "run_benchmarks/run.py": "import sys\nsys.path[0] = '.'\nimport run_benchmarks.verbs.run",
         "run_benchmarks/stages/watch.py": "import utils.events",
         "benchmarks/driver/loop.py": "import utils.events\nimport torch",
         "benchmarks/toy/case.py": "from benchmarks.driver import loop\nfrom . import model",

@@ -8,11 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from run_benchmarks.names import Node, nodes_of
-from run_benchmarks.plan.records import CaseFiles, CasePlan, CaseSettings, Chip
+from run_benchmarks.plan.records import CaseFiles, CasePlan, CaseSettings, Chip, Vendor
 from utils.events import Event, EventName, format_line
-from utils.rank import rank_log_name
+from utils.node import rank_log_name
 
 CHIP = Chip("X1", ("Acme X1",), 32.0, {"bf16": 1e14}, "a data sheet")
+VENDOR = Vendor(
+    name="acme",
+    folder=Path("training/acme"),
+    device_type="acme",
+    visible_devices_env="ACME_VISIBLE_DEVICES",
+    collective_backend={"pytorch": "gloo"},
+    container_options=("--device=/dev/acme",),
+    chips={"X1": CHIP},
+    list_devices_command=("acme-list",),
+    parse_devices=str.splitlines,
+)
 FILES = CaseFiles(
     case_dir="benchmarks/toy/pytorch",
     script="benchmarks/driver/run_pretraining.py",
@@ -55,6 +66,7 @@ def make_case(
     """A case on `hosts`, with one process each."""
     settings = CaseSettings(
         name=name,
+        vendor=VENDOR.name,
         model="toy",
         framework="pytorch_2.1",
         config="config_X1x2x1",
@@ -64,7 +76,7 @@ def make_case(
         data_dir_host="/data/toy",
         data_dir_container="/mnt/data/toy",
     )
-    return CasePlan(settings, FILES, tuple(hosts), chip, {"target": 0.3}, deadline_s=3600.0)
+    return CasePlan(settings, VENDOR, FILES, tuple(hosts), chip, {"target": 0.3}, deadline_s=3600.0)
 
 
 def make_nodes(hosts: Sequence[str] = ("h1", "h2")) -> tuple[Node, ...]:

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from run_benchmarks import cli, round_state, runner
+from run_benchmarks import foreground, round_state, runner
 from run_benchmarks.display import PlainLines
-from run_benchmarks.run_log import LOGGER
 from run_benchmarks.stages import launch
 from tests.run_benchmarks.whole_run import WholeRun, make_whole_run
 from utils.errors import FlagPerfError
@@ -24,13 +23,11 @@ CASE = "toy:pytorch:X1:1:1:2"
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WholeRun]:
     """A run of a case with two rounds."""
-    before = (LOGGER.handlers, LOGGER.level, LOGGER.propagate)
     with socket.socket() as bound:  # nobody can listen on this port meanwhile
         bound.bind(("", 0))
         whole = make_whole_run(tmp_path, bound.getsockname()[1], monkeypatch)
         whole.configure(f'CASES = {{"{CASE}": "{tmp_path}/data"}}\n')
         yield whole
-    LOGGER.handlers, LOGGER.level, LOGGER.propagate = before
 
 
 def full(*arguments: object) -> None:
@@ -94,7 +91,7 @@ def test_an_error_that_escapes_the_run_is_not_taken_for_a_wrong_configuration(
 def test_results_that_cannot_be_written_anywhere_end_the_run_before_it_launches(
     run: WholeRun, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    monkeypatch.setattr(cli, "write_json", full)  # the plan is the first thing that is written
+    monkeypatch.setattr(foreground, "write_json", full)  # the plan is the first thing that is written
     assert run.main() == 2
     told = capsys.readouterr().err
     assert "nothing was launched" in told and "--log-path" in told

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -16,8 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from run_benchmarks import cli, runner
-from run_benchmarks.run_log import LOGGER
+from run_benchmarks import runner, verbs
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Unit
 from run_benchmarks.stages import collect
@@ -31,11 +31,9 @@ CASE = "toy:pytorch:X1:1:1:1"
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WholeRun]:
-    before = (LOGGER.handlers, LOGGER.level, LOGGER.propagate)
     with socket.socket() as bound:  # nobody can listen on this port meanwhile
         bound.bind(("", 0))
         yield make_whole_run(tmp_path, bound.getsockname()[1], monkeypatch)
-    LOGGER.handlers, LOGGER.level, LOGGER.propagate = before
 
 
 # ---- runs
@@ -208,7 +206,7 @@ def test_a_wrong_configuration_exits_with_2(run: WholeRun, capsys: Capture) -> N
 def test_a_configuration_that_is_not_there_exits_with_2(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert cli.main(["--config", str(tmp_path / "nowhere")]) == 2
+    assert verbs.main(["--config", str(tmp_path / "nowhere")]) == 2
     assert "cluster_conf.py" in capsys.readouterr().err
 
 
@@ -227,6 +225,18 @@ def test_an_unknown_option_is_a_usage_error(run: WholeRun, capsys: Capture) -> N
     with pytest.raises(SystemExit) as caught:
         run.main("--case", "x", "--no-such-option")
     assert caught.value.code == 2
+
+
+def test_a_misspelt_verb_is_refused_with_the_one_that_was_meant(run: WholeRun, capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as caught:
+        run.main("clenup")
+    assert caught.value.code == 2
+    shown = capsys.readouterr().err
+    assert "'clenup' is none of the verbs run, cleanup, plan" in shown
+    assert "did you mean cleanup?" in shown
+    with pytest.raises(SystemExit):
+        run.main("xyzzy")
+    assert "run.py --help" in capsys.readouterr().err
 
 
 # ---- the other verbs
@@ -248,31 +258,43 @@ def test_plan_as_json_holds_no_secrets(run: WholeRun, capsys: Capture) -> None:
 
 
 def test_cleanup_lists_and_removes_what_a_run_left(run: WholeRun, capsys: Capture) -> None:
+    uid = f"run20260102030405-{secrets.token_hex(3)}"
     assert run.main("cleanup") == 0
-    assert "localhost: no run has left anything here" in capsys.readouterr().out
+    assert uid not in capsys.readouterr().out  # others' may be there: processes are seen on the whole machine
     runtime = open_runtime(run.tree.load().run)
-    labels = {"flagperf.run": "run20260102030405-abcdef"}
+    labels = {"flagperf.run": uid}
     env = {"PYTHONPATH": str(REAL_TRAINING)}
-    unit = Unit("flagperf-left", labels, "", ("sleep", "600"), env=env)
+    unit = Unit(f"flagperf-{uid}", labels, "", ("sleep", "600"), env=env)
     asyncio.run(runtime.start(LocalTransport(), unit))
-    builds = [
-        run.host / "pip" / f"flagperf-{uid}-build-0123" for uid in ("run20260102030405-abcdef", "run2-0")
-    ]
+    builds = [run.host / "pip" / f"flagperf-{owner}-build-0123" for owner in (uid, "run2-0")]
     for build in builds:
         build.mkdir(parents=True)
         (build / "pip.conf").write_text("a secret")
 
     assert run.main("cleanup") == 0
-    assert "localhost: run20260102030405-abcdef" in capsys.readouterr().out
+    assert uid in capsys.readouterr().out
     assert run.main("cleanup", "run20260102030405-000000") == 0  # another run's are left alone
-    assert run.units_left() == ["flagperf-left"]
+    assert run.units_left() == [f"flagperf-{uid}"]
     assert all(build.exists() for build in builds)
-    assert run.main("cleanup", "run20260102030405-abcdef") == 0
-    assert "localhost: flagperf-left" in capsys.readouterr().out
+    assert run.main("cleanup", uid) == 0
+    assert f"localhost: flagperf-{uid}" in capsys.readouterr().out
     assert run.units_left() == []
     assert [build.exists() for build in builds] == [False, True]
-    assert run.main("cleanup", "run20260102030405-abcdef") == 0
+    assert run.main("cleanup", uid) == 0
     assert "nothing of this run is left here" in capsys.readouterr().out
+
+
+def test_cleanup_works_where_the_cases_of_the_day_are_not_valid(run: WholeRun, capsys: Capture) -> None:
+    run.configure('CASES = {"no:such:case": 7}\nVENDOR = "none"\n')
+    (run.tree.training / "acme/vendor.py").write_text("raise SystemExit")
+    assert run.main("cleanup") == 0
+    assert "localhost: " in capsys.readouterr().out
+
+
+def test_cleanup_refuses_settings_that_it_needs(run: WholeRun, capsys: Capture) -> None:
+    run.configure('RUNTIME = "podmann"\n')
+    assert run.main("cleanup") == 2
+    assert "RUNTIME" in capsys.readouterr().err
 
 
 def test_cleanup_of_a_host_that_is_out_of_reach_exits_with_3(run: WholeRun, capsys: Capture) -> None:
@@ -295,6 +317,25 @@ def test_the_entry_point_helps_wherever_it_is_called_from(words: list[str], tmp_
     if words == ["--help"]:
         for text in ("exit codes:", "plan", "cleanup", "130", "--cases", "--log-path"):
             assert text in done.stdout
+
+
+def test_help_loads_no_package_and_a_missing_one_is_named_with_the_way_to_install_it(tmp_path: Path) -> None:
+    """`verbs/` is loaded whole for the help; what a verb needs comes with the verb."""
+    for package in ("asyncssh", "loguru", "pydantic", "rich"):
+        (tmp_path / f"{package}.py").write_text(f"raise ModuleNotFoundError('no', name={package!r})\n")
+    script = str(REAL_TRAINING / "run_benchmarks" / "run.py")
+
+    def entry_point(*words: str) -> subprocess.CompletedProcess[str]:
+        env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+        return subprocess.run(
+            [sys.executable, script, *words], capture_output=True, text=True, check=False, env=env
+        )
+
+    assert entry_point("--help").returncode == 0
+    done = entry_point("run")
+    assert done.returncode == 1
+    assert "is not installed" in done.stderr and "-m pip install -r" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_the_entry_point_reports_bad_input(tmp_path: Path) -> None:

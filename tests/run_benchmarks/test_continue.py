@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from run_benchmarks import cli
+from run_benchmarks import verbs
 from run_benchmarks.run_log import LOGGER
+from run_benchmarks.verbs import options
 from tests.benchmarks.bert.shard_files import write_data
 from tests.benchmarks.driver.ranks import TINY, TRAINING
 from tests.benchmarks.driver.test_driver_restart import TASK, killing_hook
@@ -58,7 +59,7 @@ class Site:
         conf.write_text(conf.read_text().replace(CASE, TWICE))
 
     def main(self, *arguments: str) -> int:
-        return cli.main(["--config", str(self.config), *arguments])
+        return verbs.main(["--config", str(self.config), *arguments])
 
     def newest(self) -> Path:
         """The result folder of the last run; the next run has a name of its own."""
@@ -87,7 +88,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     with socket.socket() as bound:
         bound.bind(("", 0))
         site = Site(tmp_path, bound.getsockname()[1])
-        monkeypatch.setattr(cli, "TRAINING_DIR", site.training)
+        monkeypatch.setattr(options, "TRAINING_DIR", site.training)
         yield site
     LOGGER.handlers, LOGGER.level, LOGGER.propagate = before
 

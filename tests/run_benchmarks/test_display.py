@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import io
-import logging
 from collections.abc import Iterator
 
 import pytest
 from rich.console import Console
 
 from run_benchmarks import display
-from run_benchmarks.display import LiveTable, PlainLines, duration, results_text, training_line
+from run_benchmarks.display import LiveTable, PlainLines, duration, training_line
 from run_benchmarks.progress import TrainingState
 from run_benchmarks.results.round_result import RoundResult
-from run_benchmarks.run_log import LOGGER, start_terminal_log
+from run_benchmarks.run_log import LOGGER, log_to_terminal
 from tests.run_benchmarks.builders import make_nodes, training_events
 from utils.events import Event, EventName
 from utils.figures import Figure
@@ -33,13 +32,11 @@ class Clock:
 
 
 @pytest.fixture
-def log() -> Iterator[io.StringIO]:
+def log() -> io.StringIO:
     """What the log shows."""
-    before = (LOGGER.handlers, LOGGER.level, LOGGER.propagate)
     stream = io.StringIO()
-    start_terminal_log("info", logging.StreamHandler(stream))
-    yield stream
-    LOGGER.handlers, LOGGER.level, LOGGER.propagate = before
+    LOGGER.add(stream, level="INFO", format="{message}")
+    return stream
 
 
 @pytest.fixture
@@ -132,12 +129,8 @@ def test_the_table_has_a_row_a_node(terminal: tuple[LiveTable, io.StringIO]) -> 
 def test_log_lines_scroll_above_the_table_as_they_are(terminal: tuple[LiveTable, io.StringIO]) -> None:
     """A log line may hold what the terminal library takes for markup."""
     table, stream = terminal
-    before = (LOGGER.handlers, LOGGER.level, LOGGER.propagate)
-    try:
-        start_terminal_log("info", table.handler)
-        LOGGER.info("tensor[bold] of shape [2, 3] " + "x" * 300)
-    finally:
-        LOGGER.handlers, LOGGER.level, LOGGER.propagate = before
+    log_to_terminal("info", table.print_line)
+    LOGGER.info("tensor[bold] of shape [2, 3] " + "x" * 300)
     assert "tensor[bold] of shape [2, 3] " + "x" * 300 in stream.getvalue()
     assert "[INFO]" in stream.getvalue()
 
@@ -147,18 +140,6 @@ def test_the_terminal_is_given_back(terminal: tuple[LiveTable, io.StringIO]) -> 
     table.close()
     table.close()  # the runner and the command line both see to it
     assert "\x1b[?25h" in stream.getvalue()  # the cursor is shown again
-
-
-def test_the_final_table_is_a_block_a_round_where_it_is_too_wide() -> None:
-    results = [result_of("toy:pytorch:X1:2:1:2", number) for number in (1, 2)]
-    wide = results_text(results, None)
-    assert len(wide.splitlines()) == 3
-    assert results_text(results, 500) == wide
-    narrow = results_text(results, 60)
-    assert max(map(len, narrow.splitlines())) <= 60
-    assert "toy:pytorch:X1:2:1:2, round 2: CONVERGED" in narrow
-    assert narrow.count("e2e s") == 2
-    assert "12.2" in narrow
 
 
 def test_every_event_of_a_training_can_be_shown(terminal: tuple[LiveTable, io.StringIO]) -> None:

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from run_benchmarks import cli
+from run_benchmarks import verbs
 from run_benchmarks.run_log import LOGGER
+from run_benchmarks.verbs import options
 from tests.run_benchmarks.plan.tree import Tree
 
 HERE = Path(__file__).resolve().parent
@@ -71,7 +72,7 @@ class Existing:
     def run(self) -> int:
         """Run it as plain processes; the exit code."""
         self.configure(PROCESS.format(python=sys.executable))
-        return cli.main(["--config", str(self.tree.config)])
+        return verbs.main(["--config", str(self.tree.config)])
 
     def remedies(self) -> list[str]:
         """Of the problems that are found."""
@@ -110,7 +111,7 @@ def existing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Existi
     (training / "benchmarks/driver").symlink_to(REAL_TRAINING / "benchmarks/driver")
     write_points(tmp_path / "data")
     made = Existing(Tree(training, tmp_path / "config"), tmp_path)
-    monkeypatch.setattr(cli, "TRAINING_DIR", training)
+    monkeypatch.setattr(options, "TRAINING_DIR", training)
     with socket.socket() as bound:  # a port that is free now
         bound.bind(("", 0))
         port = bound.getsockname()[1]
@@ -216,7 +217,7 @@ def test_a_driver_beside_all_cases_of_a_vendor(existing: Existing) -> None:
     shutil.move(existing.tree.training / "benchmarks/rings", theirs / "rings")
     shutil.move(theirs / "rings/pytorch/driver", theirs / "driver")
     existing.configure('\nTEST_TYPE = "customized"\n' + PROCESS.format(python=sys.executable))
-    assert cli.main(["--config", str(existing.tree.config)]) == 0
+    assert verbs.main(["--config", str(existing.tree.config)]) == 0
     assert existing.result["verdict"] == "CONVERGED"
 
 

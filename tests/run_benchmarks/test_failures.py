@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from run_benchmarks.failures import failure_on, interrupted
-from run_benchmarks.stages.image_distribute import DistributionError, ImagesDifferError
+from run_benchmarks.stages.image import DistributionError, ImagesDifferError
 from run_benchmarks.transports.base import CommandError, Completed, TransportError
 from utils.errors import FlagPerfError
 from utils.records import FailureClass, Stage, Verdict

@@ -6,9 +6,8 @@ import json
 import time
 from pathlib import Path
 
-import pytest
-
 from run_benchmarks.journal import Journal
+from tests.run_benchmarks.conftest import LogLines
 
 
 def records(path: Path) -> list[dict[str, object]]:
@@ -47,11 +46,10 @@ def test_any_fact_is_one_line(tmp_path: Path) -> None:
     assert (record["text"], record["path"], record["name"]) == ("two\nlines", str(tmp_path), "Ü")
 
 
-def test_a_full_disk_is_told_of_once_and_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_full_disk_is_told_of_once_and_ends_nothing(log_lines: LogLines) -> None:
     journal = Journal(Path("/dev/full"))
-    with caplog.at_level("ERROR", logger="flagperf"):
-        for number in range(3):
-            journal.write("stage", number=number)
-        journal.close()
-    (told,) = caplog.messages
+    for number in range(3):
+        journal.write("stage", number=number)
+    journal.close()
+    (told,) = log_lines.messages
     assert "/dev/full is not complete" in told and "No space left" in told

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import json
 import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from run_benchmarks import round as round_module
 from run_benchmarks import round_state
 from run_benchmarks.display import PlainLines
+from run_benchmarks.images import open_image_store
 from run_benchmarks.journal import Journal
 from run_benchmarks.names import RunId, host_paths
 from run_benchmarks.results.round_result import RoundResult
@@ -25,6 +27,7 @@ from run_benchmarks.session import Session
 from run_benchmarks.stages.deploy import tree_of
 from run_benchmarks.transports.base import CommandError, Completed, Transport, TransportError
 from run_benchmarks.transports.local import LocalTransport
+from tests.run_benchmarks.conftest import LogLines
 from tests.run_benchmarks.plan.tree import TEST_CONF, Tree, make_tree
 from utils.errors import FlagPerfError
 from utils.records import FailureClass, Stage, Verdict
@@ -36,7 +39,7 @@ class FakeRuntime:
     """A FAKE runtime. `refuse`: part of a unit's name -> the error that its start ends with."""
 
     name = "fake"
-    uses_images = False
+    python = sys.executable
 
     def __init__(self, refuse: Mapping[str, Exception] | None = None, code: int = 0) -> None:
         self.refuse = refuse or {}
@@ -74,6 +77,7 @@ def run_round(
     runtime: FakeRuntime,
     journal: str = "journal.jsonl",
     before: Callable[[Tree, Path], None] = lambda tree, log_dir: None,
+    images: bool = False,
 ) -> RoundResult:
     """A round's result; `before` is called when the plan has been loaded."""
     tree = make_tree(tmp_path)
@@ -94,6 +98,7 @@ def run_round(
             tree=packed,
             transports={host: LocalTransport(host) for host in plan.cluster.hosts},
             runtime=cast(Runtime, runtime),
+            images=open_image_store(plan.run) if images else None,
             journal=Journal(log_dir / journal),
             progress=PlainLines(),
             interrupt=asyncio.Event(),
@@ -181,31 +186,27 @@ def test_logs_that_still_lie_on_a_host_are_not_taken_for_collected(
 
 
 def test_an_error_that_no_stage_knows_fails_the_round_and_nothing_stays(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, log_lines: LogLines
 ) -> None:
     runtime = FakeRuntime({"node1-task": OSError(errno.ENOSPC, "No space left on device")})
-    with caplog.at_level("ERROR", logger="flagperf"):
-        result = run_round(tmp_path, runtime)
+    result = run_round(tmp_path, runtime)
     failure = result.failure
     assert failure is not None and result.verdict is Verdict.FAILED
     assert (failure.stage, failure.failure_class) == (Stage.LAUNCH, FailureClass.CONTROLLER_ERROR)
     assert "OSError" in failure.message and "No space left" in failure.message
     assert "free space" in failure.remedy
-    assert "Traceback" in caplog.text and "in start" in caplog.text
+    assert "Traceback" in log_lines.text and "in start" in log_lines.text
     verbs = [verb for verb, _ in runtime.told]
     assert verbs[-2:] == ["removed", "removed"]
     assert result_file(tmp_path).is_file()
 
 
 def test_an_image_that_cannot_be_planned_fails_the_round_at_its_stage(tmp_path: Path) -> None:
-    class WithImages(FakeRuntime):
-        uses_images = True
-
     def lose_the_dockerfile(tree: Tree, log_dir: Path) -> None:
         shutil.rmtree(tree.training / "acme/docker_image")
 
-    runtime = WithImages()
-    result = run_round(tmp_path, runtime, before=lose_the_dockerfile)
+    runtime = FakeRuntime()
+    result = run_round(tmp_path, runtime, before=lose_the_dockerfile, images=True)
     assert result.failure is not None
     assert (result.verdict, result.failure.stage) == (Verdict.FAILED, Stage.IMAGE)
     assert "docker_image" in result.failure.message
@@ -213,22 +214,19 @@ def test_an_image_that_cannot_be_planned_fails_the_round_at_its_stage(tmp_path: 
     assert result_file(tmp_path).is_file()
 
 
-def test_a_full_disk_ends_neither_the_round_nor_its_clean_up(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_full_disk_ends_neither_the_round_nor_its_clean_up(tmp_path: Path, log_lines: LogLines) -> None:
     """The journal is on a full disk, and the result cannot be written."""
     runtime = FakeRuntime()
-    with caplog.at_level("ERROR", logger="flagperf"):
-        result = run_round(
-            tmp_path,
-            runtime,
-            journal="/dev/full",
-            before=lambda tree, log_dir: result_file(tmp_path).mkdir(parents=True),
-        )
+    result = run_round(
+        tmp_path,
+        runtime,
+        journal="/dev/full",
+        before=lambda tree, log_dir: result_file(tmp_path).mkdir(parents=True),
+    )
     assert [verb for verb, _ in runtime.told][-2:] == ["removed", "removed"]
     assert result.failure is not None and result.failure.failure_class is FailureClass.NO_RESULT
     assert "result.json could not be written" in result.notes[-1]
-    assert caplog.text.count("/dev/full is not complete") == 1
+    assert log_lines.text.count("/dev/full is not complete") == 1
 
 
 def test_units_are_removed_where_their_logs_break_the_controller(

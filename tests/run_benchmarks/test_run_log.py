@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import io
-import logging
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from run_benchmarks.run_log import FORMAT, LOGGER, start_file_log, start_terminal_log, stop_file_log
+from run_benchmarks.run_log import LOGGER, log_to_file, log_to_terminal, log_warnings
 
 # 2022-11-21 19:19:24,013<TAB>[INFO]<TAB>[run.py,500]message
 LINE = re.compile(
@@ -18,28 +16,17 @@ LINE = re.compile(
 )
 
 
-@pytest.fixture(autouse=True)
-def restored() -> Iterator[None]:
-    """The logger as other tests know it."""
-    before = (LOGGER.handlers, LOGGER.level, LOGGER.propagate)
-    yield
-    LOGGER.handlers, LOGGER.level, LOGGER.propagate = before
-
-
 @pytest.fixture
 def terminal() -> io.StringIO:
     stream = io.StringIO()
-    handler = logging.StreamHandler(stream)
-    handler.setFormatter(logging.Formatter(FORMAT))
-    start_terminal_log("info", handler)
+    log_to_terminal("info", stream.write)
     return stream
 
 
 def test_a_line_has_the_documented_format(terminal: io.StringIO, tmp_path: Path) -> None:
-    log = start_file_log(tmp_path / "flagperf_run.log")
-    LOGGER.info("Step 1: check")
-    LOGGER.error("Ü is down")
-    stop_file_log(log)
+    with log_to_file(tmp_path / "flagperf_run.log", "info"):
+        LOGGER.info("Step 1: check")
+        LOGGER.error("Ü is down")
     lines = (tmp_path / "flagperf_run.log").read_text(encoding="utf-8").splitlines()
     matches = [LINE.fullmatch(line) for line in lines]
     assert [match and match.groups() for match in matches] == [
@@ -50,43 +37,68 @@ def test_a_line_has_the_documented_format(terminal: io.StringIO, tmp_path: Path)
     assert terminal.getvalue().splitlines() == lines
 
 
+@pytest.mark.parametrize("text", ["{}", "{name} <red>x</red> {{", "100 % {message}", "a\\<b>\nc"])
+def test_a_message_is_shown_as_it_is(text: str, terminal: io.StringIO) -> None:
+    LOGGER.info(text)
+    assert terminal.getvalue().endswith(f"]{text}\n")
+
+
 @pytest.mark.parametrize(
     ("level", "shown"), [("debug", 4), ("info", 3), ("warning", 2), ("error", 1), ("INFO", 3)]
 )
 def test_the_level_of_the_settings(level: str, shown: int, tmp_path: Path) -> None:
-    start_terminal_log(level, logging.NullHandler())
-    log = start_file_log(tmp_path / "log")
-    for number in (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR):
-        LOGGER.log(number, "x")
-    stop_file_log(log)
+    terminal = io.StringIO()
+    log_to_terminal(level, terminal.write)
+    with log_to_file(tmp_path / "log", level):
+        for name in ("DEBUG", "INFO", "WARNING", "ERROR"):
+            LOGGER.log(name, "x")
     assert len((tmp_path / "log").read_text().splitlines()) == shown
+    assert len(terminal.getvalue().splitlines()) == shown
 
 
 def test_a_file_that_is_closed_gets_nothing_more(terminal: io.StringIO, tmp_path: Path) -> None:
-    stop_file_log(start_file_log(tmp_path / "log"))
+    with log_to_file(tmp_path / "log", "info"):
+        pass
     LOGGER.info("after it")
     assert (tmp_path / "log").read_text() == ""
     assert "after it" in terminal.getvalue()
 
 
 def test_by_default_the_terminal_is_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    start_terminal_log("info")
+    log_to_terminal("info")
     LOGGER.info("hello")
     shown = capsys.readouterr()
     assert shown.out == ""
     assert LINE.fullmatch(shown.err.rstrip("\n"))
 
 
-def test_a_full_disk_is_told_of_on_the_terminal_and_ends_nothing(
+def test_a_verb_that_runs_nothing_shows_warnings_as_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    log_warnings()
+    LOGGER.info("connected")
+    LOGGER.warning("h1: a key that was never seen is recorded")
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", "h1: a key that was never seen is recorded\n")
+
+
+def test_no_value_of_a_variable_is_shown_with_an_exception(terminal: io.StringIO, tmp_path: Path) -> None:
+    password = "word"
+    with log_to_file(tmp_path / "log", "debug"):
+        try:
+            assert not password
+        except AssertionError:
+            LOGGER.exception("it broke")
+    shown = terminal.getvalue() + (tmp_path / "log").read_text()
+    assert "it broke" in shown and "word" not in shown.replace("password", "")
+
+
+def test_a_full_disk_is_told_of_once_on_the_terminal_and_ends_nothing(
     terminal: io.StringIO, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    log = start_file_log(Path("/dev/full"))
-    for number in range(3):
-        LOGGER.info(f"line {number}")
-    stop_file_log(log)
+    with log_to_file(Path("/dev/full"), "info"):
+        for number in range(3):
+            LOGGER.info(f"line {number}")
     LOGGER.info("after it")
     shown = terminal.getvalue()
-    assert shown.count("/dev/full is not complete, the run goes on") == 1
-    assert "No space left" in shown
+    assert shown.count("/dev/full is not complete, the run goes on: No space left") == 1
     assert all(text in shown for text in ("line 0", "line 1", "line 2", "after it"))
     assert "Traceback" not in shown + capsys.readouterr().err

@@ -13,6 +13,7 @@ from run_benchmarks.names import RunId
 from run_benchmarks.session import Interrupted, Session, remove_units, unless_interrupted
 from run_benchmarks.transports.base import Transport, TransportError
 from run_benchmarks.transports.local import LocalTransport
+from tests.run_benchmarks.conftest import LogLines
 
 RUN = RunId("run20260102030405", "run20260102030405-abcdef")
 
@@ -84,7 +85,7 @@ def test_a_cancelled_caller_cancels_the_work() -> None:
     asyncio.run(scenario())
 
 
-def test_units_are_removed_from_every_host_that_is_reached(caplog: pytest.LogCaptureFixture) -> None:
+def test_units_are_removed_from_every_host_that_is_reached(log_lines: LogLines) -> None:
     """A FAKE runtime: h2 is out of reach."""
     asked: list[tuple[str, str]] = []
 
@@ -99,8 +100,7 @@ def test_units_are_removed_from_every_host_that_is_reached(caplog: pytest.LogCap
         runtime=SimpleNamespace(remove_all=remove_all),
         transports={name: LocalTransport(name) for name in ("h1", "h2", "h3")},
     )
-    with caplog.at_level("WARNING", logger="flagperf"):
-        failed = asyncio.run(remove_units(cast(Session, session), ["h1", "h2", "h3", "h1"]))
+    failed = asyncio.run(remove_units(cast(Session, session), ["h1", "h2", "h3", "h1"]))
     assert failed == ["h2"]
     assert asked == [("h1", RUN.uid), ("h3", RUN.uid)]
-    assert f"run.py cleanup {RUN.uid}" in caplog.text
+    assert f"run.py cleanup {RUN.uid}" in log_lines.text

@@ -7,6 +7,7 @@ its own tests (benchmarks/, e2e/).
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from run_benchmarks import cli
+from run_benchmarks import verbs
+from run_benchmarks.verbs import options
 from tests.run_benchmarks.plan.tree import TEST_CONF, VENDOR, Tree, make_tree
 
 REAL_TRAINING = Path(__file__).resolve().parents[2] / "training"
@@ -84,7 +86,7 @@ class WholeRun:
 
     def main(self, *arguments: str) -> int:
         """Do what the command line says; the exit code."""
-        return cli.main(["--config", str(self.tree.config), *arguments])
+        return verbs.main(["--config", str(self.tree.config), *arguments])
 
     def units_left(self) -> list[str]:
         """Units that are still on the host."""
@@ -99,9 +101,10 @@ def make_whole_run(folder: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> 
     tree.write("acme/vendor.py", VENDOR.replace('["acme-list"]', '["echo", "Acme X1"]'))
     tree.write("acme/toy-pytorch/config/config_X1x1x1.py", "")
     tree.write("benchmarks/toy/pytorch/run_pretraining.py", SCRIPT)
+    shutil.rmtree(tree.training / "utils")
     (tree.training / "utils").symlink_to(REAL_TRAINING / "utils")
     (folder / "data").mkdir()
-    monkeypatch.setattr(cli, "TRAINING_DIR", tree.training)
+    monkeypatch.setattr(options, "TRAINING_DIR", tree.training)
     run = WholeRun(tree, folder)
     run.configure()
     run.behave("converge")

@@ -6,7 +6,19 @@ from typing import Any
 
 import pytest
 
-from utils.figures import GIB, Figure, Peak, figures_from_finished, model_flops_utilisation, rate
+from utils import figures as figures_module
+from utils.figures import (
+    DEFINITIONS,
+    GIB,
+    HIGHER,
+    LOWER,
+    Definition,
+    Figure,
+    Peak,
+    figures_from_finished,
+    model_flops_utilisation,
+    rate,
+)
 
 PEAK = Peak(chips=8, flops=312e12, source="A100 data sheet, dense bf16")
 
@@ -39,12 +51,12 @@ def figures(**changes: Any) -> dict[str, Figure]:
 
 
 def test_throughputs_divide_by_three_different_times() -> None:
-    found = figures()
-    assert found["p_whole"].value == pytest.approx(1_178_000 / 2000)
-    assert found["p_train"].value == pytest.approx(1_178_000 / 1850)
-    assert found["p_core"].value == pytest.approx(1_178_000 / 1800)
-    assert found["p_whole"].unit == "samples/s"
-    assert found["tokens_per_second"].value == pytest.approx(500_000_000 / 1850)
+    made = figures()
+    assert made["p_whole"].value == pytest.approx(1_178_000 / 2000)
+    assert made["p_train"].value == pytest.approx(1_178_000 / 1850)
+    assert made["p_core"].value == pytest.approx(1_178_000 / 1800)
+    assert made["p_whole"].unit == "samples/s"
+    assert made["tokens_per_second"].value == pytest.approx(500_000_000 / 1850)
 
 
 def test_mfu_with_its_formula_peak_and_source() -> None:
@@ -61,22 +73,22 @@ def test_mfu_is_of_p_train() -> None:
 
 
 def test_times_quality_and_memory() -> None:
-    found = figures()
-    assert found["time_to_target"].value == 1990.0
-    assert (found["acc"].value, found["acc"].unit) == (0.713, "mlm_accuracy")
-    assert [found[name].value for name in ("mem", "mem_reserved", "mem_total")] == [35.0, 36.0, 40.0]
-    assert found["e2e_time"].value == 3309.0
+    made = figures()
+    assert made["time_to_target"].value == 1990.0
+    assert (made["acc"].value, made["acc"].unit) == (0.713, "mlm_accuracy")
+    assert [made[name].value for name in ("mem", "mem_reserved", "mem_total")] == [35.0, 36.0, 40.0]
+    assert made["e2e_time"].value == 3309.0
 
 
 def test_every_figure_has_unit_window_and_source() -> None:
-    for found in (figures(), figures_from_finished({}, Peak(1, None, "no peak"))):
-        for name, figure in found.items():
-            assert figure.unit and figure.window and figure.source, name
+    for made in (figures(), figures_from_finished({}, Peak(1, None, "no peak"))):
+        for name, figure in made.items():
+            assert figure.unit and figure.window and figure.source and figure.definition, name
 
 
 def test_the_final_loss_is_of_the_last_training_step_whether_logged_or_not() -> None:
-    found = figures()["final_loss"]
-    assert (found.value, found.unit, found.window) == (1.3, "nats", "last training step")
+    loss = figures()["final_loss"]
+    assert (loss.value, loss.unit, loss.window) == (1.3, "nats", "last training step")
 
 
 def test_what_is_not_measured_is_none_and_says_why() -> None:
@@ -88,13 +100,13 @@ def test_what_is_not_measured_is_none_and_says_why() -> None:
 
 @pytest.mark.parametrize("value", [None, "fast", True, float("nan"), float("inf")])
 def test_values_that_are_no_numbers(value: Any) -> None:
-    found = figures(num_trained_samples=value)
-    assert found["p_whole"].value is found["MFU"].value is found["samples"].value is None
+    made = figures(num_trained_samples=value)
+    assert made["p_whole"].value is made["MFU"].value is made["samples"].value is None
 
 
 def test_zero_is_measured_and_none_is_not() -> None:
-    found = figures(mem_allocated_bytes=0, num_trained_samples=0)
-    assert (found["mem"].value, found["p_whole"].value) == (0.0, 0.0)
+    made = figures(mem_allocated_bytes=0, num_trained_samples=0)
+    assert (made["mem"].value, made["p_whole"].value) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize(("count", "seconds"), [(None, 1.0), (1, None), (1, 0.0), (1, -1.0)])
@@ -108,8 +120,39 @@ def test_mfu_without_a_peak(peak: Peak) -> None:
 
 
 def test_figure_as_dict() -> None:
-    expected = {"value": 1.0, "unit": "s", "window": "w", "source": "t"}
-    assert Figure(1.0, "s", "w", "t").as_dict() == expected
+    expected = {
+        "value": 1.0,
+        "unit": "s",
+        "window": "w",
+        "source": "t",
+        "better": "lower",
+        "definition": "d",
+    }
+    assert Figure(1.0, "s", "w", "t", "lower", "d").as_dict() == expected
+
+
+def test_the_registry_gives_a_figure_its_unit_window_direction_and_definition() -> None:
+    for name, definition in DEFINITIONS.items():
+        assert definition.name == name
+        assert definition.better in (HIGHER, LOWER, None)
+        figure = definition.figure(1.0, "a test")
+        assert (figure.unit, figure.window, figure.better) == (
+            definition.unit,
+            definition.window,
+            definition.better,
+        )
+        assert definition.absent and definition.form.format(1.0)
+    reported = {name for name, definition in DEFINITIONS.items() if definition.formula}
+    assert set(figures()) == reported
+
+
+def test_a_figure_is_added_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    def doubled(own: Definition, finished: Any, _: Peak) -> Figure:
+        return own.figure(2 * finished["e2e_time"], "twice e2e_time")
+
+    added = Definition("twice", "s", "the run", LOWER, "twice as long", "never", doubled, heading="twice s")
+    monkeypatch.setattr(figures_module, "DEFINITIONS", {**DEFINITIONS, "twice": added})
+    assert figures()["twice"] == Figure(6618.0, "s", "the run", "twice e2e_time", LOWER, "twice as long")
 
 
 CONTINUED = {"step": 500, "samples": 384_000, "train_time": 650.5, "file": "/ck/step00000500.ckpt"}
@@ -126,7 +169,7 @@ def test_figures_of_a_continued_run_say_which_part_they_are_of() -> None:
     assert part["acc"] == whole["acc"]  # of the weights, whoever trained them
     window = "training up to the checkpoint of step 500 (650.5 s) + TRAIN_START..end of the evaluation"
     assert part["time_to_target"].window.startswith(window)
-    assert "continued" not in str(whole)
+    assert not any("continued" in figure.window for figure in whole.values())
 
 
 @pytest.mark.parametrize("odd", [None, True, "yes", {}, {"file": "x"}])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from utils.node import RankEnd, read_rank_ends
+from utils.node import PREFIX, RankEnd, read_rank_ends
 
 TRAINING = Path(__file__).resolve().parents[2] / "training"
 PATIENCE_S = 60.0
@@ -58,6 +58,21 @@ def test_every_rank_has_the_launch_contracts_environment(tmp_path: Path) -> None
     assert (tmp_path / "rank3.out.log").read_text() == "3 1 4 2 1 10.0.0.1 29501 a=3/4 29502\n"
     ends = {end.rank: end for end in read_rank_ends(output)}
     assert ends == {2: RankEnd(2, 0, 0, False), 3: RankEnd(3, 1, 0, False)}
+
+
+def test_both_outputs_go_to_the_ranks_log_and_nowhere_else(tmp_path: Path) -> None:
+    code = "import sys; print('out'); print('err', file=sys.stderr)"
+    (tmp_path / "rank1.out.log").write_text("an earlier start\n")
+    result, output = run(tmp_path, code, nproc=1)
+    assert result == 0
+    assert (tmp_path / "rank1.out.log").read_text() == "an earlier start\nout\nerr\n"
+    assert all(line.startswith(("rank 1: process", PREFIX)) for line in output.splitlines())
+
+
+def test_no_process_stands_between_the_launcher_and_the_script(tmp_path: Path) -> None:
+    """A signal to the rank is a signal to the script, and its exit code the script's."""
+    _, output = run(tmp_path, "import os; print(f'rank 1: process {os.getpid()}')", nproc=1)
+    assert output.splitlines()[0] == (tmp_path / "rank1.out.log").read_text().strip()
 
 
 @pytest.mark.parametrize(

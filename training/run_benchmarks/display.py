@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Sequence
 
 from rich.console import Console
 from rich.live import Live
@@ -13,8 +11,7 @@ from rich.table import Table
 from run_benchmarks.names import Node
 from run_benchmarks.progress import TrainingState
 from run_benchmarks.results.round_result import RoundResult
-from run_benchmarks.results.tables import HEADINGS, aligned, figures_row
-from run_benchmarks.run_log import FORMAT, LOGGER
+from run_benchmarks.run_log import LOGGER
 from utils.events import Event, EventName
 
 # A line of progress this often is enough to see that training goes on, and does not fill a log.
@@ -79,18 +76,6 @@ class PlainLines:
         """Nothing was taken from the terminal."""
 
 
-class _ConsoleHandler(logging.Handler):
-    """Prints log lines above the live table."""
-
-    def __init__(self, console: Console) -> None:
-        super().__init__()
-        self.console = console
-        self.setFormatter(logging.Formatter(FORMAT))
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.console.print(self.format(record), markup=False, highlight=False, soft_wrap=True)
-
-
 class LiveTable:
     """Progress as a table a node a row, redrawn in place; the log scrolls above it."""
 
@@ -99,7 +84,7 @@ class LiveTable:
         self._stages: dict[Node, str] = {}
         self._started = time.monotonic()
         self._live = Live(console=console, refresh_per_second=4, transient=True, get_renderable=self._table)
-        self.handler: logging.Handler = _ConsoleHandler(console)
+        self._console = console
         self._live.start()
 
     def round_started(self, nodes: tuple[Node, ...], training: TrainingState) -> None:
@@ -119,6 +104,10 @@ class LiveTable:
     def round_ended(self, result: RoundResult) -> None:
         """Remove the rows: the verdict is logged."""
         self._stages = {}
+
+    def print_line(self, line: str) -> None:
+        """Print a line of the log, with its end, above the table."""
+        self._console.print(line, end="", markup=False, highlight=False, soft_wrap=True)
 
     def close(self) -> None:
         """Take the table off the terminal."""
@@ -142,18 +131,3 @@ class LiveTable:
             cells = shown if training else ("-",) * len(shown)
             table.add_row(node.host, str(node.rank), phase, *cells, elapsed)
         return table
-
-
-def results_text(results: Sequence[RoundResult], width: int | None) -> str:
-    """The final table as text; a block a round where a table is wider than `width` characters (None: no limit)."""
-    rows = [figures_row(result) for result in results]
-    table = aligned([HEADINGS, *rows])
-    if width is None or max(len(line) for line in table.splitlines()) <= width:
-        return table
-    return "\n".join(_block(row) for row in rows)
-
-
-def _block(row: Sequence[str]) -> str:
-    case, number, verdict, *figures = row
-    pairs = [(f"  {heading}", cell) for heading, cell in zip(HEADINGS[3:], figures, strict=True)]
-    return f"{case}, round {number}: {verdict}\n{aligned(pairs)}"

@@ -10,7 +10,7 @@ from dataclasses import replace
 from run_benchmarks.plan.redact import redact_text
 from run_benchmarks.results.evidence import EVIDENCE_LINES, host_lost
 from run_benchmarks.run_log import LOGGER
-from run_benchmarks.stages.image_distribute import DistributionError, ImagesDifferError
+from run_benchmarks.stages.image import DistributionError, ImagesDifferError
 from run_benchmarks.transports.base import CommandError, TransportError
 from utils.errors import FlagPerfError
 from utils.records import Failure, FailureClass, Stage, Verdict

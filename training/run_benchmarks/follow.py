@@ -9,7 +9,7 @@ from run_benchmarks.progress import Progress, TrainingState
 from run_benchmarks.transports.base import ByteSink, Transport
 from utils.errors import FlagPerfError
 from utils.events import parse_line
-from utils.rank import rank_log_name
+from utils.node import rank_log_name
 
 RETRY_S = 2.0
 

@@ -8,24 +8,21 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from run_benchmarks.frameworks import open_framework
+from run_benchmarks.images import open_image_store
+from run_benchmarks.images.base import BuildSite
+from run_benchmarks.images.build import build_name, layer_argvs, secret_build_args
+from run_benchmarks.images.layers import ImagePlan, plan_image
+from run_benchmarks.images.pip_handover import pip_folder_argvs, pip_mounts
 from run_benchmarks.names import HostPaths, Node, RunId, host_paths, new_run_id, nodes_of
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.plan.redact import redact_text, redact_values
 from run_benchmarks.rehearsal import Rehearsal
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Runtime
+from run_benchmarks.runtimes.engine import engine_of
 from run_benchmarks.stages.checks import DROP_CACHES
 from run_benchmarks.stages.collect import collect_argv
 from run_benchmarks.stages.deploy import UNPACK, tree_of
-from run_benchmarks.stages.image_build import (
-    BuildSite,
-    build_name,
-    layer_argvs,
-    pip_folder_argvs,
-    pip_mounts,
-    secret_build_args,
-)
-from run_benchmarks.stages.image_plan import ImagePlan, plan_image
 from run_benchmarks.stages.launch import Launch
 from run_benchmarks.stages.preflight import preflight
 from run_benchmarks.transports import LOCALHOST
@@ -45,7 +42,7 @@ class PlanView:
     def lines(self) -> Iterator[str]:
         """The whole text, line by line. Lines that are not commands are comments of the shell."""
         plan = self.plan
-        yield f"# vendor {plan.vendor.name}, runtime {plan.run.runtime}, hosts {', '.join(plan.cluster.hosts)}"
+        yield f"# runtime {plan.run.runtime}, hosts {', '.join(plan.cluster.hosts)}"
         yield f"# results go to {plan.run.log_path}/{self.run.name}"
         if plan.continue_from:
             yield f"# the rounds go on from the checkpoints of {plan.continue_from} in {plan.run.checkpoint_path}"
@@ -76,10 +73,11 @@ class PlanView:
     def _case(self, case: CasePlan) -> Iterator[str]:
         settings = case.settings
         yield ""
-        yield f"# ===== case {settings.name}: {settings.model} on {settings.framework}, {settings.nnodes} node(s)"
-        yield f"# x {settings.nproc} process(es), {settings.repeat} round(s), deadline {case.deadline_s:g} s"
+        yield f"# ===== case {settings.name}: {settings.model} on {settings.framework}, vendor {settings.vendor}"
+        size = f"{settings.nnodes} node(s) x {settings.nproc} process(es)"
+        yield f"# {size}, {settings.repeat} round(s), deadline {case.deadline_s:g} s"
         yield f"# parameters: {case.files.config_dir}/{case.files.config_file}"
-        image = plan_image(self.plan, case) if self.runtime.uses_images else None
+        image = plan_image(self.plan, case) if open_image_store(self.plan.run) else None
         for node in nodes_of(case, 1):
             yield from self._node(case, node, image)
 
@@ -97,35 +95,34 @@ class PlanView:
 
     def _image(self, node: Node, image: ImagePlan) -> Iterator[str]:
         run = self.plan.run
-        engine = run.container_engine
+        engine = engine_of(run.container_engine)
         yield f"# the image {image.tag}, if it is not there yet"
         if run.image_distribution == "registry":
-            yield _command([engine, "pull", image.tag])
+            yield _command(engine.pull(image.tag))
         if run.image_distribution == "stream" and node.rank > 0:
-            yield f"# streamed from {node.case.hosts[0]}: {engine} save {image.tag}"
-            yield _command([engine, "load"])
+            yield f"# streamed from {node.case.hosts[0]}: {shlex.join(engine.save(image.tag))}"
+            yield _command(engine.load())
             return
         if node.rank > 0 and run.image_distribution != "build":
             return
         local = node.host == LOCALHOST
         name = build_name(self.run.uid, node.host, image.tag)
-        site = BuildSite(engine, self.paths.tree, self.paths.work, self.run.uid, name, local)
+        site = BuildSite(self.paths.tree, self.paths.work, self.run.uid, name, local)
         mounts = pip_mounts(site, run.pip)
         make, remove = pip_folder_argvs(site)
-        uses_pip = mounts and len(image.layers) > 1
-        if uses_pip:
+        if mounts:
             yield "# the pip settings, as a tar file on standard input; removed after the build"
             yield _command(make)
         yield from _secrets(image)
         for below, layer in zip((None, *image.layers), image.layers, strict=False):
-            yield from map(_command, layer_argvs(site, layer, below, image, mounts))
-        if uses_pip:
+            yield from map(_command, layer_argvs(engine, site, layer, below, image, mounts))
+        if mounts:
             yield _command(remove)
         if run.image_distribution == "registry":
-            yield _command([engine, "push", image.tag])
+            yield _command(engine.push(image.tag))
 
     def _units(self, case: CasePlan, node: Node, image: ImagePlan | None) -> Iterator[str]:
-        framework = open_framework(case.settings.framework, self.plan.run.rank_launcher)
+        framework = open_framework(case.settings.framework)
         tag = image.tag if image else ""
         launch = Launch(self.plan, self.run, self.paths, self.runtime, framework, tag)
         several = len(case.hosts) > 1

@@ -13,6 +13,9 @@ from typing import TypeVar
 from run_benchmarks.failures import StageFailed, failure_on, interrupted
 from run_benchmarks.follow import follow_events
 from run_benchmarks.frameworks import open_framework
+from run_benchmarks.images.base import BuildSite
+from run_benchmarks.images.build import build_name
+from run_benchmarks.images.layers import plan_image
 from run_benchmarks.names import Node, nodes_of, unit_name
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.results.evidence import TASK_OUTPUT, start_log_of
@@ -25,8 +28,6 @@ from run_benchmarks.stages.collect import collect_folder
 from run_benchmarks.stages.deploy import deploy_tree
 from run_benchmarks.stages.fan_out import errors_of, on_all, values_of
 from run_benchmarks.stages.image import ImageStage
-from run_benchmarks.stages.image_build import BuildSite, build_name
-from run_benchmarks.stages.image_plan import plan_image
 from run_benchmarks.stages.launch import Launch
 from run_benchmarks.stages.network import interface_to, peer_of
 from run_benchmarks.stages.watch import Ended, Outcome, Watch
@@ -50,7 +51,7 @@ class Round:
         self.case = case
         self.number = number
         self.nodes = nodes_of(case, number)
-        self.framework = open_framework(case.settings.framework, session.plan.run.rank_launcher)
+        self.framework = open_framework(case.settings.framework)
         self.state = RoundState()
 
     async def run(self) -> RoundResult:
@@ -151,14 +152,14 @@ class Round:
 
     async def _provide_image(self) -> None:
         session, run = self.session, self.session.plan.run
-        if not session.runtime.uses_images:
+        if session.images is None:
             return
         image = plan_image(session.plan, self.case)
         self.state.tag = image.tag
         hosts = {host: session.transports[host] for host in self.case.hosts}
         sites = {host: self._build_site(host, image.tag) for host in hosts}
         log_dir = session.log_dir / self.case.settings.name
-        stage = ImageStage(hosts, sites, image, run.pip, run.image_distribution, log_dir)
+        stage = ImageStage(session.images, hosts, sites, image, run.pip, run.image_distribution, log_dir)
         try:
             self.state.images.update(await stage.run())
         except FlagPerfError as error:
@@ -168,7 +169,6 @@ class Round:
     def _build_site(self, host: str, tag: str) -> BuildSite:
         session = self.session
         return BuildSite(
-            engine=session.plan.run.container_engine,
             tree=session.paths.tree,
             work=session.paths.work,
             run_uid=session.run.uid,

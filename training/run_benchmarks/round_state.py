@@ -13,12 +13,12 @@ from run_benchmarks.names import Node
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.progress import TrainingState
 from run_benchmarks.results.evidence import explain
-from run_benchmarks.results.judge import Judgement, judge
+from run_benchmarks.results.judge import Judgement, judge, kind_of
 from run_benchmarks.results.round_result import RoundResult, continuation_notes, saving_notes, write_json
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import Session
 from run_benchmarks.stages.watch import Outcome
-from utils.figures import Figure
+from utils.figures import DEFINITIONS, Figure
 from utils.records import Failure, Stage, Verdict
 
 
@@ -86,6 +86,7 @@ def round_result(
         notes=(*state.notes, *judgement.notes, *more),
         rules=judgement.rules,
         continued=continued,
+        kind=kind_of(case),
     )
 
 
@@ -121,5 +122,4 @@ def _judged(
 
 
 def _with_round_time(figures: Mapping[str, Figure], time_s: float) -> dict[str, Any]:
-    window = "start of the round..its logs collected"
-    return {**figures, "round_time": Figure(time_s, "s", window, "the controller's clock")}
+    return {**figures, "round_time": DEFINITIONS["round_time"].figure(time_s, "the controller's clock")}

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""FlagPerf's entry point: configs -> plan -> run -> report -> exit code.
+"""FlagPerf's entry point: configs -> plan -> run -> results -> exit code.
 
 Edit `config/cluster_conf.py` and `config/test_conf.py`, then, in `training/`:
 
     python3 run_benchmarks/run.py
+
+The other verbs (`run.py --help`) are the modules of `verbs/`.
 """
 
 import sys
@@ -12,13 +14,15 @@ from pathlib import Path
 # Python puts this file's own folder on the path; the packages lie one above it.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-try:
-    from run_benchmarks.cli import main
-except ModuleNotFoundError as error:
-    if error.name not in ("asyncssh", "loguru", "pydantic", "rich"):
-        raise
-    requirements = Path(sys.path[0]) / "requirements.txt"
-    sys.exit(f"{error.name} is not installed\n    -> {sys.executable} -m pip install -r {requirements}")
+from run_benchmarks.verbs import main  # noqa: E402
+
+NEEDED = ("asyncssh", "loguru", "pydantic", "rich")
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except ModuleNotFoundError as error:  # a verb loads what it needs when it is chosen
+        if error.name not in NEEDED:
+            raise
+        requirements = Path(sys.path[0]) / "requirements.txt"
+        sys.exit(f"{error.name} is not installed\n    -> {sys.executable} -m pip install -r {requirements}")

@@ -1,54 +1,117 @@
-"""The run's log, in FlagPerf's documented format, in `flagperf_run.log` and on the terminal."""
+"""The run's log, in FlagPerf's documented format, in `flagperf_run.log` and on the terminal.
+
+Messages are whole texts: `LOGGER.info(f"...")`. Given arguments, loguru would take braces in them for fields.
+No sink shows the values of variables in a traceback, for they may be secrets.
+"""
 
 from __future__ import annotations
 
-import logging
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from loguru import logger as LOGGER  # noqa: N812 - a constant: there is one log
+
+if TYPE_CHECKING:
+    from loguru import Message, Record
+
+__all__ = ["LOGGER", "log_to_file", "log_to_terminal", "log_warnings"]
 
 # 2022-11-21 19:19:24,013<TAB>[INFO]<TAB>[run.py,500]message
-FORMAT = "%(asctime)s\t[%(levelname)s]\t[%(filename)s,%(lineno)d]%(message)s"
-LOGGER = logging.getLogger("flagperf")
-LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+_FORMAT = "{time:YYYY-MM-DD HH:mm:ss,SSS}\t[{level}]\t[{file},{line}]{message}\n"
+Sink = Callable[[str], None]
 
 
-def start_terminal_log(level: str, handler: logging.Handler | None = None) -> logging.Handler:
-    """Show the log on the terminal (standard error, or through `handler`)."""
-    shown = handler or logging.StreamHandler()
-    if handler is None:
-        shown.setFormatter(logging.Formatter(FORMAT))
-    LOGGER.setLevel(LEVELS[level.lower()])
-    LOGGER.propagate = False
-    LOGGER.handlers = [shown]
-    return shown
+def log_warnings() -> None:
+    """Show warnings and errors alone, as plain lines on standard error: what verbs want that run nothing."""
+    _show(_to_standard_error, "warning", "{message}\n")
 
 
-def start_file_log(path: Path) -> logging.Handler:
-    """Write the log to `path` too."""
-    handler = _FileLog(path, encoding="utf-8")
-    handler.setFormatter(logging.Formatter(FORMAT))
-    LOGGER.addHandler(handler)
-    return handler
+def log_to_terminal(level: str, sink: Sink | None = None) -> None:
+    """Show the log on the terminal (standard error, or through `sink`), and nowhere else.
+
+    Args:
+        level: `debug`, `info`, `warning` or `error`.
+        sink: takes a line with its end.
+    """
+    _show(sink or _to_standard_error, level, _FORMAT)
 
 
-def stop_file_log(handler: logging.Handler) -> None:
-    """Close what `start_file_log` opened."""
-    LOGGER.removeHandler(handler)
+@contextmanager
+def log_to_file(path: Path, level: str) -> Iterator[None]:
+    """Write the log to `path` too, as long as the context lasts.
+
+    A file that cannot be written (a full disk) is told of once and ends no run; every line is tried.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    sink = _FileSink(path)
+    number = _add(sink.write, level, _FORMAT, sink.wants)
     try:
-        handler.close()
-    except OSError as error:
-        LOGGER.error(f"the log file is not complete: {error.strerror}")
+        yield
+    finally:
+        LOGGER.remove(number)
+        sink.close()
 
 
-class _FileLog(logging.FileHandler):
-    """Tells once that its file cannot be written (a full disk); `logging` prints a traceback a record."""
+class _FileSink:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._told = False
+        self._file = path.open("a", encoding="utf-8")
 
-    failed = False
+    def wants(self, record: Record) -> bool:
+        """Whether the record is for this file: what it says of itself is not."""
+        return record["extra"].get("about") is not self
 
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
-        """Called where a record could not be written."""
-        if not isinstance(sys.exc_info()[1], OSError):
-            super().handleError(record)
-        elif not self.failed:
-            self.failed = True
-            LOGGER.error(f"{self.baseFilename} is not complete, the run goes on: {sys.exc_info()[1]}")
+    def write(self, line: Message) -> None:
+        try:
+            self._file.write(line)
+            self._file.flush()
+        except OSError as error:
+            self._tell(error)
+
+    def close(self) -> None:
+        try:
+            self._file.close()
+        except OSError as error:
+            self._tell(error)
+
+    def _tell(self, error: OSError) -> None:
+        if not self._told:
+            self._told = True
+            LOGGER.bind(about=self).error(f"{self._path} is not complete, the run goes on: {error.strerror}")
+
+
+def _show(sink: Sink, level: str, line: str) -> None:
+    LOGGER.remove()
+    _add(sink, level, line)
+
+
+def _add(
+    sink: Sink | Callable[[Message], None],
+    level: str,
+    line: str,
+    wanted: Callable[[Record], bool] | None = None,
+) -> int:
+    # a function as format: loguru adds the traceback of an exception to a text
+    return LOGGER.add(
+        sink,
+        level=level.upper(),
+        format=lambda record: line,
+        filter=wanted,
+        backtrace=False,
+        diagnose=False,
+    )
+
+
+def _to_standard_error(line: str) -> None:
+    # looked up with every line: what stands for it may change
+    sys.stderr.write(line)
+    sys.stderr.flush()
+
+
+log_warnings()

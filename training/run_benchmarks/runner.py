@@ -11,7 +11,9 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.failures import traceback_text
+from run_benchmarks.images import open_image_store
 from run_benchmarks.journal import Journal
 from run_benchmarks.names import RunId, host_paths, new_run_id
 from run_benchmarks.plan.records import Plan
@@ -31,18 +33,6 @@ from run_benchmarks.transports import open_transport
 from run_benchmarks.transports.base import Transport
 from run_benchmarks.transports.logged import LoggedTransport
 from utils.errors import FlagPerfError
-from utils.records import Verdict
-
-
-class ExitCode:
-    """What `run.py` exits with."""
-
-    CONVERGED = 0
-    NOT_CONVERGED = 1
-    BAD_CONFIG = 2
-    UNHEALTHY = 3
-    NO_VALID_CASE = 4
-    INTERRUPTED = 130
 
 
 def make_run_folder(log_path: Path) -> tuple[RunId, Path]:
@@ -68,6 +58,7 @@ async def run_plan(plan: Plan, run: RunId, log_dir: Path, progress: Progress) ->
         tree=tree,
         transports={host: LoggedTransport(open_transport(host, plan.cluster)) for host in plan.cluster.hosts},
         runtime=open_runtime(plan.run),
+        images=open_image_store(plan.run),
         journal=Journal(log_dir / "journal.jsonl"),
         progress=progress,
         interrupt=asyncio.Event(),
@@ -188,8 +179,8 @@ def _exit_code(session: Session, checks: Mapping[str, list[Check]], results: lis
         return ExitCode.INTERRUPTED
     if failed(checks):
         return ExitCode.UNHEALTHY
-    converged = all(result.verdict is Verdict.CONVERGED for result in results)
-    return ExitCode.CONVERGED if results and converged else ExitCode.NOT_CONVERGED
+    succeeded = all(result.verdict.is_success for result in results)
+    return ExitCode.SUCCESS if results and succeeded else ExitCode.NOT_CONVERGED
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from run_benchmarks.images.base import ImageStore
 from run_benchmarks.journal import Journal
 from run_benchmarks.names import HostPaths, RunId
 from run_benchmarks.plan.records import Plan
@@ -33,6 +34,7 @@ class Session:
     tree: Tree
     transports: Mapping[str, Transport]
     runtime: Runtime
+    images: ImageStore | None
     journal: Journal
     progress: Progress
     interrupt: asyncio.Event

@@ -1,32 +1,37 @@
-"""FlagPerf's figures, each with its unit, window and source: the one place where their formulas stand.
+"""FlagPerf's own figures: one registry, from which results, tables and docs/results.md are made.
 
-The driver computes them once for the FINISHED event and the controller again from that event's raw
+The driver computes the figures once for the FINISHED event and the controller again from that event's raw
 values, so that an old run can be scored anew. Not measured is None, never 0.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 GIB = 2**30
 FINISHED = "FINISHED event of global rank 0"
 TRAINING = "TRAIN_START..TRAIN_END"
+HIGHER = "higher"
+LOWER = "lower"
 
 
 @dataclass(frozen=True)
 class Figure:
     """A measured or derived number. `window` is the time it speaks of, `source` where it comes from.
 
-    Where `value` is None, `source` says why there is none.
+    Where `value` is None, `source` says why there is none. `better` is "higher", "lower" or None, where
+    neither is; `definition` is empty in results of earlier versions.
     """
 
     value: float | None
     unit: str
     window: str
     source: str
+    better: str | None = None
+    definition: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """The figure as plain data, for `result.json`."""
@@ -40,6 +45,65 @@ class Peak:
     chips: int
     flops: float | None
     source: str
+
+
+# What computes a figure: from its definition, FINISHED's values and the chips' peak.
+Formula = Callable[["Definition", Mapping[str, Any], Peak], Figure]
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What a figure is, whichever case reports it.
+
+    absent: when there is none. formula: from FINISHED's values; None where it comes from elsewhere.
+    heading, form: its column in the tables, with how a value is written there; no heading, no column.
+    of_all_parts: in a run that was continued it is of all of the run, not of the last part alone.
+    """
+
+    name: str
+    unit: str
+    window: str
+    better: str | None
+    definition: str
+    absent: str
+    formula: Formula | None = None
+    heading: str = ""
+    form: str = "{:.1f}"
+    of_all_parts: bool = False
+
+    def figure(self, value: float | None, source: str) -> Figure:
+        """The figure with this value, or the reason in `source` why there is none."""
+        return Figure(value, self.unit, self.window, source, self.better, self.definition)
+
+
+def figures_from_finished(finished: Mapping[str, Any], peak: Peak) -> dict[str, Figure]:
+    """Every figure of the registry that a FINISHED event bears.
+
+    Args:
+        finished: its values; times in seconds, memory in bytes, counts over all ranks.
+        peak: the chips' peak rate in the precision used; its `flops` may be None.
+
+    A run that was continued reports its own part only, and the windows say so.
+    """
+    continued = continued_of(finished)
+    figures = {}
+    for name, definition in DEFINITIONS.items():
+        if definition.formula is not None:
+            figure = definition.formula(definition, finished, peak)
+            whole = continued is None or definition.of_all_parts
+            figures[name] = figure if whole else of_this_part(figure, continued or {})
+    return figures
+
+
+def continued_of(values: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What an event says of the earlier part that a run goes on from: `step`, `samples`, `train_time` (s), `file`."""
+    continued = values.get("continued")
+    return continued if isinstance(continued, Mapping) and "step" in continued else None
+
+
+def of_this_part(figure: Figure, continued: Mapping[str, Any]) -> Figure:
+    """The same figure, saying that it is of this part of a continued run."""
+    return replace(figure, window=f"{figure.window}; this part only, continued from step {continued['step']}")
 
 
 def rate(count: float | None, seconds: float | None) -> float | None:
@@ -58,57 +122,6 @@ def model_flops_utilisation(
     return flops_per_sample * p_train / (peak.chips * peak.flops)
 
 
-def figures_from_finished(finished: Mapping[str, Any], peak: Peak) -> dict[str, Figure]:
-    """Every figure that a FINISHED event bears.
-
-    Args:
-        finished: the event's values; times in seconds, memory in bytes, counts over all ranks.
-        peak: the chips' peak rate in the precision used; its `flops` may be None.
-
-    A run that was continued reports its own part only, and the windows say so.
-    """
-    figures = {
-        **_times(finished),
-        **_rates(finished),
-        "MFU": _mfu(finished, peak),
-        **_quality(finished),
-        **_memory(finished),
-    }
-    continued = continued_of(finished)
-    return _of_a_part(figures, continued) if continued else figures
-
-
-def continued_of(values: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """What an event says of the earlier part that a run goes on from: `step`, `samples`, `train_time` (s), `file`."""
-    continued = values.get("continued")
-    return continued if isinstance(continued, Mapping) and "step" in continued else None
-
-
-def of_this_part(figure: Figure, continued: Mapping[str, Any]) -> Figure:
-    """The same figure, saying that it is of this part of a continued run."""
-    return replace(figure, window=f"{figure.window}; this part only, continued from step {continued['step']}")
-
-
-def _of_a_part(figures: Mapping[str, Figure], continued: Mapping[str, Any]) -> dict[str, Figure]:
-    """The same figures, each saying which part of the run it is of.
-
-    Quality is of the weights, whoever trained them. `time_to_target` is the training time of both parts: of
-    the earlier one until its checkpoint was begun. What was trained after that was lost, with the time to the
-    next start, and is in none of the figures.
-    """
-    step = continued["step"]
-    found = {name: of_this_part(figure, continued) for name, figure in figures.items()}
-    before = _number(continued, "train_time")
-    told = "an unknown time" if before is None else f"{before:.6g} s"
-    window = f"training up to the checkpoint of step {step} ({told}) + {figures['time_to_target'].window}"
-    return {
-        **found,
-        "acc": figures["acc"],
-        "final_loss": figures["final_loss"],
-        "time_to_target": replace(figures["time_to_target"], window=window),
-    }
-
-
 def _number(finished: Mapping[str, Any], name: str) -> float | None:
     value = finished.get(name)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
@@ -116,84 +129,172 @@ def _number(finished: Mapping[str, Any], name: str) -> float | None:
     return float(value)
 
 
-def _reported(finished: Mapping[str, Any], name: str, unit: str, window: str) -> Figure:
-    value = _number(finished, name)
-    source = FINISHED if value is not None else f"{name} is not in the {FINISHED}"
-    return Figure(value, unit, window, source)
+def _reported(raw: str) -> Formula:
+    """As the event says it under the name `raw`."""
+
+    def formula(own: Definition, finished: Mapping[str, Any], _: Peak) -> Figure:
+        value = _number(finished, raw)
+        return own.figure(value, FINISHED if value is not None else f"{raw} is not in the {FINISHED}")
+
+    return formula
 
 
-def _times(finished: Mapping[str, Any]) -> dict[str, Figure]:
-    windows = {
-        "e2e_time": "first line of the training script..FINISHED",
-        "init_time": "INIT_START..INIT_END",
-        "raw_train_time": TRAINING,
-        "no_eval_time": f"{TRAINING} less evaluations and saving checkpoints",
-        "pure_compute_time": f"{TRAINING} less evaluations, saving checkpoints and waiting for data",
-    }
-    figures = {name: _reported(finished, name, "s", window) for name, window in windows.items()}
-    reached = _number(finished, "time_to_target")
-    source = (
-        FINISHED if reached is not None else "no evaluation met the target, or the case does not report it"
-    )
-    figures["time_to_target"] = Figure(
-        reached, "s", "TRAIN_START..end of the evaluation that met the target", source
-    )
-    return figures
+def _per_second(what: str, divisor: str) -> Formula:
+    """The `what` (samples or tokens) trained, by the time `divisor`."""
+
+    def formula(own: Definition, finished: Mapping[str, Any], _: Peak) -> Figure:
+        value = rate(_number(finished, f"num_trained_{what}"), _number(finished, divisor))
+        return own.figure(
+            value, f"{what} / {divisor}" if value is not None else f"{what} or {divisor} is not reported"
+        )
+
+    return formula
 
 
-def _rates(finished: Mapping[str, Any]) -> dict[str, Figure]:
-    samples = _number(finished, "num_trained_samples")
-    tokens = _number(finished, "num_trained_tokens")
-    divisors = {"p_whole": "raw_train_time", "p_train": "no_eval_time", "p_core": "pure_compute_time"}
-    figures = {
-        name: _rate_figure(finished, samples, "samples", divisor) for name, divisor in divisors.items()
-    }
-    figures["tokens_per_second"] = _rate_figure(finished, tokens, "tokens", "no_eval_time")
-    return figures
+def _device_memory(raw: str) -> Formula:
+    """Bytes under the name `raw`, in GiB."""
+
+    def formula(own: Definition, finished: Mapping[str, Any], _: Peak) -> Figure:
+        value = _number(finished, raw)
+        if value is None:
+            return own.figure(None, f"{raw} is not reported: no device memory")
+        return own.figure(value / GIB, f"{raw}, largest over ranks")
+
+    return formula
 
 
-def _rate_figure(finished: Mapping[str, Any], count: float | None, what: str, divisor: str) -> Figure:
-    value = rate(count, _number(finished, divisor))
-    source = f"{what} / {divisor}" if value is not None else f"{what} or {divisor} is not reported"
-    return Figure(value, f"{what}/s", TRAINING, source)
+def _time_to_target(own: Definition, finished: Mapping[str, Any], _: Peak) -> Figure:
+    """Of both parts where the run was continued: of the earlier one until its checkpoint was begun.
+
+    What was trained after that was lost, with the time to the next start, and is in none of the figures.
+    """
+    value = _number(finished, own.name)
+    missing = "no evaluation met the target, or the case does not report it"
+    figure = own.figure(value, FINISHED if value is not None else missing)
+    continued = continued_of(finished)
+    if continued is None:
+        return figure
+    before = _number(continued, "train_time")
+    length = "an unknown time" if before is None else f"{before:.6g} s"
+    window = f"training up to the checkpoint of step {continued['step']} ({length}) + {own.window}"
+    return replace(figure, window=window)
 
 
-def _mfu(finished: Mapping[str, Any], peak: Peak) -> Figure:
+def _mfu(own: Definition, finished: Mapping[str, Any], peak: Peak) -> Figure:
     flops = _number(finished, "model_flops_per_sample")
     p_train = rate(_number(finished, "num_trained_samples"), _number(finished, "no_eval_time"))
     value = model_flops_utilisation(flops, p_train, peak)
     if value is None:
         missing = "the peak FLOP/s" if not peak.flops else "the model FLOPs per sample or p_train"
-        return Figure(None, "1", TRAINING, f"{missing} is not known ({peak.source})")
+        return own.figure(None, f"{missing} is not known ({peak.source})")
     formula = finished.get("flops_formula") or "reported by the case"
     chips = f"{peak.chips} x {peak.flops:.4g} FLOP/s; {peak.source}"
-    source = f"{flops:.4g} FLOPs/sample ({formula}) x p_train / ({chips})"
-    return Figure(value, "1", TRAINING, source)
+    return own.figure(value, f"{flops:.4g} FLOPs/sample ({formula}) x p_train / ({chips})")
 
 
-def _quality(finished: Mapping[str, Any]) -> dict[str, Figure]:
+def _quality(own: Definition, finished: Mapping[str, Any], _: Peak) -> Figure:
     metric = str(finished.get("metric") or "")
-    acc = _number(finished, f"final_{metric}") if metric else None
-    source = f"final_{metric}, {FINISHED}" if acc is not None else "no quality metric is reported"
-    return {
-        "acc": Figure(acc, metric or "1", "last evaluation", source),
-        "final_loss": _reported(finished, "final_loss", "nats", "last training step"),
-        "samples": _reported(finished, "num_trained_samples", "samples", TRAINING),
-        "steps": _reported(finished, "global_steps", "steps", TRAINING),
-    }
+    value = _number(finished, f"final_{metric}") if metric else None
+    source = f"final_{metric}, {FINISHED}" if value is not None else "no quality metric is reported"
+    return replace(own.figure(value, source), unit=metric or own.unit)
 
 
-def _memory(finished: Mapping[str, Any]) -> dict[str, Figure]:
-    names = {
-        "mem": "mem_allocated_bytes",
-        "mem_reserved": "mem_reserved_bytes",
-        "mem_total": "mem_total_bytes",
-    }
-    figures = {}
-    for name, raw in names.items():
-        value = _number(finished, raw)
-        source = (
-            f"{raw}, largest over ranks" if value is not None else f"{raw} is not reported: no device memory"
-        )
-        figures[name] = Figure(None if value is None else value / GIB, "GiB", "whole run", source)
-    return figures
+_REGISTRY = (
+    Definition(
+        "e2e_time", "s", "first line of the training script..FINISHED", LOWER,
+        "first line of rank 0's training script to FINISHED", "not reported", _reported("e2e_time"), heading="e2e s",
+    ),
+    Definition(
+        "round_time", "s", "start of the round..its logs collected", LOWER,
+        "the controller's clock: start of the round to its logs collected, building the image included",
+        "never", None, heading="round s",
+    ),
+    Definition(
+        "init_time", "s", "INIT_START..INIT_END", LOWER,
+        "INIT_START to INIT_END: model, data, first evaluation", "not reported", _reported("init_time"),
+    ),
+    Definition(
+        "raw_train_time", "s", TRAINING, LOWER,
+        "TRAIN_START to TRAIN_END, evaluations included", "not reported", _reported("raw_train_time"),
+    ),
+    Definition(
+        "no_eval_time", "s", f"{TRAINING} less evaluations and saving checkpoints", LOWER,
+        "`raw_train_time` less the evaluations and the saving of checkpoints",
+        "not reported", _reported("no_eval_time"),
+    ),
+    Definition(
+        "pure_compute_time", "s", f"{TRAINING} less evaluations, saving checkpoints and waiting for data", LOWER,
+        "`no_eval_time` less the time in which the device had no data to work on: a wait at whose end the device "
+        "was idle counts whole (an upper bound, the largest over ranks)",
+        "not reported", _reported("pure_compute_time"),
+    ),
+    Definition(
+        "time_to_target", "s", "TRAIN_START..end of the evaluation that met the target", LOWER,
+        "TRAIN_START to the end of the evaluation that met the target; of a continued round, of both parts",
+        "none did", _time_to_target, heading="to target s", of_all_parts=True,
+    ),
+    Definition(
+        "p_whole", "samples/s", TRAINING, HIGHER, "samples / `raw_train_time`",
+        "one of the two is not reported", _per_second("samples", "raw_train_time"), heading="p_whole /s",
+    ),
+    Definition(
+        "p_train", "samples/s", TRAINING, HIGHER, "samples / `no_eval_time`",
+        "one of the two is not reported", _per_second("samples", "no_eval_time"), heading="p_train /s",
+    ),
+    Definition(
+        "p_core", "samples/s", TRAINING, HIGHER, "samples / `pure_compute_time`",
+        "one of the two is not reported", _per_second("samples", "pure_compute_time"), heading="p_core /s",
+    ),
+    Definition(
+        "tokens_per_second", "tokens/s", TRAINING, HIGHER, "tokens that are no padding / `no_eval_time`",
+        "the case counts no tokens", _per_second("tokens", "no_eval_time"),
+    ),
+    Definition(
+        "MFU", "1", TRAINING, HIGHER, "model FLOPs per sample x `p_train` / (chips x peak FLOP/s)",
+        "peak or FLOPs are not known", _mfu, heading="MFU", form="{:.3f}",
+    ),
+    Definition(
+        "acc", "1", "last evaluation", HIGHER, "the case's metric; its name is the unit",
+        "no evaluation", _quality, heading="acc", form="{:.4f}", of_all_parts=True,
+    ),
+    Definition(
+        "final_loss", "nats", "last training step", LOWER, "loss of the last step's global batch",
+        "not reported", _reported("final_loss"), of_all_parts=True,
+    ),
+    Definition(
+        "samples", "samples", TRAINING, None, "samples trained, over all ranks",
+        "not reported", _reported("num_trained_samples"),
+    ),
+    Definition("steps", "steps", TRAINING, None, "optimizer steps", "not reported", _reported("global_steps")),
+    Definition(
+        "mem", "GiB", "whole run", LOWER,
+        "largest device memory that the framework allocated; largest over ranks",
+        "the device has no memory of its own (cpu)", _device_memory("mem_allocated_bytes"), heading="mem GiB",
+    ),
+    Definition(
+        "mem_reserved", "GiB", "whole run", LOWER,
+        "largest device memory that the framework reserved; largest over ranks",
+        "the device has no memory of its own (cpu)", _device_memory("mem_reserved_bytes"),
+    ),
+    Definition(
+        "mem_total", "GiB", "whole run", None, "device memory that there is",
+        "the device has no memory of its own (cpu)", _device_memory("mem_total_bytes"),
+    ),
+    Definition(
+        "energy", "J/node", TRAINING, LOWER, "energy, mean over the nodes",
+        "a node has no source", None, heading="energy J", form="{:.0f}",
+    ),
+    Definition(
+        "avg_power", "W/node", TRAINING, None,
+        "energy / time it was measured in, mean over the nodes", "a node has no source",
+    ),
+    Definition(
+        "max_power", "W/node", TRAINING, None,
+        "largest sample of all devices of a node together, mean over the nodes", "a node has no source",
+    ),
+    Definition(
+        "samples_per_joule", "samples/J", TRAINING, HIGHER, "samples / energy of all nodes",
+        "a node has no source, or less than 95 % of the window was sampled",
+    ),
+)  # fmt: skip
+DEFINITIONS: Mapping[str, Definition] = {definition.name: definition for definition in _REGISTRY}

@@ -3,11 +3,11 @@
     python3 -m utils.node --nnodes N --node-rank I --nproc M --master-addr A --master-port P --log-dir DIR
                           [--set NAME=VALUE]... -- ARGV...
 
-ARGV is started M times, through `utils.rank`, with the environment that FlagPerf's launch contract names.
-`--set` adds a variable to each rank; in its VALUE `{rank}`, `{local_rank}` and the other names of
-`rank_environments` are filled in. The first rank that fails ends the others, and the launcher with its exit
-code (128 + the signal's number where a signal ended it). How each rank ended stands in a line of `RankEnd`, in
-the order of their ends.
+ARGV is started M times with the environment that FlagPerf's launch contract names, and the output of each goes
+to `DIR/rank<global rank>.out.log`: no pipe hides its exit code, and no wrapper has to pass signals on. `--set`
+adds a variable to each rank; in its VALUE `{rank}`, `{local_rank}` and the other names of `rank_environments` are
+filled in. The first rank that fails ends the others, and the launcher with its exit code (128 + the signal's
+number where a signal ended it). How each rank ended stands in a line of `RankEnd`, in the order of their ends.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from types import FrameType
 
 GRACE_S = 10.0  # from SIGTERM to SIGKILL
@@ -33,7 +34,7 @@ CONTRACT = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK",
 
 @dataclass(frozen=True)
 class RankEnd:
-    """How a rank ended: its exit code, negative for a signal; `stopped`: only after the launcher had told it to."""
+    """How a rank ended: its exit code, negative for a signal; `stopped`: only after the launcher had stopped it."""
 
     rank: int
     local_rank: int
@@ -45,6 +46,11 @@ class RankEnd:
         return PREFIX + json.dumps(asdict(self))
 
 
+def rank_log_name(global_rank: int | str) -> str:
+    """The file that holds the output of one rank."""
+    return f"rank{global_rank}.out.log"
+
+
 def read_rank_ends(log: str) -> tuple[RankEnd, ...]:
     """The ends that a launcher's log tells of, in its order."""
     lines = (line.removeprefix(PREFIX) for line in log.splitlines() if line.startswith(PREFIX))
@@ -54,25 +60,27 @@ def read_rank_ends(log: str) -> tuple[RankEnd, ...]:
 class NodeRanks:
     """The ranks of this node that live."""
 
-    def __init__(self) -> None:
+    def __init__(self, log_dir: Path) -> None:
+        self._log_dir = log_dir
         self._living: dict[int, tuple[int, int, subprocess.Popen[bytes]]] = {}
         self._stopped = False
-        self.told_to_stop: int | None = None
+        self.stop_signal: int | None = None
 
     def start(self, rank: int, local_rank: int, argv: Sequence[str], environment: dict[str, str]) -> None:
-        """Start one more."""
-        process = subprocess.Popen(argv, env=environment)
+        """Start one more, whose output is added to its log."""
+        with (self._log_dir / rank_log_name(rank)).open("ab") as log:
+            process = subprocess.Popen(argv, env=environment, stdout=log, stderr=log)
         self._living[process.pid] = (rank, local_rank, process)
         print(f"rank {rank}: process {process.pid}", flush=True)
 
     def ends(self) -> Iterator[RankEnd]:
         """Waits for each rank's end, in the order of their ends. After a failure the rest are told to stop."""
         while self._living:
-            ended = [self._reaped(*os.waitpid(-1, 0)), *self._already_dead()]
+            reaped = [self._reaped(*os.waitpid(-1, 0)), *self._already_dead()]
             stopped = self._stopped
-            found = [RankEnd(rank, local, code, stopped) for rank, local, code in filter(None, ended)]
-            yield from found
-            failures = {end.exit_code for end in found if end.exit_code}
+            ends = [RankEnd(rank, local, code, stopped) for rank, local, code in filter(None, reaped)]
+            yield from ends
+            failures = {end.exit_code for end in ends if end.exit_code}
             if failures.difference(AT_EXIT):
                 self.stop()
             elif failures and not self._stopped:
@@ -93,7 +101,7 @@ class NodeRanks:
         elif number == signal.SIGALRM:
             self.stop()
         else:
-            self.told_to_stop = number
+            self.stop_signal = number
             self.stop()
 
     def _signal(self, number: int) -> None:
@@ -144,20 +152,19 @@ def rank_environments(options: argparse.Namespace) -> Iterator[tuple[int, int, d
 def main(argv: Sequence[str]) -> int:
     """Run the node's ranks to their end; the exit code."""
     options = _options(argv)
-    ranks = NodeRanks()
+    ranks = NodeRanks(Path(options.log_dir))
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM):
         signal.signal(number, ranks.on_signal)
-    command = (sys.executable, "-m", "utils.rank", "--log-dir", options.log_dir, "--", *options.argv)
     for rank, local_rank, variables in rank_environments(options):
-        if ranks.told_to_stop is None:
-            ranks.start(rank, local_rank, command, {**os.environ, **variables})
+        if ranks.stop_signal is None:
+            ranks.start(rank, local_rank, options.argv, {**os.environ, **variables})
     first = 0
     for end in ranks.ends():
         print(end.line(), flush=True)
         first = first or end.exit_code
-    if ranks.told_to_stop is not None:
-        print(f"ended by signal {ranks.told_to_stop}", flush=True)
-        return 128 + ranks.told_to_stop
+    if ranks.stop_signal is not None:
+        print(f"ended by signal {ranks.stop_signal}", flush=True)
+        return 128 + ranks.stop_signal
     return first if first >= 0 else 128 - first
 
 

@@ -1,21 +1,56 @@
-"""What a round can end with: verdicts and failure classes, as they stand in `result.json`."""
+"""What a round can end with: verdicts, stages and failure classes, as they stand in `result.json`.
+
+Each says what it means here, and nowhere else: the tables of docs/results.md are made from this file.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 
-class Verdict(str, Enum):
+class _Word(str, Enum):
+    """A word of `result.json` that brings its meaning."""
+
+    _value_: str
+    meaning: str
+
+    def __new__(cls, word: str, meaning: str) -> _Word:
+        """The member `word`."""
+        member = str.__new__(cls, word)
+        member._value_ = word
+        member.meaning = meaning
+        return member
+
+
+class Verdict(_Word):
     """How a round ended."""
 
-    CONVERGED = "CONVERGED"
-    NOT_CONVERGED = "NOT_CONVERGED"
-    FAILED = "FAILED"
-    TIMED_OUT = "TIMED_OUT"
-    UNREACHABLE = "UNREACHABLE"
-    INTERRUPTED = "INTERRUPTED"
-    INVALID = "INVALID"
+    CONVERGED = ("CONVERGED", "an evaluation met the target")
+    MEASURED = (
+        "MEASURED",
+        "a case that has no target (of the kind *measure*) did its work and reported its figures",
+    )
+    NOT_CONVERGED = ("NOT_CONVERGED", "training reached its cap of steps or samples first")
+    FAILED = (
+        "FAILED",
+        "a rank failed, an image was not built, a container did not start, a command failed, "
+        "the controller's disk is full",
+    )
+    TIMED_OUT = ("TIMED_OUT", "the deadline came first")
+    UNREACHABLE = ("UNREACHABLE", "a host was lost")
+    INTERRUPTED = ("INTERRUPTED", "Ctrl-C or SIGTERM")
+    INVALID = (
+        "INVALID",
+        "the logs bear no result: FINISHED is missing, stands twice or comes from another rank too, the figures "
+        "contradict each other, or a case of the kind *measure* reports none",
+    )
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the case did what it is for; `run.py` exits with 0 only if every round did."""
+        return self in (Verdict.CONVERGED, Verdict.MEASURED)
 
 
 class Stage(str, Enum):
@@ -31,24 +66,44 @@ class Stage(str, Enum):
     JUDGE = "judge"
 
 
-class FailureClass(str, Enum):
+class FailureClass(_Word):
     """What kind of thing went wrong."""
 
-    IMAGE_NOT_BUILT = "image_not_built"
-    IMAGE_NOT_DISTRIBUTED = "image_not_distributed"
-    IMAGES_DIFFER = "images_differ"
-    CONTAINER_NOT_STARTED = "container_not_started"
-    RANK_FAILED = "rank_failed"
-    RANK_KILLED = "rank_killed"
-    OUT_OF_MEMORY = "out_of_memory"
-    HOST_UNREACHABLE = "host_unreachable"
-    COMMAND_FAILED = "command_failed"
-    DEADLINE = "deadline"
-    INTERRUPTED = "interrupted"
-    NO_RESULT = "no_result"
-    INCONSISTENT_RESULT = "inconsistent_result"
-    LOGS_NOT_COLLECTED = "logs_not_collected"
-    CONTROLLER_ERROR = "controller_error"
+    IMAGE_NOT_BUILT = ("image_not_built", "building failed")
+    IMAGE_NOT_DISTRIBUTED = (
+        "image_not_distributed",
+        "it was built, but did not reach a host: streaming, pushing, pulling",
+    )
+    IMAGES_DIFFER = ("images_differ", "the hosts' images are not the same")
+    CONTAINER_NOT_STARTED = (
+        "container_not_started",
+        "the engine refused to start a task or a monitor, or a node does not know its peer's address",
+    )
+    RANK_FAILED = (
+        "rank_failed",
+        "a rank ended with an error; the first to fail is named, not those that lost their peer",
+    )
+    RANK_KILLED = ("rank_killed", "a rank was killed (SIGKILL), often by the kernel for want of memory")
+    OUT_OF_MEMORY = ("out_of_memory", "its last lines say so")
+    HOST_UNREACHABLE = ("host_unreachable", "contact was lost and did not come back in time")
+    COMMAND_FAILED = ("command_failed", "another command on a host, e.g. when the code was brought there")
+    DEADLINE = ("deadline", "training took longer than `CASE_DEADLINE_HOURS`")
+    INTERRUPTED = ("interrupted", "the user ended the run")
+    NO_RESULT = (
+        "no_result",
+        "all ranks ended with 0, but FINISHED was not reported exactly once, by global rank 0 (of all ranks; a "
+        "case's own script may report it on each), its log cannot be read, or it has no figure where the case is to "
+        "measure",
+    )
+    INCONSISTENT_RESULT = ("inconsistent_result", "p_whole <= p_train <= p_core does not hold")
+    LOGS_NOT_COLLECTED = (
+        "logs_not_collected",
+        "training ended well, but the first node's logs could not be collected",
+    )
+    CONTROLLER_ERROR = (
+        "controller_error",
+        "an error on the controller, such as a full disk; the message and the traceback are in the run's log",
+    )
 
 
 @dataclass(frozen=True)
@@ -62,3 +117,15 @@ class Failure:
     message: str
     evidence: str = ""
     remedy: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The failure as plain data, for `result.json`."""
+        return {
+            "verdict": self.verdict.value,
+            "stage": self.stage.value,
+            "class": self.failure_class.value,
+            "host": self.host,
+            "message": self.message,
+            "evidence": self.evidence,
+            "remedy": self.remedy,
+        }

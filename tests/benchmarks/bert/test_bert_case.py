@@ -19,8 +19,8 @@ from benchmarks.driver.batches import Batch
 from benchmarks.driver.loader import Loader
 from benchmarks.driver.pytorch.case import Context
 from benchmarks.driver.sampling import Samples
-from benchmarks.driver.settings import DriverSettings
 from tests.benchmarks.bert.shard_files import TINY_MODEL, random_rows, write_data, write_shard
+from utils.parameters import TrainingSettings
 
 SHARDS = (7, 5, 6)
 
@@ -31,7 +31,7 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _case(data_dir: Path, **settings: Any) -> Case:
-    driver = DriverSettings(train_batch_size=3, eval_batch_size=4, **settings)
+    driver = TrainingSettings(train_batch_size=3, eval_batch_size=4, **settings)
     return Case(Context(data_dir, driver, TINY_MODEL, torch.device("cpu")))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.driver.arguments import LaunchArguments
 from run_benchmarks.frameworks import open_framework
-from run_benchmarks.frameworks.base import Job
+from run_benchmarks.frameworks.base import LaunchJob
 from tests.benchmarks.bert.shard_files import write_data
 from tests.benchmarks.driver.ranks import (
     TRAINING,
@@ -60,7 +60,7 @@ def _arguments(folder: Path, data_dir: Path, extern: Path | None = None, **setti
 def _launch(logs: Path, launch: LaunchArguments, nproc: int) -> tuple[int, list[list[Event]]]:
     """Several ranks by the launcher, as in a container; the exit code and each rank's events."""
     logs.mkdir()
-    job = Job(
+    job = LaunchJob(
         1,
         nproc,
         "127.0.0.1",
@@ -159,7 +159,7 @@ def test_a_vendor_replaces_hooks(tmp_path: Path, data_dir: Path, capsys: Any) ->
         ({"precision": "fp16"}, "computes in fp32 only on a CPU"),
         ({"torch_compile": True}, "PyTorch's compiler"),
         ({"optimizer": "lamb"}, "adamw only"),
-        ({"init_checkpoint": "absent.pt"}, "cannot read the checkpoint"),
+        ({"init_checkpoint": "absent.safetensors"}, "cannot read the checkpoint"),
         ({"vocab_size": 20}, "ids below 20"),
     ],
 )

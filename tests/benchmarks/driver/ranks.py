@@ -14,7 +14,7 @@ import benchmarks
 from benchmarks.driver.arguments import LaunchArguments
 from benchmarks.driver.session import run
 from run_benchmarks.frameworks import open_framework
-from run_benchmarks.frameworks.base import Job
+from run_benchmarks.frameworks.base import LaunchJob
 from tests.benchmarks.bert.shard_files import TINY_MODEL
 from utils.events import Event, parse_line, read_events
 
@@ -76,13 +76,13 @@ def command_line(launch: LaunchArguments) -> list[str]:
 
 
 def launch_ranks(
-    logs: Path, launch: LaunchArguments, ranks: int, launcher: str = "flagperf", **variables: str
+    logs: Path, launch: LaunchArguments, ranks: int, **variables: str
 ) -> tuple[int, list[list[Event]]]:
     """Several ranks on one node, started as in a container; the exit code and each rank's events."""
     logs.mkdir()
     script = tuple(command_line(launch)[2:])
-    job = Job(1, ranks, "127.0.0.1", free_port(), str(logs), script, python=sys.executable)
-    argv = open_framework("pytorch", launcher).launch_argv(job, 0)
+    job = LaunchJob(1, ranks, "127.0.0.1", free_port(), str(logs), script, python=sys.executable)
+    argv = open_framework("pytorch").launch_argv(job, 0)
     env = environment(**variables)
     completed = subprocess.run(argv, env=env, capture_output=True, timeout=120, check=False)
     paths = [logs / f"rank{rank}.out.log" for rank in range(ranks)]

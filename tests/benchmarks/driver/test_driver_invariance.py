@@ -18,7 +18,7 @@ import pytest
 from benchmarks.driver.arguments import LaunchArguments
 from benchmarks.glm.shards import EVAL_FOLDER, TRAIN_FOLDER
 from run_benchmarks.frameworks import open_framework
-from run_benchmarks.frameworks.base import Job
+from run_benchmarks.frameworks.base import LaunchJob
 from tests.benchmarks.bert.shard_files import TINY_MODEL as TINY_BERT
 from tests.benchmarks.bert.shard_files import write_data
 from tests.benchmarks.cpm.chunk_data import TINY as TINY_CPM
@@ -126,7 +126,7 @@ def _launch(folder: Path, data_dir: Path, case: Trained, nnodes: int, nproc: int
     script, logs = tuple(command_line(launch)[2:]), folder / "logs"
     logs.mkdir()
     hosts = ("127.0.0.1",) * nnodes
-    job = Job(nnodes, nproc, "127.0.0.1", free_port(), str(logs), script, sys.executable, hosts)
+    job = LaunchJob(nnodes, nproc, "127.0.0.1", free_port(), str(logs), script, sys.executable, hosts)
     framework = open_framework(case.framework)
     nodes = [
         subprocess.Popen(

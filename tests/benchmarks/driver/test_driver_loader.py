@@ -11,10 +11,10 @@ from benchmarks.driver.batches import Batch
 from benchmarks.driver.case import Dataset
 from benchmarks.driver.loader import Loader
 from benchmarks.driver.sampling import Samples
-from benchmarks.driver.settings import DriverSettings
+from utils.parameters import TrainingSettings
 
 ROWS = [5, 9, 1, 7]  # 22 samples
-SETTINGS = DriverSettings(train_batch_size=6, eval_batch_size=4, seed=3)
+SETTINGS = TrainingSettings(train_batch_size=6, eval_batch_size=4, seed=3)
 Pair = tuple[int, int]
 
 
@@ -42,7 +42,7 @@ class Case:
 
 
 def trained(
-    settings: DriverSettings, rank: int = 0, world_size: int = 1, first: int = 0
+    settings: TrainingSettings, rank: int = 0, world_size: int = 1, first: int = 0
 ) -> list[list[Batch]]:
     """The steps from `first` to before 12."""
     steps = Loader(Case(), settings, rank, world_size).training_steps(first)

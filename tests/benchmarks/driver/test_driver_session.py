@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import torch
 
-from run_benchmarks.frameworks.launchers import LAUNCHERS
 from tests.benchmarks.bert.shard_files import random_rows, write_data, write_shard
 from tests.benchmarks.driver.ranks import (
     arguments,
@@ -183,7 +182,7 @@ def test_bad_hooks_are_named(
     [
         ({"vocab_size": 20}, r"ids below 20"),
         ({"max_position_embeddings": 8}, "the model takes 8 tokens"),
-        ({"init_checkpoint": "absent.pt"}, "cannot read the checkpoint"),
+        ({"init_checkpoint": "absent.safetensors"}, "cannot read the checkpoint"),
     ],
 )
 def test_data_that_do_not_fit_the_model_are_named(
@@ -209,15 +208,12 @@ def test_bad_shards_are_named(tmp_path: Path, capsys: Any) -> None:
         run_here(capsys, arguments(tmp_path, lacking))
 
 
-@pytest.mark.parametrize("launcher", LAUNCHERS)
-def test_two_ranks_train_as_one(
-    tmp_path: Path, data_dir: Path, capsys: Any, sgd: Path, launcher: str
-) -> None:
+def test_two_ranks_train_as_one(tmp_path: Path, data_dir: Path, capsys: Any, sgd: Path) -> None:
     """The same global batch: the same losses, metrics and counters, one FINISHED, samples counted once."""
     one = run_here(capsys, arguments(tmp_path / "one", data_dir, sgd, **SGD))
     halves = {"train_batch_size": 2, "gradient_accumulation_steps": 2}
     code, (first, second) = launch_ranks(
-        tmp_path / "logs", arguments(tmp_path / "two", data_dir, sgd, **halves, **SGD), 2, launcher
+        tmp_path / "logs", arguments(tmp_path / "two", data_dir, sgd, **halves, **SGD), 2
     )
     assert code == 0
     assert _losses(first) == pytest.approx(_losses(one), rel=2e-5)

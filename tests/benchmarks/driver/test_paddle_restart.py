@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.driver.arguments import LaunchArguments
 from run_benchmarks.frameworks import open_framework
-from run_benchmarks.frameworks.base import Job
+from run_benchmarks.frameworks.base import LaunchJob
 from tests.benchmarks.bert.shard_files import write_data
 from tests.benchmarks.driver.ranks import (
     TRAINING,
@@ -63,7 +63,7 @@ def trained_by_two(logs: Path, launch: LaunchArguments, **variables: str) -> tup
     logs.mkdir()
     script = tuple(command_line(launch)[2:])
     argv = open_framework("paddle").launch_argv(
-        Job(1, 2, "127.0.0.1", free_port(), str(logs), script, sys.executable), 0
+        LaunchJob(1, 2, "127.0.0.1", free_port(), str(logs), script, sys.executable), 0
     )
     done = subprocess.run(argv, env=environment(**variables), capture_output=True, timeout=150, check=False)
     return done.returncode, read_events(logs / "rank0.out.log")

@@ -9,16 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 
+import benchmarks
 from benchmarks.driver.configuration import Configuration
 from benchmarks.driver.pytorch.devices import Device
 from benchmarks.driver.pytorch.engine import PytorchEngine
 from benchmarks.driver.pytorch.hooks import Hooks
 from benchmarks.driver.pytorch.process_group import ProcessGroup
 from benchmarks.driver.ranks import RankEnvironment
-from benchmarks.driver.settings import DriverSettings
 from benchmarks.glm import shards
 from benchmarks.glm.clozes import Clozes
+from benchmarks.glm.prepare.cli import main
 from benchmarks.glm.pytorch.mimetic import sinusoids
 from benchmarks.glm.pytorch.model import GlmForMultiTokenCloze
 from benchmarks.glm.shards import Vocabulary
@@ -31,13 +33,16 @@ from tests.benchmarks.glm.cloze_data import (
     random_questions,
     write_set,
 )
+from utils.config_files import load_constants
 from utils.errors import FlagPerfError, ProblemsError
+from utils.parameters import TrainingSettings
 
+CONFIG = Path(benchmarks.__file__).parent / "glm/pytorch/config/_base.py"
 QUESTIONS = random_questions(5, seed=1)
 
 
-def settings(**values: Any) -> DriverSettings:
-    return DriverSettings(**{"train_batch_size": 2, "eval_batch_size": 4, "max_steps": 1, **values})
+def settings(**values: Any) -> TrainingSettings:
+    return TrainingSettings(**{"train_batch_size": 2, "eval_batch_size": 4, "max_steps": 1, **values})
 
 
 def columns(clozes: Clozes) -> dict[str, list[float]]:
@@ -135,7 +140,8 @@ def test_a_checkpoint_of_glms_layout_is_loaded(tmp_path: Path, form: str) -> Non
     folder = tmp_path / "blocklm-large-blank" / "200000"
     folder.mkdir(parents=True)
     torch.save(content, folder / "mp_rank_00_model_states.pt")
-    name = "blocklm-large-blank/200000/mp_rank_00_model_states.pt"
+    assert main(["--convert-checkpoint", str(folder / "mp_rank_00_model_states.pt")]) == 0
+    name = load_constants(CONFIG)["init_checkpoint"]
     model = make_case(tmp_path, settings(), init_checkpoint=name).build_model()
     inputs = inputs_of(QUESTIONS)
     expected = source.half().float()(inputs)
@@ -147,27 +153,15 @@ def test_every_tensor_that_does_not_fit_is_named_and_none_is_copied(tmp_path: Pa
     del weights["transformer.final_layernorm.bias"]
     weights["transformer.layers.2.input_layernorm.weight"] = torch.ones(16)
     weights["word_embeddings.weight"] = torch.ones(65, 16)
-    torch.save({"module": weights}, tmp_path / "glm.pt")
-    case = make_case(tmp_path, settings(), init_checkpoint="glm.pt")
+    save_file(weights, tmp_path / "glm.safetensors")
+    case = make_case(tmp_path, settings(), init_checkpoint="glm.safetensors")
     with pytest.raises(ProblemsError) as error:
         case.build_model()
-    told = str(error.value)
-    assert "transformer.final_layernorm.bias: is missing" in told
-    assert "transformer.layers.2.input_layernorm.weight: is not a tensor of this model" in told
-    assert "word_embeddings.weight = (65, 16): has the wrong shape: (64, 16) is wanted" in told
-    assert str(tmp_path / "glm.pt") in told
-
-
-def test_a_checkpoint_that_is_missing_or_none_or_holds_code_is_named(tmp_path: Path) -> None:
-    case = make_case(tmp_path, settings(), init_checkpoint="glm.pt")
-    with pytest.raises(FlagPerfError, match=r"glm\.pt: cannot read the checkpoint"):
-        case.build_model()
-    (tmp_path / "glm.pt").write_text("no checkpoint")
-    with pytest.raises(FlagPerfError, match=r"glm\.pt: cannot read the checkpoint"):
-        case.build_model()
-    torch.save({"module": {}, "args": Path()}, tmp_path / "glm.pt")
-    with pytest.raises(FlagPerfError, match="could run code"):
-        case.build_model()
+    text = str(error.value)
+    assert "transformer.final_layernorm.bias: is missing" in text
+    assert "transformer.layers.2.input_layernorm.weight: is not a tensor of this model" in text
+    assert "word_embeddings.weight = (65, 16): has the wrong shape: (64, 16) is wanted" in text
+    assert str(tmp_path / "glm.safetensors") in text
 
 
 def test_data_of_another_vocabulary_or_length_are_refused(tmp_path: Path) -> None:

@@ -11,11 +11,13 @@ import sys
 from itertools import islice
 from pathlib import Path
 
+from run_benchmarks.images import open_image_store
+from run_benchmarks.images.base import BuildSite
+from run_benchmarks.images.build import build_name
+from run_benchmarks.images.layers import plan_image
 from run_benchmarks.plan.load import load_plan
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.stages.image import ImageStage
-from run_benchmarks.stages.image_build import BuildSite, build_name
-from run_benchmarks.stages.image_plan import plan_image
 from run_benchmarks.transports.local import LocalTransport
 
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -48,7 +50,6 @@ def make_image(plan: Plan, log_dir: Path) -> str:
     """The image of the plan's first case on this machine's own engine, built by the harness itself."""
     image = plan_image(plan, plan.cases[0])
     site = BuildSite(
-        plan.run.container_engine,
         str(TRAINING),
         str(log_dir / "work"),
         "run-test",
@@ -56,7 +57,9 @@ def make_image(plan: Plan, log_dir: Path) -> str:
         True,
     )
     hosts = {"localhost": LocalTransport("localhost")}
-    stage = ImageStage(hosts, {"localhost": site}, image, plan.run.pip, "build", log_dir)
+    store = open_image_store(plan.run)
+    assert store is not None
+    stage = ImageStage(store, hosts, {"localhost": site}, image, plan.run.pip, "build", log_dir)
     asyncio.run(stage.run())
     return image.tag
 

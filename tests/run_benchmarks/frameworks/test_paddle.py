@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks.frameworks import open_framework
-from run_benchmarks.frameworks.base import Job
+from run_benchmarks.frameworks.base import LaunchJob
 
 DATA = Path(__file__).parent / "data" / "paddle"
 PADDLE = open_framework("paddle_3.3")
@@ -17,8 +17,8 @@ def read(name: str) -> str:
     return (DATA / name).read_text(encoding="utf-8")
 
 
-def _job(nnodes: int, hosts: tuple[str, ...]) -> Job:
-    return Job(
+def _job(nnodes: int, hosts: tuple[str, ...]) -> LaunchJob:
+    return LaunchJob(
         nnodes=nnodes,
         nproc=2,
         master_addr="10.1.2.3" if nnodes > 1 else "127.0.0.1",

@@ -47,7 +47,8 @@ def case_key(key: str, value: str, remedy: str, name: str = "CASES") -> Row:
 def missing(label: str, key: str, name: str, value: str, remedy: str) -> Row:
     """A row with a well-formed key to which there are no files."""
     edits = (("test_conf.py", "toy:pytorch:X1:1:2:1", key),)
-    return Row(label, edits, "test_conf.py:5", f"{key}: {name}", repr(value), remedy, NO_CASE)
+    case = key.replace("/", ":")
+    return Row(label, edits, "test_conf.py:5", f"{case}: {name}", repr(value), remedy, NO_CASE)
 
 
 def in_2022(label: str, old: str, new: str, where: str, name: str, value: str, remedy: str) -> Row:
@@ -76,6 +77,12 @@ CLUSTER_ROWS = [
         "one name or address"),
     cluster("option as host", 'HOSTS = ["-oProxy"]\n', "cluster_conf.py:1", "HOSTS", "'-oProxy'",
         "one name or address"),
+    cluster("unknown group", 'HOSTS = {"acmee": ["n1"]}\n', "cluster_conf.py:1", "HOSTS['acmee']", "'acmee'",
+        "did you mean acme?"),
+    cluster("empty group", 'HOSTS = {"acme": []}\n', "cluster_conf.py:1", "HOSTS", "{'acme': []}", "at least one"),
+    cluster("number in a group", 'HOSTS = {\n "acme": ["n1", 2]}\n', "cluster_conf.py:1", "HOSTS", "{'acme'", "text"),
+    cluster("host twice in a group", 'HOSTS = {"acme": ["n1",\n "N1"]}\n', "cluster_conf.py:1", "HOSTS",
+        "'N1'", "remove one"),
     cluster("bad address", 'HOSTS = ["10.1.2.300"]\n', "cluster_conf.py:1", "HOSTS", "'10.1.2.300'",
         "0 to 255"),
     cluster("port out of range", CLUSTER_CONF.replace("22", "70000"), "cluster_conf.py:2", "SSH_PORT",
@@ -101,6 +108,11 @@ CLUSTER_ROWS = [
 ]  # fmt: skip
 
 SETTING_ROWS = [
+    setting("VENDORS = ['acme']", "VENDORS", "['acme']", 'VENDORS = {"acme"'),
+    setting("VENDORS = {'acmee': {}}", "VENDORS['acmee']", "'acmee'", "did you mean acme?"),
+    setting("VENDORS = {'acme': {'SHM_SIZE': '1G'}}", "SHM_SIZE", "'1G'", "ACCE_CONTAINER_OPT"),
+    setting("VENDORS = {'acme': {'ACCE_CONTAINER_OPT': 1}}", "ACCE_CONTAINER_OPT", "1",
+        '" --gpus all"'),
     Row("no VENDOR", (("test_conf.py", 'VENDOR = "acme"\n', ""),), "test_conf.py", "VENDOR", "",
         "VENDOR = 'acme'"),
     Row("misspelt vendor", (("test_conf.py", '"acme"', '"acmee"'),), "test_conf.py:1", "VENDOR",
@@ -161,7 +173,7 @@ CASE_ROWS = [
     case_key('"toy:pytorch:X1:0:2:1"', "'toy:pytorch:X1:0:2:1'", "model:framework"),
     case_key('"toy:pytorch:X1:1:two:1"', "'toy:pytorch:X1:1:two:1'", "bert:pytorch_1.8:A100:1:8:1"),
     case_key('"toy::X1:1:2:1"', "'toy::X1:1:2:1'", "model:framework"),
-    case_key('"../toy:pytorch:X1:1:2:1"', "'../toy:pytorch:X1:1:2:1'", "begin with a letter or digit"),
+    case_key('"../toy:pytorch:X1:1:2:1"', "'../toy:pytorch:X1:1:2:1'", "[vendor/]model:framework"),
     case_key("12", "12", "in quotes"),
     Row("same key twice", (("test_conf.py", "}\n", '    "toy:pytorch:X1:1:2:1": "/b",\n}\n'),),
         "test_conf.py:6",
@@ -170,6 +182,13 @@ CASE_ROWS = [
         "CASES['toy:pytorch:X1:1:2:1']", "'data/toy'", "starting with /"),
     Row("data dir type", (("test_conf.py", '"/data/toy"', "None"),), "test_conf.py:5",
         "CASES['toy:pytorch:X1:1:2:1']", "", "write text"),
+    case_key('"acme/b/toy:pytorch:X1:1:2:1"', "'acme/b/toy:pytorch:X1:1:2:1'", "[vendor/]model:framework"),
+    missing("vendor of a case missing", "acmee/toy:pytorch:X1:1:2:1", "vendor", "acmee", "did you mean acme?"),
+    Row("no hosts of the vendor", (("cluster_conf.py", '["node1", "node2"]', '{"other": ["node1"]}'),),
+        "test_conf.py:5", "toy:pytorch:X1:1:2:1: vendor", "'acme'", 'HOSTS = {"acme": [...]}'),
+    Row("nnodes above the group", (("test_conf.py", "X1:1:2:1", "X1:2:1:1"),
+        ("cluster_conf.py", '["node1", "node2"]', '{"acme": ["node1"]}')),
+        "test_conf.py:5", "toy:pytorch:X1:2:1:1: nnodes", "2", "HOSTS['acme']"),
     Row("nnodes above hosts", (("test_conf.py", "X1:1:2:1", "X1:3:2:1"),), "test_conf.py:5",
         "toy:pytorch:X1:3:2:1: nnodes", "3", "set nnodes to 2 at most"),
     Row("localhost among nodes", (("test_conf.py", "X1:1:2:1", "X1:2:1:1"), ("cluster_conf.py", "node1",

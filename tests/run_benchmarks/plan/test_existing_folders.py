@@ -22,10 +22,10 @@ def existing(tree: Tree) -> Tree:
 
 def test_vendor_without_vendor_py(existing: Tree) -> None:
     plan = existing.load()
-    assert (plan.vendor.name, plan.vendor.described, plan.vendor.list_devices_command) == ("acme", False, ())
-    assert plan.run.container_options == ("--device=/dev/acme",)
-    assert plan.run.visible_devices_env == "ACME_VISIBLE"
     [case] = plan.cases
+    assert (case.vendor.name, case.vendor.described, case.vendor.list_devices_command) == ("acme", False, ())
+    assert case.container_options == ("--device=/dev/acme",)
+    assert case.visible_devices_env == "ACME_VISIBLE"
     assert (case.chip, case.parameters["train_batch_size"]) == (None, 16)
 
 
@@ -41,7 +41,7 @@ def test_test_conf_must_say_what_no_vendor_py_says(existing: Tree, line: str) ->
     assert (exit_code, problem.name) == (2, line.partition(" ")[0])
     assert "acme/vendor.py" in problem.message and '""' in problem.remedy
     edit(existing, "test_conf.py", "", f'{problem.name} = ""\n')
-    assert existing.load().vendor.name == "acme"
+    assert existing.load().cases[0].vendor.name == "acme"
 
 
 def test_the_shared_driver_needs_vendor_py(existing: Tree) -> None:

@@ -36,8 +36,8 @@ def test_2022_dialect(tree: Tree) -> None:
     assert (case.settings.data_dir_host, case.settings.data_dir_container) == ("/data/toy", "/mnt/data/toy")
     assert case.hosts == ("node1", "node2")
     run = plan.run
-    assert run.container_options == ("--gpus", "all")
-    assert run.visible_devices_env == "CUDA_VISIBLE_DEVICES"
+    assert case.container_options == ("--gpus", "all")
+    assert case.visible_devices_env == "CUDA_VISIBLE_DEVICES"
     assert (run.flagperf_path_host, run.flagperf_path_container) == (
         "/home/flagperf/training",
         "/workspace/flagperf/training",
@@ -91,15 +91,15 @@ def test_only_hosts_are_needed_in_cluster_conf(tree: Tree) -> None:
 def test_what_is_absent_or_none_is_the_vendors(tree: Tree) -> None:
     for line in ("", "ACCE_CONTAINER_OPT = None\nACCE_VISIBLE_DEVICE_ENV_NAME = None\n"):
         edit(tree, "test_conf.py", "", line)
-        run = tree.load().run
-        assert run.container_options == ("--device=/dev/acme",)
-        assert run.visible_devices_env == "ACME_VISIBLE_DEVICES"
+        [case] = tree.load().cases
+        assert case.container_options == ("--device=/dev/acme",)
+        assert case.visible_devices_env == "ACME_VISIBLE_DEVICES"
 
 
 def test_an_empty_text_is_not_absent(tree: Tree) -> None:
     edit(tree, "test_conf.py", "", 'ACCE_CONTAINER_OPT = ""\nACCE_VISIBLE_DEVICE_ENV_NAME = ""\n')
-    run = tree.load().run
-    assert (run.container_options, run.visible_devices_env) == ((), "")
+    [case] = tree.load().cases
+    assert (case.container_options, case.visible_devices_env) == ((), "")
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_container_options_are_split_as_a_shell_would(
     tree: Tree, text: str, options: tuple[str, ...]
 ) -> None:
     edit(tree, "test_conf.py", "", f"ACCE_CONTAINER_OPT = {text!r}\n")
-    assert tree.load().run.container_options == options
+    assert tree.load().cases[0].container_options == options
 
 
 def test_paths_where_none_are_given(tree: Tree) -> None:
@@ -156,14 +156,15 @@ def test_every_new_setting(tree: Tree, tmp_path: Path) -> None:
         'IMAGE_BUILD_ARGS = {"BASE_IMAGE": "b:1"}\nCASE_DEADLINE_HOURS = 1.5\nMIN_FREE_DISK_GIB = 0\n'
         'MONITOR_INTERVAL = 0.5\nFLAGPERF_LOG_LEVEL = "WARNING"\n',
     )
-    run = tree.load().run
+    plan = tree.load()
+    run = plan.run
     assert (run.runtime, run.container_engine, run.process_python) == (
         "process",
         "/usr/bin/podman",
         "/opt/py/bin/python3",
     )
     assert (run.image_distribution, run.image_registry) == ("registry", "r.local:5000/team")
-    assert run.image_build_args == {"BASE_IMAGE": "b:1"}
+    assert plan.cases[0].image_build_args == {"BASE_IMAGE": "b:1"}
     assert (run.case_deadline_s, run.min_free_disk_gib, run.monitor_interval_s) == (5400.0, 0.0, 0.5)
     assert run.log_level == "warning"
 
@@ -191,7 +192,7 @@ def test_chosen_case_of_2022_needs_a_dict_but_no_place_in_the_list(tree: Tree) -
 
 def test_names_of_the_users_own(tree: Tree) -> None:
     edit(tree, "test_conf.py", "VENDOR", "import os\nraid = '/raid'\n_KEY = 1\ndef f(): return 2\nVENDOR")
-    assert tree.load().run.vendor == "acme"
+    assert tree.load().cases[0].vendor.name == "acme"
 
 
 def test_settings_taken_from_another_file(tree: Tree) -> None:

@@ -61,12 +61,12 @@ def test_plan_as_dict_is_json_without_secrets(tree: Tree) -> None:
     assert "hunter2" not in text
     content = json.loads(text)
     assert content["run"]["pip"]["options"] == {"index-url": "https://***@mirror.example.org/simple"}
-    assert content["run"]["image_build_args"]["BASE_IMAGE"] == "b:1"
-    assert content["run"]["container_options"] == ["--gpus", "all", "--env", "HF_TOKEN=***"]
+    assert content["cases"][0]["image_build_args"]["BASE_IMAGE"] == "b:1"
+    assert content["cases"][0]["container_options"] == ["--gpus", "all", "--env", "HF_TOKEN=***"]
     assert content["run"]["log_path"] == str(plan.run.log_path)
     assert content["cluster"]["hosts"] == ["node1", "node2"]
     assert content["cases"][0]["settings"]["name"] == "toy:pytorch:X1:1:2:1"
     assert content["cases"][0]["parameters"]["train_batch_size"] == 16
     assert content["cases"][0]["chip"]["peak_flops"] == {"bf16": 1e14}
-    assert content["vendor"]["parse_devices"] == "parse_device_list"
-    assert plan.run.image_build_args["HF_TOKEN"] == "hunter2", "the plan itself is what is run"
+    assert content["cases"][0]["vendor"]["parse_devices"] == "parse_device_list"
+    assert plan.cases[0].image_build_args["HF_TOKEN"] == "hunter2", "the plan itself is what is run"

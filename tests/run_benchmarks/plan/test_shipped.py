@@ -15,8 +15,8 @@ CONFIG = TRAINING / "run_benchmarks" / "config"
 
 def test_shipped_files_run_the_demo_on_this_machine() -> None:
     plan = load_plan(CONFIG, TRAINING)
-    assert (plan.cluster.hosts, plan.vendor.name, plan.vendor.device_type) == (("localhost",), "cpu", "cpu")
     [case] = plan.cases
+    assert (plan.cluster.hosts, case.vendor.name, case.vendor.device_type) == (("localhost",), "cpu", "cpu")
     assert case.settings.name == "bert:pytorch:cpu:1:2:1"
     assert case.hosts == ("localhost",)
     assert case.chip is not None and case.chip.name == "cpu"

@@ -11,7 +11,7 @@ import pytest
 from run_benchmarks.results.judge import judge
 from run_benchmarks.results.round_result import RoundResult, continuation_notes, saving_notes, write_json
 from run_benchmarks.results.summary import RunSummary, as_markdown, write_summary
-from run_benchmarks.results.tables import HEADINGS, aligned, explanations, figures_row, preflight_text
+from run_benchmarks.results.tables import aligned, explanations, preflight_text, results_tables, results_text
 from run_benchmarks.stages.checks import Check, Status
 from tests.run_benchmarks.builders import make_case, training_events, write_rank_log
 from utils.figures import Figure
@@ -76,7 +76,7 @@ def test_result_json_holds_everything_and_is_json(converged: RoundResult, tmp_pa
     text = (tmp_path / "result.json").read_text()
     assert "NaN" not in text
     result = json.loads(text)
-    assert result["schema"] == 1
+    assert result["schema"] == 2
     assert result["verdict"] == "CONVERGED"
     assert result["failure"] is None
     assert result["hosts"] == ["h1", "h2"]
@@ -86,6 +86,8 @@ def test_result_json_holds_everything_and_is_json(converged: RoundResult, tmp_pa
         "unit": "samples/s",
         "window": "TRAIN_START..TRAIN_END",
         "source": "samples / raw_train_time",
+        "better": "higher",
+        "definition": "samples / `raw_train_time`",
     }
     assert result["facts"]["num_trained_samples"] == 1000
     assert result["facts"]["final_loss"] is None
@@ -145,7 +147,7 @@ def test_the_summary_to_be_read(converged: RoundResult, broken: RoundResult) -> 
     assert len(rows) == 4  # headings, rule, two rounds
     assert len({row.count("|") for row in rows}) == 1
     assert "| CONVERGED | 15.0 | 21.5 | 9.0 | 100.0 | 125.0 | 200.0 | 0.001 | 0.3300 | - | - |" in rows[2]
-    assert rows[3].endswith("| FAILED |" + " - |" * (len(HEADINGS) - 3))
+    assert rows[3].endswith("| FAILED |" + " - |" * 11)
     assert "samples / raw_train_time" in text  # what the figures mean
     assert "## toy:pytorch:X1:2:1:1, round 2: FAILED" in text
     assert "Stage train on h2, rank_killed: rank 1 ended with exit code -9" in text
@@ -175,8 +177,8 @@ def test_a_continued_round_is_marked_and_explained(converged: RoundResult) -> No
         "skipped": ["step00000050.ckpt is cut"],
     }
     result = replace(converged, continued=continued, notes=tuple(continuation_notes(continued)))
-    assert figures_row(result)[1] == "1 (from step 40)"
-    assert figures_row(converged)[1] == "1"
+    assert row_of(result)[1] == "1 (from step 40)"
+    assert row_of(converged)[1] == "1"
     text = as_markdown(summary_of(result))
     assert "- continued from step 40 of run1: times, rates and energy are of this part only" in text
     assert "- a newer checkpoint was passed over: step00000050.ckpt is cut" in text
@@ -191,20 +193,70 @@ def test_only_checkpoints_that_were_not_written_deserve_a_note(failed: object) -
     assert saving_notes({"failed_checkpoints": 3})[0].startswith("3 checkpoint(s) could not be written")
 
 
-def test_a_row_has_a_cell_for_every_heading(converged: RoundResult, broken: RoundResult) -> None:
-    assert len(figures_row(converged)) == len(figures_row(broken)) == len(HEADINGS)
-    assert figures_row(broken)[3:] == ("-",) * (len(HEADINGS) - 3)
-    assert figures_row(replace(converged, figures={}))[3:] == ("-",) * (len(HEADINGS) - 3)
+def row_of(result: RoundResult) -> tuple[str, ...]:
+    """The row of a round in the table of rounds."""
+    return results_tables([result])[0].rows[0]
+
+
+def test_columns_follow_from_the_results_shown(converged: RoundResult, broken: RoundResult) -> None:
+    (table,) = results_tables([converged, broken])
+    assert table.headings[:6] == ("case", "round", "verdict", "e2e s", "round s", "to target s")
+    assert table.headings[-3:] == ("mem GiB", "energy J", "rules")
+    assert [len(row) for row in table.rows] == [len(table.headings)] * 2
+    assert table.rows[1][3:] == ("-",) * (len(table.headings) - 3)
+    (bare,) = results_tables([replace(broken, figures={})])
+    assert bare.headings == ("case", "round", "verdict", "rules")
 
 
 def test_a_figure_that_is_0_is_shown_as_0(converged: RoundResult) -> None:
     figures = {"acc": Figure(0.0, "accuracy", "last evaluation", "x")}
-    assert "0.0000" in figures_row(replace(converged, figures=figures))
+    assert "0.0000" in row_of(replace(converged, figures=figures))
+
+
+RATE = Figure(71.27, "TFLOP/s", "25 windows", "FINISHED", "higher", "median rate")
+
+
+def measured(number: int, **figures: Figure) -> RoundResult:
+    own = {"e2e_time": Figure(5.0, "s", "all of it", "FINISHED"), **figures}
+    return RoundResult("gemm", number, Verdict.MEASURED, own, None, {}, "2026-01-02", ("h1",), kind="measure")
+
+
+def test_figures_of_a_case_have_a_row_each_and_a_column_a_round(converged: RoundResult) -> None:
+    unknown = replace(RATE, value=None, source="the peak of X1 in bf16 is not known")
+    rounds = [
+        measured(1, bf16=RATE, bf16_of_peak=unknown),
+        measured(2, bf16=replace(RATE, value=0.0001234), fp32=replace(RATE, value=1234567.8, better=None)),
+    ]
+    training, measure, own = results_tables([converged, *rounds])
+    assert "p_whole /s" in training.headings and len(training.rows) == 1
+    assert measure.headings == ("case", "round", "verdict", "e2e s", "rules")
+    assert own.headings == ("gemm", "unit", "better", "round 1", "round 2")
+    assert own.rows == (
+        ("bf16", "TFLOP/s", "higher", "71.27", "0.0001234"),
+        ("fp32", "TFLOP/s", "-", "-", "1234568"),
+    )
+    lines = explanations(rounds[0])
+    assert "`bf16` (TFLOP/s, higher is better; 25 windows): median rate; from: FINISHED" in lines
+    assert any("`bf16_of_peak`" in line and "none" in line and "is not known" in line for line in lines)
+
+
+def test_a_table_that_is_too_wide_is_broken_into_parts(converged: RoundResult) -> None:
+    whole = results_text([converged], None)
+    parts = results_text([converged], 80)
+    assert len(whole.splitlines()[0]) > 80 >= max(map(len, parts.splitlines()))
+    assert set(whole.split()) == set(parts.split())
+    assert results_text([converged], 400) == whole
+    assert results_text([converged], 10)  # nothing fits: a column a part
+
+
+def test_a_cell_cannot_break_out_of_its_table(converged: RoundResult) -> None:
+    (table,) = results_tables([replace(converged, case="a|b")])
+    assert "| a\\|b | 1 |" in table.markdown()
 
 
 def test_every_figure_shown_is_explained(converged: RoundResult) -> None:
     lines = explanations(converged)
-    assert len(lines) == len(HEADINGS) - 3
+    assert len(lines) == len(results_tables([converged])[0].headings) - 3
     (mfu,) = [line for line in lines if "MFU" in line]
     assert "a data sheet" in mfu
     (memory,) = [line for line in lines if "mem GiB" in line]

@@ -16,6 +16,7 @@ import pytest
 from run_benchmarks.plan.records import RunSettings
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Runtime, Unit
+from run_benchmarks.runtimes.containers import ContainerRuntime
 from run_benchmarks.transports.base import Transport
 from run_benchmarks.transports.local import LocalTransport
 from tests.lab import tiny_image
@@ -28,9 +29,6 @@ TRAINING = Path(__file__).resolve().parents[3] / "training"
 def settings(folder: Path, **changes: Any) -> RunSettings:
     """Run settings whose files on the host lie in `folder`."""
     plain = RunSettings(
-        vendor="cpu",
-        container_options=(),
-        visible_devices_env="",
         test_type="training",
         flagperf_path_host=str(folder),
         flagperf_path_container="/flagperf",
@@ -51,6 +49,10 @@ class Bench:
     runtime: Runtime
     run: str
     folder: Path
+
+    @property
+    def in_containers(self) -> bool:
+        return isinstance(self.runtime, ContainerRuntime)
 
     def unit(self, script: str, *args: str, name: str = "unit", run: str = "", **changes: Any) -> Unit:
         """A unit that runs a shell script with `args` as $1, $2, ...; its name is unique."""

@@ -13,9 +13,10 @@ import pytest
 
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Mount, Unit
-from run_benchmarks.runtimes.docker_argv import Engine
+from run_benchmarks.runtimes.engine import Engine
 from run_benchmarks.transports.base import CommandError, Transport
 from tests.lab import tiny_image
+from tests.run_benchmarks.conftest import LogLines
 from tests.run_benchmarks.runtimes.conftest import Bench, need_engine, settings
 from utils.errors import FlagPerfError
 
@@ -35,16 +36,17 @@ UNIT = Unit(
 
 def test_start_argv_is_a_command_that_can_be_typed() -> None:
     assert DOCKER.start(UNIT) == (
-        *("docker", "run", "--detach", "--name=flagperf-run1-case-round1-node0-task"),
+        *("docker", "run", "--name=flagperf-run1-case-round1-node0-task"),
         *("--label=flagperf.run=run1", "--label=flagperf.role=task"),
+        "--mount=type=bind,source=/srv/tree,target=/flagperf,readonly",
+        '--mount=type=bind,"source=/srv/logs, all",target=/logs',
+        *("--workdir=/flagperf", "--detach"),
         *("--net=host", "--uts=host", "--ipc=host", "--init"),
         *("--ulimit=memlock=-1", "--ulimit=stack=67108864", "--security-opt=seccomp=unconfined"),
         *("--log-driver=json-file", "--log-opt=max-size=16m"),
         "--mount=type=tmpfs,target=/dev/shm,tmpfs-size=32G,tmpfs-mode=1777",
         "--env=PYTHONPATH=/flagperf",
-        "--mount=type=bind,source=/srv/tree,target=/flagperf,readonly",
-        '--mount=type=bind,"source=/srv/logs, all",target=/logs',
-        *("--workdir=/flagperf", "--gpus", "all", "--entrypoint=bash", "flagperf/cpu-pytorch:abc"),
+        *("--gpus", "all", "--entrypoint=bash", "flagperf/cpu-pytorch:abc"),
         *("-c", 'exec "$@"', "task", "python3"),
     )
 
@@ -226,7 +228,7 @@ exec docker "$@"
 """
 
 
-def test_an_engine_that_may_not_raise_limits(containers: Bench, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_engine_that_may_not_raise_limits(containers: Bench, log_lines: LogLines) -> None:
     engine = containers.folder / "limited-engine"
     engine.write_text(LIMITED_ENGINE.replace("{message}", LIMITS_REFUSED))
     engine.chmod(0o755)
@@ -234,7 +236,7 @@ def test_an_engine_that_may_not_raise_limits(containers: Bench, caplog: pytest.L
     bench = Bench(runtime, containers.run, containers.folder)
     assert bench.end_of(bench.unit("exit 3", name="a"))[0] == 3
     assert bench.end_of(bench.unit("exit 4", name="b"))[0] == 4
-    assert caplog.text.count("may not raise") == 1
+    assert log_lines.text.count("may not raise") == 1
 
 
 def need_client() -> None:

@@ -197,7 +197,7 @@ def test_remove_all_removes_this_run_and_no_other(bench: Bench) -> None:
 def test_remove_all_with_a_grace_lets_units_end(bench: Bench) -> None:
     last_words = bench.folder / "last_words"
     script = f"trap 'echo bye >/out/last_words; exit 0' TERM; echo ready; {FOREVER}"
-    if not bench.runtime.uses_images:
+    if not bench.in_containers:
         script = script.replace("/out/last_words", str(last_words))
     unit = bench.unit(script, mounts=(Mount(str(bench.folder), "/out", read_only=False),))
 
@@ -228,7 +228,7 @@ def test_waiting_survives_a_lost_connection(
     server.start()
     live_as(server, monkeypatch)
     go = bench.folder / "go"
-    seen = "/out/go" if bench.runtime.uses_images else str(go)
+    seen = "/out/go" if bench.in_containers else str(go)
     mounts = (Mount(str(bench.folder), "/out"),)
     unit = bench.unit(f"until [ -e {seen} ]; do sleep 0.1; done; exit 11", mounts=mounts)
 

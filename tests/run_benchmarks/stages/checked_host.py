@@ -24,7 +24,6 @@ TWO_NODES = TEST_CONF.replace("toy:pytorch:X1:1:2:1", "toy:pytorch:X1:2:1:1")
 class FakeRuntime:
     """A FAKE runtime: its version and units are what the test says."""
 
-    uses_images: bool = True
     units: tuple[UnitState, ...] = ()
     error: FlagPerfError | None = None
 

@@ -9,17 +9,19 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks.failures import failure_on
+from run_benchmarks.images.base import BuildSite
+from run_benchmarks.images.engine_store import EngineImageStore
+from run_benchmarks.images.layers import ImagePlan, Layer
 from run_benchmarks.plan.records import ClusterSettings, PipSettings
+from run_benchmarks.runtimes.engine import engine_of
 from run_benchmarks.stages.image import ImageStage
-from run_benchmarks.stages.image_build import BuildSite
-from run_benchmarks.stages.image_distribute import stream_image
-from run_benchmarks.stages.image_plan import ImagePlan, Layer
+from run_benchmarks.stages.image_stream import stream_image
 from run_benchmarks.transports import open_transport
 from run_benchmarks.transports.base import CommandError, TransportError
 from tests.lab.fixtures import LabFactory
 from tests.lab.images import stream as load_into
 from tests.lab.tiny_image import build as build_tiny_image
-from tests.run_benchmarks.stages.engines import FakeEngineHost, fake_engine
+from tests.run_benchmarks.images.engines import FakeEngineHost, fake_engine
 from utils.errors import FlagPerfError
 from utils.records import Failure, FailureClass, Stage, Verdict
 
@@ -30,7 +32,7 @@ class Cluster:
     """Hosts h1..hn (or from `first` on) with a FAKE engine each."""
 
     def __init__(self, folder: Path, size: int, *, first: int = 1, image_size: int = 100) -> None:
-        self.engine = fake_engine(folder)
+        self.store = EngineImageStore(engine_of(fake_engine(folder)))
         self.folder = folder
         self.hosts = {
             name: FakeEngineHost(name, folder, size=image_size)
@@ -38,10 +40,12 @@ class Cluster:
         }
 
     def stage(self, distribution: str) -> ImageStage:
-        site = BuildSite(self.engine, "/tree", str(self.folder / "work"), "run1-abc", "flagperf-build", False)
+        site = BuildSite("/tree", str(self.folder / "work"), "run1-abc", "flagperf-build", False)
         sites = {name: replace(site, name=f"flagperf-build-{name}") for name in self.hosts}
         image = ImagePlan((Layer("dockerfile", TAG, ("acme/docker_image/pytorch",)),), ())
-        return ImageStage(self.hosts, sites, image, PipSettings(), distribution, self.folder / "logs")
+        return ImageStage(
+            self.store, self.hosts, sites, image, PipSettings(), distribution, self.folder / "logs"
+        )
 
     def run(self, distribution: str) -> dict[str, str]:
         return asyncio.run(self.stage(distribution).run())
@@ -104,7 +108,7 @@ def test_a_host_that_fails_to_load_does_not_keep_the_others_from_it(tmp_path: Pa
     cluster.hosts["h1"].put_image(TAG, "sha256:here")
     cluster.hosts["h3"].fail("load", "no space left on device")
     receivers = [cluster.hosts[name] for name in ("h2", "h3", "h4")]
-    errors = asyncio.run(stream_image(cluster.hosts["h1"], receivers, cluster.engine, TAG))
+    errors = asyncio.run(stream_image(cluster.store, cluster.hosts["h1"], receivers, TAG))
     assert list(errors) == ["h3"]
     assert isinstance(errors["h3"], CommandError)
     assert "no space left" in errors["h3"].message
@@ -239,9 +243,11 @@ def test_real_engines_of_two_hosts_end_with_the_same_image(
     async def scenario() -> dict[str, str]:
         cluster = ClusterSettings(hosts=("h1", "h2"))
         transports = {host: open_transport(host, cluster) for host in cluster.hosts}
-        sites = dict.fromkeys(transports, BuildSite("docker", "/tree", "/work", "run1", "flagperf-b", False))
+        sites = dict.fromkeys(transports, BuildSite("/tree", "/work", "run1", "flagperf-b", False))
         image = ImagePlan((Layer("dockerfile", tag, ("x",)),), ())
-        stage = ImageStage(transports, sites, image, PipSettings(), "stream", tmp_path)
+        stage = ImageStage(
+            EngineImageStore(engine_of("docker")), transports, sites, image, PipSettings(), "stream", tmp_path
+        )
         try:
             return await asyncio.wait_for(stage.run(), timeout=120)
         finally:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from benchmarks.driver.batches import Batch
 from benchmarks.driver.sampling import Samples
-from benchmarks.driver.settings import DriverSettings
+from utils.parameters import TrainingSettings
 
 DeviceT = TypeVar("DeviceT")
 ModelT = TypeVar("ModelT")
@@ -28,7 +28,7 @@ class Context(Generic[DeviceT]):
     """
 
     data_dir: Path
-    driver: DriverSettings
+    driver: TrainingSettings
     settings: Mapping[str, Any]
     device: DeviceT
 

@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.driver.batches import Batch, Step
 from benchmarks.driver.case import DataCase, Dataset
 from benchmarks.driver.sampling import Samples, ShuffledStream, all_samples, rank_steps
-from benchmarks.driver.settings import DriverSettings
+from utils.parameters import TrainingSettings
 
 
 class Loader:
@@ -26,7 +26,7 @@ class Loader:
     def __init__(
         self,
         case: DataCase,
-        settings: DriverSettings,
+        settings: TrainingSettings,
         rank: int = 0,
         world_size: int = 1,
         staged: Callable[[Any], Any] = lambda inputs: inputs,

@@ -35,7 +35,7 @@ def read_rank_environment(environment: Mapping[str, str] = os.environ) -> RankEn
         raise FlagPerfError(
             f"{error} in one of {', '.join(defaults)}",
             where="environment",
-            remedy="start the script by a launcher (utils.node, torchrun), which sets them",
+            remedy="start the script by a launcher (utils.node), which sets them",
         ) from None
     return RankEnvironment(*values)
 

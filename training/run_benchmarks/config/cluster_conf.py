@@ -3,6 +3,7 @@
 # Names or addresses, one for each host, in the order of their node ranks. "localhost" is this machine
 # and is used without ssh; a case on several hosts needs names that all of them can reach, e.g.
 # HOSTS = ["10.1.2.2", "10.1.2.3"]
+# With chips of several vendors, a list for each: HOSTS = {"nvidia": ["10.1.2.2"], "acme": ["10.1.2.9"]}
 HOSTS = ["localhost"]
 
 # The port of the hosts' ssh servers. None leaves it to your ssh configuration (~/.ssh/config), from

@@ -18,6 +18,10 @@ ACCE_CONTAINER_OPT = None
 # vendor's own.
 ACCE_VISIBLE_DEVICE_ENV_NAME = None
 
+# The two settings above and IMAGE_BUILD_ARGS are of VENDOR. For cases of other vendors, e.g.
+# VENDORS = {"acme": {"ACCE_CONTAINER_OPT": " --device=/dev/acme"}}
+VENDORS: dict[str, dict[str, object]] = {}
+
 # ---- The cases ---------------------------------------------------------------------------------------
 
 # "default" takes the cases of training/benchmarks, "customized" those of training/<vendor>/benchmarks.
@@ -32,6 +36,7 @@ _DEMO_DATA = _Path(__file__).resolve().parents[3] / ".quickstart" / "bert_demo"
 CASES = {
     "bert:pytorch:cpu:1:2:1": str(_DEMO_DATA),
     # "bert:pytorch:A100:1:8:1": "/data/bert/train",
+    # "acme/bert:pytorch:A1:1:8:1": "/data/bert/train",  # of another vendor than VENDOR
 }
 
 # The same in FlagPerf's earlier form, which is read as well: names, and a dict for each name.
@@ -46,6 +51,7 @@ CASES = {
 #     "data_dir_host": "/data/bert_demo",
 #     "data_dir_container": "/mnt/data/bert_demo",
 #     # "deadline_hours": 2,   # optional: another deadline than CASE_DEADLINE_HOURS
+#     # "vendor": "acme",      # optional: another vendor than VENDOR
 # }
 
 # ---- Paths and logs ----------------------------------------------------------------------------------
@@ -76,7 +82,7 @@ RUNTIME = "docker"
 # The engine's command: "docker", "podman", or the absolute path of either.
 CONTAINER_ENGINE = "docker"
 
-# For RUNTIME = "process": the Python on the hosts that has the framework installed.
+# For RUNTIME = "process": the Python on the hosts that has the framework and psutil.
 PROCESS_PYTHON = "python3"
 
 # What starts the ranks of a node: "flagperf" (every framework, ready in 30 ms), or "torchrun" (PyTorch).

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from run_benchmarks.frameworks.base import Framework
-from run_benchmarks.frameworks.launchers import LAUNCHERS, Launcher
 from run_benchmarks.frameworks.paddle import Paddle
 from run_benchmarks.frameworks.pytorch import PyTorch
 from utils.errors import FlagPerfError, nearest
 
-FRAMEWORKS: dict[str, Callable[[Launcher], Framework]] = {"pytorch": PyTorch, "paddle": Paddle}
+FRAMEWORKS: dict[str, Framework] = {framework.name: framework for framework in (PyTorch(), Paddle())}
 
 
-def open_framework(name: str, launcher: str = "flagperf") -> Framework:
-    """The framework `name`, which may carry a version (`pytorch_1.8`), with one of LAUNCHERS.
+def open_framework(name: str) -> Framework:
+    """The framework `name`, which may carry a version (`pytorch_1.8`).
 
     Raises:
         FlagPerfError: there is no such framework.
@@ -25,4 +22,4 @@ def open_framework(name: str, launcher: str = "flagperf") -> Framework:
             f"no such framework: {plain} {nearest(plain, FRAMEWORKS)}".rstrip(),
             remedy=f"choose one of {', '.join(FRAMEWORKS)}",
         )
-    return FRAMEWORKS[plain](LAUNCHERS[launcher])
+    return FRAMEWORKS[plain]

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import re
+import signal
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+
+from utils.node import read_rank_ends
+
+TRACEBACK = "Traceback (most recent call last):"
+# Not the `C++ Traceback` that Paddle prints when a signal ends it: what was thrown stands above that.
+_PYTHON_TRACEBACK = re.compile(rf"(?<!C\+\+ ){re.escape(TRACEBACK)}")
+LAST_LINES = 20
+ENDED_BY_LAUNCHER = (0, -signal.SIGTERM, -signal.SIGKILL)
 
 
 @dataclass(frozen=True)
-class Job:
+class LaunchJob:
     """One training job over `nnodes` nodes with `nproc` ranks each.
 
     master_addr, master_port: node 0, as every node reaches it. log_dir: where a node's rank logs go.
@@ -25,41 +35,61 @@ class Job:
     hosts: tuple[str, ...] = ()
 
 
-class Framework(Protocol):
-    """A training framework.
+class Framework:
+    """A training framework, whose ranks FlagPerf's own launcher (utils.node) starts, without restarts.
 
-    name: without a version (`pytorch`). required_modules: the Python modules it cannot do without.
+    name: as in a case's key, without a version (`pytorch`). required_modules: the Python modules that its ranks
+    import, looked for where there is no image. lost_peer: what a rank prints whose peer has failed or was cut off.
     """
 
-    @property
-    def name(self) -> str:
-        """As in a case's key."""
-        ...
+    name: str
+    required_modules: tuple[str, ...]
+    lost_peer: re.Pattern[str]
 
-    @property
-    def required_modules(self) -> tuple[str, ...]:
-        """What its ranks import: looked for where there is no image."""
-        ...
+    def rank_variables(self, job: LaunchJob, node_rank: int) -> Mapping[str, str]:
+        """What a rank needs in its environment beside the launch contract; see utils.node for `{rank}` in a value."""
+        return {}
 
-    def launch_argv(self, job: Job, node_rank: int) -> tuple[str, ...]:
+    def launch_argv(self, job: LaunchJob, node_rank: int) -> tuple[str, ...]:
         """The command that starts the ranks of a node and ends when they have ended, with 0 only if all did."""
-        ...
+        options = {
+            "--nnodes": job.nnodes,
+            "--node-rank": node_rank,
+            "--nproc": job.nproc,
+            "--master-addr": job.master_addr,
+            "--master-port": job.master_port,
+            "--log-dir": job.log_dir,
+        }
+        variables = self.rank_variables(job, node_rank)
+        words = [word for name, value in options.items() for word in (name, str(value))]
+        words += [word for name, value in variables.items() for word in ("--set", f"{name}={value}")]
+        return (job.python, "-m", "utils.node", *words, "--", job.python, "-u", *job.script)
 
     def failed_ranks(self, start_log: str) -> tuple[tuple[int, int], ...]:
         """All ranks that failed by themselves: (global rank, exit code; negative for a signal), the blamed one first.
 
-        A launcher sees two ranks that fail at nearly the same time in any order: where the blamed one is
-        only a secondary failure, look at the others.
+        Those that failed before the launcher stopped any, then those that it stopped but that ended otherwise. Two
+        ranks that fail at nearly the same time end in any order: where the blamed one is only a secondary failure,
+        look at the others.
         """
-        ...
+        ends = read_rank_ends(start_log)
+        first = [end for end in ends if not end.stopped and end.exit_code]
+        then = [end for end in ends if end.stopped and end.exit_code not in ENDED_BY_LAUNCHER]
+        return tuple((end.rank, end.exit_code) for end in (*first, *then))
 
     def is_secondary_failure(self, log_tail: str) -> bool:
-        """Whether a rank, by the end of its log, failed only because a peer had failed or was cut off."""
-        ...
+        """Whether a rank, by the end of its log, failed only because a peer had failed or was cut off.
+
+        Every exception in it is then one of a lost peer; without any exception, the last lines tell of one.
+        """
+        blocks = _PYTHON_TRACEBACK.split(log_tail)[1:]
+        if not blocks:
+            blocks = ["\n".join(log_tail.strip().splitlines()[-LAST_LINES:])]
+        return all(self.lost_peer.search(block) for block in blocks)
 
     def aborted_at_exit(self, log_tail: str) -> bool:
         """Whether a rank, by the end of its log, was done and fell only over the interpreter's own exit.
 
         Rank 0's FINISHED event must be known besides: other ranks do not write one.
         """
-        ...
+        return False

@@ -4,45 +4,28 @@ from __future__ import annotations
 
 import re
 
-from run_benchmarks.frameworks.base import Job
-from run_benchmarks.frameworks.last_words import TRACEBACK, only_lost_peers
-from run_benchmarks.frameworks.launchers import Launcher
+from run_benchmarks.frameworks.base import TRACEBACK, Framework
 from utils.events import EventName, parse_line
 
-LOST_PEER = re.compile(
-    # gloo names its source file; the words alone might come from a download in the user's own code
-    r"gloo/transport/.*(closed by peer|reset by peer|Broken pipe|Socket closed|refused|Timed out)"
-    r"|gloo.*connectFullMesh failed"
-    r"|Dist(Network|Store)Error"
-    r"|c10d.*(recvValue|sendBytes|recvVector|recvBytes).*failed"
-    r"|ncclRemoteError|remote process exited or there was a network error"
-    r"|Connection closed by remote peer"
-    r"|Watchdog caught collective operation timeout"
-    r"|NCCL communicator was aborted"
-)
 ABORTED_AT_EXIT = "terminate called without an active exception"
 
 
-class PyTorch:
+class PyTorch(Framework):
     """PyTorch: rank 0 keeps the store that the ranks meet at (`init_method="env://"`)."""
 
     name = "pytorch"
-    required_modules: tuple[str, ...] = ("torch",)
-
-    def __init__(self, launcher: Launcher) -> None:
-        self._launcher = launcher
-
-    def launch_argv(self, job: Job, node_rank: int) -> tuple[str, ...]:
-        """The launcher's command; the environment of the launch contract is all that PyTorch needs."""
-        return self._launcher.argv(job, node_rank, {})
-
-    def failed_ranks(self, start_log: str) -> tuple[tuple[int, int], ...]:
-        """As the launcher saw them."""
-        return self._launcher.failed_ranks(start_log)
-
-    def is_secondary_failure(self, log_tail: str) -> bool:
-        """Whether every exception in the tail is one of a lost connection to a peer (gloo, NCCL, the store)."""
-        return only_lost_peers(log_tail, LOST_PEER)
+    required_modules = ("torch",)
+    lost_peer = re.compile(
+        # gloo names its source file; the words alone might come from a download in the user's own code
+        r"gloo/transport/.*(closed by peer|reset by peer|Broken pipe|Socket closed|refused|Timed out)"
+        r"|gloo.*connectFullMesh failed"
+        r"|Dist(Network|Store)Error"
+        r"|c10d.*(recvValue|sendBytes|recvVector|recvBytes).*failed"
+        r"|ncclRemoteError|remote process exited or there was a network error"
+        r"|Connection closed by remote peer"
+        r"|Watchdog caught collective operation timeout"
+        r"|NCCL communicator was aborted"
+    )
 
     def aborted_at_exit(self, log_tail: str) -> bool:
         """torch with gloo may abort while the interpreter exits (exit code 134 or 139): threads still run.

@@ -14,9 +14,9 @@ from run_benchmarks.plan.redact import redact_text, redact_url, redact_values
 def plan_as_dict(plan: Plan) -> dict[str, Any]:
     """`plan` as dicts, lists, texts and numbers; credentials in it are replaced by `***`."""
     content: dict[str, Any] = plain(plan)
-    run = content["run"]
-    run["container_options"] = [redact_text(option) for option in run["container_options"]]
-    run["image_build_args"] = redact_values(run["image_build_args"])
+    for case in content["cases"]:
+        case["container_options"] = [redact_text(option) for option in case["container_options"]]
+        case["image_build_args"] = redact_values(case["image_build_args"])
     return content
 
 

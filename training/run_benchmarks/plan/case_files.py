@@ -16,6 +16,7 @@ from run_benchmarks.plan.records import (
     Vendor,
 )
 from run_benchmarks.plan.scripts import wants_own_driver
+from run_benchmarks.plan.vendor_settings import VendorSettings
 from run_benchmarks.plan.vendors import VENDOR_FILE
 from utils.errors import nearest
 
@@ -34,13 +35,15 @@ class CaseResolver:
         self.run = run
         self.root = training_dir
         self.problems = problems
-        self.vendor_dir = f"{run.vendor}/{case.model}-{case.framework_name}"
+        self.vendor_dir = f"{case.vendor}/{case.model}-{case.framework_name}"
 
-    def plan(self, cluster: ClusterSettings, vendor: Vendor | None) -> CasePlan | None:
+    def plan(
+        self, cluster: ClusterSettings, vendor: Vendor | None, chosen: VendorSettings
+    ) -> CasePlan | None:
         """The case with everything resolved; None where a file is missing or wrong."""
         before = len(self.problems.found)
         case_dir = self._case_dir()
-        if vendor is None and not self._exists(f"{self.run.vendor}/{VENDOR_FILE}"):
+        if vendor is None and not self._exists(f"{self.case.vendor}/{VENDOR_FILE}"):
             return None  # that there is no such vendor has been reported once, for all cases
         chip = self._chip(vendor) if vendor else None
         if len(self.problems.found) == before:  # else a missing config is the same slip
@@ -54,8 +57,21 @@ class CaseResolver:
         if parameters is None or len(self.problems.found) > before:
             return None
         deadline = self.case.deadline_s or self.run.case_deadline_s
-        hosts = cluster.hosts[: self.case.nnodes]
-        return CasePlan(self.case, files, hosts, chip, parameters.values, deadline, parameters.differs)
+        options, visible = chosen.container_options, chosen.visible_devices_env
+        return CasePlan(
+            settings=self.case,
+            vendor=vendor,
+            files=files,
+            hosts=cluster.hosts_of(vendor.name)[: self.case.nnodes],
+            chip=chip,
+            parameters=parameters.values,
+            deadline_s=deadline,
+            differs=parameters.differs,
+            kind=parameters.kind,
+            container_options=vendor.container_options if options is None else options,
+            visible_devices_env=vendor.visible_devices_env if visible is None else visible,
+            image_build_args=chosen.image_build_args,
+        )
 
     def _report(self, name: str, value: str, message: str, remedy: str) -> None:
         self.problems.add(self.where, f"{self.case.name}: {name}", value, message, remedy)
@@ -68,7 +84,7 @@ class CaseResolver:
     def _case_dir(self) -> str | None:
         """`benchmarks/<model>/<framework>`, or below the vendor's folder for TEST_TYPE = "customized"."""
         customized = self.run.test_type == "customized"
-        home = f"{self.run.vendor}/benchmarks" if customized else "benchmarks"
+        home = f"{self.case.vendor}/benchmarks" if customized else "benchmarks"
         model_dir = f"{home}/{self.case.model}"
         case_dir = f"{model_dir}/{self.case.framework_name}"
         if not (self.root / model_dir).is_dir():
@@ -85,7 +101,7 @@ class CaseResolver:
     def _check_config(self) -> None:
         folder = self.root / self.vendor_dir / "config"
         if not folder.is_dir():
-            known = [path.name for path in (self.root / self.run.vendor).glob("*-*/") if path.is_dir()]
+            known = [path.name for path in (self.root / self.case.vendor).glob("*-*/") if path.is_dir()]
             what = f"folder {folder}"
             self._report_missing("vendor folder", Path(self.vendor_dir).name, what, sorted(known))
         elif not (folder / f"{self.case.config}.py").is_file():
@@ -95,8 +111,8 @@ class CaseResolver:
 
     def _image_dir(self) -> str:
         """The folder of the Dockerfile. A version that is not there is never replaced by another."""
-        home = self.root / self.run.vendor / "docker_image"
-        image_dir = f"{self.run.vendor}/docker_image/{self.case.framework}"
+        home = self.root / self.case.vendor / "docker_image"
+        image_dir = f"{self.case.vendor}/docker_image/{self.case.framework}"
         if self.run.runtime != "process" and not (self.root / image_dir / "Dockerfile").is_file():
             known = sorted(path.parent.name for path in home.glob("*/Dockerfile"))
             what = f"Dockerfile in {self.root / image_dir}"

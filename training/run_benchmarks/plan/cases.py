@@ -13,11 +13,11 @@ from run_benchmarks.plan.records import CaseSettings
 from run_benchmarks.plan.source import Source
 from utils.errors import nearest
 
-KEY_FORM = "model:framework[_version]:chip:nnodes:nproc:repeat"
+KEY_FORM = "[vendor/]model:framework[_version]:chip:nnodes:nproc:repeat"
 KEY_EXAMPLE = "bert:pytorch_1.8:A100:1:8:1"
 _CASES_EXAMPLE = f'{{"{KEY_EXAMPLE}": "/data/bert/train"}}'
 
-# What the dict of a 2022 case holds; the last one is new and may be left out.
+# What the dict of a 2022 case holds; the last two are new and may be left out.
 CASE_KEYS: dict[str, Callable[[Any], Any]] = {
     "model": kinds.path_name,
     "framework": kinds.path_name,
@@ -28,28 +28,49 @@ CASE_KEYS: dict[str, Callable[[Any], Any]] = {
     "data_dir_host": kinds.absolute_path,
     "data_dir_container": kinds.absolute_path,
     "deadline_hours": kinds.number(0, above=True),
+    "vendor": kinds.path_name,
 }
-OPTIONAL_KEYS = ("deadline_hours",)
+OPTIONAL_KEYS = ("deadline_hours", "vendor")
 _EXAMPLES = {
     "model": '"bert"', "framework": '"pytorch"', "config": '"config_A100x1x8"', "repeat": "1",
     "nnodes": "1", "nproc": "8", "data_dir_host": '"/data/bert"', "data_dir_container": '"/mnt/data/bert"',
 }  # fmt: skip
 
 
-def read_cases(reader: Reader, only: Sequence[str] | None) -> tuple[CaseSettings, ...]:
-    """The cases to run: those of CASES or, where `only` is given, those that it names."""
+def read_cases(reader: Reader, only: Sequence[str] | None, vendor: str) -> tuple[CaseSettings, ...]:
+    """The cases to run: those of CASES or, where `only` is given, those that it names.
+
+    `vendor` is that of the cases that name none.
+    """
     cases = reader.require("CASES", _cases, _CASES_EXAMPLE)
     if cases is None:
         return ()
     names = list(dict.fromkeys(only)) if only is not None else _names(cases, reader)
     reader.known.update(names)
-    found = (
-        _by_key(name, cases, reader.source, reader.problems, only is not None)
+    chosen = only is not None
+    read = (
+        _by_key(name, cases, reader.source, reader.problems, chosen, vendor)
         if isinstance(cases, dict)
-        else _by_dict(name, reader.source, reader.problems, only is not None)
+        else _by_dict(name, reader.source, reader.problems, chosen, vendor)
         for name in names
     )
-    return tuple(case for case in found if case is not None)
+    return tuple(case for case in read if case is not None)
+
+
+def case_name(key: str) -> str:
+    """The folder of a case in the result tree: `/` after the vendor would make two, so it becomes `:`.
+
+    No two keys share a folder: with a vendor it has seven parts, without six.
+    """
+    return key.replace("/", ":", 1)
+
+
+def where_case(source: Source, case: CaseSettings) -> str:
+    """The line that defines the case: the dict of its name, or its key in CASES."""
+    keys = (case.name, case.name.replace(":", "/", 1))
+    lines = [source.where(case.name), *(source.where("CASES", key) for key in keys)]
+    all_of_cases = (str(source.path), source.where("CASES"))
+    return next((line for line in lines if line not in all_of_cases), lines[-1])
 
 
 def is_case_dict(name: str, value: Any) -> bool:
@@ -68,12 +89,17 @@ def check_case_name(name: str) -> None:
         )
 
 
-def parse_case_key(key: str) -> tuple[str, str, str, int, int, int]:
-    """(model, framework, chip, nnodes, nproc, repeat) of a key in the later dialect; raises UnfitError."""
-    parts = key.split(":")
+def parse_case_key(key: str) -> tuple[str, str, str, str, int, int, int]:
+    """(vendor or "", model, framework, chip, nnodes, nproc, repeat) of a key in the later dialect.
+
+    Raises:
+        UnfitError: it is malformed.
+    """
+    vendor, slash, rest = key.rpartition("/")
+    parts = rest.split(":")
     if len(parts) != 6:
         raise UnfitError(f"is malformed: it has {len(parts)} parts, not 6", _form())
-    for part in parts[:3]:
+    for part in (*parts[:3], *([vendor] if slash else [])):
         try:
             kinds.path_name(part)
         except UnfitError as unfit:
@@ -81,7 +107,7 @@ def parse_case_key(key: str) -> tuple[str, str, str, int, int, int]:
     for part, what in zip(parts[3:], ("nnodes", "nproc", "repeat"), strict=True):
         if not re.fullmatch(r"[1-9]\d{0,5}", part, re.ASCII):
             raise UnfitError(f"is malformed: {what} is {part!r}, not a whole number of at least 1", _form())
-    return parts[0], parts[1], parts[2], int(parts[3]), int(parts[4]), int(parts[5])
+    return vendor, parts[0], parts[1], parts[2], int(parts[3]), int(parts[4]), int(parts[5])
 
 
 def _form() -> str:
@@ -116,18 +142,22 @@ def _names(cases: dict[Any, Any] | list[Any], reader: Reader) -> list[str]:
 
 
 def _by_key(
-    key: str, cases: dict[str, Any], source: Source, problems: Problems, chosen: bool
+    key: str, cases: dict[str, Any], source: Source, problems: Problems, chosen: bool, vendor: str
 ) -> CaseSettings | None:
     """A case of the later dialect: all but the data directory stands in its key."""
+    if chosen:  # by its key, or by its name in the results
+        key = next((other for other in cases if key == case_name(str(other))), key)
     if chosen and key not in cases:
         _report_unknown_choice(key, [str(name) for name in cases], problems)
         return None
     where, settings = source.where("CASES", key), None
     try:
-        check_case_name(key)
-        model, framework, chip, nnodes, nproc, repeat = parse_case_key(key)
+        own_vendor, model, framework, chip, nnodes, nproc, repeat = parse_case_key(key)
         config = f"config_{chip}x{nnodes}x{nproc}"
-        settings = CaseSettings(key, model, framework, config, nnodes, nproc, repeat, "", "")
+        name = case_name(key)
+        check_case_name(name)
+        of = own_vendor or vendor
+        settings = CaseSettings(name, of, model, framework, config, nnodes, nproc, repeat, "", "")
     except UnfitError as unfit:
         problems.add(where, "CASES", key, unfit.message, unfit.remedy)
     try:
@@ -143,7 +173,7 @@ def _with_data(settings: CaseSettings, data_dir: str) -> CaseSettings:
     return CaseSettings(**{**vars(settings), "data_dir_host": data_dir, "data_dir_container": data_dir})
 
 
-def _by_dict(name: str, source: Source, problems: Problems, chosen: bool) -> CaseSettings | None:
+def _by_dict(name: str, source: Source, problems: Problems, chosen: bool, vendor: str) -> CaseSettings | None:
     """A case of the 2022 dialect: a dict of its own name."""
     value = source.values.get(name)
     dicts = [other for other, its in source.values.items() if is_case_dict(other, its)]
@@ -162,7 +192,8 @@ def _by_dict(name: str, source: Source, problems: Problems, chosen: bool) -> Cas
     if len(problems.found) > before:
         return None
     hours = checked.pop("deadline_hours", None)
-    case = CaseSettings(name=name, deadline_s=hours * 3600 if hours else None, **checked)
+    of_case = {"vendor": vendor, **checked}
+    case = CaseSettings(name=name, deadline_s=hours * 3600 if hours else None, **of_case)
     return case if _config_agrees(case, source, problems) else None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from typing import Any
 
 from run_benchmarks.plan import kinds
 from run_benchmarks.plan.problems import UnfitError
@@ -18,8 +19,10 @@ _HOST_EXAMPLE = '["10.1.2.2", "10.1.2.3"]'
 def read_cluster(reader: Reader) -> ClusterSettings:
     """The settings of `cluster_conf.py`. Where there are problems, the reader has noted them."""
     defaults = ClusterSettings(hosts=())
+    hosts, groups = _read_hosts(reader)
     settings = ClusterSettings(
-        hosts=_read_hosts(reader),
+        hosts=hosts,
+        groups=groups,
         ssh_port=reader.get("SSH_PORT", kinds.port, None),
         ssh_user=reader.get("SSH_USER", _user, None),
         ssh_connect_timeout_s=reader.get(
@@ -45,18 +48,34 @@ def is_loopback(host: str) -> bool:
         return host.lower() in LOOPBACK_NAMES
 
 
-def _read_hosts(reader: Reader) -> tuple[str, ...]:
-    hosts = reader.require("HOSTS", kinds.texts("10.1.2.2"), _HOST_EXAMPLE)
-    if hosts is None:
-        return ()
-    if not hosts:
+def _read_hosts(reader: Reader) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+    """All hosts, each once, and those of each vendor, where HOSTS is in groups."""
+    written = reader.require("HOSTS", _hosts, _HOST_EXAMPLE)
+    if written is None:
+        return (), {}
+    groups = written if isinstance(written, dict) else {"": written}
+    if not groups or not all(groups.values()):
         remedy = f'list at least one host: HOSTS = {_HOST_EXAMPLE}; this machine alone is ["localhost"]'
         reader.unfit("HOSTS", "is empty", remedy)
+    for hosts in groups.values():
+        _check_hosts(hosts, reader)
+    every = tuple(dict.fromkeys(host for hosts in groups.values() for host in hosts))
+    return every, written if isinstance(written, dict) else {}
+
+
+def _hosts(value: Any) -> tuple[str, ...] | dict[str, tuple[str, ...]]:
+    """A list of hosts, or one for each vendor."""
+    check = kinds.texts("10.1.2.2")
+    if isinstance(value, dict):
+        return {kinds.path_name(vendor): check(hosts) for vendor, hosts in value.items()}
+    return check(value)
+
+
+def _check_hosts(hosts: tuple[str, ...], reader: Reader) -> None:
     seen: set[str] = set()
     for host in hosts:
         _check_host(host, reader, seen)
         seen.add(_canonical(host))
-    return hosts
 
 
 def _check_host(host: str, reader: Reader, seen: set[str]) -> None:

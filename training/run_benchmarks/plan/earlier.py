@@ -68,7 +68,7 @@ def _done(folder: Path, cases: Iterable[CasePlan]) -> dict[str, tuple[int, ...]]
 
 
 def _converged(folder: Path, number: int) -> bool:
-    return _object(folder / f"round{number}" / "result.json").get("verdict") == Verdict.CONVERGED.value
+    return bool(_object(folder / f"round{number}" / "result.json").get("verdict") == Verdict.CONVERGED)
 
 
 def _object(path: Path) -> dict[str, Any]:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from run_benchmarks.plan import kinds
 from run_benchmarks.plan.case_files import CaseResolver
-from run_benchmarks.plan.cases import is_case_dict, read_cases
+from run_benchmarks.plan.cases import is_case_dict, read_cases, where_case
 from run_benchmarks.plan.cluster import is_loopback, read_cluster
 from run_benchmarks.plan.earlier import find_earlier
-from run_benchmarks.plan.problems import ConfigError, NoValidCaseError, Problems
+from run_benchmarks.plan.problems import ConfigError, NoValidCaseError, Problems, listing
 from run_benchmarks.plan.reader import Reader
 from run_benchmarks.plan.records import (
     CasePlan,
@@ -24,8 +24,9 @@ from run_benchmarks.plan.records import (
 )
 from run_benchmarks.plan.restart import check_restart
 from run_benchmarks.plan.settings import read_settings
-from run_benchmarks.plan.source import Source, read_source
-from run_benchmarks.plan.vendors import find_vendors, read_vendor
+from run_benchmarks.plan.source import read_source
+from run_benchmarks.plan.vendor_settings import VendorSettings, read_vendor_settings, require_devices
+from run_benchmarks.plan.vendors import find_vendors, read_vendor, report_no_vendor
 
 CLUSTER_CONF = "cluster_conf.py"
 TEST_CONF = "test_conf.py"
@@ -54,6 +55,16 @@ def load_plan(
     with _no_bytecode():
         planner = _Planner(config_dir, training_dir.resolve())
         return planner.plan(only_cases, log_path, continue_from or "")
+
+
+def load_settings(config_dir: Path, training_dir: Path) -> tuple[ClusterSettings, RunSettings]:
+    """The hosts and the run's settings alone, for who has to do with neither a vendor nor a case.
+
+    Raises:
+        ConfigError: something is wrong with the two files, their cases aside.
+    """
+    with _no_bytecode():
+        return _Planner(config_dir, training_dir.resolve()).settings()
 
 
 @contextmanager
@@ -85,56 +96,111 @@ class _Planner:
         if self.test_conf is None:
             raise ConfigError(self.file_problems.found)
         reader = Reader(self.test_conf, self.file_problems)
-        vendor = self._vendor(reader)
-        run = read_settings(reader, vendor, self.training_dir, log_path)
-        settings = read_cases(reader, only_cases)
+        default = self._default_vendor(reader)
+        run = read_settings(reader, self.training_dir, log_path)
+        settings = read_cases(reader, only_cases, default)
+        of_vendors = read_vendor_settings(reader, default)
         reader.report_unknown(is_case_dict)
-        cases = self._cases(settings, cluster, run, vendor)
+        self._check_vendor_names(cluster, of_vendors)
+        vendors = self._vendors(default, settings, reader, of_vendors)
+        cases = self._cases(settings, cluster, run, vendors, of_vendors)
         earlier = find_earlier(continue_from, run.log_path, cases)
         check_restart(cases, run, earlier, self.test_conf, self.file_problems)
         self._raise_if_wrong(settings, cases)
-        if cluster is None or vendor is None:  # cannot be: each has left a problem
+        if cluster is None:  # cannot be: it has left a problem
             raise ConfigError(self.file_problems.found)
-        return Plan(self.training_dir, cluster, run, vendor, tuple(cases), earlier.uid, earlier.done)
+        return Plan(self.training_dir, cluster, run, tuple(cases), earlier.uid, earlier.done)
+
+    def settings(self) -> tuple[ClusterSettings, RunSettings]:
+        cluster = self._cluster()
+        if self.test_conf is None or cluster is None:
+            raise ConfigError(self.file_problems.found)
+        run = read_settings(Reader(self.test_conf, self.file_problems), self.training_dir, None)
+        if self.file_problems:
+            raise ConfigError(self.file_problems.found)
+        return cluster, run
 
     def _cluster(self) -> ClusterSettings | None:
         if self.cluster_conf is None:
             return None
         return read_cluster(Reader(self.cluster_conf, self.file_problems))
 
-    def _vendor(self, reader: Reader) -> Vendor | None:
-        known = find_vendors(self.training_dir)
-        name = reader.require("VENDOR", kinds.path_name, repr(known[0] if known else "nvidia"))
-        if name is None:
-            return None
-        return read_vendor(name, self.training_dir, reader.source, self.case_problems)
+    def _default_vendor(self, reader: Reader) -> str:
+        vendors = find_vendors(self.training_dir)
+        example = repr(vendors[0] if vendors else "nvidia")
+        return reader.require("VENDOR", kinds.path_name, example) or ""
+
+    def _check_vendor_names(
+        self, cluster: ClusterSettings | None, of_vendors: Mapping[str, VendorSettings]
+    ) -> None:
+        """A misspelt vendor in HOSTS or VENDORS would be a setting that does nothing."""
+        vendors = find_vendors(self.training_dir)
+        written = self.test_conf.values.get("VENDORS") if self.test_conf else None
+        sections = written if isinstance(written, dict) else ()
+        named = [(self.test_conf, "VENDORS", name) for name in of_vendors if name in sections]
+        named += [(self.cluster_conf, "HOSTS", name) for name in (cluster.groups if cluster else ())]
+        for file, setting, name in named:
+            if name not in vendors and file is not None:
+                where, subject = file.where(setting, name), f"{setting}[{name!r}]"
+                report_no_vendor(name, self.training_dir, where, subject, self.file_problems)
+
+    def _vendors(
+        self,
+        default: str,
+        settings: Sequence[CaseSettings],
+        reader: Reader,
+        of_vendors: Mapping[str, VendorSettings],
+    ) -> dict[str, Vendor]:
+        """The vendors of the cases and the default one, as far as they can be had."""
+        source = reader.source
+        named = {default: (source.where("VENDOR"), "VENDOR")} if default else {}
+        for case in settings:
+            named.setdefault(case.vendor, (where_case(source, case), f"{case.name}: vendor"))
+        vendors = {}
+        for name, (where, subject) in named.items():
+            vendor = read_vendor(name, self.training_dir, where, subject, self.case_problems)
+            if vendor is None:
+                continue
+            vendors[name] = vendor
+            if not vendor.described:
+                require_devices(vendor, of_vendors.get(name, VendorSettings()), name == default, reader)
+        return vendors
 
     def _cases(
         self,
         settings: Sequence[CaseSettings],
         cluster: ClusterSettings | None,
         run: RunSettings,
-        vendor: Vendor | None,
+        vendors: Mapping[str, Vendor],
+        of_vendors: Mapping[str, VendorSettings],
     ) -> list[CasePlan]:
         """The cases that are valid."""
         assert self.test_conf is not None
         plans = []
         for case in settings:
-            where = _where(self.test_conf, case)
+            where = where_case(self.test_conf, case)
             if cluster is not None:
                 self._check_hosts(case, where, cluster)
             self._check_launcher(case, where, run)
             resolver = CaseResolver(case, where, run, self.training_dir, self.case_problems)
-            plans.append(resolver.plan(cluster or ClusterSettings(hosts=()), vendor))
+            chosen = of_vendors.get(case.vendor, VendorSettings())
+            hosts = cluster or ClusterSettings(hosts=())
+            plans.append(resolver.plan(hosts, vendors.get(case.vendor), chosen))
         return [plan for plan in plans if plan is not None]
 
     def _check_hosts(self, case: CaseSettings, where: str, cluster: ClusterSettings) -> None:
         name = f"{case.name}: nnodes"
-        if cluster.hosts and case.nnodes > len(cluster.hosts):
-            message = f"is more than the {len(cluster.hosts)} host(s) in {CLUSTER_CONF}"
-            remedy = f"add hosts to HOSTS, or set nnodes to {len(cluster.hosts)} at most"
+        hosts = cluster.hosts_of(case.vendor)
+        group = f"HOSTS[{case.vendor!r}]" if cluster.groups else "HOSTS"
+        if cluster.hosts and not hosts:
+            message = f"{CLUSTER_CONF} has no hosts of the vendor {case.vendor}"
+            remedy = f'add them: HOSTS = {{"{case.vendor}": [...]}}; it has {listing(list(cluster.groups))}'
+            self.file_problems.add(where, f"{case.name}: vendor", case.vendor, message, remedy)
+        elif case.nnodes > len(hosts):
+            message = f"is more than the {len(hosts)} host(s) in {group} of {CLUSTER_CONF}"
+            remedy = f"add hosts to {group}, or set nnodes to {len(hosts)} at most"
             self.file_problems.add(where, name, case.nnodes, message, remedy)
-        loopback = [host for host in cluster.hosts[: case.nnodes] if is_loopback(host)]
+        loopback = [host for host in hosts[: case.nnodes] if is_loopback(host)]
         if case.nnodes > 1 and loopback:
             message = f"the other nodes cannot reach this machine as {loopback[0]!r}"
             remedy = f"replace {loopback[0]!r} in HOSTS by this machine's name or address in their network"
@@ -158,12 +224,6 @@ class _Planner:
             raise NoValidCaseError(found)
         if found:
             raise ConfigError(found)
-
-
-def _where(source: Source, case: CaseSettings) -> str:
-    """The line that defines the case: its key in CASES or the dict of its name."""
-    own = source.where(case.name)
-    return own if own != str(source.path) else source.where("CASES", case.name)
 
 
 def _shipped(training_dir: Path) -> Path:

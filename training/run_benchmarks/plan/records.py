@@ -12,7 +12,8 @@ from typing import Any
 class ClusterSettings:
     """`cluster_conf.py`: which hosts there are and how they are reached.
 
-    hosts: names or addresses; `localhost` is this machine and is reached without ssh.
+    hosts: all of them, each once: names or addresses; `localhost` is this machine and is reached without ssh.
+    groups: vendor -> its hosts, in the order of their node ranks; empty where any vendor may use any host.
     ssh_port: None leaves the port to the user's ssh configuration.
     ssh_accept_new_host_keys: record the key of a host seen for the first time; a changed key is refused.
     host_lost_after_s: seconds without contact and without progress after which a host counts as lost.
@@ -25,6 +26,11 @@ class ClusterSettings:
     ssh_accept_new_host_keys: bool = False
     master_port: int = 29501
     host_lost_after_s: float = 20.0
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def hosts_of(self, vendor: str) -> tuple[str, ...]:
+        """The hosts that a case of this vendor may run on."""
+        return self.groups.get(vendor, ()) if self.groups else self.hosts
 
 
 @dataclass(frozen=True)
@@ -46,12 +52,9 @@ class RunSettings:
 
     Paths ending in `_host` are on the hosts, `_container` inside the containers;
     `log_path` is on the controller; `checkpoint_path` is on the hosts and the same
-    inside, empty for none. `container_options` is ACCE_CONTAINER_OPT split as a shell would.
+    inside, empty for none.
     """
 
-    vendor: str
-    container_options: tuple[str, ...]
-    visible_devices_env: str
     test_type: str
     flagperf_path_host: str
     flagperf_path_container: str
@@ -67,7 +70,6 @@ class RunSettings:
     checkpoint_path: str = ""
     image_distribution: str = "stream"
     image_registry: str = ""
-    image_build_args: Mapping[str, str] = field(default_factory=dict)
     pip: PipSettings = field(default_factory=PipSettings)
     case_deadline_s: float = 86400.0
     min_free_disk_gib: float = 5.0
@@ -78,12 +80,15 @@ class RunSettings:
 class CaseSettings:
     """One case as the user wrote it, in either dialect.
 
-    name: the case's folder in the result tree (in the later dialect its key, `bert:pytorch_1.8:A100:1:8:1`).
+    name: the case's folder in the result tree: in the later dialect its key, `bert:pytorch_1.8:A100:1:8:1`;
+        where that begins with a vendor, `acme/bert:...`, the folder is `acme:bert:...`.
+    vendor: the name of the vendor's folder in `training/`.
     framework: with its version if one is given (`pytorch_1.8`).
     config: the vendor config file's name without `.py`, e.g. `config_A100x1x8`.
     """
 
     name: str
+    vendor: str
     model: str
     framework: str
     config: str
@@ -161,17 +166,26 @@ class CasePlan:
     """A case with everything resolved: `hosts[i]` has node rank i; `parameters` are `_base.py`'s under the
     vendor's.
 
+    container_options: what the user or, failing that, the vendor gives the container engine, as an argv.
+    visible_devices_env: the variable that tells a process its chips; empty for none.
+    image_build_args: arguments of the vendor's Dockerfile.
+    kind: what the case is for: one of `utils.parameters.KINDS`.
     differs: what the vendor's file changes beyond the case's mutable names, name -> value. None where the
     shared driver tells it (INIT_START) or a case with a script of its own lists no mutable names.
     """
 
     settings: CaseSettings
+    vendor: Vendor
     files: CaseFiles
     hosts: tuple[str, ...]
     chip: Chip | None
     parameters: Mapping[str, Any]
     deadline_s: float
     differs: Mapping[str, Any] | None = None
+    container_options: tuple[str, ...] = ()
+    visible_devices_env: str = ""
+    image_build_args: Mapping[str, str] = field(default_factory=dict)
+    kind: str = "converge"
 
 
 @dataclass(frozen=True)
@@ -185,7 +199,6 @@ class Plan:
     training_dir: Path
     cluster: ClusterSettings
     run: RunSettings
-    vendor: Vendor
     cases: tuple[CasePlan, ...]
     continue_from: str = ""
     done: Mapping[str, tuple[int, ...]] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from run_benchmarks.plan import kinds
 from run_benchmarks.plan.pip import read_pip_settings
 from run_benchmarks.plan.problems import UnfitError, listing
 from run_benchmarks.plan.reader import Reader
-from run_benchmarks.plan.records import RunSettings, Vendor
+from run_benchmarks.plan.records import RunSettings
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 TEST_TYPES = ("default", "customized")
@@ -29,25 +29,12 @@ class _Paths(NamedTuple):
     log_container: str
 
 
-def read_settings(
-    reader: Reader, vendor: Vendor | None, training_dir: Path, log_path: Path | None
-) -> RunSettings:
-    """All settings of the run; `vendor` gives two of them their defaults, `log_path` overrides the file's."""
+def read_settings(reader: Reader, training_dir: Path, log_path: Path | None) -> RunSettings:
+    """All settings of the run; `log_path` overrides the file's."""
     paths = _read_paths(reader, training_dir, log_path)
     _check_writable(paths.log, reader, log_path)
-    if vendor and not vendor.described:
-        _require_devices(vendor, reader)
-    defaults = vendor.container_options if vendor else ()
-    name = vendor.name if vendor else str(reader.given("VENDOR"))
     hours = reader.get("CASE_DEADLINE_HOURS", kinds.number(0, above=True), 24.0)
     return RunSettings(
-        vendor=name,
-        container_options=reader.get("ACCE_CONTAINER_OPT", kinds.shell_words, defaults),
-        visible_devices_env=reader.get(
-            "ACCE_VISIBLE_DEVICE_ENV_NAME",
-            kinds.environment_name,
-            vendor.visible_devices_env if vendor else "",
-        ),
         test_type=reader.get("TEST_TYPE", kinds.one_of(*TEST_TYPES), "default"),
         flagperf_path_host=paths.host,
         flagperf_path_container=paths.container,
@@ -63,24 +50,11 @@ def read_settings(
         checkpoint_path=reader.get("CHECKPOINT_PATH", kinds.absolute_path, ""),
         image_distribution=reader.get("IMAGE_DISTRIBUTION", kinds.one_of(*DISTRIBUTIONS), "stream"),
         image_registry=_read_registry(reader),
-        image_build_args=reader.get("IMAGE_BUILD_ARGS", kinds.text_dict, {}),
         pip=read_pip_settings(reader, training_dir),
         case_deadline_s=hours * _HOUR,
         min_free_disk_gib=reader.get("MIN_FREE_DISK_GIB", kinds.number(0), 5.0),
         monitor_interval_s=reader.get("MONITOR_INTERVAL", kinds.number(0, above=True), 1.0),
     )
-
-
-def _require_devices(vendor: Vendor, reader: Reader) -> None:
-    """Without a `vendor.py` nothing else says how a container and a rank get their devices."""
-    examples = {
-        "ACCE_CONTAINER_OPT": '" --gpus all"',
-        "ACCE_VISIBLE_DEVICE_ENV_NAME": '"CUDA_VISIBLE_DEVICES"',
-    }
-    for name, example in examples.items():
-        if reader.given(name) is None:
-            message = f"is not set, and there is no {vendor.folder / 'vendor.py'} that says it"
-            reader.unfit(name, message, f'add e.g. {name} = {example}; "" if there is none to give')
 
 
 def _read_paths(reader: Reader, training_dir: Path, log_path: Path | None) -> _Paths:

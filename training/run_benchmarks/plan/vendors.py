@@ -11,7 +11,7 @@ from run_benchmarks.plan import kinds
 from run_benchmarks.plan.problems import Problems, UnfitError, listing
 from run_benchmarks.plan.reader import Reader
 from run_benchmarks.plan.records import Chip, Vendor
-from run_benchmarks.plan.source import Source, read_source
+from run_benchmarks.plan.source import read_source
 from utils.errors import nearest
 from utils.loading import load_module
 
@@ -34,19 +34,16 @@ def is_undescribed_vendor(folder: Path) -> bool:
     )
 
 
-def read_vendor(name: str, training_dir: Path, test_conf: Source, problems: Problems) -> Vendor | None:
-    """The vendor `name`; None where it cannot be had, with the reasons among `problems`."""
+def read_vendor(name: str, training_dir: Path, where: str, subject: str, problems: Problems) -> Vendor | None:
+    """The vendor `name`; None where it cannot be had, with the reasons among `problems`.
+
+    `where` and `subject` are the line and the setting that name it.
+    """
     path = training_dir / name / VENDOR_FILE
     if is_undescribed_vendor(path.parent):
         return _undescribed(path.parent)
     if not path.is_file():
-        known = find_vendors(training_dir)
-        folder = f"there is no {VENDOR_FILE} in it" if path.parent.is_dir() else "there is no such folder"
-        hint = nearest(name, known)
-        problems.add(
-            test_conf.where("VENDOR"), "VENDOR", name, f"{folder}: {path.parent}",
-            f"write one of: {listing(known)}" + (f"; {hint}" if hint else ""),
-        )  # fmt: skip
+        report_no_vendor(name, training_dir, where, subject, problems)
         return None
     before = len(problems.found)
     source = read_source(path, problems, "restore the file")
@@ -54,6 +51,15 @@ def read_vendor(name: str, training_dir: Path, test_conf: Source, problems: Prob
         return None
     vendor = _read(name, Reader(source, problems))
     return vendor if len(problems.found) == before else None
+
+
+def report_no_vendor(name: str, training_dir: Path, where: str, subject: str, problems: Problems) -> None:
+    """Note that there is no vendor `name`, of which `subject` at `where` speaks."""
+    vendors, folder = find_vendors(training_dir), training_dir / name
+    reason = f"there is no {VENDOR_FILE} in it" if folder.is_dir() else "there is no such folder"
+    hint = nearest(name, vendors)
+    remedy = f"write one of: {listing(vendors)}" + (f"; {hint}" if hint else "")
+    problems.add(where, subject, name, f"{reason}: {folder}", remedy)
 
 
 def _undescribed(folder: Path) -> Vendor:

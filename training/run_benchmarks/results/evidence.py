@@ -11,7 +11,7 @@ from run_benchmarks.names import Node
 from run_benchmarks.stages.watch import Ended, Lost, Outcome
 from run_benchmarks.transports.base import CommandError
 from utils.errors import FlagPerfError
-from utils.rank import rank_log_name
+from utils.node import rank_log_name
 from utils.records import Failure, FailureClass, Stage, Verdict
 
 EVIDENCE_LINES = 30

@@ -10,13 +10,16 @@ from typing import Any
 
 from run_benchmarks.plan.case_files import DRIVER_SCRIPT
 from run_benchmarks.plan.records import CasePlan
-from run_benchmarks.results.earlier import in_present_names, rates_of_earlier_cases
+from run_benchmarks.results.case_figures import case_figures
+from run_benchmarks.results.legacy_figures import in_present_names, legacy_rates
+from run_benchmarks.results.power import NAMES as POWER
 from run_benchmarks.results.power import power_figures
 from run_benchmarks.results.rank_logs import RankLogs, read_rank_logs
+from run_benchmarks.results.round_result import CONVERGE, MEASURE
 from run_benchmarks.results.rules import Rules, rules_of
 from utils.events import Event, EventName
 from utils.figures import Figure, Peak, continued_of, figures_from_finished, of_this_part
-from utils.rank import rank_log_name
+from utils.node import rank_log_name
 from utils.records import Failure, FailureClass, Stage, Verdict
 
 # Rates are of the same samples over shorter and shorter times; a thousandth allows for rounding in the logs.
@@ -48,27 +51,45 @@ def judge(case: CasePlan, folders: Sequence[Path], failure: Failure | None) -> J
         failure: what went wrong on the way, if anything; a result cannot undo it.
     """
     logs = read_rank_logs(folders)
-    events = logs.events
-    finished = [event for event in events if event.name == EventName.FINISHED]
+    finished = [event for event in logs.events if event.name == EventName.FINISHED]
     facts: Mapping[str, Any] = finished[0].value if finished else {}
+    rules, continued = rules_of(logs.events, case.differs), _continued(logs.events)
+    own, notes = case_figures(facts, case.chip)
+    figures = {**_training_figures(case, folders, logs.events, facts), **own}
+    if continued:
+        figures |= {name: of_this_part(figures[name], continued) for name in (*POWER, *own)}
+    failure = (
+        failure or _no_result(case, logs) or _no_figures(case, own, notes) or _inconsistent(case, figures)
+    )
+    verdict = failure.verdict if failure else _verdict(case, facts)
+    if kind_of(case) == MEASURE:  # it owes none of training's figures: only those that it has are its own
+        figures = {name: each for name, each in figures.items() if name in own or each.value is not None}
+    return Judgement(verdict, failure, figures, facts, rules, continued, _notes(logs, notes, failure))
+
+
+def kind_of(case: CasePlan) -> str:
+    """MEASURE for a case that does a fixed amount of work and reports figures of its own, else CONVERGE."""
+    return str(case.parameters.get("case_kind", CONVERGE))
+
+
+def _training_figures(
+    case: CasePlan, folders: Sequence[Path], events: Sequence[Event], facts: Mapping[str, Any]
+) -> dict[str, Figure]:
     figures = figures_from_finished(in_present_names(facts, case.parameters), _peak(case, facts))
-    figures.update(rates_of_earlier_cases(facts, figures))
-    rules, continued = rules_of(events, case.differs), _continued(events)
-    power = power_figures(folders, events)
-    figures.update({name: of_this_part(power[name], continued) for name in power} if continued else power)
-    failure = failure or _no_result(case, logs) or _inconsistent(case, figures)
-    notes = _notes(case, logs, failure)
-    if failure:
-        return Judgement(failure.verdict, failure, figures, facts, rules, continued, notes)
-    converged = facts.get("converged")
-    verdict = Verdict.CONVERGED if _is_true(converged) else Verdict.NOT_CONVERGED
-    return Judgement(verdict, None, figures, facts, rules, continued, notes)
+    return {**figures, **legacy_rates(facts, figures), **power_figures(folders, events)}
+
+
+def _verdict(case: CasePlan, facts: Mapping[str, Any]) -> Verdict:
+    """Of a round in which nothing went wrong."""
+    if kind_of(case) == MEASURE:
+        return Verdict.MEASURED
+    return Verdict.CONVERGED if _is_true(facts.get("converged")) else Verdict.NOT_CONVERGED
 
 
 def _continued(events: Sequence[Event]) -> Mapping[str, Any] | None:
     """A round that fails later has continued all the same."""
-    found = (continued_of(event.value) for event in events if event.name == EventName.INIT_END)
-    return next(filter(None, found), None)
+    parts = (continued_of(event.value) for event in events if event.name == EventName.INIT_END)
+    return next(filter(None, parts), None)
 
 
 def _is_true(value: object) -> bool:
@@ -126,21 +147,34 @@ def _ranks(logs: RankLogs) -> str:
     return ", ".join(counts)
 
 
-def _notes(case: CasePlan, logs: RankLogs, failure: Failure | None) -> tuple[str, ...]:
-    in_failure = failure is not None and failure.failure_class is FailureClass.NO_RESULT
-    if in_failure:
-        return ()
+def _notes(logs: RankLogs, of_figures: Sequence[str], failure: Failure | None) -> tuple[str, ...]:
+    if failure is not None and failure.failure_class is FailureClass.NO_RESULT:
+        return ()  # they are its evidence
     others = [f"rank {rank}" for rank in logs.finished if rank]
     only_first = (
         [f"FINISHED was reported by {', '.join(others)} too; global rank 0's counts"] if others else []
     )
-    return (*logs.errors, *only_first)
+    return (*logs.errors, *only_first, *of_figures)
+
+
+def _no_figures(case: CasePlan, own: Mapping[str, Figure], notes: Sequence[str]) -> Failure | None:
+    if own or kind_of(case) != MEASURE:
+        return None
+    return Failure(
+        Verdict.INVALID,
+        Stage.JUDGE,
+        FailureClass.NO_RESULT,
+        case.hosts[0],
+        "the case is to measure, but its FINISHED event has no valid figure",
+        "\n".join(notes),
+        "let global rank 0 report `figures` with FINISHED, in the form that docs/results.md describes",
+    )
 
 
 def _inconsistent(case: CasePlan, figures: Mapping[str, Figure]) -> Failure | None:
-    rates = [figures[name].value for name in ("p_whole", "p_train", "p_core")]
-    known = [value for value in rates if value is not None]
-    wrong = [f"{a:.6g} > {b:.6g}" for a, b in itertools.pairwise(known) if a > b * ORDER_TOLERANCE]
+    rates = (figures[name].value for name in ("p_whole", "p_train", "p_core"))
+    measured = [value for value in rates if value is not None]
+    wrong = [f"{a:.6g} > {b:.6g}" for a, b in itertools.pairwise(measured) if a > b * ORDER_TOLERANCE]
     if not wrong:
         return None
     return Failure(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from utils.errors import FlagPerfError
 from utils.events import Event, EventName
-from utils.figures import FINISHED, TRAINING, Figure, rate
+from utils.figures import DEFINITIONS, FINISHED, Figure, rate
 from utils.telemetry import (
     TELEMETRY_FILE,
     Measurement,
@@ -25,7 +25,7 @@ from utils.telemetry.windows import best_power_source
 
 # Below this the energy of a part of the window would be set against the samples of the whole.
 LEAST_COVERAGE = 0.95
-UNITS = {"energy": "J/node", "avg_power": "W/node", "max_power": "W/node", "samples_per_joule": "samples/J"}
+NAMES = ("energy", "avg_power", "max_power", "samples_per_joule")
 
 
 def power_figures(folders: Sequence[Path], events: Sequence[Event]) -> dict[str, Figure]:
@@ -33,18 +33,19 @@ def power_figures(folders: Sequence[Path], events: Sequence[Event]) -> dict[str,
     window = training_window(events)
     if isinstance(window, str):
         return _none(window)
-    found = [_node(folder, window) for folder in folders]
-    for reason in found:
-        if isinstance(reason, str):
-            return _none(reason)
-    nodes = [node for node in found if not isinstance(node, str)]
+    nodes = []
+    for folder in folders:
+        node = _node(folder, window)
+        if isinstance(node, str):
+            return _none(node)
+        nodes.append(node)
     if len({node.scope for node in nodes}) > 1:
         scopes = ", ".join(node.scope.value for node in nodes)
         return _none(f"the nodes measure different things, of which there is no mean: {scopes}")
     figures = {
-        "energy": _mean([node.energy for node in nodes], UNITS["energy"]),
-        "avg_power": _mean([node.average for node in nodes], UNITS["avg_power"]),
-        "max_power": _mean([node.largest for node in nodes], UNITS["max_power"]),
+        "energy": _mean("energy", [node.energy for node in nodes]),
+        "avg_power": _mean("avg_power", [node.average for node in nodes]),
+        "max_power": _mean("max_power", [node.largest for node in nodes]),
     }
     covered = min(node.energy.coverage for node in nodes)
     return {**figures, "samples_per_joule": _per_joule(figures["energy"], covered, len(nodes), events)}
@@ -92,31 +93,33 @@ def _why_none(telemetry: Telemetry) -> str:
     return "; ".join(reasons) or "no power source on the node"
 
 
-def _mean(nodes: Sequence[Measurement], unit: str) -> Figure:
+def _mean(name: str, nodes: Sequence[Measurement]) -> Figure:
+    definition = DEFINITIONS[name]
     missing = [node.reason for node in nodes if node.value is None]
     values = [node.value for node in nodes if node.value is not None]
     if missing or not values:
-        return Figure(None, unit, TRAINING, missing[0] if missing else "not measured")
+        return definition.figure(None, missing[0] if missing else "not measured")
     covered = min(node.coverage for node in nodes)
     reasons = "".join(f"; {node.reason}" for node in nodes if node.reason)
     source = f"{nodes[0].source}; mean of {len(nodes)} node(s); {covered:.0%} of the window sampled{reasons}"
-    return Figure(sum(values) / len(values), unit, TRAINING, source)
+    return definition.figure(sum(values) / len(values), source)
 
 
 def _per_joule(energy: Figure, covered: float, nodes: int, events: Sequence[Event]) -> Figure:
-    if energy.value is not None and covered < LEAST_COVERAGE:
+    definition = DEFINITIONS["samples_per_joule"]
+    if energy.value is None:
+        return definition.figure(None, energy.source)
+    if covered < LEAST_COVERAGE:
         reason = f"only {covered:.0%} of the window was sampled, but the samples are of all of it"
-        return Figure(None, UNITS["samples_per_joule"], TRAINING, reason)
+        return definition.figure(None, reason)
     finished = next((event.value for event in events if event.name == EventName.FINISHED), {})
     samples = finished.get("num_trained_samples")
-    if energy.value is None:
-        return Figure(None, UNITS["samples_per_joule"], TRAINING, energy.source)
     if not isinstance(samples, (int, float)) or not math.isfinite(samples):
-        reason = f"num_trained_samples is not in the {FINISHED}"
-        return Figure(None, UNITS["samples_per_joule"], TRAINING, reason)
-    value = rate(float(samples), energy.value * nodes)
-    return Figure(value, UNITS["samples_per_joule"], TRAINING, f"samples / energy of {nodes} node(s)")
+        return definition.figure(None, f"num_trained_samples is not in the {FINISHED}")
+    return definition.figure(
+        rate(float(samples), energy.value * nodes), f"samples / energy of {nodes} node(s)"
+    )
 
 
 def _none(reason: str) -> dict[str, Figure]:
-    return {name: Figure(None, unit, TRAINING, reason) for name, unit in UNITS.items()}
+    return {name: DEFINITIONS[name].figure(None, reason) for name in NAMES}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from utils.errors import FlagPerfError
 from utils.events import Event, EventName, parse_line, read_events
-from utils.rank import rank_log_name
+from utils.node import rank_log_name
 
 RANK_LOG = re.compile(re.escape(rank_log_name("N")).replace("N", r"(\d+)"))
 

@@ -12,13 +12,17 @@ from run_benchmarks.results.rules import Rules
 from utils.figures import Figure
 from utils.records import Failure, Verdict
 
-SCHEMA = 1
+# 1: until figures had `better` and `definition` and a round had its `kind` and its round.json.
+SCHEMA = 2
+CONVERGE = "converge"
+MEASURE = "measure"
 
 
 @dataclass(frozen=True)
 class RoundResult:
     """One round. `times` holds seconds by stage, `images` host -> image ID, `notes` what a reader must know.
 
+    kind: CONVERGE for a case with a target, MEASURE for one that does a fixed amount of work.
     continued: the run, checkpoint and step that the round went on from; None where it began anew.
     """
 
@@ -36,6 +40,7 @@ class RoundResult:
     notes: tuple[str, ...] = ()
     rules: Rules = field(default_factory=Rules)
     continued: Mapping[str, Any] | None = None
+    kind: str = CONVERGE
 
     def as_dict(self) -> dict[str, Any]:
         """The result as plain data."""
@@ -43,11 +48,12 @@ class RoundResult:
             "schema": SCHEMA,
             "case": self.case,
             "round": self.round,
+            "kind": self.kind,
             "verdict": self.verdict.value,
             "rules": self.rules.as_dict(),
             "figures": {name: figure.as_dict() for name, figure in self.figures.items()},
             "continued": None if self.continued is None else dict(self.continued),
-            "failure": _failure(self.failure),
+            "failure": None if self.failure is None else self.failure.as_dict(),
             "times": dict(self.times),
             "started": self.started,
             "hosts": list(self.hosts),
@@ -88,17 +94,3 @@ def saving_notes(facts: Mapping[str, Any]) -> list[str]:
 def _without_nan(facts: Mapping[str, Any]) -> Any:
     """`facts` as JSON can hold them: a case's own logger may write NaN, for a loss that diverged."""
     return json.loads(json.dumps(dict(facts)), parse_constant=lambda _: None)
-
-
-def _failure(failure: Failure | None) -> dict[str, Any] | None:
-    if failure is None:
-        return None
-    return {
-        "verdict": failure.verdict.value,
-        "stage": failure.stage.value,
-        "class": failure.failure_class.value,
-        "host": failure.host,
-        "message": failure.message,
-        "evidence": failure.evidence,
-        "remedy": failure.remedy,
-    }

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from run_benchmarks.results.round_result import SCHEMA, RoundResult, write_json
-from run_benchmarks.results.tables import HEADINGS, explanations, figures_row, preflight_text, remarks
+from run_benchmarks.results.tables import explanations, preflight_text, remarks, results_tables
 from run_benchmarks.stages.checks import Check
 
 
 @dataclass(frozen=True)
 class RunSummary:
-    """A whole run. `checks` is what the preflight found, host by host."""
+    """A whole run. `checks`: what the preflight saw, host by host."""
 
     run: str
     uid: str
@@ -32,7 +32,9 @@ class RunSummary:
             "started": self.started,
             "exit_code": self.exit_code,
             "rounds": [result.as_dict() for result in self.results],
-            "preflight": {host: [asdict(check) for check in found] for host, found in self.checks.items()},
+            "preflight": {
+                host: [asdict(check) for check in of_host] for host, of_host in self.checks.items()
+            },
         }
 
 
@@ -50,7 +52,7 @@ def as_markdown(summary: RunSummary) -> str:
     if summary.results:
         parts += [
             "## Results",
-            _table(summary.results),
+            *(table.markdown() for table in results_tables(summary.results)),
             "## What the figures mean",
             _meanings(summary.results),
         ]
@@ -60,19 +62,14 @@ def as_markdown(summary: RunSummary) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _table(results: tuple[RoundResult, ...]) -> str:
-    rows = [HEADINGS, tuple("---" for _ in HEADINGS), *(figures_row(result) for result in results)]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
-
-
 def _meanings(results: tuple[RoundResult, ...]) -> str:
     """A line a figure and meaning: rounds of one case share theirs, and most cases share most."""
     cases: dict[str, list[str]] = {}
     for result in results:
         for line in explanations(result):
-            found = cases.setdefault(line, [])
-            if result.case not in found:
-                found.append(result.case)
+            names = cases.setdefault(line, [])
+            if result.case not in names:
+                names.append(result.case)
     everywhere = len({result.case for result in results})
     return "\n".join(
         f"- {line}" if len(names) == everywhere else f"- {line} ({', '.join(names)})"

@@ -1,65 +1,140 @@
-"""The tables that a user reads: preflight, and the figures of each round."""
+"""The tables that a user reads: the rounds with training's figures, each case's own figures, the preflight."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.stages.checks import Check, Status
-from utils.figures import Figure
+from utils.figures import DEFINITIONS, Definition, Figure
 
-# Heading (with unit) -> figure and format.
-COLUMNS: Mapping[str, tuple[str, str]] = {
-    "e2e s": ("e2e_time", "{:.1f}"),
-    "round s": ("round_time", "{:.1f}"),
-    "to target s": ("time_to_target", "{:.1f}"),
-    "p_whole /s": ("p_whole", "{:.1f}"),
-    "p_train /s": ("p_train", "{:.1f}"),
-    "p_core /s": ("p_core", "{:.1f}"),
-    "MFU": ("MFU", "{:.3f}"),
-    "acc": ("acc", "{:.4f}"),
-    "mem GiB": ("mem", "{:.1f}"),
-    "energy J": ("energy", "{:.0f}"),
-}
-HEADINGS = ("case", "round", "verdict", *COLUMNS, "rules")
 NOT_MEASURED = "-"
+_MARKS = {Status.OK: "ok", Status.WARNING: "WARN", Status.ERROR: "FAILED"}
 
 
-def figures_row(result: RoundResult) -> tuple[str, ...]:
-    """A round's row under HEADINGS."""
-    shown = [_shown(result.figures.get(name), form) for name, form in COLUMNS.values()]
+@dataclass(frozen=True)
+class Table:
+    """Headings and rows of cells. The first `fixed` columns say what a row is of."""
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    fixed: int
+
+    def text(self, width: int | None = None) -> str:
+        """The table as text; what is wider than `width` characters (None: no limit) is broken into parts."""
+        whole = aligned([self.headings, *self.rows])
+        if width is None or _width(whole) <= width or len(self.headings) == self.fixed:
+            return whole
+        return self._in_parts(width)
+
+    def markdown(self) -> str:
+        """The table as Markdown."""
+        rule = tuple("---" for _ in self.headings)
+        rows = (self.headings, rule, *self.rows)
+        return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows)
+
+    def _in_parts(self, width: int) -> str:
+        """Side by side as many columns as fit, and the rest below."""
+        parts, first = [], self.fixed
+        while first < len(self.headings):
+            last = first + 1
+            while last < len(self.headings) and _width(self._part(first, last + 1)) <= width:
+                last += 1
+            parts.append(self._part(first, last))
+            first = last
+        return "\n\n".join(parts)
+
+    def _part(self, first: int, last: int) -> str:
+        rows = ((*row[: self.fixed], *row[first:last]) for row in (self.headings, *self.rows))
+        return aligned(list(rows))
+
+
+def results_tables(results: Sequence[RoundResult]) -> list[Table]:
+    """A table a kind of case, a row a round; then one a case that has figures of its own, a row a figure."""
+    kinds = dict.fromkeys(result.kind for result in results)
+    cases = dict.fromkeys(result.case for result in results)
+    rounds = [_rounds([result for result in results if result.kind == kind]) for kind in kinds]
+    own = [_own_figures(case, [result for result in results if result.case == case]) for case in cases]
+    return [*rounds, *(table for table in own if table.rows)]
+
+
+def results_text(results: Sequence[RoundResult], width: int | None) -> str:
+    """The tables as text, none wider than `width` characters where that can be (None: no limit)."""
+    return "\n\n".join(table.text(width) for table in results_tables(results))
+
+
+def _rounds(results: Sequence[RoundResult]) -> Table:
+    columns = _columns(results)
+    headings = ("case", "round", "verdict", *(column.heading for column in columns), "rules")
+    return Table(headings, tuple(_round_row(result, columns) for result in results), fixed=3)
+
+
+def _columns(results: Sequence[RoundResult]) -> list[Definition]:
+    """The registry's columns that any of these results has."""
+    there = {name for result in results for name in result.figures}
+    return [each for each in DEFINITIONS.values() if each.heading and each.name in there]
+
+
+def _round_row(result: RoundResult, columns: Sequence[Definition]) -> tuple[str, ...]:
     number = str(result.round)
     if result.continued is not None:
         number += f" (from step {result.continued.get('step')})"
-    return (result.case, number, result.verdict.value, *shown, result.rules.stamp or NOT_MEASURED)
+    cells = (_shown(result.figures.get(column.name), column.form) for column in columns)
+    return (result.case, number, result.verdict.value, *cells, result.rules.stamp or NOT_MEASURED)
+
+
+def _own_figures(case: str, results: Sequence[RoundResult]) -> Table:
+    """What a case measures by its own definition; a figure that no round has a value of is only explained."""
+    rounds = [result for result in results if _own(result)]
+    names = dict.fromkeys(name for result in rounds for name in _own(result))
+    rows = []
+    for name in names:
+        figures = [result.figures.get(name) for result in rounds]
+        first = next((figure for figure in figures if figure and figure.value is not None), None)
+        if first:
+            rows.append((name, first.unit, first.better or NOT_MEASURED, *map(_shown, figures)))
+    return Table(
+        (case, "unit", "better", *(f"round {result.round}" for result in rounds)), tuple(rows), fixed=3
+    )
+
+
+def _own(result: RoundResult) -> dict[str, Figure]:
+    return {name: figure for name, figure in result.figures.items() if name not in DEFINITIONS}
 
 
 def explanations(result: RoundResult) -> list[str]:
-    """One line a figure of the table: its unit, window and source, or why it is not there."""
-    lines = []
-    for heading, (name, _) in COLUMNS.items():
-        figure = result.figures.get(name)
-        if figure is not None:
-            lines.append(f"`{heading}` ({name}, {figure.unit}; {figure.window}): {figure.source}")
+    """One line a figure of the tables: its unit, window, definition and source, or why it is not there."""
+    columns = {column.name: column.heading for column in _columns([result])}
+    shown = {name: f"`{heading}` ({name}, " for name, heading in columns.items()}
+    shown |= {name: f"`{name}` (" for name in _own(result)}
+    lines = [f"{head}{_explained(result.figures[name])}" for name, head in shown.items()]
     return [*lines, f"`rules`: {result.rules.explanation()}"]
+
+
+def _explained(figure: Figure) -> str:
+    better = f", {figure.better} is better" if figure.better else ""
+    definition = f"{figure.definition}; from: " if figure.definition else ""
+    missing = "" if figure.value is not None else "none, "
+    return f"{figure.unit}{better}; {figure.window}): {missing}{definition}{figure.source}"
 
 
 def preflight_text(checks: Mapping[str, Sequence[Check]]) -> str:
     """The preflight as plain text: a row a host, a mark a check."""
-    names = list(dict.fromkeys(check.name for found in checks.values() for check in found))
+    names = list(dict.fromkeys(check.name for of_host in checks.values() for check in of_host))
     rows = [("host", *names)]
-    for host, found in checks.items():
-        marks = {check.name: _mark(check) for check in found}
+    for host, of_host in checks.items():
+        marks = {check.name: _MARKS[check.status] for check in of_host}
         rows.append((host, *(marks.get(name, NOT_MEASURED) for name in names)))
     return aligned(rows)
 
 
 def remarks(checks: Mapping[str, Sequence[Check]]) -> list[str]:
-    """A line a check that was not passed: what it found, and what to do."""
+    """A line a check that was not passed: what it saw, and what to do."""
     return [
         f"- {host}: {check.name}: {' '.join(check.detail.split())} -> {check.remedy}"
-        for host, found in checks.items()
-        for check in found
+        for host, of_host in checks.items()
+        for check in of_host
         if check.status is not Status.OK
     ]
 
@@ -74,9 +149,16 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def _mark(check: Check) -> str:
-    return {Status.OK: "ok", Status.WARNING: "WARN", Status.ERROR: "FAILED"}[check.status]
+def _width(text: str) -> int:
+    return max(map(len, text.splitlines()))
 
 
-def _shown(figure: Figure | None, form: str) -> str:
-    return NOT_MEASURED if figure is None or figure.value is None else form.format(figure.value)
+def _shown(figure: Figure | None, form: str = "") -> str:
+    if figure is None or figure.value is None:
+        return NOT_MEASURED
+    return form.format(figure.value) if form else _significant(figure.value)
+
+
+def _significant(value: float) -> str:
+    """Four digits that say something, without an exponent where a reader does without."""
+    return f"{value:.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"

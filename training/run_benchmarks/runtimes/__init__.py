@@ -6,11 +6,14 @@ from collections.abc import Callable
 
 from run_benchmarks.plan.records import RunSettings
 from run_benchmarks.runtimes.base import Runtime
-from run_benchmarks.runtimes.docker import DockerRuntime
+from run_benchmarks.runtimes.containers import ContainerRuntime
 from run_benchmarks.runtimes.process import ProcessRuntime
 from utils.errors import FlagPerfError, nearest
 
-RUNTIMES: dict[str, Callable[[RunSettings], Runtime]] = {"docker": DockerRuntime, "process": ProcessRuntime}
+RUNTIMES: dict[str, Callable[[RunSettings], Runtime]] = {
+    "docker": ContainerRuntime,
+    "process": ProcessRuntime,
+}
 
 
 def open_runtime(run: RunSettings) -> Runtime:

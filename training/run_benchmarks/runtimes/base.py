@@ -51,10 +51,13 @@ class UnitState:
 
 
 class Runtime(Protocol):
-    """Units on hosts. The `*_argv` verbs are pure, so that a plan can show exactly what a run would do."""
+    """Units on hosts. The `*_argv` verbs are pure, so that a plan can show exactly what a run would do.
+
+    python: the interpreter that a unit starts Python programs with.
+    """
 
     name: str
-    uses_images: bool
+    python: str
 
     def path_inside(self, mounts: Sequence[Mount], host_path: str) -> str:
         """Where a unit sees `host_path`: through its mounts in a container, unchanged for a process."""
@@ -85,7 +88,7 @@ class Runtime(Protocol):
         ...
 
     async def remove_all(self, transport: Transport, run_id: str, grace_s: int = 0) -> tuple[str, ...]:
-        """End and remove every unit of the run on this host; returns the names of those found. Idempotent."""
+        """End and remove every unit of the run on this host; returns the names of those that were there. Idempotent."""
         ...
 
     async def list_units(self, transport: Transport, run_id: str | None = None) -> tuple[UnitState, ...]:

@@ -21,10 +21,9 @@ class ProcessRuntime:
     """Process trees, started and found again by utils/process_unit.py on the host. There are no images."""
 
     name = "process"
-    uses_images = False
 
     def __init__(self, run: RunSettings) -> None:
-        self._python = run.process_python
+        self.python = run.process_python
         self._units = f"{run.flagperf_path_host.rstrip('/')}/{WORK_FOLDER}/units"
 
     def path_inside(self, mounts: Sequence[Mount], host_path: str) -> str:
@@ -42,7 +41,7 @@ class ProcessRuntime:
         return (
             "env",
             f"PYTHONPATH={unit.env['PYTHONPATH']}",
-            *(self._python, "-m", "utils.process_unit", "start", self._folder(unit.name)),
+            *(self.python, "-m", "utils.process_unit", "start", self._folder(unit.name)),
             *(f"--label={name}={value}" for name, value in unit.labels.items()),
             *(f"--env={name}={value}" for name, value in unit.env.items()),
             *((f"--workdir={unit.workdir}",) if unit.workdir else ()),
@@ -86,7 +85,7 @@ class ProcessRuntime:
             raise CommandError(completed, self._remedy(completed))
 
     async def remove_all(self, transport: Transport, run_id: str, grace_s: int = 0) -> tuple[str, ...]:
-        """End and remove every unit of the run on this host; returns the names of those found."""
+        """End and remove every unit of the run on this host; returns the names of those that were there."""
         completed = await self._program(transport, "remove", self._units, run_id, str(grace_s))
         return tuple(completed.stdout.split())
 
@@ -109,7 +108,7 @@ class ProcessRuntime:
             CommandError: it is not there, or too old.
         """
         code = f"import sys; print(sys.version.split()[0]); sys.exit(sys.version_info < {OLDEST_PYTHON})"
-        completed = await transport.run((self._python, "-c", code))
+        completed = await transport.run((self.python, "-c", code))
         if not completed.ok:
             raise CommandError(completed, self._remedy(completed))
         return f"python {completed.stdout.strip()}"
@@ -118,12 +117,12 @@ class ProcessRuntime:
         return f"{self._units}/{name}"
 
     def _with_unit(self, verb: str, name: str) -> tuple[str, ...]:
-        return (self._python, f"{self._folder(name)}/{PROGRAM}", verb, self._folder(name))
+        return (self.python, f"{self._folder(name)}/{PROGRAM}", verb, self._folder(name))
 
     async def _program(self, transport: Transport, *words: str) -> Completed:
         """Run the program where nothing may be deployed yet, or not any more: it goes in by standard input."""
         source = Path(process_unit.__file__).read_bytes()
-        completed = await transport.run((self._python, "-", *words), stdin=source)
+        completed = await transport.run((self.python, "-", *words), stdin=source)
         if not completed.ok:
             raise CommandError(completed, self._remedy(completed))
         return completed

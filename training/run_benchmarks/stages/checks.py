@@ -137,38 +137,55 @@ async def _altered_files(transport: Transport, folder: str) -> tuple[str, str]:
 
 
 async def devices(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
-    """There are as many devices as the cases want, and of the kind that their configs name."""
-    if not plan.vendor.list_devices_command:
-        detail = f"not checked: nothing says how to list those of {plan.vendor.name}"
-        remedy = (
-            f"see yourself that they are there, or write {plan.vendor.folder / 'vendor.py'} (CONTRIBUTING.md)"
-        )
+    """There are as many devices as the cases want, and of the kind that their configs name.
+
+    A host that several vendors' cases use is asked for each vendor's devices; the worst answer counts.
+    """
+    of_vendor: dict[str, list[CasePlan]] = {}
+    for case, _ in use.cases:
+        of_vendor.setdefault(case.vendor.name, []).append(case)
+    if not of_vendor:
+        return _ok("devices", "no case runs here")
+    checks = [await _devices_of(cases, use.transport) for cases in of_vendor.values()]
+    severity = list(Status)
+    worst = max(checks, key=lambda check: severity.index(check.status))
+    if worst.status is not Status.OK:
+        return worst
+    return _ok("devices", ", ".join(check.detail for check in checks))
+
+
+async def _devices_of(cases: list[CasePlan], transport: Transport) -> Check:
+    """Whether the host has the devices that the cases of one vendor want."""
+    vendor = cases[0].vendor
+    if not vendor.list_devices_command:
+        detail = f"not checked: nothing says how to list those of {vendor.name}"
+        remedy = f"see yourself that they are there, or write {vendor.folder / 'vendor.py'} (CONTRIBUTING.md)"
         return Check("devices", Status.WARNING, detail, remedy)
-    done = await use.transport.run(plan.vendor.list_devices_command, timeout=60)
+    done = await transport.run(vendor.list_devices_command, timeout=60)
     if not done.ok:
-        remedy = f"check the driver of {plan.vendor.name} on this host, and VENDOR in test_conf.py"
+        remedy = f"check the driver of {vendor.name} on this host, and the case's vendor in test_conf.py"
         return _error("devices", f"{' '.join(done.argv)}: {done.last_lines(2)}", remedy)
     try:
-        found = plan.vendor.parse_devices(done.stdout)
+        devices = vendor.parse_devices(done.stdout)
     except Exception as error:  # the vendor's own code: it may raise anything, and must not end the run
-        told = f"{plan.vendor.name}'s parse_device_list: {type(error).__name__}: {error}"
-        return _error("devices", told, f"mend it in {plan.vendor.folder}/vendor.py")
-    need = max((case.settings.nproc for case, _ in use.cases), default=0)
-    if len(found) < need:
+        reason = f"{vendor.name}'s parse_device_list: {type(error).__name__}: {error}"
+        return _error("devices", reason, f"mend it in {vendor.folder}/vendor.py")
+    need = max(case.settings.nproc for case in cases)
+    if len(devices) < need:
         return _error(
-            "devices", f"{len(found)}, but nproc is {need}", "lower nproc, or run on a host with more"
+            "devices", f"{len(devices)}, but nproc is {need}", "lower nproc, or run on a host with more"
         )
-    for case, _ in use.cases:
+    for case in cases:
         chip = case.chip
         names = chip.device_names if chip else ()
-        other = [name for name in found if names and not any(part in name for part in names)]
+        other = [name for name in devices if names and not any(part in name for part in names)]
         if chip and other:
             remedy = (
                 f"use the config of the chip that is there, or correct the chip in {case.files.config_file}"
             )
             return _error("devices", f"{other[0]} is not a {chip.name}", remedy)
-    kinds = ", ".join(sorted(set(found)))
-    return _ok("devices", f"{len(found)} x {kinds}")
+    kinds = ", ".join(sorted(set(devices)))
+    return _ok("devices", f"{len(devices)} x {kinds}")
 
 
 async def clock(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
@@ -246,11 +263,15 @@ DROP_CACHES = (
 )
 
 
+# What the monitor needs beside the standard library (utils/monitors/requirements.txt).
+MONITOR_MODULE = "psutil"
+
+
 async def software(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
-    """Without containers: the interpreter has what the frameworks need."""
-    if runtime.uses_images:
+    """Without containers: the interpreter has what the frameworks and the monitor need."""
+    if plan.run.runtime != "process":
         return _ok("software", "in the image")
-    names = sorted({name for case, _ in use.cases for name in _required_modules(case)})
+    names = sorted({MONITOR_MODULE, *(name for case, _ in use.cases for name in _required_modules(case))})
     code = "import importlib.util,sys;print(*[n for n in sys.argv[1:] if not importlib.util.find_spec(n)])"
     done = await use.transport.run([plan.run.process_python, "-c", code, *names], timeout=QUICK_S)
     missing = done.stdout.split()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from run_benchmarks.frameworks.base import Framework, Job
+from run_benchmarks.frameworks.base import Framework, LaunchJob
 from run_benchmarks.names import HostPaths, Node, RunId, checkpoint_folder, unit_labels, unit_name
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.plan.restart import saves_checkpoints
@@ -45,7 +45,7 @@ class Launch:
             argv=(*argv, *self.framework.launch_argv(job, node.rank)),
             env={**self._environment(inside, case, interface), **self._restart(node)},
             mounts=(*inside.mounts, *self._checkpoints(node)),
-            options=self.plan.run.container_options,
+            options=node.case.container_options,
             shm_size=self.plan.run.shm_size,
             workdir=inside.tree(""),
         )
@@ -56,13 +56,13 @@ class Launch:
         interval = str(self.plan.run.monitor_interval_s)
         argv = (
             *_ended_in_time(node.case),
-            self._python(),
+            self.runtime.python,
             "-m",
             "utils.monitors",
             "--log-dir",
             inside.node,
             "--vendor-dir",
-            inside.tree(self.plan.vendor.name),
+            inside.tree(node.case.vendor.name),
             "--interval",
             interval,
         )
@@ -72,41 +72,38 @@ class Launch:
             image=self.image,
             argv=argv,
             env={"PYTHONPATH": inside.tree("")},
-            # An engine masks parts of a container's own /sys (powercap among them).
-            mounts=(*inside.mounts[:2], Mount("/sys", "/host/sys")),
-            options=self.plan.run.container_options,
+            # A container's own /sys lacks parts (powercap among them), and lxcfs may cover its own /proc.
+            mounts=(*inside.mounts[:2], Mount("/proc", "/host/proc"), Mount("/sys", "/host/sys")),
+            options=node.case.container_options,
             workdir=inside.tree(""),
             host_namespaces=True,
         )
 
-    def _python(self) -> str:
-        return "python3" if self.runtime.uses_images else self.plan.run.process_python
-
-    def _job(self, inside: _Inside, case: CasePlan, master_addr: str) -> Job:
+    def _job(self, inside: _Inside, case: CasePlan, master_addr: str) -> LaunchJob:
         files = case.files
         contract = {
             "--data_dir": inside.data,
             "--extern_config_dir": inside.tree(files.config_dir),
             "--extern_config_file": files.config_file,
-            "--vendor": self.plan.vendor.name,
+            "--vendor": case.vendor.name,
         }
         args = [word for name, value in contract.items() for word in (name, value)]
         args += ["--enable_extern_config", "--extern_module_dir", inside.tree(files.extern_dir)]
         script_args = [inside.tree(word) if word == files.case_dir else word for word in files.script_args]
-        return Job(
+        return LaunchJob(
             nnodes=case.settings.nnodes,
             nproc=case.settings.nproc,
             master_addr=master_addr,
             master_port=self.plan.cluster.master_port,
             log_dir=inside.node,
             script=(inside.tree(files.script), *script_args, *args),
-            python=self._python(),
+            python=self.runtime.python,
             hosts=tuple(case.hosts),
         )
 
     def _environment(self, inside: _Inside, case: CasePlan, interface: str) -> Mapping[str, str]:
         environment = {"PYTHONPATH": inside.tree(""), "PYTHONUNBUFFERED": "1"}
-        visible = self.plan.run.visible_devices_env
+        visible = case.visible_devices_env
         if visible:
             environment[visible] = ",".join(str(number) for number in range(case.settings.nproc))
         if interface:

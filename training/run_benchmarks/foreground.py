@@ -1,0 +1,91 @@
+"""A run in the foreground of a terminal: its folder and log are made, it is shown, and its results are printed."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import ExitStack
+from pathlib import Path
+
+from rich.console import Console
+
+from run_benchmarks import BANNER
+from run_benchmarks.display import LiveTable, PlainLines
+from run_benchmarks.exit_code import ExitCode
+from run_benchmarks.failures import traceback_text
+from run_benchmarks.names import RunId
+from run_benchmarks.plan.as_dict import plan_as_dict
+from run_benchmarks.plan.records import Plan
+from run_benchmarks.progress import Progress
+from run_benchmarks.results.round_result import write_json
+from run_benchmarks.results.summary import RunSummary
+from run_benchmarks.results.tables import results_text
+from run_benchmarks.run_log import LOGGER, log_to_file, log_to_terminal
+from run_benchmarks.runner import make_run_folder, run_plan
+from utils.errors import FlagPerfError
+
+
+def run_in_foreground(plan: Plan) -> int:
+    """Run the plan; the exit code.
+
+    Raises:
+        FlagPerfError: nothing was launched, for there is no room for its results.
+    """
+    console = Console(stderr=True)
+    progress: Progress
+    if console.is_terminal:
+        table = LiveTable(console)
+        log_to_terminal(plan.run.log_level, table.print_line)
+        progress = table
+    else:
+        log_to_terminal(plan.run.log_level)
+        progress = PlainLines()
+    try:
+        return _run(plan, progress)
+    finally:
+        progress.close()
+
+
+def _run(plan: Plan, progress: Progress) -> int:
+    with ExitStack() as opened:
+        run, folder = _open_run(plan, opened)
+        try:
+            summary = asyncio.run(run_plan(plan, run, folder, progress))
+            _finish(summary, folder)
+            return summary.exit_code
+        except FlagPerfError as error:  # to the caller it would mean that nothing was launched
+            LOGGER.error(f"the run broke off\n{traceback_text(error)}")
+            return ExitCode.NOT_CONVERGED
+
+
+def _open_run(plan: Plan, opened: ExitStack) -> tuple[RunId, Path]:
+    """The run's result folder, with its log and its plan in it: the last step before a host is touched."""
+    try:
+        run, folder = make_run_folder(plan.run.log_path)
+        opened.enter_context(log_to_file(folder / "flagperf_run.log", plan.run.log_level))
+        LOGGER.info(BANNER)
+        LOGGER.info(f"run {run.name}; logs and results: {folder}")
+        if plan.continue_from:
+            LOGGER.info(f"the rounds go on from the checkpoints of {plan.continue_from}")
+        LOGGER.info("Step 1: check the configuration and the hosts")
+        LOGGER.info(
+            f"{len(plan.cases)} case(s), {len(plan.cluster.hosts)} host(s): the configuration is valid"
+        )
+        write_json(folder / "plan.json", plan_as_dict(plan))
+    except OSError as error:
+        raise FlagPerfError(
+            f"the run's results cannot be written, nothing was launched: {error}",
+            where=str(plan.run.log_path),
+            remedy="name a folder that can be written: FLAGPERF_LOG_PATH in test_conf.py, or --log-path",
+        ) from error
+    return run, folder
+
+
+def _finish(summary: RunSummary, folder: Path) -> None:
+    LOGGER.info("Step 3: results and logs are collected")
+    if (folder / "summary.md").is_file():  # a full disk has no room for it
+        LOGGER.info(f"summary: {folder / 'summary.md'}")
+    LOGGER.info(f"exit code {summary.exit_code}")
+    if summary.results:
+        shown = Console()
+        print(results_text(summary.results, shown.width if shown.is_terminal else None))
+    print(f"results and logs: {folder}")

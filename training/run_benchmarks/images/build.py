@@ -1,0 +1,158 @@
+"""Build a layer of a case's image on a host."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from run_benchmarks.images.base import BuildSite
+from run_benchmarks.images.layers import ImagePlan, Layer
+from run_benchmarks.names import LABEL_ROLE, LABEL_RUN
+from run_benchmarks.plan.redact import redact_values
+from run_benchmarks.runtimes.base import Mount, Unit
+from run_benchmarks.runtimes.engine import Engine
+from run_benchmarks.transports.base import ByteSink, CommandError, Transport
+from utils.errors import FlagPerfError
+
+BUILD_TIMEOUT_S = 7200.0
+TREE_FOLDER = "/flagperf-tree"
+# Both streams in one, in the order in which they were written: that is how a build log is read.
+MERGED = ("sh", "-c", 'exec 2>&1; exec "$@"', "sh")
+# As MERGED; standard input first sets variables. `eval` is the shell's own, so no process ever has them as arguments.
+MERGED_WITH_VARIABLES = ("sh", "-c", 'exec 2>&1; eval "$(cat)"; exec "$@" </dev/null', "sh")
+KEPT_OUTPUT_BYTES = 8192  # of a command that fails, for its error
+
+
+async def build_layer(
+    transport: Transport,
+    engine: Engine,
+    site: BuildSite,
+    layer: Layer,
+    below: Layer | None,
+    image: ImagePlan,
+    mounts: Sequence[Mount],
+    log: ByteSink,
+) -> None:
+    """Make one layer on the host; what that prints goes to `log`.
+
+    Raises:
+        CommandError: it failed; it carries the end of its output.
+    """
+    secrets = secret_build_args(image) if below is None else {}
+    for argv in layer_argvs(engine, site, layer, below, image, mounts):
+        await _logged(transport, argv, log, secrets)
+
+
+def layer_argvs(
+    engine: Engine,
+    site: BuildSite,
+    layer: Layer,
+    below: Layer | None,
+    image: ImagePlan,
+    mounts: Sequence[Mount],
+) -> list[tuple[str, ...]]:
+    """The commands that make one layer on the host."""
+    if below is None:
+        return [_dockerfile_argv(engine, site, layer, image)]
+    # A commit keeps the container's command, entrypoint and labels; the image must not carry those of the
+    # build. An entrypoint cannot be taken away again: `env` is one that does nothing.
+    label = f'LABEL flagperf.layer={layer.kind} {LABEL_RUN}="" {LABEL_ROLE}=""'
+    changes = ('ENTRYPOINT ["env"]', 'CMD ["bash"]', label)
+    return [
+        engine.remove([site.name]),
+        engine.run_to_end(_build_unit(site, layer, below, mounts)),
+        engine.commit(site.name, layer.tag, changes),
+        engine.remove([site.name]),
+    ]
+
+
+def _dockerfile_argv(engine: Engine, site: BuildSite, layer: Layer, image: ImagePlan) -> tuple[str, ...]:
+    secrets = secret_build_args(image)
+    # a name alone: the engine takes its value from the environment
+    build_args = [key if key in secrets else f"{key}={value}" for key, value in image.build_args]
+    return engine.build(f"{site.tree}/{layer.files[0]}", layer.tag, build_args, "flagperf.layer=dockerfile")
+
+
+def _build_unit(site: BuildSite, layer: Layer, below: Layer, mounts: Sequence[Mount]) -> Unit:
+    return Unit(
+        name=site.name,
+        # so that a build that is interrupted is found and removed with the rest of the run
+        labels={LABEL_RUN: site.run_uid, LABEL_ROLE: "build"},
+        image=below.tag,
+        argv=("sh", "-c", *_script(layer)),
+        mounts=(Mount(site.tree, TREE_FOLDER), *mounts),
+        workdir=TREE_FOLDER,
+    )
+
+
+def _script(layer: Layer) -> tuple[str, ...]:
+    # both streams in one already here: an engine hands on two in any order
+    if layer.kind == "install":
+        return ('exec bash "$1" 2>&1', "sh", f"{TREE_FOLDER}/{layer.files[0]}")
+    # a distribution's own Python may refuse pip (PEP 668): what it guards is a system, and this is an image
+    install = "exec env PIP_BREAK_SYSTEM_PACKAGES=1 PIP_ROOT_USER_ACTION=ignore python3 -m pip install"
+    files = [word for name in layer.files for word in ("--requirement", f"{TREE_FOLDER}/{name}")]
+    return (f'{install} --no-cache-dir "$@" 2>&1', "sh", *files)
+
+
+def secret_build_args(image: ImagePlan) -> dict[str, str]:
+    """The build arguments that must not stand in a process list: those that are shown redacted.
+
+    Raises:
+        FlagPerfError: one is named so that no variable can hold it.
+    """
+    values = dict(image.build_args)
+    shown = redact_values(values)
+    secrets = {name: value for name, value in values.items() if shown[name] != value}
+    for name in secrets:
+        if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
+            raise FlagPerfError(
+                f"the build argument {name} holds a secret, which only an environment variable can hand over",
+                where="IMAGE_BUILD_ARGS in test_conf.py",
+                remedy="rename it, here and in the Dockerfile: letters, digits and underscores",
+            )
+    return secrets
+
+
+async def _logged(
+    transport: Transport, argv: tuple[str, ...], log: ByteSink, variables: Mapping[str, str]
+) -> None:
+    last = bytearray()
+
+    async def keep(chunk: bytes) -> None:
+        last.extend(chunk)
+        del last[:-KEPT_OUTPUT_BYTES]
+        await log(chunk)
+
+    shell, stdin = (MERGED_WITH_VARIABLES, _exports(variables)) if variables else (MERGED, None)
+    completed = await transport.run((*shell, *argv), stdin=stdin, stdout=keep, timeout=BUILD_TIMEOUT_S)
+    if not completed.ok:
+        output = last.decode(errors="replace")
+        failed = replace(completed, argv=argv, stdout=output)
+        raise CommandError(failed, _remedy(output))
+
+
+def _exports(variables: Mapping[str, str]) -> bytes:
+    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()).encode()
+
+
+def _remedy(output: str) -> str:
+    lowered = output.lower()
+    if any(text in lowered for text in ("pull access denied", "registry-1", "manifest unknown", "dial tcp")):
+        return (
+            "the base image cannot be pulled: check the network, or name one that this host has with "
+            "IMAGE_BUILD_ARGS = {'BASE_IMAGE': '<image>'} in test_conf.py"
+        )
+    if "no module named pip" in lowered:
+        return "the image needs pip for its python3: install it in the vendor's Dockerfile"
+    if re.search(r"no matching distribution|\bpip\b|\bssl|certificate", lowered):
+        return "set PIP_SOURCE, PIP_CA_FILE or PIP_WHEEL_DIRS in test_conf.py if this host is behind a mirror"
+    return "the whole output stands in the case's image_build log"
+
+
+def build_name(run_uid: str, host: str, tag: str) -> str:
+    """A container name for building `tag` on `host`, unique to this run, also where hosts share a file system."""
+    return f"flagperf-{run_uid}-build-{hashlib.sha256(f'{host} {tag}'.encode()).hexdigest()[:8]}"

@@ -1,0 +1,90 @@
+"""Which images a case needs: up to four layers, each named by a hash of everything that goes into it.
+
+1. the vendor's `docker_image/<framework>/Dockerfile`, built with its folder as context;
+2. its `<framework>_install.sh`, run in a container of (1) and committed;
+3. what the harness's own monitors need, installed in a container of (2) and committed: so an image that a vendor
+   brings need not know of it;
+4. the pip requirements of case and vendor, installed in a container of (3) and committed.
+
+Layers 2 to 4 run in a container and not in `docker build`, because the user's pip settings (index,
+credentials, private CA, a folder of wheels) can be mounted there without ending up in the image.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from run_benchmarks.plan.records import CasePlan, Plan
+from run_benchmarks.stages.deploy import add_to_digest, files_to_deploy
+
+MONITOR_REQUIREMENTS = "utils/monitors/requirements.txt"
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One image to make.
+
+    kind: `dockerfile`, `install`, `monitors` or `requirements`.
+    files: relative to the training folder: the Dockerfile's folder, the script, or the requirement files.
+    """
+
+    kind: str
+    tag: str
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ImagePlan:
+    """The layers of a case's image, in order; `tag` names the last, in which the case runs."""
+
+    layers: tuple[Layer, ...]
+    build_args: tuple[tuple[str, str], ...]
+
+    @property
+    def tag(self) -> str:
+        """The image that the case runs in."""
+        return self.layers[-1].tag
+
+
+def plan_image(plan: Plan, case: CasePlan) -> ImagePlan:
+    """The image that `case` runs in."""
+    files = case.files
+    build_args = tuple(sorted(case.image_build_args.items()))
+    digest = hashlib.sha256()
+    _add_folder(digest, plan.training_dir / files.dockerfile_dir)
+    digest.update(repr(build_args).encode())
+    framework = f"{case.vendor.name}-{case.settings.framework}"
+    layers = [Layer("dockerfile", _tag(plan, framework, digest), (files.dockerfile_dir,))]
+    if files.install_script:
+        digest.update(b"install")
+        layers.append(Layer("install", _tag(plan, framework, digest), (files.install_script,)))
+    _add_requirements(digest, plan.training_dir, (MONITOR_REQUIREMENTS,))
+    layers.append(Layer("monitors", _tag(plan, framework, digest), (MONITOR_REQUIREMENTS,)))
+    if files.requirements:
+        _add_requirements(digest, plan.training_dir, files.requirements)
+        tag = _tag(plan, f"{framework}-{case.settings.model}", digest)
+        layers.append(Layer("requirements", tag, files.requirements))
+    return ImagePlan(tuple(layers), build_args)
+
+
+def _add_requirements(digest: hashlib._Hash, training_dir: Path, names: Sequence[str]) -> None:
+    for name in names:
+        digest.update(b"requirements")
+        digest.update((training_dir / name).read_bytes())
+
+
+def _add_folder(digest: hashlib._Hash, folder: Path) -> None:
+    # exactly what the hosts get: an editor's hidden files are not part of any image
+    for path in files_to_deploy(folder):
+        add_to_digest(digest, path.relative_to(folder).as_posix(), path, path.read_bytes())
+
+
+def _tag(plan: Plan, name: str, digest: hashlib._Hash) -> str:
+    repository = re.sub(r"[^a-z0-9._/-]", "-", f"flagperf/{name}".lower())
+    registry = plan.run.image_registry.rstrip("/")
+    prefix = f"{registry}/" if registry else ""
+    return f"{prefix}{repository}:{digest.hexdigest()[:12]}"

@@ -1,0 +1,137 @@
+"""How a build sees the user's pip settings: mounted from a private folder on the host, gone after the build."""
+
+from __future__ import annotations
+
+import configparser
+import io
+import tarfile
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import IO
+from urllib.parse import unquote, urlsplit
+
+from run_benchmarks.images.base import BuildSite
+from run_benchmarks.plan.records import PipSettings
+from run_benchmarks.runtimes.base import Mount
+from run_benchmarks.transports.base import Transport, checked
+
+PIP_FOLDER = "/flagperf-pip"
+INDEX_OPTIONS = ("index-url", "extra-index-url")
+CHUNK_BYTES = 2**20
+# $0: a private folder to make; its content as a tar file on standard input.
+UNPACK_PRIVATE = 'set -e; umask 077; rm -rf "$0"; mkdir -p "$0"; tar -xf - -C "$0"'
+
+
+@asynccontextmanager
+async def pip_on_host(
+    transport: Transport, site: BuildSite, pip: PipSettings
+) -> AsyncIterator[tuple[Mount, ...]]:
+    """The pip settings on the host while an image is built, as mounts; none where there are no settings."""
+    if not _has_any(pip):
+        yield ()
+        return
+    make, remove = pip_folder_argvs(site)
+    try:
+        # within the try: what was interrupted half-way may have left credentials on the host too
+        with tempfile.TemporaryFile() as archive:
+            _write_pip_archive(archive, pip, site.local)
+            archive.seek(0)
+            await checked(transport, make, stdin=_chunks(archive), timeout=1800)
+        yield pip_mounts(site, pip)
+    finally:
+        await transport.run(remove, timeout=60)
+
+
+def _pip_folder(site: BuildSite) -> str:
+    return f"{site.work}/pip/{site.name}"
+
+
+def pip_folder_argvs(site: BuildSite) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The commands that make the private folder with pip's settings on the host, and that remove it."""
+    folder = _pip_folder(site)
+    return ("sh", "-c", UNPACK_PRIVATE, folder), ("rm", "-rf", folder)
+
+
+def left_pip_folders_argv(work: str, run_uid: str) -> tuple[str, ...]:
+    """The command that removes what a run whose controller was killed left of pip's settings on a host."""
+    script = (
+        '[ ! -d "$0" ] || find "$0" -mindepth 1 -maxdepth 1 -name "flagperf-$1-build-*" -exec rm -rf {} +'
+    )
+    return ("sh", "-c", script, f"{work}/pip", run_uid)
+
+
+def pip_mounts(site: BuildSite, pip: PipSettings) -> tuple[Mount, ...]:
+    """What a build sees of the pip settings: wheel folders of this machine are mounted from where they lie."""
+    if not _has_any(pip):
+        return ()
+    folder = _pip_folder(site)
+    mounts = [Mount(folder, PIP_FOLDER), Mount(f"{folder}/pip.conf", "/etc/pip.conf")]
+    if site.local:
+        mounts += [Mount(str(path), _wheels(number)) for number, path in enumerate(pip.wheel_dirs)]
+        mounts += [Mount(path, path) for path in _index_folders(pip)]
+    return tuple(mounts)
+
+
+def _index_folders(pip: PipSettings) -> list[str]:
+    """Package indexes that are folders of this machine (`file://`), with the files that they link to.
+
+    An index named `simple` (PEP 503) links to packages in folders beside it.
+    """
+    urls = [url for name in INDEX_OPTIONS for url in pip.options.get(name, "").split()]
+    folders = [Path(unquote(urlsplit(url).path)) for url in urls if url.startswith("file://")]
+    return sorted({str(path.parent if path.name == "simple" else path) for path in folders})
+
+
+def _has_any(pip: PipSettings) -> bool:
+    return bool(pip.options or pip.ca_file or pip.wheel_dirs)
+
+
+def _wheels(number: int) -> str:
+    return f"{PIP_FOLDER}-wheels-{number}"
+
+
+async def _chunks(file: IO[bytes]) -> AsyncIterator[bytes]:
+    while chunk := file.read(CHUNK_BYTES):
+        yield chunk
+
+
+def _write_pip_archive(file: IO[bytes], pip: PipSettings, local: bool) -> None:
+    """What goes to the build's private folder; a folder of wheels may be far larger than memory."""
+    wheels = [_wheels(n) if local else f"{PIP_FOLDER}/wheels-{n}" for n in range(len(pip.wheel_dirs))]
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        _add(archive, "pip.conf", pip_conf(pip, wheels, local=local).encode())
+        if pip.ca_file:
+            _add(archive, "ca.crt", pip.ca_file.read_bytes())
+        for number, path in enumerate(() if local else pip.wheel_dirs):
+            archive.add(path, arcname=f"wheels-{number}")
+
+
+def pip_conf(pip: PipSettings, wheel_dirs: Sequence[str], *, local: bool) -> str:
+    """The text of a pip.conf for inside the build; `wheel_dirs` are the folders as seen there.
+
+    Indexes that are folders of this machine are of no use where the build is not `local`.
+    """
+    options = dict(pip.options)
+    for name in INDEX_OPTIONS:
+        urls = [url for url in options.pop(name, "").split() if local or not url.startswith("file://")]
+        if urls:
+            options[name] = "\n".join(urls)
+    if pip.ca_file:
+        options["cert"] = f"{PIP_FOLDER}/ca.crt"
+    links = [*options.get("find-links", "").split(), *wheel_dirs]
+    if links:
+        options["find-links"] = "\n".join(links)
+    config = configparser.RawConfigParser()
+    config["global"] = options
+    text = io.StringIO()
+    config.write(text)
+    return text.getvalue()
+
+
+def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size = len(content)
+    entry.mode = 0o600
+    archive.addfile(entry, io.BytesIO(content))

@@ -1,0 +1,101 @@
+"""The figures that a case defines itself: what rank 0's FINISHED event says under `figures`, as a stranger's data.
+
+An entry that is not what it should be is left out, and a note says why; the others stand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, FiniteFloat, StringConstraints, ValidationError
+
+from run_benchmarks.plan.records import Chip
+from utils.figures import DEFINITIONS, FINISHED, HIGHER, Figure
+
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}", re.ASCII)
+OF_PEAK = "_of_peak"
+# The units of a rate that a chip's peak can be set against, in operations per second.
+RATES = {f"{prefix}{what}/s": scale for what in ("FLOP", "OP") for prefix, scale in
+         (("", 1.0), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1e15))}  # fmt: skip
+MOST_FIGURES = 200
+MOST_NOTES = 10
+
+
+def _one_line(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("holds line breaks or control characters")
+    return text
+
+
+_Word = Annotated[str, StringConstraints(min_length=1, max_length=40), AfterValidator(_one_line)]
+_Line = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_one_line)]
+_Prose = Annotated[str, StringConstraints(min_length=1, max_length=600), AfterValidator(_one_line)]
+
+
+class _Entry(BaseModel):
+    """One figure as a case writes it."""
+
+    model_config = ConfigDict(strict=True)
+
+    value: FiniteFloat
+    unit: _Word
+    window: _Line
+    better: Literal["higher", "lower"] | None
+    definition: _Prose
+    peak: _Word | None = None
+
+
+def case_figures(facts: Mapping[str, Any], chip: Chip | None) -> tuple[dict[str, Figure], list[str]]:
+    """The valid figures in FINISHED's values `facts`, with `<name>_of_peak` where a rate names its dtype.
+
+    Returns:
+        The figures by name, and a note for each entry that was left out.
+    """
+    reported = facts.get("figures")
+    if reported is None:
+        return {}, []
+    if not isinstance(reported, Mapping):
+        return {}, [f"the figures of the {FINISHED} are left out: they are no mapping of names"]
+    figures: dict[str, Figure] = {}
+    notes = []
+    for name, entry in list(reported.items())[:MOST_FIGURES]:
+        problem = _add(figures, str(name), entry, chip)
+        notes += [f"figure {str(name)[:70]!r} of the case is left out: {problem}"] if problem else []
+    if len(reported) > MOST_FIGURES:
+        notes.append(f"of the case's {len(reported)} figures the first {MOST_FIGURES} were taken")
+    left_out = len(notes) - MOST_NOTES
+    return figures, notes[:MOST_NOTES] + ([f"{left_out} more of this kind"] if left_out > 0 else [])
+
+
+def _add(figures: dict[str, Figure], name: str, entry: object, chip: Chip | None) -> str:
+    """Add a figure, and its part of the peak; the reason where that cannot be done."""
+    if not NAME.fullmatch(name):
+        return "its name is not a letter with up to 63 letters, digits and underscores behind it"
+    if name in DEFINITIONS:
+        return "its name is that of a figure of FlagPerf's own"
+    if name.endswith(OF_PEAK):
+        return f"names that end in {OF_PEAK} are of figures that are derived from a rate and its `peak`"
+    try:
+        valid = _Entry.model_validate(entry)
+    except ValidationError as error:
+        first = error.errors()[0]
+        return f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}"
+    if valid.peak and valid.unit not in RATES:
+        return f"it names a peak, but its unit is none of {', '.join(RATES)}"
+    figures[name] = Figure(valid.value, valid.unit, valid.window, FINISHED, valid.better, valid.definition)
+    if valid.peak:
+        figures[f"{name}{OF_PEAK}"] = _of_peak(name, figures[name], valid.peak, chip)
+    return ""
+
+
+def _of_peak(name: str, figure: Figure, dtype: str, chip: Chip | None) -> Figure:
+    """The part of the chip's dense peak that a rate per chip comes to."""
+    definition = f"{name} / the chip's dense peak in {dtype}"
+    peak = chip.peak_flops.get(dtype) if chip else None
+    if figure.value is None or chip is None or not peak:
+        reason = f"the peak of {chip.name} in {dtype} is not known: {chip.source}" if chip else "no such chip"
+        return Figure(None, "1", figure.window, reason, HIGHER, definition)
+    source = f"{name} / ({peak:.4g} FLOP/s; {chip.name}, dense {dtype}: {chip.source})"
+    return Figure(figure.value * RATES[figure.unit] / peak, "1", figure.window, source, HIGHER, definition)

@@ -1,0 +1,65 @@
+"""FINISHED as FlagPerf's existing cases write it, in the names that the figures are computed from.
+
+They report the same things under other names, and rates in place of the count of samples. Nothing is
+guessed: what they do not report stays null.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from utils.figures import DEFINITIONS, FINISHED, Figure
+
+TIMES = {
+    "raw_train_time": ("train_time",),
+    "no_eval_time": ("train_no_eval_time",),
+    "pure_compute_time": ("pure_training_computing_time",),
+}
+# The unit in a rate's name is the case's own word for a sample: sequence, image, ...
+RATES = {"p_whole": "raw", "p_train": "no_eval", "p_core": "pure_compute"}
+RATE_NAMES = ("throughput(ips)_{}", "throughput(sps)_{}", "throuhgput(ips)_{}")  # the last is theirs
+WHOLE_RATES = ("training_sequences_per_second", "training_images_per_second")
+
+
+def in_present_names(finished: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """`finished` with times and metric under the present names too; names that are there are kept.
+
+    The metric is that of the only `final_<metric>` beside the loss, or of the only one for which the case's
+    `parameters` have a `target_<metric>`; where several are left none is chosen.
+    """
+    added = {
+        name: finished[earlier]
+        for name, others in TIMES.items()
+        for earlier in others
+        if finished.get(name) is None and earlier in finished
+    }
+    metrics = [
+        name[len("final_") :] for name in finished if name.startswith("final_") and name != "final_loss"
+    ]
+    if len(metrics) > 1:
+        metrics = [metric for metric in metrics if f"target_{metric}" in parameters]
+    if not finished.get("metric") and len(metrics) == 1:
+        added["metric"] = metrics[0]
+    return {**finished, **added}
+
+
+def legacy_rates(finished: Mapping[str, Any], figures: Mapping[str, Figure]) -> dict[str, Figure]:
+    """p_whole, p_train and p_core as reported, for those of `figures` that could not be computed."""
+    rates = {}
+    for name, window in RATES.items():
+        names = [form.format(window) for form in RATE_NAMES]
+        names += WHOLE_RATES if name == "p_whole" else ()
+        reported = next((each for each in names if _rate(finished.get(each))), None)
+        if figures[name].value is None and reported is not None:
+            source = f"{reported}, {FINISHED}: the case's own figure"
+            rates[name] = DEFINITIONS[name].figure(_rate(finished[reported]), source)
+    return rates
+
+
+def _rate(value: object) -> float | None:
+    """`value` if it is a rate: a finite number above 0."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if math.isfinite(value) and value > 0 else None

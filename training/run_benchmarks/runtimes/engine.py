@@ -1,0 +1,241 @@
+"""The container engines' command lines, for the runtime and the image store alike: whatever one engine says or
+does otherwise than Docker stands here and nowhere else. Pure: a plan prints them, and a user can paste them
+into a shell.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from run_benchmarks.runtimes.base import Mount, Unit
+from run_benchmarks.transports.base import Completed
+
+SHARED_MEMORY = "/dev/shm"
+LABEL_PREFIX = "flagperf."
+RUN_LABEL = "flagperf.run"
+LIMITS = ("--ulimit=memlock=-1", "--ulimit=stack=67108864")
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Docker. `words`: its command, `docker` or a path of it, or words before it, such as `sudo -n docker`."""
+
+    words: tuple[str, ...]
+
+    # Containers.
+
+    def start(self, unit: Unit, *, raise_limits: bool = True) -> tuple[str, ...]:
+        """`docker run --detach` for a unit.
+
+        The host's network, UTS and IPC namespaces, locked memory, stack and seccomp are as FlagPerf sets
+        them: collective libraries need them. `--privileged` comes only with the unit's own options, which
+        stand last, so that they win. `raise_limits` False leaves locked memory and stack at the engine's own
+        limits, for engines that may not raise them (rootless ones, or one inside a container).
+        """
+        return (
+            *self._run(unit),
+            "--detach",
+            *_namespaces(unit),
+            *(LIMITS if raise_limits else ()),
+            "--security-opt=seccomp=unconfined",
+            # the engine's own default may keep nothing, and then a failed unit could not be explained
+            "--log-driver=json-file",
+            "--log-opt=max-size=16m",
+            *_shared_memory(unit),
+            *_flags("--env", unit.env),
+            *unit.options,
+            *_main_process(unit),
+        )
+
+    def run_to_end(self, unit: Unit) -> tuple[str, ...]:
+        """`docker run` for a step of a build: it prints what the main process prints, and ends with its code."""
+        return (*self._run(unit), "--network=host", *unit.options, *_main_process(unit))
+
+    def _run(self, unit: Unit) -> tuple[str, ...]:
+        return (
+            *self.words,
+            "run",
+            f"--name={unit.name}",
+            *_flags("--label", unit.labels),
+            *map(bind_mount, unit.mounts),
+            *((f"--workdir={unit.workdir}",) if unit.workdir else ()),
+        )
+
+    def wait(self, name: str) -> tuple[str, ...]:
+        """Returns when the unit has ended; prints its exit code."""
+        return (*self.words, "wait", name)
+
+    def stop(self, name: str, grace_s: int) -> tuple[str, ...]:
+        """SIGTERM, then SIGKILL after `grace_s` seconds."""
+        return (*self.words, "stop", "-t", str(grace_s), name)
+
+    def list_ids(self, run_id: str | None) -> tuple[str, ...]:
+        """The IDs of the run's units, or of all of FlagPerf's, whatever state they are in."""
+        label = RUN_LABEL if run_id is None else f"{RUN_LABEL}={run_id}"
+        return (*self.words, "ps", "--all", "--quiet", "--no-trunc", f"--filter=label={label}")
+
+    def describe(self, ids: Sequence[str]) -> tuple[str, ...]:
+        """A line of JSON a unit: its name, whether it runs, its labels."""
+        fields = "[{{json .Name}},{{json .State.Running}},{{json .Config.Labels}}]"
+        return (*self.words, "inspect", "--type=container", f"--format={fields}", *ids)
+
+    def remove(self, ids: Sequence[str]) -> tuple[str, ...]:
+        """Remove units, running or not, with their anonymous volumes."""
+        return (*self.words, "rm", "--force", "--volumes", *ids)
+
+    def output(self, name: str, lines: int) -> tuple[str, ...]:
+        """The last `lines` lines that the main process printed."""
+        return (*self.words, "logs", "--tail", str(lines), name)
+
+    def version(self) -> tuple[str, ...]:
+        """The version of what runs the containers."""
+        return (*self.words, "version", "--format", "{{.Server.Version}}")
+
+    # Images.
+
+    def image_id(self, tag: str) -> tuple[str, ...]:
+        """Prints the ID of an image."""
+        return (*self.words, "image", "inspect", "--format", "{{.Id}}", tag)
+
+    def build(self, context: str, tag: str, build_args: Sequence[str], label: str) -> tuple[str, ...]:
+        """Build a Dockerfile. Of an argument that is a name alone the value comes from the environment."""
+        args = [word for argument in build_args for word in ("--build-arg", argument)]
+        options = ("--network=host", "--rm", "--force-rm", "--label", label)
+        return (*self.words, "build", *options, *args, "--tag", tag, context)
+
+    def commit(self, container: str, tag: str, changes: Sequence[str]) -> tuple[str, ...]:
+        """Make an image of a container that has ended."""
+        words = [word for change in changes for word in ("--change", change)]
+        return (*self.words, "commit", *words, container, tag)
+
+    def save(self, tag: str) -> tuple[str, ...]:
+        """Write an image to standard output."""
+        return (*self.words, "save", tag)
+
+    def load(self) -> tuple[str, ...]:
+        """Take an image from standard input."""
+        return (*self.words, "load")
+
+    def pull(self, tag: str) -> tuple[str, ...]:
+        """Get an image from its registry."""
+        return (*self.words, "pull", tag)
+
+    def push(self, tag: str) -> tuple[str, ...]:
+        """Bring an image to its registry."""
+        return (*self.words, "push", tag)
+
+    def remove_image(self, tag: str) -> tuple[str, ...]:
+        """Forget an image."""
+        return (*self.words, "image", "rm", tag)
+
+    def print_from(self, image: str, script: str) -> tuple[str, ...]:
+        """Run a shell script in an image, and leave nothing."""
+        return (*self.words, "run", "--rm", "--entrypoint=sh", image, "-c", script)
+
+    # What it says.
+
+    def is_gone(self, completed: Completed) -> bool:
+        """Whether it refused because there is no such container."""
+        text = completed.stderr.lower()
+        return "no such container" in text or "no such object" in text
+
+    def lacks_image(self, completed: Completed) -> bool:
+        """Whether it refused because there is no such image."""
+        return "no such" in completed.stderr.lower()
+
+    def remedy(self, completed: Completed) -> str:
+        """What to do about an engine that does not answer; empty for any other failure."""
+        text = completed.stderr.lower()
+        if completed.returncode == 127:
+            engine = shlex.join(self.words)
+            return f'install {engine} on {completed.host}, or set RUNTIME = "process" in test_conf.py'
+        if "permission denied" in text:
+            return (
+                f"the user may not use the engine's socket: on {completed.host}, "
+                "`sudo usermod -aG docker $USER` and log in again"
+            )
+        if "cannot connect" in text or "is the docker daemon running" in text:
+            return f"start the engine on {completed.host}: `sudo systemctl start docker`"
+        return ""
+
+
+@dataclass(frozen=True)
+class Podman(Engine):
+    """Podman: no server, so nothing to be started or allowed; containers belong to the user who starts them."""
+
+    def version(self) -> tuple[str, ...]:
+        """The version of the program itself."""
+        return (*self.words, "version", "--format", "{{.Client.Version}}")
+
+    def lacks_image(self, completed: Completed) -> bool:
+        """Whether it refused because there is no such image."""
+        return "image not known" in completed.stderr.lower() or super().lacks_image(completed)
+
+    def remedy(self, completed: Completed) -> str:
+        """What to do about an engine that is not installed; empty for any other failure."""
+        return super().remedy(completed) if completed.returncode == 127 else ""
+
+
+def engine_of(command: str) -> Engine:
+    """The engine behind CONTAINER_ENGINE: by its name, wherever it lies."""
+    words = tuple(shlex.split(command))
+    return Podman(words) if PurePosixPath(words[-1]).name == "podman" else Engine(words)
+
+
+def bind_mount(mount: Mount) -> str:
+    """The option for a bind mount; unlike `-v` it fails where the host path is missing. Its value is a line of CSV."""
+    fields = ["type=bind", f"source={mount.host}", f"target={mount.inside}"]
+    if mount.read_only:
+        fields.append("readonly")
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(fields)
+    return f"--mount={line.getvalue()}"
+
+
+def _main_process(unit: Unit) -> tuple[str, ...]:
+    # the image may bring an entrypoint of its own (the vendors' often do)
+    return (f"--entrypoint={unit.argv[0]}", unit.image, *unit.argv[1:])
+
+
+def _namespaces(unit: Unit) -> Iterator[str]:
+    yield from ("--net=host", "--uts=host", "--ipc=host")
+    if unit.host_namespaces:
+        yield "--pid=host"
+    else:
+        # As process 1 a program without a handler would not see SIGTERM, and nobody would reap orphans.
+        yield "--init"
+
+
+def _shared_memory(unit: Unit) -> Iterator[str]:
+    """Give /dev/shm its size. With `--ipc=host` an engine ignores `--shm-size` without a word.
+
+    The tmpfs over the host's /dev/shm also takes segments that a killed task leaves behind with it.
+    """
+    size = _option_value(unit.options, "--shm-size") or unit.shm_size
+    if not size or any(SHARED_MEMORY in option for option in unit.options):
+        return
+    if (_option_value(unit.options, "--ipc") or "host") != "host":
+        yield f"--shm-size={size}"
+    else:
+        yield f"--mount=type=tmpfs,target={SHARED_MEMORY},tmpfs-size={size},tmpfs-mode=1777"
+
+
+def _option_value(options: Sequence[str], name: str) -> str:
+    """The value of the last `--name=value` or `--name value` in `options`; empty if there is none."""
+    value = ""
+    for index, option in enumerate(options):
+        if option.startswith(f"{name}="):
+            value = option.partition("=")[2]
+        elif option == name and index + 1 < len(options):
+            value = options[index + 1]
+    return value
+
+
+def _flags(flag: str, values: Mapping[str, str]) -> Iterator[str]:
+    for name, value in values.items():
+        yield f"{flag}={name}={value}"

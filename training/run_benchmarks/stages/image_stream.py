@@ -1,0 +1,54 @@
+"""Send an image from one host to others: one stream, through this machine, that every target takes in as it arrives."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+from run_benchmarks.images.base import ImageStore
+from run_benchmarks.stages.fan_out import errors_of, on_all
+from run_benchmarks.transports.base import Transport
+from utils.errors import FlagPerfError
+
+
+async def stream_image(
+    store: ImageStore, source: Transport, targets: Sequence[Transport], tag: str
+) -> dict[str, FlagPerfError]:
+    """Send `tag` from `source` to `targets`.
+
+    Returns:
+        The hosts that did not get it, with the reason. A slow host slows the others, a lost one does not.
+
+    Raises:
+        FlagPerfError: the source could not hand it out.
+    """
+    queues: dict[str, asyncio.Queue[bytes | None]] = {t.host: asyncio.Queue(maxsize=64) for t in targets}
+    loads = {t.host: asyncio.create_task(store.import_(t, _chunks(queues[t.host]))) for t in targets}
+
+    async def give_to_all(chunk: bytes | None) -> None:
+        for host, queue in queues.items():
+            await _put_unless_done(queue, chunk, loads[host])
+
+    try:
+        await store.export(source, tag, give_to_all)
+        await give_to_all(None)
+        results = await on_all(list(loads), lambda host: loads[host])
+    finally:
+        for load in loads.values():
+            load.cancel()
+        # nobody may still be loading half an image when the round goes on
+        await asyncio.gather(*loads.values(), return_exceptions=True)
+    return errors_of(results)
+
+
+async def _chunks(queue: asyncio.Queue[bytes | None]) -> AsyncIterator[bytes]:
+    while (chunk := await queue.get()) is not None:
+        yield chunk
+
+
+async def _put_unless_done(
+    queue: asyncio.Queue[bytes | None], chunk: bytes | None, load: asyncio.Task[None]
+) -> None:
+    put = asyncio.create_task(queue.put(chunk))
+    await asyncio.wait({put, load}, return_when=asyncio.FIRST_COMPLETED)
+    put.cancel()

@@ -1,0 +1,77 @@
+"""The options that verbs share, before the verb or after it, and what they lead to."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from run_benchmarks.plan.records import Plan
+
+TRAINING_DIR = Path(__file__).resolve().parents[2]
+# Set once, before the command line is read: an option that stands before the verb must not be undone after it.
+DEFAULTS: dict[str, Any] = {
+    "config": TRAINING_DIR / "run_benchmarks" / "config",
+    "cases": None,
+    "log_path": None,
+    "continue_from": None,
+}
+
+
+def add_config(parser: argparse.ArgumentParser) -> None:
+    """`--config DIR`."""
+    parser.add_argument(
+        "--config",
+        type=Path,
+        metavar="DIR",
+        default=argparse.SUPPRESS,
+        help="the folder with cluster_conf.py and test_conf.py (default: run_benchmarks/config)",
+    )
+
+
+def add_log_path(parser: argparse.ArgumentParser) -> None:
+    """`--log-path DIR`."""
+    parser.add_argument(
+        "--log-path",
+        type=Path,
+        metavar="DIR",
+        default=argparse.SUPPRESS,
+        help="the folder of the result folders (default: FLAGPERF_LOG_PATH of test_conf.py)",
+    )
+
+
+def add_plan_options(parser: argparse.ArgumentParser) -> None:
+    """What says which plan is meant: `plan_of` makes it."""
+    add_config(parser)
+    parser.add_argument(
+        "--cases",
+        nargs="+",
+        metavar="CASE",
+        default=argparse.SUPPRESS,
+        help="only these cases of test_conf.py",
+    )
+    add_log_path(parser)
+    parser.add_argument(
+        "--continue-from",
+        metavar="RUN",
+        default=argparse.SUPPRESS,
+        help="let each round go on from the newest checkpoint of the same round of this earlier run",
+    )
+
+
+def plan_of(arguments: argparse.Namespace) -> Plan:
+    """The plan that the command line and the files give.
+
+    Raises:
+        ProblemsError: something is wrong with them.
+    """
+    from run_benchmarks.plan.load import load_plan
+
+    return load_plan(
+        arguments.config,
+        TRAINING_DIR,
+        only_cases=arguments.cases,
+        log_path=arguments.log_path,
+        continue_from=arguments.continue_from,
+    )
