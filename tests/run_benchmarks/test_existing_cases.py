@@ -7,7 +7,6 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ import numpy as np
 import pytest
 
 from run_benchmarks import verbs
-from run_benchmarks.run_log import LOGGER
 from run_benchmarks.verbs import options
 from tests.run_benchmarks.plan.tree import Tree
 
@@ -102,8 +100,7 @@ def write_points(folder: Path) -> None:
 
 
 @pytest.fixture
-def existing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Existing]:
-    before = (LOGGER.handlers, LOGGER.level, LOGGER.propagate)
+def existing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Existing:
     training = tmp_path / "training"
     shutil.copytree(HERE / "existing_case", training, ignore=shutil.ignore_patterns("__pycache__"))
     (training / "utils").symlink_to(REAL_TRAINING / "utils")
@@ -117,8 +114,7 @@ def existing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Existi
         port = bound.getsockname()[1]
     made.tree.configure(cluster_conf=f'HOSTS = ["localhost"]\nSSH_PORT = "22"\nMASTER_PORT = "{port}"\n')
     made.configure()
-    yield made
-    LOGGER.handlers, LOGGER.level, LOGGER.propagate = before
+    return made
 
 
 # ---- a whole run

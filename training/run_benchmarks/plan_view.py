@@ -42,7 +42,7 @@ def plan_lines(plan: Plan) -> Iterator[str]:
 def _case(case: CasePlan, rehearsed: RehearsedRound | None) -> Iterator[str]:
     settings = case.settings
     yield ""
-    yield f"# ===== case {settings.name}: {settings.model} on {settings.framework}, vendor {case.vendor.name}"
+    yield f"# ===== case {settings.name}: {settings.model} on {settings.framework}, vendor {settings.vendor}"
     size = f"{settings.nnodes} node(s) x {settings.nproc} process(es)"
     yield f"# {size}, {settings.repeat} round(s), deadline {case.deadline_s:g} s"
     yield f"# parameters: {case.files.config_dir}/{case.files.config_file}"
