@@ -209,7 +209,7 @@ def test_the_demos_texts_are_those_that_their_notes_describe_and_clean() -> None
 
 
 def test_a_demos_query_tells_in_the_other_words_what_its_passage_tells() -> None:
-    printed = ["And Noah the son of Lamech went into the ark of gopher wood with his three sons."]
+    verses = ["And Noah the son of Lamech went into the ark of gopher wood with his three sons."]
     retold = ["Noah, son of Lamech, entered the ark made of gopher wood with his three boys."]
     (made_passage,) = demo.passages(verses, retold, demo.random.Random(1))
     text = made_passage["passage"]["text"]
