@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -100,7 +101,7 @@ def write_points(folder: Path) -> None:
 
 
 @pytest.fixture
-def existing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Existing:
+def existing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Existing]:
     training = tmp_path / "training"
     shutil.copytree(HERE / "existing_case", training, ignore=shutil.ignore_patterns("__pycache__"))
     (training / "utils").symlink_to(REAL_TRAINING / "utils")
@@ -114,7 +115,7 @@ def existing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Existing:
         port = bound.getsockname()[1]
     made.tree.configure(cluster_conf=f'HOSTS = ["localhost"]\nSSH_PORT = "22"\nMASTER_PORT = "{port}"\n')
     made.configure()
-    return made
+    yield made
 
 
 # ---- a whole run
