@@ -30,11 +30,11 @@ from benchmarks.bert.pytorch.inputs import make_inputs as torch_inputs
 from benchmarks.common.conversion import convert
 from benchmarks.driver.paddle.case import Context as PaddleContext
 from benchmarks.driver.pytorch.case import Context as TorchContext
-from benchmarks.driver.settings import DriverSettings
 from tests.benchmarks.bert.make_tf_checkpoint import FOLDER, weights
 from tests.benchmarks.bert.shard_files import TINY_MODEL, VOCABULARY, random_rows
 from tests.benchmarks.bert.their_bert import their_model
 from utils.errors import FlagPerfError, ProblemsError
+from utils.parameters import TrainingSettings
 
 TRAINING = Path(benchmarks.__file__).parents[1]
 TF_FILES = ("model.ckpt-28.index", "model.ckpt-28.data-00000-of-00001")
@@ -42,7 +42,7 @@ Logits = tuple[Any, Any]  # of the masked tokens (M, vocabulary) and of the next
 
 
 def _with_torch(data_dir: Path, arrays: PretrainingArrays, settings: dict[str, Any]) -> Logits:
-    context = TorchContext(data_dir, DriverSettings(max_steps=1), settings, torch.device("cpu"))
+    context = TorchContext(data_dir, TrainingSettings(max_steps=1), settings, torch.device("cpu"))
     model = torch_case.Case(context).build_model().eval()
     with torch.no_grad():
         masked, pairs = model(torch_inputs(arrays, ragged=False))
@@ -50,7 +50,7 @@ def _with_torch(data_dir: Path, arrays: PretrainingArrays, settings: dict[str, A
 
 
 def _with_paddle(data_dir: Path, arrays: PretrainingArrays, settings: dict[str, Any]) -> Logits:
-    driver = DriverSettings(max_steps=1, precision="fp32")
+    driver = TrainingSettings(max_steps=1, precision="fp32")
     model = paddle_case.Case(PaddleContext(data_dir, driver, settings, "cpu")).build_model()
     model.eval()
     with paddle.no_grad():
