@@ -28,6 +28,21 @@ def containers_conf() -> str:
     return "\n".join(lines) + "\n"
 
 
+# $1: the user to make on a host. The home lies where Podman's layers may lie; as root's, the account has no password.
+ADMIT_USER = """set -e
+id "$1" 2>/dev/null && exit
+home=/var/lib/containers/home
+chmod 755 /var/lib/containers
+mkdir -p "$home"
+useradd --create-home --home-dir "$home/$1" --password '*' --shell /bin/bash "$1"
+cd "$home/$1"
+mkdir -p .ssh .config/containers
+cp /root/.ssh/authorized_keys .ssh/
+printf '[storage]\ndriver = "overlay"\n' >.config/containers/storage.conf
+chown -R "$1:" .
+"""
+
+
 @cache
 def command() -> str:
     """What CONTAINER_ENGINE is for this machine's own Podman, with those settings.
