@@ -20,7 +20,7 @@ from run_benchmarks.names import Node, nodes_of, unit_name
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.results.evidence import TASK_OUTPUT, start_log_of
 from run_benchmarks.results.round_result import RoundResult
-from run_benchmarks.round_state import RoundState, round_result, written
+from run_benchmarks.round_state import RoundState, conclude
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import Interrupted, Session, remove_units, unless_interrupted
 from run_benchmarks.stages.checks import DROP_CACHES
@@ -69,9 +69,11 @@ class Round:
         except Exception as error:
             self.state.note_error(error)
         time_s = await self._finish() - begin
-        result = round_result(self.session, self.nodes, self.framework, self.state, started, time_s)
+        seen = self.state.observed(
+            self.nodes, continue_from=self.session.plan.continue_from, started=started, time_s=time_s
+        )
         folder = self.session.log_dir / self.case.settings.name / f"round{self.number}"
-        result = written(result, folder)
+        result = conclude(self.case, seen, folder)
         self._record("round_ended", verdict=result.verdict.value)
         self.session.progress.round_ended(result)
         return result
@@ -261,7 +263,11 @@ class Round:
         async def keep(node: Node) -> None:
             ending, folder = endings.get(node.rank), self.session.log_dir / node.folder
             failed = isinstance(ending, Ended) and ending.code != 0
-            if not failed or node.rank in self.state.not_collected or _has_text(start_log_of(node, folder)):
+            if (
+                not failed
+                or node.rank in self.state.not_collected
+                or _has_text(start_log_of(self.framework.name, folder))
+            ):
                 return
             transport, name = self.session.transports[node.host], self._unit(node, "task")
             text = await self.session.runtime.last_output(transport, name)

@@ -19,7 +19,7 @@ from run_benchmarks.names import RunId, host_paths, new_run_id
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.progress import Progress
 from run_benchmarks.results.round_result import RoundResult
-from run_benchmarks.results.summary import RunSummary, write_summary
+from run_benchmarks.results.summary import Run, write_summary
 from run_benchmarks.results.tables import preflight_text
 from run_benchmarks.round import Round
 from run_benchmarks.run_log import LOGGER
@@ -47,7 +47,7 @@ def make_run_folder(log_path: Path) -> tuple[RunId, Path]:
             time.sleep(0.1)  # another run started in this second: the next one has another name
 
 
-async def run_plan(plan: Plan, run: RunId, log_dir: Path, progress: Progress) -> RunSummary:
+async def run_plan(plan: Plan, run: RunId, log_dir: Path, progress: Progress) -> Run:
     """Run the whole plan; the summary is written to `log_dir` on every path out."""
     tree = tree_of(plan)
     session = Session(
@@ -84,14 +84,14 @@ async def run_plan(plan: Plan, run: RunId, log_dir: Path, progress: Progress) ->
         finally:
             await _leave_hosts(session, bool(failed(checks)))
     code = _exit_code(session, checks, results) or (ExitCode.NOT_CONVERGED if broke_off else 0)
-    summary = _summed_up(log_dir, RunSummary(run.name, run.uid, started, code, tuple(results), checks))
+    summary = _summed_up(log_dir, Run(run.name, run.uid, started, code, tuple(results), checks))
     session.journal.write("run_ended", exit_code=summary.exit_code)
     session.journal.close()
     progress.close()
     return summary
 
 
-def _summed_up(log_dir: Path, summary: RunSummary) -> RunSummary:
+def _summed_up(log_dir: Path, summary: Run) -> Run:
     """`summary`, written; where that fails it is shown all the same, and the run does not count as converged."""
     try:
         write_summary(log_dir, summary)
