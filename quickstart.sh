@@ -41,7 +41,7 @@ prepare_data() {
   done
 }
 
-# Without containers: the frameworks in a virtual environment of their own, installed as in the images.
+# Without containers: frameworks and monitors in a virtual environment of their own, installed as in the images.
 prepare_process_runtime() {
   RUNTIME=process BASE_IMAGE=
   make_venv "$WORK/venv"
@@ -51,6 +51,7 @@ prepare_process_runtime() {
     PATH=$WORK/venv/bin:$PATH once "$WORK/venv/flagperf-$framework" "$(sha256sum <"$install")" sh "$install" ||
       die "$framework could not be installed"
   done
+  pip_install_files "$WORK/venv" training/utils/monitors/requirements.txt
 }
 
 choose_runtime() {

@@ -32,8 +32,17 @@ install_python() {
   pip_install_files .venv tests/requirements.txt training/requirements.txt training/benchmarks/*/prepare/requirements.txt
 }
 
+# A test converts a checkpoint that TensorFlow wrote; TensorFlow's versions of packages would disturb the others'.
+install_tensorflow() {
+  local venv=.venv-tensorflow
+  (make_venv $venv && pip_install_files $venv training/benchmarks/bert/prepare/requirements-tensorflow.txt) ||
+    { say "TensorFlow cannot be had here: the tests of its checkpoints are skipped"; return; }
+  export FLAGPERF_TEST_TENSORFLOW_PYTHON=$PWD/$venv/bin/python
+}
+
 install_tools
 install_python
+install_tensorflow
 if ensure_engine; then
   ensure_base_image || say "there is no base image; tests that need one fail"
 fi

@@ -32,7 +32,7 @@ from benchmarks.driver.pytorch.hooks import Hooks
 from benchmarks.driver.pytorch.optimizers import make_optimizer
 from benchmarks.driver.pytorch.process_group import ProcessGroup
 from benchmarks.driver.ranks import RankEnvironment, usable_cores
-from benchmarks.driver.settings import DriverSettings
+from utils.parameters import TrainingSettings
 
 RATE = 1e-3
 WARM_UP = 2  # steps of each contender that are not measured
@@ -50,9 +50,9 @@ class Options:
     threads: int | None
     precision: str
 
-    def settings(self, batch_size: int) -> DriverSettings:
+    def settings(self, batch_size: int) -> TrainingSettings:
         """The driver's settings for a contender."""
-        return DriverSettings(
+        return TrainingSettings(
             train_batch_size=batch_size,
             max_steps=1,
             precision=self.precision,
@@ -125,7 +125,7 @@ def read_options(description: str | None, **more: Mapping[str, Any]) -> tuple[Op
     return Options(found.batches, found.steps, found.threads, found.precision), found
 
 
-def our_engine(case: type, settings: DriverSettings, values: dict[str, Any]) -> PytorchEngine:
+def our_engine(case: type, settings: TrainingSettings, values: dict[str, Any]) -> PytorchEngine:
     """The driver's engine with a case of this class, one rank on the CPU; `values`: the case's constants."""
     device = Device("cpu", 0)
     config = Configuration(settings, values, {}, ())
@@ -146,7 +146,7 @@ def our_step(engine: PytorchEngine, batches: Sequence[Batch]) -> Step:
 
 
 def plain_step(
-    model: nn.Module, settings: DriverSettings, batches: Sequence[Any], loss_of: Callable[[Any], Tensor]
+    model: nn.Module, settings: TrainingSettings, batches: Sequence[Any], loss_of: Callable[[Any], Tensor]
 ) -> Step:
     """A step as it is written where nothing is known of the model; `loss_of` a batch is the model's."""
     model.train()

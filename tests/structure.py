@@ -30,6 +30,7 @@ FLOORS: Mapping[str, int] = {
     "run_benchmarks.frameworks": 2,
     "benchmarks": 3,
     "benchmarks.driver": 2,
+    "benchmarks.common": 2,
     "benchmarks.wordpiece": 2,
     "utils": 1,
     "utils.errors": 0,
@@ -37,6 +38,8 @@ FLOORS: Mapping[str, int] = {
 }
 # What the controller needs beside the standard library; no framework among it.
 CONTROLLER_PACKAGES = frozenset({"asyncssh", "loguru", "pydantic", "rich"})
+# What runs on every node beside the training, in an image that may be anybody's: one package in every image.
+MONITOR_PACKAGES = frozenset({"psutil"})
 LONGEST_FILE = 320
 ENTRY_POINTS = frozenset({"run_benchmarks/run.py", "benchmarks/driver/run_pretraining.py"})
 
@@ -167,7 +170,7 @@ def _may_import(module: Module, name: str) -> bool:
     if module.room != "benchmarks":
         return _is_case_of_vendor(module) and room == "benchmarks"
     # The shared driver knows no case; a case knows the driver, what cases share, and its own model.
-    allowed = {"driver", "wordpiece", module.name.split(".")[1]} if "." in module.name else set()
+    allowed = {"driver", "common", "wordpiece", module.name.split(".")[1]} if "." in module.name else set()
     return room == "benchmarks" and (name == "benchmarks" or name.split(".")[1] in allowed)
 
 
@@ -179,14 +182,19 @@ def _is_case_of_vendor(module: Module) -> bool:
 
 def packages(modules: Sequence[Module]) -> list[str]:
     """A package that a room does without: utils needs the standard library, the controller no framework."""
-    allowed = {"utils": frozenset[str](), "run_benchmarks": CONTROLLER_PACKAGES}
     standard = sys.stdlib_module_names | set(ROOMS)
     return [
         f"{module.file}: imports {name}"
         for module in modules
         for name in sorted({name.partition(".")[0] for name in module.imports})
-        if module.room in allowed and name not in standard | allowed[module.room]
+        if module.room in ("utils", "run_benchmarks") and name not in standard | _packages_of(module)
     ]
+
+
+def _packages_of(module: Module) -> frozenset[str]:
+    if module.room == "run_benchmarks":
+        return CONTROLLER_PACKAGES
+    return MONITOR_PACKAGES if module.name.startswith("utils.monitors.") else frozenset()
 
 
 def star_imports(modules: Sequence[Module]) -> list[str]:

@@ -46,7 +46,7 @@ def test_the_first_place_that_has_the_build_is_taken(
     done, asked = install(vendor, f"*quiet?{pin}" if own_settings_do else "*packages/stable*", tmp_path)
     assert done.returncode == 0, done.stderr
     assert asked[:-1] == ([pin] if own_settings_do else [pin, public])
-    assert "numpy==" in asked[-1] and "h5py==" in asked[-1]
+    assert all(f"{package}==" in asked[-1] for package in ("numpy", "h5py", "safetensors"))
     assert ("nvidia-ml-py==" in asked[-1]) == (vendor == "nvidia")
 
 

@@ -7,6 +7,7 @@ its own tests (benchmarks/, e2e/).
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,6 +101,7 @@ def make_whole_run(folder: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> 
     tree.write("acme/vendor.py", VENDOR.replace('["acme-list"]', '["echo", "Acme X1"]'))
     tree.write("acme/toy-pytorch/config/config_X1x1x1.py", "")
     tree.write("benchmarks/toy/pytorch/run_pretraining.py", SCRIPT)
+    shutil.rmtree(tree.training / "utils")
     (tree.training / "utils").symlink_to(REAL_TRAINING / "utils")
     (folder / "data").mkdir()
     monkeypatch.setattr(options, "TRAINING_DIR", tree.training)

@@ -80,3 +80,4 @@ def test_the_node_is_sampled(old_python: str, tmp_path: Path) -> None:
     done = _run(old_python, *command, "--vendor-dir", str(TRAINING / "cpu"))
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "cpu_monitor.log").stat().st_size and (tmp_path / "telemetry.jsonl").stat().st_size
+    assert "cpu: not measured: the module psutil is not installed" in (tmp_path / "monitor.log").read_text()

@@ -110,14 +110,13 @@ class PlanView:
         site = BuildSite(self.paths.tree, self.paths.work, self.run.uid, name, local)
         mounts = pip_mounts(site, run.pip)
         make, remove = pip_folder_argvs(site)
-        uses_pip = mounts and len(image.layers) > 1
-        if uses_pip:
+        if mounts:
             yield "# the pip settings, as a tar file on standard input; removed after the build"
             yield _command(make)
         yield from _secrets(image)
         for below, layer in zip((None, *image.layers), image.layers, strict=False):
             yield from map(_command, layer_argvs(engine, site, layer, below, image, mounts))
-        if uses_pip:
+        if mounts:
             yield _command(remove)
         if run.image_distribution == "registry":
             yield _command(engine.push(image.tag))

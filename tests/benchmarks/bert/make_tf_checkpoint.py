@@ -1,11 +1,10 @@
-"""Makes the TensorFlow checkpoints in `data/`, as TensorFlow 1 programs write theirs (tensor bundles).
+"""Makes the TensorFlow checkpoint in `data/`, as TensorFlow 1 programs write theirs (tensor bundles).
 
-    python -m venv /tmp/tf && /tmp/tf/bin/pip install tensorflow-cpu==2.21.0
-    /tmp/tf/bin/python tests/benchmarks/bert/make_tf_checkpoint.py
+    python -m venv .venv-tensorflow && .venv-tensorflow/bin/pip install tensorflow-cpu==2.21.0
+    .venv-tensorflow/bin/python tests/benchmarks/bert/make_tf_checkpoint.py
 
 Names and forms are those of google-research/bert's `BertForPreTraining` graph with its Adam optimizer, the shapes
-those of the tests' tiny model (2 layers, 16 hidden). TensorFlow is needed for nothing else, so that it is in no
-list of requirements.
+those of the tests' tiny model (2 layers, 16 hidden).
 """
 
 from __future__ import annotations
@@ -73,32 +72,21 @@ def _write_bert(tf: Any) -> None:
     _save(tf, "model.ckpt", global_step=step)
 
 
-def _write_divided(tf: Any) -> None:
-    """Two variables on two devices, so in two data files, and one cut into slices."""
-    for device, name in enumerate(("first", "second")):
-        with tf.device(f"/cpu:{device}"):
-            tf.compat.v1.get_variable(name, initializer=np.arange(3, dtype=np.float32) + device)
-    cut = tf.compat.v1.fixed_size_partitioner(2)
-    tf.compat.v1.get_variable("sliced", shape=(4, 2), dtype=tf.float32, partitioner=cut)
-    _save(tf, "divided.ckpt", sharded=True)
-
-
-def _save(tf: Any, name: str, global_step: Any = None, *, sharded: bool = False) -> None:
-    saver = tf.compat.v1.train.Saver(sharded=sharded)
-    with tf.compat.v1.Session(config=tf.compat.v1.ConfigProto(device_count={"CPU": 2})) as session:
+def _save(tf: Any, name: str, global_step: Any) -> None:
+    saver = tf.compat.v1.train.Saver()
+    with tf.compat.v1.Session() as session:
         session.run(tf.compat.v1.global_variables_initializer())
         path = str(FOLDER / name)
         saver.save(session, path, global_step=global_step, write_meta_graph=False, write_state=False)
 
 
 def main() -> None:
-    """Write both."""
+    """Write it."""
     import tensorflow as tf
 
     FOLDER.mkdir(exist_ok=True)
-    for write in (_write_bert, _write_divided):
-        with tf.Graph().as_default():
-            write(tf)
+    with tf.Graph().as_default():
+        _write_bert(tf)
 
 
 if __name__ == "__main__":

@@ -16,10 +16,11 @@ from benchmarks.bert.pytorch.case import Case
 from benchmarks.bert.pytorch.inputs import make_inputs
 from benchmarks.bert.shards import EVALUATION_FILE, KEYS, ShardFiles, open_shard, training_files
 from benchmarks.driver.batches import Batch
+from benchmarks.driver.loader import Loader
 from benchmarks.driver.pytorch.case import Context
 from benchmarks.driver.sampling import Samples
-from benchmarks.driver.settings import DriverSettings
 from tests.benchmarks.bert.shard_files import TINY_MODEL, random_rows, write_data, write_shard
+from utils.parameters import TrainingSettings
 
 SHARDS = (7, 5, 6)
 
@@ -29,9 +30,14 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_data(tmp_path_factory.mktemp("data"), shards=SHARDS, evaluation=11)
 
 
-def _case(data_dir: Path, rank: int = 0, world_size: int = 1, **settings: Any) -> Case:
-    driver = DriverSettings(train_batch_size=3, eval_batch_size=4, **settings)
-    return Case(Context(data_dir, driver, TINY_MODEL, torch.device("cpu"), rank, world_size))
+def _case(data_dir: Path, **settings: Any) -> Case:
+    driver = TrainingSettings(train_batch_size=3, eval_batch_size=4, **settings)
+    return Case(Context(data_dir, driver, TINY_MODEL, torch.device("cpu")))
+
+
+def _loader(data_dir: Path, rank: int = 0, world_size: int = 1) -> Loader:
+    case = _case(data_dir)
+    return Loader(case, case.task.driver, rank, world_size)
 
 
 def test_a_mapped_shard_equals_a_compressed_one(tmp_path: Path) -> None:
@@ -105,7 +111,7 @@ def test_ranks_train_on_every_sample_once_an_epoch(data_dir: Path, world_size: i
     steps = 18 // 3 // world_size
     seen: list[tuple[int, ...]] = []
     for rank in range(world_size):
-        for step in itertools.islice(_case(data_dir, rank, world_size).training_steps(), steps):
+        for step in itertools.islice(_loader(data_dir, rank, world_size).training_steps(), steps):
             seen += _labels(list(step))
     expected = [
         tuple(row)
@@ -120,7 +126,7 @@ def test_evaluation_counts_every_sample_and_label_once(data_dir: Path, world_siz
     batches = [
         batch
         for rank in range(world_size)
-        for batch in _case(data_dir, rank, world_size).evaluation_batches()
+        for batch in _loader(data_dir, rank, world_size).evaluation_batches()
     ]
     rows = random_rows(11, seed=99)
     assert sum(batch.samples for batch in batches) == 11
@@ -144,7 +150,7 @@ class _Scripted(torch.nn.Module):
 
 def test_metrics_are_means_over_all_labels_and_not_of_batches(data_dir: Path) -> None:
     case = _case(data_dir)
-    sums = sum(case.evaluate(_Scripted(), batch.inputs) for batch in case.evaluation_batches())
+    sums = sum(case.evaluate(_Scripted(), batch.inputs) for batch in _loader(data_dir).evaluation_batches())
     assert isinstance(sums, torch.Tensor)
     metrics = case.metrics(sums.tolist())
     rows = random_rows(11, seed=99)

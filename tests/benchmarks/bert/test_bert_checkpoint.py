@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,25 +20,29 @@ import torch
 from transformers import BertConfig as TheirConfig
 from transformers import BertForPreTraining as TheirModel
 
+import benchmarks
 from benchmarks.bert.arrays import PretrainingArrays, pretraining_arrays
 from benchmarks.bert.paddle import case as paddle_case
 from benchmarks.bert.paddle.inputs import make_inputs as paddle_inputs
+from benchmarks.bert.prepare.originals import read_original
 from benchmarks.bert.pytorch import case as torch_case
 from benchmarks.bert.pytorch.inputs import make_inputs as torch_inputs
+from benchmarks.common.conversion import convert
 from benchmarks.driver.paddle.case import Context as PaddleContext
 from benchmarks.driver.pytorch.case import Context as TorchContext
-from benchmarks.driver.settings import DriverSettings
 from tests.benchmarks.bert.make_tf_checkpoint import FOLDER, weights
 from tests.benchmarks.bert.shard_files import TINY_MODEL, VOCABULARY, random_rows
 from tests.benchmarks.bert.their_bert import their_model
 from utils.errors import FlagPerfError, ProblemsError
+from utils.parameters import TrainingSettings
 
+TRAINING = Path(benchmarks.__file__).parents[1]
 TF_FILES = ("model.ckpt-28.index", "model.ckpt-28.data-00000-of-00001")
 Logits = tuple[Any, Any]  # of the masked tokens (M, vocabulary) and of the next sentences (B, 2)
 
 
 def _with_torch(data_dir: Path, arrays: PretrainingArrays, settings: dict[str, Any]) -> Logits:
-    context = TorchContext(data_dir, DriverSettings(max_steps=1), settings, torch.device("cpu"))
+    context = TorchContext(data_dir, TrainingSettings(max_steps=1), settings, torch.device("cpu"))
     model = torch_case.Case(context).build_model().eval()
     with torch.no_grad():
         masked, pairs = model(torch_inputs(arrays, ragged=False))
@@ -42,7 +50,7 @@ def _with_torch(data_dir: Path, arrays: PretrainingArrays, settings: dict[str, A
 
 
 def _with_paddle(data_dir: Path, arrays: PretrainingArrays, settings: dict[str, Any]) -> Logits:
-    driver = DriverSettings(max_steps=1, precision="fp32")
+    driver = TrainingSettings(max_steps=1, precision="fp32")
     model = paddle_case.Case(PaddleContext(data_dir, driver, settings, "cpu")).build_model()
     model.eval()
     with paddle.no_grad():
@@ -55,15 +63,19 @@ FRAMEWORKS = {"pytorch": _with_torch, "paddle": _with_paddle}
 
 @pytest.fixture(params=list(FRAMEWORKS))
 def logits_of(request: pytest.FixtureRequest) -> Callable[..., Logits]:
-    """What the case of one framework, started from the checkpoint `name` in `data_dir`, answers to a batch."""
+    """What the case of one framework, started from the converted checkpoint `path`, answers to a batch."""
 
-    def logits(data_dir: Path, name: str, **settings: Any) -> Logits:
+    def logits(path: Path, **settings: Any) -> Logits:
         arrays = pretraining_arrays(random_rows(6, seed=5))
         return FRAMEWORKS[request.param](
-            data_dir, arrays, {**TINY_MODEL, "init_checkpoint": name, **settings}
+            path.parent, arrays, {**TINY_MODEL, "init_checkpoint": path.name, **settings}
         )
 
     return logits
+
+
+def converted(source: Path) -> Path:
+    return convert(source, None, read_original)
 
 
 def _expected(model: TheirModel) -> Logits:
@@ -121,9 +133,52 @@ def _of_tensorflow() -> TheirModel:
     return built
 
 
-@pytest.mark.parametrize("name", ["model.ckpt-28", "model.ckpt-28.index"])
-def test_a_tensorflow_checkpoint_gives_its_model(logits_of: Callable[..., Logits], name: str) -> None:
-    _assert_equal(logits_of(FOLDER, name), _expected(_of_tensorflow()))
+@pytest.fixture(scope="module")
+def tensorflow_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the checkpoint `model.ckpt-28` that TensorFlow wrote."""
+    folder = tmp_path_factory.mktemp("tensorflow")
+    for file in TF_FILES:
+        shutil.copy(FOLDER / file, folder / file)
+    return folder
+
+
+def convert_by_command(source: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    """As users convert TensorFlow's: by the command, in an environment that has TensorFlow."""
+    python = os.environ.get("FLAGPERF_TEST_TENSORFLOW_PYTHON")
+    if not python and importlib.util.find_spec("tensorflow") is None:
+        pytest.skip(
+            "no TensorFlow here: ./test.sh installs one, and names it in FLAGPERF_TEST_TENSORFLOW_PYTHON"
+        )
+    command = [python or sys.executable, "-m", "benchmarks.bert.prepare", "--convert-checkpoint", str(source)]
+    environment = {**os.environ, "PYTHONPATH": str(TRAINING), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    return subprocess.run(
+        [*command, *more], env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def test_a_tensorflow_checkpoint_gives_its_model(
+    logits_of: Callable[..., Logits], tensorflow_files: Path
+) -> None:
+    """Its optimizer slots and its step are no weights."""
+    done = convert_by_command(tensorflow_files / "model.ckpt-28")
+    assert done.returncode == 0, done.stderr
+    _assert_equal(logits_of(tensorflow_files / "model.ckpt-28.safetensors"), _expected(_of_tensorflow()))
+    again = convert_by_command(tensorflow_files / "model.ckpt-28.index")
+    assert again.returncode == 0, "made from the same files: nothing to do"
+
+
+def test_a_tensorflow_checkpoint_that_is_damaged_is_named(tensorflow_files: Path, tmp_path: Path) -> None:
+    shutil.copytree(tensorflow_files, tmp_path, dirs_exist_ok=True)
+    index, data = (tmp_path / file for file in TF_FILES)
+    data.write_bytes(data.read_bytes()[:-100] + bytes(100))
+    done = convert_by_command(tmp_path / "model.ckpt-28", "--out", str(tmp_path / "new.safetensors"))
+    assert (done.returncode, f"{tmp_path / 'model.ckpt-28'}: cannot read the checkpoint" in done.stderr) == (
+        1,
+        True,
+    )
+    index.write_bytes(b"")
+    assert convert_by_command(index, "--out", str(tmp_path / "new.safetensors")).returncode == 1
+    assert not (tmp_path / "new.safetensors").exists()
 
 
 @dataclass(frozen=True)
@@ -162,13 +217,10 @@ def _save(model: TheirModel, path: Path, form: PytorchFile = PYTORCH_FILES["stat
 
 
 @pytest.mark.parametrize("form", PYTORCH_FILES)
-@pytest.mark.parametrize("name", ["model.ckpt-28.pt", "model.ckpt-28"])
-def test_a_pytorch_file_gives_its_model(
-    tmp_path: Path, logits_of: Callable[..., Logits], form: str, name: str
-) -> None:
+def test_a_pytorch_file_gives_its_model(tmp_path: Path, logits_of: Callable[..., Logits], form: str) -> None:
     model = their_model()
     _save(model, tmp_path / "model.ckpt-28.pt", PYTORCH_FILES[form])
-    _assert_equal(logits_of(tmp_path, name), _expected(model))
+    _assert_equal(logits_of(converted(tmp_path / "model.ckpt-28.pt")), _expected(model))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
@@ -178,7 +230,7 @@ def test_a_folder_of_transformers_gives_its_model(
 ) -> None:
     model = their_model().to(getattr(torch, dtype))
     _save_folder(model, tmp_path / "bert-large-uncased", kind)
-    _assert_equal(logits_of(tmp_path, "bert-large-uncased"), _expected(model.float()))
+    _assert_equal(logits_of(converted(tmp_path / "bert-large-uncased")), _expected(model.float()))
 
 
 def _save_folder(model: TheirModel, folder: Path, kind: str = "safetensors") -> None:
@@ -188,27 +240,19 @@ def _save_folder(model: TheirModel, folder: Path, kind: str = "safetensors") -> 
         _save(model, folder / "pytorch_model.bin", PYTORCH_FILES["first transformers"])
 
 
-def test_the_made_file_is_taken_before_tensorflows(tmp_path: Path, logits_of: Callable[..., Logits]) -> None:
-    for file in TF_FILES:
-        shutil.copy(FOLDER / file, tmp_path / file)
-    _save(their_model(), tmp_path / "model.ckpt-28.pt")
-    _assert_equal(logits_of(tmp_path, "model.ckpt-28"), _expected(their_model()))
-    _assert_equal(logits_of(tmp_path, "model.ckpt-28.index"), _expected(_of_tensorflow()))
-
-
 def test_every_tensor_that_does_not_fit_is_named_with_the_file(
     tmp_path: Path, logits_of: Callable[..., Logits]
 ) -> None:
-    model = their_model()
-    _save(model, tmp_path / "model.pt")
+    _save(their_model(), tmp_path / "model.pt")
+    file = converted(tmp_path / "model.pt")
     with pytest.raises(ProblemsError) as error:
-        logits_of(tmp_path, "model", num_hidden_layers=1, intermediate_size=64)
-    told = str(error.value)
+        logits_of(file, num_hidden_layers=1, intermediate_size=64)
+    text = str(error.value)
     layer = "bert.encoder.layer"
-    assert f"{tmp_path / 'model'}: {layer}.1.output.dense.bias: is not a tensor of this model" in told
-    assert f"{layer}.0.intermediate.dense.weight = (32, 16): has the wrong shape: (64, 16) is wanted" in told
+    assert f"{file}: {layer}.1.output.dense.bias: is not a tensor of this model" in text
+    assert f"{layer}.0.intermediate.dense.weight = (32, 16): has the wrong shape: (64, 16) is wanted" in text
     with pytest.raises(ProblemsError, match=r"bert\.encoder\.layer\.2\.output\.dense\.bias: is missing"):
-        logits_of(FOLDER, "model.ckpt-28", num_hidden_layers=3)
+        logits_of(file, num_hidden_layers=3)
 
 
 def test_an_output_matrix_of_its_own_is_refused(tmp_path: Path, logits_of: Callable[..., Logits]) -> None:
@@ -216,7 +260,7 @@ def test_an_output_matrix_of_its_own_is_refused(tmp_path: Path, logits_of: Calla
     model.cls.predictions.decoder.weight = torch.nn.Parameter(torch.ones(VOCABULARY, 16))
     _save(model, tmp_path / "model.pt")
     with pytest.raises(ProblemsError, match=r"decoder\.weight: is not bert\.embeddings\.word_embeddings"):
-        logits_of(tmp_path, "model.pt")
+        logits_of(converted(tmp_path / "model.pt"))
 
 
 @pytest.mark.parametrize("file", ["folder/config.json", "bert_config.json"])
@@ -228,35 +272,31 @@ def test_a_config_of_another_model_is_named(
     _save(their_model(), tmp_path / "model.pt")
     config = json.loads((tmp_path / "folder/config.json").read_text()) | {"num_attention_heads": 4}
     (tmp_path / file).write_text(json.dumps(config))
-    with pytest.raises(ProblemsError, match=rf"{file}: num_attention_heads = 4: 2 is configured"):
-        logits_of(tmp_path, "folder" if "/" in file else "model.pt")
+    with pytest.raises(ProblemsError, match=r"\.safetensors: num_attention_heads = 4: 2 is configured"):
+        logits_of(converted(tmp_path / ("folder" if "/" in file else "model.pt")))
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("model.ckpt-82", r"model\.ckpt-82: .*none of this name\n.*did you mean model\.ckpt-28\.pt"),
-        ("model.ckpt-29.index", r"model\.ckpt-29: .*none of this name"),
-        ("absent/absent.pt", r"none of this name\n.*put it there"),
-        ("folder", r"folder: this folder has none of model\.safetensors, pytorch_model\.bin"),
-        ("text.pt", r"text\.pt: cannot read the checkpoint: not a file of torch\.save"),
-        ("text.safetensors", r"text\.safetensors: cannot read the checkpoint: not a safetensors file"),
+        ("absent", r"absent: .*none of this name"),
+        ("folder", r"folder: .*this folder has none of model\.safetensors, pytorch_model\.bin"),
+        ("text.pt", r"text\.pt: cannot read the checkpoint"),
+        ("text.safetensors", r"text\.safetensors: cannot read the checkpoint"),
         ("list.pt", r"list\.pt: cannot read the checkpoint: it holds no state dict"),
     ],
 )
-def test_a_name_or_file_that_is_wrong_is_named(
-    tmp_path: Path, logits_of: Callable[..., Logits], name: str, message: str
-) -> None:
-    _save(their_model(), tmp_path / "model.ckpt-28.pt")
+def test_an_original_that_is_wrong_is_named(tmp_path: Path, name: str, message: str) -> None:
     (tmp_path / "folder").mkdir()
     for file in ("text.pt", "text.safetensors"):
         (tmp_path / file).write_text("this is no checkpoint at all")
     torch.save([1, 2], tmp_path / "list.pt")
     with pytest.raises(FlagPerfError, match=message):
-        logits_of(tmp_path, name)
+        convert(tmp_path / name, tmp_path / "new.safetensors", read_original)
+    assert not (tmp_path / "new.safetensors").exists()
 
 
-def test_a_file_that_is_cut_short_is_named(tmp_path: Path, logits_of: Callable[..., Logits]) -> None:
+def test_a_file_that_is_cut_short_is_named(tmp_path: Path) -> None:
     model = their_model()
     _save_folder(model, tmp_path / "folder")
     _save(model, tmp_path / "new.pt")
@@ -264,9 +304,11 @@ def test_a_file_that_is_cut_short_is_named(tmp_path: Path, logits_of: Callable[.
     for name in ("folder/model.safetensors", "new.pt", "old.pt"):
         (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:-100])
         with pytest.raises(FlagPerfError, match=f"{name}: cannot read the checkpoint"):
-            logits_of(tmp_path, name.removesuffix("/model.safetensors"))
+            converted(tmp_path / name.removesuffix("/model.safetensors"))
 
 
-def test_a_model_that_normalises_before_takes_no_checkpoint(logits_of: Callable[..., Logits]) -> None:
+def test_a_model_that_normalises_before_takes_no_checkpoint(
+    tmp_path: Path, logits_of: Callable[..., Logits]
+) -> None:
     with pytest.raises(FlagPerfError, match="pre_layer_norm = True"):
-        logits_of(FOLDER, "model.ckpt-28", pre_layer_norm=True)
+        logits_of(tmp_path / "model.safetensors", pre_layer_norm=True)

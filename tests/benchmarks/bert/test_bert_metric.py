@@ -17,8 +17,8 @@ from benchmarks.bert.pytorch.case import Case as TorchCase
 from benchmarks.driver.paddle.case import Context as PaddleContext
 from benchmarks.driver.paddle.tensors import numbers_of
 from benchmarks.driver.pytorch.case import Context as TorchContext
-from benchmarks.driver.settings import DriverSettings
 from tests.benchmarks.bert.shard_files import TINY_MODEL, VOCABULARY
+from utils.parameters import TrainingSettings
 
 # Two samples: labels 5 and 7 in the first, 6 in the second.
 ROWS = {
@@ -38,7 +38,7 @@ PAIR_LOGITS = np.array([[math.log(3), 0.0]] * 2, "f4")
 
 
 def _sums_of_torch(data_dir: Path) -> tuple[Any, list[float]]:
-    driver = DriverSettings(max_steps=1)
+    driver = TrainingSettings(max_steps=1)
     case = TorchCase(TorchContext(data_dir, driver, TINY_MODEL, torch.device("cpu")))
     logits = torch.from_numpy(TOKEN_LOGITS), torch.from_numpy(PAIR_LOGITS)
     inputs = case.inputs(pretraining_arrays(ROWS))
@@ -46,7 +46,7 @@ def _sums_of_torch(data_dir: Path) -> tuple[Any, list[float]]:
 
 
 def _sums_of_paddle(data_dir: Path) -> tuple[Any, list[float]]:
-    case = PaddleCase(PaddleContext(data_dir, DriverSettings(max_steps=1), TINY_MODEL, "cpu"))
+    case = PaddleCase(PaddleContext(data_dir, TrainingSettings(max_steps=1), TINY_MODEL, "cpu"))
     logits = paddle.to_tensor(TOKEN_LOGITS), paddle.to_tensor(PAIR_LOGITS)
     inputs = case.inputs(pretraining_arrays(ROWS))
     return case, numbers_of(case.evaluate(lambda _: logits, inputs))  # type: ignore[arg-type]

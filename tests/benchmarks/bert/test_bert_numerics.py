@@ -15,10 +15,12 @@ from transformers import BertForPreTraining as TheirModel
 from benchmarks.bert.arrays import pretraining_arrays
 from benchmarks.bert.flops import BertFlops
 from benchmarks.bert.names import transformers_name
+from benchmarks.bert.prepare.originals import read_original
 from benchmarks.bert.pytorch.inputs import make_inputs
 from benchmarks.bert.pytorch.model import BertForPreTraining, pretraining_loss_sums
 from benchmarks.bert.pytorch.weights import load_checkpoint, load_transformers_weights
 from benchmarks.bert.shape import BertConfig, bert_config
+from benchmarks.common.conversion import convert
 from benchmarks.driver.vendor_facts import TRAINING_FOLDER
 from tests.benchmarks.bert.shard_files import TINY_MODEL, random_rows
 from tests.benchmarks.bert.their_bert import their_model
@@ -141,12 +143,13 @@ def test_dropout_acts_in_training_only() -> None:
 
 def test_a_checkpoint_file_is_loaded_and_a_wrong_one_refused(tmp_path: Any) -> None:
     theirs = their_model()
-    path = tmp_path / "model.pt"
+    original = tmp_path / "model.pt"
     renamed = {
         name.replace("intermediate.dense.", "intermediate.dense_act."): t
         for name, t in theirs.state_dict().items()
     }
-    torch.save({"model": renamed, "step": 7}, path)
+    torch.save({"model": renamed, "step": 7}, original)
+    path = convert(original, None, read_original)
     model = BertForPreTraining(BertConfig(**TINY_MODEL))
     load_checkpoint(model, path)
     rows = random_rows(SAMPLES, seed=5)
@@ -159,8 +162,8 @@ def test_a_checkpoint_file_is_loaded_and_a_wrong_one_refused(tmp_path: Any) -> N
         FlagPerfError, match=r"intermediate\.dense\.weight = \(32, 16\): has the wrong shape: \(64, 16\) is"
     ):
         load_checkpoint(wider, path)
-    with pytest.raises(FlagPerfError, match=r"absent\.pt"):
-        load_checkpoint(model, tmp_path / "absent.pt")
+    with pytest.raises(FlagPerfError, match=r"absent\.safetensors"):
+        load_checkpoint(model, tmp_path / "absent.safetensors")
 
 
 @pytest.mark.parametrize("full", [False, True], ids=["padded", "full"])

@@ -18,9 +18,11 @@ from benchmarks.bert.paddle import layout
 from benchmarks.bert.paddle.inputs import make_inputs
 from benchmarks.bert.paddle.model import BertForPreTraining, Linear, pretraining_loss_sums
 from benchmarks.bert.paddle.weights import load_checkpoint, load_transformers_weights
+from benchmarks.bert.prepare.originals import read_original
 from benchmarks.bert.pytorch import inputs as torch_inputs
 from benchmarks.bert.pytorch import model as torch_model
 from benchmarks.bert.shape import BertConfig
+from benchmarks.common.conversion import convert
 from tests.benchmarks.bert.shard_files import TINY_MODEL, VOCABULARY, random_rows
 from utils.errors import FlagPerfError
 
@@ -162,12 +164,13 @@ def test_ragged_samples_give_the_rectangles_loss(monkeypatch: pytest.MonkeyPatch
 
 def test_a_checkpoint_file_is_loaded_and_a_wrong_one_refused(tmp_path: Path) -> None:
     theirs = _torch_model()
-    path = tmp_path / "model.pt"
+    original = tmp_path / "model.pt"
     renamed = {
         name.replace("intermediate.dense.", "intermediate.dense_act."): torch.from_numpy(array)
         for name, array in _named(theirs).items()
     }
-    torch.save({"model": renamed, "step": 7}, path)
+    torch.save({"model": renamed, "step": 7}, original)
+    path = convert(original, None, read_original)
     model = BertForPreTraining(theirs.config)
     load_checkpoint(model, path)
     rows = random_rows(SAMPLES, seed=5)
@@ -178,8 +181,8 @@ def test_a_checkpoint_file_is_loaded_and_a_wrong_one_refused(tmp_path: Path) -> 
         FlagPerfError, match=r"intermediate\.dense\.weight = \(32, 16\): has the wrong shape: \(64, 16\) is"
     ):
         load_checkpoint(wider, path)
-    with pytest.raises(FlagPerfError, match=r"absent\.pt"):
-        load_checkpoint(model, tmp_path / "absent.pt")
+    with pytest.raises(FlagPerfError, match=r"absent\.safetensors"):
+        load_checkpoint(model, tmp_path / "absent.safetensors")
     path.write_bytes(path.read_bytes()[:2000])
     with pytest.raises(FlagPerfError, match="cannot read the checkpoint"):
         load_checkpoint(model, path)

@@ -12,16 +12,16 @@ import torch
 from benchmarks.driver.paddle.optimizers import make_optimizer
 from benchmarks.driver.pytorch import optimizers as torch_optimizers
 from benchmarks.driver.schedules import make_schedule
-from benchmarks.driver.settings import DriverSettings
 from tests.benchmarks.driver import plain_optimizers as plain
 from utils.errors import FlagPerfError
+from utils.parameters import TrainingSettings
 
 STEPS = 50
 SHAPES: dict[str, tuple[int, ...]] = {"matrix": (4, 3), "vector": (3,), "zeros": (2, 3)}
 RATE = make_schedule(
     "linear", peak=0.02, warmup_steps=5, decay_steps=40, end_factor=0.0
 )  # ends before the run
-SETTINGS = DriverSettings(
+SETTINGS = TrainingSettings(
     optimizer="adamw", weight_decay_rate=0.1, beta_1=0.9, beta_2=0.999, epsilon=1e-6, max_steps=1
 )
 
@@ -41,7 +41,7 @@ def _gradients(step: int) -> dict[str, Any]:
     }
 
 
-def _with_torch(settings: DriverSettings) -> dict[str, Any]:
+def _with_torch(settings: TrainingSettings) -> dict[str, Any]:
     model = torch.nn.ParameterDict({name: torch.from_numpy(array.copy()) for name, array in _start().items()})
     optimizer = torch_optimizers.make_optimizer(settings, model)
     for step in range(STEPS):
@@ -64,7 +64,7 @@ class _Net(paddle.nn.Layer):
             self.add_parameter(name, parameter)
 
 
-def _with_paddle(settings: DriverSettings) -> dict[str, Any]:
+def _with_paddle(settings: TrainingSettings) -> dict[str, Any]:
     model = _Net()
     optimizer = make_optimizer(settings, model)
     for step in range(STEPS):
@@ -78,7 +78,7 @@ def _with_paddle(settings: DriverSettings) -> dict[str, Any]:
 
 @pytest.mark.parametrize("max_grad_norm", [1.0, None])
 def test_50_steps_equal_pytorchs(max_grad_norm: float | None) -> None:
-    settings = DriverSettings(**{**vars(SETTINGS), "max_grad_norm": max_grad_norm})
+    settings = TrainingSettings(**{**vars(SETTINGS), "max_grad_norm": max_grad_norm})
     expected, found, start = _with_torch(settings), _with_paddle(settings), _start()
     for name in SHAPES:
         assert np.abs(expected[name] - start[name]).max() > 1e-2
@@ -92,7 +92,7 @@ def test_50_steps_equal_the_plain_form() -> None:
         parameter.set_value(paddle.to_tensor(value.astype(np.float32)))
         model.append(parameter)
     settings = {"weight_decay_rate": plain.DECAY, "epsilon": plain.EPSILON, "max_grad_norm": plain.CLIP}
-    optimizer = make_optimizer(DriverSettings(**{**vars(SETTINGS), **settings}), model)
+    optimizer = make_optimizer(TrainingSettings(**{**vars(SETTINGS), **settings}), model)
     for step in range(plain.STEPS):
         optimizer.set_lr(plain.RATE(step))
         present = [parameter.numpy().astype(np.float64) for parameter in model]
@@ -118,4 +118,4 @@ def test_weight_decay_is_for_matrices_only() -> None:
 
 def test_another_optimizer_is_refused() -> None:
     with pytest.raises(FlagPerfError, match="optimizer = 'lamb': the Paddle engine has adamw only"):
-        make_optimizer(DriverSettings(optimizer="lamb", max_steps=1), _Net())
+        make_optimizer(TrainingSettings(optimizer="lamb", max_steps=1), _Net())

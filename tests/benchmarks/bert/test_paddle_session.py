@@ -159,7 +159,7 @@ def test_a_vendor_replaces_hooks(tmp_path: Path, data_dir: Path, capsys: Any) ->
         ({"precision": "fp16"}, "computes in fp32 only on a CPU"),
         ({"torch_compile": True}, "PyTorch's compiler"),
         ({"optimizer": "lamb"}, "adamw only"),
-        ({"init_checkpoint": "absent.pt"}, "cannot read the checkpoint"),
+        ({"init_checkpoint": "absent.safetensors"}, "cannot read the checkpoint"),
         ({"vocab_size": 20}, "ids below 20"),
     ],
 )

@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 
+import benchmarks
 from benchmarks.cpm.chunks import ChunkFiles, chunk_arrays, chunk_files, open_chunks
+from benchmarks.cpm.prepare.cli import main
 from benchmarks.cpm.pytorch.model import CpmModel
 from benchmarks.cpm.pytorch.weights import cpm_name
 from benchmarks.driver.configuration import Configuration
@@ -20,20 +23,24 @@ from benchmarks.driver.pytorch.hooks import Hooks
 from benchmarks.driver.pytorch.process_group import ProcessGroup
 from benchmarks.driver.ranks import RankEnvironment
 from benchmarks.driver.sampling import Samples, all_samples
-from benchmarks.driver.settings import DriverSettings
 from tests.benchmarks.cpm.chunk_data import (
     inputs_of,
+    loader,
     make_case,
     our_model,
     random_chunks,
     their_model,
     write_set,
 )
+from utils.config_files import load_constants
 from utils.errors import FlagPerfError, ProblemsError
+from utils.parameters import TrainingSettings
+
+CONFIG = Path(benchmarks.__file__).parent / "cpm/pytorch/config/_base.py"
 
 
-def settings(**values: Any) -> DriverSettings:
-    return DriverSettings(**{"train_batch_size": 2, "eval_batch_size": 4, "max_steps": 1, **values})
+def settings(**values: Any) -> TrainingSettings:
+    return TrainingSettings(**{"train_batch_size": 2, "eval_batch_size": 4, "max_steps": 1, **values})
 
 
 def test_a_chunk_is_divided_into_inputs_and_labels() -> None:
@@ -65,10 +72,13 @@ def test_samples_of_several_files_are_read_in_the_order_asked(tmp_path: Path) ->
 def test_an_epoch_takes_each_sample_once_and_ranks_share_each_batch(tmp_path: Path) -> None:
     write_set(tmp_path, "train", random_chunks(seed=1), random_chunks((4, 5, 6, 7, 8, 9), seed=2))
     whole = make_case(tmp_path, settings(train_batch_size=4))
-    alone = [step[0] for step in itertools.islice(whole.training_steps(), 3)]
+    alone = [step[0] for step in itertools.islice(loader(whole).training_steps(), 3)]
     assert sum(batch.samples for batch in alone) == 12
     shared = [
-        [step[0] for step in itertools.islice(make_case(tmp_path, settings(), rank, 2).training_steps(), 3)]
+        [
+            step[0]
+            for step in itertools.islice(loader(make_case(tmp_path, settings()), rank, 2).training_steps(), 3)
+        ]
         for rank in range(2)
     ]
     for number, batch in enumerate(alone):
@@ -119,8 +129,10 @@ def test_a_checkpoint_of_cpms_layout_is_loaded(tmp_path: Path, form: str) -> Non
         }
     elif form != "bare":
         weights = {form: weights}
-    torch.save(weights, tmp_path / "cpm.pt")
-    model = make_case(tmp_path, settings(), init_checkpoint="cpm.pt").build_model()
+    torch.save(weights, tmp_path / "cpm_model_states_medium.pt")
+    assert main(["--convert-checkpoint", str(tmp_path / "cpm_model_states_medium.pt")]) == 0
+    name = load_constants(CONFIG)["init_checkpoint"]
+    model = make_case(tmp_path, settings(), init_checkpoint=name).build_model()
     inputs = inputs_of(random_chunks())
     assert model(inputs).item() == pytest.approx(source.half().float()(inputs).item(), rel=1e-6)
 
@@ -130,33 +142,24 @@ def test_every_tensor_that_does_not_fit_is_named_and_none_is_copied(tmp_path: Pa
     del weights["transformer.final_layernorm.bias"]
     weights["transformer.layers.2.input_layernorm.weight"] = torch.ones(16)
     weights["word_embeddings.weight"] = torch.ones(51, 16)
-    torch.save(weights, tmp_path / "cpm.pt")
-    case = make_case(tmp_path, settings(), init_checkpoint="cpm.pt")
+    save_file(weights, tmp_path / "cpm.safetensors")
+    case = make_case(tmp_path, settings(), init_checkpoint="cpm.safetensors")
     with pytest.raises(ProblemsError) as error:
         case.build_model()
-    told = str(error.value)
-    assert "transformer.final_layernorm.bias: is missing" in told
-    assert "transformer.layers.2.input_layernorm.weight: is not a tensor of this model" in told
-    assert "word_embeddings.weight = (51, 16): has the wrong shape: (50, 16) is wanted" in told
-    assert str(tmp_path / "cpm.pt") in told
-
-
-def test_a_checkpoint_that_is_missing_or_none_is_named(tmp_path: Path) -> None:
-    case = make_case(tmp_path, settings(), init_checkpoint="cpm.pt")
-    with pytest.raises(FlagPerfError, match=r"cpm\.pt: cannot read the checkpoint"):
-        case.build_model()
-    (tmp_path / "cpm.pt").write_text("no checkpoint")
-    with pytest.raises(FlagPerfError, match=r"cpm\.pt: cannot read the checkpoint"):
-        case.build_model()
+    text = str(error.value)
+    assert "transformer.final_layernorm.bias: is missing" in text
+    assert "transformer.layers.2.input_layernorm.weight: is not a tensor of this model" in text
+    assert "word_embeddings.weight = (51, 16): has the wrong shape: (50, 16) is wanted" in text
+    assert str(tmp_path / "cpm.safetensors") in text
 
 
 def test_data_of_another_vocabulary_or_length_are_refused(tmp_path: Path) -> None:
     write_set(tmp_path, "valid", random_chunks((14,), length=14))
     with pytest.raises(FlagPerfError, match="a sample has 13 inputs"):
-        make_case(tmp_path, settings()).evaluation_batches()
+        loader(make_case(tmp_path, settings())).evaluation_batches()
     write_set(tmp_path, "valid", random_chunks() + 40)
     with pytest.raises(FlagPerfError, match="ids below 50"):
-        make_case(tmp_path, settings()).evaluation_batches()
+        loader(make_case(tmp_path, settings())).evaluation_batches()
 
 
 def test_a_folder_without_chunks_and_a_damaged_file_are_named(tmp_path: Path) -> None:

@@ -11,17 +11,18 @@ import pytest
 import torch
 
 from benchmarks.cpm.pytorch.metric import embedding_average_sums
-from benchmarks.driver.settings import DriverSettings
 from tests.benchmarks.cpm.chunk_data import (
     LENGTHS,
     TINY,
     inputs_of,
+    loader,
     make_case,
     our_model,
     random_chunks,
     their_model,
     write_set,
 )
+from utils.parameters import TrainingSettings
 
 # Tokens 0 and 1 are at right angles, 2 lies between them, 3 is the opposite of 0, 4 has no length.
 EMBEDDING = torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 3.0], [-1.0, 0.0], [0.0, 0.0]])
@@ -75,15 +76,15 @@ def evaluated(data_dir: Path, *, world_size: int, batch: int) -> list[float]:
     model = our_model(their_model()).eval()
     total = torch.zeros(7, dtype=torch.float64)
     for rank in range(world_size):
-        case = make_case(data_dir, DriverSettings(eval_batch_size=batch, max_steps=1), rank, world_size)
-        for one in case.evaluation_batches():
+        case = make_case(data_dir, TrainingSettings(eval_batch_size=batch, max_steps=1))
+        for one in loader(case, rank, world_size).evaluation_batches():
             total += case.evaluate(model, one.inputs)
     return total.tolist()
 
 
 def test_the_metrics_are_those_of_the_formulas(data_dir: Path) -> None:
     sums = evaluated(data_dir, world_size=1, batch=4)
-    case = make_case(data_dir, DriverSettings(max_steps=1))
+    case = make_case(data_dir, TrainingSettings(max_steps=1))
     assert case.baseline() is None
     metrics = case.metrics(sums)
     chunks = [row[row >= 0] for path in sorted((data_dir / "valid").iterdir()) for row in np.load(path)]
@@ -124,7 +125,7 @@ class _Answers:
 
 def test_the_metrics_of_four_labels_and_two_samples(tmp_path: Path) -> None:
     """Samples of three labels and of one; two answers are right; a loss of ln 8 a label."""
-    case = make_case(tmp_path, DriverSettings(max_steps=1))
+    case = make_case(tmp_path, TrainingSettings(max_steps=1))
     sums = case.evaluate(_Answers(), inputs_of(np.array([[3, 0, 1, 2], [3, 0, -1, -1]], np.int32)))  # type: ignore[arg-type]
     # predicted (5,3) . right (4,5); then (0,2) . (1,0). Always token 0: (3,0) . (4,5); then (1,0) . (1,0).
     first, constant = 35 / math.sqrt(34 * 41), 12 / (3 * math.sqrt(41))
@@ -152,10 +153,10 @@ def test_the_evaluation_is_the_same_whatever_the_world_size(
 
 
 def test_a_perplexity_beyond_numbers_does_not_end_the_run(data_dir: Path) -> None:
-    case = make_case(data_dir, DriverSettings(max_steps=1))
+    case = make_case(data_dir, TrainingSettings(max_steps=1))
     assert math.isfinite(case.metrics([1, 1, 1, 1, 0, 1e9, 1])["perplexity"])
 
 
 def test_settings_are_the_models(data_dir: Path) -> None:
-    config = make_case(data_dir, DriverSettings(max_steps=1)).model_config
+    config = make_case(data_dir, TrainingSettings(max_steps=1)).model_config
     assert (config.num_layers, config.vocab_size) == (TINY["num_layers"], TINY["vocab_size"])

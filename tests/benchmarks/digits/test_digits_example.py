@@ -16,13 +16,14 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import benchmarks
 from benchmarks.driver.extern import case_class
+from benchmarks.driver.loader import Loader
 from benchmarks.driver.pytorch.case import Context
-from benchmarks.driver.settings import DriverSettings
 from run_benchmarks import verbs
 from run_benchmarks.run_log import LOGGER
 from tests.benchmarks.driver.ranks import environment, free_port, values_of
 from utils.config_files import load_constants
 from utils.events import Event, parse_line, read_events
+from utils.parameters import TrainingSettings
 
 TRAINING = Path(benchmarks.__file__).parents[1]
 CASE = TRAINING / "benchmarks/digits/pytorch"
@@ -100,8 +101,8 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
 
 def test_flops_are_those_that_torch_counts(data: Path) -> None:
     settings = load_constants(CASE / "config/_base.py")
-    case = case_class(CASE)(Context(data, DriverSettings(), settings, torch.device("cpu")))
-    model, batch = case.build_model(), next(iter(case.evaluation_batches()))
+    case = case_class(CASE)(Context(data, TrainingSettings(), settings, torch.device("cpu")))
+    model, batch = case.build_model(), Loader(case, TrainingSettings()).evaluation_batches()[0]
     with FlopCounterMode(display=False) as counter:
         case.loss(model, batch.inputs).sum().backward()
     assert batch.flops == pytest.approx(counter.get_total_flops(), rel=0.02)

@@ -19,11 +19,11 @@ from benchmarks.driver.loop import Outcome, TrainingLoop
 from benchmarks.driver.perf_log import PerfLog
 from benchmarks.driver.progress import Progress, is_evaluation_due
 from benchmarks.driver.restart import Saver, Start
-from benchmarks.driver.settings import DriverSettings
 from utils.errors import FlagPerfError
 from utils.events import Event, EventName, parse_line
+from utils.parameters import TrainingSettings
 
-SETTINGS = DriverSettings(
+SETTINGS = TrainingSettings(
     train_batch_size=4, max_steps=10, target=0.9, eval_interval_steps=4, log_freq=2, learning_rate=1.0
 )
 
@@ -90,7 +90,7 @@ class ScriptedEngine:
 
 def train(
     engine: ScriptedEngine,
-    settings: DriverSettings = SETTINGS,
+    settings: TrainingSettings = SETTINGS,
     *,
     data_seconds: float = 0.0,
     epoch: int = 1_000_000,

@@ -9,8 +9,8 @@ from torch import nn
 
 from benchmarks.driver.pytorch.lamb import Lamb
 from benchmarks.driver.pytorch.optimizers import make_optimizer, parameter_groups
-from benchmarks.driver.settings import DriverSettings
 from tests.benchmarks.driver import plain_optimizers as plain
+from utils.parameters import TrainingSettings
 
 
 def test_the_problem_has_steps_that_are_clipped_and_steps_that_are_not() -> None:
@@ -22,7 +22,7 @@ def test_the_problem_has_steps_that_are_clipped_and_steps_that_are_not() -> None
 @pytest.mark.parametrize(("name", "update"), [("lamb", plain.lamb_update), ("adamw", plain.adamw_update)])
 def test_50_steps_equal_the_plain_form(name: str, update: plain.Update) -> None:
     model = nn.ParameterList([torch.from_numpy(value).float() for value in plain.start()])
-    settings = DriverSettings(
+    settings = TrainingSettings(
         optimizer=name,
         weight_decay_rate=plain.DECAY,
         beta_1=plain.BETA_1,

@@ -182,7 +182,7 @@ def test_bad_hooks_are_named(
     [
         ({"vocab_size": 20}, r"ids below 20"),
         ({"max_position_embeddings": 8}, "the model takes 8 tokens"),
-        ({"init_checkpoint": "absent.pt"}, "cannot read the checkpoint"),
+        ({"init_checkpoint": "absent.safetensors"}, "cannot read the checkpoint"),
     ],
 )
 def test_data_that_do_not_fit_the_model_are_named(

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.driver.loader import Loader
 from benchmarks.driver.pytorch.case import Context
-from benchmarks.driver.settings import DriverSettings
 from benchmarks.glm import shards
 from benchmarks.glm.clozes import Clozes
 from benchmarks.glm.pytorch.case import Case
 from benchmarks.glm.pytorch.inputs import make_inputs
 from benchmarks.glm.pytorch.model import GlmConfig, GlmForMultiTokenCloze, GlmInputs
 from tests.benchmarks.glm.plain import END, MASK, START, PlainGlm, Question
+from utils.parameters import TrainingSettings
 
 VOCABULARY = shards.Vocabulary(size=62, start=START, end=END)
 TINY: dict[str, Any] = {
@@ -98,9 +99,12 @@ def write_set(data_dir: Path, folder: str, *files: Clozes) -> None:
         shards.write(data_dir / shards.shard_name(folder, number, len(files)), clozes, VOCABULARY)
 
 
-def make_case(
-    data_dir: Path, driver: DriverSettings, rank: int = 0, world_size: int = 1, **settings: Any
-) -> Case:
+def make_case(data_dir: Path, driver: TrainingSettings, **settings: Any) -> Case:
     """The case of a tiny model on the CPU."""
     values = {**TINY, "hidden_dropout": 0.0, "attention_dropout": 0.0, **settings}
-    return Case(Context(data_dir, driver, values, torch.device("cpu"), rank, world_size))
+    return Case(Context(data_dir, driver, values, torch.device("cpu")))
+
+
+def loader(case: Case, rank: int = 0, world_size: int = 1) -> Loader:
+    """What makes a rank's batches of the case's data."""
+    return Loader(case, case.context.driver, rank, world_size)

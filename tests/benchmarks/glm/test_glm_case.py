@@ -9,34 +9,40 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 
+import benchmarks
 from benchmarks.driver.configuration import Configuration
 from benchmarks.driver.pytorch.devices import Device
 from benchmarks.driver.pytorch.engine import PytorchEngine
 from benchmarks.driver.pytorch.hooks import Hooks
 from benchmarks.driver.pytorch.process_group import ProcessGroup
 from benchmarks.driver.ranks import RankEnvironment
-from benchmarks.driver.settings import DriverSettings
 from benchmarks.glm import shards
 from benchmarks.glm.clozes import Clozes
+from benchmarks.glm.prepare.cli import main
 from benchmarks.glm.pytorch.mimetic import sinusoids
 from benchmarks.glm.pytorch.model import GlmForMultiTokenCloze
 from benchmarks.glm.shards import Vocabulary
 from tests.benchmarks.glm.cloze_data import (
     as_clozes,
     inputs_of,
+    loader,
     make_case,
     our_model,
     random_questions,
     write_set,
 )
+from utils.config_files import load_constants
 from utils.errors import FlagPerfError, ProblemsError
+from utils.parameters import TrainingSettings
 
+CONFIG = Path(benchmarks.__file__).parent / "glm/pytorch/config/_base.py"
 QUESTIONS = random_questions(5, seed=1)
 
 
-def settings(**values: Any) -> DriverSettings:
-    return DriverSettings(**{"train_batch_size": 2, "eval_batch_size": 4, "max_steps": 1, **values})
+def settings(**values: Any) -> TrainingSettings:
+    return TrainingSettings(**{"train_batch_size": 2, "eval_batch_size": 4, "max_steps": 1, **values})
 
 
 def columns(clozes: Clozes) -> dict[str, list[float]]:
@@ -69,11 +75,14 @@ def test_an_epoch_takes_each_question_once_and_ranks_share_each_batch(tmp_path: 
         tmp_path, "train", as_clozes(random_questions(7, seed=2)), as_clozes(random_questions(5, seed=3))
     )
     whole = make_case(tmp_path, settings(train_batch_size=4))
-    alone = [step[0] for step in itertools.islice(whole.training_steps(), 4)]
+    alone = [step[0] for step in itertools.islice(loader(whole).training_steps(), 4)]
     assert sum(batch.samples for batch in alone[:3]) == 12
     assert [batch.epoch for batch in alone] == [0, 0, 0, 1]
     shared = [
-        [step[0] for step in itertools.islice(make_case(tmp_path, settings(), rank, 2).training_steps(), 3)]
+        [
+            step[0]
+            for step in itertools.islice(loader(make_case(tmp_path, settings()), rank, 2).training_steps(), 3)
+        ]
         for rank in range(2)
     ]
     for number, batch in enumerate(alone[:3]):
@@ -86,8 +95,8 @@ def test_an_epoch_takes_each_question_once_and_ranks_share_each_batch(tmp_path: 
 
 def test_a_run_that_goes_on_gets_the_batches_that_it_would_have_had(tmp_path: Path) -> None:
     write_set(tmp_path, "train", as_clozes(random_questions(7, seed=2)))
-    unbroken = list(itertools.islice(make_case(tmp_path, settings()).training_steps(), 6))
-    resumed = list(itertools.islice(make_case(tmp_path, settings()).training_steps(4), 2))
+    unbroken = list(itertools.islice(loader(make_case(tmp_path, settings())).training_steps(), 6))
+    resumed = list(itertools.islice(loader(make_case(tmp_path, settings())).training_steps(4), 2))
     for one, other in zip(unbroken[4:], resumed, strict=True):
         assert torch.equal(one[0].inputs.input_ids, other[0].inputs.input_ids)
 
@@ -131,7 +140,8 @@ def test_a_checkpoint_of_glms_layout_is_loaded(tmp_path: Path, form: str) -> Non
     folder = tmp_path / "blocklm-large-blank" / "200000"
     folder.mkdir(parents=True)
     torch.save(content, folder / "mp_rank_00_model_states.pt")
-    name = "blocklm-large-blank/200000/mp_rank_00_model_states.pt"
+    assert main(["--convert-checkpoint", str(folder / "mp_rank_00_model_states.pt")]) == 0
+    name = load_constants(CONFIG)["init_checkpoint"]
     model = make_case(tmp_path, settings(), init_checkpoint=name).build_model()
     inputs = inputs_of(QUESTIONS)
     expected = source.half().float()(inputs)
@@ -143,36 +153,24 @@ def test_every_tensor_that_does_not_fit_is_named_and_none_is_copied(tmp_path: Pa
     del weights["transformer.final_layernorm.bias"]
     weights["transformer.layers.2.input_layernorm.weight"] = torch.ones(16)
     weights["word_embeddings.weight"] = torch.ones(65, 16)
-    torch.save({"module": weights}, tmp_path / "glm.pt")
-    case = make_case(tmp_path, settings(), init_checkpoint="glm.pt")
+    save_file(weights, tmp_path / "glm.safetensors")
+    case = make_case(tmp_path, settings(), init_checkpoint="glm.safetensors")
     with pytest.raises(ProblemsError) as error:
         case.build_model()
-    told = str(error.value)
-    assert "transformer.final_layernorm.bias: is missing" in told
-    assert "transformer.layers.2.input_layernorm.weight: is not a tensor of this model" in told
-    assert "word_embeddings.weight = (65, 16): has the wrong shape: (64, 16) is wanted" in told
-    assert str(tmp_path / "glm.pt") in told
-
-
-def test_a_checkpoint_that_is_missing_or_none_or_holds_code_is_named(tmp_path: Path) -> None:
-    case = make_case(tmp_path, settings(), init_checkpoint="glm.pt")
-    with pytest.raises(FlagPerfError, match=r"glm\.pt: cannot read the checkpoint"):
-        case.build_model()
-    (tmp_path / "glm.pt").write_text("no checkpoint")
-    with pytest.raises(FlagPerfError, match=r"glm\.pt: cannot read the checkpoint"):
-        case.build_model()
-    torch.save({"module": {}, "args": Path()}, tmp_path / "glm.pt")
-    with pytest.raises(FlagPerfError, match="could run code"):
-        case.build_model()
+    text = str(error.value)
+    assert "transformer.final_layernorm.bias: is missing" in text
+    assert "transformer.layers.2.input_layernorm.weight: is not a tensor of this model" in text
+    assert "word_embeddings.weight = (65, 16): has the wrong shape: (64, 16) is wanted" in text
+    assert str(tmp_path / "glm.safetensors") in text
 
 
 def test_data_of_another_vocabulary_or_length_are_refused(tmp_path: Path) -> None:
     write_set(tmp_path, "val", as_clozes(random_questions(2, seed=1, source=22, answer=3)))
     with pytest.raises(FlagPerfError, match="a question has 26 tokens"):
-        make_case(tmp_path, settings()).evaluation_batches()
+        make_case(tmp_path, settings()).evaluation_data()
     write_set(tmp_path, "val", as_clozes(QUESTIONS))
     with pytest.raises(FlagPerfError, match="ids below 61"):
-        make_case(tmp_path, settings(), vocab_size=61).evaluation_batches()
+        make_case(tmp_path, settings(), vocab_size=61).evaluation_data()
 
 
 def test_a_folder_without_questions_and_a_damaged_file_are_named(tmp_path: Path) -> None:

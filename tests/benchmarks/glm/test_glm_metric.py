@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.driver.settings import DriverSettings
 from benchmarks.glm import baselines
 from benchmarks.glm.clozes import Clozes
 from benchmarks.glm.metric import exact_match, f1, normalised
 from tests.benchmarks.glm.cloze_data import (
     as_clozes,
+    loader,
     make_case,
     our_model,
     plain_model,
@@ -21,6 +21,7 @@ from tests.benchmarks.glm.cloze_data import (
     write_set,
 )
 from tests.benchmarks.glm.plain import plain_batch
+from utils.parameters import TrainingSettings
 
 
 @pytest.mark.parametrize(
@@ -105,15 +106,15 @@ def evaluated(data_dir: Path, *, world_size: int, batch: int) -> list[float]:
     model = our_model().eval()
     total = torch.zeros(4, dtype=torch.float64)
     for rank in range(world_size):
-        case = make_case(data_dir, DriverSettings(eval_batch_size=batch, max_steps=1), rank, world_size)
-        for one in case.evaluation_batches():
+        case = make_case(data_dir, TrainingSettings(eval_batch_size=batch, max_steps=1))
+        for one in loader(case, rank, world_size).evaluation_batches():
             total += case.evaluate(model, one.inputs)
     return total.tolist()
 
 
 def test_the_metrics_are_those_of_the_plain_form(data_dir: Path) -> None:
     questions = [*random_questions(7, seed=7), *random_questions(4, seed=4)]
-    case = make_case(data_dir, DriverSettings(max_steps=1))
+    case = make_case(data_dir, TrainingSettings(max_steps=1))
     metrics = case.metrics(evaluated(data_dir, world_size=1, batch=4))
     batch = plain_batch(questions)
     with torch.no_grad():

@@ -202,7 +202,7 @@ def test_without_settings_nothing_is_handed_over(bench: Bench) -> None:
 def test_every_mount_of_a_build_is_read_only(bench: Bench, tmp_path: Path) -> None:
     bench.tree.write(f"{DOCKER}/pytorch_install.sh", "true\n")
     pip = PipSettings({"timeout": "5"}, None, (tmp_path,))
-    base, install = bench.image.layers
+    base, install, *_ = bench.image.layers
     argvs = layer_argvs(
         bench.store.engine, bench.site, install, base, bench.image, pip_mounts(bench.site, pip)
     )
@@ -221,3 +221,17 @@ def test_a_comma_in_a_path_is_part_of_the_path(tmp_path: Path) -> None:
         bench.pip = PipSettings({"no-index": "true"}, None, (tmp_path / "wheels, all",))
         asyncio.run(bench.build())
         assert docker("run", "--rm", bench.image.tag, "python3", "-c", "import flagperf_test_offline") == ""
+
+
+def test_the_monitors_requirements_reach_an_image_whose_python_refuses_pip(
+    bench: Bench, tmp_path: Path
+) -> None:
+    wheel(tmp_path / "wheels", "flagperf_test_offline")
+    refuse = """python3 -c 'import sysconfig; print(sysconfig.get_path("stdlib"))'"""
+    bench.tree.write(
+        f"{DOCKER}/Dockerfile", f'FROM {BASE_IMAGE}\nRUN touch "$({refuse})/EXTERNALLY-MANAGED"\n'
+    )
+    bench.tree.write("utils/monitors/requirements.txt", "flagperf-test-offline\n")
+    bench.pip = PipSettings({"no-index": "true"}, None, (tmp_path / "wheels",))
+    asyncio.run(bench.build())
+    assert docker("run", "--rm", bench.image.tag, "python3", "-c", "import flagperf_test_offline") == ""

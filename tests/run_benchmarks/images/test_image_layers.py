@@ -53,21 +53,31 @@ def remove(path: str) -> Callable[[Tree], None]:
 
 # what is changed -> the layers whose tags change with it
 CHANGES: dict[str, tuple[Callable[[Tree], object], list[str]]] = {
-    "Dockerfile": (write(f"{DOCKER}/Dockerfile", "FROM base\n"), ["dockerfile", "install", "requirements"]),
+    "Dockerfile": (
+        write(f"{DOCKER}/Dockerfile", "FROM base\n"),
+        ["dockerfile", "install", "monitors", "requirements"],
+    ),
     "build context": (
         write(f"{DOCKER}/patches/fix.diff", "-a\n+c\n"),
-        ["dockerfile", "install", "requirements"],
+        ["dockerfile", "install", "monitors", "requirements"],
     ),
-    "a name in it": (rename_patch, ["dockerfile", "install", "requirements"]),
-    "a permission in it": (make_executable, ["dockerfile", "install", "requirements"]),
-    ".dockerignore": (write(f"{DOCKER}/.dockerignore", "*.md\n"), ["dockerfile", "install", "requirements"]),
+    "a name in it": (rename_patch, ["dockerfile", "install", "monitors", "requirements"]),
+    "a permission in it": (make_executable, ["dockerfile", "install", "monitors", "requirements"]),
+    ".dockerignore": (
+        write(f"{DOCKER}/.dockerignore", "*.md\n"),
+        ["dockerfile", "install", "monitors", "requirements"],
+    ),
     "install script": (
         write(f"{DOCKER}/pytorch_install.sh", "pip install torch==2\n"),
-        ["dockerfile", "install", "requirements"],
+        ["dockerfile", "install", "monitors", "requirements"],
     ),
     "build arguments": (
         configure('IMAGE_BUILD_ARGS = {"BASE_IMAGE": "other"}\n'),
-        ["dockerfile", "install", "requirements"],
+        ["dockerfile", "install", "monitors", "requirements"],
+    ),
+    "the monitors' requirements": (
+        write("utils/monitors/requirements.txt", "psutil\n"),
+        ["monitors", "requirements"],
     ),
     "the case's requirements": (write(f"{CASE}/requirements.txt", "h5py==3\n"), ["requirements"]),
     "the vendor's requirements": (
@@ -115,6 +125,7 @@ def test_the_layers_are_named_by_vendor_framework_and_model(tree: Tree) -> None:
     assert kinds == [
         ("dockerfile", "flagperf/acme-pytorch", (DOCKER,)),
         ("install", "flagperf/acme-pytorch", (f"{DOCKER}/pytorch_install.sh",)),
+        ("monitors", "flagperf/acme-pytorch", ("utils/monitors/requirements.txt",)),
         (
             "requirements",
             "flagperf/acme-pytorch-toy",
@@ -122,11 +133,11 @@ def test_the_layers_are_named_by_vendor_framework_and_model(tree: Tree) -> None:
         ),
     ]
     assert image.tag == image.layers[-1].tag
-    assert len({layer.tag for layer in image.layers}) == 3
+    assert len({layer.tag for layer in image.layers}) == 4
 
 
-def test_a_dockerfile_alone_is_one_layer(tmp_path: Path) -> None:
-    assert [layer.kind for layer in image_of(make_tree(tmp_path)).layers] == ["dockerfile"]
+def test_a_dockerfile_alone_gets_what_the_monitors_need(tmp_path: Path) -> None:
+    assert [layer.kind for layer in image_of(make_tree(tmp_path)).layers] == ["dockerfile", "monitors"]
 
 
 def test_a_registry_stands_before_every_tag(tree: Tree) -> None:

@@ -9,7 +9,7 @@ import pytest
 from run_benchmarks.plan.load import load_plan
 from run_benchmarks.plan.problems import ConfigError
 from run_benchmarks.plan.records import Plan
-from tests.run_benchmarks.plan.tree import BASE, DRIVER_SETTINGS, TEST_CONF, Tree
+from tests.run_benchmarks.plan.tree import BASE, TEST_CONF, Tree
 
 PATH = 'CHECKPOINT_PATH = "/data/checkpoints/"\n'
 
@@ -17,7 +17,6 @@ PATH = 'CHECKPOINT_PATH = "/data/checkpoints/"\n'
 @pytest.fixture
 def saving(tree: Tree) -> Tree:
     """A tree whose case saves checkpoints."""
-    tree.write("benchmarks/driver/settings.py", DRIVER_SETTINGS + "    save_steps: int | None = None\n")
     tree.write("acme/toy-pytorch/config/config_X1x1x2.py", "save_steps = 100\n")
     return tree
 

@@ -31,20 +31,6 @@ def parse_device_list(stdout):
     return stdout.splitlines()
 """
 
-DRIVER_SETTINGS = """\
-from __future__ import annotations
-
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class DriverSettings:
-    train_batch_size: int = 1
-    target: float = 1.0
-    max_steps: int | None = None
-    learning_rate: float = 1e-3
-"""
-
 BASE = """\
 hidden_size = 128
 target_accuracy = 0.5
@@ -54,8 +40,8 @@ train_batch_size = 8
 
 FILES = {
     "benchmarks/driver/run_pretraining.py": "",
-    "benchmarks/driver/settings.py": DRIVER_SETTINGS,
     "benchmarks/toy/pytorch/config/_base.py": BASE,
+    "utils/monitors/requirements.txt": "pip\n",  # what every base image has
     "acme/vendor.py": VENDOR,
     "acme/docker_image/pytorch/Dockerfile": "FROM scratch\n",
     "acme/docker_image/pytorch_2.1/Dockerfile": "FROM scratch\n",

@@ -10,7 +10,7 @@ from run_benchmarks.plan.load import load_plan
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.stages.checkpoints import checkpoints
 from run_benchmarks.stages.checks import Status
-from tests.run_benchmarks.plan.tree import DRIVER_SETTINGS, TEST_CONF
+from tests.run_benchmarks.plan.tree import BASE, TEST_CONF
 from tests.run_benchmarks.stages.checked_host import Site
 
 EARLIER = "run20260102030405"
@@ -28,8 +28,7 @@ class Continuing(Site):
 @pytest.fixture
 def saving(site: Site) -> Site:
     """A site with a case of two rounds that saves checkpoints below `folder`/ck."""
-    settings = DRIVER_SETTINGS + "    save_steps: int | None = 10\n"
-    site.tree.write("benchmarks/driver/settings.py", settings)
+    site.tree.write("benchmarks/toy/pytorch/config/_base.py", BASE + "save_steps = 10\n")
     site.conf(f'CHECKPOINT_PATH = "{site.folder}/ck"\n', TEST_CONF.replace("X1:1:2:1", "X1:1:2:2"))
     return site
 
@@ -115,6 +114,6 @@ def test_a_run_without_any_is_told_with_those_that_have_some(continuing: Site) -
 
 
 def test_a_case_that_saves_no_more_can_still_go_on(continuing: Site) -> None:
-    continuing.tree.write("benchmarks/driver/settings.py", DRIVER_SETTINGS)
+    continuing.tree.write("benchmarks/toy/pytorch/config/_base.py", BASE)
     save(continuing, "round1/step00000010.ckpt", "round2/step00000010.ckpt")
     assert continuing.check(checkpoints).status is Status.OK

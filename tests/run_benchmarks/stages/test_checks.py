@@ -222,10 +222,18 @@ def test_software_in_an_image(site: Site) -> None:
 def test_software_without_images(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.conf(f'RUNTIME = "process"\nPROCESS_PYTHON = "{sys.executable}"\n')
     monkeypatch.setattr(checks, "_required_modules", lambda case: ("json", "email"))
-    assert_ok(site.check(checks.software), "email, json")
+    assert_ok(site.check(checks.software), "email, json, psutil")
     monkeypatch.setattr(checks, "_required_modules", lambda case: ("json", "no_such_module"))
     check = site.check(checks.software)
     assert_bad(check, Status.ERROR, f"{sys.executable} lacks no_such_module", "PROCESS_PYTHON")
+
+
+def test_software_of_the_monitor(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.runtime.uses_images = False
+    site.conf(f'RUNTIME = "process"\nPROCESS_PYTHON = "{sys.executable}"\n')
+    monkeypatch.setattr(checks, "_required_modules", lambda case: ())
+    monkeypatch.setattr(checks, "MONITOR_MODULE", "no_such_module")
+    assert_bad(site.check(checks.software), Status.ERROR, "lacks no_such_module", "PROCESS_PYTHON")
 
 
 def test_software_without_an_interpreter(site: Site) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,8 @@ def test_cpu_utilisation_says_nothing_when_no_tick_has_passed(tmp_path: Path) ->
 def test_memory_is_what_is_not_available(tmp_path: Path) -> None:
     write(
         tmp_path / "meminfo",
-        "MemTotal: 4194304 kB\nMemFree: 5 kB\nMemAvailable: 1048576 kB\nHugePages_Total: 0",
+        "MemTotal: 4194304 kB\nMemFree: 5 kB\nMemAvailable: 1048576 kB\nBuffers: 0 kB\nCached: 0 kB\n"
+        "Shmem: 0 kB\nActive: 0 kB\nInactive: 0 kB\nHugePages_Total: 0",
     )
     source = MemoryUtilisation(tmp_path)
     source.open()
@@ -51,11 +53,18 @@ def test_memory_is_what_is_not_available(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "intr 1 2 3", "cpu 1 2"])
-def test_a_proc_of_another_kind_makes_the_source_unavailable(tmp_path: Path, text: str) -> None:
+def test_a_proc_of_another_kind_is_known_when_the_source_is_opened(tmp_path: Path, text: str) -> None:
     write(tmp_path / "stat", text)
     write(tmp_path / "meminfo", "MemTotal: 1 kB")
     for source in (CpuUtilisation(tmp_path), MemoryUtilisation(tmp_path), CpuUtilisation(tmp_path / "no")):
-        with pytest.raises(SourceUnavailableError, match="cannot be used"):
+        with pytest.raises(SourceUnavailableError, match=f"{tmp_path}.* cannot be used"):
+            source.open()
+
+
+def test_without_psutil_the_reason_says_where_it_belongs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psutil", None)
+    for source in (CpuUtilisation(), MemoryUtilisation()):
+        with pytest.raises(SourceUnavailableError, match=r"psutil is not installed.*PROCESS_PYTHON"):
             source.open()
 
 

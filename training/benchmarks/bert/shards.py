@@ -20,7 +20,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.driver.sampling import Samples
+from benchmarks.driver.sampling import SHUFFLED_TOGETHER, Samples
 from utils.errors import FlagPerfError
 
 TRAINING_FOLDER = "2048_shards_uncompressed"
@@ -81,7 +81,7 @@ class ShardFiles:
     """Rows of many shards; the `keep` shards used last stay open."""
 
     files: Sequence[Path]
-    keep: int = 16
+    keep: int = SHUFFLED_TOGETHER
 
     def __post_init__(self) -> None:
         self._open: dict[int, Shard] = {}

@@ -7,8 +7,8 @@ from typing import Any
 
 from benchmarks.driver.engine import DeviceMemory, Engine
 from benchmarks.driver.loop import Outcome
-from benchmarks.driver.settings import DriverSettings
 from utils.figures import Peak, figures_from_finished
+from utils.parameters import TrainingSettings
 
 # Only rates per second are put into the event; what needs the chip's peak is the controller's.
 DERIVED = ("p_whole", "p_train", "p_core")
@@ -16,7 +16,7 @@ _NO_PEAK = Peak(chips=0, flops=None, source="not known to the training script")
 
 
 def finished_values(
-    outcome: Outcome, *, settings: DriverSettings, engine: Engine, metric: str, flops_formula: str
+    outcome: Outcome, *, settings: TrainingSettings, engine: Engine, metric: str, flops_formula: str
 ) -> dict[str, Any]:
     """Everything but `e2e_time`, which is read last. Every rank calls this: the counters are summed.
 

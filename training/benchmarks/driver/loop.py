@@ -14,9 +14,9 @@ from benchmarks.driver.perf_log import PerfLog
 from benchmarks.driver.progress import Progress, is_at_cap, is_evaluation_due
 from benchmarks.driver.restart import Continued, Saver, Start
 from benchmarks.driver.schedules import Schedule
-from benchmarks.driver.settings import DriverSettings
 from utils.errors import FlagPerfError
 from utils.events import EventName
+from utils.parameters import TrainingSettings
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class TrainingLoop:
 
     def __init__(
         self,
-        settings: DriverSettings,
+        settings: TrainingSettings,
         metric: str,
         engine: Engine,
         schedule: Schedule,

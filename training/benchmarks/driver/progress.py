@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from benchmarks.driver.batches import Step
-from benchmarks.driver.settings import DriverSettings
+from utils.parameters import TrainingSettings
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def _total(values: list[int | None] | list[float | None]) -> float | None:
     return sum(known) if len(known) == len(values) else None
 
 
-def is_at_cap(settings: DriverSettings, progress: Progress) -> bool:
+def is_at_cap(settings: TrainingSettings, progress: Progress) -> bool:
     """Has training used up its steps or samples?"""
     steps, samples = settings.max_steps, settings.max_samples_termination
     return (steps is not None and progress.steps >= steps) or (
@@ -56,7 +56,7 @@ def is_at_cap(settings: DriverSettings, progress: Progress) -> bool:
     )
 
 
-def is_evaluation_due(settings: DriverSettings, before: Progress, now: Progress) -> bool:
+def is_evaluation_due(settings: TrainingSettings, before: Progress, now: Progress) -> bool:
     """Has the step from `before` to `now` crossed a multiple of the evaluation interval?"""
     if now.samples < settings.eval_iter_start_samples:
         return False

@@ -6,20 +6,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Generic, Protocol, TypeVar
 
-from benchmarks.driver.batches import Step, steps_from
+from benchmarks.driver.batches import Step
+from benchmarks.driver.case import DataCase
 from benchmarks.driver.configuration import Configuration
 from benchmarks.driver.engine import DeviceMemory
-
-
-class RankCase(Protocol):
-    """What is asked of a case, whatever its framework."""
-
-    def baseline(self) -> float | None:
-        """The metric that a trivial answer reaches."""
-
-    @property
-    def training_steps(self) -> Any:
-        """Gives this rank's steps; see `steps_from`."""
+from benchmarks.driver.loader import Loader
 
 
 class RankGroup(Protocol):
@@ -44,7 +35,7 @@ class RankDevice(Protocol):
     def memory(self) -> DeviceMemory | None: ...
 
 
-CaseT = TypeVar("CaseT", bound=RankCase)
+CaseT = TypeVar("CaseT", bound=DataCase)
 GroupT = TypeVar("GroupT", bound=RankGroup)
 DeviceT = TypeVar("DeviceT", bound=RankDevice)
 
@@ -56,14 +47,15 @@ class RankEngine(Generic[CaseT, GroupT, DeviceT]):
         self.config, self.settings = config, config.driver
         self.case, self.group, self.device = case, group, device
         self.rank, self.world_size = group.rank, group.world_size
+        self.loader = Loader(case, self.settings, self.rank, self.world_size, self._staged)
 
     def baseline(self) -> float | None:
         """The case's."""
         return self.case.baseline()
 
     def training_steps(self, first_step: int = 0) -> Iterator[Step]:
-        """The case's steps."""
-        return steps_from(self.case.training_steps, first_step)
+        """This rank's."""
+        return self.loader.training_steps(first_step)
 
     def synchronize(self) -> None:
         """Wait for this rank's device."""
@@ -100,6 +92,10 @@ class RankEngine(Generic[CaseT, GroupT, DeviceT]):
     def close(self) -> None:
         """Leave the process group."""
         self.group.close()
+
+    def _staged(self, inputs: Any) -> Any:
+        """A batch's inputs where this framework's device fetches them fastest; as they are, unless it says more."""
+        return inputs
 
     def _sums_of_all_ranks(self, own: list[float]) -> list[float]:
         """A rank whose part of a small evaluation set is empty still takes part, with zeros."""

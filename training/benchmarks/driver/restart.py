@@ -29,11 +29,11 @@ from benchmarks.driver.configuration import Configuration
 from benchmarks.driver.engine import Engine
 from benchmarks.driver.progress import Progress, is_at_cap
 from benchmarks.driver.random_states import host_random_state, set_host_random_state
-from benchmarks.driver.settings import DriverSettings
 from benchmarks.driver.state_file import parse_state, write_state
 from utils.checkpoints import CHECKPOINT_DIR, CONTINUE_FROM, MAY_BEGIN_ANEW
 from utils.errors import FlagPerfError
 from utils.manifest import MANIFEST_NAME
+from utils.parameters import TrainingSettings
 
 # What may differ between the parts of a run: nothing here moves a weight.
 FREE = {
@@ -131,7 +131,7 @@ class Saver:
 
 
 def make_saver(
-    engine: Engine, settings: DriverSettings, task: Mapping[str, Any], environment: Mapping[str, str]
+    engine: Engine, settings: TrainingSettings, task: Mapping[str, Any], environment: Mapping[str, str]
 ) -> Saver | None:
     """What saves checkpoints; None where the configuration wants none.
 
@@ -151,7 +151,7 @@ def make_saver(
 
 
 def restore(
-    engine: Engine, settings: DriverSettings, task: Mapping[str, Any], environment: Mapping[str, str]
+    engine: Engine, settings: TrainingSettings, task: Mapping[str, Any], environment: Mapping[str, str]
 ) -> Start:
     """Load what the environment says to go on from; the beginning where it says nothing. Every rank calls this.
 
@@ -196,7 +196,7 @@ def task_of(
     settings = config.driver
     decay_steps = settings.decay_steps if settings.decay_steps is not None else settings.max_steps
     resolved = replace(settings, decay_steps=decay_steps if settings.lr_schedule == "linear" else None)
-    known = replace(config, driver=resolved).as_dict()
+    known = replace(config, settings=resolved).as_dict()
     return {
         **{name: value for name, value in known.items() if name not in FREE},
         "case": "/".join(arguments.case_dir.parts[-2:]),

@@ -20,10 +20,10 @@ from benchmarks.driver.perf_log import PerfLog
 from benchmarks.driver.ranks import read_rank_environment
 from benchmarks.driver.restart import make_saver, restore, restore_random, task_of
 from benchmarks.driver.schedules import Schedule, make_schedule
-from benchmarks.driver.settings import DriverSettings
 from benchmarks.driver.vendor_facts import read_vendor_facts
 from utils.errors import FlagPerfError
 from utils.events import EventName
+from utils.parameters import TrainingSettings
 
 
 def run(arguments: LaunchArguments, script_start: float) -> None:
@@ -118,7 +118,7 @@ def _exit_code_of(action: Callable[[], None]) -> int:
     return 0
 
 
-def _schedule(settings: DriverSettings) -> Schedule:
+def _schedule(settings: TrainingSettings) -> Schedule:
     decay_steps = settings.decay_steps if settings.decay_steps is not None else settings.max_steps
     return make_schedule(
         settings.lr_schedule,

@@ -82,7 +82,7 @@ RUNTIME = "docker"
 # The engine's command: "docker", "podman", or the absolute path of either.
 CONTAINER_ENGINE = "docker"
 
-# For RUNTIME = "process": the Python on the hosts that has the framework installed.
+# For RUNTIME = "process": the Python on the hosts that has the framework and psutil.
 PROCESS_PYTHON = "python3"
 
 # What starts the ranks of a node: "flagperf" (every framework, ready in 30 ms), or "torchrun" (PyTorch).

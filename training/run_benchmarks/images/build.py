@@ -92,8 +92,10 @@ def _script(layer: Layer) -> tuple[str, ...]:
     # both streams in one already here: an engine hands on two in any order
     if layer.kind == "install":
         return ('exec bash "$1" 2>&1', "sh", f"{TREE_FOLDER}/{layer.files[0]}")
+    # a distribution's own Python may refuse pip (PEP 668): what it guards is a system, and this is an image
+    install = "exec env PIP_BREAK_SYSTEM_PACKAGES=1 PIP_ROOT_USER_ACTION=ignore python3 -m pip install"
     files = [word for name in layer.files for word in ("--requirement", f"{TREE_FOLDER}/{name}")]
-    return ('exec python3 -m pip install --no-cache-dir "$@" 2>&1', "sh", *files)
+    return (f'{install} --no-cache-dir "$@" 2>&1', "sh", *files)
 
 
 def secret_build_args(image: ImagePlan) -> dict[str, str]:
@@ -144,6 +146,8 @@ def _remedy(output: str) -> str:
             "the base image cannot be pulled: check the network, or name one that this host has with "
             "IMAGE_BUILD_ARGS = {'BASE_IMAGE': '<image>'} in test_conf.py"
         )
+    if "no module named pip" in lowered:
+        return "the image needs pip for its python3: install it in the vendor's Dockerfile"
     if re.search(r"no matching distribution|\bpip\b|\bssl|certificate", lowered):
         return "set PIP_SOURCE, PIP_CA_FILE or PIP_WHEEL_DIRS in test_conf.py if this host is behind a mirror"
     return "the whole output stands in the case's image_build log"

@@ -40,7 +40,7 @@ class EngineImageStore:
         self, transport: Transport, site: BuildSite, image: ImagePlan, pip: PipSettings, log: ByteSink
     ) -> None:
         """Make every layer that the host lacks (see ImageStore)."""
-        async with pip_on_host(transport, site, image, pip) as mounts:
+        async with pip_on_host(transport, site, pip) as mounts:
             for below, layer in zip((None, *image.layers), image.layers, strict=False):
                 if await self.image_id(transport, layer.tag) is None:
                     await log(f"--- {layer.kind}: {layer.tag}\n".encode())

@@ -1,10 +1,12 @@
-"""Which images a case needs: up to three layers, each named by a hash of everything that goes into it.
+"""Which images a case needs: up to four layers, each named by a hash of everything that goes into it.
 
 1. the vendor's `docker_image/<framework>/Dockerfile`, built with its folder as context;
 2. its `<framework>_install.sh`, run in a container of (1) and committed;
-3. the pip requirements of case and vendor, installed in a container of (2) and committed.
+3. what the harness's own monitors need, installed in a container of (2) and committed: so an image that a vendor
+   brings need not know of it;
+4. the pip requirements of case and vendor, installed in a container of (3) and committed.
 
-Layers 2 and 3 run in a container and not in `docker build`, because the user's pip settings (index,
+Layers 2 to 4 run in a container and not in `docker build`, because the user's pip settings (index,
 credentials, private CA, a folder of wheels) can be mounted there without ending up in the image.
 """
 
@@ -12,18 +14,21 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.stages.deploy import add_to_digest, files_to_deploy
 
+MONITOR_REQUIREMENTS = "utils/monitors/requirements.txt"
+
 
 @dataclass(frozen=True)
 class Layer:
     """One image to make.
 
-    kind: `dockerfile`, `install` or `requirements`.
+    kind: `dockerfile`, `install`, `monitors` or `requirements`.
     files: relative to the training folder: the Dockerfile's folder, the script, or the requirement files.
     """
 
@@ -57,13 +62,19 @@ def plan_image(plan: Plan, case: CasePlan) -> ImagePlan:
     if files.install_script:
         digest.update(b"install")
         layers.append(Layer("install", _tag(plan, framework, digest), (files.install_script,)))
+    _add_requirements(digest, plan.training_dir, (MONITOR_REQUIREMENTS,))
+    layers.append(Layer("monitors", _tag(plan, framework, digest), (MONITOR_REQUIREMENTS,)))
     if files.requirements:
-        for name in files.requirements:
-            digest.update(b"requirements")
-            digest.update((plan.training_dir / name).read_bytes())
+        _add_requirements(digest, plan.training_dir, files.requirements)
         tag = _tag(plan, f"{framework}-{case.settings.model}", digest)
         layers.append(Layer("requirements", tag, files.requirements))
     return ImagePlan(tuple(layers), build_args)
+
+
+def _add_requirements(digest: hashlib._Hash, training_dir: Path, names: Sequence[str]) -> None:
+    for name in names:
+        digest.update(b"requirements")
+        digest.update((training_dir / name).read_bytes())
 
 
 def _add_folder(digest: hashlib._Hash, folder: Path) -> None:

@@ -13,7 +13,6 @@ from typing import IO
 from urllib.parse import unquote, urlsplit
 
 from run_benchmarks.images.base import BuildSite
-from run_benchmarks.images.layers import ImagePlan
 from run_benchmarks.plan.records import PipSettings
 from run_benchmarks.runtimes.base import Mount
 from run_benchmarks.transports.base import Transport, checked
@@ -27,10 +26,10 @@ UNPACK_PRIVATE = 'set -e; umask 077; rm -rf "$0"; mkdir -p "$0"; tar -xf - -C "$
 
 @asynccontextmanager
 async def pip_on_host(
-    transport: Transport, site: BuildSite, image: ImagePlan, pip: PipSettings
+    transport: Transport, site: BuildSite, pip: PipSettings
 ) -> AsyncIterator[tuple[Mount, ...]]:
-    """The pip settings on the host while an image is built, as mounts; none where no layer uses pip."""
-    if len(image.layers) == 1 or not _has_any(pip):
+    """The pip settings on the host while an image is built, as mounts; none where there are no settings."""
+    if not _has_any(pip):
         yield ()
         return
     make, remove = pip_folder_argvs(site)

@@ -67,6 +67,7 @@ class CaseResolver:
             parameters=parameters.values,
             deadline_s=deadline,
             differs=parameters.differs,
+            kind=parameters.kind,
             container_options=vendor.container_options if options is None else options,
             visible_devices_env=vendor.visible_devices_env if visible is None else visible,
             image_build_args=chosen.image_build_args,

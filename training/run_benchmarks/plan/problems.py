@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,15 @@ class Problems:
     def add(self, where: Path | str, name: str, value: Any, message: str, remedy: str) -> None:
         """Note one problem. `value` is what stands there; None where nothing does."""
         shown = "" if value is None else shorten(redact_text(repr(value)))
-        problem = Problem(str(where), name, shown, message, remedy)
+        self._note(Problem(str(where), name, shown, message, remedy))
+
+    def extend(self, problems: Iterable[Problem]) -> None:
+        """Note problems that another part found."""
+        for problem in problems:
+            shown = shorten(redact_text(problem.value))
+            self._note(replace(problem, value=shown))
+
+    def _note(self, problem: Problem) -> None:
         if problem not in self.found:  # one vendor file may serve several cases
             self.found.append(problem)
 

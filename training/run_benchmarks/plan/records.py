@@ -169,6 +169,7 @@ class CasePlan:
     container_options: what the user or, failing that, the vendor gives the container engine, as an argv.
     visible_devices_env: the variable that tells a process its chips; empty for none.
     image_build_args: arguments of the vendor's Dockerfile.
+    kind: what the case is for: one of `utils.parameters.KINDS`.
     differs: what the vendor's file changes beyond the case's mutable names, name -> value. None where the
     shared driver tells it (INIT_START) or a case with a script of its own lists no mutable names.
     """
@@ -184,6 +185,7 @@ class CasePlan:
     container_options: tuple[str, ...] = ()
     visible_devices_env: str = ""
     image_build_args: Mapping[str, str] = field(default_factory=dict)
+    kind: str = "converge"
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ import ast
 from pathlib import Path
 from typing import Any
 
+from utils.parameters import UNKNOWN
+
 # Literals, names set before and arithmetic on them: no calls and no attributes.
 _PLAIN_NODES = (
     ast.Constant, ast.Name, ast.Load, ast.List, ast.Tuple, ast.Dict, ast.BinOp, ast.operator, ast.UnaryOp,
@@ -18,7 +20,7 @@ _PLAIN_NODES = (
 
 
 def static_values(path: Path) -> dict[str, Any]:
-    """The settings of `path` that can be had without executing it; a name that cannot is left out.
+    """The settings of `path` as far as they can be had without executing it; UNKNOWN where that is not far.
 
     Raises:
         OSError: a sibling that the file imports everything from does not exist.
@@ -28,9 +30,8 @@ def static_values(path: Path) -> dict[str, Any]:
         if isinstance(node, ast.ImportFrom) and [alias.name for alias in node.names] == ["*"]:
             values |= static_values(path.with_name(f"{node.module}.py"))
         for target, value in _assigned(node):
-            values.pop(target, None)
-            if all(_is_plain(part, values) for part in ast.walk(value)):
-                _evaluate(target, value, values)
+            plain = all(_is_plain(part, values) for part in ast.walk(value))
+            values[target] = _evaluate(value, values) if plain else UNKNOWN
     return {name: value for name, value in values.items() if not name.startswith("_")}
 
 
@@ -43,12 +44,14 @@ def _assigned(node: ast.stmt) -> list[tuple[str, ast.expr]]:
 
 
 def _is_plain(node: ast.AST, values: dict[str, Any]) -> bool:
-    return isinstance(node, _PLAIN_NODES) and not (isinstance(node, ast.Name) and node.id not in values)
+    if isinstance(node, ast.Name):
+        return values.get(node.id, UNKNOWN) is not UNKNOWN
+    return isinstance(node, _PLAIN_NODES)
 
 
-def _evaluate(target: str, value: ast.expr, values: dict[str, Any]) -> None:
-    code = compile(ast.Expression(value), target, "eval")
+def _evaluate(value: ast.expr, values: dict[str, Any]) -> Any:
+    code = compile(ast.Expression(value), "setting", "eval")
     try:
-        values[target] = eval(code, {"__builtins__": {}}, dict(values))
+        return eval(code, {"__builtins__": {}}, dict(values))
     except (ArithmeticError, LookupError, TypeError, ValueError):
-        return  # the name stays unknown here; in the image the file fails by itself
+        return UNKNOWN  # in the image the file fails by itself

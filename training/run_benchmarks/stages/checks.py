@@ -263,11 +263,15 @@ DROP_CACHES = (
 )
 
 
+# What the monitor needs beside the standard library (utils/monitors/requirements.txt).
+MONITOR_MODULE = "psutil"
+
+
 async def software(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
-    """Without containers: the interpreter has what the frameworks need."""
+    """Without containers: the interpreter has what the frameworks and the monitor need."""
     if plan.run.runtime != "process":
         return _ok("software", "in the image")
-    names = sorted({name for case, _ in use.cases for name in _required_modules(case)})
+    names = sorted({MONITOR_MODULE, *(name for case, _ in use.cases for name in _required_modules(case))})
     code = "import importlib.util,sys;print(*[n for n in sys.argv[1:] if not importlib.util.find_spec(n)])"
     done = await use.transport.run([plan.run.process_python, "-c", code, *names], timeout=QUICK_S)
     missing = done.stdout.split()

@@ -72,8 +72,8 @@ class Launch:
             image=self.image,
             argv=argv,
             env={"PYTHONPATH": inside.tree("")},
-            # An engine masks parts of a container's own /sys (powercap among them).
-            mounts=(*inside.mounts[:2], Mount("/sys", "/host/sys")),
+            # A container's own /sys lacks parts (powercap among them), and lxcfs may cover its own /proc.
+            mounts=(*inside.mounts[:2], Mount("/proc", "/host/proc"), Mount("/sys", "/host/sys")),
             options=node.case.container_options,
             workdir=inside.tree(""),
             host_namespaces=True,

@@ -6,12 +6,14 @@ It runs on every node, outside the training processes: as a process, or in a con
 image with the host's namespaces. As a container it needs
 
     --net=host --pid=host       the host's own view
+    -v /proc:/host/proc:ro      CPU and memory: lxcfs and the like cover parts of a container's own /proc
     -v /sys:/host/sys:ro        power: engines hide parts of /sys, but not of a second mount
     the vendor's own options    so that the vendor's library sees the devices
 
 and writes `cpu_`, `mem_`, `pwr_`, `rapl_` and `<vendor>_monitor.log`, `monitor.log` (its own doings) and
 `telemetry.jsonl` (every sample, for the figures) to DIR. Exit code: 0 after SIGTERM or SIGINT, 2 for bad
-arguments or a DIR that cannot be written to.
+arguments or a DIR that cannot be written to. CPU and memory need psutil (requirements.txt beside this file);
+without it the rest is sampled.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from utils.monitors.source import Source
 
 LOG_FORMAT = "%(asctime)s\t[%(levelname)s]\t[%(filename)s,%(lineno)d]%(message)s"
 SUMMARY = "Sample this node until SIGTERM: CPU, memory, power, and the accelerators of one vendor."
-SECOND_SYS = Path("/host/sys")
+SECOND_MOUNTS = Path("/host")
 USAGE_ERROR = 2
 
 log = logging.getLogger("utils.monitors")
@@ -59,19 +61,21 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--vendor-dir", type=Path, help="folder of the vendor, e.g. training/nvidia")
     parser.add_argument("--interval", type=_seconds, default=1.0, help="seconds a sample (default: 1.0)")
     parser.add_argument("--ticks", type=int, help="stop after this many samples (default: at SIGTERM)")
-    parser.add_argument("--proc", type=Path, default=Path("/proc"), help="the host's /proc (default: /proc)")
-    parser.add_argument(
-        "--sys",
-        type=Path,
-        default=SECOND_SYS if SECOND_SYS.is_dir() else Path("/sys"),
-        help=f"the host's /sys (default: {SECOND_SYS} where it is mounted, else /sys)",
-    )
+    for name in ("proc", "sys"):
+        place = _host_mount(name)
+        parser.add_argument(f"--{name}", type=Path, default=place, help=f"the host's /{name} (here: {place})")
     args = parser.parse_args(argv)
     if args.vendor_dir is not None and not args.vendor_dir.is_dir():
         parser.error(f"--vendor-dir: no such folder: {args.vendor_dir}")
     if not args.log_dir.is_dir():
         parser.error(f"--log-dir: no such folder: {args.log_dir}")
     return args
+
+
+def _host_mount(name: str) -> Path:
+    """Where a second mount of the host's own is, there; else where every system has it."""
+    second = SECOND_MOUNTS / name
+    return second if second.is_dir() else Path("/", name)
 
 
 def _seconds(text: str) -> float:

@@ -16,8 +16,15 @@ from utils.preparation.progress import Progress
 OK, DATA_ERROR, INTERRUPTED = 0, 1, 130  # argparse exits 2 for wrong arguments
 
 
-def add_common_options(parser: argparse.ArgumentParser) -> None:
-    """--out, --workers and --restart."""
+def add_common_options(parser: argparse.ArgumentParser, action: Any) -> None:
+    """--out, --workers and --restart; --convert-checkpoint as one of the actions."""
+    action.add_argument(
+        "--convert-checkpoint",
+        type=Path,
+        metavar="CHECKPOINT",
+        help="write an initial checkpoint, as others made it, as the safetensors file that the case reads: "
+        "beside it, or as --out FILE",
+    )
     parser.add_argument("--out", type=Path, metavar="DIR", help="where the data set is made")
     parser.add_argument(
         "--workers", type=_positive, default=len(os.sched_getaffinity(0)), help="processes (%(default)s)"

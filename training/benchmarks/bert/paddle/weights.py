@@ -15,10 +15,10 @@ from .model import BertForPreTraining
 
 
 def load_checkpoint(model: BertForPreTraining, path: Path) -> None:
-    """Copy the weights of the initial checkpoint `path`, of any form that `benchmarks.bert.checkpoint` reads.
+    """Copy the weights of the converted initial checkpoint `path`.
 
     Raises:
-        FlagPerfError: there is none, it cannot be read, or is not of a model of this shape.
+        FlagPerfError: there is none, it is not converted, cannot be read, or is not of a model of this shape.
     """
     load_transformers_weights(model, read_checkpoint(path, model.config), where=str(path))
 

@@ -14,9 +14,7 @@ from utils.preparation.workers import Workers
 BESIDE = (  # listed if they are there
     "vocab.txt",
     "bert_config.json",
-    "model.ckpt-28252.pt",
-    "model.ckpt-28252.index",
-    "model.ckpt-28252.data-00000-of-00001",
+    "model.ckpt-28252.safetensors",
 )
 
 

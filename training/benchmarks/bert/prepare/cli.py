@@ -10,7 +10,9 @@ from pathlib import Path
 
 from benchmarks.bert.prepare import adopt, md5, pipeline
 from benchmarks.bert.prepare.job import Job
+from benchmarks.bert.prepare.originals import read_original
 from benchmarks.bert.prepare.parameters import DEMO, Parameters
+from benchmarks.common.conversion import convert
 from utils import manifest
 from utils.errors import ProblemsError
 from utils.preparation import command
@@ -50,6 +52,9 @@ def _run(options: argparse.Namespace) -> int:
     begin = time.monotonic()
     if options.verify:
         return command.verify(options.verify, options.workers)
+    if options.convert_checkpoint:
+        print(f"{convert(options.convert_checkpoint, options.out, read_original)}: converted")
+        return command.OK
     if options.write_manifest:
         made = adopt.adopt(options.write_manifest, workers=options.workers)
         print(f"{options.write_manifest}: {len(made.files)} files, manifest sha256 {made.digest}")
@@ -104,7 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     action.add_argument("--demo", action="store_true", help="the embedded corpus, at the demo's size")
     action.add_argument("--verify", type=Path, metavar="DIR", help="name every file that is not as made")
     action.add_argument("--write-manifest", type=Path, metavar="DIR", help="of a data set made elsewhere")
-    command.add_common_options(parser)
+    command.add_common_options(parser, action)
     parser.add_argument("--eval-text", type=Path, nargs="+", default=[], help="text held out for evaluation")
     parser.add_argument("--vocab", type=Path, help="vocab.txt of an uncased BERT model")
     parser.add_argument("--text-md5", type=Path, metavar="FILE", help="check the text against these MD5 sums")

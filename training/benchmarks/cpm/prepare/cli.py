@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from benchmarks.common.conversion import Original, convert
+from benchmarks.common.torch_checkpoint import read_torch_checkpoint, unwrapped
 from benchmarks.cpm.prepare import pipeline
 from benchmarks.cpm.prepare.job import Job
 from benchmarks.cpm.prepare.parameters import DEMO, Parameters
@@ -43,9 +45,17 @@ def _run(options: argparse.Namespace) -> int:
     begin = time.monotonic()
     if options.verify:
         return command.verify(options.verify, options.workers)
+    if options.convert_checkpoint:
+        made = convert(options.convert_checkpoint, options.out, _original)
+        print(f"{made}: converted")
+        return command.OK
     made = pipeline.prepare(_job(options), workers=options.workers, restart=options.restart)
     print(_summary(options.out, made, time.monotonic() - begin))
     return command.OK
+
+
+def _original(path: Path) -> Original:
+    return read_torch_checkpoint(path, unwrapped)
 
 
 def _parameters(options: argparse.Namespace) -> Parameters:
@@ -92,7 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     action.add_argument("--demo", action="store_true", help="the embedded corpus, at the demo's size")
     action.add_argument("--verify", type=Path, metavar="DIR", help="name every file that is not as made")
-    command.add_common_options(parser)
+    command.add_common_options(parser, action)
     parser.add_argument("--valid", type=Path, nargs="+", default=[], help="text for evaluation: valid.txt")
     parser.add_argument("--vocab", type=Path, help="a SentencePiece model: chinese_vocab.model of CPM-1")
     command.add_parameter_options(parser, PARAMETER_HELP, Parameters(), DEMO)

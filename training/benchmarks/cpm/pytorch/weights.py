@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from benchmarks.driver.initial_weights import check_form
-from utils.errors import FlagPerfError
+from benchmarks.common.initial_weights import check_form, read_weights
 
 from .model import CpmModel
 
@@ -40,7 +38,6 @@ _TRANSFORMERS_LAYER_NAMES = {
     "feed_forward.wide.": "mlp.c_fc.",
     "feed_forward.narrow.": "mlp.c_proj.",
 }
-_WRAPPERS = ("model", "module")  # keys under which FlagPerf and Megatron/DeepSpeed save the weights
 
 
 def cpm_name(name: str) -> str:
@@ -54,21 +51,13 @@ def transformers_name(name: str) -> str:
 
 
 def load_checkpoint(model: CpmModel, path: Path) -> None:
-    """Copy the weights of `cpm_model_states_medium.pt` or any file of its form into `model`.
+    """Copy the weights of the converted initial checkpoint `path` into `model`.
 
     Raises:
-        FlagPerfError: the file cannot be read.
+        FlagPerfError: there is none, it is not converted, or it cannot be read.
         ProblemsError: tensors are missing, not expected or of another shape: all of them.
     """
-    try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, ValueError, pickle.UnpicklingError) as error:
-        raise FlagPerfError(
-            f"cannot read the checkpoint: {error}",
-            where=str(path),
-            remedy="put it into the data directory, or set init_checkpoint to its name there",
-        ) from error
-    load_weights(model, _weights_in(content), cpm_name, where=str(path))
+    load_weights(model, read_weights(path, model="cpm", framework="pt").tensors, cpm_name, where=str(path))
 
 
 def load_weights(
@@ -76,8 +65,8 @@ def load_weights(
 ) -> None:
     """Copy `weights`, which bear the names `name_of(our name)`, into `model`; nothing is copied if one is wrong."""
     parameters = {name_of(name): parameter for name, parameter in model.named_parameters()}
-    found = {name: tuple(tensor.shape) for name, tensor in weights.items()}
-    check_form(found, {name: tuple(p.shape) for name, p in parameters.items()}, where=where)
+    present = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    check_form(present, {name: tuple(p.shape) for name, p in parameters.items()}, where=where)
     with torch.no_grad():
         for name, parameter in parameters.items():
             parameter.copy_(weights[name])
@@ -94,21 +83,6 @@ def from_transformers(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         for name, tensor in weights.items()
         if name != "lm_head.weight"
     }
-
-
-def _weights_in(content: object) -> dict[str, Tensor]:
-    """The tensors by name, whatever they are wrapped in; the prefix that DDP and FP16 modules leave is taken off."""
-    for wrapper in _WRAPPERS:
-        if isinstance(content, Mapping) and isinstance(content.get(wrapper), Mapping):
-            content = content[wrapper]
-    named = content if isinstance(content, Mapping) else {}
-    return {_unwrapped(str(n)): tensor for n, tensor in named.items() if isinstance(tensor, Tensor)}
-
-
-def _unwrapped(name: str) -> str:
-    while name.startswith("module."):
-        name = name.removeprefix("module.")
-    return name
 
 
 def _renamed(name: str, names: Mapping[str, str], layers: str, layer_names: Mapping[str, str]) -> str:

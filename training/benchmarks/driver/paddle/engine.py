@@ -84,7 +84,7 @@ class PaddleEngine(RankEngine[Case, ProcessGroup, Device]):
         self.layer.eval()
         sums: Tensor | None = None
         with paddle.no_grad(), self._autocast():
-            for batch in self.case.evaluation_batches():
+            for batch in self.loader.evaluation_batches():
                 added = self.case.evaluate(self.layer, self.uploads.moved(batch.inputs))
                 added = added.astype("float64")
                 sums = added if sums is None else sums + added

@@ -5,11 +5,11 @@ from __future__ import annotations
 import paddle
 from paddle import nn
 
-from benchmarks.driver.settings import DriverSettings
 from utils.errors import FlagPerfError
+from utils.parameters import TrainingSettings
 
 
-def make_optimizer(settings: DriverSettings, model: nn.Layer) -> paddle.optimizer.Optimizer:
+def make_optimizer(settings: TrainingSettings, model: nn.Layer) -> paddle.optimizer.Optimizer:
     """AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101), which clips the gradients itself.
 
     Matrices get weight decay, vectors (biases, normalisation weights) do not.

@@ -16,9 +16,9 @@ from benchmarks.driver.paddle.engine import PaddleEngine
 from benchmarks.driver.paddle.hooks import load_hooks
 from benchmarks.driver.paddle.process_group import ProcessGroup
 from benchmarks.driver.ranks import RankEnvironment, threads_per_rank
-from benchmarks.driver.settings import DriverSettings
 from benchmarks.driver.vendor_facts import VendorFacts
 from utils.errors import FlagPerfError
+from utils.parameters import TrainingSettings
 
 
 def load_case(folder: Path) -> type[Case]:
@@ -53,13 +53,11 @@ def start_engine(
         driver=config.driver,
         settings=config.case,
         device=device.name,
-        rank=environment.rank,
-        world_size=environment.world_size,
     )
     return PaddleEngine(config, case(context), group, device, hooks)
 
 
-def _refuse_what_is_not_there(settings: DriverSettings, device: Device) -> None:
+def _refuse_what_is_not_there(settings: TrainingSettings, device: Device) -> None:
     """Paddle only warns and computes in fp32 where the configuration says otherwise."""
     if device.is_cpu and settings.precision != "fp32":
         raise FlagPerfError(

@@ -9,7 +9,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from benchmarks.driver.pytorch.lamb import Lamb
-from benchmarks.driver.settings import DriverSettings
+from utils.parameters import TrainingSettings
 
 
 def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
@@ -23,7 +23,7 @@ def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, An
     ]
 
 
-def make_optimizer(settings: DriverSettings, model: nn.Module) -> Optimizer:
+def make_optimizer(settings: TrainingSettings, model: nn.Module) -> Optimizer:
     """AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101) or LAMB, as `settings.optimizer` says."""
     groups = parameter_groups(model, settings.weight_decay_rate)
     betas = (settings.beta_1, settings.beta_2)

@@ -46,7 +46,5 @@ def start_engine(
         driver=config.driver,
         settings=config.case,
         device=device.torch,
-        rank=environment.rank,
-        world_size=environment.world_size,
     )
     return PytorchEngine(config, case(context), group, device, hooks)

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from benchmarks.common.conversion import Original, convert
+from benchmarks.common.torch_checkpoint import read_torch_checkpoint, unwrapped
 from benchmarks.glm.baselines import BASELINES
 from benchmarks.glm.prepare import pipeline
 from benchmarks.glm.prepare.job import Job
@@ -42,10 +44,18 @@ def _run(options: argparse.Namespace) -> int:
     begin = time.monotonic()
     if options.verify:
         return command.verify(options.verify, options.workers)
+    if options.convert_checkpoint:
+        made = convert(options.convert_checkpoint, options.out, _original)
+        print(f"{made}: converted")
+        return command.OK
     job = Job(options.record, options.vocab, options.out, options.parameters)
     made = pipeline.prepare(job, workers=options.workers, restart=options.restart)
     print(_summary(job.out, made, time.monotonic() - begin))
     return command.OK
+
+
+def _original(path: Path) -> Original:
+    return read_torch_checkpoint(path, unwrapped)
 
 
 def _parameters(options: argparse.Namespace) -> Parameters:
@@ -88,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     action.add_argument("--demo", action="store_true", help="the embedded text, at the demo's size")
     action.add_argument("--verify", type=Path, metavar="DIR", help="name every file that is not as made")
-    command.add_common_options(parser)
+    command.add_common_options(parser, action)
     parser.add_argument("--vocab", type=Path, help="vocab.txt of bert-large-uncased")
     command.add_parameter_options(parser, PARAMETER_HELP, Parameters(), DEMO)
     return parser

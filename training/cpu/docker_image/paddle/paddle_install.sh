@@ -28,7 +28,7 @@ else
     exit 1
 fi
 
-pip_install numpy==2.2.6 h5py==3.16.0
+pip_install numpy==2.2.6 h5py==3.16.0 safetensors==0.8.0
 
 python3 -c 'import paddle, numpy, h5py
 print("paddle_install: paddle", paddle.__version__, "numpy", numpy.__version__, "h5py", h5py.__version__)'

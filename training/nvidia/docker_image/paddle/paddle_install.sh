@@ -28,7 +28,7 @@ else
     exit 1
 fi
 
-pip_install numpy==2.2.6 h5py==3.16.0 nvidia-ml-py==13.615.71
+pip_install numpy==2.2.6 h5py==3.16.0 safetensors==0.8.0 nvidia-ml-py==13.615.71
 
 python3 -c 'import sys, paddle, numpy, h5py, pynvml
 print("paddle_install: paddle", paddle.__version__, "CUDA", paddle.version.cuda(),

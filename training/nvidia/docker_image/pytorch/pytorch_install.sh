@@ -30,7 +30,7 @@ else
     exit 1
 fi
 
-pip_install numpy==2.2.6 h5py==3.16.0 nvidia-ml-py==13.615.71
+pip_install numpy==2.2.6 h5py==3.16.0 safetensors==0.8.0 nvidia-ml-py==13.615.71
 
 python3 -c 'import sys, torch, numpy, h5py, pynvml
 print("pytorch_install: torch", torch.__version__, "CUDA", torch.version.cuda,

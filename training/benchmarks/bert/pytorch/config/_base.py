@@ -16,7 +16,7 @@ attention_probs_dropout_prob = 0.1
 layer_norm_eps = 1e-12
 initializer_range = 0.02
 pre_layer_norm = False  # BERT normalises after each part
-init_checkpoint = "model.ckpt-28252"  # of the data directory, .pt or TensorFlow's; "" for random weights
+init_checkpoint = "model.ckpt-28252.safetensors"  # of the data directory, converted; "" for random weights
 
 # -- when it ends --
 target_mlm_accuracy = 0.71  # FlagPerf's target for a phase from the checkpoint at step 28252

@@ -13,9 +13,8 @@ hidden_dropout = 0.5  # FlagPerf's: the text is passed over many times
 attention_dropout = 0.5
 layernorm_epsilon = 1e-5
 initializer_range = 0.02
-init_checkpoint = (
-    "cpm_model_states_medium.pt"  # of the data directory: where the task begins; "" for random weights
-)
+# Of the data directory, converted (benchmarks.cpm.prepare): where the task begins; "" for random weights.
+init_checkpoint = "cpm_model_states_medium.safetensors"
 
 # -- when it ends --
 target_embedding_average = 0.92  # FlagPerf's

@@ -14,9 +14,8 @@ attention_dropout = 0.1
 layernorm_epsilon = 1e-5
 initializer_range = 0.02
 mimetic_initialization = False  # for small models that begin with random weights
-init_checkpoint = (
-    "blocklm-large-blank/200000/mp_rank_00_model_states.pt"  # of the data directory; "" for random weights
-)
+# Of the data directory, converted (benchmarks.glm.prepare); "" for random weights.
+init_checkpoint = "blocklm-large-blank/200000/mp_rank_00_model_states.safetensors"
 
 # -- when it ends --
 target_exact_match = 0.80  # FlagPerf's

@@ -1,0 +1,136 @@
+"""The layered parameters of a case, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from utils.errors import ProblemsError
+from utils.parameters import UNKNOWN, Configuration, Layer, resolve
+
+BASE = {"hidden_size": 8, "target_accuracy": 0.5, "max_steps": 100, "learning_rate": 1e-3, "name": "x"}
+MEASURE = {"case_kind": "measure", "sizes": [1, 2]}
+
+
+def _resolved(
+    *above: dict[str, Any], base: dict[str, Any] = BASE, mutable: tuple[str, ...] = ()
+) -> Configuration:
+    layers = [Layer(f"layer {number}", values) for number, values in enumerate(above)]
+    return resolve(Layer("_base.py", base), layers, mutable=mutable)
+
+
+def test_the_layers_override_each_other_in_order() -> None:
+    config = _resolved({"learning_rate": 2e-3, "hidden_size": 16}, {"learning_rate": 3e-3})
+    assert config.driver.learning_rate == 3e-3  # the command line's
+    assert config.case["hidden_size"] == 16  # the vendor's
+    assert config.driver.max_steps == 100  # the case's
+    assert config.driver.log_freq == 20  # the driver's own
+    assert config.origin["learning_rate"] == "layer 1"
+    assert config.origin["log_freq"] == "driver"
+
+
+def test_the_target_is_named_after_the_metric() -> None:
+    assert (_resolved().driver.target, _resolved().metric) == (0.5, "accuracy")
+    assert _resolved({"target_accuracy": 1}).driver.target == 1.0
+    assert _resolved(base={"max_steps": 1, "target": 0.2}).metric == ""
+
+
+def test_what_is_changed_beyond_the_mutable_names_is_listed() -> None:
+    config = _resolved({"hidden_size": 16, "learning_rate": 2e-3, "name": "x"}, mutable=("learning_rate",))
+    assert config.changed == ("hidden_size",)
+
+
+@pytest.mark.parametrize(
+    ("layer", "message"),
+    [
+        ({"learning_rat": 1.0}, "did you mean learning_rate"),
+        ({"target_acuracy": 0.7}, "did you mean target_accuracy"),
+        ({"hiden_size": 4}, "did you mean hidden_size"),
+        ({"hidden_size": "4"}, "it is str, not int"),
+        ({"hidden_size": 4.5}, "it is float, not int"),
+        ({"hidden_size": None}, "it is NoneType, not int"),
+        ({"train_batch_size": True}, "it is bool, not int"),
+        ({"train_batch_size": None}, "it is NoneType, not int"),
+        ({"learning_rate": "1e-3"}, "it is str, not float"),
+        ({"init_evaluation": 1}, "it is int, not bool"),
+        ({"init_evaluation": None}, "it is NoneType, not bool"),
+        ({"max_steps": 1.5}, "it is float, not int | None"),
+        ({"train_batch_size": 0}, "at least 1"),
+        ({"save_steps": 0}, "at least 1, or None"),
+        ({"dist_timeout_seconds": 0}, "above 0"),
+        ({"dist_timeout_seconds": float("nan")}, "above 0"),
+        ({"precision": "fp15"}, "choose one of fp32, bf16, fp16"),
+        ({"optimizer": "sgd"}, "choose one of adamw, lamb"),
+        ({"lr_schedule": "cosine"}, "choose one of linear, constant"),
+        ({"max_steps": None}, "nothing ends the run"),
+        ({"eval_interval_steps": 5, "eval_interval_samples": 5}, "set one of the two to None"),
+        ({"case_kind": "measure"}, "the case's own word (_base.py)"),
+    ],
+)
+def test_a_bad_value_is_named_with_its_file_and_remedy(layer: dict[str, Any], message: str) -> None:
+    with pytest.raises(ProblemsError) as error:
+        _resolved(layer)
+    assert message in str(error.value)
+    assert next(iter(layer)) in str(error.value)
+    assert "layer 0" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("base", "message"),
+    [
+        ({"max_steps": "100"}, "it is str, not int | None"),
+        ({"precision": "fp15", "max_steps": 1}, "choose one of"),
+        ({"case_kind": "mesure"}, "choose one of converge, measure"),
+        ({"max_steps": 1, "target_f1": 1, "target_accuracy": 1}, "stands beside target_f1"),
+        ({}, "nothing ends the run"),
+        ({"max_samples_termination": 9}, "the decay has no end"),
+        ({**MEASURE, "windows": 3}, "at least 20"),
+        ({**MEASURE, "max_warmup_windows": 2}, "less than warmup_windows"),
+    ],
+)
+def test_the_cases_own_file_is_checked_too(base: dict[str, Any], message: str) -> None:
+    with pytest.raises(ProblemsError) as error:
+        _resolved(base=base)
+    assert message in str(error.value)
+    assert "_base.py" in str(error.value)
+
+
+def test_all_problems_are_reported_at_once_those_between_settings_too() -> None:
+    both = {"eval_interval_steps": 5, "eval_interval_samples": 5}
+    with pytest.raises(ProblemsError) as error:
+        _resolved({"hiden_size": 4, "precision": "x", **both}, {"max_step": 1})
+    assert len(error.value.problems) == 4
+
+
+def test_of_a_wrong_value_nothing_else_is_said() -> None:
+    with pytest.raises(ProblemsError) as error:
+        _resolved({"max_steps": "all"}, base={})
+    (problem,) = error.value.problems
+    assert problem.name == "max_steps"
+
+
+def test_a_whole_number_may_stand_for_a_float() -> None:
+    config = _resolved({"learning_rate": 1, "rate": 2}, base={**BASE, "rate": 0.5})
+    assert (type(config.driver.learning_rate), type(config.case["rate"])) == (float, float)
+
+
+def test_what_only_the_image_can_tell_is_not_judged_here() -> None:
+    config = _resolved(
+        {"hidden_size": UNKNOWN, "max_steps": UNKNOWN, "dtype": UNKNOWN}, base={"hidden_size": 8}
+    )
+    assert config.case["hidden_size"] == 8, "the layer below"
+    with pytest.raises(ProblemsError, match="precision"):
+        _resolved({"hidden_size": UNKNOWN, "precision": "fp15"})
+
+
+def test_a_case_that_measures_has_other_settings() -> None:
+    config = _resolved({"window_seconds": 1}, base=MEASURE)
+    assert (config.kind, config.measurement.window_seconds, config.case) == (
+        "measure",
+        1.0,
+        {"sizes": [1, 2]},
+    )
+    with pytest.raises(ProblemsError, match="train_batch_size"):
+        _resolved({"train_batch_size": 4}, base=MEASURE)
+    assert _resolved().kind == "converge"

@@ -1,0 +1,123 @@
+"""The tensors of a file of `torch.save`, read by PyTorch without running what the file may hold."""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+import pickletools
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.common.conversion import Original
+from utils.errors import FlagPerfError
+
+# Keys under which DeepSpeed, Megatron, NVIDIA and FlagPerf save the weights, and what wrapping modules put
+# before their names.
+_WRAPPERS = ("module", "model")
+_PICKLES_OF_OLD_FILES = 4  # before PyTorch 1.6: a magic number, the protocol, the machine, the object
+
+
+class _Inert:
+    """Stands for each class and function that a checkpoint names beside its tensors: takes anything, does nothing."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def __setstate__(self, state: Any) -> None:
+        pass
+
+
+def read_torch_checkpoint(path: Path, rename: Callable[[str], str] = str) -> Original:
+    """The tensors of a state dict, bare or wrapped; `rename` gives the name that the case knows.
+
+    Raises:
+        FlagPerfError: PyTorch is missing, or the file cannot be read or holds no state dict.
+    """
+    torch = imported("torch", "torch safetensors")
+    try:
+        content = _loaded(torch, path)
+    except (OSError, RuntimeError, ValueError, EOFError, KeyError, pickle.UnpicklingError) as error:
+        raise unreadable(path, str(error)) from error
+    return original_of((path,), state_dict(content), rename)
+
+
+def original_of(
+    files: tuple[Path, ...], tensors: Mapping[str, Any], rename: Callable[[str], str]
+) -> Original:
+    """PyTorch's tensors as arrays, floating-point ones as float32.
+
+    Raises:
+        FlagPerfError: there is none.
+    """
+    if not tensors:
+        raise unreadable(files[0], "it holds no state dict")
+    names = {rename(name): name for name in tensors}
+    return Original(files, {name: _array(tensors[original]) for name, original in names.items()}, names)
+
+
+def state_dict(content: Any) -> dict[str, Any]:
+    """The tensors of what a file held, whatever they are wrapped in."""
+    while isinstance(content, Mapping):
+        wrapped = [content[key] for key in _WRAPPERS if isinstance(content.get(key), Mapping)]
+        if not wrapped:
+            break
+        content = wrapped[0]
+    named = content if isinstance(content, Mapping) else {}
+    return {str(name): tensor for name, tensor in named.items() if hasattr(tensor, "untyped_storage")}
+
+
+def unwrapped(name: str) -> str:
+    """`name` without what wrapping modules put before it."""
+    while name.startswith(tuple(f"{wrapper}." for wrapper in _WRAPPERS)):
+        name = name.split(".", 1)[1]
+    return name
+
+
+def imported(module: str, packages: str) -> Any:
+    """A module that only conversions need.
+
+    Raises:
+        FlagPerfError: it is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise FlagPerfError(
+            f"this checkpoint is read by {module}, which is not installed here ({error})",
+            where="--convert-checkpoint",
+            remedy=f"python3 -m pip install {packages} (a virtual environment of its own will do)",
+        ) from None
+
+
+def unreadable(path: Path, why: str) -> FlagPerfError:
+    return FlagPerfError(
+        f"cannot read the checkpoint: {why}",
+        where=str(path),
+        remedy="copy or download it again; or save its tensors alone, by torch.save of a state dict, where it was made",
+    )
+
+
+def _loaded(torch: Any, path: Path) -> Any:
+    """What was saved: tensors and plain values as they are, everything else inert."""
+    stand_ins = [(type("Inert", (_Inert,), {}), name) for name in _foreign_names(torch, path)]
+    with torch.serialization.safe_globals(stand_ins):
+        return torch.load(path, map_location="cpu", weights_only=True)
+
+
+def _foreign_names(torch: Any, path: Path) -> list[str]:
+    """Classes and functions that the file names and PyTorch does not know as harmless."""
+    if zipfile.is_zipfile(path):
+        return list(torch.serialization.get_unsafe_globals_in_checkpoint(path))
+    names: set[str] = set()
+    with path.open("rb") as stream:
+        for _ in range(_PICKLES_OF_OLD_FILES):
+            parts = [argument for code, argument, _ in pickletools.genops(stream) if code.name == "GLOBAL"]
+            names.update(str(argument).replace(" ", ".") for argument in parts)
+    return sorted(name for name in names if not name.startswith(("torch.", "collections.")))
+
+
+def _array(tensor: Any) -> Any:
+    whole = tensor.detach().float() if tensor.is_floating_point() else tensor.detach()
+    return whole.contiguous().numpy()

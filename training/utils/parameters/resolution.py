@@ -1,0 +1,235 @@
+"""The layered configuration: command line over vendor file over the case's `_base.py` over the driver's settings.
+
+Only names that a lower layer has may be set: a misspelt name is an error, not a new setting. The controller
+resolves a case's files before anything is launched, and every rank does when it starts: with this function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import Field, asdict, dataclass, fields
+from typing import Any
+
+from utils.errors import Problem, ProblemsError, nearest
+from utils.parameters.settings import KINDS, MeasurementSettings, TrainingSettings
+
+KIND = "case_kind"
+# Whatever the case: they are about what becomes of a run that is cut off, and leave the task as it is.
+ALWAYS_MUTABLE = ("save_steps",)
+_TARGET = "target_"
+
+
+class _Unknown:
+    """The value of a setting that only the image can tell; it passes every check of values."""
+
+    def __repr__(self) -> str:
+        return "(made by code that only the image can run)"
+
+
+UNKNOWN = _Unknown()
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Values of one source: a file's path or `command line`. `where` says on which line a name stands."""
+
+    source: str
+    values: Mapping[str, Any]
+    where: Callable[[str], str] | None = None
+
+    def problem(self, name: str, message: str, remedy: str) -> Problem:
+        """One thing that is wrong with the value of `name`."""
+        value = repr(self.values[name]) if name in self.values else ""
+        return Problem(self.where(name) if self.where else self.source, name, value, message, remedy)
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """The resolved parameters.
+
+    `settings` are the driver's, of the case's kind; `case` the other names of the case's `_base.py`; `metric`
+    what its target is of, empty for none. `origin` says for each name which layer set it, and `changed` lists
+    the names that the vendor or the command line changed although the case does not list them as mutable (a
+    result with any is *open*, else *closed*).
+    """
+
+    settings: TrainingSettings | MeasurementSettings
+    case: Mapping[str, Any]
+    origin: Mapping[str, str]
+    changed: tuple[str, ...]
+    metric: str = ""
+
+    @property
+    def kind(self) -> str:
+        """What the case is for: one of KINDS."""
+        return self.settings.kind
+
+    @property
+    def driver(self) -> TrainingSettings:
+        """The settings of a case that trains."""
+        assert isinstance(self.settings, TrainingSettings), "the case does not train"
+        return self.settings
+
+    @property
+    def measurement(self) -> MeasurementSettings:
+        """The settings of a case that measures."""
+        assert isinstance(self.settings, MeasurementSettings), "the case does not measure"
+        return self.settings
+
+    def as_dict(self) -> dict[str, Any]:
+        """All parameters as plain data."""
+        return {**asdict(self.settings), **self.case}
+
+
+def resolve(base: Layer, above: Sequence[Layer] = (), *, mutable: Sequence[str] = ()) -> Configuration:
+    """Lay `above` (lowest first) over `base`, the case's own, over the driver's settings.
+
+    Raises:
+        ProblemsError: an unknown name, a wrong type or an impossible value, all of them at once.
+    """
+    check = _Check(base, above)
+    if problems := list(check.problems()):
+        raise ProblemsError(problems)
+    values, task = check.values(), check.values([base])
+    return Configuration(
+        settings=check.settings(**{name: values[name] for name in check.fields}),
+        case={name: value for name, value in values.items() if name not in check.fields},
+        origin={name: layer.source for name, layer in check.origin().items()},
+        changed=tuple(
+            sorted(n for n in values if values[n] != task[n] and n not in (*mutable, *ALWAYS_MUTABLE))
+        ),
+        metric=check.metric,
+    )
+
+
+class _Check:
+    """The layers of one case, and what is wrong with them."""
+
+    def __init__(self, base: Layer, above: Sequence[Layer]) -> None:
+        self.base = base
+        self.above = above
+        self.layers = [base, *above]
+        self.settings = KINDS.get(str(base.values.get(KIND)), TrainingSettings)
+        self.fields = {field.name: field for field in fields(self.settings)}
+        self.targets = [name for name in base.values if name.startswith(_TARGET)] if self._trains() else []
+        self.metric = self.targets[0].removeprefix(_TARGET) if self.targets else ""
+
+    def _trains(self) -> bool:
+        return self.settings is TrainingSettings
+
+    def _own_name(self, name: str) -> str:
+        """`target` for the name that the case gives it, `target_<metric>`."""
+        return "target" if self.metric and name == f"{_TARGET}{self.metric}" else name
+
+    def _names(self) -> set[str]:
+        """What may be set: the driver's settings and the names of `_base.py`."""
+        return {*self.fields, *map(self._own_name, self.base.values)} - {KIND}
+
+    def origin(self) -> dict[str, Layer]:
+        """Setting -> the highest layer that sets it; the driver's defaults belong to no file."""
+        driver = Layer("driver", {})
+        settings = dict.fromkeys([*self.fields, *map(self._own_name, self.base.values)], driver)
+        settings.pop(KIND, None)
+        for layer in self.layers:
+            settings.update({name: layer for name in map(self._own_name, layer.values) if name in settings})
+        return settings
+
+    def values(self, layers: Iterable[Layer] | None = None) -> dict[str, Any]:
+        """What the layers make of the settings, as far as it is known here."""
+        values: dict[str, Any] = asdict(self.settings())
+        names = self._names()
+        for layer in self.layers if layers is None else layers:
+            for written, value in layer.values.items():
+                name = self._own_name(written)
+                if name in names and value is not UNKNOWN:
+                    values[name] = self._as_float(name, value)
+        return values
+
+    def _as_float(self, name: str, value: Any) -> Any:
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        return float(value) if whole and self._type(name).startswith("float") else value
+
+    def problems(self) -> Iterator[Problem]:
+        """Everything that is wrong, each where it stands."""
+        yield from self._kind_problems()
+        for name in self.targets[1:]:
+            remedy = f"rename one: {_TARGET}<metric> is the name of the case's target"
+            yield self.base.problem(name, f"stands beside {self.targets[0]}", remedy)
+        wrong = [problem for layer in self.layers for problem in self._of_layer(layer)]
+        yield from wrong
+        yield from self._conflicts({problem.name for problem in wrong})
+
+    def _kind_problems(self) -> Iterator[Problem]:
+        if self.base.values.get(KIND, TrainingSettings.kind) not in tuple(KINDS):
+            yield self.base.problem(KIND, "is no kind of case", f"choose one of {', '.join(KINDS)}")
+        for layer in self.above:
+            if KIND in layer.values:
+                yield layer.problem(KIND, f"is the case's own word ({self.base.source})", "remove it")
+
+    def _of_layer(self, layer: Layer) -> Iterator[Problem]:
+        names = self._names()
+        for written, value in layer.values.items():
+            name = self._own_name(written)
+            if name == KIND or value is UNKNOWN:
+                continue
+            if name not in names:
+                hint = nearest(written, [*names, *self.targets])
+                remedy = hint or f"remove it, or add it to {self.base.source}, which has {self._listed()}"
+                yield layer.problem(written, f"is no parameter of the case ({self.base.source})", remedy)
+            elif not fits(value, wanted := self._type(name)):
+                message = f"has the wrong type: it is {type(value).__name__}, not {wanted}"
+                yield layer.problem(written, message, f"write a value of type {wanted}")
+            elif remedy := _out_of_bounds(value, self.fields.get(name)):
+                yield layer.problem(written, "cannot be had", remedy)
+
+    def _listed(self) -> str:
+        return ", ".join(self.base.values)
+
+    def _type(self, name: str) -> str:
+        """As it stands in the settings; of a case's own name the type of the value in its `_base.py`."""
+        if name in self.fields:
+            return str(self.fields[name].type)
+        value = self.base.values.get(name)
+        return "" if value is None or value is UNKNOWN else type(value).__name__
+
+    def _conflicts(self, wrong: set[str]) -> Iterator[Problem]:
+        """Of a setting that is `wrong` by itself, or whose value is not known here, no more can be said."""
+        origin = self.origin()
+        unclear = {name for layer in self.layers for name, value in layer.values.items() if value is UNKNOWN}
+        for names, message, remedy in self.settings.conflicts(self._comparable(wrong | unclear)):
+            if not (wrong | unclear) & set(names):
+                layer = origin[names[0]]
+                yield (layer if names[0] in layer.values else self.base).problem(names[0], message, remedy)
+
+    def _comparable(self, unclear: set[str]) -> dict[str, Any]:
+        """The values, with the driver's defaults for those that are `unclear`."""
+        return {**self.values(), **{n: v for n, v in asdict(self.settings()).items() if n in unclear}}
+
+
+def fits(value: Any, wanted: str) -> bool:
+    """Is `value` of the type `wanted`? A whole number may stand for a float; no type wanted fits all."""
+    if not wanted or (value is None and wanted.endswith("| None")):
+        return True
+    kind = wanted.removesuffix(" | None")
+    if isinstance(value, bool):
+        return kind == "bool"
+    return isinstance(value, (int, float)) if kind == "float" else type(value).__name__ == kind
+
+
+def _out_of_bounds(value: Any, setting: Field[Any] | None) -> str:
+    """What would be right for a value that its setting does not allow; empty for one that it does."""
+    if setting is None or value is None:
+        return ""
+    bounds = setting.metadata
+    if bounds.get("choices") and value not in bounds["choices"]:
+        return f"choose one of {', '.join(bounds['choices'])}"
+    at_least, above = bounds.get("at_least"), bounds.get("above")
+    if at_least is not None and not value >= at_least:
+        return f"write a number of at least {at_least:g}" + _or_none(setting)
+    if above is not None and not value > above:
+        return f"write a number above {above:g}" + _or_none(setting)
+    return ""
+
+
+def _or_none(setting: Field[Any]) -> str:
+    return ", or None" if str(setting.type).endswith("| None") else ""

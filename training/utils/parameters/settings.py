@@ -1,0 +1,123 @@
+"""The driver's own settings: every case of a kind has them, and the configuration's layers may set them.
+
+Their names are FlagPerf's. A case's `config/_base.py` sets what is the task's, a vendor's file what makes
+its chip fast. A setting is one field here: its name, type, default and what it may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+# (the settings that it is between, what is wrong with the first, what to do)
+Conflict = tuple[tuple[str, ...], str, str]
+
+PRECISIONS = ("fp32", "bf16", "fp16")
+OPTIMIZERS = ("adamw", "lamb")
+SCHEDULES = ("linear", "constant")
+
+
+def setting(
+    default: Any, *, at_least: float | None = None, above: float | None = None, choices: tuple[str, ...] = ()
+) -> Any:
+    """A field with bounds, or with the values that it may have."""
+    return field(default=default, metadata={"at_least": at_least, "above": above, "choices": choices})
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """Settings of the training loop; times in seconds, batch sizes in samples."""
+
+    kind: ClassVar[str] = "converge"
+
+    # -- what is trained on each rank --
+    train_batch_size: int = setting(1, at_least=1)  # a micro-batch of one rank
+    # micro-batches a step; the global batch is their product with ranks
+    gradient_accumulation_steps: int = setting(1, at_least=1)
+    eval_batch_size: int = setting(1, at_least=1)  # of one rank
+    seed: int = 42  # initial weights, sample order and dropout follow from it
+
+    # -- when it ends --
+    target: float = 1.0  # of the case's metric, larger is better; `target_<metric>` sets it
+    max_steps: int | None = None
+    max_samples_termination: int | None = None  # counted over all ranks
+
+    # -- when it is evaluated and logged --
+    eval_interval_steps: int | None = setting(None, at_least=1)
+    # counted over all ranks; set this or eval_interval_steps
+    eval_interval_samples: int | None = setting(None, at_least=1)
+    eval_iter_start_samples: int = 0  # no evaluation before so many samples
+    init_evaluation: bool = True  # evaluate before training: the starting point is what it should be
+    log_freq: int = setting(
+        20, at_least=1
+    )  # steps between two STEP_END events; for each the device must finish
+    # steps between two checkpoints, from which a run can go on; None: none
+    save_steps: int | None = setting(None, at_least=1)
+
+    # -- optimizer --
+    optimizer: str = setting("adamw", choices=OPTIMIZERS)
+    learning_rate: float = 1e-3
+    weight_decay_rate: float = 0.0  # not of biases and normalisation weights
+    beta_1: float = 0.9
+    beta_2: float = 0.999
+    epsilon: float = 1e-6
+    max_grad_norm: float | None = 1.0  # clip the global gradient norm; None: do not clip
+    lr_schedule: str = setting("linear", choices=SCHEDULES)
+    warmup_steps: int = 0
+    decay_steps: int | None = None  # the step at which the decay ends; None: max_steps
+    end_learning_rate_factor: float = 0.0  # of learning_rate, at and after the end of the decay
+
+    # -- how it is computed --
+    # bf16 and fp16 are mixed precision: weights and optimizer stay fp32
+    precision: str = setting("bf16", choices=PRECISIONS)
+    torch_compile: bool = False
+    # of one rank; None: the cores that are ours / ranks of this host
+    cpu_threads: int | None = setting(None, at_least=1)
+    prefetch_batches: int = setting(4, at_least=1)  # micro-batches made ready ahead, by a thread of its own
+    dist_timeout_seconds: float = setting(600.0, above=0)  # a rank that waits longer for its peers fails
+
+    @staticmethod
+    def conflicts(values: Mapping[str, Any]) -> Iterator[Conflict]:
+        """Settings that are right each by itself, and that no training can have together."""
+        ends = ("max_steps", "max_samples_termination")
+        if all(values[name] is None for name in ends):
+            yield ends, "nothing ends the run", "set it, or max_samples_termination"
+        decay_ends = ("decay_steps", "max_steps")
+        if values["lr_schedule"] == "linear" and all(values[name] is None for name in decay_ends):
+            yield (*decay_ends, "lr_schedule"), "the decay has no end", "set it, or max_steps"
+        intervals = ("eval_interval_steps", "eval_interval_samples")
+        if all(values[name] is not None for name in intervals):
+            yield intervals, "eval_interval_samples is set too", "set one of the two to None"
+
+
+@dataclass(frozen=True)
+class MeasurementSettings:
+    """Settings of the measurement loop: warm up until the rate is steady, then measure windows of equal length.
+
+    Times in seconds. A window is as many repetitions of the work as take about `window_seconds`.
+    """
+
+    kind: ClassVar[str] = "measure"
+
+    seed: int = 42  # what is computed on follows from it
+    windows: int = setting(20, at_least=20)  # that are measured; median and spread are taken over them
+    window_seconds: float = setting(0.1, above=0)
+    # warm-up is over when the rates of the last `warmup_windows` windows differ by at most this part
+    warmup_agreement: float = setting(0.02, above=0)
+    warmup_windows: int = setting(3, at_least=2)
+    max_warmup_windows: int = setting(100, at_least=1)  # a rate that is not steady by then is said to be so
+    cpu_threads: int | None = setting(None, at_least=1)  # as in training
+    dist_timeout_seconds: float = setting(600.0, above=0)
+
+    @staticmethod
+    def conflicts(values: Mapping[str, Any]) -> Iterator[Conflict]:
+        """Settings that no measurement can have together."""
+        if values["max_warmup_windows"] < values["warmup_windows"]:
+            yield ("max_warmup_windows", "warmup_windows"), "is less than warmup_windows", "raise it"
+
+
+KINDS: Mapping[str, type[TrainingSettings] | type[MeasurementSettings]] = {
+    TrainingSettings.kind: TrainingSettings,
+    MeasurementSettings.kind: MeasurementSettings,
+}
