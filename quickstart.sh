@@ -34,7 +34,7 @@ make_data() {
 prepare_data() {
   local model key
   for model in "${MODELS[@]}"; do
-    key=$(find "training/benchmarks/$model/prepare" training/benchmarks/*/demo_data training/utils/preparation \
+    key=$(find "training/benchmarks/$model/prepare" training/benchmarks/*/demo_data training/benchmarks/common \
       -type f -not -name '*.pyc' -print0 | sort -z | xargs -0 cat | sha256sum)
     once "$WORK/${model}_demo.made" "$key" make_data "$model" ||
       die "the data of the $model demo could not be prepared"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.common.preparation import text
 from utils.errors import FlagPerfError
-from utils.preparation import text
 
 
 def test_blank_lines_part_documents_and_lines_are_stripped(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from typing import TypeVar
 
-from utils.preparation.progress import Progress
-from utils.preparation.workshop import ResumableError
+from benchmarks.common.preparation.bars import progress
+from benchmarks.common.preparation.partial import ResumableError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -46,21 +46,14 @@ class Workers:
 
     def map(self, label: str, task: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         """`task` of each item, in the items' order. `label` says on the terminal what is being done."""
-        progress = Progress(label, len(items))
-        results = []
         try:
-            for result in self._results(task, items):
-                results.append(result)
-                progress.advance()
+            return list(progress(label, len(items), self._results(task, items)))
         except BrokenProcessPool:
             raise ResumableError(
                 f"a worker process died during: {label}",
                 where="workers",
                 remedy="most often memory ran out: give fewer --workers; the same command goes on from here",
             ) from None
-        finally:
-            progress.close()
-        return results
 
     def _results(self, task: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         if self._pool is None:

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+import benchmarks
+from benchmarks.common.preparation.workers import Workers
 from utils.errors import FlagPerfError
-from utils.preparation.workers import Workers
 
-TRAINING = Path(__file__).parents[3] / "training"
+TRAINING = Path(benchmarks.__file__).parents[1]
 
 
 def square(number: int) -> int:
@@ -38,7 +39,7 @@ def note_and_kill_self(folder: str) -> None:
 def test_results_come_in_the_items_order(count: int, capsys: pytest.CaptureFixture[str]) -> None:
     with Workers.started(count) as workers:
         assert workers.map("squares", square, range(7)) == [0, 1, 4, 9, 16, 25, 36]
-    assert "squares: 7/7" in capsys.readouterr().err
+    assert "7/7" in capsys.readouterr().err
 
 
 def test_the_first_failure_ends_the_tasks_at_work_and_keeps_place_and_remedy(tmp_path: Path) -> None:
@@ -61,7 +62,7 @@ def test_a_worker_that_is_killed_is_an_error_that_says_so(tmp_path: Path) -> Non
 SCRIPT = """
 import os, signal, sys, time
 from pathlib import Path
-from utils.preparation.workers import Workers
+from benchmarks.common.preparation.workers import Workers
 
 def work(folder):
     Path(folder, str(os.getpid())).touch()
