@@ -12,8 +12,8 @@ import pytest
 
 from run_benchmarks.results.load import load_run
 from run_benchmarks.verbs import main
-from tests.run_benchmarks.results.test_load import NAME, SCHEMA1, write_run
 from tests.run_benchmarks.whole_run import WholeRun, make_whole_run
+from tests.run_benchmarks.written_run import NAME, SCHEMA1, write_run
 
 RUN = "run20260102030405"
 

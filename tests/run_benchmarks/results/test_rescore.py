@@ -10,7 +10,7 @@ import pytest
 
 from run_benchmarks.results import judge as judge_module
 from run_benchmarks.results.rescore import Rescored, rescore
-from tests.run_benchmarks.results.test_load import NAME, SCHEMA1, write_run
+from tests.run_benchmarks.written_run import NAME, SCHEMA1, write_run
 from utils.records import Verdict
 
 
