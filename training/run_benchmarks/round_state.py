@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from run_benchmarks.failures import log_traceback, unexpected
+from run_benchmarks.frameworks.base import Framework
 from run_benchmarks.names import Node
 from run_benchmarks.plan.records import CasePlan
-from run_benchmarks.progress import TrainingState
 from run_benchmarks.results.judge import judge
 from run_benchmarks.results.observation import Observation
 from run_benchmarks.results.planned import planned
 from run_benchmarks.results.round_result import RoundResult, write_json
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.stages.watch import Outcome
+from run_benchmarks.training_state import TrainingState
+from run_benchmarks.transports.base import TransportError
+from utils.errors import FlagPerfError
 from utils.records import Failure, Stage, Verdict
 
 
@@ -23,10 +25,18 @@ from utils.records import Failure, Stage, Verdict
 class RoundState:
     """What is known of a round while it runs.
 
+    case: the case on the hosts that the round was given; nodes: none before it has them.
+    started: ISO 8601; time_s: from the moment it had its hosts to the one when its logs were home.
     lost: hosts that are known to be out of reach; not_collected: node ranks whose logs still lie on their host.
     """
 
-    stage: Stage = Stage.DEPLOY
+    case: CasePlan
+    number: int
+    started: str
+    nodes: tuple[Node, ...] = ()
+    framework: Framework | None = None
+    time_s: float = 0.0
+    stage: Stage = Stage.ACQUIRE
     failure: Failure | None = None
     outcome: Outcome | None = None
     times: dict[str, float] = field(default_factory=dict)
@@ -46,16 +56,19 @@ class RoundState:
         else:
             self.failure = failure
 
-    def observed(
-        self, nodes: Sequence[Node], *, continue_from: str, started: str, time_s: float
-    ) -> Observation:
-        """What was seen of the round of `nodes`, which has ended after `time_s` seconds."""
+    def note_lost(self, host: str, error: FlagPerfError) -> None:
+        """Remember that `host` is out of reach, if that is what `error` says."""
+        if isinstance(error, TransportError):
+            self.lost.add(host)
+
+    def observed(self, continue_from: str) -> Observation:
+        """What was seen of the round, which has ended; `continue_from`: the uid of the run that it goes on from."""
         return Observation(
-            case=nodes[0].case.settings.name,
-            round=nodes[0].round,
-            hosts=tuple(node.host for node in nodes),
-            started=started,
-            time_s=time_s,
+            case=self.case.settings.name,
+            round=self.number,
+            hosts=tuple(node.host for node in self.nodes),
+            started=self.started,
+            time_s=self.time_s,
             failure=self.failure,
             outcome=self.outcome,
             times=self.times,

@@ -207,7 +207,7 @@ _REGISTRY = (
     ),
     Definition(
         "round_time", "s", "start of the round..its logs collected", LOWER,
-        "the controller's clock: start of the round to its logs collected, building the image included",
+        "the controller's clock: from having its hosts to having its logs, building the image included",
         "never", None, heading="round s",
     ),
     Definition(
