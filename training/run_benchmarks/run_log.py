@@ -43,7 +43,7 @@ def log_to_terminal(level: str, sink: Sink | None = None) -> None:
 def log_to_file(path: Path, level: str) -> Iterator[None]:
     """Write the log to `path` too, as long as the context lasts.
 
-    A file that cannot be written (a full disk) is told of once and ends no run; every line is tried.
+    A file that cannot be written (a full disk) is reported once and ends no run; every line is tried.
 
     Raises:
         OSError: it cannot be opened.
@@ -60,7 +60,7 @@ def log_to_file(path: Path, level: str) -> Iterator[None]:
 class _FileSink:
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._told = False
+        self._reported = False
         self._file = path.open("a", encoding="utf-8")
 
     def wants(self, record: Record) -> bool:
@@ -72,17 +72,17 @@ class _FileSink:
             self._file.write(line)
             self._file.flush()
         except OSError as error:
-            self._tell(error)
+            self._report(error)
 
     def close(self) -> None:
         try:
             self._file.close()
         except OSError as error:
-            self._tell(error)
+            self._report(error)
 
-    def _tell(self, error: OSError) -> None:
-        if not self._told:
-            self._told = True
+    def _report(self, error: OSError) -> None:
+        if not self._reported:
+            self._reported = True
             LOGGER.bind(about=self).error(f"{self._path} is not complete, the run goes on: {error.strerror}")
 
 
