@@ -91,7 +91,8 @@ class Round:
             interfaces = await self._everywhere(self._interface)
             await self._everywhere(lambda node: self._start(node, interfaces[node]))
         with self._stage(Stage.TRAIN):
-            self.state.outcome = await self._watch()
+            self.state.outcome = outcome = await self._watch()
+            self.state.lost |= {self.hosts[rank].name for rank in outcome.out_of_contact}
 
     async def _finish(self, held: AsyncExitStack) -> None:
         """Stop what still runs, bring the logs home, remove the units, give the hosts back: on every path out."""
