@@ -160,6 +160,7 @@ class Round:
         names = tuple(host.name for host in self.hosts)
         state.case = replace(case, hosts=names)
         state.nodes = nodes_of(state.case, state.number)
+        self.session.unclean.update(names)
         self._begin = time.monotonic()  # waiting in a queue is not the round's time
         self._record("acquired", hosts=names)
         self.session.display.round_started(state.nodes, state.training)
