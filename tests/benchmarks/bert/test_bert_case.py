@@ -14,8 +14,9 @@ from benchmarks.bert.arrays import pretraining_arrays
 from benchmarks.bert.flops import BertFlops
 from benchmarks.bert.pytorch.case import Case
 from benchmarks.bert.pytorch.inputs import make_inputs
-from benchmarks.bert.shards import EVALUATION_FILE, KEYS, ShardFiles, open_shard, training_files
+from benchmarks.bert.shards import EVALUATION_FILE, TYPES, ShardFiles, open_shard, training_files
 from benchmarks.driver.batches import Batch
+from benchmarks.driver.loader import Loader
 from benchmarks.driver.pytorch.case import Context
 from benchmarks.driver.sampling import Samples
 from tests.benchmarks.bert.shard_files import TINY_MODEL, random_rows, write_data, write_shard
@@ -29,9 +30,14 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_data(tmp_path_factory.mktemp("data"), shards=SHARDS, evaluation=11)
 
 
-def _case(data_dir: Path, rank: int = 0, world_size: int = 1, **settings: Any) -> Case:
+def _case(data_dir: Path, **settings: Any) -> Case:
     driver = TrainingSettings(train_batch_size=3, eval_batch_size=4, **settings)
-    return Case(Context(data_dir, driver, TINY_MODEL, torch.device("cpu"), rank, world_size))
+    return Case(Context(data_dir, driver, TINY_MODEL, torch.device("cpu")))
+
+
+def _loader(data_dir: Path, rank: int = 0, world_size: int = 1) -> Loader:
+    case = _case(data_dir)
+    return Loader(case, case.task.driver, rank, world_size)
 
 
 def test_a_mapped_shard_equals_a_compressed_one(tmp_path: Path) -> None:
@@ -41,7 +47,7 @@ def test_a_mapped_shard_equals_a_compressed_one(tmp_path: Path) -> None:
     plain, packed = open_shard(tmp_path / "plain.hdf5"), open_shard(tmp_path / "packed.hdf5")
     assert isinstance(plain["input_ids"], np.memmap)
     assert not isinstance(packed["input_ids"], np.memmap)
-    for key in KEYS:
+    for key in TYPES:
         np.testing.assert_array_equal(plain[key], rows[key])
         np.testing.assert_array_equal(packed[key], rows[key])
 
@@ -51,7 +57,7 @@ def test_rows_are_read_from_many_shards_in_the_order_asked_for(data_dir: Path) -
     samples = Samples(0, np.array([2, 0, 2, 1]), np.array([5, 0, 1, 4]))
     read = files.read(samples)
     for place, (shard, row) in enumerate(zip(samples.shards, samples.rows, strict=True)):
-        for key in KEYS:
+        for key in TYPES:
             np.testing.assert_array_equal(
                 read[key][place], random_rows(SHARDS[shard], seed=int(shard))[key][row]
             )
@@ -105,7 +111,7 @@ def test_ranks_train_on_every_sample_once_an_epoch(data_dir: Path, world_size: i
     steps = 18 // 3 // world_size
     seen: list[tuple[int, ...]] = []
     for rank in range(world_size):
-        for step in itertools.islice(_case(data_dir, rank, world_size).training_steps(), steps):
+        for step in itertools.islice(_loader(data_dir, rank, world_size).training_steps(), steps):
             seen += _labels(list(step))
     expected = [
         tuple(row)
@@ -120,7 +126,7 @@ def test_evaluation_counts_every_sample_and_label_once(data_dir: Path, world_siz
     batches = [
         batch
         for rank in range(world_size)
-        for batch in _case(data_dir, rank, world_size).evaluation_batches()
+        for batch in _loader(data_dir, rank, world_size).evaluation_batches()
     ]
     rows = random_rows(11, seed=99)
     assert sum(batch.samples for batch in batches) == 11
@@ -144,7 +150,7 @@ class _Scripted(torch.nn.Module):
 
 def test_metrics_are_means_over_all_labels_and_not_of_batches(data_dir: Path) -> None:
     case = _case(data_dir)
-    sums = sum(case.evaluate(_Scripted(), batch.inputs) for batch in case.evaluation_batches())
+    sums = sum(case.evaluate(_Scripted(), batch.inputs) for batch in _loader(data_dir).evaluation_batches())
     assert isinstance(sums, torch.Tensor)
     metrics = case.metrics(sums.tolist())
     rows = random_rows(11, seed=99)

@@ -15,6 +15,7 @@ from benchmarks.cpm.pytorch.case import Case
 from benchmarks.cpm.pytorch.inputs import make_inputs
 from benchmarks.cpm.pytorch.model import CpmConfig, CpmInputs, CpmModel
 from benchmarks.cpm.pytorch.weights import from_transformers, load_weights, transformers_name
+from benchmarks.driver.loader import Loader
 from benchmarks.driver.pytorch.case import Context
 from utils.parameters import TrainingSettings
 
@@ -78,9 +79,12 @@ def our_model(theirs: GPT2LMHeadModel | None = None, **changed: Any) -> CpmModel
     return model
 
 
-def make_case(
-    data_dir: Path, driver: TrainingSettings, rank: int = 0, world_size: int = 1, **settings: Any
-) -> Case:
+def make_case(data_dir: Path, driver: TrainingSettings, **settings: Any) -> Case:
     """The case of a tiny model on the CPU."""
     values = {**TINY, "hidden_dropout": 0.0, "attention_dropout": 0.0, **settings}
-    return Case(Context(data_dir, driver, values, torch.device("cpu"), rank, world_size))
+    return Case(Context(data_dir, driver, values, torch.device("cpu")))
+
+
+def loader(case: Case, rank: int = 0, world_size: int = 1) -> Loader:
+    """What makes a rank's batches of the case's data."""
+    return Loader(case, case.context.driver, rank, world_size)

@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 
 import benchmarks
 from benchmarks.cpm.chunks import ChunkFiles, chunk_arrays, chunk_files, open_chunks
-from benchmarks.cpm.prepare.cli import main
+from benchmarks.cpm.prepare.command import main
 from benchmarks.cpm.pytorch.model import CpmModel
 from benchmarks.cpm.pytorch.weights import cpm_name
 from benchmarks.driver.configuration import Configuration
@@ -25,6 +25,7 @@ from benchmarks.driver.ranks import RankEnvironment
 from benchmarks.driver.sampling import Samples, all_samples
 from tests.benchmarks.cpm.chunk_data import (
     inputs_of,
+    loader,
     make_case,
     our_model,
     random_chunks,
@@ -71,10 +72,13 @@ def test_samples_of_several_files_are_read_in_the_order_asked(tmp_path: Path) ->
 def test_an_epoch_takes_each_sample_once_and_ranks_share_each_batch(tmp_path: Path) -> None:
     write_set(tmp_path, "train", random_chunks(seed=1), random_chunks((4, 5, 6, 7, 8, 9), seed=2))
     whole = make_case(tmp_path, settings(train_batch_size=4))
-    alone = [step[0] for step in itertools.islice(whole.training_steps(), 3)]
+    alone = [step[0] for step in itertools.islice(loader(whole).training_steps(), 3)]
     assert sum(batch.samples for batch in alone) == 12
     shared = [
-        [step[0] for step in itertools.islice(make_case(tmp_path, settings(), rank, 2).training_steps(), 3)]
+        [
+            step[0]
+            for step in itertools.islice(loader(make_case(tmp_path, settings()), rank, 2).training_steps(), 3)
+        ]
         for rank in range(2)
     ]
     for number, batch in enumerate(alone):
@@ -152,10 +156,10 @@ def test_every_tensor_that_does_not_fit_is_named_and_none_is_copied(tmp_path: Pa
 def test_data_of_another_vocabulary_or_length_are_refused(tmp_path: Path) -> None:
     write_set(tmp_path, "valid", random_chunks((14,), length=14))
     with pytest.raises(FlagPerfError, match="a sample has 13 inputs"):
-        make_case(tmp_path, settings()).evaluation_batches()
+        loader(make_case(tmp_path, settings())).evaluation_batches()
     write_set(tmp_path, "valid", random_chunks() + 40)
     with pytest.raises(FlagPerfError, match="ids below 50"):
-        make_case(tmp_path, settings()).evaluation_batches()
+        loader(make_case(tmp_path, settings())).evaluation_batches()
 
 
 def test_a_folder_without_chunks_and_a_damaged_file_are_named(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from tests.benchmarks.cpm.chunk_data import (
     LENGTHS,
     TINY,
     inputs_of,
+    loader,
     make_case,
     our_model,
     random_chunks,
@@ -75,8 +76,8 @@ def evaluated(data_dir: Path, *, world_size: int, batch: int) -> list[float]:
     model = our_model(their_model()).eval()
     total = torch.zeros(7, dtype=torch.float64)
     for rank in range(world_size):
-        case = make_case(data_dir, TrainingSettings(eval_batch_size=batch, max_steps=1), rank, world_size)
-        for one in case.evaluation_batches():
+        case = make_case(data_dir, TrainingSettings(eval_batch_size=batch, max_steps=1))
+        for one in loader(case, rank, world_size).evaluation_batches():
             total += case.evaluate(model, one.inputs)
     return total.tolist()
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import io
-import itertools
 import math
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.driver.batches import Batch, Step, steps_from
 from benchmarks.driver.checkpoints import NotWrittenError, read_newest, refuse_other_task, write_checkpoint
 from benchmarks.driver.random_states import host_random_state, set_host_random_state
 from benchmarks.driver.sampling import ShuffledStream, rank_steps
@@ -186,15 +183,3 @@ def test_the_stream_goes_on_at_any_step(first_step: int) -> None:
             other.shards.tolist(),
             other.rows.tolist(),
         )
-
-
-def test_a_case_that_cannot_begin_elsewhere_is_read_through() -> None:
-    def numbered(first: int) -> Iterator[Step]:
-        return ([Batch(number, 1, None, None, ())] for number in itertools.count(first))
-
-    def able(first_step: int = 0) -> Iterator[Step]:
-        return numbered(first_step)
-
-    for training_steps in (able, lambda: numbered(0)):
-        for first_step in (0, 5):
-            assert next(steps_from(training_steps, first_step))[0].inputs == first_step

@@ -20,13 +20,14 @@ from benchmarks.driver.pytorch.process_group import ProcessGroup
 from benchmarks.driver.ranks import RankEnvironment
 from benchmarks.glm import shards
 from benchmarks.glm.clozes import Clozes
-from benchmarks.glm.prepare.cli import main
+from benchmarks.glm.prepare.command import main
 from benchmarks.glm.pytorch.mimetic import sinusoids
 from benchmarks.glm.pytorch.model import GlmForMultiTokenCloze
 from benchmarks.glm.shards import Vocabulary
 from tests.benchmarks.glm.cloze_data import (
     as_clozes,
     inputs_of,
+    loader,
     make_case,
     our_model,
     random_questions,
@@ -74,11 +75,14 @@ def test_an_epoch_takes_each_question_once_and_ranks_share_each_batch(tmp_path: 
         tmp_path, "train", as_clozes(random_questions(7, seed=2)), as_clozes(random_questions(5, seed=3))
     )
     whole = make_case(tmp_path, settings(train_batch_size=4))
-    alone = [step[0] for step in itertools.islice(whole.training_steps(), 4)]
+    alone = [step[0] for step in itertools.islice(loader(whole).training_steps(), 4)]
     assert sum(batch.samples for batch in alone[:3]) == 12
     assert [batch.epoch for batch in alone] == [0, 0, 0, 1]
     shared = [
-        [step[0] for step in itertools.islice(make_case(tmp_path, settings(), rank, 2).training_steps(), 3)]
+        [
+            step[0]
+            for step in itertools.islice(loader(make_case(tmp_path, settings()), rank, 2).training_steps(), 3)
+        ]
         for rank in range(2)
     ]
     for number, batch in enumerate(alone[:3]):
@@ -91,8 +95,8 @@ def test_an_epoch_takes_each_question_once_and_ranks_share_each_batch(tmp_path: 
 
 def test_a_run_that_goes_on_gets_the_batches_that_it_would_have_had(tmp_path: Path) -> None:
     write_set(tmp_path, "train", as_clozes(random_questions(7, seed=2)))
-    unbroken = list(itertools.islice(make_case(tmp_path, settings()).training_steps(), 6))
-    resumed = list(itertools.islice(make_case(tmp_path, settings()).training_steps(4), 2))
+    unbroken = list(itertools.islice(loader(make_case(tmp_path, settings())).training_steps(), 6))
+    resumed = list(itertools.islice(loader(make_case(tmp_path, settings())).training_steps(4), 2))
     for one, other in zip(unbroken[4:], resumed, strict=True):
         assert torch.equal(one[0].inputs.input_ids, other[0].inputs.input_ids)
 
@@ -163,10 +167,10 @@ def test_every_tensor_that_does_not_fit_is_named_and_none_is_copied(tmp_path: Pa
 def test_data_of_another_vocabulary_or_length_are_refused(tmp_path: Path) -> None:
     write_set(tmp_path, "val", as_clozes(random_questions(2, seed=1, source=22, answer=3)))
     with pytest.raises(FlagPerfError, match="a question has 26 tokens"):
-        make_case(tmp_path, settings()).evaluation_batches()
+        make_case(tmp_path, settings()).evaluation_data()
     write_set(tmp_path, "val", as_clozes(QUESTIONS))
     with pytest.raises(FlagPerfError, match="ids below 61"):
-        make_case(tmp_path, settings(), vocab_size=61).evaluation_batches()
+        make_case(tmp_path, settings(), vocab_size=61).evaluation_data()
 
 
 def test_a_folder_without_questions_and_a_damaged_file_are_named(tmp_path: Path) -> None:

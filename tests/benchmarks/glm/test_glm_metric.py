@@ -13,6 +13,7 @@ from benchmarks.glm.clozes import Clozes
 from benchmarks.glm.metric import exact_match, f1, normalised
 from tests.benchmarks.glm.cloze_data import (
     as_clozes,
+    loader,
     make_case,
     our_model,
     plain_model,
@@ -105,8 +106,8 @@ def evaluated(data_dir: Path, *, world_size: int, batch: int) -> list[float]:
     model = our_model().eval()
     total = torch.zeros(4, dtype=torch.float64)
     for rank in range(world_size):
-        case = make_case(data_dir, TrainingSettings(eval_batch_size=batch, max_steps=1), rank, world_size)
-        for one in case.evaluation_batches():
+        case = make_case(data_dir, TrainingSettings(eval_batch_size=batch, max_steps=1))
+        for one in loader(case, rank, world_size).evaluation_batches():
             total += case.evaluate(model, one.inputs)
     return total.tolist()
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,27 +13,11 @@ from benchmarks.bert.arrays import PretrainingArrays, pretraining_arrays
 from benchmarks.bert.flops import FORMULA, BertFlops
 from benchmarks.bert.shape import bert_config
 from benchmarks.bert.shards import EVALUATION_FILE, ShardFiles, open_shard, training_files
-from benchmarks.driver.batches import Batch, Step
-from benchmarks.driver.sampling import Samples, ShuffledStream, all_samples, rank_steps
+from benchmarks.driver.batches import Batch
+from benchmarks.driver.case import Context, Dataset
+from benchmarks.driver.sampling import Samples
 from utils.errors import FlagPerfError
 from utils.parameters import TrainingSettings
-
-_SHUFFLED_TOGETHER = 16  # shards whose samples are shuffled together, and which stay open
-
-
-class TaskContext(Protocol):
-    """What the task needs to know; each framework's `Context` has it."""
-
-    @property
-    def data_dir(self) -> Path: ...
-    @property
-    def driver(self) -> TrainingSettings: ...
-    @property
-    def settings(self) -> Mapping[str, Any]: ...
-    @property
-    def rank(self) -> int: ...
-    @property
-    def world_size(self) -> int: ...
 
 
 class PretrainingTask(ABC):
@@ -45,7 +29,7 @@ class PretrainingTask(ABC):
     metric: ClassVar[str] = "mlm_accuracy"
     flops_formula: ClassVar[str] = FORMULA
 
-    def __init__(self, context: TaskContext) -> None:
+    def __init__(self, context: Context[TrainingSettings, Any]) -> None:
         self.task = context
         self.model_config = bert_config(context.settings)
         self.flops = BertFlops(
@@ -54,7 +38,6 @@ class PretrainingTask(ABC):
             intermediate=self.model_config.intermediate_size,
             vocabulary=self.model_config.vocab_size,
         )
-        self._evaluation: list[Batch] | None = None
 
     @abstractmethod
     def inputs(self, arrays: PretrainingArrays) -> Any:
@@ -65,35 +48,19 @@ class PretrainingTask(ABC):
         name = self.task.settings.get("init_checkpoint")
         return self.task.data_dir / name if name else None
 
-    def training_steps(self, first_step: int = 0) -> Iterator[Step]:
-        """This rank's micro-batches from `first_step` on, endlessly; every sample once an epoch."""
-        context, settings = self.task, self.task.driver
-        files = ShardFiles(training_files(context.data_dir), keep=_SHUFFLED_TOGETHER)
-        stream = ShuffledStream(len(files.files), files.rows, settings.seed, _SHUFFLED_TOGETHER)
-        global_size = settings.train_batch_size * settings.gradient_accumulation_steps * context.world_size
-        for micro_batches in rank_steps(
-            stream.global_batches(global_size),
-            rank=context.rank,
-            world_size=context.world_size,
-            accumulation=settings.gradient_accumulation_steps,
-            first_step=first_step,
-        ):
-            yield [self._batch(files, samples) for samples in micro_batches]
+    def training_data(self) -> Dataset:
+        """The shards of the training set."""
+        return self._dataset(training_files(self.task.data_dir))
+
+    def evaluation_data(self) -> Dataset:
+        """The evaluation set, one shard."""
+        return self._dataset([self.task.data_dir / EVALUATION_FILE])
 
     def baseline(self) -> float:
         """Accuracy of always answering with the evaluation set's commonest label."""
         shard = open_shard(self.task.data_dir / EVALUATION_FILE)
         labels = shard["masked_lm_ids"][shard["masked_lm_positions"] > 0]
         return float(np.bincount(labels).max() / len(labels))
-
-    def evaluation_batches(self) -> list[Batch]:
-        """This rank's part of the evaluation set, read once and kept."""
-        if self._evaluation is None:
-            files = ShardFiles([self.task.data_dir / EVALUATION_FILE])
-            mine = all_samples([files.rows(0)]).part(self.task.rank, self.task.world_size)
-            batches = mine.split(self.task.driver.eval_batch_size)
-            self._evaluation = [self._batch(files, samples) for samples in batches]
-        return self._evaluation
 
     def metrics(self, sums: list[float]) -> dict[str, float]:
         """Accuracies over all masked tokens and all samples of the evaluation set, and the mean loss.
@@ -108,6 +75,10 @@ class PretrainingTask(ABC):
             "eval_loss": token_loss / tokens + pair_loss / samples,
         }
 
+    def _dataset(self, paths: list[Path]) -> Dataset:
+        files = ShardFiles(paths)
+        return Dataset(files.rows, partial(self._batch, files), shards=len(paths))
+
     def _batch(self, files: ShardFiles, samples: Samples) -> Batch:
         arrays = pretraining_arrays(files.read(samples))
         self._check_fits(arrays)
@@ -118,7 +89,6 @@ class PretrainingTask(ABC):
             tokens=int(arrays.lengths.sum()),
             flops=self.flops.of(arrays.lengths, predictions),
             loss_counts=(float(len(arrays.labels)), float(len(samples))),
-            epoch=samples.epoch,
         )
 
     def _check_fits(self, arrays: PretrainingArrays) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
-import itertools
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -16,13 +14,13 @@ class Batch:
     """A micro-batch of one rank.
 
     Attributes:
-        inputs: what the case's model and loss take; the driver only moves it to the device.
+        inputs: what the case's model and loss take, in the host's memory; the driver moves it to the device.
         samples: number of samples.
         tokens: number of tokens that are not padding, or None where the case has no tokens.
         flops: model FLOPs that training on this batch takes (forward and backward), or None.
         loss_counts: of each part of the loss the number of its labels: the loss of a global batch is the
             sum over parts of (sum of the losses / number of labels), both over the whole global batch.
-        epoch: of the global batch's first sample, from 0.
+        epoch: of the global batch's first sample, from 0; the driver sets it.
     """
 
     inputs: Any
@@ -35,18 +33,6 @@ class Batch:
 
 Step = Sequence[Batch]
 Item = TypeVar("Item")
-
-
-def steps_from(training_steps: Callable[..., Iterator[Step]], first_step: int) -> Iterator[Step]:
-    """A case's steps from `first_step` on.
-
-    A case whose `training_steps` takes `first_step` begins there; another one is read through until there.
-    """
-    if not first_step:
-        return training_steps()
-    if "first_step" in inspect.signature(training_steps).parameters:
-        return training_steps(first_step=first_step)
-    return itertools.islice(training_steps(), first_step, None)
 
 
 class Prefetcher(Generic[Item]):

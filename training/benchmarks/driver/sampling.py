@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from utils.errors import FlagPerfError
 
 Indices = NDArray[np.int64]
+SHUFFLED_TOGETHER = 16  # shards whose samples are shuffled together
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class ShuffledStream:
     shard_count: int
     rows_of: Callable[[int], int]
     seed: int
-    window: int = 16
+    window: int = SHUFFLED_TOGETHER
 
     def global_batches(self, size: int) -> Iterator[Samples]:
         """The stream in pieces of `size`."""

@@ -8,7 +8,6 @@ from torch import Tensor, nn
 from benchmarks.bert.arrays import PretrainingArrays
 from benchmarks.bert.task import PretrainingTask
 from benchmarks.driver.pytorch.case import Context
-from benchmarks.driver.pytorch.tensors import pinned
 
 from .inputs import make_inputs
 from .model import BertForPreTraining, Inputs, pretraining_loss_sums
@@ -36,8 +35,7 @@ class Case(PretrainingTask):
 
     def inputs(self, arrays: PretrainingArrays) -> Inputs:
         """Tensors in the layout that the device is fastest with."""
-        inputs = make_inputs(arrays, ragged=not self.on_cpu)
-        return inputs if self.on_cpu else pinned(inputs)
+        return make_inputs(arrays, ragged=not self.on_cpu)
 
     def loss(self, model: nn.Module, inputs: Inputs) -> Tensor:
         """(2,): cross entropy summed over masked tokens, and over samples."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import fields
+from functools import partial
 from typing import ClassVar, cast
 
 import numpy as np
@@ -21,10 +21,10 @@ from benchmarks.cpm.chunks import (
     chunk_files,
 )
 from benchmarks.cpm.flops import FORMULA, CpmFlops
-from benchmarks.driver.batches import Batch, Step
+from benchmarks.driver.batches import Batch
+from benchmarks.driver.case import Dataset
 from benchmarks.driver.pytorch.case import Context
-from benchmarks.driver.pytorch.tensors import pinned
-from benchmarks.driver.sampling import Samples, ShuffledStream, all_samples, rank_steps
+from benchmarks.driver.sampling import Samples, all_samples
 from utils.errors import FlagPerfError
 
 from .inputs import make_inputs
@@ -48,7 +48,6 @@ class Case:
             hidden=self.model_config.hidden_size,
             vocabulary=self.model_config.vocab_size,
         )
-        self._evaluation: list[Batch] | None = None
         self._commonest = 0
         self._baseline: float | None = None
 
@@ -60,20 +59,16 @@ class Case:
             load_checkpoint(model, self.context.data_dir / checkpoint)
         return model
 
-    def training_steps(self, first_step: int = 0) -> Iterator[Step]:
-        """This rank's micro-batches from `first_step` on, endlessly; every sample once an epoch."""
-        context, settings = self.context, self.context.driver
-        files = self._files(TRAINING_FOLDER)
-        stream = ShuffledStream(len(files.files), files.rows, settings.seed)
-        global_size = settings.train_batch_size * settings.gradient_accumulation_steps * context.world_size
-        for micro_batches in rank_steps(
-            stream.global_batches(global_size),
-            rank=context.rank,
-            world_size=context.world_size,
-            accumulation=settings.gradient_accumulation_steps,
-            first_step=first_step,
-        ):
-            yield [self._batch(files.read(samples), samples) for samples in micro_batches]
+    def training_data(self) -> Dataset:
+        """The chunks of the training set."""
+        return self._dataset(self._files(TRAINING_FOLDER))
+
+    def evaluation_data(self) -> Dataset:
+        """The chunks of the evaluation set, whose commonest label is the trivial answer."""
+        files = self._files(EVALUATION_FOLDER)
+        everything = all_samples([files.rows(number) for number in range(len(files.files))])
+        self._commonest = commonest_label(files.read(everything))
+        return self._dataset(files)
 
     def baseline(self) -> float | None:
         """The embedding average of always answering with the evaluation set's commonest label.
@@ -81,17 +76,6 @@ class Case:
         It depends on the embedding, so it is that of the last evaluation; None before the first.
         """
         return self._baseline
-
-    def evaluation_batches(self) -> list[Batch]:
-        """This rank's part of the evaluation set, read once and kept."""
-        if self._evaluation is None:
-            files = self._files(EVALUATION_FOLDER)
-            everything = all_samples([files.rows(number) for number in range(len(files.files))])
-            self._commonest = commonest_label(files.read(everything))
-            mine = everything.part(self.context.rank, self.context.world_size)
-            batches = mine.split(self.context.driver.eval_batch_size)
-            self._evaluation = [self._batch(files.read(samples), samples) for samples in batches]
-        return self._evaluation
 
     def loss(self, model: nn.Module, inputs: CpmInputs) -> Tensor:
         """(1,): cross entropy summed over the labels."""
@@ -127,18 +111,18 @@ class Case:
     def _files(self, folder: str) -> ChunkFiles:
         return ChunkFiles(chunk_files(self.context.data_dir / folder))
 
-    def _batch(self, chunks: Array, samples: Samples) -> Batch:
-        arrays = chunk_arrays(chunks)
+    def _dataset(self, files: ChunkFiles) -> Dataset:
+        return Dataset(files.rows, partial(self._batch, files), shards=len(files.files))
+
+    def _batch(self, files: ChunkFiles, samples: Samples) -> Batch:
+        arrays = chunk_arrays(files.read(samples))
         self._check_fits(arrays)
-        kind = self.context.device.type
-        inputs = make_inputs(arrays, ragged=kind == "cuda")
         return Batch(
-            inputs=inputs if kind == "cpu" else pinned(inputs),
+            inputs=make_inputs(arrays, ragged=self.context.device.type == "cuda"),
             samples=len(samples),
             tokens=len(arrays.labels),
             flops=self.flops.of(arrays.lengths),
             loss_counts=(float(len(arrays.labels)),),
-            epoch=samples.epoch,
         )
 
     def _check_fits(self, arrays: ChunkArrays) -> None:

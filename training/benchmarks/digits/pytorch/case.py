@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from benchmarks.driver.batches import Batch, Step
+from benchmarks.driver.batches import Batch
+from benchmarks.driver.case import Dataset
 from benchmarks.driver.pytorch.case import Context
-from benchmarks.driver.sampling import Samples, ShuffledStream, all_samples, rank_steps
+from benchmarks.driver.sampling import Samples
 
 
 class Case:
@@ -21,7 +22,6 @@ class Case:
     flops_formula: ClassVar[str] = "2 a multiply-add of the three layers, x 3 for the backward pass"
 
     def __init__(self, context: Context) -> None:
-        self.context = context
         self.width: int = context.settings["width"]  # a name of the case's own _base.py
         self.training = np.load(context.data_dir / "training.npy")  # (n, 65) uint8: 64 pixels and the label
         self.held_out = np.load(context.data_dir / "held_out.npy")
@@ -37,17 +37,11 @@ class Case:
     def baseline(self) -> float | None:
         return float(np.bincount(self.held_out[:, 64]).max() / len(self.held_out))  # always the same answer
 
-    def training_steps(self) -> Iterator[Step]:
-        context, driver = self.context, self.context.driver
-        accumulation, ranks = driver.gradient_accumulation_steps, context.world_size
-        stream = ShuffledStream(1, lambda shard: len(self.training), driver.seed)
-        batches = stream.global_batches(driver.train_batch_size * accumulation * ranks)
-        for step in rank_steps(batches, rank=context.rank, world_size=ranks, accumulation=accumulation):
-            yield [self._batch(self.training, samples) for samples in step]
+    def training_data(self) -> Dataset:
+        return Dataset(len(self.training), partial(self._batch, self.training))
 
-    def evaluation_batches(self) -> Iterable[Batch]:
-        mine = all_samples([len(self.held_out)]).part(self.context.rank, self.context.world_size)
-        return [self._batch(self.held_out, part) for part in mine.split(self.context.driver.eval_batch_size)]
+    def evaluation_data(self) -> Dataset:
+        return Dataset(len(self.held_out), partial(self._batch, self.held_out))
 
     def loss(self, model: nn.Module, inputs: tuple[Tensor, Tensor]) -> Tensor:
         images, labels = inputs
@@ -65,4 +59,6 @@ class Case:
     def _batch(self, table: NDArray[Any], samples: Samples) -> Batch:
         rows, count = torch.from_numpy(table[samples.rows]), len(samples)
         inputs = (rows[:, :64].reshape(-1, 1, 8, 8) / 16.0, rows[:, 64].long())
-        return Batch(inputs, count, None, self.flops * count, (float(count),), samples.epoch)
+        return Batch(
+            inputs, samples=count, tokens=None, flops=self.flops * count, loss_counts=(float(count),)
+        )

@@ -16,14 +16,14 @@ from benchmarks.driver.pytorch.devices import Device
 from benchmarks.driver.pytorch.hooks import Hooks
 from benchmarks.driver.pytorch.process_group import ProcessGroup
 from benchmarks.driver.pytorch.state import with_raw, with_tensors
-from benchmarks.driver.pytorch.tensors import moved
-from benchmarks.driver.rank_engine import RankEngine, global_label_counts, gradients_sync
+from benchmarks.driver.pytorch.tensors import moved, pinned
+from benchmarks.driver.rank_engine import RankTrainingEngine, global_label_counts, gradients_sync
 
 _AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-class PytorchEngine(RankEngine[Case, ProcessGroup, Device]):
-    """Implements `benchmarks.driver.engine.Engine`."""
+class PytorchEngine(RankTrainingEngine[Case, ProcessGroup, Device]):
+    """Implements `benchmarks.driver.engine.TrainingEngine`."""
 
     def __init__(
         self, config: Configuration, case: Case, group: ProcessGroup, device: Device, hooks: Hooks
@@ -81,7 +81,7 @@ class PytorchEngine(RankEngine[Case, ProcessGroup, Device]):
         self.module.eval()
         sums: Tensor | None = None
         with torch.inference_mode(), self._autocast():
-            for batch in self.case.evaluation_batches():
+            for batch in self.loader.evaluation_batches():
                 added = self.case.evaluate(self.module, moved(batch.inputs, self.device.torch)).double()
                 sums = added if sums is None else sums + added
         self.module.train()
@@ -121,6 +121,9 @@ class PytorchEngine(RankEngine[Case, ProcessGroup, Device]):
         if not self.device.is_cpu:
             labels = labels.pin_memory().to(self.device.torch, non_blocking=True)
         return labels, self.group.sum(labels)
+
+    def _staged(self, inputs: Any) -> Any:
+        return inputs if self.device.is_cpu else pinned(inputs)
 
     def _loss_sums(self, batch: Batch) -> Tensor:
         with self._autocast():

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import fields
+from functools import cached_property, partial
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from benchmarks.driver.batches import Batch, Step
+from benchmarks.driver.batches import Batch
+from benchmarks.driver.case import Dataset
 from benchmarks.driver.pytorch.case import Context
-from benchmarks.driver.pytorch.tensors import pinned
-from benchmarks.driver.sampling import Samples, ShuffledStream, all_samples, rank_steps
+from benchmarks.driver.sampling import Samples
 from benchmarks.glm.baselines import best_trivial_answer
 from benchmarks.glm.flops import FORMULA, GlmFlops
 from benchmarks.glm.shards import EVAL_FOLDER, TRAIN_FOLDER, ClozeSet, read_folder
@@ -38,8 +38,6 @@ class Case:
             hidden=self.model_config.hidden_size,
             vocabulary=self.model_config.vocab_size,
         )
-        self._evaluation_set: ClozeSet | None = None
-        self._evaluation: list[Batch] | None = None
 
     def build_model(self) -> nn.Module:
         """GLM with the initial checkpoint's weights, or random ones where none is configured."""
@@ -49,33 +47,17 @@ class Case:
             load_checkpoint(model, self.context.data_dir / checkpoint)
         return model
 
-    def training_steps(self, first_step: int = 0) -> Iterator[Step]:
-        """This rank's micro-batches from global step `first_step` on, endlessly; every question once an epoch."""
-        context, settings = self.context, self.context.driver
-        questions = self._read(TRAIN_FOLDER)
-        stream = ShuffledStream(1, lambda _: len(questions.clozes), settings.seed)
-        global_size = settings.train_batch_size * settings.gradient_accumulation_steps * context.world_size
-        for micro_batches in rank_steps(
-            stream.global_batches(global_size),
-            rank=context.rank,
-            world_size=context.world_size,
-            accumulation=settings.gradient_accumulation_steps,
-            first_step=first_step,
-        ):
-            yield [self._batch(questions, samples) for samples in micro_batches]
+    def training_data(self) -> Dataset:
+        """The training questions."""
+        return self._dataset(self._read(TRAIN_FOLDER))
+
+    def evaluation_data(self) -> Dataset:
+        """The questions of the evaluation set."""
+        return self._dataset(self._evaluation_questions)
 
     def baseline(self) -> float:
         """Exact match of the best answer that needs no understanding (`benchmarks.glm.baselines`)."""
-        return best_trivial_answer(self._evaluation_questions().clozes)
-
-    def evaluation_batches(self) -> list[Batch]:
-        """This rank's part of the evaluation set, laid out once and kept."""
-        if self._evaluation is None:
-            questions = self._evaluation_questions()
-            mine = all_samples([len(questions.clozes)]).part(self.context.rank, self.context.world_size)
-            batches = mine.split(self.context.driver.eval_batch_size)
-            self._evaluation = [self._batch(questions, samples) for samples in batches]
-        return self._evaluation
+        return best_trivial_answer(self._evaluation_questions.clozes)
 
     def loss(self, model: nn.Module, inputs: GlmInputs) -> Tensor:
         """(1,): cross entropy over the candidates, summed over questions."""
@@ -94,27 +76,27 @@ class Case:
         exact, f1, questions, loss = sums
         return {"exact_match": exact / questions, "f1": f1 / questions, "eval_loss": loss / questions}
 
+    @cached_property
     def _evaluation_questions(self) -> ClozeSet:
-        if self._evaluation_set is None:
-            self._evaluation_set = self._read(EVAL_FOLDER)
-        return self._evaluation_set
+        return self._read(EVAL_FOLDER)
 
     def _read(self, folder: str) -> ClozeSet:
         questions = read_folder(self.context.data_dir, folder)
         self._check_fits(questions)
         return questions
 
+    def _dataset(self, questions: ClozeSet) -> Dataset:
+        return Dataset(len(questions.clozes), partial(self._batch, questions))
+
     def _batch(self, questions: ClozeSet, samples: Samples) -> Batch:
         clozes, vocabulary = questions.clozes.take(samples.rows), questions.vocabulary
-        kind = self.context.device.type
-        inputs = make_inputs(clozes, start=vocabulary.start, end=vocabulary.end, ragged=kind == "cuda")
+        ragged = self.context.device.type == "cuda"
         return Batch(
-            inputs=inputs if kind == "cpu" else pinned(inputs),
+            inputs=make_inputs(clozes, start=vocabulary.start, end=vocabulary.end, ragged=ragged),
             samples=len(samples),
             tokens=clozes.tokens,
             flops=self.flops.of(clozes),
             loss_counts=(float(len(samples)),),
-            epoch=samples.epoch,
         )
 
     def _check_fits(self, questions: ClozeSet) -> None:

@@ -1,0 +1,96 @@
+"""What a case brings, whatever its framework; `driver/<framework>/case.py` says it in that framework's types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from benchmarks.driver.batches import Batch
+from benchmarks.driver.sampling import Samples
+from utils.parameters import TrainingSettings
+
+DeviceT = TypeVar("DeviceT")
+SettingsT = TypeVar("SettingsT")
+ModelT = TypeVar("ModelT")
+TensorT_co = TypeVar("TensorT_co", covariant=True)
+
+
+@dataclass(frozen=True)
+class Context(Generic[SettingsT, DeviceT]):
+    """What a case is built from.
+
+    Attributes:
+        data_dir: the case's data directory.
+        driver: the driver's settings for cases of its kind.
+        settings: the case's own names of the configuration.
+        device: this rank's, as the framework calls it.
+    """
+
+    data_dir: Path
+    driver: SettingsT
+    settings: Mapping[str, Any]
+    device: DeviceT
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Samples that lie as rows in one shard or in several.
+
+    Attributes:
+        rows: how many there are; of several shards, how many the shard of a number (from 0) has, which is
+            asked when that shard's turn comes.
+        batch: makes the batch of the given samples, in their order. Called in a thread of its own, which
+            must not touch the device; what is random in it must follow from the samples.
+        shards: how many there are.
+    """
+
+    rows: int | Callable[[int], int]
+    batch: Callable[[Samples], Batch]
+    shards: int = 1
+
+    def rows_of(self, shard: int) -> int:
+        """Samples of a shard."""
+        return self.rows if isinstance(self.rows, int) else self.rows(shard)
+
+
+class DataCase(Protocol):
+    """The part of a case that no framework has a hand in: its data."""
+
+    def training_data(self) -> Dataset:
+        """The training set; asked once. The driver shuffles it and divides it among steps and ranks."""
+
+    def evaluation_data(self) -> Dataset:
+        """The evaluation set; asked once. The driver keeps its batches: they are the same each time."""
+
+    def baseline(self) -> float | None:
+        """The metric that a trivial answer reaches, so that a target can be judged; None where there is none."""
+
+
+class Case(DataCase, Protocol[ModelT, TensorT_co]):
+    """A task. The driver imports `case.py` of the case's folder and calls its `Case(context)`."""
+
+    metric: ClassVar[str]
+    """Name of the quality metric, larger is better; `target_<metric>` in the configuration is its target."""
+
+    flops_formula: ClassVar[str]
+    """How `Batch.flops` is counted, in words."""
+
+    def __init__(self, context: Context[TrainingSettings, Any]) -> None: ...
+
+    def build_model(self) -> ModelT:
+        """The model with its initial weights, on the CPU. The seed is set before."""
+
+    def loss(self, model: ModelT, inputs: Any) -> TensorT_co:
+        """(parts,) float32: of each part of the loss the *sum* over the micro-batch's labels.
+
+        The driver divides by the labels of the whole global batch (`Batch.loss_counts`), so that the loss
+        and its gradients do not depend on how the global batch is divided into micro-batches and ranks.
+        """
+
+    def evaluate(self, model: ModelT, inputs: Any) -> TensorT_co:
+        """(sums,) of whatever the metrics need, to be added up over batches and ranks."""
+
+    def metrics(self, sums: list[float]) -> dict[str, float]:
+        """The metrics, `metric` among them, from the added up sums of `evaluate`."""

@@ -1,0 +1,67 @@
+"""One rank's batches: shuffled, divided among ranks and micro-batches, from any step on. The same for every case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from benchmarks.driver.batches import Batch, Step
+from benchmarks.driver.case import DataCase, Dataset
+from benchmarks.driver.sampling import Samples, ShuffledStream, all_samples, rank_steps
+from utils.parameters import TrainingSettings
+
+
+class Loader:
+    """Makes the batches of `rank` out of what the case's data sets give.
+
+    Args:
+        case: whose data they are.
+        settings: batch sizes, accumulation and the seed that the order follows from.
+        rank: this one.
+        world_size: ranks in all.
+        staged: brings a batch's inputs to where the device fetches them fastest.
+    """
+
+    def __init__(
+        self,
+        case: DataCase,
+        settings: TrainingSettings,
+        rank: int = 0,
+        world_size: int = 1,
+        staged: Callable[[Any], Any] = lambda inputs: inputs,
+    ) -> None:
+        self.case, self.settings = case, settings
+        self.rank, self.world_size = rank, world_size
+        self._staged = staged
+        self._evaluation: list[Batch] | None = None
+
+    def training_steps(self, first_step: int = 0) -> Iterator[Step]:
+        """This rank's micro-batches of each optimizer step from `first_step` (from 0) on, endlessly.
+
+        Every sample comes once an epoch. The order is the same whatever the number of ranks and micro-batches.
+        """
+        data, accumulation = self.case.training_data(), self.settings.gradient_accumulation_steps
+        stream = ShuffledStream(data.shards, data.rows_of, self.settings.seed)
+        size = self.settings.train_batch_size * accumulation * self.world_size
+        for micro_batches in rank_steps(
+            stream.global_batches(size),
+            rank=self.rank,
+            world_size=self.world_size,
+            accumulation=accumulation,
+            first_step=first_step,
+        ):
+            yield [self._batch(data, samples) for samples in micro_batches]
+
+    def evaluation_batches(self) -> list[Batch]:
+        """This rank's part of the evaluation set, each sample on exactly one rank; made once and kept."""
+        if self._evaluation is None:
+            data = self.case.evaluation_data()
+            everything = all_samples([data.rows_of(shard) for shard in range(data.shards)])
+            batches = everything.part(self.rank, self.world_size).split(self.settings.eval_batch_size)
+            self._evaluation = [self._batch(data, samples) for samples in batches]
+        return self._evaluation
+
+    def _batch(self, data: Dataset, samples: Samples) -> Batch:
+        batch = data.batch(samples)
+        return replace(batch, inputs=self._staged(batch.inputs), epoch=samples.epoch)
