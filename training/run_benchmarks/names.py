@@ -81,9 +81,9 @@ def host_paths(settings: RunSettings, run: RunId, tree_hash: str) -> HostPaths:
     return HostPaths(work, f"{work}/tree-{tree_hash}", folder, f"{folder}/{run.name}")
 
 
-def checkpoint_folder(path: str, run: str, node: Node) -> str:
+def checkpoint_folder(path: str, run: str, case: CasePlan, round_number: int) -> str:
     """Where a round has its checkpoints, below CHECKPOINT_PATH; `run` is a uid: names are not unique to a run."""
-    return f"{path}/{run}/{node.case.settings.name}/round{node.round}"
+    return f"{path}/{run}/{case.settings.name}/round{round_number}"
 
 
 def unit_name(run: RunId, node: Node, role: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,15 @@ from run_benchmarks.failures import log_traceback, unexpected
 from run_benchmarks.frameworks.base import Framework
 from run_benchmarks.names import Node
 from run_benchmarks.plan.records import CasePlan
-from run_benchmarks.progress import TrainingState
 from run_benchmarks.results.evidence import explain
 from run_benchmarks.results.judge import Judgement, judge, kind_of
 from run_benchmarks.results.round_result import RoundResult, continuation_notes, saving_notes, write_json
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import Session
 from run_benchmarks.stages.watch import Outcome
+from run_benchmarks.training_state import TrainingState
+from run_benchmarks.transports.base import TransportError
+from utils.errors import FlagPerfError
 from utils.figures import DEFINITIONS, Figure
 from utils.records import Failure, Stage, Verdict
 
@@ -26,10 +28,18 @@ from utils.records import Failure, Stage, Verdict
 class RoundState:
     """What is known of a round while it runs.
 
+    case: the case on the hosts that the round was given; nodes: none before it has them.
+    started: ISO 8601; time_s: from the moment it had its hosts to the one when its logs were home.
     lost: hosts that are known to be out of reach; not_collected: node ranks whose logs still lie on their host.
     """
 
-    stage: Stage = Stage.DEPLOY
+    case: CasePlan
+    number: int
+    started: str
+    nodes: tuple[Node, ...] = ()
+    framework: Framework | None = None
+    time_s: float = 0.0
+    stage: Stage = Stage.ACQUIRE
     failure: Failure | None = None
     outcome: Outcome | None = None
     times: dict[str, float] = field(default_factory=dict)
@@ -49,22 +59,20 @@ class RoundState:
         else:
             self.failure = failure
 
+    def note_lost(self, host: str, error: FlagPerfError) -> None:
+        """Remember that `host` is out of reach, if that is what `error` says."""
+        if isinstance(error, TransportError):
+            self.lost.add(host)
 
-def round_result(
-    session: Session,
-    nodes: Sequence[Node],
-    framework: Framework,
-    state: RoundState,
-    started: str,
-    time_s: float,
-) -> RoundResult:
-    """The result of a round that has ended, of `nodes`, after `time_s` seconds.
+
+def round_result(session: Session, state: RoundState) -> RoundResult:
+    """The result of a round that has ended.
 
     An error in judging is the round's failure, so that the rounds after it are not lost.
     """
-    case, folders = nodes[0].case, [session.log_dir / node.folder for node in nodes]
+    case = state.case
     try:
-        judgement = _judged(case, nodes, folders, framework, state)
+        judgement = _judged(session, state)
     except Exception as error:
         state.stage = Stage.JUDGE
         state.note_error(error)
@@ -73,13 +81,13 @@ def round_result(
     more = (*continuation_notes(continued), *saving_notes(judgement.facts))
     return RoundResult(
         case=case.settings.name,
-        round=nodes[0].round,
+        round=state.number,
         verdict=judgement.verdict,
-        figures=_with_round_time(judgement.figures, time_s),
+        figures=_with_round_time(judgement.figures, state.time_s),
         failure=judgement.failure,
         times=state.times,
-        started=started,
-        hosts=case.hosts,
+        started=state.started,
+        hosts=tuple(node.host for node in state.nodes),
         image=state.tag,
         images=state.images,
         facts=judgement.facts,
@@ -110,15 +118,13 @@ def written(result: RoundResult, folder: Path) -> RoundResult:
         return replace(result, verdict=Verdict.FAILED, failure=failed)
 
 
-def _judged(
-    case: CasePlan, nodes: Sequence[Node], folders: Sequence[Path], framework: Framework, state: RoundState
-) -> Judgement:
-    failure = state.failure
-    if failure is None and state.outcome is not None:
-        explained = explain(nodes, dict(enumerate(folders)), state.outcome, framework)
+def _judged(session: Session, state: RoundState) -> Judgement:
+    failure, folders = state.failure, [session.log_dir / node.folder for node in state.nodes]
+    if failure is None and state.outcome is not None and state.framework is not None:
+        explained = explain(state.nodes, dict(enumerate(folders)), state.outcome, state.framework)
         failure = explained.failure
         state.notes += [explained.note] if explained.note else []
-    return judge(case, folders, failure)
+    return judge(state.case, folders, failure)
 
 
 def _with_round_time(figures: Mapping[str, Figure], time_s: float) -> dict[str, Any]:
