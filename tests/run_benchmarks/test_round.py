@@ -5,14 +5,15 @@ from __future__ import annotations
 import errno
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from run_benchmarks import round_end, round_state
+from run_benchmarks.round_state import conclude
 from run_benchmarks.transports.base import CommandError, Completed, TransportError
+from tests.run_benchmarks.builders import make_case, observed, training_events, write_rank_log
 from tests.run_benchmarks.conftest import LogLines
 from tests.run_benchmarks.one_round import FakeRuntime, result_file, run_round
 from tests.run_benchmarks.plan.tree import Tree
@@ -87,7 +88,7 @@ def test_logs_that_still_lie_on_a_host_are_not_taken_for_collected(
 
     monkeypatch.setattr(round_end, "collect_folder", refuse)
     run_round(tmp_path, FakeRuntime(code=1))
-    assert [path.name for path in result_file(tmp_path).parent.iterdir()] == ["result.json"]
+    assert {path.name for path in result_file(tmp_path).parent.iterdir()} == {"result.json", "round.json"}
 
 
 def test_an_error_that_no_stage_knows_fails_the_round_and_nothing_stays(
@@ -165,7 +166,7 @@ def test_judging_that_breaks_is_the_rounds_failure(tmp_path: Path, monkeypatch: 
     def broken(*arguments: object) -> None:
         raise RecursionError("too deep")
 
-    monkeypatch.setattr(round_state, "explain", broken)
+    monkeypatch.setattr(round_state, "judge", broken)
     result = run_round(tmp_path, FakeRuntime())
     assert result.failure is not None
     assert (result.failure.stage, result.failure.failure_class) == (
@@ -176,10 +177,30 @@ def test_judging_that_breaks_is_the_rounds_failure(tmp_path: Path, monkeypatch: 
 
 
 def test_a_result_that_cannot_be_written_does_not_count_as_converged(tmp_path: Path) -> None:
-    result = run_round(tmp_path, FakeRuntime())
-    converged = replace(result, verdict=Verdict.CONVERGED, failure=None)
-    (tmp_path / "file").touch()
-    told = round_state.written(converged, tmp_path / "file" / "round1")
-    assert told.verdict is Verdict.FAILED and told.failure is not None
-    assert "result.json could not be written" in told.failure.message
-    assert round_state.written(converged, tmp_path / "round1") == converged
+    case = make_case(["h1"])
+    write_rank_log(tmp_path / "h1_noderank0", training_events())
+    converged = conclude(case, observed(case), tmp_path)
+    assert converged.verdict is Verdict.CONVERGED
+    (tmp_path / "result.json").unlink()
+    (tmp_path / "result.json").mkdir()
+    result = conclude(case, observed(case), tmp_path)
+    assert result.verdict is Verdict.FAILED and result.failure is not None
+    assert "result.json could not be written" in result.failure.message
+
+
+def test_what_the_controller_saw_stands_beside_the_result(tmp_path: Path) -> None:
+    run_round(tmp_path, FakeRuntime(code=3))
+    seen = json.loads(result_file(tmp_path).with_name("round.json").read_text())
+    assert (seen["case"], seen["round"], seen["schema"]) == ("toy:pytorch:X1:2:1:1", 1, 2)
+    assert {rank: ending["code"] for rank, ending in seen["outcome"]["endings"].items()} == {"0": 3, "1": 3}
+    assert seen["time_s"] > 0 and set(seen["times"]) >= {"deploy", "train", "collect"}
+    assert seen["failure"] is None  # that is judged from the endings and the logs
+
+
+def test_an_observation_that_cannot_be_written_is_noted_and_loses_no_result(tmp_path: Path) -> None:
+    case = make_case(["h1"])
+    write_rank_log(tmp_path / "h1_noderank0", training_events())
+    (tmp_path / "round.json").mkdir()
+    result = conclude(case, observed(case), tmp_path)
+    assert result.verdict is Verdict.CONVERGED
+    assert "round.json could not be written" in result.notes[0]

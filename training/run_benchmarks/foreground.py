@@ -16,7 +16,7 @@ from run_benchmarks.names import RunId
 from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.results.round_result import write_json
-from run_benchmarks.results.summary import RunSummary
+from run_benchmarks.results.summary import Run
 from run_benchmarks.results.tables import results_text
 from run_benchmarks.run_log import LOGGER, log_to_file, log_to_terminal
 from run_benchmarks.runner import make_run_folder, run_plan
@@ -50,6 +50,7 @@ def _run(plan: Plan, display: Display) -> int:
         try:
             summary = asyncio.run(run_plan(plan, run, folder, display))
             _finish(summary, folder)
+            assert summary.exit_code is not None  # it has ended
             return summary.exit_code
         except FlagPerfError as error:  # to the caller it would mean that nothing was launched
             LOGGER.error(f"the run broke off\n{traceback_text(error)}")
@@ -79,7 +80,7 @@ def _open_run(plan: Plan, opened: ExitStack) -> tuple[RunId, Path]:
     return run, folder
 
 
-def _finish(summary: RunSummary, folder: Path) -> None:
+def _finish(summary: Run, folder: Path) -> None:
     LOGGER.info("Step 3: results and logs are collected")
     if (folder / "summary.md").is_file():  # a full disk has no room for it
         LOGGER.info(f"summary: {folder / 'summary.md'}")

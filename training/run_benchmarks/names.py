@@ -49,7 +49,12 @@ class Node:
     @property
     def folder(self) -> str:
         """Where this node's logs lie below the run's folder."""
-        return f"{self.case.settings.name}/round{self.round}/{self.host}_noderank{self.rank}"
+        return f"{self.case.settings.name}/round{self.round}/{node_folder_name(self.host, self.rank)}"
+
+
+def node_folder_name(host: str, rank: int) -> str:
+    """A node's folder in that of its round."""
+    return f"{host}_noderank{rank}"
 
 
 def nodes_of(case: CasePlan, round_number: int) -> tuple[Node, ...]:

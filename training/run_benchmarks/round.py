@@ -23,7 +23,7 @@ from run_benchmarks.names import Node, nodes_of, unit_name
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.round_end import RoundEnd
-from run_benchmarks.round_state import RoundState, round_result, written
+from run_benchmarks.round_state import RoundState, conclude
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import Interrupted, Session, unless_interrupted
 from run_benchmarks.stages.caches import DROP_CACHES
@@ -70,7 +70,8 @@ class Round:
         except Exception as error:
             state.note_error(error)
         await self._finish(held)
-        result = written(round_result(session, state), session.log_dir / self._folder)
+        seen = state.observed(session.plan.continue_from)
+        result = conclude(state.case, seen, session.log_dir / self._folder)
         self._record("round_ended", verdict=result.verdict.value)
         return result
 

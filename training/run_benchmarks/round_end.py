@@ -79,7 +79,8 @@ class RoundEnd:
         async def keep(node: Node) -> None:
             ending, folder = self._ending(node), self.session.log_dir / node.folder
             failed = isinstance(ending, Ended) and ending.code != 0
-            if not failed or node.rank in self.state.not_collected or _has_text(start_log_of(node, folder)):
+            start_log = start_log_of(node.case.settings.framework_name, folder)
+            if not failed or node.rank in self.state.not_collected or _has_text(start_log):
                 return
             name = unit_name(self.session.run, node, "task")
             text = await self.session.runtime.last_output(self._transport(node), name)

@@ -19,7 +19,7 @@ from run_benchmarks.leaving import leave
 from run_benchmarks.names import RunId, new_run_id
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.results.round_result import RoundResult
-from run_benchmarks.results.summary import RunSummary, write_summary
+from run_benchmarks.results.summary import Run, write_summary
 from run_benchmarks.round import Round
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import Interrupted, Session, open_session, unless_interrupted
@@ -38,7 +38,7 @@ def make_run_folder(log_path: Path) -> tuple[RunId, Path]:
             time.sleep(0.1)  # another run started in this second: the next one has another name
 
 
-async def run_plan(plan: Plan, run: RunId, log_dir: Path, display: Display) -> RunSummary:
+async def run_plan(plan: Plan, run: RunId, log_dir: Path, display: Display) -> Run:
     """Run the whole plan; the summary is written to `log_dir` on every path out."""
     session = open_session(plan, run, log_dir, display)
     started = datetime.now().astimezone().isoformat(timespec="seconds")
@@ -50,9 +50,7 @@ async def run_plan(plan: Plan, run: RunId, log_dir: Path, display: Display) -> R
             code = await _check_and_run(session, results)
         finally:
             await _leave_hosts(session)
-    summary = _summed_up(
-        log_dir, RunSummary(run.name, run.uid, started, code, tuple(results), session.checks)
-    )
+    summary = _summed_up(log_dir, Run(run.name, run.uid, started, code, tuple(results), session.checks))
     session.journal.write("run_ended", exit_code=summary.exit_code)
     session.journal.close()
     display.close()
@@ -112,7 +110,7 @@ async def _leave_hosts(session: Session) -> None:
     await allocator.close()
 
 
-def _summed_up(log_dir: Path, summary: RunSummary) -> RunSummary:
+def _summed_up(log_dir: Path, summary: Run) -> Run:
     """`summary`, written; where that fails it is shown all the same, and the run does not count as converged."""
     try:
         write_summary(log_dir, summary)

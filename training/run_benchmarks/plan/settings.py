@@ -6,11 +6,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, cast
 
-from run_benchmarks.plan import values
+from run_benchmarks.plan.config_file import Entry
 from run_benchmarks.plan.pip import read_pip_settings
-from run_benchmarks.plan.problems import listing
 from run_benchmarks.plan.reader import Reader, fields_of, type_name
 from run_benchmarks.plan.records import RunSettings, Vendor, VendorSettings
 
@@ -28,9 +27,7 @@ def read_run_settings(reader: Reader, training_dir: Path, log_path: Path | None)
             reader.problem(name, "is no longer a setting", remedy)
     pip = read_pip_settings(reader, training_dir)
     run = reader.read(RunSettings, _with_paths(reader, training_dir), pip=pip)
-    if (
-        run is None
-    ):  # a path is wrong; the problem has been noted, and the rest of the files is read all the same
+    if run is None:  # a path is wrong: that is noted, and the rest of the files is read all the same
         run = RunSettings(**_default_paths(training_dir), pip=pip)
     if log_path:
         run = replace(run, log_path=log_path.expanduser().absolute())
@@ -59,13 +56,18 @@ def _with_paths(reader: Reader, training_dir: Path) -> dict[str, Any]:
                 _check_one_dialect(single, part, reader)
                 given[part] = written[single]
                 reader.written_as[part] = single
-    log = given["FLAGPERF_LOG_PATH_HOST"]
-    if isinstance(log, str):
-        log = Path(os.path.normpath(training_dir / Path(log).expanduser()))
-        given["FLAGPERF_LOG_PATH_HOST"] = log
+    if isinstance(given["FLAGPERF_LOG_PATH_HOST"], str):
+        given["FLAGPERF_LOG_PATH_HOST"] = log_path_in(written, training_dir)
         if "FLAGPERF_LOG_PATH" in written:
-            given["FLAGPERF_LOG_PATH_CONTAINER"] = str(log)
+            given["FLAGPERF_LOG_PATH_CONTAINER"] = str(given["FLAGPERF_LOG_PATH_HOST"])
     return given
+
+
+def log_path_in(values: Mapping[str, Any], training_dir: Path) -> Path:
+    """Where these values of a `test_conf.py` put results, whatever else is wrong with them."""
+    given = (values.get(name) for name in ("FLAGPERF_LOG_PATH", "FLAGPERF_LOG_PATH_HOST"))
+    text = next((value for value in given if isinstance(value, str) and value), "result")
+    return Path(os.path.normpath(training_dir / Path(text).expanduser()))
 
 
 def _check_one_dialect(single: str, part: str, reader: Reader) -> None:
@@ -97,10 +99,7 @@ def _check_writable(log: Path, reader: Reader, override: Path | None) -> None:
 def _check_registry(reader: Reader) -> None:
     given = reader.file.values
     if given.get("IMAGE_DISTRIBUTION") == "registry" and not given.get("IMAGE_REGISTRY"):
-        others = listing(
-            [choice for choice in get_args(get_args(values.Distribution)[0]) if choice != "registry"]
-        )
-        remedy = f'add IMAGE_REGISTRY = "host:port/path", or choose another IMAGE_DISTRIBUTION ({others})'
+        remedy = 'add IMAGE_REGISTRY = "host:port/path", or choose another IMAGE_DISTRIBUTION (build, stream)'
         reader.problem("IMAGE_DISTRIBUTION", "needs a registry, and IMAGE_REGISTRY is not set", remedy)
 
 
@@ -144,10 +143,9 @@ def require_devices(vendor: Vendor, settings: VendorSettings, is_default: bool, 
     for name, (value, example) in needed.items():
         if value is None:
             message = f"is not set, and there is no {vendor.folder / 'vendor.py'} that says it"
-            line = (
-                f"{name} = {example}"
-                if is_default
-                else f'VENDORS = {{"{vendor.name}": {{"{name}": {example}}}}}'
-            )
-            entry = (name,) if is_default else ("VENDORS", vendor.name, name)
+            entry: Entry = (name,)
+            line = f"{name} = {example}"
+            if not is_default:
+                entry = ("VENDORS", vendor.name, name)
+                line = f'VENDORS = {{"{vendor.name}": {{"{name}": {example}}}}}'
             reader.problem(entry, message, f'add e.g. {line}; "" if there is none to give')
