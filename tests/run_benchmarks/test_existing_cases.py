@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 from run_benchmarks import verbs
-from run_benchmarks.run_log import LOGGER
 from run_benchmarks.verbs import options
 from tests.run_benchmarks.plan.tree import Tree
 
@@ -103,7 +102,6 @@ def write_points(folder: Path) -> None:
 
 @pytest.fixture
 def existing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Existing]:
-    before = (LOGGER.handlers, LOGGER.level, LOGGER.propagate)
     training = tmp_path / "training"
     shutil.copytree(HERE / "existing_case", training, ignore=shutil.ignore_patterns("__pycache__"))
     (training / "utils").symlink_to(REAL_TRAINING / "utils")
@@ -118,7 +116,6 @@ def existing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Existi
     made.tree.configure(cluster_conf=f'HOSTS = ["localhost"]\nSSH_PORT = "22"\nMASTER_PORT = "{port}"\n')
     made.configure()
     yield made
-    LOGGER.handlers, LOGGER.level, LOGGER.propagate = before
 
 
 # ---- a whole run

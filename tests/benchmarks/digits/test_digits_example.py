@@ -19,7 +19,6 @@ from benchmarks.driver.extern import case_class
 from benchmarks.driver.loader import Loader
 from benchmarks.driver.pytorch.case import Context
 from run_benchmarks import verbs
-from run_benchmarks.run_log import LOGGER
 from tests.benchmarks.driver.ranks import environment, free_port, values_of
 from utils.config_files import load_constants
 from utils.events import Event, parse_line, read_events
@@ -133,9 +132,7 @@ def run_by_the_controller(data: Path, folder: Path) -> tuple[int, dict[str, Any]
         f'PROCESS_PYTHON = "{sys.executable}"\nFLAGPERF_PATH = "{folder}/fp"\n'
         f'FLAGPERF_LOG_PATH = "{folder}/result"\nMIN_FREE_DISK_GIB = 0\n'
     )
-    before = (LOGGER.handlers, LOGGER.level, LOGGER.propagate)
     code = verbs.main(["--config", str(config)])
-    LOGGER.handlers, LOGGER.level, LOGGER.propagate = before
     (round_dir,) = (folder / "result").glob("run*/digits*/round1")
     result = json.loads((round_dir / "result.json").read_text())
     return code, result, read_events(round_dir / "localhost_noderank0" / "rank0.out.log")
