@@ -14,7 +14,7 @@ from transformers import BertConfig as TransformersConfig
 from transformers import BertForPreTraining as TransformersBert
 
 from benchmarks.bert.arrays import pretraining_arrays
-from benchmarks.bert.prepare.cli import main as prepare
+from benchmarks.bert.prepare.command import main as prepare
 from benchmarks.bert.pytorch.case import Case
 from benchmarks.bert.pytorch.inputs import make_inputs
 from benchmarks.bert.pytorch.weights import load_transformers_weights

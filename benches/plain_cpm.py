@@ -17,7 +17,7 @@ from comparison import OURS, Comparison, Options, our_engine, our_step, plain_st
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from benchmarks.cpm.chunks import TRAINING_FOLDER, Array, ChunkFiles, chunk_arrays, chunk_files
-from benchmarks.cpm.prepare.cli import main as prepare
+from benchmarks.cpm.prepare.command import main as prepare
 from benchmarks.cpm.pytorch.case import Case
 from benchmarks.cpm.pytorch.inputs import make_inputs
 from benchmarks.cpm.pytorch.model import CpmModel

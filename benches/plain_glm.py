@@ -18,7 +18,7 @@ from comparison import OURS, Comparison, Options, our_engine, our_step, plain_st
 from benchmarks.driver.batches import Batch
 from benchmarks.driver.sampling import ShuffledStream
 from benchmarks.glm.clozes import Clozes, starts
-from benchmarks.glm.prepare.cli import main as prepare
+from benchmarks.glm.prepare.command import main as prepare
 from benchmarks.glm.pytorch.case import Case
 from benchmarks.glm.pytorch.inputs import make_inputs
 from benchmarks.glm.shards import TRAIN_FOLDER, ClozeSet, Vocabulary, read_folder

@@ -31,7 +31,6 @@ FLOORS: Mapping[str, int] = {
     "benchmarks": 3,
     "benchmarks.driver": 2,
     "benchmarks.common": 2,
-    "benchmarks.wordpiece": 2,
     "utils": 1,
     "utils.errors": 0,
     "utils.records": 0,
@@ -170,7 +169,7 @@ def _may_import(module: Module, name: str) -> bool:
     if module.room != "benchmarks":
         return _is_case_of_vendor(module) and room == "benchmarks"
     # The shared driver knows no case; a case knows the driver, what cases share, and its own model.
-    allowed = {"driver", "common", "wordpiece", module.name.split(".")[1]} if "." in module.name else set()
+    allowed = {"driver", "common", module.name.split(".")[1]} if "." in module.name else set()
     return room == "benchmarks" and (name == "benchmarks" or name.split(".")[1] in allowed)
 
 

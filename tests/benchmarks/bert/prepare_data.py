@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.bert.prepare.cli import main
+from benchmarks.bert.prepare.command import main
 from benchmarks.bert.prepare.instances import Instance
 
 WORDS = ("light", "dark", "water", "earth", "heaven", "day", "night", "beast", "fowl", "fish", "tree", "king")
@@ -83,12 +83,3 @@ def training_files(out: Path) -> list[Path]:
 
 def eval_file(out: Path) -> Path:
     return out / "eval_set_uncompressed" / "part_eval_10k.hdf5"
-
-
-def contents(out: Path) -> dict[str, bytes]:
-    """Every file below `out`, hidden ones included."""
-    return {
-        path.relative_to(out).as_posix(): path.read_bytes()
-        for path in sorted(out.rglob("*"))
-        if path.is_file()
-    }

@@ -14,7 +14,7 @@ from benchmarks.bert.arrays import pretraining_arrays
 from benchmarks.bert.flops import BertFlops
 from benchmarks.bert.pytorch.case import Case
 from benchmarks.bert.pytorch.inputs import make_inputs
-from benchmarks.bert.shards import EVALUATION_FILE, KEYS, ShardFiles, open_shard, training_files
+from benchmarks.bert.shards import EVALUATION_FILE, TYPES, ShardFiles, open_shard, training_files
 from benchmarks.driver.batches import Batch
 from benchmarks.driver.loader import Loader
 from benchmarks.driver.pytorch.case import Context
@@ -47,7 +47,7 @@ def test_a_mapped_shard_equals_a_compressed_one(tmp_path: Path) -> None:
     plain, packed = open_shard(tmp_path / "plain.hdf5"), open_shard(tmp_path / "packed.hdf5")
     assert isinstance(plain["input_ids"], np.memmap)
     assert not isinstance(packed["input_ids"], np.memmap)
-    for key in KEYS:
+    for key in TYPES:
         np.testing.assert_array_equal(plain[key], rows[key])
         np.testing.assert_array_equal(packed[key], rows[key])
 
@@ -57,7 +57,7 @@ def test_rows_are_read_from_many_shards_in_the_order_asked_for(data_dir: Path) -
     samples = Samples(0, np.array([2, 0, 2, 1]), np.array([5, 0, 1, 4]))
     read = files.read(samples)
     for place, (shard, row) in enumerate(zip(samples.shards, samples.rows, strict=True)):
-        for key in KEYS:
+        for key in TYPES:
             np.testing.assert_array_equal(
                 read[key][place], random_rows(SHARDS[shard], seed=int(shard))[key][row]
             )

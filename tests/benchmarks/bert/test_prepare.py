@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.bert.prepare.cli import DEMO_TEXT, main
+from benchmarks.bert.prepare.command import DEMO_TEXT, main
 from benchmarks.bert.prepare.steps import plan_shards
 from tests.benchmarks.bert.prepare_data import (
     HAND_MADE,
     REFERENCE,
-    contents,
     eval_file,
     load,
     prepare,
@@ -22,6 +21,7 @@ from tests.benchmarks.bert.prepare_data import (
     whole_words,
     write_text,
 )
+from tests.benchmarks.common.preparation.prepared_cases import contents
 from utils import manifest
 
 DOCUMENTS = range(60)
@@ -167,22 +167,15 @@ def test_a_given_evaluation_text_is_used_and_all_of_the_text_is_trained_on(
     assert parameters["eval_text"][0].startswith("eval.txt sha256:")
 
 
-def test_the_number_of_workers_changes_nothing(text: Path, tmp_path: Path) -> None:
-    arguments = ("--vocab-size", "150", "--parts-per-file", "3")
-    assert prepare(text, tmp_path / "one", *arguments, workers=1) == 0
-    assert prepare(text, tmp_path / "two", *arguments, workers=2) == 0
-    assert contents(tmp_path / "one") == contents(tmp_path / "two")
-
-
 def test_the_manifest_says_what_was_made_and_the_baseline(made: Path, text: Path) -> None:
-    known = manifest.read(made)
-    assert known.dataset == "bert"
-    assert known.parameters["tool"] == known.tool
-    assert known.parameters["seq_length"] == 32
-    assert known.parameters["text"] == [f"text.txt sha256:{manifest.sha256_of(text)}"]
-    assert "vocab_size" not in known.parameters
+    listed = manifest.read(made)
+    assert listed.dataset == "bert"
+    assert listed.parameters["tool"] == listed.tool
+    assert listed.parameters["seq_length"] == 32
+    assert listed.parameters["text"] == [f"text.txt sha256:{manifest.sha256_of(text)}"]
+    assert "vocab_size" not in listed.parameters
     assert str(made) not in (made / "manifest.json").read_text()
-    facts = known.facts
+    facts = listed.facts
     assert (facts["train_documents"], facts["eval_documents"]) == (45, 15)
     assert facts["train_tokens"] == int(load(*training_files(made))["input_mask"].sum())
     labels = load(eval_file(made))["masked_lm_ids"]
@@ -190,7 +183,7 @@ def test_the_manifest_says_what_was_made_and_the_baseline(made: Path, text: Path
     assert facts["eval_masked_predictions"] == counts.sum()
     assert facts["eval_mlm_accuracy_of_commonest_token"] == round(counts.max() / counts.sum(), 4)
     assert (made / "vocab.txt").read_text().split()[counts.argmax()] == facts["eval_commonest_masked_token"]
-    assert len(known.files) == 5
+    assert len(listed.files) == 5
     assert manifest.verify(made) == []
 
 
@@ -200,10 +193,10 @@ def test_evaluation_samples_are_picked_evenly_as_mlperf_picks_them(
     """Of all that the held-out text gives, sample int(i * all / asked) is the i-th."""
     given = ("--vocab", str(vocab), "--eval-samples")
     assert prepare(text, tmp_path / "none", *given, "100000") == 1
-    told = re.search(r"gives (\d+) samples", capsys.readouterr().err)
-    assert told
-    available = int(told[1])
-    assert prepare(text, tmp_path / "all", *given, told[1]) == 0
+    match = re.search(r"gives (\d+) samples", capsys.readouterr().err)
+    assert match
+    available = int(match[1])
+    assert prepare(text, tmp_path / "all", *given, match[1]) == 0
     assert prepare(text, tmp_path / "some", *given, "21") == 0
     everything, some = load(eval_file(tmp_path / "all")), load(eval_file(tmp_path / "some"))
     assert available % 21, "an uneven step is the interesting one"
@@ -239,9 +232,9 @@ def test_the_demo_is_small_full_and_states_its_baseline(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["--demo", "--out", str(tmp_path / "demo")]) == 0
-    known = manifest.read(tmp_path / "demo")
-    facts = known.facts
-    assert known.total_bytes < 60e6
+    listed = manifest.read(tmp_path / "demo")
+    facts = listed.facts
+    assert listed.total_bytes < 60e6
     assert facts["vocab_size"] == 2000
     assert facts["eval_samples"] == 1024
     assert facts["train_tokens"] / (facts["train_samples"] * 64) > 0.98

@@ -12,15 +12,14 @@ from types import SimpleNamespace
 import h5py
 import pytest
 
-from benchmarks.bert.prepare.cli import main
+from benchmarks.bert.prepare.command import main
 from tests.benchmarks.bert.prepare_data import (
-    contents,
     eval_file,
     prepare,
     training_files,
-    whole_words,
     write_text,
 )
+from tests.benchmarks.common.preparation.prepared_cases import contents
 
 GOOD = "".join(f"a good sentence {number}\n\n" for number in range(50)).encode()
 
@@ -51,9 +50,9 @@ def test_malformed_text_names_file_and_line_and_leaves_nothing(
     good.write_bytes(GOOD)
     bad.write_bytes(content)
     assert prepare([good, bad], tmp_path / "out", "--vocab-size", "120", workers=workers) == 1
-    told = capsys.readouterr().err
-    assert f"{bad}{place}: " in told
-    assert why in told
+    printed = capsys.readouterr().err
+    assert f"{bad}{place}: " in printed
+    assert why in printed
     assert not (tmp_path / "out").exists()
 
 
@@ -77,42 +76,15 @@ def test_what_cannot_be_made_leaves_nothing(
     assert not (tmp_path / "out").exists()
 
 
-def test_files_of_the_user_beside_the_data_set_are_left_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A vocabulary of the user's where that of the data set belongs, and MLPerf's initial checkpoint."""
-    text, bad, out = write_text(tmp_path / "text", range(60)), tmp_path / "bad", tmp_path / "out"
-    bad.write_bytes(GOOD + b"caf\xe9\n")
-    out.mkdir()
-    (out / "model.ckpt-28252.pt").write_bytes(b"weights")
-    (out / "vocab.txt").write_text("\n".join(whole_words(range(60))))
-    before, vocab = contents(out), ("--vocab", str(out / "vocab.txt"))
-    assert prepare(bad, out, *vocab) == prepare(text, out, *vocab) == 1
-    assert "vocab.txt: is an input, and would be overwritten" in capsys.readouterr().err
-    assert prepare(bad, out) == prepare(text, out, "--restart") == 1
-    assert "vocab.txt: is there, was not made by this preparation" in capsys.readouterr().err
-    assert contents(out) == before
-    (out / "vocab.txt").unlink()
-    assert prepare([text, bad], out, "--vocab-size", "150") == 1
-    assert contents(out) == {"model.ckpt-28252.pt": b"weights"}
-    assert prepare(text, out, "--vocab-size", "150") == 0
-    assert contents(out)["model.ckpt-28252.pt"] == b"weights"
-
-
-def test_a_missing_text_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert prepare(tmp_path / "absent", tmp_path / "out") == 1
-    assert f"{tmp_path / 'absent'}: cannot be read: No such file" in capsys.readouterr().err
-
-
 def test_too_many_shards_says_how_many_can_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = write_text(tmp_path / "text", range(40))
     assert prepare(text, tmp_path / "out", "--vocab-size", "150", "--shards", "5000") == 1
     assert "do not fill 5000 shards" in capsys.readouterr().err
     assert not (tmp_path / "out" / "2048_shards_uncompressed").exists()
-    assert prepare(text, tmp_path / "out", "--vocab-size", "150", "--restart") == 0
+    assert prepare(text, tmp_path / "out", "--vocab-size", "150") == 0
 
 
-def test_a_full_disk_is_told_before_the_shards_are_written(
+def test_a_full_disk_is_reported_before_the_shards_are_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The fake is of the disk alone: it says that 10 bytes are free."""
@@ -127,15 +99,9 @@ def test_a_full_disk_is_told_before_the_shards_are_written(
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["--demo"], "--out DIR is needed"),
-        (["--text", "x"], "--out DIR is needed"),
-        (["--demo", "--text", "x", "--out", "y"], "not allowed with"),
         (["--demo", "--out", "y", "--eval-text", "x"], "leave --eval-text away"),
-        (["--out", "y"], "one of the arguments"),
-        (["--demo", "--out", "y", "--workers", "0"], "not a positive number"),
-        (["--demo", "--out", "y", "--dup", "0"], "--dup = 0: out of range"),
+        (["--demo", "--out", "y", "--mask-prob", "1.5"], "--mask-prob = 1.5: out of range"),
         (["--demo", "--out", "y", "--max-predictions", "65"], "--max-predictions = 65: out of range"),
-        (["--demo", "--out", "y", "--seq-length", "many"], "invalid int value"),
     ],
 )
 def test_wrong_arguments_exit_2(arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -175,35 +141,7 @@ def made(whole: Path, tmp_path: Path) -> Path:
     return shutil.copytree(whole, tmp_path / "out")
 
 
-def test_verify_passes_an_intact_set(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--verify", str(made)]) == 0
-    assert "5 files" in capsys.readouterr().out
-
-
-def test_verify_names_every_damaged_file(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    first, second, third = training_files(made)
-    first.unlink()
-    second.write_bytes(second.read_bytes()[:-1])
-    altered = bytearray(third.read_bytes())
-    altered[-1] ^= 1
-    third.write_bytes(altered)
-    assert main(["--verify", str(made), "--workers", "2"]) == 1
-    told = capsys.readouterr()
-    assert f"{first.name}: missing" in told.err
-    assert f"{second.name} = " in told.err
-    assert "short" in told.err
-    assert f"{third.name}: altered" in told.err
-    assert "3 problems" in told.out
-
-
-def test_verify_of_a_directory_without_manifest_fails(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["--verify", str(tmp_path)]) == 1
-    assert "there is no manifest" in capsys.readouterr().err
-
-
-def as_found(made: Path) -> Path:
+def made_elsewhere(made: Path) -> Path:
     """The set as MLPerf's own tools would have left it: no manifest, numbers without leading zeros."""
     (made / "manifest.json").unlink()
     for number, path in enumerate(training_files(made)):
@@ -212,13 +150,13 @@ def as_found(made: Path) -> Path:
 
 
 def test_a_set_made_elsewhere_gets_a_manifest(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = as_found(made)
-    (found / "bert_config.json").write_text("{}")
-    before = contents(found)
-    assert main(["--write-manifest", str(found), "--workers", "2"]) == 0
-    assert main(["--verify", str(found)]) == 0
+    folder = made_elsewhere(made)
+    (folder / "bert_config.json").write_text("{}")
+    before = contents(folder)
+    assert main(["--write-manifest", str(folder), "--workers", "2"]) == 0
+    assert main(["--verify", str(folder)]) == 0
     assert "6 files" in capsys.readouterr().out
-    after = contents(found)
+    after = contents(folder)
     del after["manifest.json"]
     assert after == before
 
@@ -289,9 +227,9 @@ def test_a_damaged_set_made_elsewhere_is_refused_by_file_name(
     workers: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    culprit = damage(as_found(made))
+    culprit = damage(made_elsewhere(made))
     assert main(["--write-manifest", str(made), "--workers", workers]) == 1
-    told = capsys.readouterr().err
-    assert f"{culprit}: " in told
-    assert why in told
+    printed = capsys.readouterr().err
+    assert f"{culprit}: " in printed
+    assert why in printed
     assert not (made / "manifest.json").exists()

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import wordpiece as vocabulary
-from benchmarks.bert.prepare.cli import DEMO_TEXT
-from benchmarks.wordpiece import SPECIAL_TOKENS, Vocabulary
+from benchmarks.bert.prepare.command import DEMO_TEXT
+from benchmarks.common import wordpiece as vocabulary
+from benchmarks.common.preparation import text
+from benchmarks.common.wordpiece import SPECIAL_TOKENS, Vocabulary
 from utils.errors import FlagPerfError
-from utils.preparation import text
 
 
 @pytest.fixture(scope="module")

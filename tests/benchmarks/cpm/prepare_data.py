@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.cpm.chunks import Array
 from benchmarks.cpm.prepare import vocabulary
-from benchmarks.cpm.prepare.cli import main
+from benchmarks.cpm.prepare.command import main
 
 WORDS = (
     *("天地", "玄黄", "宇宙", "洪荒", "日月", "盈昃", "辰宿", "列张", "寒来", "暑往", "秋收", "冬藏"),
@@ -47,12 +47,3 @@ def tokens_of(chunks: Array) -> list[list[int]]:
 
 def small_vocabulary() -> vocabulary.Vocabulary:
     return vocabulary.train((f"{document(number)}\n" for number in range(60)), 100)
-
-
-def contents(out: Path) -> dict[str, bytes]:
-    """Every file below `out`, hidden ones included."""
-    return {
-        path.relative_to(out).as_posix(): path.read_bytes()
-        for path in sorted(out.rglob("*"))
-        if path.is_file()
-    }

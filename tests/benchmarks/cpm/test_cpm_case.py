@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 
 import benchmarks
 from benchmarks.cpm.chunks import ChunkFiles, chunk_arrays, chunk_files, open_chunks
-from benchmarks.cpm.prepare.cli import main
+from benchmarks.cpm.prepare.command import main
 from benchmarks.cpm.pytorch.model import CpmModel
 from benchmarks.cpm.pytorch.weights import cpm_name
 from benchmarks.driver.configuration import Configuration

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from benchmarks.cpm.prepare import vocabulary
-from benchmarks.cpm.prepare.cli import DEMO_TEXT, main
+from benchmarks.cpm.prepare.command import DEMO_TEXT, main
 from benchmarks.cpm.prepare.steps import cut
+from tests.benchmarks.common.preparation.prepared_cases import contents
 from tests.benchmarks.cpm.prepare_data import (
     WORDS,
-    contents,
     document,
     load,
     prepare,
@@ -44,11 +44,11 @@ def test_words_are_cut_by_jieba_and_blanks_replaced_as_in_cpm() -> None:
 
 
 def test_special_pieces_have_the_numbers_of_cpms_vocabulary_and_are_not_recognised_in_text() -> None:
-    known = small_vocabulary()
+    pieces = small_vocabulary()
     names = ["<unk>", "<s>", "</s>", "<cls>", "<sep>", "<pad>", "<mask>", "<eod>"]
-    assert [known.piece(number) for number in range(8)] == names
-    assert (known.unknown, known.end_of_document, known.size) == (0, 7, 100)
-    tokens = known.encode("<eod>天地\n")
+    assert [pieces.piece(number) for number in range(8)] == names
+    assert (pieces.unknown, pieces.end_of_document, pieces.size) == (0, 7, 100)
+    tokens = pieces.encode("<eod>天地\n")
     assert tokens[-1] == 7 and 7 not in tokens[:-1]
 
 
@@ -64,13 +64,13 @@ def test_documents_are_cut_into_chunks_of_201_tokens() -> None:
 
 
 def test_the_files_hold_the_documents_token_for_token(made: Path, text: Path) -> None:
-    known = vocabulary.read(made / "chinese_vocab.model")
+    pieces = vocabulary.read(made / "chinese_vocab.model")
     lines = text.read_text(encoding="utf-8").splitlines(keepends=True)
     held_out = lines[3::4]
     others = [line for number, line in enumerate(lines) if number % 4 != 3]
-    expected = cut([known.encode(line) for line in held_out], 11)
+    expected = cut([pieces.encode(line) for line in held_out], 11)
     assert (load(made / "valid") == expected).all()
-    wanted = cut([known.encode(line) for line in others], 11)
+    wanted = cut([pieces.encode(line) for line in others], 11)
     assert sorted(load(made / "train").tolist()) == sorted(wanted.tolist())
 
 
@@ -85,11 +85,6 @@ def test_the_files_are_named_and_nothing_else_is_left(made: Path) -> None:
     ]
 
 
-def test_the_number_of_workers_changes_nothing(text: Path, made: Path, tmp_path: Path) -> None:
-    assert prepare(text, tmp_path / "two", "--parts-per-file", "3", workers=2) == 0
-    assert contents(tmp_path / "two") == contents(made)
-
-
 def test_given_evaluation_text_and_vocabulary_are_used_and_all_of_the_text_is_trained_on(
     text: Path, made: Path, tmp_path: Path
 ) -> None:
@@ -97,9 +92,9 @@ def test_given_evaluation_text_and_vocabulary_are_used_and_all_of_the_text_is_tr
     vocab = made / "chinese_vocab.model"
     out = tmp_path / "out"
     assert prepare(text, out, "--valid", str(valid), "--vocab", str(vocab), "--parts-per-file", "2") == 0
-    known = vocabulary.read(vocab)
+    pieces = vocabulary.read(vocab)
     assert (out / "chinese_vocab.model").read_bytes() == vocab.read_bytes()
-    expected = cut([known.encode(f"{document(number)}\n") for number in range(60, 70)], 11)
+    expected = cut([pieces.encode(f"{document(number)}\n") for number in range(60, 70)], 11)
     assert sorted(load(out / "valid").tolist()) == sorted(expected.tolist())
     facts = manifest.read(out).facts
     assert (facts["train_documents"], facts["valid_documents"]) == (60, 10)
@@ -121,8 +116,8 @@ def test_the_vocabulary_is_trained_on_the_training_text_only(tmp_path: Path) -> 
     lines = [f"{'鼎' * 5 if number % 4 == 3 else document(number)}\n" for number in range(40)]
     (tmp_path / "train.txt").write_text("".join(lines), encoding="utf-8")
     assert prepare(tmp_path / "train.txt", tmp_path / "out") == 0
-    known = vocabulary.read(tmp_path / "out" / "chinese_vocab.model")
-    pieces = "".join(known.piece(number) for number in range(known.size))
+    pieces = vocabulary.read(tmp_path / "out" / "chinese_vocab.model")
+    pieces = "".join(pieces.piece(number) for number in range(pieces.size))
     assert "天" in pieces and "鼎" not in pieces
     assert manifest.read(tmp_path / "out").facts["valid_unknown_tokens"] > 0
 
@@ -131,19 +126,19 @@ def test_blank_lines_are_no_documents_and_the_last_line_needs_no_newline(tmp_pat
     train, valid = write_text(tmp_path / "train.txt", DOCUMENTS), tmp_path / "valid.txt"
     valid.write_bytes("天地玄黄\r\n\n \n　\n宇宙洪荒".encode())
     assert prepare(train, tmp_path / "out", "--valid", str(valid)) == 0
-    known = vocabulary.read(tmp_path / "out" / "chinese_vocab.model")
-    expected = [known.encode("天地玄黄\n"), known.encode("宇宙洪荒")]
+    pieces = vocabulary.read(tmp_path / "out" / "chinese_vocab.model")
+    expected = [pieces.encode("天地玄黄\n"), pieces.encode("宇宙洪荒")]
     assert tokens_of(load(tmp_path / "out" / "valid")) == expected
 
 
 def test_the_manifest_says_what_was_made_and_the_baseline(made: Path, text: Path) -> None:
-    known = manifest.read(made)
-    assert known.dataset == "cpm"
-    assert known.parameters["train"] == [f"train.txt sha256:{manifest.sha256_of(text)}"]
-    assert known.parameters["seq_length"] == 10
+    listed = manifest.read(made)
+    assert listed.dataset == "cpm"
+    assert listed.parameters["train"] == [f"train.txt sha256:{manifest.sha256_of(text)}"]
+    assert listed.parameters["seq_length"] == 10
     assert str(made) not in (made / "manifest.json").read_text()
     train, valid = load(made / "train"), load(made / "valid")
-    facts = known.facts
+    facts = listed.facts
     assert (facts["train_samples"], facts["train_tokens"]) == (len(train), int((train >= 0).sum()))
     assert (facts["train_documents"], facts["valid_documents"]) == (45, 15)
     labels = valid[:, 1:][valid[:, 1:] >= 0]
@@ -159,9 +154,9 @@ def test_the_demo_is_small_and_states_its_baseline(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["--demo", "--out", str(tmp_path / "demo")]) == 0
-    known = manifest.read(tmp_path / "demo")
-    facts = known.facts
-    assert known.total_bytes < 5e6
+    listed = manifest.read(tmp_path / "demo")
+    facts = listed.facts
+    assert listed.total_bytes < 5e6
     assert (facts["train_documents"], facts["valid_documents"], facts["vocab_size"]) == (2218, 246, 8000)
     assert facts["train_unknown_tokens"] < 0.01 * facts["train_tokens"]
     assert 0.07 < facts["valid_token_accuracy_of_commonest_token"] < 0.09
@@ -184,7 +179,7 @@ def test_no_line_of_verse_of_the_demos_evaluation_text_stands_in_its_training_te
         set(re.findall(r"[㐀-鿿𠀀-𪛟]{3,}", line.rpartition(" ")[2].rpartition("》")[2])) for line in lines
     ]
     held_out = set().union(*clauses[9::10])
-    trained = set().union(*(found for number, found in enumerate(clauses) if number % 10 != 9))
+    trained = set().union(*(words for number, words in enumerate(clauses) if number % 10 != 9))
     assert len(held_out) > 1000
     assert not held_out & trained
 

@@ -7,7 +7,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.glm.prepare.cli import main
+from benchmarks.glm.prepare.command import main
 
 PLACES = ("Paris", "New York", "Lima", "Oslo", "Cairo")
 PEOPLE = ("Ann Lee", "Bob", "Cy Young", "Dora")
@@ -74,12 +74,3 @@ def zipped(folder: Path, path: Path) -> Path:
 def prepare(record: Path, out: Path, *more: str, workers: int = 1) -> int:
     """Run the command in this process with the small parameters; the later of two options counts."""
     return main(["--record", str(record), "--out", str(out), "--workers", str(workers), *SMALL, *more])
-
-
-def contents(out: Path) -> dict[str, bytes]:
-    """Every file below `out`, hidden ones included."""
-    return {
-        path.relative_to(out).as_posix(): path.read_bytes()
-        for path in sorted(out.rglob("*"))
-        if path.is_file()
-    }

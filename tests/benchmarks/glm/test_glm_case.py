@@ -20,7 +20,7 @@ from benchmarks.driver.pytorch.process_group import ProcessGroup
 from benchmarks.driver.ranks import RankEnvironment
 from benchmarks.glm import shards
 from benchmarks.glm.clozes import Clozes
-from benchmarks.glm.prepare.cli import main
+from benchmarks.glm.prepare.command import main
 from benchmarks.glm.pytorch.mimetic import sinusoids
 from benchmarks.glm.pytorch.model import GlmForMultiTokenCloze
 from benchmarks.glm.shards import Vocabulary

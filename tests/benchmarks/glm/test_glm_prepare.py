@@ -10,15 +10,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import wordpiece
+from benchmarks.common import wordpiece
 from benchmarks.glm import shards
 from benchmarks.glm.clozes import Clozes
 from benchmarks.glm.prepare import demo
-from benchmarks.glm.prepare.cli import main
 from benchmarks.glm.prepare.parameters import Parameters
 from benchmarks.glm.prepare.questions import QuestionMaker, as_clozes, vocabulary_of
 from benchmarks.glm.prepare.record import Passage, parse
-from tests.benchmarks.glm.prepare_data import contents, passage, prepare, write_record, zipped
+from tests.benchmarks.common.preparation.prepared_cases import contents
+from tests.benchmarks.glm.prepare_data import (
+    passage,
+    prepare,
+    write_record,
+    zipped,
+)
 from utils import manifest
 
 
@@ -35,7 +40,7 @@ def made(record: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def known(made: Path) -> wordpiece.Vocabulary:
+def pieces(made: Path) -> wordpiece.Vocabulary:
     return wordpiece.read(made / "vocab.txt")
 
 
@@ -43,15 +48,15 @@ def parsed(number: int = 0) -> Passage:
     return parse(json.dumps(passage(number)).encode(), "here")
 
 
-def words(known: wordpiece.Vocabulary, tokens: np.ndarray) -> str:
-    return " ".join(known.tokens[token] for token in tokens).replace(" ##", "")
+def words(pieces: wordpiece.Vocabulary, tokens: np.ndarray) -> str:
+    return " ".join(pieces.tokens[token] for token in tokens).replace(" ##", "")
 
 
 def test_a_passage_is_read_with_its_entities_and_answers() -> None:
-    found = parsed()
-    assert found.text == "Ann Lee lives in Paris. Bob went from Paris to Lima.\n- Bob likes Lima"
-    assert found.mentions == {"Ann Lee": 1, "Paris": 2, "Bob": 2, "Lima": 2}
-    assert [(query.before, query.after, query.answers) for query in found.queries] == [
+    read = parsed()
+    assert read.text == "Ann Lee lives in Paris. Bob went from Paris to Lima.\n- Bob likes Lima"
+    assert read.mentions == {"Ann Lee": 1, "Paris": 2, "Bob": 2, "Lima": 2}
+    assert [(query.before, query.after, query.answers) for query in read.queries] == [
         ("The home of ", " is Paris", ("Ann Lee", "Bob")),
         ("Bob left for ", ".", ("Lima",)),
     ]
@@ -62,20 +67,20 @@ def test_quotation_marks_become_plain_and_spans_stay_right() -> None:
     line["passage"]["text"] = "\u201cAnn\u2019s\u201d \u2013 Bob"
     line["passage"]["entities"] = [{"start": 1, "end": 5}, {"start": 10, "end": 12}]
     line["qas"] = [{"idx": 1, "query": "\u2018@placeholder\u2019", "answers": [{"text": "Ann\u2019s"}]}]
-    found = parse(json.dumps(line).encode(), "here")
-    assert (found.text, list(found.mentions)) == ('"Ann\'s" - Bob', ["Ann's", "Bob"])
-    assert (found.queries[0].before, found.queries[0].answers) == ("'", ("Ann's",))
+    read = parse(json.dumps(line).encode(), "here")
+    assert (read.text, list(read.mentions)) == ('"Ann\'s" - Bob', ["Ann's", "Bob"])
+    assert (read.queries[0].before, read.queries[0].answers) == ("'", ("Ann's",))
 
 
-def test_a_question_is_laid_out_as_in_glm(known: wordpiece.Vocabulary) -> None:
-    maker = QuestionMaker(known, Parameters(), is_training=False)
+def test_a_question_is_laid_out_as_in_glm(pieces: wordpiece.Vocabulary) -> None:
+    maker = QuestionMaker(pieces, Parameters(), is_training=False)
     (_, question) = maker.of([parsed()])
-    assert words(known, np.array(question.source)) == (
+    assert words(pieces, np.array(question.source)) == (
         "[CLS] ann lee lives in paris . bob went from paris to lima . - bob likes lima "
         "bob left for [MASK] . [PAD]"
     )
-    assert known.tokens[question.source[question.blank]] == "[MASK]"
-    assert [words(known, np.array(tokens)) for tokens in question.tokens] == [
+    assert pieces.tokens[question.source[question.blank]] == "[MASK]"
+    assert [words(pieces, np.array(tokens)) for tokens in question.tokens] == [
         "ann lee",
         "paris",
         "bob",
@@ -84,9 +89,9 @@ def test_a_question_is_laid_out_as_in_glm(known: wordpiece.Vocabulary) -> None:
 
 
 def test_in_evaluation_all_candidates_stand_and_every_right_answer_counts(
-    known: wordpiece.Vocabulary,
+    pieces: wordpiece.Vocabulary,
 ) -> None:
-    maker = QuestionMaker(known, Parameters(), is_training=False)
+    maker = QuestionMaker(pieces, Parameters(), is_training=False)
     clozes = as_clozes(list(maker.of([parsed()])))
     assert clozes.candidate_counts.tolist() == [4, 4]
     assert clozes.exact_match.tolist() == [1, 0, 1, 0, 0, 0, 0, 1]
@@ -95,9 +100,9 @@ def test_in_evaluation_all_candidates_stand_and_every_right_answer_counts(
 
 
 def test_in_training_each_right_answer_is_a_question_with_wrong_candidates(
-    known: wordpiece.Vocabulary,
+    pieces: wordpiece.Vocabulary,
 ) -> None:
-    maker = QuestionMaker(known, Parameters(), is_training=True)
+    maker = QuestionMaker(pieces, Parameters(), is_training=True)
     questions = list(maker.of([parsed()]))
     assert [question.candidates for question in questions] == [
         ("Ann Lee", "Paris", "Lima"),
@@ -108,9 +113,9 @@ def test_in_training_each_right_answer_is_a_question_with_wrong_candidates(
     assert np.add.reduceat(clozes.exact_match, [0, 3, 6]).tolist() == [1, 1, 1]
 
 
-def test_in_training_no_more_than_so_many_candidates_are_kept(known: wordpiece.Vocabulary) -> None:
-    maker = QuestionMaker(known, Parameters(max_candidates=2), is_training=True)
-    again = QuestionMaker(known, Parameters(max_candidates=2), is_training=True)
+def test_in_training_no_more_than_so_many_candidates_are_kept(pieces: wordpiece.Vocabulary) -> None:
+    maker = QuestionMaker(pieces, Parameters(max_candidates=2), is_training=True)
+    again = QuestionMaker(pieces, Parameters(max_candidates=2), is_training=True)
     passages = [parsed(number) for number in range(8)]
     questions = list(maker.of(passages))
     assert {len(question.candidates) for question in questions} == {2}
@@ -120,9 +125,9 @@ def test_in_training_no_more_than_so_many_candidates_are_kept(known: wordpiece.V
     ]
 
 
-def test_a_passage_that_is_too_long_is_cut_at_its_end(known: wordpiece.Vocabulary) -> None:
+def test_a_passage_that_is_too_long_is_cut_at_its_end(pieces: wordpiece.Vocabulary) -> None:
     whole, cut = (
-        next(QuestionMaker(known, Parameters(seq_length=length), is_training=False).of([parsed()]))
+        next(QuestionMaker(pieces, Parameters(seq_length=length), is_training=False).of([parsed()]))
         for length in (512, 26)
     )
     longest = max(map(len, cut.tokens))
@@ -147,11 +152,11 @@ def test_the_files_hold_every_question(made: Path) -> None:
     ]
 
 
-def test_start_and_end_of_a_piece_follow_berts_tokens(made: Path, known: wordpiece.Vocabulary) -> None:
+def test_start_and_end_of_a_piece_follow_berts_tokens(made: Path, pieces: wordpiece.Vocabulary) -> None:
     read = shards.read_folder(made, "train")
-    assert read.vocabulary == vocabulary_of(known)
-    assert (read.vocabulary.start, read.vocabulary.end) == (known.size, known.size + 1)
-    assert max(read.clozes.sources.max(), read.clozes.candidates.max()) < known.size
+    assert read.vocabulary == vocabulary_of(pieces)
+    assert (read.vocabulary.start, read.vocabulary.end) == (pieces.size, pieces.size + 1)
+    assert max(read.clozes.sources.max(), read.clozes.candidates.max()) < pieces.size
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -173,34 +178,22 @@ def test_a_given_vocabulary_is_used(record: Path, made: Path, tmp_path: Path) ->
     (tmp_path / "vocab.txt").write_bytes((made / "vocab.txt").read_bytes() + b"zebra\n")
     assert prepare(record, tmp_path / "out", "--vocab", str(tmp_path / "vocab.txt")) == 0
     assert (tmp_path / "out" / "vocab.txt").read_bytes() == (tmp_path / "vocab.txt").read_bytes()
-    known = manifest.read(tmp_path / "out")
-    assert "vocab_size" not in known.parameters
-    assert known.parameters["vocab"][0].startswith("vocab.txt sha256:")
+    listed = manifest.read(tmp_path / "out")
+    assert "vocab_size" not in listed.parameters
+    assert listed.parameters["vocab"][0].startswith("vocab.txt sha256:")
 
 
 def test_the_manifest_says_what_was_made_and_what_trivial_answers_get(made: Path, record: Path) -> None:
-    known = manifest.read(made)
-    facts = known.facts
-    assert known.dataset == "glm"
-    assert known.parameters["record"][0] == f"train.jsonl sha256:{manifest.sha256_of(record / 'train.jsonl')}"
+    listed = manifest.read(made)
+    facts = listed.facts
+    assert listed.dataset == "glm"
+    assert (
+        listed.parameters["record"][0] == f"train.jsonl sha256:{manifest.sha256_of(record / 'train.jsonl')}"
+    )
     assert (facts["train_passages"], facts["train_queries"], facts["train_questions"]) == (20, 40, 60)
     assert (facts["val_passages"], facts["val_questions"], facts["val_answerable_questions"]) == (6, 12, 12)
     assert facts["val_exact_match_chance"] == pytest.approx((2 / 4 + 1 / 4) / 2)
     assert manifest.verify(made) == []
-
-
-def test_verify_names_what_was_altered(
-    record: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "out"
-    assert prepare(record, out) == 0
-    assert main(["--verify", str(out)]) == 0
-    (out / "vocab.txt").write_text("altered")
-    (out / "val" / "part_00000_of_00001.hdf5").unlink()
-    capsys.readouterr()
-    assert main(["--verify", str(out)]) == 1
-    told = capsys.readouterr().err
-    assert "vocab.txt" in told and "val/part_00000_of_00001.hdf5" in told
 
 
 def test_the_demos_texts_are_those_that_their_notes_describe_and_clean() -> None:
@@ -216,14 +209,14 @@ def test_the_demos_texts_are_those_that_their_notes_describe_and_clean() -> None
 
 
 def test_a_demos_query_tells_in_the_other_words_what_its_passage_tells() -> None:
-    told = ["And Noah the son of Lamech went into the ark of gopher wood with his three sons."]
+    verses = ["And Noah the son of Lamech went into the ark of gopher wood with his three sons."]
     retold = ["Noah, son of Lamech, entered the ark made of gopher wood with his three boys."]
-    (found,) = demo.passages(told, retold, demo.random.Random(1))
-    text = found["passage"]["text"]
-    assert text == told[0]
-    names = [text[span["start"] : span["end"] + 1] for span in found["passage"]["entities"]]
+    (made_passage,) = demo.passages(verses, retold, demo.random.Random(1))
+    text = made_passage["passage"]["text"]
+    assert text == verses[0]
+    names = [text[span["start"] : span["end"] + 1] for span in made_passage["passage"]["entities"]]
     assert len({name.lower() for name in names}) == demo.CANDIDATES
-    for query in found["qas"]:
+    for query in made_passage["qas"]:
         (answer,) = query["answers"]
         assert text[answer["start"] : answer["end"] + 1] == answer["text"]
         assert answer["text"] in names

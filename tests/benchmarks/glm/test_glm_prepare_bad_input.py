@@ -9,8 +9,13 @@ from typing import Any
 
 import pytest
 
-from benchmarks.glm.prepare.cli import main
-from tests.benchmarks.glm.prepare_data import contents, lines, passage, prepare, write_record, zipped
+from tests.benchmarks.glm.prepare_data import (
+    lines,
+    passage,
+    prepare,
+    write_record,
+    zipped,
+)
 
 Change = Callable[[dict[str, Any]], object]
 
@@ -73,9 +78,9 @@ def test_a_malformed_line_is_named_and_nothing_is_left(
     whole = path.read_bytes().split(b"\n")
     path.write_bytes(b"\n".join([*whole[:3], line, *whole[3:]]))
     assert prepare(record, tmp_path / "out", workers=workers) == 1
-    told = capsys.readouterr().err
-    assert f"{path}, line 4: " in told
-    assert why in told
+    printed = capsys.readouterr().err
+    assert f"{path}, line 4: " in printed
+    assert why in printed
     assert not (tmp_path / "out").exists()
 
 
@@ -130,39 +135,6 @@ def test_an_archive_whose_data_are_damaged_is_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
-    record, out = write_record(tmp_path / "record"), tmp_path / "out"
-    (record / "val.jsonl").write_text("{]\n")
-    (out / "train").mkdir(parents=True)
-    (out / "train" / "notes.txt").write_text("mine")
-    assert prepare(record, out) == 1
-    assert list(contents(out)) == ["train/notes.txt"]
-
-
-def test_files_of_the_user_beside_the_data_set_are_left_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A vocabulary of the user's where that of the data set belongs, and GLM's checkpoint."""
-    good, bad, out = write_record(tmp_path / "good"), write_record(tmp_path / "bad"), tmp_path / "out"
-    (bad / "val.jsonl").write_text("{]\n")
-    (out / "blocklm-large-blank").mkdir(parents=True)
-    (out / "blocklm-large-blank" / "model.pt").write_bytes(b"weights")
-    others = contents(out)
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz"]
-    (out / "vocab.txt").write_text("".join(f"{word}\n" for word in words))
-    before, vocab = contents(out), ("--vocab", str(out / "vocab.txt"))
-    assert prepare(bad, out, *vocab) == prepare(good, out, *vocab) == 1
-    assert "vocab.txt: is an input, and would be overwritten" in capsys.readouterr().err
-    assert prepare(bad, out) == prepare(good, out, "--restart") == 1
-    assert "vocab.txt: is there, was not made by this preparation" in capsys.readouterr().err
-    assert contents(out) == before
-    (out / "vocab.txt").unlink()
-    assert prepare(bad, out) == 1
-    assert contents(out) == others
-    assert prepare(good, out) == 0
-    assert others.items() <= contents(out).items()
-
-
 def test_a_file_that_is_no_vocabulary_is_refused_before_anything_is_made(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -171,23 +143,3 @@ def test_a_file_that_is_no_vocabulary_is_refused_before_anything_is_made(
     assert prepare(record, tmp_path / "out", "--vocab", str(tmp_path / "vocab.txt")) == 1
     assert "lacks [UNK], [CLS], [SEP], [MASK]" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "why"),
-    [
-        (["--demo"], "--out DIR is needed"),
-        (["--record", "x"], "--out DIR is needed"),
-        ([], "one of the arguments"),
-        (["--demo", "--out", "x", "--parts", "0"], "--parts = 0: out of range"),
-        (["--demo", "--out", "x", "--seq-length", "few"], "--seq-length"),
-        (["--demo", "--out", "x", "--workers", "0"], "not a positive number"),
-    ],
-)
-def test_wrong_arguments_exit_with_2(
-    arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as exit_:
-        main(arguments)
-    assert exit_.value.code == 2
-    assert why in capsys.readouterr().err

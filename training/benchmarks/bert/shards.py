@@ -1,4 +1,4 @@
-"""Read BERT's pre-training samples from HDF5 shards in the layout of MLPerf's Wikipedia set.
+"""BERT's pre-training samples in HDF5 shards: the layout of MLPerf's Wikipedia set, written, checked and read.
 
 A shard holds, for its n samples of length S with at most P predictions each:
 
@@ -11,7 +11,7 @@ Position 0 is [CLS], which is never predicted, so that a position of 0 means "no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,19 +23,71 @@ from numpy.typing import NDArray
 from benchmarks.driver.sampling import SHUFFLED_TOGETHER, Samples
 from utils.errors import FlagPerfError
 
-TRAINING_FOLDER = "2048_shards_uncompressed"
-EVALUATION_FILE = "eval_set_uncompressed/part_eval_10k.hdf5"
-KEYS = (
-    "input_ids",
-    "input_mask",
-    "segment_ids",
-    "masked_lm_positions",
-    "masked_lm_ids",
-    "next_sentence_labels",
-)
+TRAINING_FOLDER = "2048_shards_uncompressed"  # MLPerf's name, kept whatever the number of shards
+EVALUATION_FILE = "eval_set_uncompressed/part_eval_10k.hdf5"  # likewise
+TYPES = {
+    "input_ids": "i4",
+    "input_mask": "i1",
+    "segment_ids": "i1",
+    "masked_lm_positions": "i4",
+    "masked_lm_ids": "i4",
+    "next_sentence_labels": "i1",
+}
+"""Those of NVIDIA's converter in MLPerf v0.7 to v1.1; later rounds write "i2" for "i4"."""
 
 Array = NDArray[Any]
 Shard = dict[str, Array]
+
+
+def shard_name(index: int, count: int) -> str:
+    """Path of a training file below the data directory."""
+    return f"{TRAINING_FOLDER}/part_{index:05d}_of_{count:05d}.hdf5"
+
+
+def bytes_per_sample(seq_length: int, max_predictions: int) -> int:
+    """Bytes of a sample in a file."""
+    return (4 + 1 + 1) * seq_length + (4 + 4) * max_predictions + 1
+
+
+def write(path: Path, arrays: Mapping[str, Array]) -> None:
+    """Write one file, uncompressed: (samples, seq_length), (samples, max_predictions) and (samples,)."""
+    with h5py.File(path, "w") as file:
+        for key, dtype in TYPES.items():
+            file.create_dataset(key, data=arrays[key], dtype=dtype)
+
+
+def shape_of(path: Path) -> tuple[int, int, int]:
+    """(samples, seq_length, max_predictions) of a file; FlagPerfError if it is not whole and well-formed."""
+    try:
+        with h5py.File(path, "r") as file:
+            missing = [key for key in TYPES if key not in file]
+            if missing:
+                raise _malformed(path, f"lacks {', '.join(missing)}")
+            shapes = {key: tuple(file[key].shape) for key in TYPES}
+            wrong = [key for key in TYPES if file[key].dtype.kind not in "iu"]
+    except OSError as error:
+        raise _malformed(path, str(error)) from None
+    if wrong:
+        raise _malformed(path, f"not whole numbers: {', '.join(wrong)}")
+    return _consistent(path, shapes)
+
+
+def _consistent(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, int, int]:
+    tokens, predictions = shapes["input_ids"], shapes["masked_lm_ids"]
+    wanted = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), tokens)
+    wanted |= dict.fromkeys(("masked_lm_positions", "masked_lm_ids"), predictions)
+    wanted["next_sentence_labels"] = tokens[:1]
+    if shapes != wanted or [len(tokens), len(predictions)] != [2, 2] or not tokens[0] == predictions[0] > 0:
+        raise _malformed(path, f"the shapes do not belong together: {dict(shapes)}")
+    return tokens[0], tokens[1], predictions[1]
+
+
+def _malformed(path: Path, why: str) -> FlagPerfError:
+    return FlagPerfError(
+        f"not a whole HDF5 file of BERT samples: {why}",
+        where=str(path),
+        remedy="copy the file again, or prepare the data again",
+    )
 
 
 def training_files(data_dir: Path) -> list[Path]:
@@ -62,7 +114,7 @@ def open_shard(path: Path) -> Shard:
     """
     try:
         with h5py.File(path, "r") as file:
-            return {key: _array(path, file[key]) for key in KEYS}
+            return {key: _array(path, file[key]) for key in TYPES}
     except (OSError, KeyError, ValueError) as error:
         raise FlagPerfError(
             f"cannot read this shard: {error}", where=str(path), remedy="copy or prepare the file again"

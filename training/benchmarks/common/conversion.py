@@ -14,8 +14,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from benchmarks.common.initial_weights import CONFIG, converted_name
+from benchmarks.common.preparation.recipe import fingerprints
 from utils.errors import FlagPerfError
-from utils.preparation.recipe import fingerprints
 
 SOURCES, NAMES = "converted_from", "original_names"  # metadata of the converted file
 Array = NDArray[Any]

@@ -21,6 +21,7 @@ RATES = {f"{prefix}{what}/s": scale for what in ("FLOP", "OP") for prefix, scale
          (("", 1.0), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1e15))}  # fmt: skip
 MOST_FIGURES = 200
 MOST_NOTES = 10
+LONGEST_NOTE = 400  # characters
 
 
 def _one_line(text: str) -> str:
@@ -66,7 +67,15 @@ def case_figures(facts: Mapping[str, Any], chip: Chip | None) -> tuple[dict[str,
     if len(reported) > MOST_FIGURES:
         notes.append(f"of the case's {len(reported)} figures the first {MOST_FIGURES} were taken")
     left_out = len(notes) - MOST_NOTES
-    return figures, notes[:MOST_NOTES] + ([f"{left_out} more of this kind"] if left_out > 0 else [])
+    more = [f"{left_out} more of this kind"] if left_out > 0 else []
+    return figures, [*_own_notes(facts), *notes[:MOST_NOTES], *more]
+
+
+def _own_notes(facts: Mapping[str, Any]) -> list[str]:
+    """What the case itself says of its figures under `notes`, as far as it is lines of text."""
+    notes = facts.get("notes")
+    lines = [note for note in notes if isinstance(note, str)] if isinstance(notes, list) else []
+    return ["".join(c for c in line if c.isprintable())[:LONGEST_NOTE] for line in lines[:MOST_NOTES]]
 
 
 def _add(figures: dict[str, Figure], name: str, entry: object, chip: Chip | None) -> str:

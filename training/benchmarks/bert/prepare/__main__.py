@@ -2,7 +2,7 @@
 
 import sys
 
-from benchmarks.bert.prepare.cli import main
+from benchmarks.bert.prepare.command import main
 
 if __name__ == "__main__":
     sys.exit(main())

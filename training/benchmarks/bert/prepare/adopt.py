@@ -6,10 +6,11 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.bert.prepare import TOOL, shards
+from benchmarks.bert import shards
+from benchmarks.bert.prepare import TOOL
+from benchmarks.common.preparation.workers import Workers
 from utils import manifest
 from utils.errors import FlagPerfError
-from utils.preparation.workers import Workers
 
 BESIDE = (  # listed if they are there
     "vocab.txt",
@@ -24,7 +25,7 @@ def adopt(directory: Path, *, workers: int) -> manifest.Manifest:
     FlagPerfError names a file that is missing from the numbered shards, cut short or of another form.
     """
     training = _training_files(directory)
-    evaluation = directory / shards.EVAL_FILE
+    evaluation = directory / shards.EVALUATION_FILE
     if not evaluation.is_file():
         raise FlagPerfError("there is no evaluation set", where=str(evaluation), remedy="put it there")
     with Workers.started(workers) as pool:
@@ -38,8 +39,12 @@ def adopt(directory: Path, *, workers: int) -> manifest.Manifest:
         directory, [str(path.relative_to(directory)) for path in files], workers=workers
     )
     facts = {"train_samples": sum(shape[0] for shape in shapes[:-1]), "eval_samples": shapes[-1][0]}
-    found = {"origin": "found, not made here", "seq_length": shapes[0][1], "max_predictions": shapes[0][2]}
-    result = manifest.Manifest("bert", TOOL, found, facts, entries)
+    parameters = {
+        "origin": "found, not made here",
+        "seq_length": shapes[0][1],
+        "max_predictions": shapes[0][2],
+    }
+    result = manifest.Manifest("bert", TOOL, parameters, facts, entries)
     manifest.write(directory, result)
     return result
 
@@ -48,7 +53,7 @@ _REMEDY = "keep the files of one preparation only in one directory"
 
 
 def _training_files(directory: Path) -> list[Path]:
-    folder = directory / shards.TRAIN_FOLDER
+    folder = directory / shards.TRAINING_FOLDER
     files = sorted(folder.glob("*.hdf5"))
     if not files:
         raise FlagPerfError("there is no training file (*.hdf5)", where=str(folder), remedy="put them there")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from benchmarks.bert.prepare.parameters import Parameters
-from benchmarks.wordpiece import Vocabulary
+from benchmarks.common.wordpiece import Vocabulary
 
 Sentence = Sequence[int]
 TokenDocument = Sequence[Sentence]

@@ -6,69 +6,24 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import wordpiece
-from benchmarks.bert.prepare import TOOL, shards
+from benchmarks.bert import shards
+from benchmarks.bert.prepare import TOOL
 from benchmarks.bert.prepare.parameters import Parameters
-from utils.preparation.recipe import fingerprints
-from utils.preparation.workshop import Workshop
+from benchmarks.common import wordpiece
+from benchmarks.common.preparation.partial import PartialDataset
+from benchmarks.common.preparation.recipe import fingerprints
 
 PART_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
-class Job:
-    """Make a data set in `out`. `vocab` None: train one. `eval_texts` empty: hold documents out."""
+class Inputs:
+    """What is read. `vocab` None: train one. `eval_texts` empty: hold documents out."""
 
     texts: tuple[Path, ...]
     eval_texts: tuple[Path, ...]
     vocab: Path | None
-    out: Path
     parameters: Parameters
-
-    @property
-    def workshop(self) -> Workshop:
-        return Workshop(self.out)
-
-    @property
-    def vocab_file(self) -> Path:
-        return self.out / "vocab.txt"
-
-    @property
-    def eval_file(self) -> Path:
-        return self.out / shards.EVAL_FILE
-
-    @property
-    def outputs(self) -> tuple[Path, ...]:
-        """Every file of the data set but its manifest."""
-        shard_files = map(self.shard_file, range(self.parameters.shards))
-        return (self.vocab_file, self.eval_file, *shard_files)
-
-    @property
-    def inputs(self) -> tuple[Path, ...]:
-        """Every file that is read."""
-        return (*self.texts, *self.eval_texts, *([self.vocab] if self.vocab else []))
-
-    def shard_file(self, index: int) -> Path:
-        return self.out / shards.shard_name(index, self.parameters.shards)
-
-    def part_text(self, part: str) -> Path:
-        return self.workshop.folder / "text" / f"{part}.txt"
-
-    def held_out_text(self, file: int) -> Path:
-        return self.workshop.folder / "text" / f"f{file:05d}_eval.txt"
-
-    def part_samples(self, part: str) -> Path:
-        return self.workshop.folder / "samples" / f"{part}.hdf5"
-
-    def parts_of(self, file: int) -> list[str]:
-        """Names of the parts of text file number `file`."""
-        size = self.texts[file].stat().st_size
-        count = self.parameters.parts_per_file or max(1, -(-size // PART_BYTES))
-        return [f"f{file:05d}_p{part:04d}" for part in range(count)]
-
-    @property
-    def parts(self) -> list[str]:
-        return [part for file in range(len(self.texts)) for part in self.parts_of(file)]
 
     def recipe(self, workers: int) -> dict[str, Any]:
         """What decides the data set: equal recipes make equal files. Reads every input once."""
@@ -81,3 +36,45 @@ class Job:
             recipe["eval_text"] = fingerprints(self.eval_texts, workers)
             del recipe["eval_every"]
         return recipe
+
+    def parts_of(self, file: int) -> list[str]:
+        """Names of the parts of text file number `file`."""
+        size = self.texts[file].stat().st_size
+        count = self.parameters.parts_per_file or max(1, -(-size // PART_BYTES))
+        return [f"f{file:05d}_p{part:04d}" for part in range(count)]
+
+    @property
+    def parts(self) -> list[str]:
+        return [part for file in range(len(self.texts)) for part in self.parts_of(file)]
+
+
+@dataclass(frozen=True)
+class Job:
+    """Make the data set of `inputs` in `partial`."""
+
+    inputs: Inputs
+    partial: PartialDataset
+
+    @property
+    def parameters(self) -> Parameters:
+        return self.inputs.parameters
+
+    @property
+    def vocab_file(self) -> Path:
+        return self.partial.data / "vocab.txt"
+
+    @property
+    def eval_file(self) -> Path:
+        return self.partial.data / shards.EVALUATION_FILE
+
+    def shard_file(self, index: int) -> Path:
+        return self.partial.data / shards.shard_name(index, self.parameters.shards)
+
+    def part_text(self, part: str) -> Path:
+        return self.partial.work / "text" / f"{part}.txt"
+
+    def held_out_text(self, file: int) -> Path:
+        return self.partial.work / "text" / f"f{file:05d}_eval.txt"
+
+    def part_samples(self, part: str) -> Path:
+        return self.partial.work / "samples" / f"{part}.hdf5"

@@ -13,15 +13,15 @@ from utils.errors import FlagPerfError, Problem, ProblemsError
 
 def check(files: Sequence[Path], sums: Path, workers: int) -> None:
     """ProblemsError naming every one of `files` that differs from its line in `sums`, or has none there."""
-    known = _read(sums)
+    listed = _read(sums)
     with ThreadPoolExecutor(workers) as pool:
-        found = list(pool.map(_md5_of, files))
+        digests = list(pool.map(_md5_of, files))
     problems = [
         Problem(
-            str(path), "MD5", digest, f"{sums} says {known.get(path.name, 'nothing of this file')}", _REMEDY
+            str(path), "MD5", digest, f"{sums} says {listed.get(path.name, 'nothing of this file')}", _REMEDY
         )
-        for path, digest in zip(files, found, strict=True)
-        if known.get(path.name) != digest
+        for path, digest in zip(files, digests, strict=True)
+        if listed.get(path.name) != digest
     ]
     if problems:
         raise ProblemsError(problems)
@@ -32,7 +32,7 @@ _REMEDY = "get the file again, or leave --text-md5 away"
 
 def _read(sums: Path) -> dict[str, str]:
     """File name -> MD5, from lines `<md5>  <path>` (the output of md5sum)."""
-    known: dict[str, str] = {}
+    listed: dict[str, str] = {}
     try:
         lines = sums.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -40,12 +40,12 @@ def _read(sums: Path) -> dict[str, str]:
     for number, line in enumerate(lines, start=1):
         match = re.fullmatch(r"([0-9a-fA-F]{32}) [ *](.+)", line)
         if match:
-            known[Path(match[2]).name] = match[1].lower()
+            listed[Path(match[2]).name] = match[1].lower()
         elif line.strip():
             raise FlagPerfError(
                 f"not a line of md5sum: {line[:80]!r}", where=f"{sums}, line {number}", remedy=_REMEDY
             )
-    return known
+    return listed
 
 
 def _md5_of(path: Path) -> str:

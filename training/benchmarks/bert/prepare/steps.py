@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import wordpiece
-from benchmarks.bert.prepare import instances, samples, shards
+from benchmarks.bert import shards
+from benchmarks.bert.prepare import instances, samples
 from benchmarks.bert.prepare.job import Job
 from benchmarks.bert.prepare.parameters import Parameters
+from benchmarks.common import wordpiece
+from benchmarks.common.preparation import text
+from benchmarks.common.preparation.partial import Done, Facts
 from utils.errors import FlagPerfError
-from utils.preparation import text
-from utils.preparation.workshop import Done, Facts
 
 VOCABULARY_TEXT = 512 << 20  # characters; more text changes a vocabulary of 30,000 little
 
@@ -33,8 +34,8 @@ class SplitFile:
     job: Job
 
     def __call__(self, file: int) -> Done:
-        outputs = [*map(self.job.part_text, self.job.parts_of(file)), self.job.held_out_text(file)]
-        return self.job.workshop.step(f"split_{file:05d}", outputs, lambda paths: self._make(file, paths))
+        outputs = [*map(self.job.part_text, self.job.inputs.parts_of(file)), self.job.held_out_text(file)]
+        return self.job.partial.step(f"split_{file:05d}", outputs, lambda paths: self._make(file, paths))
 
     def _make(self, file: int, paths: Sequence[Path]) -> Facts:
         counts = {"train_documents": 0, "eval_documents": 0}
@@ -46,13 +47,15 @@ class SplitFile:
                 counts["eval_documents" if is_held_out else "train_documents"] += 1
         if not counts["train_documents"]:
             raise FlagPerfError(
-                "holds no text to train on", where=str(self.job.texts[file]), remedy="leave the file out"
+                "holds no text to train on",
+                where=str(self.job.inputs.texts[file]),
+                remedy="leave the file out",
             )
         return dict(counts)
 
     def _documents(self, file: int) -> Iterator[tuple[text.Document, bool]]:
-        every = 0 if self.job.eval_texts else self.job.parameters.eval_every
-        for number, document in enumerate(text.documents(self.job.texts[file]), start=1):
+        every = 0 if self.job.inputs.eval_texts else self.job.parameters.eval_every
+        for number, document in enumerate(text.documents(self.job.inputs.texts[file]), start=1):
             yield document, every > 0 and number % every == 0
 
 
@@ -60,16 +63,16 @@ def make_vocabulary(job: Job) -> Done:
     """`vocab.txt`: a copy of the given one, or trained on the training text (never on the held-out)."""
 
     def make(paths: Sequence[Path]) -> Facts:
-        chosen = wordpiece.read(job.vocab) if job.vocab else _trained(job)
+        chosen = wordpiece.read(job.inputs.vocab) if job.inputs.vocab else _trained(job)
         paths[0].write_text(wordpiece.as_text(chosen), encoding="utf-8")
         return {"vocab_size": chosen.size}
 
-    return job.workshop.step("vocabulary", [job.vocab_file], make)
+    return job.partial.step("vocabulary", [job.vocab_file], make)
 
 
 def _trained(job: Job) -> wordpiece.Vocabulary:
-    share = VOCABULARY_TEXT // len(job.parts)
-    sentences = (sentence for part in job.parts for sentence in _beginning(job.part_text(part), share))
+    share = VOCABULARY_TEXT // len(job.inputs.parts)
+    sentences = (sentence for part in job.inputs.parts for sentence in _beginning(job.part_text(part), share))
     return wordpiece.train(list(sentences), job.parameters.vocab_size)
 
 
@@ -85,14 +88,14 @@ def make_evaluation_set(job: Job) -> Done:
     """The evaluation file: as many of the held-out text's samples as asked, evenly picked (MLPerf)."""
 
     def make(paths: Sequence[Path]) -> Facts:
-        held_out = job.eval_texts or [job.held_out_text(file) for file in range(len(job.texts))]
-        known = wordpiece.read(job.vocab_file)
-        drawn = _draw(held_out, job.parameters, known)
+        held_out = job.inputs.eval_texts or [job.held_out_text(file) for file in range(len(job.inputs.texts))]
+        vocabulary = wordpiece.read(job.vocab_file)
+        drawn = _draw(held_out, job.parameters, vocabulary)
         picked = drawn.take(_evenly(job.parameters.eval_samples, drawn.count))
         shards.write(paths[0], picked.padded(job.parameters.seq_length, job.parameters.max_predictions))
-        return {"samples": picked.count, "tokens": picked.tokens, **baselines(picked, known)}
+        return {"samples": picked.count, "tokens": picked.tokens, **baselines(picked, vocabulary)}
 
-    return job.workshop.step("evaluation_set", [job.eval_file], make)
+    return job.partial.step("evaluation_set", [job.eval_file], make)
 
 
 def _evenly(wanted: int, available: int) -> list[int]:
@@ -106,14 +109,14 @@ def _evenly(wanted: int, available: int) -> list[int]:
     return [int(number * ratio) for number in range(wanted)]
 
 
-def baselines(picked: samples.Samples, known: wordpiece.Vocabulary) -> dict[str, Any]:
+def baselines(picked: samples.Samples, vocabulary: wordpiece.Vocabulary) -> dict[str, Any]:
     """What a guesser gets that always says the same: the floor beside which a target is read."""
-    labels = np.bincount(picked.columns["labels"], minlength=known.size)
+    labels = np.bincount(picked.columns["labels"], minlength=vocabulary.size)
     commonest = int(labels.argmax())
     random_next = float(picked.columns["random_next"].mean())
     return {
         "masked_predictions": int(labels.sum()),
-        "commonest_masked_token": known.tokens[commonest],
+        "commonest_masked_token": vocabulary.tokens[commonest],
         "mlm_accuracy_of_commonest_token": round(float(labels[commonest] / labels.sum()), 4),
         "nsp_accuracy_of_commonest_label": round(max(random_next, 1 - random_next), 4),
     }
@@ -127,26 +130,26 @@ class MakePart:
 
     def __call__(self, part: str) -> Done:
         def make(paths: Sequence[Path]) -> Facts:
-            known = wordpiece.read(self.job.vocab_file)
-            drawn = _draw([self.job.part_text(part)], self.job.parameters, known)
+            vocabulary = wordpiece.read(self.job.vocab_file)
+            drawn = _draw([self.job.part_text(part)], self.job.parameters, vocabulary)
             drawn.save(paths[0])
             return {"samples": drawn.count, "tokens": drawn.tokens}
 
-        return self.job.workshop.step(f"part_{part}", [self.job.part_samples(part)], make)
+        return self.job.partial.step(f"part_{part}", [self.job.part_samples(part)], make)
 
 
-def _draw(texts: Sequence[Path], parameters: Parameters, known: wordpiece.Vocabulary) -> samples.Samples:
-    documents = [document for path in texts for document in _tokenised(path, known)]
+def _draw(texts: Sequence[Path], parameters: Parameters, vocabulary: wordpiece.Vocabulary) -> samples.Samples:
+    documents = [document for path in texts for document in _tokenised(path, vocabulary)]
     rng = random.Random(parameters.seed)  # the same for each part, as MLPerf's preparation has it
     collector = samples.Collector()
-    for instance in instances.create(documents, parameters, instances.Tokens.of(known), rng):
+    for instance in instances.create(documents, parameters, instances.Tokens.of(vocabulary), rng):
         collector.add(instance)
     return collector.samples().take(instances.permutation(collector.count, rng))
 
 
-def _tokenised(path: Path, known: wordpiece.Vocabulary) -> list[instances.TokenDocument]:
+def _tokenised(path: Path, vocabulary: wordpiece.Vocabulary) -> list[instances.TokenDocument]:
     documents = list(text.documents(path))
-    encoded = known.encode(chain.from_iterable(documents))
+    encoded = vocabulary.encode(chain.from_iterable(documents))
     tokenised: list[instances.TokenDocument] = [
         [ids for ids in islice(encoded, len(document)) if ids] for document in documents
     ]
@@ -172,7 +175,7 @@ def plan_shards(parts: Sequence[str], counts: Sequence[int], shard_count: int) -
         raise FlagPerfError(
             f"{total} samples do not fill {shard_count} shards",
             where="--shards",
-            remedy=f"give at most {total}, and --restart",
+            remedy=f"give at most {total}",
         )
     starts = [0, *np.cumsum(counts).tolist()]
     bounds = [total * index // shard_count for index in range(shard_count + 1)]
@@ -205,4 +208,4 @@ class MakeShard:
             shards.write(paths[0], gathered.padded(parameters.seq_length, parameters.max_predictions))
             return {"samples": gathered.count}
 
-        return self.job.workshop.step(f"shard_{shard.index:05d}", [self.job.shard_file(shard.index)], make)
+        return self.job.partial.step(f"shard_{shard.index:05d}", [self.job.shard_file(shard.index)], make)

@@ -58,8 +58,8 @@ def fortunes(path: Path) -> list[list[str]]:
     """The non-empty lines of each fortune, without colour codes and blanks at their ends."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", path.read_text(encoding="utf-8"))
     entries = re.split(r"^%$", plain, flags=re.MULTILINE)
-    found = [[line.strip() for line in entry.splitlines() if line.strip()] for entry in entries]
-    return [lines for lines in found if lines]
+    stripped = [[line.strip() for line in entry.splitlines() if line.strip()] for entry in entries]
+    return [lines for lines in stripped if lines]
 
 
 def tang_and_song(lines: list[str]) -> Verse:

@@ -1,6 +1,6 @@
 """From text, a document a line, to the chunks of tokens that CPM trains on.
 
-The story is in `pipeline.py`; README.md says how it is used.
+The story is in `command.py`; README.md says how it is used.
 """
 
 TOOL = "benchmarks.cpm.prepare 1"

@@ -2,7 +2,7 @@
 
 import sys
 
-from benchmarks.cpm.prepare.cli import main
+from benchmarks.cpm.prepare.command import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -6,11 +6,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.common.preparation.partial import PartialDataset
+from benchmarks.common.preparation.recipe import fingerprints
 from benchmarks.cpm.chunks import EVALUATION_FOLDER, TRAINING_FOLDER
 from benchmarks.cpm.prepare import TOOL, vocabulary
 from benchmarks.cpm.prepare.parameters import Parameters
-from utils.preparation.recipe import fingerprints
-from utils.preparation.workshop import Workshop
 
 PART_BYTES = 32 << 20
 VOCABULARY_FILE = "chinese_vocab.model"
@@ -29,37 +29,29 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Job:
-    """Make a data set in `out`. `vocab` None: train one. `valid` empty: hold documents out."""
+class Inputs:
+    """What is read. `vocab` None: train one. `valid` empty: hold documents out."""
 
     train: tuple[Path, ...]
     valid: tuple[Path, ...]
     vocab: Path | None
-    out: Path
     parameters: Parameters
-
-    @property
-    def workshop(self) -> Workshop:
-        return Workshop(self.out)
-
-    @property
-    def vocab_file(self) -> Path:
-        return self.out / VOCABULARY_FILE
 
     @property
     def texts(self) -> tuple[Path, ...]:
         return self.train + self.valid
 
-    @property
-    def outputs(self) -> tuple[Path, ...]:
-        """Every file of the data set but its manifest."""
-        parts = self.parts(TRAINING_FOLDER) + self.parts(EVALUATION_FOLDER)
-        return (self.vocab_file, *map(self.chunk_file, parts))
-
-    @property
-    def inputs(self) -> tuple[Path, ...]:
-        """Every file that is read."""
-        return (*self.texts, *([self.vocab] if self.vocab else []))
+    def recipe(self, workers: int) -> dict[str, Any]:
+        """What decides the data set: equal recipes make equal files. Reads every input once."""
+        recipe = {"tool": TOOL, **asdict(self.parameters), "train": fingerprints(self.train, workers)}
+        if self.vocab is not None:
+            vocabulary.read(self.vocab)  # a bad one is refused before anything is made
+            recipe["vocab"] = fingerprints([self.vocab], workers)
+            del recipe["vocab_size"]
+        if self.valid:
+            recipe["valid"] = fingerprints(self.valid, workers)
+            del recipe["eval_every"]
+        return recipe
 
     def parts(self, folder: str) -> list[Part]:
         """All parts of a set. Held-out documents are one part for each training file."""
@@ -76,23 +68,24 @@ class Job:
         before = sum(map(self._part_count, files[: text - first]))
         return [Part(folder, before + number) for number in range(self._part_count(self.texts[text]))]
 
-    def part_text(self, part: Part) -> Path:
-        return self.workshop.folder / "text" / f"{part.name}.txt"
-
-    def chunk_file(self, part: Part) -> Path:
-        return self.out / part.folder / f"chunks_{part.number:05d}_of_{len(self.parts(part.folder)):05d}.npy"
-
-    def recipe(self, workers: int) -> dict[str, Any]:
-        """What decides the data set: equal recipes make equal files. Reads every input once."""
-        recipe = {"tool": TOOL, **asdict(self.parameters), "train": fingerprints(self.train, workers)}
-        if self.vocab is not None:
-            vocabulary.read(self.vocab)  # a bad one is refused before anything is made
-            recipe["vocab"] = fingerprints([self.vocab], workers)
-            del recipe["vocab_size"]
-        if self.valid:
-            recipe["valid"] = fingerprints(self.valid, workers)
-            del recipe["eval_every"]
-        return recipe
-
     def _part_count(self, text: Path) -> int:
         return self.parameters.parts_per_file or max(1, -(-text.stat().st_size // PART_BYTES))
+
+
+@dataclass(frozen=True)
+class Job:
+    """Make the data set of `inputs` in `partial`."""
+
+    inputs: Inputs
+    partial: PartialDataset
+
+    @property
+    def vocab_file(self) -> Path:
+        return self.partial.data / VOCABULARY_FILE
+
+    def part_text(self, part: Part) -> Path:
+        return self.partial.work / "text" / f"{part.name}.txt"
+
+    def chunk_file(self, part: Part) -> Path:
+        count = len(self.inputs.parts(part.folder))
+        return self.partial.data / part.folder / f"chunks_{part.number:05d}_of_{count:05d}.npy"

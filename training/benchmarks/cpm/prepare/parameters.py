@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from utils.errors import Problem, ProblemsError
-from utils.preparation.recipe import out_of_range
+from benchmarks.common.preparation.recipe import RecipeParameters, parameter
 
 
 @dataclass(frozen=True)
-class Parameters:
-    """Everything that decides the samples, besides the text and the vocabulary file.
+class Parameters(RecipeParameters):
+    """Everything that decides the samples, besides the text and the vocabulary file."""
 
-    Equal parameters and equal input give equal files, whatever the number of workers.
-    """
-
-    seq_length: int = 200  # inputs of a sample; a chunk has a token more
-    eval_every: int = 200  # every n-th document is held out; unused where --valid is given
-    parts_per_file: int = 0  # 0: one for each 32 MiB of the file; each becomes a file of chunks
-    vocab_size: int = 30_000  # unused where --vocab is given
-
-    def __post_init__(self) -> None:
-        problems = list(self._problems())
-        if problems:
-            raise ProblemsError(problems)
-
-    def _problems(self) -> Iterator[Problem]:
-        ranges = {
-            "seq_length": (1, 65_535),
-            "eval_every": (2, 1_000_000_000),
-            "parts_per_file": (0, 4096),
-            "vocab_size": (100, 1_000_000),
-        }
-        return out_of_range(self, ranges)
+    seq_length: int = parameter(200, "inputs of a sample; a chunk has a token more", 1, 65_535)
+    eval_every: int = parameter(
+        200, "hold every n-th document out for evaluation; unused with --valid", 2, 1_000_000_000
+    )
+    # Each becomes a file of chunks.
+    parts_per_file: int = parameter(0, "parts a text file is cut into; 0: one for each 32 MiB", 0, 4096)
+    vocab_size: int = parameter(
+        30_000,
+        "train a SentencePiece vocabulary of this size on the training text; unused with --vocab",
+        100,
+        1_000_000,
+    )
 
 
 DEMO = Parameters(seq_length=64, eval_every=10, parts_per_file=4, vocab_size=8_000)

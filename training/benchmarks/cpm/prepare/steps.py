@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.common.preparation import text
+from benchmarks.common.preparation.partial import Done, Facts
 from benchmarks.cpm.chunks import (
     EVALUATION_FOLDER,
     PADDING,
@@ -21,8 +23,6 @@ from benchmarks.cpm.chunks import (
 from benchmarks.cpm.prepare import vocabulary
 from benchmarks.cpm.prepare.job import Job, Part
 from utils.errors import FlagPerfError
-from utils.preparation import text
-from utils.preparation.workshop import Done, Facts
 
 VOCABULARY_TEXT = 256 << 20  # characters; more text changes a vocabulary of 30,000 little
 
@@ -37,29 +37,29 @@ class SplitText:
     job: Job
 
     def __call__(self, number: int) -> Done:
-        outputs = [self.job.part_text(part) for part in self.job.parts_of(number)]
+        outputs = [self.job.part_text(part) for part in self.job.inputs.parts_of(number)]
         if self._holds_out(number):
             outputs.append(self.job.part_text(Part(EVALUATION_FOLDER, number)))
-        return self.job.workshop.step(f"split_{number:05d}", outputs, lambda paths: self._make(number, paths))
+        return self.job.partial.step(f"split_{number:05d}", outputs, lambda paths: self._make(number, paths))
 
     def _holds_out(self, number: int) -> bool:
-        return not self.job.valid and number < len(self.job.train)
+        return not self.job.inputs.valid and number < len(self.job.inputs.train)
 
     def _make(self, number: int, paths: Sequence[Path]) -> Facts:
-        every = self.job.parameters.eval_every if self._holds_out(number) else 0
+        every = self.job.inputs.parameters.eval_every if self._holds_out(number) else 0
         held_out = count = 0
         with ExitStack() as stack:
             streams = [stack.enter_context(path.open("w", encoding="utf-8", newline="")) for path in paths]
             parts = streams[:-1] if every else streams
-            for count, document in enumerate(_documents(self.job.texts[number]), start=1):
+            for count, document in enumerate(_documents(self.job.inputs.texts[number]), start=1):
                 is_held_out = every > 0 and count % every == 0
                 held_out += is_held_out
                 stream = streams[-1] if is_held_out else parts[(count - held_out) % len(parts)]
                 stream.write(document)
         if count == held_out:
-            where = str(self.job.texts[number])
+            where = str(self.job.inputs.texts[number])
             raise FlagPerfError("holds no document", where=where, remedy="leave the file out")
-        trained = count - held_out if number < len(self.job.train) else 0
+        trained = count - held_out if number < len(self.job.inputs.train) else 0
         return {"train_documents": trained, "valid_documents": count - trained}
 
 
@@ -71,18 +71,18 @@ def make_vocabulary(job: Job) -> Done:
     """The SentencePiece model: a copy of the given one, or trained on the training text (never on the held-out)."""
 
     def make(paths: Sequence[Path]) -> Facts:
-        chosen = vocabulary.read(job.vocab) if job.vocab else _trained(job)
+        chosen = vocabulary.read(job.inputs.vocab) if job.inputs.vocab else _trained(job)
         paths[0].write_bytes(chosen.serialized)
         return {"vocab_size": chosen.size}
 
-    return job.workshop.step("vocabulary", [job.vocab_file], make)
+    return job.partial.step("vocabulary", [job.vocab_file], make)
 
 
 def _trained(job: Job) -> vocabulary.Vocabulary:
-    parts = job.parts(TRAINING_FOLDER)
+    parts = job.inputs.parts(TRAINING_FOLDER)
     share = VOCABULARY_TEXT // len(parts)
     documents = (document for part in parts for document in _beginning(job.part_text(part), share))
-    return vocabulary.train(documents, job.parameters.vocab_size)
+    return vocabulary.train(documents, job.inputs.parameters.vocab_size)
 
 
 def _beginning(path: Path, characters: int) -> Iterator[str]:
@@ -101,16 +101,18 @@ class MakeChunks:
 
     def __call__(self, part: Part) -> Done:
         def make(paths: Sequence[Path]) -> Facts:
-            known = vocabulary.read(self.job.vocab_file)
-            length = self.job.parameters.seq_length + 1
-            found = cut((known.encode(document) for document in text.lines(self.job.part_text(part))), length)
+            pieces = vocabulary.read(self.job.vocab_file)
+            length = self.job.inputs.parameters.seq_length + 1
+            chunks = cut(
+                (pieces.encode(document) for document in text.lines(self.job.part_text(part))), length
+            )
             with paths[0].open("wb") as stream:
-                np.save(stream, found)
-            tokens = found[found != PADDING]
-            unknown = int((tokens == known.unknown).sum())
-            return {"samples": len(found), "tokens": len(tokens), "unknown_tokens": unknown}
+                np.save(stream, chunks)
+            tokens = chunks[chunks != PADDING]
+            unknown = int((tokens == pieces.unknown).sum())
+            return {"samples": len(chunks), "tokens": len(tokens), "unknown_tokens": unknown}
 
-        return self.job.workshop.step(f"chunks_{part.name}", [self.job.chunk_file(part)], make)
+        return self.job.partial.step(f"chunks_{part.name}", [self.job.chunk_file(part)], make)
 
 
 def cut(documents: Iterable[Sequence[int]], length: int) -> Array:
@@ -131,15 +133,15 @@ def cut(documents: Iterable[Sequence[int]], length: int) -> Array:
 
 def evaluation_facts(job: Job) -> Facts:
     """What a guesser gets that always says the same: the floor beside which token accuracy is read."""
-    known = vocabulary.read(job.vocab_file)
-    parts = job.parts(EVALUATION_FOLDER)
+    pieces = vocabulary.read(job.vocab_file)
+    parts = job.inputs.parts(EVALUATION_FOLDER)
     counts: Any = sum(
-        np.bincount(chunk_arrays(open_chunks(job.chunk_file(part))).labels, minlength=known.size)
+        np.bincount(chunk_arrays(open_chunks(job.chunk_file(part))).labels, minlength=pieces.size)
         for part in parts
     )
     commonest = int(counts.argmax())
     return {
         "valid_labels": int(counts.sum()),
-        "valid_commonest_token": known.piece(commonest),
+        "valid_commonest_token": pieces.piece(commonest),
         "valid_token_accuracy_of_commonest_token": round(float(counts[commonest] / counts.sum()), 4),
     }

@@ -45,16 +45,16 @@ def entries(folder: Path, testament: str) -> Iterator[str]:
 
 def chapters(folder: Path) -> list[list[str]]:
     """The verses of every chapter of the 66 books."""
-    found: dict[tuple[str, str], list[str]] = {}
+    chapters: dict[tuple[str, str], list[str]] = {}
     for testament in ("ot", "nt"):
         current: list[str] | None = None
         for entry in entries(folder, testament):
             heading = CHAPTER.search(entry)
             if heading:
-                current = found.setdefault((heading[1], heading[2]), [])
+                current = chapters.setdefault((heading[1], heading[2]), [])
             elif current is not None:
                 current.append(words_of(entry))
-    return [without_trailing_gaps(verses) for (book, _), verses in found.items() if book not in APOCRYPHA]
+    return [without_trailing_gaps(verses) for (book, _), verses in chapters.items() if book not in APOCRYPHA]
 
 
 def words_of(entry: str) -> str:

@@ -1,6 +1,6 @@
 """From ReCoRD's questions to the HDF5 set that GLM is trained on.
 
-The story is in `pipeline.py`; README.md says how it is used.
+The story is in `command.py`; README.md says how it is used.
 """
 
 TOOL = "benchmarks.glm.prepare 1"

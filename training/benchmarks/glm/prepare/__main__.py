@@ -2,7 +2,7 @@
 
 import sys
 
-from benchmarks.glm.prepare.cli import main
+from benchmarks.glm.prepare.command import main
 
 if __name__ == "__main__":
     sys.exit(main())

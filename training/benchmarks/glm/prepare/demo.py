@@ -18,9 +18,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from benchmarks.common.preparation import text
+from benchmarks.common.preparation.partial import Facts
 from benchmarks.glm.prepare.record import PLACEHOLDER, plain_punctuation
-from utils.preparation import text
-from utils.preparation.workshop import Facts
 
 BENCHMARKS = Path(__file__).parents[2]
 DEMO_TEXTS = (
@@ -69,15 +69,15 @@ def passages(chapter: Sequence[str], other: Sequence[str], draw: random.Random) 
     for passage, retold in zip(chapter, other, strict=True):
         if MISSING in (passage, retold) or len(passage.split()) > LONGEST_PASSAGE:
             continue
-        found = list(_words(passage))
-        words = {word.lower(): word for word, _ in reversed(found)}  # "And" and "and" are one candidate
+        placed = list(_words(passage))
+        words = {word.lower(): word for word, _ in reversed(placed)}  # "And" and "and" are one candidate
         holes = _drawn(draw, list(_holes(passage, retold)))
         answers = {answer.lower() for _, answer in holes}
         others = [word for small, word in sorted(words.items()) if small not in answers]
         if not holes or len(others) + len(holes) < CANDIDATES:
             continue
         candidates = {*(answer for _, answer in holes), *draw.sample(others, CANDIDATES - len(holes))}
-        spans = [(word, start, start + len(word) - 1) for word, start in found if word in candidates]
+        spans = [(word, start, start + len(word) - 1) for word, start in placed if word in candidates]
         yield {
             "passage": {"text": passage, "entities": [{"start": s, "end": e} for _, s, e in spans]},
             "qas": [
@@ -101,9 +101,9 @@ def _drawn(draw: random.Random, holes: list[tuple[str, str]]) -> list[tuple[str,
     ]
 
 
-def _holes(told: str, retold: str) -> Iterator[tuple[str, str]]:
+def _holes(verse: str, retold: str) -> Iterator[tuple[str, str]]:
     """(query, answer) for each word that both tellings of a verse have, and the retold one once."""
-    shared = {word for word, _ in _words(told)}
+    shared = {word for word, _ in _words(verse)}
     times = Counter(word.lower() for word, _ in _words(retold))
     for word, start in _words(retold):
         begin, end = _clauses_around(retold, start)

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks.common.wordpiece import Vocabulary as WordPiece
 from benchmarks.glm.clozes import Array, Clozes
 from benchmarks.glm.metric import exact_match, f1, normalised
 from benchmarks.glm.prepare.lines import MalformedInputError
 from benchmarks.glm.prepare.parameters import Parameters
 from benchmarks.glm.prepare.record import Passage, Query
 from benchmarks.glm.shards import Vocabulary
-from benchmarks.wordpiece import Vocabulary as WordPiece
 
 Tokens = Sequence[int]
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import wordpiece
+from benchmarks.common import wordpiece
+from benchmarks.common.preparation.partial import Done, Facts
 from benchmarks.glm import shards
 from benchmarks.glm.baselines import BASELINES
 from benchmarks.glm.clozes import Clozes
@@ -18,28 +19,27 @@ from benchmarks.glm.prepare.job import SOURCES, Job, Part
 from benchmarks.glm.prepare.questions import QuestionMaker, as_clozes, vocabulary_of
 from benchmarks.glm.prepare.record import PLACEHOLDER, passages
 from benchmarks.glm.shards import EVAL_FOLDER, TRAIN_FOLDER
-from utils.preparation.workshop import Done, Facts
 
 
 def make_demo(job: Job) -> Done:
     """The demo's passages and questions, in ReCoRD's form."""
     outputs = [job.demo_record / name for name in SOURCES.values()]
-    return job.workshop.step("demo", outputs, demo.write_record)
+    return job.partial.step("demo", outputs, demo.write_record)
 
 
 def make_vocabulary(job: Job) -> Done:
     """`vocab.txt`: a copy of the given one, or trained on the training passages and queries alone."""
 
     def make(paths: Sequence[Path]) -> Facts:
-        chosen = wordpiece.read(job.vocab) if job.vocab else _trained(job)
+        chosen = wordpiece.read(job.inputs.vocab) if job.inputs.vocab else _trained(job)
         paths[0].write_text(wordpiece.as_text(chosen), encoding="utf-8")
         return {"vocab_size": vocabulary_of(chosen).size}
 
-    return job.workshop.step("vocabulary", [job.vocab_file], make)
+    return job.partial.step("vocabulary", [job.vocab_file], make)
 
 
 def _trained(job: Job) -> wordpiece.Vocabulary:
-    return wordpiece.train(list(_training_text(job)), job.parameters.vocab_size)
+    return wordpiece.train(list(_training_text(job)), job.inputs.parameters.vocab_size)
 
 
 def _training_text(job: Job) -> Iterator[str]:
@@ -57,33 +57,33 @@ class MakeQuestions:
 
     def __call__(self, part: Part) -> Done:
         output = self.job.question_file(part)
-        return self.job.workshop.step(
+        return self.job.partial.step(
             f"questions_{part.name}", [output], lambda paths: self._make(part, paths[0])
         )
 
     def _make(self, part: Part, path: Path) -> Facts:
-        known = wordpiece.read(self.job.vocab_file)
-        maker = QuestionMaker(known, self.job.parameters, is_training=part.folder == TRAIN_FOLDER)
-        found = list(passages(self.job.source, SOURCES[part.folder], part.number, part.parts))
-        clozes = as_clozes(list(maker.of(found)))
-        shards.write(path, clozes, vocabulary_of(known))
+        vocabulary = wordpiece.read(self.job.vocab_file)
+        maker = QuestionMaker(vocabulary, self.job.inputs.parameters, is_training=part.folder == TRAIN_FOLDER)
+        chosen = list(passages(self.job.source, SOURCES[part.folder], part.number, part.parts))
+        clozes = as_clozes(list(maker.of(chosen)))
+        shards.write(path, clozes, vocabulary_of(vocabulary))
         return {
-            "passages": len(found),
-            "queries": sum(len(passage.queries) for passage in found),
+            "passages": len(chosen),
+            "queries": sum(len(passage.queries) for passage in chosen),
             "questions": len(clozes),
             "candidates": len(clozes.candidate_lengths),
             "tokens": clozes.tokens,
-            "unknown_tokens": int((clozes.sources == known.id_of("[UNK]")).sum()),
+            "unknown_tokens": int((clozes.sources == vocabulary.id_of("[UNK]")).sum()),
         }
 
 
 def evaluation_facts(job: Job) -> Facts:
     """What answers get that need no understanding: beside these the exact match is read."""
-    clozes: Clozes = shards.read_folder(job.out, EVAL_FOLDER).clozes
-    found: dict[str, Any] = {
+    clozes: Clozes = shards.read_folder(job.partial.data, EVAL_FOLDER).clozes
+    trivial: dict[str, Any] = {
         f"val_exact_match_{name}": round(of(clozes), 4) for name, of in BASELINES.items()
     }
     answerable = np.maximum.reduceat(
         clozes.exact_match, np.append(0, np.cumsum(clozes.candidate_counts)[:-1])
     )
-    return {**found, "val_answerable_questions": int(answerable.sum())}
+    return {**trivial, "val_answerable_questions": int(answerable.sum())}

@@ -66,15 +66,15 @@ class _Answers:
 
     def of_tokens(self, values: Array, of_start: int) -> Array:
         """(rows,) `values` of the candidates' tokens, and `of_start` of every start token."""
-        found = np.full(self.rows, of_start, dtype=np.int64)
-        found[self.token_rows] = values
-        return found
+        filled = np.full(self.rows, of_start, dtype=np.int64)
+        filled[self.token_rows] = values
+        return filled
 
     def targets(self, tokens: Array, end: int) -> Array:
         """(targets,) each candidate's tokens, then `end`."""
-        found = np.full(len(self.target_rows), end, dtype=np.int64)
-        found[within(self.lengths + 1) < np.repeat(self.lengths, self.lengths + 1)] = tokens
-        return found
+        targets = np.full(len(self.target_rows), end, dtype=np.int64)
+        targets[within(self.lengths + 1) < np.repeat(self.lengths, self.lengths + 1)] = tokens
+        return targets
 
 
 def _answer_rows(clozes: Clozes) -> _Answers:
