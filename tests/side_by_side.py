@@ -29,6 +29,7 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Say which tests share a worker."""
     if not is_worker(config):
@@ -44,4 +45,4 @@ def is_worker(config: pytest.Config) -> bool:
 
 
 def _needs_lab(item: pytest.Item) -> bool:
-    return item.get_closest_marker("lab") is not None
+    return item.get_closest_marker("lab") is not None or "lab" in getattr(item, "fixturenames", ())

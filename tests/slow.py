@@ -1,7 +1,7 @@
 """Which tests are slow: those that were measured so, and all that need the lab.
 
-`slow_tests.txt` names them: a test that takes SLOW_S or more, or a file that takes as long to set up. It is written
-by `./test.sh --measure`, never by hand. `./test.sh --quick` (pytest -m "not slow") leaves them out.
+`slow_tests.txt` names them: a test that takes SLOW_S or more with all its parameters together, or a file that takes
+as long to set up. It is written by `./test.sh --measure`, never by hand. `./test.sh --quick` (pytest -m "not slow") leaves them out.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Keep the longest time that a test took for any of its parameters, and a file's set-up."""
+    """Add up the time of a test with all its parameters; a file's set-up counts for the file."""
     if "lab" in report.keywords:
         return
     name = _without_parameters(report.nodeid)
     if report.when == "setup" and report.duration >= SLOW_S:
         name = name.partition("::")[0]
-    _seconds[name] = max(_seconds[name], report.duration)
+    _seconds[name] += report.duration
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
