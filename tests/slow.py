@@ -1,7 +1,8 @@
 """Which tests are slow: those that were measured so, and all that need the lab.
 
 `slow_tests.txt` names them: a test that takes SLOW_S or more with all its parameters together, or a file that takes
-as long to set up. It is written by `./test.sh --measure`, never by hand. `./test.sh --quick` (pytest -m "not slow") leaves them out.
+as long to set up. `./test.sh --measure` writes it; nobody does by hand. `./test.sh --quick` (pytest -m "not slow")
+leaves them out.
 """
 
 from __future__ import annotations
