@@ -3,7 +3,8 @@
 #
 #   ./quickstart.sh [--all] [options of run.py]
 #
-# --all trains every demo, one after the other: BERT on PyTorch and on PaddlePaddle, GLM, CPM and the digits.
+# --all runs every demo, one after the other: BERT on PyTorch and on PaddlePaddle, GLM, CPM, the digits, and the rate of
+# matrix multiplications.
 # Everything it makes lies in this checkout (.venv, .quickstart) and in the container engine.
 # As root it installs a container engine where there is none. Run again, it starts at once.
 set -euo pipefail
@@ -18,7 +19,7 @@ CASES=(bert:pytorch)
 if [ "${1:-}" = --all ]; then
   shift
   MODELS=(bert glm cpm digits)
-  CASES=(bert:pytorch bert:paddle glm:pytorch cpm:pytorch digits:pytorch)
+  CASES=(bert:pytorch bert:paddle glm:pytorch cpm:pytorch digits:pytorch gemm:pytorch)
 fi
 
 # make_data MODEL: the data of a demo, anew.
@@ -33,6 +34,7 @@ make_data() {
 # Again only when what makes them has changed.
 prepare_data() {
   local model key
+  mkdir -p "$WORK/gemm_demo" # matrices are made where they are multiplied: it stays empty
   for model in "${MODELS[@]}"; do
     key=$(find "training/benchmarks/$model/prepare" training/benchmarks/*/demo_data training/benchmarks/common \
       -type f -not -name '*.pyc' -print0 | sort -z | xargs -0 cat | sha256sum)

@@ -75,7 +75,10 @@ def test_every_chip_states_its_peaks_with_their_source(vendor: ModuleType) -> No
         peaks = about["peak_flops"]
         assert about["source"], chip
         assert peaks["bf16"] == peaks["fp16"] == pytest.approx(2 * peaks["tf32"]), chip
-        assert 0 < peaks["fp32"] < peaks["tf32"], chip
+        assert 0 < peaks["fp32"] == peaks["fp64"] < peaks["tf32"], chip
+        assert (
+            peaks["int8"] == peaks.get("fp8", peaks["int8"]) == pytest.approx(2 * peaks["bf16"], rel=1e-3)
+        ), chip
 
 
 def test_the_settings_are_plain_data() -> None:

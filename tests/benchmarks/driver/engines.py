@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.driver.configuration import Configuration, read_configuration
+from benchmarks.driver.extern import case_class
 from benchmarks.driver.ranks import RankEnvironment
 from benchmarks.driver.session import load_framework
 from benchmarks.driver.vendor_facts import PLAIN_CPU
@@ -32,7 +33,7 @@ def engine_starter(
     launch = arguments(folder, data_dir, extern, **{"optimizer": "adamw", **EVERY_FOUR_STEPS, **settings})
     launch = replace(launch, case_dir=TRAINING / "benchmarks" / "bert" / framework)
     start = load_framework(framework)
-    case = start.load_case(launch.case_dir)
+    case = case_class(launch.case_dir)
     config = read_configuration(launch, case.metric)
     return EngineStarter(
         case.metric, config, lambda: start.start_engine(case, config, launch, RankEnvironment(), PLAIN_CPU)

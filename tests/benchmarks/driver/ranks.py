@@ -82,7 +82,7 @@ def launch_ranks(
     logs.mkdir()
     script = tuple(command_line(launch)[2:])
     job = LaunchJob(1, ranks, "127.0.0.1", free_port(), str(logs), script, python=sys.executable)
-    argv = open_framework("pytorch").launch_argv(job, 0)
+    argv = open_framework(launch.framework).launch_argv(job, 0)
     env = environment(**variables)
     completed = subprocess.run(argv, env=env, capture_output=True, timeout=120, check=False)
     paths = [logs / f"rank{rank}.out.log" for rank in range(ranks)]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from benchmarks.driver.extern import case_class
 from benchmarks.driver.pytorch.devices import Device
-from benchmarks.driver.pytorch.start import load_case
 from benchmarks.driver.pytorch.tensors import moved, pinned
 from benchmarks.driver.ranks import RankEnvironment, read_rank_environment, threads_per_rank, usable_cores
 from benchmarks.driver.session import load_framework
@@ -59,13 +59,13 @@ def test_a_framework_without_an_engine_is_named() -> None:
 
 
 def test_a_case_is_loaded_by_its_folder(tmp_path: Path) -> None:
-    assert load_case(BERT).metric == "mlm_accuracy"
+    assert case_class(BERT).metric == "mlm_accuracy"
     folder = tmp_path / "pytorch"
     folder.mkdir()
     (folder / "__init__.py").touch()
     (folder / "case.py").write_text("CASE = None\n")
     with pytest.raises(FlagPerfError, match="no class Case"):
-        load_case(folder)
+        case_class(folder)
 
 
 def test_moved_reaches_every_tensor_and_leaves_the_rest() -> None:

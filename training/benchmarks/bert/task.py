@@ -18,6 +18,7 @@ from benchmarks.driver.batches import Batch
 from benchmarks.driver.case import Context, Dataset
 from benchmarks.driver.sampling import Samples
 from utils.errors import FlagPerfError
+from utils.parameters import TrainingSettings
 
 
 class PretrainingTask(ABC):
@@ -29,7 +30,7 @@ class PretrainingTask(ABC):
     metric: ClassVar[str] = "mlm_accuracy"
     flops_formula: ClassVar[str] = FORMULA
 
-    def __init__(self, context: Context[Any]) -> None:
+    def __init__(self, context: Context[TrainingSettings, Any]) -> None:
         self.task = context
         self.model_config = bert_config(context.settings)
         self.flops = BertFlops(

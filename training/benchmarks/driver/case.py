@@ -12,23 +12,24 @@ from benchmarks.driver.sampling import Samples
 from utils.parameters import TrainingSettings
 
 DeviceT = TypeVar("DeviceT")
+SettingsT = TypeVar("SettingsT")
 ModelT = TypeVar("ModelT")
 TensorT_co = TypeVar("TensorT_co", covariant=True)
 
 
 @dataclass(frozen=True)
-class Context(Generic[DeviceT]):
+class Context(Generic[SettingsT, DeviceT]):
     """What a case is built from.
 
     Attributes:
         data_dir: the case's data directory.
-        driver: the driver's settings.
+        driver: the driver's settings for cases of its kind.
         settings: the case's own names of the configuration.
         device: this rank's, as the framework calls it.
     """
 
     data_dir: Path
-    driver: TrainingSettings
+    driver: SettingsT
     settings: Mapping[str, Any]
     device: DeviceT
 
@@ -76,7 +77,7 @@ class Case(DataCase, Protocol[ModelT, TensorT_co]):
     flops_formula: ClassVar[str]
     """How `Batch.flops` is counted, in words."""
 
-    def __init__(self, context: Context[Any]) -> None: ...
+    def __init__(self, context: Context[TrainingSettings, Any]) -> None: ...
 
     def build_model(self) -> ModelT:
         """The model with its initial weights, on the CPU. The seed is set before."""

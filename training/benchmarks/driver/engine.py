@@ -1,8 +1,8 @@
-"""What the training loop asks of a framework."""
+"""What the driver's loops ask of a framework."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -19,13 +19,47 @@ class DeviceMemory:
 
 
 class Engine(Protocol):
-    """A model, its data and its optimizer on the devices of all ranks.
+    """This rank's device, and the other ranks.
 
     Every rank calls the same methods in the same order: most of them talk to the other ranks.
     """
 
     rank: int
     world_size: int
+
+    def synchronize(self) -> None:
+        """Wait until the device has finished."""
+
+    def timed(self, work: Callable[[], None]) -> float:
+        """Seconds that the device takes for what `work` gives it, from idle to idle, by the device's own events.
+
+        On a CPU by the monotonic clock.
+        """
+
+    def memory(self) -> DeviceMemory | None:
+        """This rank's device memory, None where the device has none of its own."""
+
+    def barrier(self) -> None:
+        """Wait for all ranks."""
+
+    def sum_over_ranks(self, values: Sequence[float]) -> list[float]:
+        """The sum of each value over all ranks."""
+
+    def max_over_ranks(self, values: Sequence[float]) -> list[float]:
+        """The largest of each value over all ranks."""
+
+    def gather(self, own: bytes) -> list[bytes]:
+        """The bytes of every rank, by rank."""
+
+    def broadcast(self, data: bytearray | None) -> bytearray:
+        """The bytes of rank 0; the others give None."""
+
+    def close(self) -> None:
+        """Leave the other ranks; nothing may be asked afterwards."""
+
+
+class TrainingEngine(Engine, Protocol):
+    """A model, its data and its optimizer on the devices of all ranks."""
 
     def baseline(self) -> float | None:
         """The metric that a trivial answer reaches."""
@@ -45,23 +79,8 @@ class Engine(Protocol):
     def evaluate(self) -> dict[str, float]:
         """The case's metrics over the whole evaluation set, equal on every rank."""
 
-    def synchronize(self) -> None:
-        """Wait until the device has finished."""
-
     def is_idle(self) -> bool:
         """Has the device nothing to do? Does not wait."""
-
-    def barrier(self) -> None:
-        """Wait for all ranks."""
-
-    def sum_over_ranks(self, values: Sequence[float]) -> list[float]:
-        """The sum of each value over all ranks."""
-
-    def max_over_ranks(self, values: Sequence[float]) -> list[float]:
-        """The largest of each value over all ranks."""
-
-    def memory(self) -> DeviceMemory | None:
-        """This rank's device memory, None where the device has none of its own."""
 
     def state(self) -> Any:
         """Model, optimizer and scaler as `state_file` takes them: tensors as Raw. The same on every rank."""
@@ -74,12 +93,3 @@ class Engine(Protocol):
 
     def load_random_state(self, state: Any) -> None:
         """Take over what `random_state` gave."""
-
-    def gather(self, own: bytes) -> list[bytes]:
-        """The bytes of every rank, by rank."""
-
-    def broadcast(self, data: bytearray | None) -> bytearray:
-        """The bytes of rank 0; the others give None."""
-
-    def close(self) -> None:
-        """Leave the other ranks; nothing may be asked afterwards."""

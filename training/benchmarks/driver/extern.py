@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from utils.errors import FlagPerfError, nearest
 from utils.loading import load_module, load_package
+from utils.parameters import MeasurementSettings, TrainingSettings
+
+# What a case of each kind has; `driver/case.py` and `driver/operations.py` say it with shapes and units.
+PARTS: Mapping[str, Sequence[str]] = {
+    TrainingSettings.kind: (
+        "metric", "flops_formula", "build_model", "training_data", "evaluation_data", "baseline", "loss", "evaluate",
+        "metrics",
+    ),
+    MeasurementSettings.kind: ("operations",),
+}  # fmt: skip
 
 
 def case_class(folder: Path) -> Any:
@@ -26,9 +36,24 @@ def case_class(folder: Path) -> Any:
         raise FlagPerfError(
             "there is no class Case",
             where=str(folder / "case.py"),
-            remedy=f"see benchmarks/driver/{folder.name.partition('_')[0]}/case.py",
+            remedy="see benchmarks/driver/case.py",
         )
     return case
+
+
+def refuse_incomplete(case: Any, kind: str, folder: Path) -> None:
+    """A case's class has all that the driver asks of its kind.
+
+    Raises:
+        FlagPerfError: what it lacks.
+    """
+    missing = [part for part in PARTS[kind] if not hasattr(case, part)]
+    if missing:
+        raise FlagPerfError(
+            f"the class Case lacks {', '.join(missing)}, which a case of the kind {kind} has",
+            where=str(folder / "case.py"),
+            remedy="see docs/adding-a-case.md",
+        )
 
 
 def vendor_functions(folder: Path | None, names: Sequence[str]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from benchmarks.driver.engine import DeviceMemory, Engine
+from benchmarks.driver.engine import DeviceMemory, Engine, TrainingEngine
 from benchmarks.driver.loop import Outcome
 from utils.figures import Peak, figures_from_finished
 from utils.parameters import TrainingSettings
@@ -16,7 +16,7 @@ _NO_PEAK = Peak(chips=0, flops=None, source="not known to the training script")
 
 
 def finished_values(
-    outcome: Outcome, *, settings: TrainingSettings, engine: Engine, metric: str, flops_formula: str
+    outcome: Outcome, *, settings: TrainingSettings, engine: TrainingEngine, metric: str, flops_formula: str
 ) -> dict[str, Any]:
     """Everything but `e2e_time`, which is read last. Every rank calls this: the counters are summed.
 
@@ -49,7 +49,7 @@ def finished_values(
         "model_flops_per_sample": None if flops is None else flops / progress.samples,
         "flops_formula": flops_formula,
         **{f"final_{name}": value for name, value in outcome.metrics.items()},
-        **_memory(engine),
+        **memory_values(engine),
     }
     return {**values, **_derived(values)}
 
@@ -60,7 +60,8 @@ def _summed(engine: Engine, values: list[int | float | None]) -> list[float | No
     return [None if value is None else total for value, total in zip(values, sums, strict=True)]
 
 
-def _memory(engine: Engine) -> dict[str, int | None]:
+def memory_values(engine: Engine) -> dict[str, int | None]:
+    """Bytes of device memory, the largest over ranks; None where devices have none of their own."""
     memory = engine.memory()
     largest = engine.max_over_ranks(
         [float(memory.allocated), float(memory.reserved), float(memory.total)] if memory else [0.0] * 3

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.driver.batches import Step
 from benchmarks.driver.clock import PhaseClock, Times
-from benchmarks.driver.engine import Engine
+from benchmarks.driver.engine import TrainingEngine
 from benchmarks.driver.perf_log import PerfLog
 from benchmarks.driver.progress import Progress, is_at_cap, is_evaluation_due
 from benchmarks.driver.restart import Continued, Saver, Start
@@ -42,7 +42,7 @@ class TrainingLoop:
         self,
         settings: TrainingSettings,
         metric: str,
-        engine: Engine,
+        engine: TrainingEngine,
         schedule: Schedule,
         perf_log: PerfLog,
         clock: PhaseClock,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -32,38 +32,30 @@ class RankDevice(Protocol):
 
     def synchronize(self) -> None: ...
     def is_idle(self) -> bool: ...
+    def timed(self, work: Callable[[], None]) -> float: ...
     def memory(self) -> DeviceMemory | None: ...
 
 
-CaseT = TypeVar("CaseT", bound=DataCase)
+CaseT = TypeVar("CaseT")
+DataCaseT = TypeVar("DataCaseT", bound=DataCase)
 GroupT = TypeVar("GroupT", bound=RankGroup)
 DeviceT = TypeVar("DeviceT", bound=RankDevice)
 
 
 class RankEngine(Generic[CaseT, GroupT, DeviceT]):
-    """The part of `benchmarks.driver.engine.Engine` that no framework has a hand in."""
+    """Implements `benchmarks.driver.engine.Engine`; no framework has a hand in it."""
 
-    def __init__(self, config: Configuration, case: CaseT, group: GroupT, device: DeviceT) -> None:
-        self.config, self.settings = config, config.driver
+    def __init__(self, case: CaseT, group: GroupT, device: DeviceT) -> None:
         self.case, self.group, self.device = case, group, device
         self.rank, self.world_size = group.rank, group.world_size
-        self.loader = Loader(case, self.settings, self.rank, self.world_size, self._staged)
-
-    def baseline(self) -> float | None:
-        """The case's."""
-        return self.case.baseline()
-
-    def training_steps(self, first_step: int = 0) -> Iterator[Step]:
-        """This rank's."""
-        return self.loader.training_steps(first_step)
 
     def synchronize(self) -> None:
         """Wait for this rank's device."""
         self.device.synchronize()
 
-    def is_idle(self) -> bool:
-        """Has this rank's device nothing to do?"""
-        return self.device.is_idle()
+    def timed(self, work: Callable[[], None]) -> float:
+        """On this rank's device."""
+        return self.device.timed(work)
 
     def memory(self) -> DeviceMemory | None:
         """Of this rank's device."""
@@ -92,6 +84,27 @@ class RankEngine(Generic[CaseT, GroupT, DeviceT]):
     def close(self) -> None:
         """Leave the process group."""
         self.group.close()
+
+
+class RankTrainingEngine(RankEngine[DataCaseT, GroupT, DeviceT]):
+    """The part of `benchmarks.driver.engine.TrainingEngine` that no framework has a hand in."""
+
+    def __init__(self, config: Configuration, case: DataCaseT, group: GroupT, device: DeviceT) -> None:
+        super().__init__(case, group, device)
+        self.config, self.settings = config, config.driver
+        self.loader = Loader(case, self.settings, self.rank, self.world_size, self._staged)
+
+    def baseline(self) -> float | None:
+        """The case's."""
+        return self.case.baseline()
+
+    def training_steps(self, first_step: int = 0) -> Iterator[Step]:
+        """This rank's."""
+        return self.loader.training_steps(first_step)
+
+    def is_idle(self) -> bool:
+        """Has this rank's device nothing to do?"""
+        return self.device.is_idle()
 
     def _staged(self, inputs: Any) -> Any:
         """A batch's inputs where this framework's device fetches them fastest; as they are, unless it says more."""

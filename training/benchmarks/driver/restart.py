@@ -26,7 +26,7 @@ from benchmarks.driver.checkpoints import (
     write_checkpoint,
 )
 from benchmarks.driver.configuration import Configuration
-from benchmarks.driver.engine import Engine
+from benchmarks.driver.engine import TrainingEngine
 from benchmarks.driver.progress import Progress, is_at_cap
 from benchmarks.driver.random_states import host_random_state, set_host_random_state
 from benchmarks.driver.state_file import parse_state, write_state
@@ -92,7 +92,9 @@ class Start:
 class Saver:
     """Saves a checkpoint every `save_steps` steps."""
 
-    def __init__(self, engine: Engine, folder: Path, task: Mapping[str, Any], save_steps: int) -> None:
+    def __init__(
+        self, engine: TrainingEngine, folder: Path, task: Mapping[str, Any], save_steps: int
+    ) -> None:
         self.engine, self.folder, self.task, self.save_steps = engine, folder, task, save_steps
         self.failures = 0
 
@@ -131,7 +133,10 @@ class Saver:
 
 
 def make_saver(
-    engine: Engine, settings: TrainingSettings, task: Mapping[str, Any], environment: Mapping[str, str]
+    engine: TrainingEngine,
+    settings: TrainingSettings,
+    task: Mapping[str, Any],
+    environment: Mapping[str, str],
 ) -> Saver | None:
     """What saves checkpoints; None where the configuration wants none.
 
@@ -151,7 +156,10 @@ def make_saver(
 
 
 def restore(
-    engine: Engine, settings: TrainingSettings, task: Mapping[str, Any], environment: Mapping[str, str]
+    engine: TrainingEngine,
+    settings: TrainingSettings,
+    task: Mapping[str, Any],
+    environment: Mapping[str, str],
 ) -> Start:
     """Load what the environment says to go on from; the beginning where it says nothing. Every rank calls this.
 
@@ -182,7 +190,7 @@ def restore(
     return Start(progress, continued, own)
 
 
-def restore_random(engine: Engine, start: Start) -> None:
+def restore_random(engine: TrainingEngine, start: Start) -> None:
     """Set this rank's random generators as they were; the last thing before training goes on."""
     if start.random is not None:
         set_host_random_state(start.random["host"])
@@ -207,7 +215,7 @@ def task_of(
 
 
 def _read_by_rank_0(
-    engine: Engine, folder: Path, anew_allowed: bool
+    engine: TrainingEngine, folder: Path, anew_allowed: bool
 ) -> tuple[str, bytearray | None, tuple[str, ...]]:
     """On rank 0 the file and its bytes, which are empty where there is none and that is allowed."""
     if engine.rank != 0:

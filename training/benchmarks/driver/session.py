@@ -13,9 +13,11 @@ from typing import Any, NoReturn
 from benchmarks.driver.arguments import LaunchArguments, parse_arguments
 from benchmarks.driver.batches import Prefetcher, Step
 from benchmarks.driver.clock import PhaseClock
-from benchmarks.driver.configuration import read_configuration
-from benchmarks.driver.finished import finished_values
+from benchmarks.driver.configuration import Configuration, read_configuration
+from benchmarks.driver.extern import case_class, refuse_incomplete
+from benchmarks.driver.finished import finished_values, memory_values
 from benchmarks.driver.loop import TrainingLoop
+from benchmarks.driver.measurement import MeasurementLoop, measured_values
 from benchmarks.driver.perf_log import PerfLog
 from benchmarks.driver.ranks import read_rank_environment
 from benchmarks.driver.restart import make_saver, restore, restore_random, task_of
@@ -23,11 +25,11 @@ from benchmarks.driver.schedules import Schedule, make_schedule
 from benchmarks.driver.vendor_facts import read_vendor_facts
 from utils.errors import FlagPerfError
 from utils.events import EventName
-from utils.parameters import TrainingSettings
+from utils.parameters import MeasurementSettings, TrainingSettings
 
 
 def run(arguments: LaunchArguments, script_start: float) -> None:
-    """Train the case of `arguments`.
+    """Train or measure, as the case of `arguments` says.
 
     Args:
         arguments: the launch contract's.
@@ -36,8 +38,9 @@ def run(arguments: LaunchArguments, script_start: float) -> None:
     environment = read_rank_environment()
     perf_log = PerfLog(environment.rank)
     framework = load_framework(arguments.framework)
-    case = framework.load_case(arguments.case_dir)
-    config = read_configuration(arguments, case.metric)
+    case = case_class(arguments.case_dir)
+    config = read_configuration(arguments, getattr(case, "metric", ""))
+    refuse_incomplete(case, config.kind, arguments.case_dir)
     vendor = read_vendor_facts(arguments.vendor, arguments.framework)
 
     init_start = time.monotonic()
@@ -45,7 +48,18 @@ def run(arguments: LaunchArguments, script_start: float) -> None:
     engine = framework.start_engine(case, config, arguments, environment, vendor)
     clock = PhaseClock(engine.synchronize)
     clock.begin("init", at=init_start)
-    settings = config.driver
+    work = _measure if config.kind == MeasurementSettings.kind else _train
+    values = work(engine, config, arguments, perf_log, clock)
+    engine.barrier()
+    perf_log.write(EventName.FINISHED, {"e2e_time": time.monotonic() - script_start, **values})
+    engine.close()
+
+
+def _train(
+    engine: Any, config: Configuration, arguments: LaunchArguments, perf_log: PerfLog, clock: PhaseClock
+) -> dict[str, Any]:
+    """Train until the target or a cap; what FINISHED says."""
+    case, settings = engine.case, config.driver
     task = task_of(arguments, config, engine.world_size, arguments.data_dir)
     saver = make_saver(engine, settings, task, os.environ)
     start = restore(engine, settings, task, os.environ)
@@ -66,15 +80,23 @@ def run(arguments: LaunchArguments, script_start: float) -> None:
     values = finished_values(
         outcome, settings=settings, engine=engine, metric=case.metric, flops_formula=case.flops_formula
     )
-    engine.barrier()
-    perf_log.write(
-        EventName.FINISHED, {"e2e_time": time.monotonic() - script_start, **values, **start.told()}
-    )
-    engine.close()
+    return {**values, **start.told()}
+
+
+def _measure(
+    engine: Any, config: Configuration, arguments: LaunchArguments, perf_log: PerfLog, clock: PhaseClock
+) -> dict[str, Any]:
+    """Measure every operation of the case; what FINISHED says."""
+    operations = list(engine.case.operations())
+    perf_log.write(EventName.INIT_END, {"init_time": clock.end("init")})
+    with clock.phase("measure"):
+        results = MeasurementLoop(config.measurement, engine, perf_log).run(operations)
+    times = {"init_time": clock.seconds("init"), "measure_time": clock.seconds("measure")}
+    return {**measured_values(results, config.measurement, engine), **times, **memory_values(engine)}
 
 
 def load_framework(name: str) -> Any:
-    """The module `benchmarks.driver.<name>.start`, with its `load_case` and `start_engine`.
+    """The module `benchmarks.driver.<name>.start`, with its `start_engine`.
 
     Raises:
         FlagPerfError: the driver has no engine for this framework.

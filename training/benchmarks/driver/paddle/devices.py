@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 import paddle
@@ -43,6 +45,20 @@ class Device:
         event = paddle.device.Event()
         event.record()
         return event
+
+    def timed(self, work: Callable[[], None]) -> float:
+        """Seconds that the device takes for what `work` gives it, by its own events; of the CPU, by the clock."""
+        self.synchronize()
+        if self.is_cpu:
+            started = time.monotonic()
+            work()
+            return time.monotonic() - started
+        begin, end = (paddle.device.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        work()
+        end.record()
+        end.synchronize()
+        return float(begin.elapsed_time(end)) / 1000
 
     def memory(self) -> DeviceMemory | None:
         """Peak memory of this process; None on the CPU, which has no memory of its own."""

@@ -24,14 +24,14 @@ from benchmarks.driver.paddle.state import (
     with_tensors,
 )
 from benchmarks.driver.paddle.tensors import Uploads, numbers_of
-from benchmarks.driver.rank_engine import RankEngine, global_label_counts, gradients_sync
+from benchmarks.driver.rank_engine import RankTrainingEngine, global_label_counts, gradients_sync
 from utils.errors import FlagPerfError
 
 _AUTOCAST: dict[str, Any] = {"bf16": "bfloat16", "fp16": "float16"}
 
 
-class PaddleEngine(RankEngine[Case, ProcessGroup, Device]):
-    """Implements `benchmarks.driver.engine.Engine`."""
+class PaddleEngine(RankTrainingEngine[Case, ProcessGroup, Device]):
+    """Implements `benchmarks.driver.engine.TrainingEngine`."""
 
     def __init__(
         self, config: Configuration, case: Case, group: ProcessGroup, device: Device, hooks: Hooks

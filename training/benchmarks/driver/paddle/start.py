@@ -3,57 +3,47 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from typing import Any
 
 from paddle.base import core
 
 from benchmarks.driver.arguments import LaunchArguments
 from benchmarks.driver.configuration import Configuration
-from benchmarks.driver.extern import case_class
-from benchmarks.driver.paddle.case import Case, Context
+from benchmarks.driver.paddle.case import Context, MeasurementContext
 from benchmarks.driver.paddle.devices import Device
 from benchmarks.driver.paddle.engine import PaddleEngine
 from benchmarks.driver.paddle.hooks import load_hooks
 from benchmarks.driver.paddle.process_group import ProcessGroup
+from benchmarks.driver.rank_engine import RankEngine
 from benchmarks.driver.ranks import RankEnvironment, threads_per_rank
 from benchmarks.driver.vendor_facts import VendorFacts
 from utils.errors import FlagPerfError
-from utils.parameters import TrainingSettings
-
-
-def load_case(folder: Path) -> type[Case]:
-    """The class `Case` of the case folder's `case.py`.
-
-    Raises:
-        FlagPerfError: there is none.
-    """
-    case: type[Case] = case_class(folder)
-    return case
+from utils.parameters import MeasurementSettings, TrainingSettings
 
 
 def start_engine(
-    case: type[Case],
+    case: Any,
     config: Configuration,
     arguments: LaunchArguments,
     environment: RankEnvironment,
     vendor: VendorFacts,
-) -> PaddleEngine:
-    """Everything that stands before the first step, but the data's thread."""
+) -> RankEngine[Any, ProcessGroup, Device]:
+    """Everything that stands before the first step, but the data's thread; `case` is the class of the case."""
     # First: a vendor's module may be what makes its device known to Paddle.
     hooks = load_hooks(arguments.extern_module_dir if arguments.enable_extern_config else None)
-    core.set_num_threads(threads_per_rank(environment, config.driver.cpu_threads))
-    if config.driver.precision == "fp32":
+    core.set_num_threads(threads_per_rank(environment, config.settings.cpu_threads))
+    trains = isinstance(config.settings, TrainingSettings)
+    if trains and config.driver.precision == "fp32":
         # NVIDIA's libraries would round the inputs of products to TF32: that is another precision.
         os.environ["NVIDIA_TF32_OVERRIDE"] = "0"
     device = Device(vendor.device_type, environment.local_rank)
-    _refuse_what_is_not_there(config.driver, device)
-    group = ProcessGroup(environment, vendor.backend, device, config.driver.dist_timeout_seconds)
-    context = Context(
-        data_dir=arguments.data_dir,
-        driver=config.driver,
-        settings=config.case,
-        device=device.name,
-    )
+    if trains:
+        _refuse_what_is_not_there(config.driver, device)
+    group = ProcessGroup(environment, vendor.backend, device, config.settings.dist_timeout_seconds)
+    if isinstance(config.settings, MeasurementSettings):
+        measured = MeasurementContext(arguments.data_dir, config.settings, config.case, device.name)
+        return RankEngine(case(measured), group, device)
+    context = Context(arguments.data_dir, config.settings, config.case, device.name)
     return PaddleEngine(config, case(context), group, device, hooks)
 
 

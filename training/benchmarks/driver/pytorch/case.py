@@ -1,4 +1,4 @@
-"""What a PyTorch case brings: model, data, loss and metric."""
+"""A case in PyTorch's types."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.driver import case
+from utils.parameters import MeasurementSettings, TrainingSettings
 
-Context = case.Context[torch.device]
 Case = case.Case[nn.Module, Tensor]
+Context = case.Context[TrainingSettings, torch.device]
+MeasurementContext = case.Context[MeasurementSettings, torch.device]

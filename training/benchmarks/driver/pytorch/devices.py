@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -28,6 +30,20 @@ class Device:
     def is_idle(self) -> bool:
         """Has the device finished all work given to it? The CPU has when it can ask."""
         return self.is_cpu or bool(self._module.current_stream().query())
+
+    def timed(self, work: Callable[[], None]) -> float:
+        """Seconds that the device takes for what `work` gives it, by its own events; of the CPU, by the clock."""
+        self.synchronize()
+        if self.is_cpu:
+            started = time.monotonic()
+            work()
+            return time.monotonic() - started
+        begin, end = (self._module.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        work()
+        end.record()
+        end.synchronize()
+        return float(begin.elapsed_time(end)) / 1000
 
     def memory(self) -> DeviceMemory | None:
         """Peak memory of this process; None on the CPU, which has no memory of its own."""

@@ -17,13 +17,13 @@ from benchmarks.driver.pytorch.hooks import Hooks
 from benchmarks.driver.pytorch.process_group import ProcessGroup
 from benchmarks.driver.pytorch.state import with_raw, with_tensors
 from benchmarks.driver.pytorch.tensors import moved, pinned
-from benchmarks.driver.rank_engine import RankEngine, global_label_counts, gradients_sync
+from benchmarks.driver.rank_engine import RankTrainingEngine, global_label_counts, gradients_sync
 
 _AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-class PytorchEngine(RankEngine[Case, ProcessGroup, Device]):
-    """Implements `benchmarks.driver.engine.Engine`."""
+class PytorchEngine(RankTrainingEngine[Case, ProcessGroup, Device]):
+    """Implements `benchmarks.driver.engine.TrainingEngine`."""
 
     def __init__(
         self, config: Configuration, case: Case, group: ProcessGroup, device: Device, hooks: Hooks

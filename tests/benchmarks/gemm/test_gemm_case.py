@@ -1,0 +1,135 @@
+"""Matrix multiplication on this machine's processors: what is measured, what is left out, what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import benchmarks
+from benchmarks.driver.arguments import LaunchArguments
+from benchmarks.driver.extern import case_class
+from benchmarks.driver.operations import UnsupportedError
+from benchmarks.driver.pytorch.case import MeasurementContext
+from tests.benchmarks.driver.ranks import run_here, values_of
+from utils.config_files import load_constants
+from utils.errors import FlagPerfError
+from utils.loading import load_module
+from utils.parameters import MeasurementSettings
+
+TRAINING = Path(benchmarks.__file__).parents[1]
+GEMM = TRAINING / "benchmarks" / "gemm" / "pytorch"
+products: Any = load_module(GEMM / "products.py", "gemm_products")
+SHAPE = (96, 64, 128)  # M, N, K
+ON_CPU = ("fp64", "fp32", "bf16", "fp16", "int8")
+
+
+def case(**sizes: tuple[int, int, int]) -> Any:
+    context = MeasurementContext(Path(), MeasurementSettings(), {"sizes": sizes}, torch.device("cpu"))
+    return case_class(GEMM)(context)
+
+
+def operands(dtype: str) -> tuple[torch.Tensor, torch.Tensor]:
+    rows, columns, inner = SHAPE
+    generator = torch.Generator().manual_seed(1)
+    product = products.PRODUCTS[dtype]
+    return product.random((rows, inner), generator), product.random((columns, inner), generator).t()
+
+
+@pytest.mark.parametrize("dtype", ON_CPU)
+def test_the_result_is_the_product_and_a_call_does_the_work_that_is_counted(dtype: str) -> None:
+    (operation,) = case(**{dtype: SHAPE}).operations()
+    result = operation.start()()
+    assert result.shape == SHAPE[:2]
+    assert operation.work * 1e12 == 2 * 96 * 64 * 128
+    assert (operation.name, operation.peak) == (f"gemm_{dtype}", dtype)
+    assert operation.unit == ("TOP" if dtype == "int8" else "TFLOP")
+    a, b = operands(dtype)
+    products.check_result(dtype, a, b, products.multiplication(dtype, a, b)())
+
+
+@pytest.mark.parametrize("dtype", ON_CPU)
+def test_a_result_that_is_wrong_anywhere_it_is_looked_at_gets_no_figure(dtype: str) -> None:
+    a, b = operands(dtype)
+    result = products.multiplication(dtype, a, b)()
+    for wrong in (torch.zeros_like(result), result.roll(1, 0), -result):
+        with pytest.raises(FlagPerfError, match=f"gemm_{dtype}: the result is wrong by"):
+            products.check_result(dtype, a, b, wrong)
+    if result.is_floating_point():
+        with pytest.raises(FlagPerfError, match="wrong by nan"):
+            products.check_result(dtype, a, b, result * torch.nan)
+
+
+def test_fp32_that_was_rounded_to_tf32_is_not_taken_for_fp32_nor_the_other_way_round() -> None:
+    a, b = operands("fp32")
+    rounded = [
+        ((m.view(torch.int32) + 0x1000) & ~0x1FFF).view(torch.float32)
+        for m in (a.contiguous(), b.contiguous())
+    ]
+    result = rounded[0] @ rounded[1]
+    products.check_result("tf32", a, b, result)
+    with pytest.raises(FlagPerfError, match="gemm_fp32: the result is wrong"):
+        products.check_result("fp32", a, b, result)
+    with pytest.raises(UnsupportedError, match="in full fp32"):
+        products.check_result("tf32", a, b, a @ b)
+
+
+@pytest.mark.parametrize(("dtype", "reason"), [("tf32", "not of a cpu device"), ("fp8", "number by number")])
+def test_what_a_processor_lacks_is_left_out(dtype: str, reason: str) -> None:
+    (operation,) = case(**{dtype: SHAPE}).operations()
+    with pytest.raises(UnsupportedError, match=reason):
+        operation.start()
+
+
+def test_a_kernel_that_pytorch_lacks_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """FAKE of such a dtype: PyTorch has no product of booleans."""
+    monkeypatch.setattr(torch, "mm", lambda *_, **__: torch.zeros(2, 2).bool() @ torch.zeros(2, 2).bool())
+    (operation,) = case(fp32=SHAPE).operations()
+    with pytest.raises(
+        UnsupportedError,
+        match=r"PyTorch [\d.+a-z]+: .*not implemented for 'Bool'",
+    ):
+        operation.start()
+
+
+def test_an_older_gpu_is_told_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """FAKE of a device: the compute capability alone."""
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (8, 0))
+    device = torch.device("cuda", 0)
+    assert [dtype for dtype in products.PRODUCTS if products.missing_on(device, dtype)] == ["fp8"]
+    assert products.missing_on(device, "fp8") == "fp8 begins with compute capability 8.9; this device has 8.0"
+
+
+def test_a_dtype_that_is_none_is_refused() -> None:
+    with pytest.raises(FlagPerfError, match="sizes has fp12, which is no dtype of this case"):
+        case(fp12=SHAPE)
+
+
+def test_the_shipped_configurations_measure_every_dtype() -> None:
+    sizes = load_constants(GEMM / "config" / "_base.py")["sizes"]
+    assert set(sizes) == set(products.PRODUCTS)
+    for path in sorted(TRAINING.glob("*/gemm-pytorch/config/config_*x*.py")):
+        assert set(load_constants(path).get("sizes", sizes)) == set(sizes), path
+
+
+def test_users_can_run_it(tmp_path: Path, capsys: Any) -> None:
+    folder = TRAINING / "cpu" / "gemm-pytorch" / "config"
+    overrides = {
+        "sizes": dict.fromkeys(products.PRODUCTS, SHAPE),
+        "window_seconds": 0.002,
+        "max_warmup_windows": 3,
+    }
+    launch = LaunchArguments(GEMM, tmp_path, "cpu", folder, "config_cpux1x1.py", True, overrides=overrides)
+    before = torch.get_num_threads()
+    events = run_here(capsys, launch)
+    torch.set_num_threads(before)
+    (started,), (finished,) = values_of(events, "INIT_START"), values_of(events, "FINISHED")
+    assert started["changed"] == []
+    rates = [name for name in finished["figures"] if not name.endswith("_spread")]
+    assert rates == [f"gemm_{dtype}" for dtype in products.PRODUCTS if dtype in ON_CPU]
+    assert all(finished["figures"][name]["value"] > 0 for name in rates)
+    assert {note.partition(" is left out")[0] for note in finished["notes"] if "left out" in note} == {
+        "gemm_tf32", "gemm_fp8",
+    }  # fmt: skip

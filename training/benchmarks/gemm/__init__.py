@@ -1,0 +1,1 @@
+"""Matrix multiplication: how fast a chip computes, dtype by dtype."""

@@ -1,0 +1,3 @@
+"""One process."""
+
+from config_common import *  # noqa: F403

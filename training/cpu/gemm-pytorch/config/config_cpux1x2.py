@@ -1,0 +1,3 @@
+"""Two processes on one host."""
+
+from config_common import *  # noqa: F403

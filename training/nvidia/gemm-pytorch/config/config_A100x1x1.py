@@ -1,0 +1,1 @@
+"""One A100: everything is as the case has it."""

@@ -1,0 +1,1 @@
+"""One H100: everything is as the case has it."""

@@ -1,0 +1,1 @@
+"""One H200: everything is as the case has it."""
