@@ -13,7 +13,7 @@ NAME="test"
 
 # What the lab and the transports' tests use, by command and package.
 LAB_TOOLS=(sshd:openssh-server ip:iproute2 tc:iproute2 iptables:iptables debootstrap:debootstrap dockerd:docker.io
-           pgrep:procps nsenter:util-linux)
+           pgrep:procps nsenter:util-linux podman:podman catatonit:catatonit newuidmap:uidmap)
 
 install_tools() {
   local missing=() tool

@@ -56,7 +56,12 @@ pip_install_files() {
 }
 
 ENGINE=${ENGINE:-docker} # or podman
-engine_answers() { "$ENGINE" version >/dev/null 2>&1; }
+# Podman's `version` looks at nothing that a container needs; its `info` does.
+engine_answers() {
+  local question=version
+  [ "$ENGINE" != podman ] || question=info
+  "$ENGINE" $question >/dev/null 2>&1
+}
 
 start_dockerd() {
   if [ -d /run/systemd/system ]; then
@@ -71,6 +76,10 @@ start_dockerd() {
 # A container engine that answers; 1 where none can be had, with what to type.
 ensure_engine() {
   engine_answers && return
+  if [ "$ENGINE" = podman ]; then
+    ensure_podman
+    return
+  fi
   if ! is_root; then
     command -v docker >/dev/null && say "the engine does not answer: sudo systemctl start docker; sudo usermod -aG docker $USER"
     command -v docker >/dev/null || say "there is no container engine: sudo apt-get install -y docker.io; sudo usermod -aG docker $USER"
@@ -86,6 +95,13 @@ ensure_engine() {
     waited=$((waited + 1))
     [ $waited -lt $ENGINE_WAIT_S ] || { say "dockerd does not answer: see its log"; return 1; }
   done
+}
+
+# Podman has no daemon: it is installed, or it is not.
+ensure_podman() {
+  command -v podman >/dev/null || apt_install podman catatonit uidmap ||
+    { say "there is no podman: sudo apt-get install -y podman catatonit uidmap"; return 1; }
+  engine_answers || { say "podman info fails: $(podman info 2>&1 >/dev/null | tail -n 1)"; return 1; }
 }
 
 # ensure_base_image: sets BASE_IMAGE to an image with python3 and pip; 1 where none can be had.

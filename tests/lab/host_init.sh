@@ -26,9 +26,13 @@ mount --rbind /dev dev
 mount -t tmpfs -o mode=1777 tmpfs dev/shm
 mount -t tmpfs -o mode=0755 tmpfs run
 mount -t tmpfs -o mode=1777 tmpfs tmp
-mkdir -p var/lib/docker run/sshd run/lock run/old
-# The engine's layers are overlays themselves and cannot lie on one.
+mkdir -p var/lib/docker var/lib/containers run/sshd run/lock run/old
+# The engines' layers are overlays themselves and cannot lie on one.
 mount --bind "$folder/docker" var/lib/docker
+mount --bind "$folder/containers" var/lib/containers
+# Podman shows it to every container that shares the host's IPC namespace.
+mkdir -p dev/mqueue
+mount -t mqueue mqueue dev/mqueue
 
 bind_read_only() {
   mkdir -p "$2"

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from tests.lab import cgroup, images, network
+from tests.lab import cgroup, images, network, podman
 from tests.lab.access import Access
 from tests.lab.commands import LabError
 from tests.lab.host import Booting, Host
@@ -128,11 +128,14 @@ class Lab:
         disk, docker = host.disk, host.folder / "docker"
         disk.create()
         docker.mkdir()
+        (host.folder / "containers").mkdir()
         layers = images.share(found, store, docker) if found and store else []
         disk.write("/etc/hostname", f"{host.name}\n")
         disk.write("/etc/hosts", self._hosts_file())
         disk.write("/etc/resolv.conf", network.resolver_settings())
         disk.write("/etc/docker/daemon.json", "{}\n")
+        if Path("/etc/containers").is_dir():
+            disk.write("/etc/containers/containers.conf", podman.containers_conf())
         for path in (*self._hide, str(self.folder)):
             disk.hide(path)
         self._access.admit_to(disk, host.name, host.address)

@@ -15,13 +15,13 @@ NAME = "flagperf-lab-test:tiny"
 COMMANDS = ("sh", "cat", "sleep", "hostname", "ip", "dd", "ls")
 
 
-def build() -> str:
-    """Makes the image in this machine's engine, unless it is there; returns its name."""
-    present = run(["docker", "image", "ls", "--quiet", NAME]).strip()
+def build(engine: str = "docker") -> str:
+    """Makes the image in an engine of this machine, unless it is there; returns its name."""
+    present = run([*engine.split(), "image", "ls", "--quiet", NAME]).strip()
     if not present:
-        done = subprocess.run(["docker", "import", "-", NAME], input=_tree(), capture_output=True)
+        done = subprocess.run([*engine.split(), "import", "-", NAME], input=_tree(), capture_output=True)
         if done.returncode:
-            raise LabError(f"docker import failed: {done.stderr.decode().strip()}")
+            raise LabError(f"{engine} import failed: {done.stderr.decode().strip()}")
     return NAME
 
 

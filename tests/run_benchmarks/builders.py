@@ -9,8 +9,14 @@ from typing import Any
 
 from run_benchmarks.names import Node, nodes_of
 from run_benchmarks.plan.records import CaseFiles, CasePlan, CaseSettings, Chip, Vendor
+from run_benchmarks.results.judge import judge_logs
+from run_benchmarks.results.observation import Observation
+from run_benchmarks.results.planned import planned
+from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.stages.watch import Outcome
 from utils.events import Event, EventName, format_line
 from utils.node import rank_log_name
+from utils.records import Failure
 
 CHIP = Chip("X1", ("Acme X1",), 32.0, {"bf16": 1e14}, "a data sheet")
 VENDOR = Vendor(
@@ -82,6 +88,27 @@ def make_case(
 def make_nodes(hosts: Sequence[str] = ("h1", "h2")) -> tuple[Node, ...]:
     """The nodes of the first round of such a case."""
     return nodes_of(make_case(hosts), 1)
+
+
+def observed(
+    case: CasePlan, *, failure: Failure | None = None, outcome: Outcome | None = None
+) -> Observation:
+    """What the controller saw of the first round of a case."""
+    return Observation(
+        case=case.settings.name,
+        round=1,
+        hosts=case.hosts,
+        started="2026-01-02T03:04:05+00:00",
+        time_s=21.5,
+        failure=failure,
+        outcome=outcome,
+        times={"train": 15.5},
+    )
+
+
+def judge_folders(case: CasePlan, folders: Sequence[Path], failure: Failure | None = None) -> RoundResult:
+    """The result of a round by its node folders."""
+    return judge_logs(planned(case), folders, observed(case, failure=failure))
 
 
 def training_events(**finished: Any) -> list[Event]:

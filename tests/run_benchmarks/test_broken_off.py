@@ -38,8 +38,8 @@ def full(*arguments: object) -> None:
 def test_a_result_that_cannot_be_written_leaves_the_next_round_its_turn(
     run: WholeRun, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    """The disk is full while the first round ends, and has room again."""
-    write, calls = round_state.write_json, iter([full])
+    """The disk is full while the first round ends (round.json, result.json), and has room again."""
+    write, calls = round_state.write_json, iter([full, full])
     monkeypatch.setattr(round_state, "write_json", lambda *a: next(calls, write)(*a))
     assert run.main() == 1
     assert [each["verdict"] for each in run.summary["rounds"]] == ["FAILED", "CONVERGED"]
@@ -60,16 +60,35 @@ def test_a_summary_that_cannot_be_written_is_shown_and_is_no_success(
     assert "the summary could not be written" in shown.err
 
 
+def test_what_goes_wrong_in_a_round_is_its_result_and_the_next_has_its_turn(
+    run: WholeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The display breaks, once; the units are gone all the same."""
+    calls = iter([RuntimeError("the display broke, token=word")])
+
+    def broken(self: PlainLines, nodes: object, training: object) -> None:
+        for error in calls:
+            raise error
+
+    monkeypatch.setattr(PlainLines, "round_started", broken)
+    assert run.main() == 1
+    first, second = run.summary["rounds"]
+    assert (first["verdict"], second["verdict"]) == ("FAILED", "CONVERGED")
+    assert "the display broke" in first["failure"]["message"]
+    assert "word" not in (run.result / "flagperf_run.log").read_text()
+    assert run.units_left() == []
+
+
 def test_an_error_between_two_rounds_leaves_a_summary_of_the_first(
     run: WholeRun, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    def broken(self: PlainLines, result: object) -> None:
-        raise FlagPerfError("the display broke, token=word")
+    def broken(result: object) -> None:
+        raise FlagPerfError("the log broke, token=word")
 
-    monkeypatch.setattr(PlainLines, "round_ended", broken)
+    monkeypatch.setattr(runner, "_log_result", broken)
     assert run.main() == 1, "2 would mean that nothing was launched"
     told = capsys.readouterr().err
-    assert "the run broke off" in told and "the display broke" in told
+    assert "the run broke off" in told and "the log broke" in told
     assert "word" not in told
     assert run.summary["exit_code"] == 1
     assert json.loads((run.result / CASE / "round1" / "result.json").read_text())["verdict"] == "CONVERGED"

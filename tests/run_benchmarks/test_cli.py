@@ -55,7 +55,7 @@ def test_a_run_that_converges(run: WholeRun, capsys: Capture) -> None:
     assert result["verdict"] == "CONVERGED"
     assert result["figures"]["p_train"]["value"] == 100.0
     assert result["figures"]["round_time"]["value"] > 0
-    assert set(result["times"]) == {"deploy", "image", "launch", "train", "collect", "clean_up"}
+    assert set(result["times"]) == {"acquire", "deploy", "image", "launch", "train", "collect", "clean_up"}
     # The log of the run is in the file too, and nothing is left on the host but the tree.
     assert "CONVERGED" in (run.result / "flagperf_run.log").read_text()
     assert run.units_left() == []
@@ -64,6 +64,8 @@ def test_a_run_that_converges(run: WholeRun, capsys: Capture) -> None:
     assert journal_of(run) == [
         ("run_started", None),
         ("round_started", None),
+        ("stage", "acquire"),
+        ("acquired", None),
         ("stage", "deploy"),
         ("stage", "image"),
         ("stage", "launch"),

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from run_benchmarks import verbs
-from run_benchmarks.run_log import LOGGER
 from run_benchmarks.verbs import options
 from tests.benchmarks.bert.shard_files import write_data
 from tests.benchmarks.driver.ranks import TINY, TRAINING
@@ -84,13 +83,11 @@ def curve_of(run: Path) -> dict[int, float]:
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    before = (LOGGER.handlers, LOGGER.level, LOGGER.propagate)
     with socket.socket() as bound:
         bound.bind(("", 0))
         site = Site(tmp_path, bound.getsockname()[1])
         monkeypatch.setattr(options, "TRAINING_DIR", site.training)
         yield site
-    LOGGER.handlers, LOGGER.level, LOGGER.propagate = before
 
 
 def test_a_round_that_was_killed_goes_on_in_another_run(site: Site, capsys: Any) -> None:

@@ -10,9 +10,9 @@ from rich.console import Console
 
 from run_benchmarks import display
 from run_benchmarks.display import LiveTable, PlainLines, duration, training_line
-from run_benchmarks.progress import TrainingState
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.run_log import LOGGER, log_to_terminal
+from run_benchmarks.training_state import TrainingState
 from tests.run_benchmarks.builders import make_nodes, training_events
 from utils.events import Event, EventName
 from utils.figures import Figure
@@ -122,7 +122,7 @@ def test_the_table_has_a_row_a_node(terminal: tuple[LiveTable, io.StringIO]) -> 
     assert first[2:7] == ["train: training", "40", "2.3457", "0.2500 / 0.5", "812.3"]
     assert second[2:7] == ["image", "-", "-", "-", "-"]
 
-    table.round_ended(result_of("toy", 1))
+    table.round_ended()
     assert len(shown(table)) == 1
 
 

@@ -11,15 +11,14 @@ import pytest
 from run_benchmarks import follow
 from run_benchmarks.follow import follow_events
 from run_benchmarks.names import Node
-from run_benchmarks.progress import TrainingState
-from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.training_state import TrainingState
 from run_benchmarks.transports.base import ByteSink, Completed, TransportError
 from run_benchmarks.transports.local import LocalTransport
 from utils.events import Event, EventName, format_line
 
 
 class Seen:
-    """A Progress that keeps what it is told."""
+    """A display that keeps what it is told."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -33,7 +32,7 @@ class Seen:
     def event(self, event: Event) -> None:
         self.events.append(event)
 
-    def round_ended(self, result: RoundResult) -> None:
+    def round_ended(self) -> None:
         raise AssertionError
 
     def close(self) -> None:

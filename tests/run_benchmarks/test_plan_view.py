@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks.plan.load import load_plan
-from run_benchmarks.plan_view import PlanView
+from run_benchmarks.plan_view import plan_lines
 from tests.run_benchmarks.plan.tree import TEST_CONF, Tree, make_tree
 
 DOCKER = "acme/docker_image/pytorch"
@@ -26,7 +26,7 @@ def tree(tmp_path: Path) -> Tree:
 
 def view(tree: Tree, conf: str = TWO_NODES) -> list[str]:
     tree.configure(test_conf=conf)
-    return list(PlanView(tree.load()).lines())
+    return list(plan_lines(tree.load()))
 
 
 def commands(lines: list[str]) -> list[list[str]]:
@@ -82,8 +82,8 @@ def test_the_steps_of_a_node_are_there_in_order(tree: Tree) -> None:
         ["docker", "commit"],
         ["docker", "run"],  # the requirements
         ["docker", "commit"],
-        ["docker", "run"],  # the monitor
         ["docker", "run"],  # the task
+        ["docker", "run"],  # the monitor
         ["docker", "wait"],
         ["docker", "stop"],
         ["tar", "-C"],
@@ -132,7 +132,7 @@ def test_it_says_what_is_run_and_where_results_go(tree: Tree) -> None:
 def test_nothing_is_touched(tree: Tree, tmp_path: Path) -> None:
     tree.configure(test_conf=TWO_NODES)
     before = _snapshot(tmp_path)
-    lines = list(PlanView(tree.load()).lines())
+    lines = list(plan_lines(tree.load()))
     assert len(lines) > 20
     assert _snapshot(tmp_path) == before
 
@@ -172,7 +172,7 @@ def test_a_base_image_that_is_pinned_by_its_digest_is_no_secret(tree: Tree) -> N
 def test_where_the_rounds_go_on_from_is_shown(tree: Tree) -> None:
     tree.configure(test_conf=TEST_CONF + 'CHECKPOINT_PATH = "/data/ck"\n')
     plan = load_plan(tree.config, tree.training, continue_from="run20250101000000")
-    lines = list(PlanView(plan).lines())
+    lines = list(plan_lines(plan))
     assert "# the rounds go on from the checkpoints of run20250101000000 in /data/ck" in lines
     assert any(line.startswith("find /data/ck/run20250101000000 ") for line in lines)
     folder = "/data/ck/run20250101000000/toy:pytorch:X1:1:2:1/round1"

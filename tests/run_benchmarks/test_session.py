@@ -1,21 +1,13 @@
-"""How a run is interrupted, and what it removes from its hosts."""
+"""How a run is interrupted."""
 
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 
-from run_benchmarks.names import RunId
-from run_benchmarks.session import Interrupted, Session, remove_units, unless_interrupted
-from run_benchmarks.transports.base import Transport, TransportError
-from run_benchmarks.transports.local import LocalTransport
-from tests.run_benchmarks.conftest import LogLines
-
-RUN = RunId("run20260102030405", "run20260102030405-abcdef")
+from run_benchmarks.session import Interrupted, unless_interrupted
+from run_benchmarks.transports.base import TransportError
 
 
 async def answer(value: int) -> int:
@@ -39,7 +31,7 @@ def test_work_that_fails_raises_its_error() -> None:
         asyncio.run(unless_interrupted(asyncio.Event(), fail()))
 
 
-def test_an_interrupt_ends_the_work_and_awaits_its_own_clean_up(tmp_path: Path) -> None:
+def test_an_interrupt_ends_the_work_and_awaits_its_own_clean_up() -> None:
     async def scenario() -> None:
         interrupt, begun, cleaned = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
@@ -83,24 +75,3 @@ def test_a_cancelled_caller_cancels_the_work() -> None:
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
     asyncio.run(scenario())
-
-
-def test_units_are_removed_from_every_host_that_is_reached(log_lines: LogLines) -> None:
-    """A FAKE runtime: h2 is out of reach."""
-    asked: list[tuple[str, str]] = []
-
-    async def remove_all(transport: Transport, run_id: str, grace_s: int = 0) -> tuple[str, ...]:
-        if transport.host == "h2":
-            raise TransportError("no route to host", where="h2")
-        asked.append((transport.host, run_id))
-        return ("a unit",)
-
-    session = SimpleNamespace(
-        run=RUN,
-        runtime=SimpleNamespace(remove_all=remove_all),
-        transports={name: LocalTransport(name) for name in ("h1", "h2", "h3")},
-    )
-    failed = asyncio.run(remove_units(cast(Session, session), ["h1", "h2", "h3", "h1"]))
-    assert failed == ["h2"]
-    assert asked == [("h1", RUN.uid), ("h3", RUN.uid)]
-    assert f"run.py cleanup {RUN.uid}" in log_lines.text

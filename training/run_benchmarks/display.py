@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
+from typing import Protocol
 
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
 from run_benchmarks.names import Node
-from run_benchmarks.progress import TrainingState
-from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.run_log import LOGGER
+from run_benchmarks.training_state import TrainingState
 from utils.events import Event, EventName
 
 # A line of progress this often is enough to see that training goes on, and does not fill a log.
@@ -46,6 +46,30 @@ def _metric(state: TrainingState) -> str:
     return shown if state.target is None else f"{shown} / {state.target:g}"
 
 
+class Display(Protocol):
+    """Told of every change while a run goes on; shows it, decides nothing."""
+
+    def round_started(self, nodes: tuple[Node, ...], training: TrainingState) -> None:
+        """A round begins on `nodes`; `training` is filled while it runs."""
+        ...
+
+    def stage(self, node: Node | None, name: str) -> None:
+        """A node (None: every node of the round) has come to the stage `name`."""
+        ...
+
+    def event(self, event: Event) -> None:
+        """Rank 0 reported `event`."""
+        ...
+
+    def round_ended(self) -> None:
+        """Nothing of the round is left on its hosts."""
+        ...
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        ...
+
+
 class PlainLines:
     """Progress as lines of the log."""
 
@@ -69,7 +93,7 @@ class PlainLines:
             LOGGER.info(training_line(self._training))
             self._shown_at = time.monotonic()
 
-    def round_ended(self, result: RoundResult) -> None:
+    def round_ended(self) -> None:
         """The verdict is logged by the runner."""
 
     def close(self) -> None:
@@ -101,7 +125,7 @@ class LiveTable:
     def event(self, event: Event) -> None:
         """The table reads the training state when it is drawn."""
 
-    def round_ended(self, result: RoundResult) -> None:
+    def round_ended(self) -> None:
         """Remove the rows: the verdict is logged."""
         self._stages = {}
 

@@ -7,6 +7,7 @@ import shlex
 import traceback
 from dataclasses import replace
 
+from run_benchmarks.hosts.base import AllocationError
 from run_benchmarks.plan.redact import redact_text
 from run_benchmarks.results.evidence import EVIDENCE_LINES, host_lost
 from run_benchmarks.run_log import LOGGER
@@ -21,6 +22,7 @@ _CLASSES = {
     Stage.COLLECT: FailureClass.LOGS_NOT_COLLECTED,
 }
 _CLASSES_BY_ERROR = {
+    AllocationError: FailureClass.HOSTS_NOT_ACQUIRED,
     DistributionError: FailureClass.IMAGE_NOT_DISTRIBUTED,
     ImagesDifferError: FailureClass.IMAGES_DIFFER,
 }
@@ -39,13 +41,13 @@ def failure_on(host: str, stage: Stage, error: FlagPerfError) -> Failure:
     if isinstance(error, TransportError):
         return host_lost(host, stage, error.message)
     # a command may hold credentials: build arguments, options of the user's for the container
-    message, evidence = map(redact_text, _told(error))
+    message, evidence = map(redact_text, _head_and_rest(error))
     by_stage = _CLASSES.get(stage, FailureClass.COMMAND_FAILED)
     kind = _CLASSES_BY_ERROR.get(type(error), by_stage)
     return Failure(Verdict.FAILED, stage, kind, host, message, evidence, redact_text(error.remedy))
 
 
-def _told(error: FlagPerfError) -> tuple[str, str]:
+def _head_and_rest(error: FlagPerfError) -> tuple[str, str]:
     """A line that says what happened, and the evidence: a failed command is named by its first words."""
     if not isinstance(error, CommandError):
         message, _, evidence = error.message.partition("\n")

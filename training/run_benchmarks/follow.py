@@ -1,11 +1,12 @@
-"""Follow rank 0's events while a round runs, for the progress display and the signs of life."""
+"""Follow rank 0's events while a round runs, for the display and the signs of life."""
 
 from __future__ import annotations
 
 import asyncio
 import codecs
 
-from run_benchmarks.progress import Progress, TrainingState
+from run_benchmarks.display import Display
+from run_benchmarks.training_state import TrainingState
 from run_benchmarks.transports.base import ByteSink, Transport
 from utils.errors import FlagPerfError
 from utils.events import parse_line
@@ -14,12 +15,12 @@ from utils.node import rank_log_name
 RETRY_S = 2.0
 
 
-async def follow_events(transport: Transport, folder: str, state: TrainingState, progress: Progress) -> None:
-    """Feed each event of global rank 0 to `state` and `progress` until cancelled.
+async def follow_events(transport: Transport, folder: str, state: TrainingState, display: Display) -> None:
+    """Feed each event of global rank 0 to `state` and `display` until cancelled.
 
     What is missed while contact is lost is read after it: the log is followed from where it was left.
     """
-    reader = _Lines(state, progress)
+    reader = _Lines(state, display)
     while True:
         # `-F` waits for a file that does not exist yet; +N counts bytes from 1.
         argv = ["tail", "-c", f"+{reader.read + 1}", "-F", f"{folder}/{rank_log_name(0)}"]
@@ -35,9 +36,9 @@ async def follow_events(transport: Transport, folder: str, state: TrainingState,
 class _Lines:
     """Cuts a stream of bytes into lines and hands on the events among them."""
 
-    def __init__(self, state: TrainingState, progress: Progress) -> None:
+    def __init__(self, state: TrainingState, display: Display) -> None:
         self.state = state
-        self.progress = progress
+        self.display = display
         self.read = 0
         self._rest = ""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -50,4 +51,4 @@ class _Lines:
             event = parse_line(line)
             if event is not None:
                 self.state.update(event)
-                self.progress.event(event)
+                self.display.event(event)

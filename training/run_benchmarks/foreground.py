@@ -9,15 +9,14 @@ from pathlib import Path
 from rich.console import Console
 
 from run_benchmarks import BANNER
-from run_benchmarks.display import LiveTable, PlainLines
+from run_benchmarks.display import Display, LiveTable, PlainLines
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.failures import traceback_text
 from run_benchmarks.names import RunId
 from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.records import Plan
-from run_benchmarks.progress import Progress
 from run_benchmarks.results.round_result import write_json
-from run_benchmarks.results.summary import RunSummary
+from run_benchmarks.results.summary import Run
 from run_benchmarks.results.tables import results_text
 from run_benchmarks.run_log import LOGGER, log_to_file, log_to_terminal
 from run_benchmarks.runner import make_run_folder, run_plan
@@ -31,26 +30,27 @@ def run_in_foreground(plan: Plan) -> int:
         FlagPerfError: nothing was launched, for there is no room for its results.
     """
     console = Console(stderr=True)
-    progress: Progress
+    display: Display
     if console.is_terminal:
         table = LiveTable(console)
         log_to_terminal(plan.run.log_level, table.print_line)
-        progress = table
+        display = table
     else:
         log_to_terminal(plan.run.log_level)
-        progress = PlainLines()
+        display = PlainLines()
     try:
-        return _run(plan, progress)
+        return _run(plan, display)
     finally:
-        progress.close()
+        display.close()
 
 
-def _run(plan: Plan, progress: Progress) -> int:
+def _run(plan: Plan, display: Display) -> int:
     with ExitStack() as opened:
         run, folder = _open_run(plan, opened)
         try:
-            summary = asyncio.run(run_plan(plan, run, folder, progress))
+            summary = asyncio.run(run_plan(plan, run, folder, display))
             _finish(summary, folder)
+            assert summary.exit_code is not None  # it has ended
             return summary.exit_code
         except FlagPerfError as error:  # to the caller it would mean that nothing was launched
             LOGGER.error(f"the run broke off\n{traceback_text(error)}")
@@ -80,7 +80,7 @@ def _open_run(plan: Plan, opened: ExitStack) -> tuple[RunId, Path]:
     return run, folder
 
 
-def _finish(summary: RunSummary, folder: Path) -> None:
+def _finish(summary: Run, folder: Path) -> None:
     LOGGER.info("Step 3: results and logs are collected")
     if (folder / "summary.md").is_file():  # a full disk has no room for it
         LOGGER.info(f"summary: {folder / 'summary.md'}")

@@ -49,7 +49,12 @@ class Node:
     @property
     def folder(self) -> str:
         """Where this node's logs lie below the run's folder."""
-        return f"{self.case.settings.name}/round{self.round}/{self.host}_noderank{self.rank}"
+        return f"{self.case.settings.name}/round{self.round}/{node_folder_name(self.host, self.rank)}"
+
+
+def node_folder_name(host: str, rank: int) -> str:
+    """A node's folder in that of its round."""
+    return f"{host}_noderank{rank}"
 
 
 def nodes_of(case: CasePlan, round_number: int) -> tuple[Node, ...]:
@@ -81,9 +86,9 @@ def host_paths(settings: RunSettings, run: RunId, tree_hash: str) -> HostPaths:
     return HostPaths(work, f"{work}/tree-{tree_hash}", folder, f"{folder}/{run.name}")
 
 
-def checkpoint_folder(path: str, run: str, node: Node) -> str:
+def checkpoint_folder(path: str, run: str, case: CasePlan, round_number: int) -> str:
     """Where a round has its checkpoints, below CHECKPOINT_PATH; `run` is a uid: names are not unique to a run."""
-    return f"{path}/{run}/{node.case.settings.name}/round{node.round}"
+    return f"{path}/{run}/{case.settings.name}/round{round_number}"
 
 
 def unit_name(run: RunId, node: Node, role: str) -> str:

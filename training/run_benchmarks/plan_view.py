@@ -5,156 +5,96 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from itertools import groupby
 
-from run_benchmarks.frameworks import open_framework
-from run_benchmarks.images import open_image_store
-from run_benchmarks.images.base import BuildSite
-from run_benchmarks.images.build import build_name, layer_argvs, secret_build_args
-from run_benchmarks.images.layers import ImagePlan, plan_image
-from run_benchmarks.images.pip_handover import pip_folder_argvs, pip_mounts
-from run_benchmarks.names import HostPaths, Node, RunId, host_paths, new_run_id, nodes_of
+from run_benchmarks.images.build import MERGED, MERGED_WITH_VARIABLES
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.plan.redact import redact_text, redact_values
-from run_benchmarks.rehearsal import Rehearsal
-from run_benchmarks.runtimes import open_runtime
-from run_benchmarks.runtimes.base import Runtime
-from run_benchmarks.runtimes.engine import engine_of
-from run_benchmarks.stages.checks import DROP_CACHES
-from run_benchmarks.stages.collect import collect_argv
-from run_benchmarks.stages.deploy import UNPACK, tree_of
-from run_benchmarks.stages.launch import Launch
-from run_benchmarks.stages.preflight import preflight
-from run_benchmarks.transports import LOCALHOST
+from run_benchmarks.rehearsal import Note, RehearsedRound, rehearse
+from utils.records import Stage
 
-STOP_GRACE_S = 5
+WHAT = {
+    Stage.DEPLOY: "the training/ tree, as a tar file, if it is not there yet; the round's folder",
+    Stage.IMAGE: "the image, if it is not there yet",
+    Stage.LAUNCH: "start the task that trains, and the monitor that samples",
+    Stage.TRAIN: "follow rank 0's log, and wait for the end",
+    Stage.COLLECT: "stop what still runs, and bring the logs home",
+    Stage.CLEAN_UP: "remove what this lists, and the run's folder",
+}
 
 
-class PlanView:
-    """The text of a plan. Nothing is touched: every command comes from the functions that the run uses."""
+def plan_lines(plan: Plan) -> Iterator[str]:
+    """The whole text, line by line. Lines that are not commands are comments of the shell. Nothing is touched."""
+    rehearsed = asyncio.run(rehearse(plan))
+    yield f"# runtime {plan.run.runtime}, hosts {', '.join(plan.cluster.hosts)}"
+    yield f"# results go to {plan.run.log_path}/{rehearsed.run.name}"
+    if plan.continue_from:
+        yield f"# the rounds go on from the checkpoints of {plan.continue_from} in {plan.run.checkpoint_path}"
+    yield ""
+    yield "# ===== preflight"
+    for host, notes in _by_host(rehearsed.preflight).items():
+        yield f"# ----- host {host}"
+        yield from _commands(notes)
+    for case in plan.cases:
+        yield from _case(case, rehearsed.rounds.get(case.settings.name))
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        self.run: RunId = new_run_id(datetime.now())
-        self.paths: HostPaths = host_paths(plan.run, self.run, tree_of(plan).digest)
-        self.runtime: Runtime = open_runtime(plan.run)
 
-    def lines(self) -> Iterator[str]:
-        """The whole text, line by line. Lines that are not commands are comments of the shell."""
-        plan = self.plan
-        yield f"# runtime {plan.run.runtime}, hosts {', '.join(plan.cluster.hosts)}"
-        yield f"# results go to {plan.run.log_path}/{self.run.name}"
-        if plan.continue_from:
-            yield f"# the rounds go on from the checkpoints of {plan.continue_from} in {plan.run.checkpoint_path}"
-        yield from self._preflight()
-        for case in plan.cases:
-            yield from self._case(case)
-        yield from self._removal()
-
-    def _preflight(self) -> Iterator[str]:
-        """What each host is asked before anything is launched; a check with a manifest lists the files too."""
-        rehearsals = {host: Rehearsal(host) for host in self.plan.cluster.hosts}
-        asyncio.run(preflight(self.plan, self.runtime, rehearsals))
+def _case(case: CasePlan, rehearsed: RehearsedRound | None) -> Iterator[str]:
+    settings = case.settings
+    yield ""
+    yield f"# ===== case {settings.name}: {settings.model} on {settings.framework}, vendor {settings.vendor}"
+    size = f"{settings.nnodes} node(s) x {settings.nproc} process(es)"
+    yield f"# {size}, {settings.repeat} round(s), deadline {case.deadline_s:g} s"
+    yield f"# parameters: {case.files.config_dir}/{case.files.config_file}"
+    if rehearsed is None:
+        yield "# every round of it had converged: it is not run again"
+        return
+    result = rehearsed.result
+    if result.image:
+        yield f"# image: {result.image}"
+    notes = _by_host(rehearsed.notes)
+    for rank, host in enumerate(result.hosts):
         yield ""
-        yield "# ===== preflight"
-        for host, rehearsal in rehearsals.items():
-            yield f"# ----- host {host}"
-            yield from map(_command, rehearsal.commands)
-
-    def _removal(self) -> Iterator[str]:
-        """What is asked at every end, whatever happened; the engine removes what the list names."""
-        rehearsal = Rehearsal("")
-        asyncio.run(self.runtime.remove_all(rehearsal, self.run.uid))
-        yield ""
-        yield f"# ===== clean-up, on every host: what these list is removed, and {self.paths.run}"
-        yield from map(_command, dict.fromkeys(rehearsal.commands))
-        yield _command(["rm", "-rf", self.paths.run])
-
-    def _case(self, case: CasePlan) -> Iterator[str]:
-        settings = case.settings
-        yield ""
-        yield f"# ===== case {settings.name}: {settings.model} on {settings.framework}, vendor {settings.vendor}"
-        size = f"{settings.nnodes} node(s) x {settings.nproc} process(es)"
-        yield f"# {size}, {settings.repeat} round(s), deadline {case.deadline_s:g} s"
-        yield f"# parameters: {case.files.config_dir}/{case.files.config_file}"
-        image = plan_image(self.plan, case) if open_image_store(self.plan.run) else None
-        for node in nodes_of(case, 1):
-            yield from self._node(case, node, image)
-
-    def _node(self, case: CasePlan, node: Node, image: ImagePlan | None) -> Iterator[str]:
-        yield ""
-        yield f"# ----- host {node.host}, node rank {node.rank}, round {node.round}"
-        yield "# the training/ tree, as a tar file on standard input, if it is not there yet"
-        yield _command(["sh", "-c", UNPACK, self.paths.tree])
-        yield _command(["mkdir", "-p", self.paths.node(node)])
-        if self.plan.run.clear_caches:
-            yield _command(["sh", "-c", DROP_CACHES])
-        if image:
-            yield from self._image(node, image)
-        yield from self._units(case, node, image)
-
-    def _image(self, node: Node, image: ImagePlan) -> Iterator[str]:
-        run = self.plan.run
-        engine = engine_of(run.container_engine)
-        yield f"# the image {image.tag}, if it is not there yet"
-        if run.image_distribution == "registry":
-            yield _command(engine.pull(image.tag))
-        if run.image_distribution == "stream" and node.rank > 0:
-            yield f"# streamed from {node.case.hosts[0]}: {shlex.join(engine.save(image.tag))}"
-            yield _command(engine.load())
-            return
-        if node.rank > 0 and run.image_distribution != "build":
-            return
-        local = node.host == LOCALHOST
-        name = build_name(self.run.uid, node.host, image.tag)
-        site = BuildSite(self.paths.tree, self.paths.work, self.run.uid, name, local)
-        mounts = pip_mounts(site, run.pip)
-        make, remove = pip_folder_argvs(site)
-        if mounts:
-            yield "# the pip settings, as a tar file on standard input; removed after the build"
-            yield _command(make)
-        yield from _secrets(image)
-        for below, layer in zip((None, *image.layers), image.layers, strict=False):
-            yield from map(_command, layer_argvs(engine, site, layer, below, image, mounts))
-        if mounts:
-            yield _command(remove)
-        if run.image_distribution == "registry":
-            yield _command(engine.push(image.tag))
-
-    def _units(self, case: CasePlan, node: Node, image: ImagePlan | None) -> Iterator[str]:
-        framework = open_framework(case.settings.framework)
-        tag = image.tag if image else ""
-        launch = Launch(self.plan, self.run, self.paths, self.runtime, framework, tag)
-        several = len(case.hosts) > 1
-        master = case.hosts[0] if several else "127.0.0.1"
-        monitor = launch.monitor(node)
-        task = launch.task(node, master, "<interface to its peers>" if several else "")
-        runtime = self.runtime
-        steps: Sequence[tuple[str, Sequence[str]]] = (
-            ("sample", runtime.start_argv(monitor)),
-            ("train", runtime.start_argv(task)),
-            ("wait for its end", runtime.wait_argv(task.name)),
-            ("stop sampling", runtime.stop_argv(monitor.name, STOP_GRACE_S)),
-            ("collect", collect_argv(self.paths.node(node))),
-        )
-        if several:
-            yield "# which interface leads to its peers"
-            peer = case.hosts[1] if node.rank == 0 else master
-            yield _command(["getent", "ahostsv4", peer])
-            yield _command(["cat", "/proc/net/route"])
-        for text, argv in steps:
-            yield f"# {text}"
-            yield _command(argv)
+        yield f"# ----- host {host}, node rank {rank}, round {result.round}"
+        for stage, of_stage in groupby(notes[host], lambda note: Stage(note.stage)):
+            yield f"# {stage.value}: {WHAT[stage]}" if stage in WHAT else f"# {stage.value}"
+            yield from _commands(of_stage)
+    yield from _failure(rehearsed)
 
 
-def _secrets(image: ImagePlan) -> Iterator[str]:
-    """The variables that the build takes its secret arguments from, to be filled in by whoever pastes them."""
-    secrets = redact_values(secret_build_args(image))
-    if secrets:
-        yield "# secret build arguments: they come by standard input and stand in no command"
-        yield from (shlex.join(["export", f"{name}={shown}"]) for name, shown in secrets.items())
+def _failure(rehearsed: RehearsedRound) -> Iterator[str]:
+    """What would end the round before its end; a rehearsal has no logs, so judging says nothing."""
+    failure = rehearsed.result.failure
+    if failure and failure.stage is not Stage.JUDGE:
+        yield f"# it would fail at the stage {failure.stage.value}: {failure.message}"
+        if failure.remedy:
+            yield f"#     -> {failure.remedy}"
 
 
-def _command(argv: Sequence[str]) -> str:
-    """`argv` as it can be pasted into a shell, but for the credentials that the user's options may hold."""
-    return shlex.join(map(redact_text, argv))
+def _by_host(notes: Sequence[Note]) -> dict[str, list[Note]]:
+    by_host: dict[str, list[Note]] = {}
+    for note in notes:
+        by_host.setdefault(note.host, []).append(note)
+    return by_host
+
+
+def _commands(notes: Iterator[Note] | Sequence[Note]) -> Iterator[str]:
+    for note in notes:
+        argv = note.argv
+        if argv[: len(MERGED_WITH_VARIABLES)] == MERGED_WITH_VARIABLES:
+            argv = argv[len(MERGED_WITH_VARIABLES) :]
+            yield from _variables(note.stdin or b"")
+        elif argv[: len(MERGED)] == MERGED:
+            argv = argv[len(MERGED) :]
+        elif note.stdin is not None:
+            yield f"# from its standard input it reads {len(note.stdin) or 'a stream of'} bytes:"
+        # ready to be pasted, but for the credentials that the user's options may hold
+        yield shlex.join(map(redact_text, argv))
+
+
+def _variables(exports: bytes) -> Iterator[str]:
+    """The variables that a build takes its secret arguments from, to be filled in by whoever pastes them."""
+    yield "# secret build arguments: they come by standard input and stand in no command"
+    words = [shlex.split(line) for line in exports.decode().splitlines()]
+    values = dict(word.split("=", 1) for _, word in words)
+    yield from (shlex.join(["export", f"{name}={shown}"]) for name, shown in redact_values(values).items())

@@ -1,30 +1,150 @@
-"""A transport that only takes note: what a host would be asked, without a host."""
+"""A rehearsal of a run: its own preflight and rounds, on hosts that take note and answer as healthy ones would."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import tempfile
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
 
-from run_benchmarks.transports.base import ByteSink, Completed
+from run_benchmarks.health import check_standing_hosts
+from run_benchmarks.names import Node, RunId, new_run_id
+from run_benchmarks.plan.records import Plan
+from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.round import Round
+from run_benchmarks.session import open_session
+from run_benchmarks.training_state import TrainingState
+from run_benchmarks.transports.base import ByteSink, Completed, Transport
+from utils.events import Event
+from utils.records import Stage
+
+INTERFACE = "<interface-to-its-peers>"
+ROUTES = f"Iface Destination Gateway Flags RefCnt Use Metric Mask\n{INTERFACE} 00000000 0 0 0 0 0 00000000\n"
+EMPTY_TAR = bytes(10240)
+Answer = tuple[int, str, str]  # exit code, standard output, standard error
+DONE: Answer = (0, "", "")
+
+
+@dataclass(frozen=True)
+class Note:
+    """A command that a host would get; `stdin`: None for none, empty for a stream that was not read."""
+
+    host: str
+    stage: str
+    argv: tuple[str, ...]
+    stdin: bytes | None
 
 
 class Rehearsal:
-    """Answers every command with success and no output, and keeps them in `commands`."""
+    """The notes of a run, and what its hosts have in common; shows a round as a display would, by its stages."""
 
-    def __init__(self, host: str) -> None:
-        self.host = host
-        self.commands: list[tuple[str, ...]] = []
+    def __init__(self) -> None:
+        self.notes: list[Note] = []
+        self.now = Stage.PREFLIGHT.value
+        self.registry: set[str] = set()
 
-    async def run(
-        self,
-        argv: Sequence[str],
-        *,
-        stdin: bytes | AsyncIterator[bytes] | None = None,
-        stdout: ByteSink | None = None,
-        timeout: float | None = None,
+    def open(self, host: str) -> Transport:
+        """The transport to a host that takes part."""
+        return RehearsedHost(host, self)
+
+    def take_notes(self) -> list[Note]:
+        """The notes since the last time."""
+        taken, self.notes = self.notes, []
+        return taken
+
+    def round_started(self, nodes: tuple[Node, ...], training: TrainingState) -> None:
+        """The notes say on which hosts."""
+
+    def stage(self, node: Node | None, name: str) -> None:
+        """What is noted from now on is of this stage."""
+        if node is None:
+            self.now = name
+
+    def event(self, event: Event) -> None:
+        """There are none: nothing trains."""
+
+    def round_ended(self) -> None:
+        """The caller takes the notes."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class RehearsedHost(Transport):
+    """Runs nothing. Answers by what the command is for, with the words that the tools use."""
+
+    def __init__(self, host: str, rehearsal: Rehearsal) -> None:
+        super().__init__(host)
+        self._rehearsal = rehearsal
+        self._images: set[str] = set()
+        self._missing: set[str] = set()
+
+    async def _run(
+        self, argv: tuple[str, ...], stdin: bytes | AsyncIterator[bytes] | None, stdout: ByteSink | None
     ) -> Completed:
-        """Note `argv`; nothing is run."""
-        self.commands.append(tuple(argv))
-        return Completed(self.host, tuple(argv), 0, "", "")
+        given = stdin if stdin is None or isinstance(stdin, bytes) else b""
+        self._rehearsal.notes.append(Note(self.host, self._rehearsal.now, argv, given))
+        if argv[0] == "tar" and stdout is not None:
+            await stdout(EMPTY_TAR)
+        return Completed(self.host, argv, *self._answer(argv))
 
-    async def close(self) -> None:
-        """There is nothing to let go of."""
+    def _answer(self, argv: tuple[str, ...]) -> Answer:
+        if argv[0] == "getent":
+            return 0, "192.0.2.1 STREAM", ""
+        if argv == ("cat", "/proc/net/route"):
+            return 0, ROUTES, ""
+        if argv[:2] == ("test", "-d") and self._rehearsal.now == Stage.DEPLOY.value:
+            return 1, "", ""  # the tree is not there yet
+        if "wait" in argv:
+            return 0, "0", ""
+        return self._of_images(argv)
+
+    def _of_images(self, argv: tuple[str, ...]) -> Answer:
+        """A host has no image before it is built, loaded or pulled, a registry none before it is pushed."""
+        name, registry = argv[-1], self._rehearsal.registry
+        if "inspect" in argv and "image" in argv:
+            self._missing.add(name)
+            return (0, "sha256:0", "") if name in self._images else (1, "", "no such image")
+        if "push" in argv:
+            registry.add(name)
+        elif "pull" in argv and name not in registry:
+            return 1, "", "manifest unknown"
+        elif name == "load":
+            self._images |= self._missing
+        elif {"pull", "build", "commit"}.intersection(argv):
+            self._images |= self._missing.intersection(argv)
+        return DONE
+
+
+@dataclass(frozen=True)
+class RehearsedRound:
+    """A round that was rehearsed; `result` tells whether it would have come to its end."""
+
+    result: RoundResult
+    notes: list[Note]
+
+
+@dataclass(frozen=True)
+class RehearsedRun:
+    """The notes of a run: of its preflight, and of the next round of each case that has one left."""
+
+    run: RunId
+    preflight: list[Note]
+    rounds: dict[str, RehearsedRound]
+
+
+async def rehearse(plan: Plan) -> RehearsedRun:
+    """Run `plan` against hosts that are not there. What rounds write goes to a folder that is gone afterwards."""
+    rehearsal, run = Rehearsal(), new_run_id(datetime.now())
+    with tempfile.TemporaryDirectory(prefix="flagperf-plan-") as folder:
+        session = open_session(plan, run, Path(folder), rehearsal, rehearsal.open)
+        await check_standing_hosts(session)
+        preflight = rehearsal.take_notes()
+        rounds = {}
+        for case in plan.cases:
+            for number in plan.rounds(case)[:1]:
+                result = await Round(session, case, number).run()
+                rounds[case.settings.name] = RehearsedRound(result, rehearsal.take_notes())
+        session.journal.close()
+    return RehearsedRun(run, preflight, rounds)

@@ -1,46 +1,45 @@
-"""One round of one case: deploy, image, launch, wait, collect, clean up, judge. Failure is a result."""
+"""One round of one case: acquire hosts, deploy, image, launch, wait, collect, clean up, judge. Failure is a result."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from typing import TypeVar
 
-from run_benchmarks.failures import StageFailed, failure_on, interrupted
+from run_benchmarks.failures import StageFailed, failure_on, interrupted, log_traceback
 from run_benchmarks.follow import follow_events
 from run_benchmarks.frameworks import open_framework
+from run_benchmarks.health import report_health, unhealthy
+from run_benchmarks.hosts.base import AllocationError, Host
 from run_benchmarks.images.base import BuildSite
 from run_benchmarks.images.build import build_name
 from run_benchmarks.images.layers import plan_image
+from run_benchmarks.leaving import leave
 from run_benchmarks.names import Node, nodes_of, unit_name
 from run_benchmarks.plan.records import CasePlan
-from run_benchmarks.results.evidence import TASK_OUTPUT, start_log_of
 from run_benchmarks.results.round_result import RoundResult
-from run_benchmarks.round_state import RoundState, round_result, written
+from run_benchmarks.round_end import RoundEnd
+from run_benchmarks.round_state import RoundState, conclude
 from run_benchmarks.run_log import LOGGER
-from run_benchmarks.session import Interrupted, Session, remove_units, unless_interrupted
-from run_benchmarks.stages.checks import DROP_CACHES
-from run_benchmarks.stages.collect import collect_folder
+from run_benchmarks.session import Interrupted, Session, unless_interrupted
+from run_benchmarks.stages.caches import DROP_CACHES
 from run_benchmarks.stages.deploy import deploy_tree
-from run_benchmarks.stages.fan_out import errors_of, on_all, values_of
+from run_benchmarks.stages.fan_out import errors_of, on_all, raise_first, values_of
 from run_benchmarks.stages.image import ImageStage
 from run_benchmarks.stages.launch import Launch
 from run_benchmarks.stages.network import interface_to, peer_of
-from run_benchmarks.stages.watch import Ended, Outcome, Watch
+from run_benchmarks.stages.preflight import preflight
+from run_benchmarks.stages.watch import Outcome, Watch
 from run_benchmarks.transports import LOCALHOST
-from run_benchmarks.transports.base import TransportError, checked
+from run_benchmarks.transports.base import Transport, checked
 from utils.errors import FlagPerfError
 from utils.records import Stage
 
 T = TypeVar("T")
-STOP_GRACE_S = 5
-COLLECT_TIMEOUT_S = 600.0
-# A host that is known to be lost is asked for its logs all the same, but not for long.
-LOST_COLLECT_TIMEOUT_S = 5.0
 
 
 class Round:
@@ -48,35 +47,43 @@ class Round:
 
     def __init__(self, session: Session, case: CasePlan, number: int) -> None:
         self.session = session
-        self.case = case
-        self.number = number
-        self.nodes = nodes_of(case, number)
-        self.framework = open_framework(case.settings.framework)
-        self.state = RoundState()
+        started = datetime.now().astimezone().isoformat(timespec="seconds")
+        self.state = RoundState(case, number, started)
+        self.hosts: tuple[Host, ...] = ()  # by node rank
+        self._begin = time.monotonic()
 
     async def run(self) -> RoundResult:
-        """The round's result. When the session is interrupted it is INTERRUPTED, and all is cleaned up."""
-        started = datetime.now().astimezone().isoformat(timespec="seconds")
-        begin = time.monotonic()
+        """The round's result, whatever goes wrong: nothing of it is raised, and the rounds after it have their turn.
+
+        When the session is interrupted it is INTERRUPTED, and all is cleaned up.
+        """
+        state, session = self.state, self.session
         self._record("round_started")
-        self.session.progress.round_started(self.nodes, self.state.training)
+        # left last: hosts are given back when nothing of the round is on them any more
+        held = AsyncExitStack()
         try:
-            await unless_interrupted(self.session.interrupt, self._train())
+            await unless_interrupted(session.interrupt, self._train(held))
         except StageFailed as stopped:
-            self.state.failure = stopped.failure
+            state.failure = stopped.failure
         except Interrupted:
-            self.state.failure = interrupted(self.state.stage)
+            state.failure = interrupted(state.stage)
         except Exception as error:
-            self.state.note_error(error)
-        time_s = await self._finish() - begin
-        result = round_result(self.session, self.nodes, self.framework, self.state, started, time_s)
-        folder = self.session.log_dir / self.case.settings.name / f"round{self.number}"
-        result = written(result, folder)
+            state.note_error(error)
+        await self._finish(held)
+        seen = state.observed(session.plan.continue_from)
+        result = conclude(state.case, seen, session.log_dir / self._folder)
         self._record("round_ended", verdict=result.verdict.value)
-        self.session.progress.round_ended(result)
         return result
 
-    async def _train(self) -> None:
+    @property
+    def _folder(self) -> str:
+        return f"{self.state.case.settings.name}/round{self.state.number}"
+
+    async def _train(self, held: AsyncExitStack) -> None:
+        with self._stage(Stage.ACQUIRE):
+            self.state.framework = open_framework(self.state.case.settings.framework)
+            await self._acquire(held)
+        await self._check_new_hosts()
         with self._stage(Stage.DEPLOY):
             await self._everywhere(self._prepare_host)
         with self._stage(Stage.IMAGE):
@@ -87,39 +94,36 @@ class Round:
         with self._stage(Stage.TRAIN):
             self.state.outcome = await self._watch()
 
-    async def _finish(self) -> float:
-        """Stop what still runs, bring the logs home, remove the units: on every path out.
-
-        Returns:
-            When the logs were home, on the monotonic clock.
-        """
-        if self.state.outcome:
-            self.state.lost |= {self.case.hosts[rank] for rank in self.state.outcome.out_of_contact}
+    async def _finish(self, held: AsyncExitStack) -> None:
+        """Stop what still runs, bring the logs home, remove the units, give the hosts back: on every path out."""
         with self._stage(Stage.COLLECT):
-            await self._in_any_case(self._stop_units())
-            await self._in_any_case(self._collect())
-            await self._in_any_case(self._keep_output())
-        collected_at = time.monotonic()
+            for step in RoundEnd(self.session, self.state, self.hosts).steps():
+                await self._in_any_case(step())
+        self.state.time_s = time.monotonic() - self._begin
         with self._stage(Stage.CLEAN_UP):
-            await self._in_any_case(self._remove_units())
-        return collected_at
+            await self._in_any_case(self._leave())
+            await self._in_any_case(self._give_back(held))
+        with self._noted():
+            self.session.display.round_ended()
 
     async def _in_any_case(self, work: Awaitable[None]) -> None:
         """Do `work`; whatever goes wrong in it, what comes after it is done too."""
-        try:
+        with self._noted():
             await work
+
+    @contextmanager
+    def _noted(self) -> Iterator[None]:
+        try:
+            yield
         except Exception as error:
             self.state.note_error(error)
-
-    async def _remove_units(self) -> None:
-        failed = await remove_units(self.session, self.case.hosts)
-        self.state.notes += [f"units of this run may be left on {host}" for host in failed]
 
     @contextmanager
     def _stage(self, stage: Stage) -> Iterator[None]:
         self.state.stage = stage
         self._record("stage", stage=stage.value)
-        self.session.progress.stage(None, stage.value)
+        with self._noted():
+            self.session.display.stage(None, stage.value)
         begin = time.monotonic()
         try:
             yield
@@ -127,23 +131,57 @@ class Round:
             self.state.times[stage.value] = round(time.monotonic() - begin, 3)
 
     def _record(self, event: str, **facts: object) -> None:
-        self.session.journal.write(event, case=self.case.settings.name, round=self.number, **facts)
+        state = self.state
+        self.session.journal.write(event, case=state.case.settings.name, round=state.number, **facts)
 
     async def _everywhere(self, work: Callable[[Node], Awaitable[T]]) -> dict[Node, T]:
         """Do `work(node)` on every node at once; the first error ends the round."""
-        results = await on_all(self.nodes, work)
+        results = await on_all(self.state.nodes, work)
         for node, error in errors_of(results).items():
-            self._note_lost(node.host, error)
+            self.state.note_lost(node.host, error)
             raise StageFailed(failure_on(node.host, self.state.stage, error))
         return values_of(results)
 
-    def _note_lost(self, host: str, error: FlagPerfError) -> None:
-        if isinstance(error, TransportError):
-            self.state.lost.add(host)
+    def _transport(self, node: Node) -> Transport:
+        return self.hosts[node.rank].transport
+
+    async def _acquire(self, held: AsyncExitStack) -> None:
+        state, case = self.state, self.state.case
+        try:
+            allocation = await held.enter_async_context(self.session.allocator.acquire(case))
+        except AllocationError as error:
+            raise StageFailed(failure_on(error.where, Stage.ACQUIRE, error)) from error
+        self.hosts = allocation.hosts
+        if len(self.hosts) != case.settings.nnodes:
+            message = (
+                f"{len(self.hosts)} host(s) were granted, and the case has {case.settings.nnodes} node(s)"
+            )
+            raise StageFailed(failure_on("", Stage.ACQUIRE, AllocationError(message)))
+        names = tuple(host.name for host in self.hosts)
+        state.case = replace(case, hosts=names)
+        state.nodes = nodes_of(state.case, state.number)
+        self._begin = time.monotonic()  # waiting in a queue is not the round's time
+        self._record("acquired", hosts=names)
+        self.session.display.round_started(state.nodes, state.training)
+
+    async def _check_new_hosts(self) -> None:
+        """The preflight of those hosts that were not there when the run began."""
+        session = self.session
+        new = [host for host in self.hosts if host not in session.allocator.standing]
+        if not new:
+            return
+        with self._stage(Stage.PREFLIGHT):
+            casts = [(self.state.case, self.hosts)]
+            checks = await preflight(session.plan, session.runtime, new, casts)
+            session.checks.update(checks)
+            report_health(checks)
+            failure = unhealthy(checks)
+            if failure:
+                raise StageFailed(failure)
 
     async def _prepare_host(self, node: Node) -> None:
         session = self.session
-        transport = session.transports[node.host]
+        transport = self._transport(node)
         if await deploy_tree(transport, session.tree, session.paths.tree):
             LOGGER.info(f"{node.host}: deployed to {session.paths.tree}")
         await checked(transport, ["mkdir", "-p", session.paths.node(node)], timeout=60)
@@ -154,16 +192,16 @@ class Round:
         session, run = self.session, self.session.plan.run
         if session.images is None:
             return
-        image = plan_image(session.plan, self.case)
+        image = plan_image(session.plan, self.state.case)
         self.state.tag = image.tag
-        hosts = {host: session.transports[host] for host in self.case.hosts}
-        sites = {host: self._build_site(host, image.tag) for host in hosts}
-        log_dir = session.log_dir / self.case.settings.name
-        stage = ImageStage(session.images, hosts, sites, image, run.pip, run.image_distribution, log_dir)
+        transports = {host.name: host.transport for host in self.hosts}
+        sites = {host: self._build_site(host, image.tag) for host in transports}
+        log_dir = session.log_dir / self.state.case.settings.name
+        stage = ImageStage(session.images, transports, sites, image, run.pip, run.image_distribution, log_dir)
         try:
             self.state.images.update(await stage.run())
         except FlagPerfError as error:
-            self._note_lost(error.where, error)
+            self.state.note_lost(error.where, error)
             raise StageFailed(failure_on(error.where, Stage.IMAGE, error)) from error
 
     def _build_site(self, host: str, tag: str) -> BuildSite:
@@ -177,101 +215,59 @@ class Round:
         )
 
     async def _interface(self, node: Node) -> str:
-        if len(self.nodes) == 1:
+        if len(self.hosts) == 1:
             return ""
-        return await interface_to(self.session.transports[node.host], peer_of(self.case, node.rank))
+        return await interface_to(self._transport(node), peer_of(self._addresses, node.rank))
+
+    @property
+    def _addresses(self) -> tuple[str, ...]:
+        return tuple(host.address for host in self.hosts)
 
     async def _start(self, node: Node, interface: str) -> None:
-        session = self.session
+        session, framework, transport = self.session, self.state.framework, self._transport(node)
+        assert framework is not None
         launch = Launch(
-            session.plan, session.run, session.paths, session.runtime, self.framework, self.state.tag
+            session.plan,
+            session.run,
+            session.paths,
+            session.runtime,
+            framework,
+            self.state.tag,
+            self._addresses,
         )
-        transport = session.transports[node.host]
-        master = "127.0.0.1" if len(self.nodes) == 1 else self.case.hosts[0]
-        monitor, task = launch.monitor(node), launch.task(node, master, interface)
+        monitor, task = launch.monitor(node), launch.task(node, interface)
         # both to their end, whatever becomes of one: a unit that starts after the clean-up would stay
         starts = [session.runtime.start(transport, unit) for unit in (task, monitor)]
-        for result in await asyncio.gather(*starts, return_exceptions=True):
-            if isinstance(result, BaseException):
-                raise result
+        raise_first(await asyncio.gather(*starts, return_exceptions=True))
         self._record("started", host=node.host, task=task.name, monitor=monitor.name)
-        session.progress.stage(node, Stage.TRAIN.value)
-
-    def _unit(self, node: Node, role: str) -> str:
-        return unit_name(self.session.run, node, role)
+        session.display.stage(node, Stage.TRAIN.value)
 
     async def _watch(self) -> Outcome:
-        session, first, training = self.session, self.nodes[0], self.state.training
+        session, state, first = self.session, self.state, self.state.nodes[0]
+        folder = session.paths.node(first)
         follower = asyncio.create_task(
-            follow_events(
-                session.transports[first.host], session.paths.node(first), training, session.progress
-            )
+            follow_events(self._transport(first), folder, state.training, session.display)
         )
         watch = Watch(
             session.runtime,
-            session.transports,
-            {node.rank: self._unit(node, "task") for node in self.nodes},
+            {host.name: host.transport for host in self.hosts},
+            {node.rank: unit_name(session.run, node, "task") for node in state.nodes},
             session.plan.cluster.host_lost_after_s,
-            lambda: training.progressed_at,
+            lambda: state.training.progressed_at,
         )
         try:
-            return await watch.run(self.nodes, self.case.deadline_s)
+            return await watch.run(state.nodes, state.case.deadline_s)
         finally:
             follower.cancel()
             await asyncio.gather(follower, return_exceptions=True)
 
-    async def _stop_units(self) -> None:
-        endings = self.state.outcome.endings if self.state.outcome else {}
+    async def _leave(self) -> None:
+        left = await leave(self.session, self.hosts)
+        self.state.notes += [f"units of this run may be left on {host}" for host in left]
 
-        async def stop(node: Node) -> None:
-            transport = self.session.transports[node.host]
-            names = [self._unit(node, "monitor")]
-            if not isinstance(endings.get(node.rank), Ended):
-                names.append(self._unit(node, "task"))
-            stops = [self.session.runtime.stop(transport, name, STOP_GRACE_S) for name in names]
-            # all of them to their end: what is still stopping writes to the logs that are collected next
-            for result in await asyncio.gather(*stops, return_exceptions=True):
-                if isinstance(result, BaseException):
-                    raise result
-
-        for node, error in errors_of(await on_all(self.nodes, stop)).items():
-            self._note_lost(node.host, error)
-            LOGGER.warning(f"{node.host}: its units could not be stopped: {error.message}")
-
-    async def _collect(self) -> None:
-        async def collect(node: Node) -> None:
-            timeout = LOST_COLLECT_TIMEOUT_S if node.host in self.state.lost else COLLECT_TIMEOUT_S
-            transport, source = self.session.transports[node.host], self.session.paths.node(node)
-            if not (await transport.run(["test", "-d", source], timeout=timeout)).ok:
-                return  # the round ended before this node had a folder
-            await collect_folder(transport, source, self.session.log_dir / node.folder, timeout)
-
-        for node, error in errors_of(await on_all(self.nodes, collect)).items():
-            self.state.not_collected.add(node.rank)
-            self.state.notes.append(str(error))
-            LOGGER.warning(f"{node.host}: {error}")
-            # Global rank 0 lives on the first node: without its log there is no result.
-            if node.rank == 0 and self.state.outcome and self.state.outcome.all_ended_well:
-                self.state.failure = failure_on(node.host, Stage.COLLECT, error)
-
-    async def _keep_output(self) -> None:
-        """What tasks printed that failed before they opened their log: as long as their units are there."""
-        endings = self.state.outcome.endings if self.state.outcome else {}
-
-        async def keep(node: Node) -> None:
-            ending, folder = endings.get(node.rank), self.session.log_dir / node.folder
-            failed = isinstance(ending, Ended) and ending.code != 0
-            if not failed or node.rank in self.state.not_collected or _has_text(start_log_of(node, folder)):
-                return
-            transport, name = self.session.transports[node.host], self._unit(node, "task")
-            text = await self.session.runtime.last_output(transport, name)
-            if text:
-                folder.mkdir(parents=True, exist_ok=True)
-                (folder / TASK_OUTPUT).write_text(f"{text}\n", encoding="utf-8")
-
-        for node, error in errors_of(await on_all(self.nodes, keep)).items():
-            LOGGER.warning(f"{node.host}: what its task printed is not known: {error.message}")
-
-
-def _has_text(path: Path) -> bool:
-    return path.is_file() and path.stat().st_size > 0
+    async def _give_back(self, held: AsyncExitStack) -> None:
+        try:
+            await held.aclose()
+        except Exception as error:  # what the round measured stands all the same
+            log_traceback(Stage.CLEAN_UP, error)
+            self.state.notes.append(f"the hosts could not be given back: {error}")

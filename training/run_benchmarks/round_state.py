@@ -1,24 +1,23 @@
-"""What is known of a round while it runs, and the result that it is made into when it has ended."""
+"""What is known of a round while it runs, and how it is concluded when it has ended."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from run_benchmarks.failures import log_traceback, unexpected
 from run_benchmarks.frameworks.base import Framework
 from run_benchmarks.names import Node
 from run_benchmarks.plan.records import CasePlan
-from run_benchmarks.progress import TrainingState
-from run_benchmarks.results.evidence import explain
-from run_benchmarks.results.judge import Judgement, judge, kind_of
-from run_benchmarks.results.round_result import RoundResult, continuation_notes, saving_notes, write_json
+from run_benchmarks.results.judge import judge
+from run_benchmarks.results.observation import Observation
+from run_benchmarks.results.planned import planned
+from run_benchmarks.results.round_result import RoundResult, write_json
 from run_benchmarks.run_log import LOGGER
-from run_benchmarks.session import Session
 from run_benchmarks.stages.watch import Outcome
-from utils.figures import DEFINITIONS, Figure
+from run_benchmarks.training_state import TrainingState
+from run_benchmarks.transports.base import TransportError
+from utils.errors import FlagPerfError
 from utils.records import Failure, Stage, Verdict
 
 
@@ -26,10 +25,18 @@ from utils.records import Failure, Stage, Verdict
 class RoundState:
     """What is known of a round while it runs.
 
+    case: the case on the hosts that the round was given; nodes: none before it has them.
+    started: ISO 8601; time_s: from the moment it had its hosts to the one when its logs were home.
     lost: hosts that are known to be out of reach; not_collected: node ranks whose logs still lie on their host.
     """
 
-    stage: Stage = Stage.DEPLOY
+    case: CasePlan
+    number: int
+    started: str
+    nodes: tuple[Node, ...] = ()
+    framework: Framework | None = None
+    time_s: float = 0.0
+    stage: Stage = Stage.ACQUIRE
     failure: Failure | None = None
     outcome: Outcome | None = None
     times: dict[str, float] = field(default_factory=dict)
@@ -49,77 +56,74 @@ class RoundState:
         else:
             self.failure = failure
 
+    def note_lost(self, host: str, error: FlagPerfError) -> None:
+        """Remember that `host` is out of reach, if that is what `error` says."""
+        if isinstance(error, TransportError):
+            self.lost.add(host)
 
-def round_result(
-    session: Session,
-    nodes: Sequence[Node],
-    framework: Framework,
-    state: RoundState,
-    started: str,
-    time_s: float,
-) -> RoundResult:
-    """The result of a round that has ended, of `nodes`, after `time_s` seconds.
-
-    An error in judging is the round's failure, so that the rounds after it are not lost.
-    """
-    case, folders = nodes[0].case, [session.log_dir / node.folder for node in nodes]
-    try:
-        judgement = _judged(case, nodes, folders, framework, state)
-    except Exception as error:
-        state.stage = Stage.JUDGE
-        state.note_error(error)
-        judgement = judge(case, [], state.failure or unexpected(Stage.JUDGE, error))
-    continued = judgement.continued and {"run": session.plan.continue_from, **judgement.continued}
-    more = (*continuation_notes(continued), *saving_notes(judgement.facts))
-    return RoundResult(
-        case=case.settings.name,
-        round=nodes[0].round,
-        verdict=judgement.verdict,
-        figures=_with_round_time(judgement.figures, time_s),
-        failure=judgement.failure,
-        times=state.times,
-        started=started,
-        hosts=case.hosts,
-        image=state.tag,
-        images=state.images,
-        facts=judgement.facts,
-        notes=(*state.notes, *judgement.notes, *more),
-        rules=judgement.rules,
-        continued=continued,
-        kind=kind_of(case),
-    )
+    def observed(self, continue_from: str) -> Observation:
+        """What was seen of the round, which has ended; `continue_from`: the uid of the run that it goes on from."""
+        return Observation(
+            case=self.case.settings.name,
+            round=self.number,
+            hosts=tuple(node.host for node in self.nodes),
+            started=self.started,
+            time_s=self.time_s,
+            failure=self.failure,
+            outcome=self.outcome,
+            times=self.times,
+            image=self.tag,
+            images=self.images,
+            notes=tuple(self.notes),
+            lost=tuple(sorted(self.lost)),
+            not_collected=tuple(sorted(self.not_collected)),
+            continue_from=continue_from,
+        )
 
 
-def written(result: RoundResult, folder: Path) -> RoundResult:
-    """`result`, once it stands in `folder`; where it cannot be written there, one that says so.
+def conclude(case: CasePlan, seen: Observation, folder: Path) -> RoundResult:
+    """Write what was seen of a round into its folder, judge it, and write the result beside it.
 
-    It then counts as failed: who asks for the file would find none.
+    An error in judging is the round's failure, so that the rounds after it are not lost. A result that cannot be
+    written counts as failed: who asks for the file would find none.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / "round.json", seen.as_dict())
+    except Exception as error:  # the result is worth more
+        log_traceback(Stage.JUDGE, error)
+        note = f"{folder / 'round.json'} could not be written: {error}"
+        seen = replace(seen, notes=(*seen.notes, note))
+    try:
+        result = judge(planned(case), seen, folder)
+    except Exception as error:
+        result = _unjudged(seen, error)
+    try:
         write_json(folder / "result.json", result.as_dict())
         return result
     except Exception as error:
-        log_traceback(Stage.JUDGE, error)
-        failure = unexpected(Stage.JUDGE, error)
-        note = f"{folder / 'result.json'} could not be written: {failure.message}"
-        LOGGER.error(note)
-        if result.failure:
-            return replace(result, notes=(*result.notes, note))
-        failed = replace(failure, message=note)
-        return replace(result, verdict=Verdict.FAILED, failure=failed)
+        return _unwritten(result, folder / "result.json", error)
 
 
-def _judged(
-    case: CasePlan, nodes: Sequence[Node], folders: Sequence[Path], framework: Framework, state: RoundState
-) -> Judgement:
-    failure = state.failure
-    if failure is None and state.outcome is not None:
-        explained = explain(nodes, dict(enumerate(folders)), state.outcome, framework)
-        failure = explained.failure
-        state.notes += [explained.note] if explained.note else []
-    return judge(case, folders, failure)
+def _unjudged(seen: Observation, error: Exception) -> RoundResult:
+    """The result of a round whose logs broke the judge; what went wrong before it goes first."""
+    log_traceback(Stage.JUDGE, error)
+    fault = unexpected(Stage.JUDGE, error)
+    failure, notes = seen.failure or fault, seen.notes
+    if seen.failure:
+        notes = (*notes, f"at the stage {Stage.JUDGE.value}: {fault.message}")
+    figures = {"round_time": seen.round_time()}
+    return RoundResult(
+        seen.case, seen.round, failure.verdict, figures, failure, seen.times, seen.started, seen.hosts,
+        seen.image, seen.images, notes=notes,
+    )  # fmt: skip
 
 
-def _with_round_time(figures: Mapping[str, Figure], time_s: float) -> dict[str, Any]:
-    return {**figures, "round_time": DEFINITIONS["round_time"].figure(time_s, "the controller's clock")}
+def _unwritten(result: RoundResult, path: Path, error: Exception) -> RoundResult:
+    log_traceback(Stage.JUDGE, error)
+    failure = unexpected(Stage.JUDGE, error)
+    note = f"{path} could not be written: {failure.message}"
+    LOGGER.error(note)
+    if result.failure:
+        return replace(result, notes=(*result.notes, note))
+    return replace(result, verdict=Verdict.FAILED, failure=replace(failure, message=note))

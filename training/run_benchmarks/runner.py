@@ -5,34 +5,25 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+from run_benchmarks.display import Display
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.failures import traceback_text
-from run_benchmarks.images import open_image_store
-from run_benchmarks.journal import Journal
-from run_benchmarks.names import RunId, host_paths, new_run_id
+from run_benchmarks.health import check_standing_hosts, report_health
+from run_benchmarks.leaving import leave
+from run_benchmarks.names import RunId, new_run_id
 from run_benchmarks.plan.records import Plan
-from run_benchmarks.progress import Progress
 from run_benchmarks.results.round_result import RoundResult
-from run_benchmarks.results.summary import RunSummary, write_summary
-from run_benchmarks.results.tables import preflight_text
+from run_benchmarks.results.summary import Run, write_summary
 from run_benchmarks.round import Round
 from run_benchmarks.run_log import LOGGER
-from run_benchmarks.runtimes import open_runtime
-from run_benchmarks.session import Interrupted, Session, remove_units, unless_interrupted
-from run_benchmarks.stages.checks import Check
-from run_benchmarks.stages.deploy import tree_of
-from run_benchmarks.stages.fan_out import on_all
-from run_benchmarks.stages.preflight import failed, preflight, warned
-from run_benchmarks.transports import open_transport
-from run_benchmarks.transports.base import Transport
-from run_benchmarks.transports.logged import LoggedTransport
-from utils.errors import FlagPerfError
+from run_benchmarks.session import Interrupted, Session, open_session, unless_interrupted
+from run_benchmarks.stages.preflight import failed
 
 
 def make_run_folder(log_path: Path) -> tuple[RunId, Path]:
@@ -47,58 +38,39 @@ def make_run_folder(log_path: Path) -> tuple[RunId, Path]:
             time.sleep(0.1)  # another run started in this second: the next one has another name
 
 
-async def run_plan(plan: Plan, run: RunId, log_dir: Path, progress: Progress) -> RunSummary:
+async def run_plan(plan: Plan, run: RunId, log_dir: Path, display: Display) -> Run:
     """Run the whole plan; the summary is written to `log_dir` on every path out."""
-    tree = tree_of(plan)
-    session = Session(
-        plan=plan,
-        run=run,
-        log_dir=log_dir,
-        paths=host_paths(plan.run, run, tree.digest),
-        tree=tree,
-        transports={host: LoggedTransport(open_transport(host, plan.cluster)) for host in plan.cluster.hosts},
-        runtime=open_runtime(plan.run),
-        images=open_image_store(plan.run),
-        journal=Journal(log_dir / "journal.jsonl"),
-        progress=progress,
-        interrupt=asyncio.Event(),
-    )
+    session = open_session(plan, run, log_dir, display)
     started = datetime.now().astimezone().isoformat(timespec="seconds")
-    results: list[RoundResult] = []
-    checks: Mapping[str, list[Check]] = {}
-    broke_off = False
     earlier = {"continue_from": plan.continue_from} if plan.continue_from else {}
     session.journal.write("run_started", run=run.name, uid=run.uid, **earlier)
+    results: list[RoundResult] = []
     with _interrupt_on_signals(session.interrupt):
         try:
-            checks = await unless_interrupted(
-                session.interrupt, preflight(plan, session.runtime, session.transports)
-            )
-            if _report_health(checks):
-                await _run_cases(session, results)
-        except Interrupted:
-            LOGGER.warning("interrupted before anything was launched")
-        except Exception as error:  # the rounds that there are make a summary all the same
-            LOGGER.error(f"the run broke off\n{traceback_text(error)}")
-            broke_off = True
+            code = await _check_and_run(session, results)
         finally:
-            await _leave_hosts(session, bool(failed(checks)))
-    code = _exit_code(session, checks, results) or (ExitCode.NOT_CONVERGED if broke_off else 0)
-    summary = _summed_up(log_dir, RunSummary(run.name, run.uid, started, code, tuple(results), checks))
+            await _leave_hosts(session)
+    summary = _summed_up(log_dir, Run(run.name, run.uid, started, code, tuple(results), session.checks))
     session.journal.write("run_ended", exit_code=summary.exit_code)
     session.journal.close()
-    progress.close()
+    display.close()
     return summary
 
 
-def _summed_up(log_dir: Path, summary: RunSummary) -> RunSummary:
-    """`summary`, written; where that fails it is shown all the same, and the run does not count as converged."""
+async def _check_and_run(session: Session, results: list[RoundResult]) -> int:
+    """Preflight of the hosts that are there, then the cases; the rounds that ended stand in `results`."""
     try:
-        write_summary(log_dir, summary)
-        return summary
-    except OSError as error:
-        LOGGER.error(f"the summary could not be written: {error}")
-        return replace(summary, exit_code=summary.exit_code or ExitCode.NOT_CONVERGED)
+        await unless_interrupted(session.interrupt, check_standing_hosts(session))
+        report_health(session.checks)
+        if failed(session.checks):
+            return ExitCode.UNHEALTHY
+        await _run_cases(session, results)
+    except Interrupted:
+        LOGGER.warning("interrupted before anything was launched")
+    except Exception as error:  # the rounds that there are make a summary all the same
+        LOGGER.error(f"the run broke off\n{traceback_text(error)}")
+        return _exit_code(session, results) or ExitCode.NOT_CONVERGED
+    return _exit_code(session, results)
 
 
 async def _run_cases(session: Session, results: list[RoundResult]) -> None:
@@ -131,54 +103,26 @@ def _log_result(result: RoundResult) -> None:
         LOGGER.error(f"    -> {failure.remedy}")
 
 
-def _report_health(checks: Mapping[str, list[Check]]) -> bool:
-    for line in preflight_text(checks).splitlines():
-        LOGGER.info(line)
-    for host, check in warned(checks):
-        LOGGER.warning(f"{host}: {check.name}: {check.detail} -> {check.remedy}")
-    for host, check in failed(checks):
-        LOGGER.error(f"{host}: {check.name}: {check.detail} -> {check.remedy}")
-    return not failed(checks)
+async def _leave_hosts(session: Session) -> None:
+    """Try again where a round could not clean up after itself, and let go of the hosts."""
+    allocator = session.allocator
+    await leave(session, [host for host in allocator.standing if host.name in session.unclean])
+    await allocator.close()
 
 
-async def _leave_hosts(session: Session, unhealthy: bool) -> None:
-    """Remove the run's units and its folder from every host, and let go of the hosts."""
-
-    async def remove_folder(host: str) -> None:
-        # Node folders that were collected are spares; one that was not is all there is, and stays.
-        script = (
-            'for d in "$@"; do rm -rf "$d"; done; find "$0" -depth -type d -empty -delete 2>/dev/null || true'
-        )
-        collected = [
-            f"{session.paths.logs}/{folder.relative_to(session.log_dir)}"
-            for folder in session.log_dir.glob("*/round*/*_noderank*")
-            if folder.name.rpartition("_noderank")[0] == host
-        ]
-        await session.transports[host].run(["sh", "-c", script, session.paths.run, *collected], timeout=60)
-
-    if not unhealthy:
-        hosts = list(session.transports)
-        left = await remove_units(session, hosts)
-        reached = [host for host in hosts if host not in left]
-        for host, result in (await on_all(reached, remove_folder)).items():
-            if isinstance(result, FlagPerfError):
-                LOGGER.warning(f"{host}: {session.paths.run} could not be removed: {result.message}")
-    for transport in session.transports.values():
-        await _close(transport)
-
-
-async def _close(transport: Transport) -> None:
+def _summed_up(log_dir: Path, summary: Run) -> Run:
+    """`summary`, written; where that fails it is shown all the same, and the run does not count as converged."""
     try:
-        await transport.close()
-    except FlagPerfError as error:
-        LOGGER.debug(f"{transport.host}: {error}")
+        write_summary(log_dir, summary)
+        return summary
+    except OSError as error:
+        LOGGER.error(f"the summary could not be written: {error}")
+        return replace(summary, exit_code=summary.exit_code or ExitCode.NOT_CONVERGED)
 
 
-def _exit_code(session: Session, checks: Mapping[str, list[Check]], results: list[RoundResult]) -> int:
+def _exit_code(session: Session, results: list[RoundResult]) -> int:
     if session.interrupt.is_set():
         return ExitCode.INTERRUPTED
-    if failed(checks):
-        return ExitCode.UNHEALTHY
     succeeded = all(result.verdict.is_success for result in results)
     return ExitCode.SUCCESS if results and succeeded else ExitCode.NOT_CONVERGED
 
@@ -195,11 +139,10 @@ def _interrupt_on_signals(interrupt: asyncio.Event) -> Iterator[None]:
             LOGGER.warning("interrupted: stopping and cleaning up on every host")
             interrupt.set()
 
-    handlers: list[tuple[signal.Signals, Callable[[], None]]] = [(signal.SIGINT, ask), (signal.SIGTERM, ask)]
-    for number, handler in handlers:
-        loop.add_signal_handler(number, handler)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, ask)
     try:
         yield
     finally:
-        for number, _ in handlers:
+        for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)

@@ -1,43 +1,76 @@
-"""What all rounds of a run share, and how a run is interrupted and cleaned up."""
+"""What all rounds of a run share, and how a run is interrupted."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from run_benchmarks.display import Display
+from run_benchmarks.hosts import open_allocator
+from run_benchmarks.hosts.base import Allocator
+from run_benchmarks.hosts.fixed import Opener
+from run_benchmarks.images import open_image_store
 from run_benchmarks.images.base import ImageStore
 from run_benchmarks.journal import Journal
-from run_benchmarks.names import HostPaths, RunId
+from run_benchmarks.names import HostPaths, RunId, host_paths
 from run_benchmarks.plan.records import Plan
-from run_benchmarks.progress import Progress
-from run_benchmarks.run_log import LOGGER
+from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Runtime
-from run_benchmarks.stages.deploy import Tree
-from run_benchmarks.stages.fan_out import on_all
-from run_benchmarks.transports.base import Transport
-from utils.errors import FlagPerfError
+from run_benchmarks.stages.checks import Check
+from run_benchmarks.stages.deploy import Tree, tree_of
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Session:
-    """A run while it goes on. `interrupt` is set by Ctrl-C and SIGTERM, and never cleared."""
+    """A run while it goes on. `interrupt` is set by Ctrl-C and SIGTERM, and never cleared.
+
+    checks: host -> what its preflight gave; hosts that are known late are added as they come.
+    unclean: hosts on which something of the run may be left.
+    """
 
     plan: Plan
     run: RunId
     log_dir: Path
     paths: HostPaths
     tree: Tree
-    transports: Mapping[str, Transport]
+    allocator: Allocator
     runtime: Runtime
     images: ImageStore | None
     journal: Journal
-    progress: Progress
+    display: Display
     interrupt: asyncio.Event
+    checks: dict[str, list[Check]] = field(default_factory=dict)
+    unclean: set[str] = field(default_factory=set)
+
+
+def open_session(
+    plan: Plan, run: RunId, log_dir: Path, display: Display, opener: Opener | None = None
+) -> Session:
+    """A new session of `plan`.
+
+    Args:
+        log_dir: the run's result folder, which exists.
+        opener: makes the transport to a host (see `open_allocator`).
+    """
+    tree = tree_of(plan)
+    return Session(
+        plan=plan,
+        run=run,
+        log_dir=log_dir,
+        paths=host_paths(plan.run, run, tree.digest),
+        tree=tree,
+        allocator=open_allocator(plan.cluster, opener),
+        runtime=open_runtime(plan.run),
+        images=open_image_store(plan.run),
+        journal=Journal(log_dir / "journal.jsonl"),
+        display=display,
+        interrupt=asyncio.Event(),
+    )
 
 
 class Interrupted(Exception):  # noqa: N818 - not an error: the user asked for it
@@ -57,20 +90,3 @@ async def unless_interrupted(interrupt: asyncio.Event, work: Coroutine[Any, Any,
         for each in (task, asked):
             each.cancel()
         await asyncio.gather(task, asked, return_exceptions=True)
-
-
-async def remove_units(session: Session, hosts: Iterable[str]) -> list[str]:
-    """Remove every unit of this run from `hosts`; the hosts where that failed. Idempotent."""
-    hosts = list(dict.fromkeys(hosts))
-
-    async def remove(host: str) -> None:
-        removed = await session.runtime.remove_all(session.transports[host], session.run.uid)
-        if removed:
-            LOGGER.debug(f"{host}: removed {', '.join(removed)}")
-
-    results = await on_all(hosts, remove)
-    failed = [host for host, result in results.items() if isinstance(result, FlagPerfError)]
-    for host in failed:
-        LOGGER.warning(f"{host}: units of this run may be left there: {results[host]}")
-        LOGGER.warning(f"once {host} is back: python3 run_benchmarks/run.py cleanup {session.run.uid}")
-    return failed

@@ -77,7 +77,7 @@ def parse_line(line: str) -> Event | None:
         return None
     try:
         record, _ = _DECODER.raw_decode(text.lstrip())
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return _event(record) if isinstance(record, dict) and "event" in record else None
 

@@ -6,7 +6,7 @@ values, so that an old run can be scored anew. Not measured is None, never 0.
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -122,18 +122,19 @@ def model_flops_utilisation(
     return flops_per_sample * p_train / (peak.chips * peak.flops)
 
 
-def _number(finished: Mapping[str, Any], name: str) -> float | None:
-    value = finished.get(name)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+def number_in(values: Mapping[str, Any], name: str) -> float | None:
+    """The finite number that `values` have under `name`; anything else, as any case may write it, is None."""
+    value = values.get(name)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return float(value)
+    return float(value) if -sys.float_info.max <= value <= sys.float_info.max else None
 
 
 def _reported(raw: str) -> Formula:
     """As the event says it under the name `raw`."""
 
     def formula(own: Definition, finished: Mapping[str, Any], _: Peak) -> Figure:
-        value = _number(finished, raw)
+        value = number_in(finished, raw)
         return own.figure(value, FINISHED if value is not None else f"{raw} is not in the {FINISHED}")
 
     return formula
@@ -143,7 +144,7 @@ def _per_second(what: str, divisor: str) -> Formula:
     """The `what` (samples or tokens) trained, by the time `divisor`."""
 
     def formula(own: Definition, finished: Mapping[str, Any], _: Peak) -> Figure:
-        value = rate(_number(finished, f"num_trained_{what}"), _number(finished, divisor))
+        value = rate(number_in(finished, f"num_trained_{what}"), number_in(finished, divisor))
         return own.figure(
             value, f"{what} / {divisor}" if value is not None else f"{what} or {divisor} is not reported"
         )
@@ -155,7 +156,7 @@ def _device_memory(raw: str) -> Formula:
     """Bytes under the name `raw`, in GiB."""
 
     def formula(own: Definition, finished: Mapping[str, Any], _: Peak) -> Figure:
-        value = _number(finished, raw)
+        value = number_in(finished, raw)
         if value is None:
             return own.figure(None, f"{raw} is not reported: no device memory")
         return own.figure(value / GIB, f"{raw}, largest over ranks")
@@ -168,21 +169,21 @@ def _time_to_target(own: Definition, finished: Mapping[str, Any], _: Peak) -> Fi
 
     What was trained after that was lost, with the time to the next start, and is in none of the figures.
     """
-    value = _number(finished, own.name)
+    value = number_in(finished, own.name)
     missing = "no evaluation met the target, or the case does not report it"
     figure = own.figure(value, FINISHED if value is not None else missing)
     continued = continued_of(finished)
     if continued is None:
         return figure
-    before = _number(continued, "train_time")
+    before = number_in(continued, "train_time")
     length = "an unknown time" if before is None else f"{before:.6g} s"
     window = f"training up to the checkpoint of step {continued['step']} ({length}) + {own.window}"
     return replace(figure, window=window)
 
 
 def _mfu(own: Definition, finished: Mapping[str, Any], peak: Peak) -> Figure:
-    flops = _number(finished, "model_flops_per_sample")
-    p_train = rate(_number(finished, "num_trained_samples"), _number(finished, "no_eval_time"))
+    flops = number_in(finished, "model_flops_per_sample")
+    p_train = rate(number_in(finished, "num_trained_samples"), number_in(finished, "no_eval_time"))
     value = model_flops_utilisation(flops, p_train, peak)
     if value is None:
         missing = "the peak FLOP/s" if not peak.flops else "the model FLOPs per sample or p_train"
@@ -194,7 +195,7 @@ def _mfu(own: Definition, finished: Mapping[str, Any], peak: Peak) -> Figure:
 
 def _quality(own: Definition, finished: Mapping[str, Any], _: Peak) -> Figure:
     metric = str(finished.get("metric") or "")
-    value = _number(finished, f"final_{metric}") if metric else None
+    value = number_in(finished, f"final_{metric}") if metric else None
     source = f"final_{metric}, {FINISHED}" if value is not None else "no quality metric is reported"
     return replace(own.figure(value, source), unit=metric or own.unit)
 
@@ -206,7 +207,7 @@ _REGISTRY = (
     ),
     Definition(
         "round_time", "s", "start of the round..its logs collected", LOWER,
-        "the controller's clock: start of the round to its logs collected, building the image included",
+        "the controller's clock: from having its hosts to having its logs, building the image included",
         "never", None, heading="round s",
     ),
     Definition(

@@ -56,6 +56,7 @@ class Verdict(_Word):
 class Stage(str, Enum):
     """The stages of a round, in order."""
 
+    ACQUIRE = "acquire"
     PREFLIGHT = "preflight"
     DEPLOY = "deploy"
     IMAGE = "image"
@@ -69,6 +70,11 @@ class Stage(str, Enum):
 class FailureClass(_Word):
     """What kind of thing went wrong."""
 
+    HOSTS_NOT_ACQUIRED = (
+        "hosts_not_acquired",
+        "the round was refused its hosts, or did not get them in time",
+    )
+    HOST_NOT_HEALTHY = ("host_not_healthy", "a host that the round was granted did not pass the preflight")
     IMAGE_NOT_BUILT = ("image_not_built", "building failed")
     IMAGE_NOT_DISTRIBUTED = (
         "image_not_distributed",

@@ -23,7 +23,6 @@ from run_benchmarks.runtimes.engine import engine_of
 from run_benchmarks.transports.base import ByteSink, Completed, TransportError
 from run_benchmarks.transports.local import LocalTransport
 from tests.run_benchmarks.e2e.setup import BASE_IMAGE
-from tests.run_benchmarks.images.engines import docker
 from tests.run_benchmarks.plan.tree import TEST_CONF, Tree, make_tree
 
 USER = "reader"
@@ -73,7 +72,17 @@ class Bench:
     local: bool = True
     log: bytearray = field(default_factory=bytearray)
     transport: Recorder = field(default_factory=Recorder)
-    store: EngineImageStore = field(default_factory=lambda: EngineImageStore(engine_of("docker")))
+    engine: str = "docker"
+
+    @property
+    def store(self) -> EngineImageStore:
+        return EngineImageStore(engine_of(self.engine))
+
+    def ask(self, *argv: str) -> str:
+        """What the engine prints."""
+        done = subprocess.run([*self.engine.split(), *argv], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{self.engine} {' '.join(argv)}: {done.stderr}"
+        return done.stdout.strip()
 
     @property
     def run_uid(self) -> str:
@@ -106,7 +115,7 @@ class Bench:
 
 
 @contextmanager
-def make_bench(tmp_path: Path) -> Iterator[Bench]:
+def make_bench(tmp_path: Path, engine: str) -> Iterator[Bench]:
     """A bench in a folder; its containers and images are removed after the test."""
     uid = secrets.token_hex(4)
     registry = f"flagperf-test-{uid}.invalid"
@@ -114,13 +123,13 @@ def make_bench(tmp_path: Path) -> Iterator[Bench]:
     settings = {"IMAGE_REGISTRY": registry, "IMAGE_BUILD_ARGS": {"BASE_IMAGE": BASE_IMAGE}}
     tree.configure(test_conf=TEST_CONF + "".join(f"{key} = {value!r}\n" for key, value in settings.items()))
     tree.write(f"{DOCKER}/Dockerfile", DOCKERFILE)
-    bench = Bench(tree, tmp_path / "work", uid)
+    bench = Bench(tree, tmp_path / "work", uid, engine=engine)
     yield bench
-    for container in docker("ps", "-aq", "--filter", f"label={LABEL_RUN}={bench.run_uid}").split():
-        docker("rm", "--force", container)
-    images = docker("images", "--format", "{{.Repository}}:{{.Tag}}").splitlines()
+    for container in bench.ask("ps", "-aq", "--filter", f"label={LABEL_RUN}={bench.run_uid}").split():
+        bench.ask("rm", "--force", container)
+    images = bench.ask("images", "--format", "{{.Repository}}:{{.Tag}}").splitlines()
     for image in [name for name in images if name.startswith(registry)]:
-        docker("image", "rm", "--force", image)
+        bench.ask("image", "rm", "--force", image)
 
 
 def wheel(folder: Path, name: str) -> Path:
@@ -186,13 +195,13 @@ def serve_index(tmp_path: Path) -> Iterator[Index]:
     thread.join()
 
 
-def holds(image: str, secret: str) -> list[str]:
+def holds(bench: Bench, image: str, secret: str) -> list[str]:
     """Where an image holds this text: in what it says of itself, or in its file system."""
-    told = [docker("history", "--no-trunc", image), docker("image", "inspect", image)]
-    places = ["history or inspect"] if any(secret in text for text in told) else []
-    container = docker("create", image)
+    texts = [bench.ask("history", "--no-trunc", image), bench.ask("image", "inspect", image)]
+    places = ["history or inspect"] if any(secret in text for text in texts) else []
+    container = bench.ask("create", image)
     try:
-        with subprocess.Popen(["docker", "export", container], stdout=subprocess.PIPE) as export:
+        with subprocess.Popen([*bench.engine.split(), "export", container], stdout=subprocess.PIPE) as export:
             assert export.stdout is not None
             rest = b""
             while chunk := export.stdout.read(1 << 20):
@@ -200,5 +209,5 @@ def holds(image: str, secret: str) -> list[str]:
                     places.append("file system")
                 rest = chunk[-len(secret) :]
     finally:
-        docker("rm", container)
+        bench.ask("rm", container)
     return places

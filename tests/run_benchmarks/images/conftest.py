@@ -9,13 +9,13 @@ import pytest
 
 from tests.run_benchmarks.e2e.setup import BASE_IMAGE
 from tests.run_benchmarks.images.building import Bench, Index, make_bench, serve_index
-from tests.run_benchmarks.images.engines import need_image
+from tests.run_benchmarks.images.engines import engine_with
 
 
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    need_image(BASE_IMAGE)
-    with make_bench(tmp_path) as made:
+@pytest.fixture(params=["docker", "podman"])
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    """Builds by every engine in turn."""
+    with make_bench(tmp_path, engine_with(BASE_IMAGE, request.param)) as made:
         yield made
 
 

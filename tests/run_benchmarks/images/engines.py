@@ -11,6 +11,9 @@ import pytest
 
 from run_benchmarks.transports.base import ByteSink, Completed
 from run_benchmarks.transports.local import LocalTransport
+from tests.lab import podman
+from tests.lab.commands import LabError
+from tests.lab.images import stream
 
 # A FAKE container engine at the tool's boundary: its store is a folder, an image a file of which the first
 # line is the ID; the registry is a folder too. `fail-<verb>` in the store makes a verb fail with its text.
@@ -90,26 +93,23 @@ def fake_engine(folder: Path) -> str:
     return str(path)
 
 
-def docker(*argv: str, check: bool = True) -> str:
-    """What this machine's real engine prints."""
-    done = subprocess.run(["docker", *argv], capture_output=True, text=True, check=False)
-    assert done.returncode == 0 or not check, f"docker {' '.join(argv)}: {done.stderr}"
-    return done.stdout.strip()
+def engine_with(image: str, kind: str) -> str:
+    """The command of a real engine of this machine, `docker` or `podman`, that has the image.
 
-
-def why_no_image(name: str) -> str | None:
-    """The reason why this machine's real engine cannot give the image `name`; None: it can."""
+    Podman gets it from Docker. Skip where there is none; in CI, where that would hide a hole, fail.
+    """
     try:
-        done = subprocess.run(
-            ["docker", "image", "inspect", name], capture_output=True, text=True, check=False
-        )
-    except OSError as error:
-        return f"docker: {error.strerror}"
-    return None if done.returncode == 0 else done.stderr.strip()
-
-
-def need_image(name: str) -> None:
-    """Skip where this machine's engine has no such image; in CI, where that would hide a hole, fail."""
-    reason = why_no_image(name)
-    if reason:
+        command = podman.command() if kind == "podman" else kind
+        if kind == "podman" and not _has(command, image):
+            stream([image], [*command.split(), "load"])
+        if not _has(command, image):
+            raise LabError(f"there is no image {image}")
+    except (LabError, OSError) as error:
+        reason = f"{kind} on this machine: {error}"
         pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
+    return command
+
+
+def _has(command: str, image: str) -> bool:
+    argv = [*command.split(), "image", "inspect", image]
+    return subprocess.run(argv, capture_output=True, check=False).returncode == 0

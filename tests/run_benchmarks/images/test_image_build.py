@@ -6,6 +6,7 @@ import asyncio
 import configparser
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from run_benchmarks.transports.base import CommandError, Completed, TransportErr
 from run_benchmarks.transports.local import LocalTransport
 from tests.run_benchmarks.e2e.setup import BASE_IMAGE
 from tests.run_benchmarks.images.building import DOCKER, Bench, Index, Recorder, holds, make_bench, wheel
-from tests.run_benchmarks.images.engines import docker, need_image
+from tests.run_benchmarks.images.engines import engine_with
 
 INSTALL = """\
 set -eu
@@ -47,40 +48,40 @@ def test_the_settings_of_pip_serve_the_build_and_are_gone_after_it(
     # What was wanted is there, and the image can be used as one expects.
     tag = bench.image.tag
     code = "import flagperf_test_indexed, flagperf_test_offline; print(open('/opt/acme/installed').read())"
-    assert docker("run", "--rm", tag, "python3", "-c", code) == "1"
+    assert bench.ask("run", "--rm", tag, "python3", "-c", code) == "1"
     assert "Successfully installed" in bench.output
     assert "install begins" in bench.output
     # The credentials were used, and are nowhere.
     assert index.refused == []
     for layer in bench.image.layers:
-        assert holds(layer.tag, index.password) == []
+        assert holds(bench, layer.tag, index.password) == []
     assert bench.files_with(index.password) == []
     assert not [path for path in bench.work.rglob("*") if path.is_file()]
     assert index.password not in bench.output
     assert not any(index.password in word for argv in bench.transport.commands for word in argv)
     # Nor do containers of the image count as the run's.
-    labels = json.loads(docker("image", "inspect", "--format", "{{json .Config.Labels}}", tag))
+    labels = json.loads(bench.ask("image", "inspect", "--format", "{{json .Config.Labels}}", tag))
     assert labels[LABEL_RUN] == ""
-    assert docker("ps", "-aq", "--filter", f"name={bench.site.name}") == ""
+    assert bench.ask("ps", "-aq", "--filter", f"name={bench.site.name}") == ""
 
 
 def test_what_is_there_is_not_built_again(bench: Bench) -> None:
     bench.tree.write(f"{DOCKER}/pytorch_install.sh", "touch /first\n")
     asyncio.run(bench.build())
-    built = docker("image", "inspect", "--format", "{{.Id}}", bench.image.tag)
-    docker("tag", bench.image.tag, f"{bench.image.tag}-first")
+    built = bench.ask("image", "inspect", "--format", "{{.Id}}", bench.image.tag)
+    bench.ask("tag", bench.image.tag, f"{bench.image.tag}-first")
 
     bench.transport, bench.log = Recorder(), bytearray()
     asyncio.run(bench.build())
-    assert not any(bench.transport.ran("docker", verb) for verb in ("build", "run", "commit"))
+    assert not any(bench.transport.ran(verb) for verb in ("build", "run", "commit"))
     assert bench.log == b""
 
     # A lost layer is made upon those that are left.
-    docker("image", "rm", bench.image.tag)
+    bench.ask("image", "rm", bench.image.tag)
     asyncio.run(bench.build())
-    assert not bench.transport.ran("docker", "build")
-    assert bench.transport.ran("docker", "commit")
-    again = docker("image", "inspect", "--format", "{{.Id}}", bench.image.tag)
+    assert not bench.transport.ran("build")
+    assert bench.transport.ran("commit")
+    again = bench.ask("image", "inspect", "--format", "{{.Id}}", bench.image.tag)
     assert again != built  # an image ID holds the time of the build, ...
 
     async def digests() -> list[str]:
@@ -135,7 +136,7 @@ def test_an_interrupted_build_leaves_no_credentials_and_is_found_by_its_run(
         assert bench.files_with(index.password)
         building.cancel()
         await asyncio.gather(building, return_exceptions=True)
-        runtime = open_runtime(bench.tree.load().run)
+        runtime = open_runtime(replace(bench.tree.load().run, container_engine=bench.engine))
         return await runtime.remove_all(LocalTransport(), bench.run_uid)
 
     assert asyncio.run(asyncio.wait_for(scenario(), timeout=120)) == (bench.site.name,)
@@ -206,21 +207,24 @@ def test_every_mount_of_a_build_is_read_only(bench: Bench, tmp_path: Path) -> No
     argvs = layer_argvs(
         bench.store.engine, bench.site, install, base, bench.image, pip_mounts(bench.site, pip)
     )
-    (start,) = [argv for argv in argvs if "run" in argv[:2]]
+    (start,) = [argv for argv in argvs if "run" in argv]
     mounts = [word for word in start if word.startswith("--mount=type=bind")]
     assert len(mounts) == 4
     assert all(mount.endswith(",readonly") for mount in mounts)
 
 
-def test_a_comma_in_a_path_is_part_of_the_path(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["docker", "podman"])
+def test_a_comma_in_a_path_is_part_of_the_path(kind: str, tmp_path: Path) -> None:
     """The tree, the private folder with pip's settings and a folder of wheels are mounted from such paths."""
-    need_image(BASE_IMAGE)
+    engine = engine_with(BASE_IMAGE, kind)
     wheel(tmp_path / "wheels, all", "flagperf_test_offline")
-    with make_bench(tmp_path / 'a, "b"') as bench:
+    with make_bench(tmp_path / 'a, "b"', engine) as bench:
         bench.tree.write("benchmarks/toy/pytorch/requirements.txt", "flagperf-test-offline\n")
         bench.pip = PipSettings({"no-index": "true"}, None, (tmp_path / "wheels, all",))
         asyncio.run(bench.build())
-        assert docker("run", "--rm", bench.image.tag, "python3", "-c", "import flagperf_test_offline") == ""
+        assert (
+            bench.ask("run", "--rm", bench.image.tag, "python3", "-c", "import flagperf_test_offline") == ""
+        )
 
 
 def test_the_monitors_requirements_reach_an_image_whose_python_refuses_pip(
@@ -234,4 +238,4 @@ def test_the_monitors_requirements_reach_an_image_whose_python_refuses_pip(
     bench.tree.write("utils/monitors/requirements.txt", "flagperf-test-offline\n")
     bench.pip = PipSettings({"no-index": "true"}, None, (tmp_path / "wheels",))
     asyncio.run(bench.build())
-    assert docker("run", "--rm", bench.image.tag, "python3", "-c", "import flagperf_test_offline") == ""
+    assert bench.ask("run", "--rm", bench.image.tag, "python3", "-c", "import flagperf_test_offline") == ""

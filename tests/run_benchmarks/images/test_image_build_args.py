@@ -15,11 +15,9 @@ from run_benchmarks.images.layers import ImagePlan, Layer
 from run_benchmarks.plan.records import ClusterSettings
 from run_benchmarks.transports.base import CommandError, Transport
 from run_benchmarks.transports.local import LocalTransport
-from run_benchmarks.transports.logged import LoggedTransport
 from run_benchmarks.transports.ssh import SshTransport
 from tests.run_benchmarks.e2e.setup import BASE_IMAGE
 from tests.run_benchmarks.images.building import DOCKER, Bench
-from tests.run_benchmarks.images.engines import docker
 from tests.run_benchmarks.transports.conftest import live_as, need_sshd
 from tests.run_benchmarks.transports.sshd import Sshd
 from utils.errors import FlagPerfError
@@ -92,13 +90,13 @@ def test_a_secret_reaches_the_build_and_no_process_list(
     async def scenario() -> None:
         watching = asyncio.create_task(watch_processes())
         try:
-            await bench.store.build(LoggedTransport(transport), bench.site, bench.image, bench.pip, sink)
+            await bench.store.build(transport, bench.site, bench.image, bench.pip, sink)
         finally:
             watching.cancel()
             await transport.close()
 
     asyncio.run(asyncio.wait_for(scenario(), timeout=120))
-    got = docker("run", "--rm", bench.image.tag, "cat", "/got")
+    got = bench.ask("run", "--rm", bench.image.tag, "cat", "/got")
     assert got.splitlines() == [f"http://u:{password}@proxy:3128", f"{AWKWARD}{password}"]
     assert any("--build-arg MIRROR" in argv for argv in seen), "the build was not among the processes"
     assert [argv for argv in seen if password in argv] == []

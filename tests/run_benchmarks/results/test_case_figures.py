@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from run_benchmarks.results.case_figures import MOST_FIGURES, MOST_NOTES, case_figures
-from run_benchmarks.results.judge import Judgement, judge
-from tests.run_benchmarks.builders import CHIP, make_case, training_events, write_rank_log
+from run_benchmarks.results.round_result import RoundResult
+from tests.run_benchmarks.builders import CHIP, judge_folders, make_case, training_events, write_rank_log
 from utils.events import Event, EventName
 from utils.figures import Figure
 from utils.records import FailureClass, Verdict
@@ -33,10 +33,10 @@ def noted(name: str, entry: object) -> str:
     return note
 
 
-def judged(folder: Path, kind: str, **finished: Any) -> Judgement:
+def judged(folder: Path, kind: str, **finished: Any) -> RoundResult:
     write_rank_log(folder, [Event(EventName.FINISHED, {"e2e_time": 4.0, **finished}, 10)])
     case = replace(make_case(["h1"]), parameters={"case_kind": kind})
-    return judge(case, [folder], None)
+    return judge_folders(case, [folder])
 
 
 def test_a_rate_that_names_its_dtype_is_set_against_the_chips_peak() -> None:
@@ -136,7 +136,12 @@ def test_a_case_that_measures_is_measured(tmp_path: Path) -> None:
     judgement = judged(tmp_path, "measure", figures={"bf16": RATE, "bad": None})
     assert (judgement.verdict, judgement.failure) == (Verdict.MEASURED, None)
     assert judgement.verdict.is_success
-    assert set(judgement.figures) == {"e2e_time", "bf16", "bf16_of_peak"}  # it owes none of training's
+    assert set(judgement.figures) == {
+        "e2e_time",
+        "round_time",
+        "bf16",
+        "bf16_of_peak",
+    }  # it owes none of training's
     assert len(judgement.notes) == 1 and "'bad'" in judgement.notes[0]
 
 
@@ -150,6 +155,6 @@ def test_a_case_that_is_to_measure_and_has_no_figure_is_invalid(figures: object,
 
 def test_a_case_that_trains_may_have_figures_of_its_own_too(tmp_path: Path) -> None:
     write_rank_log(tmp_path, training_events(figures={"bf16": RATE}))
-    judgement = judge(make_case(["h1"]), [tmp_path], None)
+    judgement = judge_folders(make_case(["h1"]), [tmp_path])
     assert judgement.verdict is Verdict.CONVERGED
     assert judgement.figures["p_whole"].value == 100.0 and judgement.figures["bf16"].value == 71.5

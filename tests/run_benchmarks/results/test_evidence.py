@@ -9,20 +9,14 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks.frameworks import open_framework
-from run_benchmarks.results.evidence import EVIDENCE_LINES, Explanation, explain
+from run_benchmarks.results.evidence import EVIDENCE_LINES, Explanation, NodeLogs, explain
 from run_benchmarks.stages.watch import Ended, Ending, Lost, Outcome
-from run_benchmarks.transports.base import (
-    CommandError,
-    CommandTimeoutError,
-    Completed,
-    TransportError,
-)
-from tests.run_benchmarks.builders import make_nodes, training_events, write_rank_log
+from tests.run_benchmarks.builders import training_events, write_rank_log
 from utils.records import Failure, FailureClass, Stage, Verdict
 
 RECORDED = Path(__file__).parents[1] / "frameworks" / "data"
 START_LOG = "start_pytorch_task.log"
-AWAY = TransportError("Connection timed out", where="h1")
+AWAY = "Connection timed out"
 
 
 @pytest.fixture
@@ -46,11 +40,12 @@ def explained(
     *,
     nodes: int | None = None,
     timed_out: bool = False,
-    out_of_contact: Mapping[int, TransportError | CommandTimeoutError] | None = None,
+    out_of_contact: Mapping[int, str] | None = None,
 ) -> Explanation:
-    hosts = [f"h{rank}" for rank in range(nodes or len(folders))]
     outcome = Outcome(endings, timed_out, out_of_contact or {})
-    return explain(make_nodes(hosts), folders, outcome, open_framework("pytorch"))
+    ranks = range(nodes or len(folders))
+    logs = [NodeLogs(rank, f"h{rank}", folders.get(rank, Path("/nowhere"))) for rank in ranks]
+    return explain(logs, outcome, open_framework("pytorch"), 3600.0)
 
 
 def failure_of(*arguments: object, **options: object) -> Failure:
@@ -176,25 +171,25 @@ def test_a_lost_host_explains_a_peer_that_lost_it(round_folder: Path) -> None:
 def test_a_frozen_host_is_lost_too(round_folder: Path) -> None:
     """It accepts the connection, and then nobody answers."""
     folders = {0: collected(round_folder, "two_raise/n0", 0), 1: round_folder / "lost"}
-    silent = CommandTimeoutError("not done after 5 s, ended: true", where="h1")
+    silent = "not done after 5 s, ended: true"
     failure = failure_of(folders, {0: Ended(1, 1.0)}, out_of_contact={1: silent})
     assert (failure.verdict, failure.host) == (Verdict.UNREACHABLE, "h1")
 
 
 def test_a_lost_host_without_any_other_failure() -> None:
-    failure = failure_of({}, {1: Lost(AWAY, 5.0)}, nodes=2)
+    failure = failure_of({}, {1: Lost(AWAY, False, 5.0)}, nodes=2)
     assert (failure.verdict, failure.host) == (Verdict.UNREACHABLE, "h1")
 
 
 def test_a_fault_of_its_own_is_no_consequence_of_a_host_that_was_lost_later(round_folder: Path) -> None:
     folders = {0: round_folder / "lost", 1: collected(round_folder, "two_raise/n1", 1)}
-    failure = failure_of(folders, {0: Lost(AWAY, 30.0), 1: Ended(1, 1.0)})
+    failure = failure_of(folders, {0: Lost(AWAY, False, 30.0), 1: Ended(1, 1.0)})
     assert (failure.verdict, failure.host) == (Verdict.FAILED, "h1")
 
 
 def test_a_unit_that_is_gone_from_a_host_that_answers() -> None:
-    gone = CommandError(Completed("h1", ("docker", "wait", "u1"), 1, "", "No such container: u1"))
-    failure = failure_of({}, {1: Lost(gone, 5.0)}, nodes=2)
+    gone = Lost("No such container: u1", True, 5.0)
+    failure = failure_of({}, {1: gone}, nodes=2)
     assert (failure.verdict, failure.host) == (Verdict.FAILED, "h1")
     assert failure.failure_class is FailureClass.COMMAND_FAILED
     assert "No such container" in failure.evidence

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from run_benchmarks.results.judge import Judgement, judge
+from run_benchmarks.results.round_result import RoundResult
 from tests.run_benchmarks.builders import (
     FINISHED,
+    judge_folders,
     make_case,
     perf_log,
     training_events,
@@ -27,9 +28,9 @@ def folders(tmp_path: Path) -> list[Path]:
     return [tmp_path / "h1_noderank0", tmp_path / "h2_noderank1"]
 
 
-def judged(folders: list[Path], **finished: Any) -> Judgement:
+def judged(folders: list[Path], **finished: Any) -> RoundResult:
     write_rank_log(folders[0], training_events(**finished))
-    return judge(CASE, folders, None)
+    return judge_folders(CASE, folders)
 
 
 @pytest.mark.parametrize(
@@ -74,10 +75,10 @@ def test_facts_are_the_raw_values(folders: list[Path]) -> None:
 def test_what_was_not_measured_is_null_and_never_0(folders: list[Path]) -> None:
     """A case that reports next to nothing still has every figure, with the reason why there is none."""
     write_rank_log(folders[0], [Event(EventName.FINISHED, {"converged": True})])
-    judgement = judge(CASE, folders, None)
+    judgement = judge_folders(CASE, folders)
     assert judgement.verdict is Verdict.CONVERGED
     assert set(judgement.figures) == set(judged(folders).figures)
-    assert {figure.value for figure in judgement.figures.values()} == {None}
+    assert {figure.value for name, figure in judgement.figures.items() if name != "round_time"} == {None}
     assert all(figure.source for figure in judgement.figures.values())
 
 
@@ -86,7 +87,7 @@ def test_what_was_not_measured_is_null_and_never_0(folders: list[Path]) -> None:
 )
 def test_without_a_known_peak_there_is_no_mfu(chip: Any, precision: str | None, folders: list[Path]) -> None:
     write_rank_log(folders[0], training_events(precision=precision))
-    figure = judge(make_case(chip=chip), folders, None).figures["MFU"]
+    figure = judge_folders(make_case(chip=chip), folders).figures["MFU"]
     assert figure.value is None
     assert "peak FLOP/s is not known" in figure.source
 
@@ -95,7 +96,7 @@ def test_without_a_known_peak_there_is_no_mfu(chip: Any, precision: str | None, 
 def test_finished_stands_once(times: int, folders: list[Path]) -> None:
     *before, finished = training_events()
     write_rank_log(folders[0], [*before, *([finished] * times)])
-    judgement = judge(CASE, folders, None)
+    judgement = judge_folders(CASE, folders)
     assert judgement.verdict is Verdict.INVALID
     assert judgement.failure is not None
     assert judgement.failure.failure_class is FailureClass.NO_RESULT
@@ -107,7 +108,7 @@ def test_finished_from_a_second_rank_is_no_result(folders: list[Path]) -> None:
     write_rank_log(folders[0], training_events())
     write_rank_log(folders[1], training_events(converged=False), rank=1)
     write_rank_log(folders[1], [*training_events(), *training_events()], rank=12)
-    judgement = judge(CASE, folders, None)
+    judgement = judge_folders(CASE, folders)
     assert judgement.verdict is Verdict.INVALID and judgement.failure is not None
     assert judgement.failure.failure_class is FailureClass.NO_RESULT
     wanted = "FINISHED was reported 4 times: by rank 0, rank 1, rank 12 (2 times)"
@@ -116,7 +117,7 @@ def test_finished_from_a_second_rank_is_no_result(folders: list[Path]) -> None:
 
 def test_finished_from_another_rank_alone_is_no_result(folders: list[Path]) -> None:
     write_rank_log(folders[1], training_events(), rank=1)
-    failure = judge(CASE, folders, None).failure
+    failure = judge_folders(CASE, folders).failure
     assert failure is not None
     assert failure.message == "FINISHED was not reported by global rank 0, but by rank 1"
 
@@ -127,16 +128,16 @@ def test_of_a_script_of_the_cases_own_only_global_rank_0_counts(folders: list[Pa
     write_rank_log(folders[1], training_events(converged=False), rank=1)
     files = replace(CASE.files, script="benchmarks/toy/pytorch/run_pretraining.py", script_args=())
     own = replace(CASE, files=files)
-    judgement = judge(own, folders, None)
+    judgement = judge_folders(own, folders)
     assert judgement.verdict is Verdict.CONVERGED
     assert judgement.notes == ("FINISHED was reported by rank 1 too; global rank 0's counts",)
     write_rank_log(folders[0], [*training_events(), *training_events()])
-    assert judge(own, folders, None).verdict is Verdict.INVALID
+    assert judge_folders(own, folders).verdict is Verdict.INVALID
 
 
 def test_a_log_that_cannot_be_read_is_not_taken_for_one_without_a_result(folders: list[Path]) -> None:
     (folders[0] / "rank0.out.log").mkdir(parents=True)
-    failure = judge(CASE, folders, None).failure
+    failure = judge_folders(CASE, folders).failure
     assert failure is not None and failure.failure_class is FailureClass.NO_RESULT
     assert "cannot be read" in failure.message
     assert failure.evidence == f"{folders[0]}/rank0.out.log: cannot read the events: Is a directory"
@@ -145,7 +146,7 @@ def test_a_log_that_cannot_be_read_is_not_taken_for_one_without_a_result(folders
 def test_what_cannot_be_read_beside_a_result_is_noted(folders: list[Path]) -> None:
     write_rank_log(folders[0], training_events())
     (folders[1] / "rank1.out.log").mkdir(parents=True)
-    judgement = judge(CASE, [*folders, folders[0] / "rank0.out.log"], None)
+    judgement = judge_folders(CASE, [*folders, folders[0] / "rank0.out.log"])
     assert judgement.verdict is Verdict.CONVERGED
     assert judgement.notes == (
         f"{folders[1]}/rank1.out.log: cannot be read: Is a directory",
@@ -188,22 +189,22 @@ def test_a_result_does_not_undo_a_failure(folders: list[Path]) -> None:
     """Rank 0 had finished, but another rank was killed while it saved its checkpoint."""
     write_rank_log(folders[0], training_events())
     failure = Failure(Verdict.FAILED, Stage.TRAIN, FailureClass.RANK_KILLED, "h2", "rank 1 was killed")
-    judgement = judge(CASE, folders, failure)
+    judgement = judge_folders(CASE, folders, failure)
     assert (judgement.verdict, judgement.failure) == (Verdict.FAILED, failure)
     assert judgement.figures["p_train"].value == 125.0
 
 
 def test_logs_that_were_not_collected_are_no_result(folders: list[Path]) -> None:
-    judgement = judge(CASE, folders, None)
+    judgement = judge_folders(CASE, folders)
     assert judgement.verdict is Verdict.INVALID
-    assert {figure.value for figure in judgement.figures.values()} == {None}
+    assert {figure.value for name, figure in judgement.figures.items() if name != "round_time"} == {None}
 
 
 def test_events_among_other_output_and_half_a_line_are_read(folders: list[Path]) -> None:
     log = write_rank_log(folders[0], training_events())
     noise = b'\xff\xfe\n[PerfLog] {"event": "STEP_END", "val\n[PerfLog] not JSON\n'
     log.write_bytes(noise + log.read_bytes().replace(b"[PerfLog]", b"[rank0]: [PerfLog]", 1) + noise)
-    assert judge(CASE, folders, None).verdict is Verdict.CONVERGED
+    assert judge_folders(CASE, folders).verdict is Verdict.CONVERGED
 
 
 def test_values_that_another_code_wrote_do_no_harm(folders: list[Path]) -> None:
@@ -216,7 +217,7 @@ def test_values_that_another_code_wrote_do_no_harm(folders: list[Path]) -> None:
     ]
     folders[0].mkdir(parents=True)
     (folders[0] / "rank0.out.log").write_text("\n".join(lines))
-    judgement = judge(CASE, folders, None)
+    judgement = judge_folders(CASE, folders)
     assert judgement.verdict is Verdict.CONVERGED
     assert judgement.figures["final_loss"].value is None
     assert judgement.figures["p_whole"].value is None
@@ -233,10 +234,10 @@ def test_a_continued_round_says_so_also_where_it_fails(folders: list[Path]) -> N
     events = training_events()
     events.insert(1, Event(EventName.INIT_END, {"init_time": 2.0, "continued": continued}, 0))
     write_rank_log(folders[0], events)
-    whole = judge(CASE, folders, None)
+    whole = judge_folders(CASE, folders)
     assert whole.continued == continued
     assert whole.figures["energy"].window.endswith("this part only, continued from step 40")
     write_rank_log(folders[0], events[:-1])
-    failed = judge(CASE, folders, None)
+    failed = judge_folders(CASE, folders)
     assert (failed.verdict, failed.continued) == (Verdict.INVALID, continued)
     assert judged([folders[1]]).continued is None

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from run_benchmarks.results.judge import Judgement, judge
-from tests.run_benchmarks.builders import make_case, perf_log
+from run_benchmarks.results.round_result import RoundResult
+from tests.run_benchmarks.builders import judge_folders, make_case, perf_log
 from utils.records import Verdict
 
 # 1000 samples in 10 s, of which 8 without evaluations and 5 of pure computing.
@@ -44,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def judged(folder: Path, finished: dict[str, Any], **parameters: Any) -> Judgement:
+def judged(folder: Path, finished: dict[str, Any], **parameters: Any) -> RoundResult:
     lines = [
         perf_log(
             "TRAIN_START", "null", file="/workspace/run_pretraining.py", lineno=124, time_ms=1_000, rank=0
@@ -52,10 +52,10 @@ def judged(folder: Path, finished: dict[str, Any], **parameters: Any) -> Judgeme
         perf_log("FINISHED", json.dumps(finished), file="x.py", lineno=158, time_ms=11_000, rank=0),
     ]
     (folder / "rank0.out.log").write_text("\n".join(lines))
-    return judge(replace(make_case(["h1"]), parameters=parameters), [folder], None)
+    return judge_folders(replace(make_case(["h1"]), parameters=parameters), [folder])
 
 
-def values(judgement: Judgement, *names: str) -> list[float | None]:
+def values(judgement: RoundResult, *names: str) -> list[float | None]:
     return [judgement.figures[name].value for name in names]
 
 
@@ -121,7 +121,7 @@ def test_tokens_are_not_samples(folder: Path) -> None:
 def test_the_plans_differences_are_the_stamp(folder: Path) -> None:
     judged(folder, CASES_OF_2022)
     stamps = [
-        judge(replace(make_case(["h1"]), differs=differs), [folder], None).rules.as_dict()
+        judge_folders(replace(make_case(["h1"]), differs=differs), [folder]).rules.as_dict()
         for differs in (None, {}, {"seed": 1})
     ]
     assert stamps == [

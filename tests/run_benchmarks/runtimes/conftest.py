@@ -19,7 +19,7 @@ from run_benchmarks.runtimes.base import Runtime, Unit
 from run_benchmarks.runtimes.containers import ContainerRuntime
 from run_benchmarks.transports.base import Transport
 from run_benchmarks.transports.local import LocalTransport
-from tests.lab import tiny_image
+from tests.lab import podman, tiny_image
 from tests.lab.commands import LabError
 
 T = TypeVar("T")
@@ -49,6 +49,7 @@ class Bench:
     runtime: Runtime
     run: str
     folder: Path
+    engine: tuple[str, ...] = ("docker",)
 
     @property
     def in_containers(self) -> bool:
@@ -80,35 +81,40 @@ class Bench:
         return self.use(scenario)
 
 
-def need_engine() -> None:
-    """Skip where no container engine answers; in CI, where that would hide a hole, fail."""
+def need_engine(kind: str = "docker") -> str:
+    """The command of an engine that has the tiny image.
+
+    Skip where it does not answer; in CI, where that would hide a hole, fail.
+    """
     try:
-        tiny_image.build()
+        command = podman.command() if kind == "podman" else kind
+        tiny_image.build(command)
     except (LabError, OSError) as error:
-        reason = f"no container engine on this machine: {error}"
+        reason = f"no {kind} on this machine: {error}"
         pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
+    return command
 
 
 def bench_of(kind: str, folder: Path) -> Iterator[Bench]:
-    if kind == "docker":
-        need_engine()
-    runtime = open_runtime(settings(folder, runtime=kind))
-    made = Bench(runtime, f"test-{uuid.uuid4().hex[:12]}", folder)
+    engine = "docker" if kind == "process" else need_engine(kind)
+    changes = {"runtime": kind} if kind == "process" else {"container_engine": engine}
+    runtime = open_runtime(settings(folder, **changes))
+    made = Bench(runtime, f"test-{uuid.uuid4().hex[:12]}", folder, tuple(engine.split()))
     yield made
     made.use(lambda transport: runtime.remove_all(transport, made.run))
     made.use(lambda transport: runtime.remove_all(transport, f"{made.run}-other"))
 
 
-@pytest.fixture(params=["docker", "process"])
+@pytest.fixture(params=["docker", "podman", "process"])
 def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
-    """Both runtimes in turn."""
+    """Every runtime in turn, containers by every engine."""
     yield from bench_of(request.param, tmp_path)
 
 
-@pytest.fixture
-def containers(tmp_path: Path) -> Iterator[Bench]:
-    """The docker runtime."""
-    yield from bench_of("docker", tmp_path)
+@pytest.fixture(params=["docker", "podman"])
+def containers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    """The container runtime, by every engine."""
+    yield from bench_of(request.param, tmp_path)
 
 
 @pytest.fixture

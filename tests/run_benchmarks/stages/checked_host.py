@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.runtimes.base import Runtime, UnitState
-from run_benchmarks.stages.checks import Check, HostUse, Status
+from run_benchmarks.stages.checks import Check, HostUse, Place, Status
 from run_benchmarks.transports.base import Completed, Transport
 from run_benchmarks.transports.local import LocalTransport
 from tests.run_benchmarks.plan.tree import TEST_CONF, VENDOR, Tree
@@ -90,7 +90,7 @@ class Site:
 
     def check(self, checker: Callable[[Plan, Runtime, HostUse], Awaitable[Check]]) -> Check:
         plan = self.plan
-        use = HostUse(self.transport, tuple((case, self.rank) for case in plan.cases))
+        use = HostUse(self.transport, tuple(Place(case, self.rank, case.hosts) for case in plan.cases))
 
         async def one() -> Check:
             return await checker(plan, cast(Runtime, self.runtime), use)

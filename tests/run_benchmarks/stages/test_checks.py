@@ -13,7 +13,7 @@ import pytest
 
 from run_benchmarks.names import LABEL_RUN
 from run_benchmarks.runtimes.base import UnitState
-from run_benchmarks.stages import checks
+from run_benchmarks.stages import caches, checks
 from run_benchmarks.stages.checks import Status
 from run_benchmarks.transports.base import CommandError, Completed
 from tests.run_benchmarks.stages.checked_host import Scripted, Site, assert_bad, assert_ok, prepare
@@ -204,12 +204,12 @@ def test_leftovers_that_cannot_be_listed(site: Site) -> None:
 
 
 def test_caches(site: Site) -> None:
-    assert_ok(site.check(checks.caches), "kept")
+    assert_ok(site.check(caches.caches), "kept")
     site.conf("CLEAR_CACHES = True\n")
-    site.transport = Scripted({checks.CAN_DROP_CACHES: (0, "", "")})
-    assert_ok(site.check(checks.caches), "before every round")
-    site.transport = Scripted({checks.CAN_DROP_CACHES: (1, "", "sudo: a password is required")})
-    assert_bad(site.check(checks.caches), Status.ERROR, "may not drop", "CLEAR_CACHES = False")
+    site.transport = Scripted({caches.CAN_DROP_CACHES: (0, "", "")})
+    assert_ok(site.check(caches.caches), "before every round")
+    site.transport = Scripted({caches.CAN_DROP_CACHES: (1, "", "sudo: a password is required")})
+    assert_bad(site.check(caches.caches), Status.ERROR, "may not drop", "CLEAR_CACHES = False")
 
 
 # ---- software

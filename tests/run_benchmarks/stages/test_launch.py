@@ -32,11 +32,11 @@ def tree(tmp_path: Path) -> Tree:
 def launch_of(plan: Plan, image: str = "flagperf/acme-pytorch:tag") -> Launch:
     paths = host_paths(plan.run, RUN, "0123")
     framework = open_framework(plan.cases[0].settings.framework)
-    return Launch(plan, RUN, paths, open_runtime(plan.run), framework, image)
+    return Launch(plan, RUN, paths, open_runtime(plan.run), framework, image, plan.cases[0].hosts)
 
 
 def task_of(plan: Plan, rank: int = 1, interface: str = "ib0") -> Unit:
-    return launch_of(plan).task(nodes_of(plan.cases[0], 1)[rank], "node1", interface)
+    return launch_of(plan).task(nodes_of(plan.cases[0], 1)[rank], interface)
 
 
 def option(unit: Unit, name: str) -> str:
@@ -123,7 +123,7 @@ def test_a_case_with_its_own_script_gets_no_case_dir(tree: Tree) -> None:
 
 def test_one_node_needs_no_interface_and_several_processes_see_as_many_devices(tmp_path: Path) -> None:
     plan = make_tree(tmp_path).load()
-    unit = launch_of(plan).task(nodes_of(plan.cases[0], 1)[0], "127.0.0.1", "")
+    unit = launch_of(plan).task(nodes_of(plan.cases[0], 1)[0], "")
     assert "GLOO_SOCKET_IFNAME" not in unit.env
     assert unit.env["ACME_VISIBLE_DEVICES"] == "0,1"
     assert option(unit, "--nproc") == "2"
@@ -133,7 +133,7 @@ def test_units_are_named_and_labelled_by_run_case_round_and_node(tree: Tree) -> 
     plan = tree.load()
     node = nodes_of(plan.cases[0], 3)[1]
     launch = launch_of(plan)
-    task, monitor = launch.task(node, "node1", ""), launch.monitor(node)
+    task, monitor = launch.task(node, ""), launch.monitor(node)
     assert task.name == "flagperf-run20260102030405-abcdef-toy-pytorch-X1-2-1-1-round3-node1-task"
     assert monitor.name == task.name.replace("task", "monitor")
     assert task.labels == {
@@ -175,7 +175,7 @@ def test_units_end_by_themselves_some_time_after_the_deadline(tree: Tree) -> Non
     plan = tree.load()
     case: CasePlan = replace(plan.cases[0], deadline_s=7200.5)
     node = nodes_of(case, 1)[0]
-    for unit in (launch_of(plan).task(node, "node1", ""), launch_of(plan).monitor(node)):
+    for unit in (launch_of(plan).task(node, ""), launch_of(plan).monitor(node)):
         start = unit.argv.index("timeout")
         assert unit.argv[start : start + 4] == ("timeout", "--signal=TERM", "--kill-after=30", "7320")
 

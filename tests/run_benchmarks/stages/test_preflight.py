@@ -8,6 +8,7 @@ import socket
 from collections.abc import Sequence
 from typing import Any, cast
 
+from run_benchmarks.hosts.base import Host
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.checks import Check, Status
 from run_benchmarks.stages.preflight import CHECKS, failed, preflight, warned
@@ -17,15 +18,23 @@ from tests.run_benchmarks.stages.checked_host import TWO_NODES, Site, prepare
 from utils import manifest
 
 
+def checks_of(site: Site, *transports: Transport) -> dict[str, list[Check]]:
+    """What the preflight of these hosts gives; a case runs on the first of them."""
+    plan = site.plan
+    hosts = [Host(transport.host, transport.host, transport) for transport in transports]
+    casts = [(case, hosts[: case.settings.nnodes]) for case in plan.cases]
+    return asyncio.run(preflight(plan, cast(Runtime, site.runtime), hosts, casts))
+
+
 def test_preflight_does_every_check_on_every_host(site: Site) -> None:
     site.conf("MIN_FREE_DISK_GIB = 0\n")
-    hosts: dict[str, Transport] = {name: LocalTransport(name) for name in ("node1", "node2")}
-    found = asyncio.run(preflight(site.plan, cast(Runtime, site.runtime), hosts))
-    assert {host: len(of_host) for host, of_host in found.items()} == dict.fromkeys(hosts, len(CHECKS) + 1)
-    assert failed(found) == []
-    assert warned(found) == []
-    assert found["node1"][0].name == "reachable"
-    assert found["node1"][0].detail == f"{os.uname().sysname} {os.uname().release}"
+    checks = checks_of(site, LocalTransport("node1"), LocalTransport("node2"))
+    every = len(CHECKS) + 1
+    assert {host: len(of_host) for host, of_host in checks.items()} == {"node1": every, "node2": every}
+    assert failed(checks) == []
+    assert warned(checks) == []
+    assert checks["node1"][0].name == "reachable"
+    assert checks["node1"][0].detail == f"{os.uname().sysname} {os.uname().release}"
 
 
 def test_preflight_tells_everything_that_is_wrong_at_once(site: Site) -> None:
@@ -37,12 +46,11 @@ def test_preflight_tells_everything_that_is_wrong_at_once(site: Site) -> None:
     (site.folder / "data").rmdir()
     prepare(site.folder / "data")
     (site.folder / "data" / manifest.MANIFEST_NAME).write_text("{")
-    hosts: dict[str, Transport] = {"node1": LocalTransport("node1"), "node2": Gone("node2")}
-    found = asyncio.run(preflight(site.plan, cast(Runtime, site.runtime), hosts))
-    problems = {(host, check.name) for host, check in failed(found)}
+    checks = checks_of(site, LocalTransport("node1"), Gone("node2"))
+    problems = {(host, check.name) for host, check in failed(checks)}
     assert problems == {("node1", "free disk"), ("node1", "data"), ("node2", "reachable")}
-    assert all(check.remedy for _, check in failed(found))
-    assert found["node2"] == [
+    assert all(check.remedy for _, check in failed(checks))
+    assert checks["node2"] == [
         Check("reachable", Status.ERROR, "Connection refused", "start sshd on node2"),
     ]
 
@@ -55,8 +63,6 @@ def test_preflight_knows_the_rank_that_a_host_has_in_each_case(site: Site) -> No
         port = listener.getsockname()[1]
         site.hosts("10.0.0.1", "10.0.0.2", port=port)
         site.conf("MIN_FREE_DISK_GIB = 0\n", base=TWO_NODES)
-        plan = site.plan
-        hosts: dict[str, Transport] = {name: LocalTransport(name) for name in plan.cluster.hosts}
-        found = asyncio.run(preflight(plan, cast(Runtime, site.runtime), hosts))
-    assert ("10.0.0.1", "master port") in {(host, check.name) for host, check in failed(found)}
-    assert "10.0.0.2" not in {host for host, _ in failed(found)}
+        checks = checks_of(site, LocalTransport("10.0.0.1"), LocalTransport("10.0.0.2"))
+    assert ("10.0.0.1", "master port") in {(host, check.name) for host, check in failed(checks)}
+    assert "10.0.0.2" not in {host for host, _ in failed(checks)}

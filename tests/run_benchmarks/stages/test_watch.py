@@ -199,7 +199,7 @@ def test_a_unit_that_is_gone_is_lost_at_once(clock: Clock) -> None:
     gone = CommandError(Completed("h1", ("docker", "wait", "u1"), 1, "", "No such container: u1"))
     host = FakeHost(clock)
     outcome = wait(FakeRuntime(u1=[gone]), [FakeHost(clock), host])
-    assert outcome.endings[1] == Lost(gone, clock.now)
+    assert outcome.endings[1] == Lost(gone.message, True, clock.now)
     assert host.pings == 0
 
 

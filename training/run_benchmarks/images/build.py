@@ -59,14 +59,19 @@ def layer_argvs(
         return [_dockerfile_argv(engine, site, layer, image)]
     # A commit keeps the container's command, entrypoint and labels; the image must not carry those of the
     # build. An entrypoint cannot be taken away again: `env` is one that does nothing.
-    label = f'LABEL flagperf.layer={layer.kind} {LABEL_RUN}="" {LABEL_ROLE}=""'
-    changes = ('ENTRYPOINT ["env"]', 'CMD ["bash"]', label)
+    # Podman takes one label a change.
+    labels = (f"LABEL {name}={value}" for name, value in _labels_of_image(layer).items())
+    changes = ('ENTRYPOINT ["env"]', 'CMD ["bash"]', *labels)
     return [
         engine.remove([site.name]),
         engine.run_to_end(_build_unit(site, layer, below, mounts)),
         engine.commit(site.name, layer.tag, changes),
         engine.remove([site.name]),
     ]
+
+
+def _labels_of_image(layer: Layer) -> Mapping[str, str]:
+    return {"flagperf.layer": layer.kind, LABEL_RUN: "", LABEL_ROLE: ""}
 
 
 def _dockerfile_argv(engine: Engine, site: BuildSite, layer: Layer, image: ImagePlan) -> tuple[str, ...]:
@@ -141,10 +146,13 @@ def _exports(variables: Mapping[str, str]) -> bytes:
 
 def _remedy(output: str) -> str:
     lowered = output.lower()
-    if any(text in lowered for text in ("pull access denied", "registry-1", "manifest unknown", "dial tcp")):
+    if any(
+        text in lowered
+        for text in ("pull access denied", "registry-1", "manifest unknown", "dial tcp", "did not resolve")
+    ):
         return (
-            "the base image cannot be pulled: check the network, or name one that this host has with "
-            "IMAGE_BUILD_ARGS = {'BASE_IMAGE': '<image>'} in test_conf.py"
+            "the base image cannot be pulled: check the network, name it with its registry (docker.io/...), or "
+            "name one that this host has with IMAGE_BUILD_ARGS = {'BASE_IMAGE': '<image>'} in test_conf.py"
         )
     if "no module named pip" in lowered:
         return "the image needs pip for its python3: install it in the vendor's Dockerfile"

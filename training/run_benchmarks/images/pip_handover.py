@@ -35,10 +35,7 @@ async def pip_on_host(
     make, remove = pip_folder_argvs(site)
     try:
         # within the try: what was interrupted half-way may have left credentials on the host too
-        with tempfile.TemporaryFile() as archive:
-            _write_pip_archive(archive, pip, site.local)
-            archive.seek(0)
-            await checked(transport, make, stdin=_chunks(archive), timeout=1800)
+        await checked(transport, make, stdin=_pip_archive(pip, site.local), timeout=1800)
         yield pip_mounts(site, pip)
     finally:
         await transport.run(remove, timeout=60)
@@ -92,9 +89,13 @@ def _wheels(number: int) -> str:
     return f"{PIP_FOLDER}-wheels-{number}"
 
 
-async def _chunks(file: IO[bytes]) -> AsyncIterator[bytes]:
-    while chunk := file.read(CHUNK_BYTES):
-        yield chunk
+async def _pip_archive(pip: PipSettings, local: bool) -> AsyncIterator[bytes]:
+    """The private folder's content; nothing is packed before it is asked for."""
+    with tempfile.TemporaryFile() as archive:
+        _write_pip_archive(archive, pip, local)
+        archive.seek(0)
+        while chunk := archive.read(CHUNK_BYTES):
+            yield chunk
 
 
 def _write_pip_archive(file: IO[bytes], pip: PipSettings, local: bool) -> None:

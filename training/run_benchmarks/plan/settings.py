@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -72,6 +73,13 @@ def _read_paths(reader: Reader, training_dir: Path, log_path: Path | None) -> _P
     log = log_one or log_host or training_dir / "result"
     log_inside = str(log_one) if log_one else log_container or f"{DEFAULT_CONTAINER_HOME}/result"
     return _Paths(at_host, inside, log_path.expanduser().absolute() if log_path else log, log_inside)
+
+
+def log_path_in(values: Mapping[str, Any], training_dir: Path) -> Path:
+    """Where these values of a `test_conf.py` put results, whatever else is wrong with them."""
+    given = (values.get(name) for name in ("FLAGPERF_LOG_PATH", "FLAGPERF_LOG_PATH_HOST"))
+    text = next((value for value in given if isinstance(value, str) and value), "result")
+    return Path(os.path.normpath(training_dir / Path(text).expanduser()))
 
 
 def _check_one_dialect(single: str, reader: Reader) -> None:

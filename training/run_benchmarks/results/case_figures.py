@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, FiniteFloat, StringConstraints, ValidationError
 
-from run_benchmarks.plan.records import Chip
+from run_benchmarks.results.planned import PlannedChip
 from utils.figures import DEFINITIONS, FINISHED, HIGHER, Figure
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}", re.ASCII)
@@ -48,7 +48,7 @@ class _Entry(BaseModel):
     peak: _Word | None = None
 
 
-def case_figures(facts: Mapping[str, Any], chip: Chip | None) -> tuple[dict[str, Figure], list[str]]:
+def case_figures(facts: Mapping[str, Any], chip: PlannedChip | None) -> tuple[dict[str, Figure], list[str]]:
     """The valid figures in FINISHED's values `facts`, with `<name>_of_peak` where a rate names its dtype.
 
     Returns:
@@ -78,7 +78,7 @@ def _own_notes(facts: Mapping[str, Any]) -> list[str]:
     return ["".join(c for c in line if c.isprintable())[:LONGEST_NOTE] for line in lines[:MOST_NOTES]]
 
 
-def _add(figures: dict[str, Figure], name: str, entry: object, chip: Chip | None) -> str:
+def _add(figures: dict[str, Figure], name: str, entry: object, chip: PlannedChip | None) -> str:
     """Add a figure, and its part of the peak; the reason where that cannot be done."""
     if not NAME.fullmatch(name):
         return "its name is not a letter with up to 63 letters, digits and underscores behind it"
@@ -99,7 +99,7 @@ def _add(figures: dict[str, Figure], name: str, entry: object, chip: Chip | None
     return ""
 
 
-def _of_peak(name: str, figure: Figure, dtype: str, chip: Chip | None) -> Figure:
+def _of_peak(name: str, figure: Figure, dtype: str, chip: PlannedChip | None) -> Figure:
     """The part of the chip's dense peak that a rate per chip comes to."""
     definition = f"{name} / the chip's dense peak in {dtype}"
     peak = chip.peak_flops.get(dtype) if chip else None

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from run_benchmarks.frameworks.base import Framework
-from run_benchmarks.names import Node
 from run_benchmarks.stages.watch import Ended, Lost, Outcome
-from run_benchmarks.transports.base import CommandError
-from utils.errors import FlagPerfError
 from utils.node import rank_log_name
 from utils.records import Failure, FailureClass, Stage, Verdict
 
@@ -22,10 +19,19 @@ KILLED = (-9, 137)
 
 
 @dataclass(frozen=True)
+class NodeLogs:
+    """A node of a round, and where its logs lie, if they were collected."""
+
+    rank: int
+    host: str
+    folder: Path
+
+
+@dataclass(frozen=True)
 class Suspect:
     """A rank that its launcher says failed by itself; or, where the launcher names none, a node's whole task."""
 
-    node: Node
+    node: NodeLogs
     code: int
     rank: int | None
     rank_code: int | None
@@ -42,12 +48,12 @@ class Explanation:
 
 
 def explain(
-    nodes: Sequence[Node], folders: Mapping[int, Path], outcome: Outcome, framework: Framework
+    nodes: Sequence[NodeLogs], outcome: Outcome, framework: Framework, deadline_s: float
 ) -> Explanation:
-    """The failure of a round whose tasks have ended."""
+    """The failure of a round whose tasks have ended; `deadline_s` is what they had."""
     if outcome.all_ended_well:
         return Explanation(None)
-    suspects = _suspects(nodes, folders, outcome, framework)
+    suspects = _suspects(nodes, outcome, framework)
     if _only_aborted_at_exit(nodes, outcome, suspects, framework):
         ranks = ", ".join(str(suspect.rank) for suspect in suspects)
         return Explanation(None, f"rank {ranks} had finished and was aborted while its interpreter shut down")
@@ -59,12 +65,12 @@ def explain(
     if lost:
         return Explanation(lost)
     if outcome.timed_out:
-        return Explanation(_timed_out(nodes, folders, outcome))
+        return Explanation(_timed_out(nodes, outcome, deadline_s))
     return Explanation(_rank_failure((primary or suspects)[0]))
 
 
 def _only_aborted_at_exit(
-    nodes: Sequence[Node], outcome: Outcome, suspects: Sequence[Suspect], framework: Framework
+    nodes: Sequence[NodeLogs], outcome: Outcome, suspects: Sequence[Suspect], framework: Framework
 ) -> bool:
     """Whether every task ended, and those that did not end well fell over their interpreter's exit alone."""
     if outcome.timed_out or any(not isinstance(outcome.endings.get(n.rank), Ended) for n in nodes):
@@ -74,9 +80,7 @@ def _only_aborted_at_exit(
     )
 
 
-def _suspects(
-    nodes: Sequence[Node], folders: Mapping[int, Path], outcome: Outcome, framework: Framework
-) -> list[Suspect]:
+def _suspects(nodes: Sequence[NodeLogs], outcome: Outcome, framework: Framework) -> list[Suspect]:
     """In the order in which their nodes' tasks ended, the rank that a launcher blames first."""
     ended = [
         (ending.at, node, ending.code)
@@ -84,27 +88,23 @@ def _suspects(
         if isinstance(ending := outcome.endings.get(node.rank), Ended) and ending.code != 0
     ]
     ended.sort(key=lambda item: item[0])
-    return [
-        suspect
-        for _, node, code in ended
-        for suspect in _of_node(node, code, folders.get(node.rank, Path()), framework)
-    ]
+    return [suspect for _, node, code in ended for suspect in _of_node(node, code, framework)]
 
 
-def start_log_of(node: Node, folder: Path) -> Path:
-    """What the node's launcher wrote: every task's first step is to open it."""
-    return folder / f"start_{node.case.settings.framework_name}_task.log"
+def start_log_of(framework: str, folder: Path) -> Path:
+    """What a node's launcher wrote into its `folder`: every task's first step is to open it."""
+    return folder / f"start_{framework}_task.log"
 
 
-def _of_node(node: Node, code: int, folder: Path, framework: Framework) -> list[Suspect]:
-    start_log, early_log = start_log_of(node, folder), folder / TASK_OUTPUT
+def _of_node(node: NodeLogs, code: int, framework: Framework) -> list[Suspect]:
+    start_log, early_log = start_log_of(framework.name, node.folder), node.folder / TASK_OUTPUT
     text = _text(start_log)
     failed = framework.failed_ranks(text)
     if not failed and not text and early_log.is_file():
         return [Suspect(node, code, None, None, _last_lines(_text(early_log)), early_log)]
     if not failed:
         return [Suspect(node, code, None, None, _last_lines(text), start_log)]
-    logs = [folder / rank_log_name(rank) for rank, _ in failed]
+    logs = [node.folder / rank_log_name(rank) for rank, _ in failed]
     return [
         Suspect(node, code, rank, rank_code, _last_lines(_text(log)), log)
         for (rank, rank_code), log in zip(failed, logs, strict=True)
@@ -135,26 +135,27 @@ def _class_of(suspect: Suspect) -> FailureClass:
     return FailureClass.RANK_KILLED if code in KILLED else FailureClass.RANK_FAILED
 
 
-def _lost(nodes: Sequence[Node], outcome: Outcome) -> Failure | None:
-    errors = dict(outcome.out_of_contact)
-    errors.update({rank: end.error for rank, end in outcome.endings.items() if isinstance(end, Lost)})
+def _lost(nodes: Sequence[NodeLogs], outcome: Outcome) -> Failure | None:
+    """The failure of the first node that was lost, if one was."""
     for node in nodes:
-        if node.rank in errors:
-            return _contact_failure(node, errors[node.rank])
+        ending = outcome.endings.get(node.rank)
+        if isinstance(ending, Lost) and ending.answered:
+            return _unit_gone(node, ending.message)
+        message = ending.message if isinstance(ending, Lost) else outcome.out_of_contact.get(node.rank)
+        if message is not None:
+            return host_lost(node.host, Stage.TRAIN, message)
     return None
 
 
-def _contact_failure(node: Node, error: FlagPerfError) -> Failure:
-    """The host is out of reach, or it answers but knows nothing of the task any more."""
-    if not isinstance(error, CommandError):
-        return host_lost(node.host, Stage.TRAIN, error.message)
+def _unit_gone(node: NodeLogs, message: str) -> Failure:
+    """The host answers, but knows nothing of the task any more."""
     return Failure(
         Verdict.FAILED,
         Stage.TRAIN,
         FailureClass.COMMAND_FAILED,
         node.host,
         "the task is not there any more, or the engine does not answer for it",
-        error.message,
+        message,
         f"see on {node.host} who removed it, and the engine's own log",
     )
 
@@ -172,23 +173,24 @@ def host_lost(host: str, stage: Stage, message: str) -> Failure:
     )
 
 
-def _timed_out(nodes: Sequence[Node], folders: Mapping[int, Path], outcome: Outcome) -> Failure:
+def _timed_out(nodes: Sequence[NodeLogs], outcome: Outcome, deadline_s: float) -> Failure:
     running = [node for node in nodes if node.rank not in outcome.endings]
     node = running[0] if running else nodes[0]
-    folder = folders.get(node.rank)
-    logs = sorted(folder.glob("rank*.out.log")) if folder else []
+    logs = sorted(node.folder.glob("rank*.out.log"))
     return Failure(
         Verdict.TIMED_OUT,
         Stage.TRAIN,
         FailureClass.DEADLINE,
         node.host,
-        f"not done after {node.case.deadline_s:g} s",
+        f"not done after {deadline_s:g} s",
         _last_lines(_text(logs[0])) if logs else "",
         "raise the case's deadline in test_conf.py, or see why it is slow",
     )
 
 
 def _text(path: Path) -> str:
+    if path.is_fifo():
+        return f"{path}: is no file"  # reading it would wait for ever
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:

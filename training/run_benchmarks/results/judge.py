@@ -1,22 +1,28 @@
-"""From a round's collected logs to its verdict and figures. Pure: an old run can be judged again."""
+"""From a round's plan, what the controller saw of it and its collected logs to its result.
+
+Pure: whatever it needs stands in the run's folder, so that any old run can be judged again.
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from run_benchmarks.plan.case_files import DRIVER_SCRIPT
-from run_benchmarks.plan.records import CasePlan
+from run_benchmarks.frameworks import open_framework
+from run_benchmarks.names import node_folder_name
 from run_benchmarks.results.case_figures import case_figures
+from run_benchmarks.results.evidence import NodeLogs, explain
 from run_benchmarks.results.legacy_figures import in_present_names, legacy_rates
+from run_benchmarks.results.observation import Observation
+from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.power import NAMES as POWER
 from run_benchmarks.results.power import power_figures
 from run_benchmarks.results.rank_logs import RankLogs, read_rank_logs
-from run_benchmarks.results.round_result import CONVERGE, MEASURE
-from run_benchmarks.results.rules import Rules, rules_of
+from run_benchmarks.results.round_result import MEASURE, RoundResult, continuation_notes, saving_notes
+from run_benchmarks.results.rules import rules_of
 from utils.events import Event, EventName
 from utils.figures import Figure, Peak, continued_of, figures_from_finished, of_this_part
 from utils.node import rank_log_name
@@ -26,62 +32,71 @@ from utils.records import Failure, FailureClass, Stage, Verdict
 ORDER_TOLERANCE = 1.001
 
 
-@dataclass(frozen=True)
-class Judgement:
-    """What the logs say. `facts` are the raw values that FINISHED reported.
-
-    continued: what the round went on from, as INIT_END says; None where it began anew.
-    notes: what a reader of the result must know.
-    """
-
-    verdict: Verdict
-    failure: Failure | None
-    figures: Mapping[str, Figure]
-    facts: Mapping[str, Any]
-    rules: Rules
-    continued: Mapping[str, Any] | None = None
-    notes: tuple[str, ...] = ()
-
-
-def judge(case: CasePlan, folders: Sequence[Path], failure: Failure | None) -> Judgement:
-    """Judge a round by the node folders that were collected.
+def judge(case: PlannedCase, seen: Observation, folder: Path) -> RoundResult:
+    """The result of a round.
 
     Args:
-        folders: one a node, by node rank; a folder that was not collected does not exist.
-        failure: what went wrong on the way, if anything; a result cannot undo it.
+        seen: what the controller saw; a failure in it is not undone by what the logs say.
+        folder: the round's, with the nodes' folders in it; one that was not collected does not exist.
     """
+    nodes = [
+        NodeLogs(rank, host, folder / node_folder_name(host, rank)) for rank, host in enumerate(seen.hosts)
+    ]
+    failure, notes = seen.failure, list(seen.notes)
+    if failure is None and seen.outcome is not None:
+        explanation = explain(nodes, seen.outcome, open_framework(case.settings.framework), case.deadline_s)
+        failure = explanation.failure
+        notes += [explanation.note] if explanation.note else []
+    result = judge_logs(
+        case, [node.folder for node in nodes], replace(seen, failure=failure, notes=tuple(notes))
+    )
+    continued = result.continued and {"run": seen.continue_from, **result.continued}
+    more = (*continuation_notes(continued), *saving_notes(result.facts))
+    return replace(result, continued=continued, notes=(*result.notes, *more))
+
+
+def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) -> RoundResult:
+    """Judge a round by its node folders, whose failure is explained."""
     logs = read_rank_logs(folders)
     finished = [event for event in logs.events if event.name == EventName.FINISHED]
     facts: Mapping[str, Any] = finished[0].value if finished else {}
-    rules, continued = rules_of(logs.events, case.differs), _continued(logs.events)
-    own, notes = case_figures(facts, case.chip)
+    continued = _continued(logs.events)
+    own, figure_notes = case_figures(facts, case.chip)
     figures = {**_training_figures(case, folders, logs.events, facts), **own}
     if continued:
         figures |= {name: of_this_part(figures[name], continued) for name in (*POWER, *own)}
-    failure = (
-        failure or _no_result(case, logs) or _no_figures(case, own, notes) or _inconsistent(case, figures)
-    )
-    verdict = failure.verdict if failure else _verdict(case, facts)
-    if kind_of(case) == MEASURE:  # it owes none of training's figures: only those that it has are its own
+    failure = seen.failure or _fault(case, logs, figures, own, figure_notes, next(iter(seen.hosts), ""))
+    if case.kind == MEASURE:  # it owes none of training's figures: only those that it has are its own
         figures = {name: each for name, each in figures.items() if name in own or each.value is not None}
-    return Judgement(verdict, failure, figures, facts, rules, continued, _notes(logs, notes, failure))
-
-
-def kind_of(case: CasePlan) -> str:
-    """MEASURE for a case that does a fixed amount of work and reports figures of its own, else CONVERGE."""
-    return str(case.parameters.get("case_kind", CONVERGE))
+    return RoundResult(
+        case=seen.case,
+        round=seen.round,
+        verdict=failure.verdict if failure else _verdict(case, facts),
+        figures={**figures, "round_time": seen.round_time()},
+        failure=failure,
+        times=seen.times,
+        started=seen.started,
+        hosts=seen.hosts,
+        image=seen.image,
+        images=seen.images,
+        facts=facts,
+        notes=(*seen.notes, *_notes(logs, figure_notes, failure)),
+        rules=rules_of(logs.events, case.differs),
+        continued=continued,
+        kind=case.kind,
+    )
 
 
 def _training_figures(
-    case: CasePlan, folders: Sequence[Path], events: Sequence[Event], facts: Mapping[str, Any]
+    case: PlannedCase, folders: Sequence[Path], events: Sequence[Event], facts: Mapping[str, Any]
 ) -> dict[str, Figure]:
     figures = figures_from_finished(in_present_names(facts, case.parameters), _peak(case, facts))
     return {**figures, **legacy_rates(facts, figures), **power_figures(folders, events)}
 
 
-def _verdict(case: CasePlan, facts: Mapping[str, Any]) -> Verdict:
+def _verdict(case: PlannedCase, facts: Mapping[str, Any]) -> Verdict:
     """Of a round in which nothing went wrong."""
-    if kind_of(case) == MEASURE:
+    if case.kind == MEASURE:
         return Verdict.MEASURED
     return Verdict.CONVERGED if _is_true(facts.get("converged")) else Verdict.NOT_CONVERGED
 
@@ -96,7 +111,7 @@ def _is_true(value: object) -> bool:
     return value is True or (isinstance(value, str) and value.lower() == "true") or value == 1
 
 
-def _peak(case: CasePlan, facts: Mapping[str, Any]) -> Peak:
+def _peak(case: PlannedCase, facts: Mapping[str, Any]) -> Peak:
     chips = case.settings.nnodes * case.settings.nproc
     precision = str(facts.get("precision") or "")
     if case.chip is None:
@@ -109,37 +124,50 @@ def _peak(case: CasePlan, facts: Mapping[str, Any]) -> Peak:
     return Peak(chips, flops, f"{case.chip.name}, dense {precision}: {case.chip.source}")
 
 
-def _no_result(case: CasePlan, logs: RankLogs) -> Failure | None:
+def _fault(
+    case: PlannedCase,
+    logs: RankLogs,
+    figures: Mapping[str, Figure],
+    own: Mapping[str, Figure],
+    figure_notes: Sequence[str],
+    host: str,
+) -> Failure | None:
+    """Why logs of a round in which nothing went wrong bear no result, if they do not."""
     message = _not_once(case, logs)
-    if not message:
-        return None
-    return Failure(
-        Verdict.INVALID,
-        Stage.JUDGE,
-        FailureClass.NO_RESULT,
-        case.hosts[0],
-        message,
-        "\n".join(logs.errors),
-        f"read {rank_log_name(0)}: global rank 0 reports FINISHED once, and no other rank does",
-    )
+    if message:
+        remedy = f"read {rank_log_name(0)}: global rank 0 reports FINISHED once, and no other rank does"
+        return _invalid(FailureClass.NO_RESULT, host, message, "\n".join(logs.errors), remedy)
+    if case.kind == MEASURE and not own:
+        message = "the case is to measure, but its FINISHED event has no valid figure"
+        remedy = (
+            "let global rank 0 report `figures` with FINISHED, in the form that docs/results.md describes"
+        )
+        return _invalid(FailureClass.NO_RESULT, host, message, "\n".join(figure_notes), remedy)
+    message = _wrong_order(figures)
+    if message:
+        remedy = "the times in FINISHED do not add up; mend the case's clock"
+        return _invalid(FailureClass.INCONSISTENT_RESULT, host, message, "", remedy)
+    return None
 
 
-def _not_once(case: CasePlan, logs: RankLogs) -> str:
-    """What is wrong with how often FINISHED was reported; empty: rank 0 did so once, and nobody else."""
+def _invalid(kind: FailureClass, host: str, message: str, evidence: str, remedy: str) -> Failure:
+    return Failure(Verdict.INVALID, Stage.JUDGE, kind, host, message, evidence, remedy)
+
+
+def _not_once(case: PlannedCase, logs: RankLogs) -> str:
+    """What is wrong with how often FINISHED was reported; empty: rank 0 did so once, and nobody else.
+
+    Existing cases' own scripts may report it on each node, or each rank: global rank 0's counts.
+    """
     of_rank_0 = logs.finished.get(0, 0)
     if of_rank_0 == 0 and logs.errors:
         return "whether FINISHED was reported is not known: a log cannot be read"
     if of_rank_0 == 0:
         others = f", but by {_ranks(logs)}" if logs.finished else ""
         return f"FINISHED was not reported by global rank 0{others}"
-    if of_rank_0 > 1 or (len(logs.finished) > 1 and not _may_finish_on_any_rank(case)):
+    if of_rank_0 > 1 or (len(logs.finished) > 1 and case.uses_driver):
         return f"FINISHED was reported {sum(logs.finished.values())} times: by {_ranks(logs)}"
     return ""
-
-
-def _may_finish_on_any_rank(case: CasePlan) -> bool:
-    """Existing cases' own scripts may report FINISHED on each node, or each rank: global rank 0's counts."""
-    return case.files.script != DRIVER_SCRIPT
 
 
 def _ranks(logs: RankLogs) -> str:
@@ -157,31 +185,9 @@ def _notes(logs: RankLogs, of_figures: Sequence[str], failure: Failure | None) -
     return (*logs.errors, *only_first, *of_figures)
 
 
-def _no_figures(case: CasePlan, own: Mapping[str, Figure], notes: Sequence[str]) -> Failure | None:
-    if own or kind_of(case) != MEASURE:
-        return None
-    return Failure(
-        Verdict.INVALID,
-        Stage.JUDGE,
-        FailureClass.NO_RESULT,
-        case.hosts[0],
-        "the case is to measure, but its FINISHED event has no valid figure",
-        "\n".join(notes),
-        "let global rank 0 report `figures` with FINISHED, in the form that docs/results.md describes",
-    )
-
-
-def _inconsistent(case: CasePlan, figures: Mapping[str, Figure]) -> Failure | None:
+def _wrong_order(figures: Mapping[str, Figure]) -> str:
+    """What is wrong with the rates, which are of the same samples over shorter and shorter times, or nothing."""
     rates = (figures[name].value for name in ("p_whole", "p_train", "p_core"))
     measured = [value for value in rates if value is not None]
     wrong = [f"{a:.6g} > {b:.6g}" for a, b in itertools.pairwise(measured) if a > b * ORDER_TOLERANCE]
-    if not wrong:
-        return None
-    return Failure(
-        Verdict.INVALID,
-        Stage.JUDGE,
-        FailureClass.INCONSISTENT_RESULT,
-        case.hosts[0],
-        f"p_whole <= p_train <= p_core does not hold: {', '.join(wrong)}",
-        remedy="the times in FINISHED do not add up; mend the case's clock",
-    )
+    return f"p_whole <= p_train <= p_core does not hold: {', '.join(wrong)}" if wrong else ""

@@ -6,11 +6,10 @@ guessed: what they do not report stays null.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
-from utils.figures import DEFINITIONS, FINISHED, Figure
+from utils.figures import DEFINITIONS, FINISHED, Figure, number_in
 
 TIMES = {
     "raw_train_time": ("train_time",),
@@ -51,15 +50,14 @@ def legacy_rates(finished: Mapping[str, Any], figures: Mapping[str, Figure]) -> 
     for name, window in RATES.items():
         names = [form.format(window) for form in RATE_NAMES]
         names += WHOLE_RATES if name == "p_whole" else ()
-        reported = next((each for each in names if _rate(finished.get(each))), None)
+        reported = next((each for each in names if _rate(finished, each)), None)
         if figures[name].value is None and reported is not None:
             source = f"{reported}, {FINISHED}: the case's own figure"
-            rates[name] = DEFINITIONS[name].figure(_rate(finished[reported]), source)
+            rates[name] = DEFINITIONS[name].figure(_rate(finished, reported), source)
     return rates
 
 
-def _rate(value: object) -> float | None:
-    """`value` if it is a rate: a finite number above 0."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    return float(value) if math.isfinite(value) and value > 0 else None
+def _rate(finished: Mapping[str, Any], name: str) -> float | None:
+    """The rate under `name`: a finite number above 0."""
+    value = number_in(finished, name)
+    return value if value and value > 0 else None

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from utils.errors import FlagPerfError
 from utils.events import Event, EventName
-from utils.figures import DEFINITIONS, FINISHED, Figure, rate
+from utils.figures import DEFINITIONS, FINISHED, Figure, number_in, rate
 from utils.telemetry import (
     TELEMETRY_FILE,
     Measurement,
@@ -113,12 +112,10 @@ def _per_joule(energy: Figure, covered: float, nodes: int, events: Sequence[Even
         reason = f"only {covered:.0%} of the window was sampled, but the samples are of all of it"
         return definition.figure(None, reason)
     finished = next((event.value for event in events if event.name == EventName.FINISHED), {})
-    samples = finished.get("num_trained_samples")
-    if not isinstance(samples, (int, float)) or not math.isfinite(samples):
+    samples = number_in(finished, "num_trained_samples")
+    if samples is None:
         return definition.figure(None, f"num_trained_samples is not in the {FINISHED}")
-    return definition.figure(
-        rate(float(samples), energy.value * nodes), f"samples / energy of {nodes} node(s)"
-    )
+    return definition.figure(rate(samples, energy.value * nodes), f"samples / energy of {nodes} node(s)")
 
 
 def _none(reason: str) -> dict[str, Figure]:

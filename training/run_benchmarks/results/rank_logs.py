@@ -47,7 +47,7 @@ def read_rank_logs(folders: Sequence[Path]) -> RankLogs:
 def _logs_in(folder: Path) -> list[tuple[int, Path]]:
     try:
         names = ((RANK_LOG.fullmatch(path.name), path) for path in folder.iterdir())
-        return sorted((int(found[1]), path) for found, path in names if found)
+        return sorted((int(match[1]), path) for match, path in names if match)
     except FileNotFoundError:
         return []
 
@@ -55,10 +55,12 @@ def _logs_in(folder: Path) -> list[tuple[int, Path]]:
 def _read(rank: int, path: Path, events: list[Event], errors: list[str]) -> int:
     """How often a log reports FINISHED; rank 0's events are added to `events`."""
     try:
+        if path.is_fifo():
+            raise FlagPerfError("is no file", where=str(path))  # reading it would wait for ever
         if rank == 0:
-            found = read_events(path)
-            events += found
-            return sum(event.name == EventName.FINISHED for event in found)
+            own = read_events(path)
+            events += own
+            return sum(event.name == EventName.FINISHED for event in own)
         return _count_finished(path)
     except FlagPerfError as error:
         errors.append(str(error))
@@ -70,5 +72,5 @@ def _read(rank: int, path: Path, events: list[Event], errors: list[str]) -> int:
 def _count_finished(path: Path) -> int:
     # only lines that may be it are parsed: the events of a thousand ranks would take minutes
     with path.open(encoding="utf-8", errors="replace") as lines:
-        found = (parse_line(line) for line in lines if EventName.FINISHED.value in line)
-        return sum(event is not None and event.name == EventName.FINISHED for event in found)
+        candidates = (parse_line(line) for line in lines if EventName.FINISHED.value in line)
+        return sum(event is not None and event.name == EventName.FINISHED for event in candidates)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ class RoundResult:
     failure: Failure | None
     times: Mapping[str, float]
     started: str
-    hosts: Sequence[str]
+    hosts: tuple[str, ...]
     image: str = ""
     images: Mapping[str, str] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)

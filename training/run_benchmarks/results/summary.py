@@ -13,21 +13,26 @@ from run_benchmarks.stages.checks import Check
 
 
 @dataclass(frozen=True)
-class RunSummary:
-    """A whole run. `checks`: what the preflight saw, host by host."""
+class Run:
+    """A whole run. `checks`: what the preflight saw, host by host.
 
-    run: str
+    exit_code: None where the run did not come to its end. notes: what is missing of a run that was read back, or
+    could not be read.
+    """
+
+    name: str
     uid: str
     started: str
-    exit_code: int
+    exit_code: int | None
     results: tuple[RoundResult, ...]
     checks: Mapping[str, list[Check]]
+    notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """The summary as plain data."""
+        """The run as plain data, for `summary.json`."""
         return {
             "schema": SCHEMA,
-            "run": self.run,
+            "run": self.name,
             "uid": self.uid,
             "started": self.started,
             "exit_code": self.exit_code,
@@ -35,34 +40,35 @@ class RunSummary:
             "preflight": {
                 host: [asdict(check) for check in of_host] for host, of_host in self.checks.items()
             },
+            "notes": list(self.notes),
         }
 
 
-def write_summary(folder: Path, summary: RunSummary) -> None:
+def write_summary(folder: Path, run: Run) -> None:
     """Write both files into the run's folder."""
-    write_json(folder / "summary.json", summary.as_dict())
+    write_json(folder / "summary.json", run.as_dict())
     partial = folder / ".summary.md.partial"
-    partial.write_text(as_markdown(summary), encoding="utf-8")
+    partial.write_text(as_markdown(run), encoding="utf-8")
     partial.replace(folder / "summary.md")
 
 
-def as_markdown(summary: RunSummary) -> str:
+def as_markdown(run: Run) -> str:
     """The summary to be read: the table, what its figures mean, and every failure with its evidence."""
-    parts = [f"# {summary.run}", f"Started {summary.started}, exit code {summary.exit_code}."]
-    if summary.results:
+    parts = [f"# {run.name}", f"Started {run.started}, exit code {run.exit_code}."]
+    if run.results:
         parts += [
             "## Results",
-            *(table.markdown() for table in results_tables(summary.results)),
+            *(table.markdown() for table in results_tables(run.results)),
             "## What the figures mean",
-            _meanings(summary.results),
+            meanings(run.results),
         ]
-        parts += [_round_notes(result) for result in summary.results if result.failure or result.notes]
-    parts += ["## Preflight", f"```\n{preflight_text(summary.checks)}\n```"]
-    parts += remarks(summary.checks)
+        parts += [_round_notes(result) for result in run.results if result.failure or result.notes]
+    parts += ["## Preflight", f"```\n{preflight_text(run.checks)}\n```"]
+    parts += remarks(run.checks)
     return "\n\n".join(parts) + "\n"
 
 
-def _meanings(results: tuple[RoundResult, ...]) -> str:
+def meanings(results: tuple[RoundResult, ...]) -> str:
     """A line a figure and meaning: rounds of one case share theirs, and most cases share most."""
     cases: dict[str, list[str]] = {}
     for result in results:

@@ -114,9 +114,10 @@ def explanations(result: RoundResult) -> list[str]:
 
 def _explained(figure: Figure) -> str:
     better = f", {figure.better} is better" if figure.better else ""
-    definition = f"{figure.definition}; from: " if figure.definition else ""
-    missing = "" if figure.value is not None else "none, "
-    return f"{figure.unit}{better}; {figure.window}): {missing}{definition}{figure.source}"
+    origin = figure.source if figure.value is not None else f"none: {figure.source}"
+    if figure.definition.replace("`", "") == origin:
+        origin = ""
+    return f"{figure.unit}{better}; {figure.window}): {'; '.join(filter(None, (figure.definition, origin)))}"
 
 
 def preflight_text(checks: Mapping[str, Sequence[Check]]) -> str:

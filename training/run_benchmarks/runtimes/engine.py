@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import ClassVar
 
 from run_benchmarks.runtimes.base import Mount, Unit
 from run_benchmarks.transports.base import Completed
@@ -18,6 +19,15 @@ from run_benchmarks.transports.base import Completed
 SHARED_MEMORY = "/dev/shm"
 LABEL_PREFIX = "flagperf."
 RUN_LABEL = "flagperf.run"
+# What Podman says -> what to do about it.
+PODMAN_REMEDIES = {
+    "container-init binary not found": "install catatonit on {host}, which Podman's --init needs",
+    'could not find "catatonit"': "install catatonit on {host}, which Podman's --init needs",
+    "newuidmap": "install uidmap on {host}, which Podman needs where it does not run as root",
+    "no subuid ranges": "give the user IDs on {host}: `sudo usermod --add-subuids 100000-165535 "
+    "--add-subgids 100000-165535 $USER`, then `podman system migrate`",
+    "statfs /dev/mqueue": "mount it on {host}: `sudo mkdir -p /dev/mqueue && sudo mount -t mqueue mqueue /dev/mqueue`",
+}
 LIMITS = ("--ulimit=memlock=-1", "--ulimit=stack=67108864")
 
 
@@ -26,6 +36,9 @@ class Engine:
     """Docker. `words`: its command, `docker` or a path of it, or words before it, such as `sudo -n docker`."""
 
     words: tuple[str, ...]
+
+    RUN_OPTIONS: ClassVar[tuple[str, ...]] = ()
+    FORMAT: ClassVar[tuple[str, ...]] = ()
 
     # Containers.
 
@@ -60,6 +73,7 @@ class Engine:
         return (
             *self.words,
             "run",
+            *self.RUN_OPTIONS,
             f"--name={unit.name}",
             *_flags("--label", unit.labels),
             *map(bind_mount, unit.mounts),
@@ -106,12 +120,12 @@ class Engine:
         """Build a Dockerfile. Of an argument that is a name alone the value comes from the environment."""
         args = [word for argument in build_args for word in ("--build-arg", argument)]
         options = ("--network=host", "--rm", "--force-rm", "--label", label)
-        return (*self.words, "build", *options, *args, "--tag", tag, context)
+        return (*self.words, "build", *self.FORMAT, *options, *args, "--tag", tag, context)
 
     def commit(self, container: str, tag: str, changes: Sequence[str]) -> tuple[str, ...]:
         """Make an image of a container that has ended."""
         words = [word for change in changes for word in ("--change", change)]
-        return (*self.words, "commit", *words, container, tag)
+        return (*self.words, "commit", *self.FORMAT, *words, container, tag)
 
     def save(self, tag: str) -> tuple[str, ...]:
         """Write an image to standard output."""
@@ -168,17 +182,26 @@ class Engine:
 class Podman(Engine):
     """Podman: no server, so nothing to be started or allowed; containers belong to the user who starts them."""
 
+    # under SELinux a container may not read the host's folders; with --ipc=host Podman does this by itself
+    RUN_OPTIONS = ("--security-opt=label=disable",)
+    # the OCI format would drop a Dockerfile's SHELL, ONBUILD and HEALTHCHECK
+    FORMAT = ("--format=docker",)
+
     def version(self) -> tuple[str, ...]:
-        """The version of the program itself."""
-        return (*self.words, "version", "--format", "{{.Client.Version}}")
+        """The version, after all has been looked at that a container needs: Podman's own `version` looks at nothing."""
+        return (*self.words, "info", "--format", "{{.Version.Version}}")
 
     def lacks_image(self, completed: Completed) -> bool:
         """Whether it refused because there is no such image."""
         return "image not known" in completed.stderr.lower() or super().lacks_image(completed)
 
     def remedy(self, completed: Completed) -> str:
-        """What to do about an engine that is not installed; empty for any other failure."""
-        return super().remedy(completed) if completed.returncode == 127 else ""
+        """What to do where something is missing on the host; empty for any other failure."""
+        if completed.returncode == 127:
+            return super().remedy(completed)
+        text = completed.stderr.lower()
+        remedies = (remedy for words, remedy in PODMAN_REMEDIES.items() if words in text)
+        return next(remedies, "").format(host=completed.host)
 
 
 def engine_of(command: str) -> Engine:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
-from run_benchmarks.names import Node, checkpoint_folder
+from run_benchmarks.names import checkpoint_folder
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.plan.restart import OPTION, saves_checkpoints
 from run_benchmarks.runtimes.base import Runtime
@@ -24,7 +24,8 @@ async def checkpoints(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
     Checkpoints lie on the host of node rank 0: global rank 0 writes and reads them.
     """
     path = plan.run.checkpoint_path
-    cases = [case for case, rank in use.cases if rank == 0 and path and uses_checkpoints(plan, case)]
+    firsts = [place.case for place in use.places if place.rank == 0]
+    cases = [case for case in firsts if path and uses_checkpoints(plan, case)]
     if not cases:
         return Check(NAME, Status.OK, "not needed")
     made = await use.transport.run(["sh", "-c", 'mkdir -p "$0" && [ -w "$0" ]', path], timeout=QUICK_S)
@@ -65,9 +66,7 @@ async def _check_earlier(plan: Plan, transport: Transport, cases: list[CasePlan]
 
 def _folders(plan: Plan, case: CasePlan, rounds: Iterable[int]) -> list[PurePosixPath]:
     path = plan.run.checkpoint_path
-    return [
-        PurePosixPath(checkpoint_folder(path, plan.continue_from, Node(case, number, 0))) for number in rounds
-    ]
+    return [PurePosixPath(checkpoint_folder(path, plan.continue_from, case, number)) for number in rounds]
 
 
 def _left(plan: Plan, case: CasePlan, having: set[PurePosixPath]) -> bool:

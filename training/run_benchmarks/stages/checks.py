@@ -42,11 +42,25 @@ class Check:
 
 
 @dataclass(frozen=True)
+class Place:
+    """A host's place in a case: its node rank, and the addresses of all the case's nodes by rank."""
+
+    case: CasePlan
+    rank: int
+    addresses: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class HostUse:
-    """One host and what the run wants of it: the cases (with this host's node rank in each)."""
+    """One host and what the run wants of it."""
 
     transport: Transport
-    cases: tuple[tuple[CasePlan, int], ...]
+    places: tuple[Place, ...]
+
+    @property
+    def cases(self) -> list[CasePlan]:
+        """The cases that run here."""
+        return [place.case for place in self.places]
 
 
 Checker = Callable[[Plan, Runtime, HostUse], Awaitable[Check]]
@@ -105,7 +119,7 @@ async def disk(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
 async def data(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
     """Every case's data directory exists; where it has a manifest, each file has the size noted there."""
     details = []
-    for folder in sorted({case.settings.data_dir_host for case, _ in use.cases}):
+    for folder in sorted({case.settings.data_dir_host for case in use.cases}):
         if not (await use.transport.run(["test", "-d", folder], timeout=QUICK_S)).ok:
             return _error(
                 "data",
@@ -142,7 +156,7 @@ async def devices(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
     A host that several vendors' cases use is asked for each vendor's devices; the worst answer counts.
     """
     of_vendor: dict[str, list[CasePlan]] = {}
-    for case, _ in use.cases:
+    for case in use.cases:
         of_vendor.setdefault(case.vendor.name, []).append(case)
     if not of_vendor:
         return _ok("devices", "no case runs here")
@@ -208,7 +222,7 @@ async def clock(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
 async def master_port(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
     """Nothing listens on MASTER_PORT of a host that is node 0 of a case."""
     port = plan.cluster.master_port
-    if not any(rank == 0 for _, rank in use.cases):
+    if not any(place.rank == 0 for place in use.places):
         return _ok("master port", "not needed")
     done = await use.transport.run(["cat", "/proc/net/tcp", "/proc/net/tcp6"], timeout=QUICK_S)
     taken = [line for line in done.stdout.splitlines() if _listens_on(line, port)]
@@ -244,25 +258,6 @@ def runs_of(units: Iterable[UnitState]) -> list[str]:
     return sorted({unit.labels[LABEL_RUN] for unit in units if unit.labels.get(LABEL_RUN)})
 
 
-async def caches(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
-    """Where CLEAR_CACHES asks for it, the caches can be dropped."""
-    if not plan.run.clear_caches:
-        return _ok("caches", "kept (CLEAR_CACHES is not set)")
-    done = await use.transport.run(["sh", "-c", CAN_DROP_CACHES], timeout=QUICK_S)
-    if done.ok:
-        return _ok("caches", "dropped before every round")
-    remedy = "log in as root, allow `sudo -n sysctl -q vm.drop_caches=3` to the ssh user, or set CLEAR_CACHES = False"
-    return _error("caches", "this user may not drop the page cache", remedy)
-
-
-# vm.drop_caches needs root; FlagPerf's users give the ssh user a passwordless sudo for it.
-CAN_DROP_CACHES = "[ -w /proc/sys/vm/drop_caches ] || sudo -n -l sysctl -q vm.drop_caches=3"
-DROP_CACHES = (
-    "sync; if [ -w /proc/sys/vm/drop_caches ]; then echo 3 >/proc/sys/vm/drop_caches; "
-    "else sudo -n sysctl -q vm.drop_caches=3; fi"
-)
-
-
 # What the monitor needs beside the standard library (utils/monitors/requirements.txt).
 MONITOR_MODULE = "psutil"
 
@@ -271,7 +266,7 @@ async def software(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
     """Without containers: the interpreter has what the frameworks and the monitor need."""
     if plan.run.runtime != "process":
         return _ok("software", "in the image")
-    names = sorted({MONITOR_MODULE, *(name for case, _ in use.cases for name in _required_modules(case))})
+    names = sorted({MONITOR_MODULE, *(name for case in use.cases for name in _required_modules(case))})
     code = "import importlib.util,sys;print(*[n for n in sys.argv[1:] if not importlib.util.find_spec(n)])"
     done = await use.transport.run([plan.run.process_python, "-c", code, *names], timeout=QUICK_S)
     missing = done.stdout.split()
@@ -291,10 +286,11 @@ async def peers(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
     Raises:
         FlagPerfError: it is not.
     """
-    found = sorted({peer_of(case, rank) for case, rank in use.cases if len(case.hosts) > 1})
-    for peer in found:
+    several = [place for place in use.places if len(place.addresses) > 1]
+    wanted = sorted({peer_of(place.addresses, place.rank) for place in several})
+    for peer in wanted:
         await interface_to(use.transport, peer)
-    return _ok("peers", f"{', '.join(found)} known" if found else "not needed")
+    return _ok("peers", f"{', '.join(wanted)} known" if wanted else "not needed")
 
 
 ALL_CHECKS: tuple[Checker, ...] = (
@@ -306,7 +302,6 @@ ALL_CHECKS: tuple[Checker, ...] = (
     clock,
     master_port,
     leftovers,
-    caches,
     software,
     peers,
 )

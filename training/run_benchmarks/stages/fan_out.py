@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from utils.errors import FlagPerfError
@@ -34,3 +34,10 @@ def errors_of(results: Mapping[K, T | FlagPerfError]) -> dict[K, FlagPerfError]:
 def values_of(results: Mapping[K, T | FlagPerfError]) -> dict[K, T]:
     """Those keys whose work succeeded."""
     return {key: value for key, value in results.items() if not isinstance(value, FlagPerfError)}
+
+
+def raise_first(outcomes: Iterable[object]) -> None:
+    """Raise the first error among what gather() gave, once all have ended."""
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            raise outcome

@@ -22,7 +22,10 @@ DEADLINE_MARGIN_S = 120
 
 @dataclass(frozen=True)
 class Launch:
-    """What a round's units have in common."""
+    """What a round's units have in common.
+
+    addresses: of the nodes, by rank: how they reach each other.
+    """
 
     plan: Plan
     run: RunId
@@ -30,13 +33,14 @@ class Launch:
     runtime: Runtime
     framework: Framework
     image: str
+    addresses: tuple[str, ...]
 
-    def task(self, node: Node, master_addr: str, interface: str) -> Unit:
+    def task(self, node: Node, interface: str) -> Unit:
         """The unit whose main process starts the node's ranks and ends with them."""
         case, inside = node.case, _Inside(self, node)
         environment_file = inside.tree(case.files.environment_script) if case.files.environment_script else ""
         log = f"{inside.node}/start_{case.settings.framework_name}_task.log"
-        job = self._job(inside, case, master_addr)
+        job = self._job(inside, case)
         argv = ("bash", "-c", TASK_SHELL, "task", log, environment_file, *_ended_in_time(case))
         return Unit(
             name=unit_name(self.run, node, "task"),
@@ -79,7 +83,7 @@ class Launch:
             host_namespaces=True,
         )
 
-    def _job(self, inside: _Inside, case: CasePlan, master_addr: str) -> LaunchJob:
+    def _job(self, inside: _Inside, case: CasePlan) -> LaunchJob:
         files = case.files
         contract = {
             "--data_dir": inside.data,
@@ -93,12 +97,12 @@ class Launch:
         return LaunchJob(
             nnodes=case.settings.nnodes,
             nproc=case.settings.nproc,
-            master_addr=master_addr,
+            master_addr=self.addresses[0] if len(self.addresses) > 1 else "127.0.0.1",
             master_port=self.plan.cluster.master_port,
             log_dir=inside.node,
             script=(inside.tree(files.script), *script_args, *args),
             python=self.runtime.python,
-            hosts=tuple(case.hosts),
+            hosts=self.addresses,
         )
 
     def _environment(self, inside: _Inside, case: CasePlan, interface: str) -> Mapping[str, str]:
@@ -115,9 +119,9 @@ class Launch:
         path, earlier = self.plan.run.checkpoint_path, self.plan.continue_from
         environment = {}
         if saves_checkpoints(node.case):
-            environment[CHECKPOINT_DIR] = checkpoint_folder(path, self.run.uid, node)
+            environment[CHECKPOINT_DIR] = checkpoint_folder(path, self.run.uid, node.case, node.round)
         if earlier:
-            environment[CONTINUE_FROM] = checkpoint_folder(path, earlier, node)
+            environment[CONTINUE_FROM] = checkpoint_folder(path, earlier, node.case, node.round)
             environment[MAY_BEGIN_ANEW] = (
                 "1"  # the preflight has found one of this case, and named what lacks
             )

@@ -7,17 +7,17 @@ and ranks on other hosts wait for it in vain. So the interface is named explicit
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Sequence
 
-from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.transports.base import Transport, checked
 from utils.errors import FlagPerfError
 
 TIMEOUT_S = 30.0
 
 
-def peer_of(case: CasePlan, rank: int) -> str:
-    """The host by which a node of a case on several hosts finds its way: node 0, or for that the next one."""
-    return case.hosts[1] if rank == 0 else case.hosts[0]
+def peer_of(addresses: Sequence[str], rank: int) -> str:
+    """Of several nodes' addresses the one by which node `rank` finds its way: node 0's, or for that the next."""
+    return addresses[1] if rank == 0 else addresses[0]
 
 
 async def interface_to(transport: Transport, peer: str) -> str:

@@ -2,63 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from run_benchmarks.plan.records import Plan
+from run_benchmarks.hosts.base import Host
+from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.runtimes.base import Runtime
+from run_benchmarks.stages.caches import caches
 from run_benchmarks.stages.checkpoints import checkpoints
-from run_benchmarks.stages.checks import ALL_CHECKS, Check, Checker, HostUse, Status
+from run_benchmarks.stages.checks import ALL_CHECKS, Check, Checker, HostUse, Place, Status
 from run_benchmarks.stages.fan_out import on_all
-from run_benchmarks.transports.base import Transport
 from utils.errors import FlagPerfError
 
+REACHABLE = "reachable"  # the check's name
 REACHABLE_TIMEOUT_S = 30.0
-CHECKS: tuple[Checker, ...] = (*ALL_CHECKS, checkpoints)
+CHECKS: tuple[Checker, ...] = (*ALL_CHECKS, caches, checkpoints)
 
 
 async def preflight(
-    plan: Plan, runtime: Runtime, transports: Mapping[str, Transport]
+    plan: Plan, runtime: Runtime, hosts: Sequence[Host], casts: Sequence[tuple[CasePlan, Sequence[Host]]]
 ) -> dict[str, list[Check]]:
-    """Host -> its checks. A host that is not reached has that one check, as an error."""
-    uses = {host: _use(plan, host, transport) for host, transport in transports.items()}
-    results = await on_all(list(uses), lambda host: _check_host(plan, runtime, uses[host]))
+    """Check `hosts` for the cases that run on them.
+
+    Args:
+        casts: the cases, each with its hosts by node rank.
+
+    Returns:
+        Host -> its checks. A host that is not reached has that one check, as an error.
+    """
+    uses = {host.name: _use(host, casts) for host in hosts}
+    results = await on_all(list(uses), lambda name: _check_host(plan, runtime, uses[name]))
     return {
-        host: [_unreachable(result)] if isinstance(result, FlagPerfError) else result
-        for host, result in results.items()
+        name: [_unreachable(result)] if isinstance(result, FlagPerfError) else result
+        for name, result in results.items()
     }
 
 
 def failed(checks: Mapping[str, list[Check]]) -> list[tuple[str, Check]]:
     """The checks that forbid a run, by host."""
     return [
-        (host, check) for host, found in checks.items() for check in found if check.status is Status.ERROR
+        (host, check) for host, of_host in checks.items() for check in of_host if check.status is Status.ERROR
     ]
 
 
 def warned(checks: Mapping[str, list[Check]]) -> list[tuple[str, Check]]:
     """The checks that deserve a word, by host."""
     return [
-        (host, check) for host, found in checks.items() for check in found if check.status is Status.WARNING
+        (host, check)
+        for host, of_host in checks.items()
+        for check in of_host
+        if check.status is Status.WARNING
     ]
 
 
-def _use(plan: Plan, host: str, transport: Transport) -> HostUse:
-    cases = tuple((case, case.hosts.index(host)) for case in plan.cases if host in case.hosts)
-    return HostUse(transport, cases)
+def _use(host: Host, casts: Sequence[tuple[CasePlan, Sequence[Host]]]) -> HostUse:
+    places = tuple(
+        Place(case, hosts.index(host), tuple(each.address for each in hosts))
+        for case, hosts in casts
+        if host in hosts
+    )
+    return HostUse(host.transport, places)
 
 
 async def _check_host(plan: Plan, runtime: Runtime, use: HostUse) -> list[Check]:
     reached = await use.transport.run(["uname", "-sr"], timeout=REACHABLE_TIMEOUT_S)
-    found = [Check("reachable", Status.OK, reached.stdout.strip())]
+    checks = [Check(REACHABLE, Status.OK, reached.stdout.strip())]
     results = await on_all(list(CHECKS), lambda check: check(plan, runtime, use))
     for check, result in results.items():
         if isinstance(result, FlagPerfError):
             name = check.__name__.replace("_", " ")
-            found.append(Check(name, Status.ERROR, result.message, result.remedy))
+            checks.append(Check(name, Status.ERROR, result.message, result.remedy))
         else:
-            found.append(result)
-    return found
+            checks.append(result)
+    return checks
 
 
 def _unreachable(error: FlagPerfError) -> Check:
-    return Check("reachable", Status.ERROR, error.message, error.remedy)
+    return Check(REACHABLE, Status.ERROR, error.message, error.remedy)

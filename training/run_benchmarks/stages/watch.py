@@ -12,7 +12,7 @@ from run_benchmarks.names import Node
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.fan_out import errors_of, on_all
-from run_benchmarks.transports.base import Transport, TransportError
+from run_benchmarks.transports.base import CommandError, Transport, TransportError
 from utils.errors import FlagPerfError
 
 RECONNECT_EVERY_S = 1.0
@@ -35,9 +35,10 @@ class Ended:
 
 @dataclass(frozen=True)
 class Lost:
-    """Nothing is known of the task any more: its host is out of reach, or the unit itself is gone."""
+    """Nothing is known of the task any more: its host is out of reach or, where that `answered`, the unit is gone."""
 
-    error: FlagPerfError
+    message: str
+    answered: bool
     at: float
 
 
@@ -48,12 +49,13 @@ Ending = Ended | Lost
 class Outcome:
     """How a round's tasks ended, by node rank; a node that still ran has no ending.
 
-    timed_out: the deadline came first. out_of_contact: nodes without an ending that did not answer either.
+    timed_out: the deadline came first. out_of_contact: nodes without an ending that did not answer either, and why.
+    Plain data, for it stands in `round.json`.
     """
 
     endings: Mapping[int, Ending]
     timed_out: bool
-    out_of_contact: Mapping[int, FlagPerfError]
+    out_of_contact: Mapping[int, str]
 
     @property
     def all_ended_well(self) -> bool:
@@ -97,7 +99,8 @@ class Watch:
             for task in tasks.values():
                 task.cancel()
             await asyncio.gather(*tasks.values(), return_exceptions=True)
-        return Outcome(endings, timed_out, {rank: silent[rank] for rank in silent if rank not in endings})
+        silent = {rank: error for rank, error in silent.items() if rank not in endings}
+        return Outcome(endings, timed_out, {rank: error.message for rank, error in silent.items()})
 
     async def _silent(self, nodes: Sequence[Node]) -> dict[int, FlagPerfError]:
         """Those of `nodes` that do not answer now."""
@@ -132,10 +135,10 @@ class Watch:
                     f"{node.host}: contact is lost; the task goes on, trying again ({error.message})"
                 )
                 if not await self._contact_again(node, transport):
-                    return Lost(error, time.monotonic())
+                    return Lost(error.message, isinstance(error, CommandError), time.monotonic())
                 LOGGER.info(f"{node.host}: contact is back")
             except FlagPerfError as error:
-                return Lost(error, time.monotonic())
+                return Lost(error.message, isinstance(error, CommandError), time.monotonic())
 
     async def _contact_again(self, node: Node, transport: Transport) -> bool:
         last_contact = time.monotonic() - NOTICED_AFTER_S

@@ -21,12 +21,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the plan."""
     from run_benchmarks.plan.as_dict import plan_as_dict
-    from run_benchmarks.plan_view import PlanView
+    from run_benchmarks.plan_view import plan_lines
 
     plan = options.plan_of(arguments)
     if arguments.json:
         print(json.dumps(plan_as_dict(plan), indent=2))
     else:
-        for line in PlanView(plan).lines():
+        for line in plan_lines(plan):
             print(line)
     return ExitCode.SUCCESS

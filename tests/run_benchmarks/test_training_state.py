@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from run_benchmarks import progress
-from run_benchmarks.progress import TrainingState
+from run_benchmarks import training_state
+from run_benchmarks.training_state import TrainingState
 from tests.run_benchmarks.builders import training_events
 from utils.events import Event, EventName
 
@@ -24,7 +24,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(progress, "time", clock)
+    monkeypatch.setattr(training_state, "time", clock)
     return clock
 
 

@@ -1,4 +1,4 @@
-"""What the runner tells whoever watches: the terminal's live table, or plain lines."""
+"""What rank 0 has reported of a round that goes on."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-from run_benchmarks.names import Node
-from run_benchmarks.results.round_result import RoundResult
 from utils.events import Event, EventName
 from utils.figures import continued_of
 
@@ -102,34 +100,10 @@ PHASES: Mapping[str, str] = {
 
 
 def _int(value: Mapping[str, Any], name: str, before: int | None) -> int | None:
-    found = _float(value, name, None)
-    return int(found) if found is not None and math.isfinite(found) else before
+    number = _float(value, name, None)
+    return int(number) if number is not None and math.isfinite(number) else before
 
 
 def _float(value: Mapping[str, Any], name: str, before: float | None) -> float | None:
-    found = value.get(name)
-    return float(found) if isinstance(found, (int, float)) and not isinstance(found, bool) else before
-
-
-class Progress(Protocol):
-    """Told of every change while a run goes on; shows it, decides nothing."""
-
-    def round_started(self, nodes: tuple[Node, ...], training: TrainingState) -> None:
-        """A round begins on `nodes`; `training` is filled while it runs."""
-        ...
-
-    def stage(self, node: Node | None, name: str) -> None:
-        """A node (None: every node of the round) has come to the stage `name`."""
-        ...
-
-    def event(self, event: Event) -> None:
-        """Rank 0 reported `event`."""
-        ...
-
-    def round_ended(self, result: RoundResult) -> None:
-        """The round has its verdict."""
-        ...
-
-    def close(self) -> None:
-        """Leave the terminal as it was."""
-        ...
+    number = value.get(name)
+    return float(number) if isinstance(number, (int, float)) and not isinstance(number, bool) else before

@@ -1,0 +1,271 @@
+"""A run is read back from its folder alone: what was written, what was torn, a stranger's, an earlier version's.
+
+`schema1/` holds runs of the digits by the version before `round.json`: one that converged, one that did not, one
+that failed and one whose controller was killed in its second round. Their logs are shortened.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from run_benchmarks.results.load import load_run
+from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.results.summary import Run
+from run_benchmarks.results.text import run_text
+from tests.run_benchmarks.written_run import NAME, SCHEMA1, UID, write_run
+from utils.errors import FlagPerfError
+from utils.figures import DEFINITIONS
+from utils.records import Failure, FailureClass, Stage, Verdict
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return write_run(tmp_path / "run")
+
+
+@pytest.fixture
+def folder(run: Run, tmp_path: Path) -> Path:
+    return tmp_path / "run"
+
+
+def by_round(loaded: Run) -> dict[int, RoundResult]:
+    return {result.round: result for result in loaded.results}
+
+
+def test_reading_is_the_inverse_of_writing(run: Run, folder: Path) -> None:
+    assert [result.verdict for result in run.results] == [
+        Verdict.CONVERGED,
+        Verdict.FAILED,
+        Verdict.UNREACHABLE,
+    ]
+    assert load_run(folder) == run
+    assert "rate" in run.results[0].figures
+
+
+def test_the_summary_alone_is_the_run_too(run: Run, folder: Path) -> None:
+    (folder / "journal.jsonl").unlink()
+    shutil.rmtree(folder / NAME)
+    loaded = load_run(folder)
+    assert replace(loaded, notes=()) == run
+
+
+def test_the_rounds_alone_are_the_results_too(run: Run, folder: Path) -> None:
+    for name in ("summary.json", "journal.jsonl", "plan.json"):
+        (folder / name).unlink()
+    loaded = load_run(folder)
+    assert loaded.results == run.results
+    assert (loaded.name, loaded.exit_code, loaded.started) == ("run", None, "")
+
+
+def test_a_round_without_a_result_is_judged_by_what_there_is(run: Run, folder: Path) -> None:
+    """The controller was killed after it had seen the end of the round."""
+    (folder / "summary.json").unlink()
+    for path in folder.glob("*/*/result.json"):
+        path.unlink()
+    assert load_run(folder).results == run.results
+
+
+def test_a_run_that_was_cut_off_is_shown_as_far_as_it_came(run: Run, folder: Path) -> None:
+    (folder / "summary.json").unlink()
+    shutil.rmtree(folder / NAME / "round3")
+    (folder / NAME / "round2" / "result.json").unlink()
+    (folder / NAME / "round2" / "round.json").unlink()
+    text = (folder / "journal.jsonl").read_text().splitlines()
+    stage = json.dumps({"event": "stage", "case": NAME, "round": 2, "stage": "collect"})
+    (folder / "journal.jsonl").write_text("\n".join([*text[:4], stage, '{"event": "round_en']))
+    loaded = load_run(folder)
+    assert loaded.results == run.results[:1]
+    assert (loaded.exit_code, loaded.uid, loaded.started) == (None, UID, "2026-01-02T03:04:05+00:00")
+    notes = "\n".join(loaded.notes)
+    assert "journal.jsonl:6: is not JSON, or only a part" in notes
+    assert "did not come to its end" in notes
+    assert f"case {NAME}, round 2 has no result: it was last seen at the stage collect" in notes
+    assert f"case {NAME}, round 3 has no result: it was not begun" in notes
+
+
+def test_rounds_that_had_converged_before_are_not_missed(folder: Path) -> None:
+    plan = json.loads((folder / "plan.json").read_text())
+    (folder / "plan.json").write_text(json.dumps({**plan, "done": {NAME: [2]}}))
+    (folder / "summary.json").unlink()
+    shutil.rmtree(folder / NAME / "round2")
+    assert not any("round 2" in note for note in load_run(folder).notes)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        "[" * 100_000,
+        '{"schema": 3}',
+        '{"schema": true}',
+        '{"schema": 2, "case": 5}',
+        "\0",
+        '{"a": ' + "9" * 5000 + "}",
+    ],
+    ids=lambda content: content[:20],
+)
+def test_one_bad_round_does_not_lose_the_others(content: str, run: Run, folder: Path) -> None:
+    (folder / "summary.json").unlink()
+    path = folder / NAME / "round2" / "result.json"
+    path.write_text(content)
+    path.with_name("round.json").write_text(content)
+    loaded = load_run(folder)
+    assert loaded.results == (run.results[0], run.results[2])
+    assert any(str(path) in note for note in loaded.notes)
+
+
+def change(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"verdict": "SPLENDID"},
+        {"figures": {"x": 5}},
+        {"figures": {"x": {"value": "fast", "unit": "s", "window": "w", "source": "s"}}},
+        {"hosts": "h1"},
+        {"round": "2"},
+        {"failure": {"class": "boredom"}},
+        {"case": "../../etc"},
+        {"round": 3},
+    ],
+    ids=str,
+)
+def test_a_result_of_another_form_or_place_is_refused(
+    changes: dict[str, Any], run: Run, folder: Path
+) -> None:
+    path = folder / NAME / "round2" / "result.json"
+    change(path, **changes)
+    loaded = load_run(folder)
+    assert loaded.results == run.results, "it stands in the summary too"
+    assert len(loaded.notes) == 1 and str(path) in loaded.notes[0]
+
+
+def test_numbers_and_texts_that_no_json_should_hold_do_no_harm(folder: Path) -> None:
+    path = folder / NAME / "round1" / "result.json"
+    text = (
+        path.read_text().replace('"value": 100.0', '"value": NaN').replace('"value": 125.0', '"value": 1e999')
+    )
+    path.write_text(text.replace('"a note"', '"\\ud800 \\u001b[2J"'))
+    loaded = load_run(folder)
+    figures = by_round(loaded)[1].figures
+    assert figures["p_whole"].value is figures["p_train"].value is None
+    shown = run_text(loaded, 80)
+    assert "\x1b" not in shown and shown.encode()
+    assert json.dumps(loaded.as_dict(), allow_nan=False)
+
+
+def test_junk_links_and_pipes_in_a_folder_are_passed_over(run: Run, folder: Path) -> None:
+    for name in ("round9", "round0", "roundx", "round02"):
+        (folder / NAME / name).mkdir()
+    (folder / "notes.txt").write_text("mine")
+    (folder / "loop").symlink_to(folder)
+    (folder / "dangling").symlink_to("/nowhere")
+    (folder / NAME / "round7").symlink_to("/dev")
+    os.mkfifo(folder / NAME / "round9" / "result.json")
+    loaded = load_run(folder)
+    assert loaded.results == run.results
+    assert len(loaded.notes) == 1 and "round9/result.json: is no file" in loaded.notes[0]
+
+
+def test_logs_that_are_pipes_are_not_waited_for(folder: Path) -> None:
+    (folder / "summary.json").unlink()
+    node = folder / NAME / "round1"
+    (node / "result.json").unlink()
+    log = node / "h1_noderank0" / "rank0.out.log"
+    log.unlink()
+    os.mkfifo(log)
+    result = by_round(load_run(folder))[1]
+    assert result.verdict is Verdict.INVALID and "cannot be read" in (result.failure or result).message  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("make", [lambda path: None, Path.mkdir, Path.touch, lambda p: p.symlink_to(p)])
+def test_what_is_no_run_is_refused(make: Callable[[Path], object], tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    make(path)
+    with pytest.raises(FlagPerfError) as refused:
+        load_run(path)
+    assert str(path) in str(refused.value) and "plan.json" in refused.value.remedy
+
+
+def test_a_copy_elsewhere_reads_the_same(run: Run, folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "elsewhere")
+    shutil.rmtree(folder)
+    assert load_run(tmp_path / "elsewhere") == run
+
+
+@pytest.mark.parametrize(
+    ("kind", "verdicts", "code"),
+    [
+        ("converged", [Verdict.CONVERGED, Verdict.CONVERGED], 0),
+        ("not_converged", [Verdict.NOT_CONVERGED], 1),
+        ("failed", [Verdict.FAILED], 1),
+        ("torn", [Verdict.NOT_CONVERGED], None),
+    ],
+)
+def test_runs_of_schema_1_are_read(kind: str, verdicts: list[Verdict], code: int | None) -> None:
+    (path,) = (SCHEMA1 / kind).iterdir()
+    loaded = load_run(path)
+    assert loaded.name == path.name and loaded.uid.startswith(path.name)
+    assert [result.verdict for result in loaded.results] == verdicts
+    assert loaded.exit_code == code
+    assert bool(loaded.notes) is (kind == "torn")
+    for result in loaded.results:
+        assert result.kind == "converge"
+        for name, figure in result.figures.items():
+            assert figure.better == DEFINITIONS[name].better and figure.definition
+    assert "What the figures mean" in run_text(loaded, 80)
+
+
+def test_a_failure_of_schema_1_is_read_with_its_evidence() -> None:
+    (path,) = (SCHEMA1 / "failed").iterdir()
+    failure = load_run(path).results[0].failure
+    assert isinstance(failure, Failure)
+    assert (failure.stage, failure.failure_class) == (Stage.TRAIN, FailureClass.RANK_FAILED)
+    assert "training has diverged" in failure.evidence
+
+
+JSON_FILES = ("plan.json", "summary.json", f"{NAME}/round1/result.json", f"{NAME}/round1/round.json")
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_whatever_stands_in_a_file_a_run_is_read_and_shown(data: st.DataObject, folder: Path) -> None:
+    """One value somewhere in one file is replaced; what the folder holds besides is read all the same."""
+    path = folder / data.draw(st.sampled_from(JSON_FILES))
+    before = path.read_text()
+    content = at = json.loads(before)
+    while True:
+        key = data.draw(st.sampled_from(list(at) if isinstance(at, dict) else range(len(at))))
+        if isinstance(at[key], (dict, list)) and at[key] and data.draw(st.booleans()):
+            at = at[key]
+            continue
+        at[key] = data.draw(VALUES)
+        break
+    path.write_text(json.dumps(content))
+    try:
+        loaded = load_run(folder)
+        assert {2, 3} <= set(by_round(loaded))
+        assert run_text(loaded, 80)
+        json.dumps(loaded.as_dict(), allow_nan=False)
+    finally:
+        path.write_text(before)

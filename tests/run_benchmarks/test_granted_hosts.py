@@ -1,0 +1,152 @@
+"""A round on hosts that are known only when they are granted, as a scheduler does: all are this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from run_benchmarks.hosts.base import Allocation, AllocationError, Host
+from run_benchmarks.plan.records import CasePlan
+from run_benchmarks.transports.base import Completed, TransportError
+from run_benchmarks.transports.local import LocalTransport
+from tests.run_benchmarks.one_round import RUN, FakeRuntime, result_file, run_round
+from utils.records import FailureClass, Stage, Verdict
+
+
+class Granted:
+    """A scheduler that names its nodes when it grants them; their peers reach them by another address."""
+
+    standing = ()
+
+    def __init__(self, *names: str) -> None:
+        self.names = names or ("gpu7", "gpu3")
+        self.given_back = False
+
+    def planned(self, case: CasePlan) -> tuple[Host, ...]:
+        return ()
+
+    @asynccontextmanager
+    async def acquire(self, case: CasePlan) -> AsyncIterator[Allocation]:
+        await asyncio.sleep(0.2)  # the queue
+        hosts = (Host(name, f"10.0.0.{n}", self.open(name)) for n, name in enumerate(self.names))
+        yield Allocation(tuple(hosts))
+        self.given_back = True
+
+    def open(self, name: str) -> LocalTransport:
+        return LocalTransport(name)
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+class Units(FakeRuntime):
+    """Keeps the units that it was to start."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.argvs: dict[str, Sequence[str]] = {}
+
+    async def start(self, transport: Any, unit: Any) -> None:
+        self.argvs[transport.host + unit.labels["flagperf.role"]] = unit.argv
+        await super().start(transport, unit)
+
+
+def journal(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / "result" / RUN.name / "journal.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_the_round_runs_on_what_it_is_granted(tmp_path: Path) -> None:
+    hosts, runtime = Granted(), Units()
+    result = run_round(tmp_path, runtime, allocator=hosts)
+    assert result.hosts == ("gpu7", "gpu3")
+    assert result.failure is not None and result.failure.failure_class is FailureClass.NO_RESULT
+    argv = runtime.argvs["gpu3task"]
+    assert argv[argv.index("--master-addr") + 1] == "10.0.0.0"
+    assert argv[argv.index("--node-rank") + 1] == "1"
+    assert hosts.given_back
+    assert result_file(tmp_path).with_name("gpu3_noderank1").is_dir()
+    stages = [record["stage"] for record in journal(tmp_path) if record["event"] == "stage"]
+    assert stages[:3] == ["acquire", "preflight", "deploy"]
+    (acquired,) = (record for record in journal(tmp_path) if record["event"] == "acquired")
+    assert acquired["hosts"] == ["gpu7", "gpu3"]
+    # waiting in a queue is not the round's time
+    assert result.figures["round_time"].value < sum(result.times.values())
+
+
+def test_a_host_that_is_not_healthy_is_a_result_of_the_round(tmp_path: Path) -> None:
+    hosts, runtime = Granted(), FakeRuntime()
+
+    def lose_the_data(tree: Any, log_dir: Path) -> None:
+        (tmp_path / "data").rmdir()
+
+    result = run_round(tmp_path, runtime, before=lose_the_data, allocator=hosts)
+    failure = result.failure
+    assert failure is not None and result.verdict is Verdict.FAILED
+    assert (failure.stage, failure.failure_class) == (Stage.PREFLIGHT, FailureClass.HOST_NOT_HEALTHY)
+    assert failure.host == "gpu7" and "does not exist" in failure.message
+    assert "put the data there" in failure.remedy
+    assert [verb for verb, _ in runtime.told][-2:] == ["removed", "removed"]
+    assert "started" not in {verb for verb, _ in runtime.told}
+    assert hosts.given_back
+
+
+def test_a_node_that_is_never_reached_is_unreachable(tmp_path: Path) -> None:
+    class Gone(LocalTransport):
+        async def run(self, argv: Sequence[str], **options: Any) -> Completed:
+            raise TransportError("the job was cancelled", where=self.host)
+
+    class Revoked(Granted):
+        def open(self, name: str) -> LocalTransport:
+            return Gone(name) if name == "gpu3" else LocalTransport(name)
+
+    result = run_round(tmp_path, FakeRuntime(), allocator=Revoked())
+    assert result.verdict is Verdict.UNREACHABLE
+    assert result.failure is not None and result.failure.host == "gpu3"
+
+
+@pytest.mark.parametrize("names", [("gpu7",), ("gpu7", "gpu3", "gpu1")])
+def test_another_number_of_hosts_than_the_case_has_nodes_is_refused(
+    names: tuple[str, ...], tmp_path: Path
+) -> None:
+    result = run_round(tmp_path, FakeRuntime(), allocator=Granted(*names))
+    assert result.failure is not None
+    assert result.failure.failure_class is FailureClass.HOSTS_NOT_ACQUIRED
+    assert f"{len(names)} host(s) were granted" in result.failure.message
+
+
+def test_hosts_that_are_refused_are_a_result_of_the_round(tmp_path: Path) -> None:
+    class Full(Granted):
+        @asynccontextmanager
+        async def acquire(self, case: CasePlan) -> AsyncIterator[Allocation]:
+            raise AllocationError(
+                "more nodes than the partition has", where="slurm", remedy="set nnodes to 1"
+            )
+            yield Allocation(())
+
+    result = run_round(tmp_path, FakeRuntime(), allocator=Full())
+    failure = result.failure
+    assert failure is not None and result.verdict is Verdict.FAILED
+    assert (failure.stage, failure.failure_class) == (Stage.ACQUIRE, FailureClass.HOSTS_NOT_ACQUIRED)
+    assert (failure.message, failure.remedy) == ("more nodes than the partition has", "set nnodes to 1")
+    assert result.hosts == ()
+    assert json.loads(result_file(tmp_path).read_text()) == result.as_dict()
+
+
+def test_hosts_that_cannot_be_given_back_do_not_cost_the_result(tmp_path: Path) -> None:
+    class Keeps(Granted):
+        @asynccontextmanager
+        async def acquire(self, case: CasePlan) -> AsyncIterator[Allocation]:
+            async with super().acquire(case) as allocation:
+                yield allocation
+            raise AllocationError("scancel: job 7 is not yours")
+
+    result = run_round(tmp_path, FakeRuntime(), allocator=Keeps())
+    assert result.failure is not None and result.failure.failure_class is FailureClass.NO_RESULT
+    assert any("scancel: job 7 is not yours" in note for note in result.notes)

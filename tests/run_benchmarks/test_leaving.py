@@ -1,0 +1,70 @@
+"""What a run removes from its hosts, and what it leaves there: on this machine, with a FAKE runtime."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+from run_benchmarks.hosts.base import Host
+from run_benchmarks.leaving import leave
+from run_benchmarks.names import HostPaths, RunId
+from run_benchmarks.session import Session
+from run_benchmarks.transports.base import Transport, TransportError
+from run_benchmarks.transports.local import LocalTransport
+from tests.run_benchmarks.conftest import LogLines
+
+RUN = RunId("run20260102030405", "run20260102030405-abcdef")
+HOSTS = [Host(name, name, LocalTransport(name)) for name in ("h1", "h2", "h3")]
+
+
+class FakeRuntime:
+    """A FAKE runtime; `gone` are out of reach."""
+
+    def __init__(self, *gone: str) -> None:
+        self.gone = set(gone)
+        self.asked: list[tuple[str, str]] = []
+
+    async def remove_all(self, transport: Transport, run_id: str, grace_s: int = 0) -> tuple[str, ...]:
+        if transport.host in self.gone:
+            raise TransportError("no route to host", where=transport.host)
+        self.asked.append((transport.host, run_id))
+        return ("a unit",)
+
+
+def session_of(folder: Path, runtime: FakeRuntime) -> Session:
+    run = f"{folder}/host/runs/{RUN.uid}"
+    paths = HostPaths(f"{folder}/host", f"{folder}/host/tree", run, f"{run}/{RUN.name}")
+    session = SimpleNamespace(
+        run=RUN, runtime=runtime, paths=paths, log_dir=folder / "result" / RUN.name, unclean=set()
+    )
+    return cast(Session, session)
+
+
+def test_every_host_that_is_reached_is_left_and_the_others_are_remembered(
+    tmp_path: Path, log_lines: LogLines
+) -> None:
+    runtime = FakeRuntime("h2")
+    session = session_of(tmp_path, runtime)
+    assert asyncio.run(leave(session, [*HOSTS, HOSTS[0]])) == ["h2"]
+    assert runtime.asked == [("h1", RUN.uid), ("h3", RUN.uid)]
+    assert session.unclean == {"h2"}
+    assert f"run.py cleanup {RUN.uid}" in log_lines.text
+    runtime.gone.clear()
+    assert asyncio.run(leave(session, [HOSTS[1]])) == []
+    assert session.unclean == set()
+
+
+def test_logs_that_were_not_collected_stay(tmp_path: Path) -> None:
+    session = session_of(tmp_path, FakeRuntime())
+    logs = Path(session.paths.logs)
+    for round_folder in ("round1", "round2"):
+        (logs / "case" / round_folder / "h1_noderank0").mkdir(parents=True)
+        (logs / "case" / round_folder / "h1_noderank0" / "rank0.out.log").write_text("FINISHED")
+    (session.log_dir / "case" / "round1" / "h1_noderank0").mkdir(parents=True)
+    asyncio.run(leave(session, HOSTS[:1]))
+    assert [path.name for path in (logs / "case").iterdir()] == ["round2"]
+    (session.log_dir / "case" / "round2" / "h1_noderank0").mkdir(parents=True)
+    asyncio.run(leave(session, HOSTS[:1]))
+    assert not Path(session.paths.run).exists()

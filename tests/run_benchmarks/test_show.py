@@ -1,0 +1,106 @@
+"""`run.py show`: a run from its folder alone, whatever has become of its configuration."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from run_benchmarks.results.load import load_run
+from run_benchmarks.verbs import main
+from tests.run_benchmarks.whole_run import WholeRun, make_whole_run
+from tests.run_benchmarks.written_run import NAME, SCHEMA1, write_run
+
+RUN = "run20260102030405"
+
+
+@pytest.fixture
+def log_path(tmp_path: Path) -> Path:
+    write_run(tmp_path / "result" / RUN)
+    return tmp_path / "result"
+
+
+@pytest.fixture
+def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WholeRun]:
+    with socket.socket() as bound:  # nobody can listen on this port meanwhile
+        bound.bind(("", 0))
+        yield make_whole_run(tmp_path, bound.getsockname()[1], monkeypatch)
+
+
+def test_a_real_run_is_shown_after_its_configuration_has_gone(
+    whole: WholeRun, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert whole.main() == 0
+    table = capsys.readouterr().out.splitlines()[:2]
+    assert load_run(whole.result).as_dict() == whole.summary
+    assert load_run(whole.result).notes == ()
+    whole.configure("CASES = {'nonsense': 5}\nVENDOR = 7\n")
+    whole.tree.configure(cluster_conf="HOSTS = not Python")
+    assert whole.main() == 2
+    capsys.readouterr()
+    assert whole.main("show") == 0
+    shown = capsys.readouterr().out
+    assert shown.splitlines()[2:4] == table
+    assert "exit code 0" in shown and "p_train, samples/s, higher is better; TRAIN_START..TRAIN_END" in shown
+    assert whole.main("show", "--rescore") == 0
+    assert "CONVERGED, as before; 0 of" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("behaviour", ["fail", "unsaved"])
+def test_what_a_real_run_ended_with_is_read_back_and_judged_the_same(behaviour: str, whole: WholeRun) -> None:
+    whole.behave(behaviour)
+    assert whole.main() == 1
+    summary = whole.summary
+    assert load_run(whole.result).as_dict() == summary
+    for path in (whole.result / "summary.json", *whole.result.glob("*/*/result.json")):
+        path.unlink()
+    judged = load_run(whole.result)
+    assert [result.as_dict() for result in judged.results] == summary["rounds"]
+
+
+def test_tables_causes_and_meanings(log_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", RUN, "--log-path", str(log_path)]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"{RUN}: started 2026-01-02T03:04:05+00:00, exit code 1\n")
+    assert f"{NAME}  1      CONVERGED    15.0" in out
+    assert "rate" in out and "GB/s" in out
+    assert f"{NAME}, round 2: FAILED\n  at the stage train on h2 (rank_failed): " in out
+    assert "\x1b" not in out, "a log's colours would steer the terminal"
+    assert "Preflight:\n- h1: clock: +0.7 s -> start NTP" in out
+    assert f"results and logs: {log_path / RUN}" in out
+
+
+def test_json_is_what_the_run_is_read_to(log_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", str(log_path / RUN), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads((log_path / RUN / "summary.json").read_text())
+    assert main(["show", str(log_path / RUN), "--json", "--rescore"]) == 0
+    first, *_ = json.loads(capsys.readouterr().out)
+    assert first["verdict"] == ["CONVERGED", "CONVERGED"]
+
+
+def test_the_newest_run_below_the_log_path_of_a_configuration_that_is_not_valid(
+    log_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (torn,) = (SCHEMA1 / "torn").iterdir()
+    shutil.copytree(torn, log_path / torn.name)
+    for conf in (
+        f'FLAGPERF_LOG_PATH = "{log_path}"\nCASES = 5\n',
+        f'import gone\nFLAGPERF_LOG_PATH_HOST = "{log_path}"',
+    ):
+        (tmp_path / "test_conf.py").write_text(conf)
+        assert main(["show", "--config", str(tmp_path)]) == 0
+        out = capsys.readouterr().out
+        assert out.startswith(f"{torn.name}: ") and "has not ended" in out
+        assert "round 2 has no result: it was last seen at the stage train" in out
+
+
+def test_a_run_that_is_not_there(log_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "run20260102030406", "--log-path", str(log_path)]) == 2
+    error = capsys.readouterr().err
+    assert "there is no run 'run20260102030406'" in error and RUN in error
+    assert main(["show", str(log_path / RUN / NAME / "round1")]) == 2
+    assert "is no result folder of a run" in capsys.readouterr().err

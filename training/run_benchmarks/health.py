@@ -1,0 +1,40 @@
+"""What a preflight means: shown to the user, and as a round's failure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from run_benchmarks.results.evidence import host_lost
+from run_benchmarks.results.tables import preflight_text
+from run_benchmarks.run_log import LOGGER
+from run_benchmarks.session import Session
+from run_benchmarks.stages.checks import Check
+from run_benchmarks.stages.preflight import REACHABLE, failed, preflight, warned
+from utils.records import Failure, FailureClass, Stage, Verdict
+
+
+def report_health(checks: Mapping[str, list[Check]]) -> None:
+    """Log the table of the checks, and what deserves a word or forbids to go on."""
+    for line in preflight_text(checks).splitlines():
+        LOGGER.info(line)
+    for host, check in warned(checks):
+        LOGGER.warning(f"{host}: {check.name}: {check.detail} -> {check.remedy}")
+    for host, check in failed(checks):
+        LOGGER.error(f"{host}: {check.name}: {check.detail} -> {check.remedy}")
+
+
+def unhealthy(checks: Mapping[str, list[Check]]) -> Failure | None:
+    """The failure of a round whose hosts gave these checks; None where all are healthy."""
+    for host, check in failed(checks):
+        if check.name == REACHABLE:
+            return host_lost(host, Stage.PREFLIGHT, check.detail)
+        message, kind = f"{check.name}: {check.detail}", FailureClass.HOST_NOT_HEALTHY
+        return Failure(Verdict.FAILED, Stage.PREFLIGHT, kind, host, message, "", check.remedy)
+    return None
+
+
+async def check_standing_hosts(session: Session) -> None:
+    """The preflight of those hosts that are there before the first round, into `session.checks`."""
+    allocator, plan = session.allocator, session.plan
+    casts = [(case, allocator.planned(case)) for case in plan.cases]
+    session.checks.update(await preflight(plan, session.runtime, allocator.standing, casts))

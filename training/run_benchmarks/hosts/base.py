@@ -1,0 +1,74 @@
+"""What an allocator is: where the hosts of a round come from, and when they are known.
+
+A fixed list knows its hosts before the run; a scheduler names them when it grants them (Slurm: `salloc`
+answers with a job ID and a list of nodes, each then reached by `srun --overlap --jobid=ID -w NODE`; Kubernetes:
+the pods of a job, each reached by `kubectl exec POD` and by its peers under an address that is not its name).
+The round asks for an allocation before it deploys anything, and gives it back when nothing of it is left there.
+It needs no more than this: hosts in the order of their node ranks, and a transport to each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from run_benchmarks.plan.records import CasePlan
+from run_benchmarks.transports.base import Transport
+from utils.errors import FlagPerfError
+
+
+@dataclass(frozen=True)
+class Host:
+    """A host that a round may use.
+
+    name: as the user or the scheduler calls it: in logs, folders and results. No two of a run share one.
+    address: by which the other hosts of its allocation reach it.
+    """
+
+    name: str
+    address: str
+    transport: Transport
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """The hosts of one round, in the order of their node ranks: `hosts[0]` is node 0, the master.
+
+    Nodes may share a file system: whatever FlagPerf makes there is named by its run, node or content.
+    """
+
+    hosts: tuple[Host, ...]
+
+
+class AllocationError(FlagPerfError):
+    """The hosts of a round were refused, or were not granted in time: a result of that round, not of the run."""
+
+
+class Allocator(Protocol):
+    """Where hosts come from. An allocation that is lost shows as lost transports (TransportError)."""
+
+    @property
+    def standing(self) -> Sequence[Host]:
+        """Hosts that are there for the whole run: they are checked once, before the first round."""
+        ...
+
+    def planned(self, case: CasePlan) -> Sequence[Host]:
+        """Those standing hosts that every round of the case will get; none where they are known only then."""
+        ...
+
+    def acquire(self, case: CasePlan) -> AbstractAsyncContextManager[Allocation]:
+        """Hosts for one round of the case, as long as the context lasts.
+
+        Entering may take as long as a queue does, and may be cancelled. Leaving ends what was granted; units and
+        files of the round are gone by then, or their host is out of reach.
+
+        Raises:
+            AllocationError: there will be none.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of the standing hosts. Idempotent."""
+        ...

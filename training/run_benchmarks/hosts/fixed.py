@@ -1,0 +1,39 @@
+"""The fixed list of `cluster_conf.py`: every case runs on the first hosts of its vendor."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from run_benchmarks.hosts.base import Allocation, Host
+from run_benchmarks.plan.records import CasePlan, ClusterSettings
+from run_benchmarks.run_log import LOGGER
+from run_benchmarks.transports.base import Transport
+from utils.errors import FlagPerfError
+
+Opener = Callable[[str], Transport]
+
+
+class FixedHosts:
+    """Hosts that are always there; their transports stay open from round to round."""
+
+    def __init__(self, cluster: ClusterSettings, opener: Opener) -> None:
+        self.standing = tuple(Host(name, name, opener(name)) for name in cluster.hosts)
+        self._by_name = {host.name: host for host in self.standing}
+
+    def planned(self, case: CasePlan) -> tuple[Host, ...]:
+        """The hosts that the plan has given to the case."""
+        return tuple(self._by_name[name] for name in case.hosts)
+
+    @asynccontextmanager
+    async def acquire(self, case: CasePlan) -> AsyncIterator[Allocation]:
+        """The planned hosts, at once."""
+        yield Allocation(self.planned(case))
+
+    async def close(self) -> None:
+        """Let go of all hosts; one that cannot be told is gone already."""
+        for host in self.standing:
+            try:
+                await host.transport.close()
+            except FlagPerfError as error:
+                LOGGER.debug(f"{host.name}: {error}")

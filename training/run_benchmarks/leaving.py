@@ -1,0 +1,51 @@
+"""How a run leaves hosts: nothing of it stays, but for logs that could not be brought home."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterable
+
+from run_benchmarks.hosts.base import Host
+from run_benchmarks.run_log import LOGGER
+from run_benchmarks.session import Session
+from run_benchmarks.stages.fan_out import errors_of, on_all
+from utils.errors import FlagPerfError
+
+TIMEOUT_S = 60.0
+# $0: the run's folder; the arguments: folders in it. Only those and what is empty then are removed.
+REMOVE_FOLDERS = (
+    'for d in "$@"; do rm -rf "$d"; done; find "$0" -depth -type d -empty -delete 2>/dev/null || true'
+)
+
+
+async def leave(session: Session, hosts: Iterable[Host]) -> list[str]:
+    """Remove every unit of the run from `hosts`, and its folder; where that failed. Idempotent."""
+    by_name = {host.name: host for host in hosts}
+
+    async def leave_one(name: str) -> None:
+        host = by_name[name]
+        removed = await session.runtime.remove_all(host.transport, session.run.uid)
+        if removed:
+            LOGGER.debug(f"{name}: removed {', '.join(removed)}")
+        await _remove_folder(session, host)
+
+    errors = errors_of(await on_all(list(by_name), leave_one))
+    session.unclean.difference_update(by_name)
+    session.unclean.update(errors)
+    for name, error in errors.items():
+        LOGGER.warning(f"{name}: units of this run may be left there: {error}")
+        LOGGER.warning(f"once {name} is back: python3 run_benchmarks/run.py cleanup {session.run.uid}")
+    return list(errors)
+
+
+async def _remove_folder(session: Session, host: Host) -> None:
+    """Node folders that were collected are spares; one that was not is all there is, and stays."""
+    collected = [
+        f"{session.paths.logs}/{folder.relative_to(session.log_dir)}"
+        for folder in session.log_dir.glob(f"*/round*/{glob.escape(host.name)}_noderank*")
+    ]
+    try:
+        argv = ["sh", "-c", REMOVE_FOLDERS, session.paths.run, *collected]
+        await host.transport.run(argv, timeout=TIMEOUT_S)
+    except FlagPerfError as error:
+        LOGGER.warning(f"{host.name}: {session.paths.run} could not be removed: {error.message}")

@@ -1,0 +1,193 @@
+"""A run's result folder, opened: its plan, journal, summary and round folders, whatever state they are in.
+
+Nothing in it is believed before it is checked; what cannot be read is noted and loses nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from run_benchmarks.results.observation import Observation
+from run_benchmarks.results.planned import PlannedCase
+from run_benchmarks.results.reading import exists, object_in, parsed, read_object, read_text, with_failure
+from run_benchmarks.results.round_result import SCHEMA, RoundResult
+from utils.errors import FlagPerfError
+from utils.figures import DEFINITIONS, Figure
+
+ROUND_FOLDER = re.compile(r"round([1-9]\d{0,8})", re.ASCII)
+REMEDY = "name the folder of a run: it holds plan.json, journal.jsonl and a folder for each case"
+
+
+@dataclass(frozen=True)
+class RoundKey:
+    """A round of a run: the name of its case, and its number from 1."""
+
+    case: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"case {self.case}, round {self.number}"
+
+
+@dataclass
+class RunFolder:
+    """What lies in `path`; `notes` say what of it cannot be read. `rounds` are those that have a folder."""
+
+    path: Path
+    notes: list[str] = field(default_factory=list)
+    plan: Mapping[str, Any] = field(default_factory=dict)
+    summary: Mapping[str, Any] = field(default_factory=dict)
+    journal: Sequence[Mapping[str, Any]] = ()
+    cases: Mapping[str, PlannedCase] = field(default_factory=dict)
+    rounds: Sequence[RoundKey] = ()
+
+    def round_path(self, key: RoundKey) -> Path:
+        """Where a round lies."""
+        return self.path / key.case / f"round{key.number}"
+
+    def note(self, error: FlagPerfError) -> None:
+        """Keep what is wrong with a file."""
+        self.notes.append(f"{error.where}: {error.message}" if error.where else error.message)
+
+
+def open_folder(path: Path) -> RunFolder:
+    """The folder with what it says of the whole run.
+
+    Raises:
+        FlagPerfError: it is no result folder of a run, or cannot be listed.
+    """
+    try:
+        if not path.is_dir():
+            raise FlagPerfError("there is no such folder", where=str(path), remedy=REMEDY)
+        entries = sorted(path.iterdir())
+    except OSError as error:
+        raise FlagPerfError(f"cannot be listed: {error.strerror}", where=str(path), remedy=REMEDY) from error
+    folder = RunFolder(path)
+    folder.plan = _object(folder, "plan.json")
+    folder.summary = _object(folder, "summary.json")
+    folder.journal = list(_journal(folder))
+    folder.cases = {case.settings.name: case for case in _cases(folder)}
+    order = list(folder.cases)
+    entries.sort(key=lambda entry: order.index(entry.name) if entry.name in order else len(order))
+    folder.rounds = [key for entry in entries for key in _rounds_in(folder, entry)]
+    if not (folder.plan or folder.summary or folder.journal or folder.rounds):
+        raise FlagPerfError("is no result folder of a run", where=str(path), remedy=REMEDY)
+    return folder
+
+
+def read_observation(folder: RunFolder, key: RoundKey) -> Observation | None:
+    """What the controller saw of a round; None where no `round.json` says it, as before schema 2.
+
+    Raises:
+        FlagPerfError: there is one that cannot be read.
+    """
+    path = folder.round_path(key) / "round.json"
+    if not exists(path):
+        return None
+    seen = parsed(Observation, with_failure(_of_schema(read_object(path), path)), str(path))
+    _check_place(key, seen.case, seen.round, path)
+    return seen
+
+
+def read_result(folder: RunFolder, key: RoundKey) -> RoundResult | None:
+    """A round's `result.json`; None where it has none, or one that cannot be read, which is noted."""
+    path = folder.round_path(key) / "result.json"
+    try:
+        if not exists(path):
+            return None
+        result = _result(read_object(path), path)
+        _check_place(key, result.case, result.round, path)
+        return result
+    except FlagPerfError as error:
+        folder.note(error)
+        return None
+
+
+def summed_up(folder: RunFolder) -> dict[RoundKey, RoundResult]:
+    """The results in `summary.json`, each of which stands in its round's folder too."""
+    results = {}
+    for number, content in enumerate(as_list(folder.summary.get("rounds"))):
+        try:
+            result = _result(content, f"{folder.path / 'summary.json'}: rounds[{number}]")
+            results[RoundKey(result.case, result.round)] = result
+        except FlagPerfError as error:
+            folder.note(error)
+    return results
+
+
+def as_list(value: object) -> list[Any]:
+    """`value` if it is a list, and an empty one otherwise."""
+    return value if isinstance(value, list) else []
+
+
+def _object(folder: RunFolder, name: str) -> Mapping[str, Any]:
+    try:
+        return read_object(folder.path / name) if exists(folder.path / name) else {}
+    except FlagPerfError as error:
+        folder.note(error)
+        return {}
+
+
+def _journal(folder: RunFolder) -> Iterator[Mapping[str, Any]]:
+    """Its lines; of a run that was killed the last one may be half a line."""
+    path = folder.path / "journal.jsonl"
+    try:
+        lines = read_text(path).splitlines() if exists(path) else []
+    except FlagPerfError as error:
+        folder.note(error)
+        return
+    for number, line in enumerate(lines, 1):
+        try:
+            yield object_in(line, f"{path}:{number}")
+        except FlagPerfError as error:
+            folder.note(error)
+
+
+def _cases(folder: RunFolder) -> Iterator[PlannedCase]:
+    for number, content in enumerate(as_list(folder.plan.get("cases"))):
+        try:
+            yield parsed(PlannedCase, content, f"{folder.path / 'plan.json'}: cases[{number}]")
+        except FlagPerfError as error:
+            folder.note(error)
+
+
+def _rounds_in(folder: RunFolder, entry: Path) -> list[RoundKey]:
+    """The rounds of the case whose folder `entry` is, if it is one."""
+    try:
+        names = [path.name for path in entry.iterdir()] if entry.is_dir() else []
+    except OSError as error:
+        folder.note(FlagPerfError(f"cannot be listed: {error.strerror}", where=str(entry)))
+        return []
+    numbers = sorted(int(match[1]) for name in names if (match := ROUND_FOLDER.fullmatch(name)))
+    return [RoundKey(entry.name, number) for number in numbers]
+
+
+def _result(content: Any, where: object) -> RoundResult:
+    if not isinstance(content, dict):
+        raise FlagPerfError("is no JSON object", where=str(where))
+    result = parsed(RoundResult, with_failure(_of_schema(content, where)), str(where))
+    return replace(result, figures={name: _defined(name, each) for name, each in result.figures.items()})
+
+
+def _defined(name: str, figure: Figure) -> Figure:
+    """In schema 1 figures did not say which way is better and how they are defined: the registry does."""
+    if figure.definition or name not in DEFINITIONS:
+        return figure
+    return replace(figure, better=DEFINITIONS[name].better, definition=DEFINITIONS[name].definition)
+
+
+def _of_schema(content: Mapping[str, Any], where: object) -> Mapping[str, Any]:
+    """`content`, if it is of a schema that this version reads."""
+    schema = content.get("schema")
+    if type(schema) is int and 1 <= schema <= SCHEMA:
+        return content
+    raise FlagPerfError(f"its schema is {schema!r:.20}, not one of 1 to {SCHEMA}", where=str(where))
+
+
+def _check_place(key: RoundKey, case: str, number: int, path: Path) -> None:
+    if (case, number) != (key.case, key.number):
+        raise FlagPerfError(f"is of case {case}, round {number}, and does not belong here", where=str(path))

@@ -1,0 +1,140 @@
+"""`load_run`: a run read back from its folder alone, whole or torn, of this version or an earlier one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from run_benchmarks.results.folder import (
+    RoundKey,
+    RunFolder,
+    as_list,
+    open_folder,
+    read_observation,
+    read_result,
+    summed_up,
+)
+from run_benchmarks.results.judge import judge
+from run_benchmarks.results.reading import parsed
+from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.results.summary import Run
+from run_benchmarks.stages.checks import Check
+from utils.errors import FlagPerfError
+
+MOST_NOTES = 50
+
+
+def load_run(path: Path) -> Run:
+    """The run in the folder `path`: the inverse of what a run writes there.
+
+    Raises:
+        FlagPerfError: it is no result folder of a run, or cannot be listed.
+    """
+    return run_in(open_folder(path))
+
+
+def run_in(folder: RunFolder) -> Run:
+    """The run in a folder that has been opened; what cannot be read of it is among the notes."""
+    results = _results(folder)
+    first, end = _entry(folder, "run_started"), _entry(folder, "run_ended")
+    known = {"run": folder.path.resolve().name, "started": _moment(first.get("time")), **first, **end}
+    known |= folder.summary
+    code = known.get("exit_code")
+    missing = list(_missing(folder, results, ended="exit_code" in known))
+    checks = _checks(folder)
+    return Run(
+        name=str(known["run"]),
+        uid=str(known.get("uid") or ""),
+        started=str(known["started"]),
+        exit_code=code if type(code) is int else None,
+        results=tuple(results.values()),
+        checks=checks,
+        notes=_bounded([*map(str, as_list(folder.summary.get("notes"))), *folder.notes, *missing]),
+    )
+
+
+def _results(folder: RunFolder) -> dict[RoundKey, RoundResult]:
+    """Each round's result: as it was written, else as the summary has it, else judged from what there is."""
+    from_summary = summed_up(folder)
+    results = {}
+    for key in folder.rounds:
+        result = read_result(folder, key) or from_summary.pop(key, None) or _judged(folder, key)
+        if result:
+            results[key] = result
+        from_summary.pop(key, None)
+    return {**results, **from_summary}
+
+
+def _judged(folder: RunFolder, key: RoundKey) -> RoundResult | None:
+    """The result of a round whose controller was killed before it had written it."""
+    try:
+        seen, case = read_observation(folder, key), folder.cases.get(key.case)
+        return judge(case, seen, folder.round_path(key)) if seen and case else None
+    except FlagPerfError as error:
+        folder.note(error)
+    except Exception as error:  # a stranger's logs may hold anything
+        folder.notes.append(f"{key} cannot be judged: {type(error).__name__}: {error}")
+    return None
+
+
+def _entry(folder: RunFolder, event: str) -> Mapping[str, Any]:
+    """The journal's first line of an event, or nothing."""
+    return next((entry for entry in folder.journal if entry.get("event") == event), {})
+
+
+def _checks(folder: RunFolder) -> dict[str, list[Check]]:
+    where = f"{folder.path / 'summary.json'}: preflight"
+    try:
+        return parsed(dict[str, list[Check]], folder.summary.get("preflight") or {}, where)
+    except FlagPerfError as error:
+        folder.note(error)
+        return {}
+
+
+def _missing(folder: RunFolder, results: Mapping[RoundKey, RoundResult], *, ended: bool) -> Iterator[str]:
+    """What a reader misses: the end of the run, and the rounds that have no result."""
+    if not ended:
+        yield "the run did not come to its end: its controller was ended, or it still runs"
+    stages = _last_stages(folder)
+    for key in _planned_rounds(folder):
+        if key in stages and key not in results:
+            yield f"{key} has no result: it was last seen at the stage {stages[key]}"
+        elif key not in results:
+            yield f"{key} has no result: it was not begun"
+
+
+def _last_stages(folder: RunFolder) -> dict[RoundKey, str]:
+    """Each round that was begun, with the stage that the journal last names."""
+    stages: dict[RoundKey, str] = {}
+    for entry in folder.journal:
+        case, number = entry.get("case"), entry.get("round")
+        if isinstance(case, str) and isinstance(number, int):
+            stages[RoundKey(case, number)] = str(
+                entry.get("stage") or stages.get(RoundKey(case, number), "deploy")
+            )
+    return stages
+
+
+def _planned_rounds(folder: RunFolder) -> Iterator[RoundKey]:
+    """The rounds that were to be run; those that had converged in the run that this one goes on with are not."""
+    done = folder.plan.get("done")
+    for name, case in folder.cases.items():
+        before = as_list(done.get(name)) if isinstance(done, dict) else []
+        for number in range(1, min(case.settings.repeat, MOST_NOTES) + 1):
+            if number not in before:
+                yield RoundKey(name, number)
+
+
+def _moment(time_s: object) -> str:
+    """Seconds since the epoch as text; empty where there are none."""
+    try:
+        return datetime.fromtimestamp(float(str(time_s)), timezone.utc).isoformat(timespec="seconds")
+    except (ValueError, OverflowError, OSError):
+        return ""
+
+
+def _bounded(notes: list[str]) -> tuple[str, ...]:
+    more = len(notes) - MOST_NOTES
+    return (*notes[:MOST_NOTES], *([f"{more} more notes like these"] if more > 0 else []))

@@ -1,0 +1,67 @@
+"""What judging a round needs of the plan, as it stands in `plan.json`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from run_benchmarks.plan.as_dict import plain
+from run_benchmarks.plan.case_files import DRIVER_SCRIPT
+from run_benchmarks.plan.records import CasePlan
+from run_benchmarks.results.reading import parsed
+from run_benchmarks.results.round_result import CONVERGE
+
+
+@dataclass(frozen=True)
+class PlannedSettings:
+    """The case as the user chose it."""
+
+    name: str
+    framework: str
+    nnodes: int
+    nproc: int
+    repeat: int
+
+
+@dataclass(frozen=True)
+class PlannedFiles:
+    """script: the training script, relative to `training/`."""
+
+    script: str
+
+
+@dataclass(frozen=True)
+class PlannedChip:
+    """peak_flops: dtype -> dense FLOP/s, from `source`."""
+
+    name: str
+    peak_flops: Mapping[str, float | None]
+    source: str
+
+
+@dataclass(frozen=True)
+class PlannedCase:
+    """A case of `plan.json`; differs: what the plan knows of changes beyond the mutable names, if it looked."""
+
+    settings: PlannedSettings
+    files: PlannedFiles
+    chip: PlannedChip | None
+    parameters: Mapping[str, Any]
+    deadline_s: float
+    differs: Mapping[str, Any] | None = None
+
+    @property
+    def kind(self) -> str:
+        """MEASURE for a case that does a fixed amount of work and reports figures of its own, else CONVERGE."""
+        return str(self.parameters.get("case_kind", CONVERGE))
+
+    @property
+    def uses_driver(self) -> bool:
+        """Whether the shared driver trains it; an existing case brings a script of its own."""
+        return self.files.script == DRIVER_SCRIPT
+
+
+def planned(case: CasePlan) -> PlannedCase:
+    """A live case as a reader of `plan.json` sees it."""
+    return parsed(PlannedCase, plain(case), f"case {case.settings.name}")

@@ -1,0 +1,91 @@
+"""JSON files of a result folder, which may be torn, foreign or absurd, as checked records."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from utils.errors import FlagPerfError
+
+T = TypeVar("T")
+LARGEST_BYTES = 64 * 2**20
+
+
+def exists(path: Path) -> bool:
+    """Whether there is something to read; where that cannot be seen, reading it says why."""
+    try:
+        return path.exists()
+    except OSError:
+        return True
+
+
+def read_text(path: Path) -> str:
+    """The text of a file of reasonable size.
+
+    Raises:
+        FlagPerfError: it is not there, no plain file, too large, or cannot be read.
+    """
+    try:
+        if not path.is_file():  # a pipe would be waited for, a device has no end
+            raise FlagPerfError("is not there" if not path.exists() else "is no file", where=str(path))
+        if path.stat().st_size > LARGEST_BYTES:
+            raise FlagPerfError(f"is larger than {LARGEST_BYTES} bytes", where=str(path))
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise FlagPerfError(f"cannot be read: {error.strerror}", where=str(path)) from error
+
+
+def read_object(path: Path) -> Mapping[str, Any]:
+    """The JSON object in a file; a number that is not finite is null.
+
+    Raises:
+        FlagPerfError: there is none.
+    """
+    return object_in(read_text(path), str(path))
+
+
+def object_in(text: str, where: str) -> Mapping[str, Any]:
+    """The JSON object in a text; FlagPerfError where there is none."""
+    try:
+        value = json.loads(text, parse_constant=lambda _: None, parse_float=_finite)
+    except (ValueError, RecursionError) as error:
+        raise FlagPerfError(f"is not JSON, or only a part: {error}", where=where) from error
+    if not isinstance(value, dict):
+        raise FlagPerfError("holds no JSON object", where=where)
+    return value
+
+
+def parsed(kind: type[T], content: Mapping[str, Any], where: str) -> T:
+    """The record of type `kind` that plain data is; what a record does not know is passed over.
+
+    Raises:
+        FlagPerfError: something of it is missing or of another type.
+    """
+    try:
+        # half a surrogate pair, which JSON can write and no terminal can show, becomes a question mark
+        text = json.dumps(content, ensure_ascii=False).encode(errors="replace")
+        return TypeAdapter(kind).validate_json(text, strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "it"
+        raise FlagPerfError(f"{place}: {first['msg']}", where=where) from error
+    except (ValueError, TypeError, RecursionError) as error:
+        raise FlagPerfError(f"is no plain data: {error}", where=where) from error
+
+
+def with_failure(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`content` with its `failure` under the names of the record: `class` is a word of Python's."""
+    failure = content.get("failure")
+    if not isinstance(failure, dict):
+        return content
+    return {**content, "failure": {**failure, "failure_class": failure.get("class")}}
+
+
+def _finite(text: str) -> float | None:
+    value = float(text)
+    return value if math.isfinite(value) else None

@@ -1,0 +1,108 @@
+"""A run judged again by today's formulas, from its raw logs, and what differs from what was written then."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from run_benchmarks.results.folder import RoundKey, RunFolder, open_folder, read_observation
+from run_benchmarks.results.judge import judge
+from run_benchmarks.results.load import run_in
+from run_benchmarks.results.observation import observation_in
+from run_benchmarks.results.round_result import RoundResult
+from utils.errors import FlagPerfError
+from utils.figures import Figure
+from utils.node import rank_log_name
+
+# Formulas that are written in another way may differ in the last bits.
+SAME = 1e-12
+
+
+@dataclass(frozen=True)
+class Rescored:
+    """A round as it was written and as it is judged now; `after` is None, with a reason, where it cannot be."""
+
+    before: RoundResult
+    after: RoundResult | None
+    reason: str = ""
+
+    def figures(self) -> dict[str, tuple[Figure | None, Figure | None]]:
+        """The figures whose value or unit differs: as they were and as they are."""
+        if self.after is None:
+            return {}
+        old, new = self.before.figures, self.after.figures
+        pairs = {name: (old.get(name), new.get(name)) for name in dict.fromkeys([*old, *new])}
+        return {name: pair for name, pair in pairs.items() if not _same(*pair)}
+
+    def as_dict(self) -> dict[str, Any]:
+        """The difference as plain data."""
+        verdicts = [each.verdict.value if each else None for each in (self.before, self.after)]
+        figures = {name: [_plain(old), _plain(new)] for name, (old, new) in self.figures().items()}
+        about = {"case": self.before.case, "round": self.before.round, "reason": self.reason}
+        return {**about, "verdict": verdicts, "figures": figures}
+
+    def lines(self) -> Iterator[str]:
+        """The difference as text."""
+        head = f"{self.before.case}, round {self.before.round}"
+        if self.after is None:
+            yield f"{head}: cannot be scored again: {self.reason}"
+            return
+        old, new = self.before.verdict.value, self.after.verdict.value
+        verdict = f"{new}, as before" if old == new else f"{old} -> {new}"
+        changed = self.figures()
+        yield f"{head}: {verdict}; {len(changed)} of {len(self.after.figures)} figures differ"
+        for name, (was, now) in changed.items():
+            yield f"  {name}: {_shown(was)} -> {_shown(now)}"
+        if old != new and self.after.failure:
+            yield f"  {self.after.failure.message}"
+
+
+def rescore(path: Path) -> list[Rescored]:
+    """Every round of the run in the folder `path`, judged again; nothing is written.
+
+    Raises:
+        FlagPerfError: it is no result folder of a run.
+    """
+    folder = open_folder(path)
+    return [_rescored(folder, result) for result in run_in(folder).results]
+
+
+def _rescored(folder: RunFolder, before: RoundResult) -> Rescored:
+    key = RoundKey(before.case, before.round)
+    case = folder.cases.get(before.case)
+    if case is None:
+        return Rescored(before, None, "plan.json does not tell of the case, or cannot be read")
+    if key not in folder.rounds or (before.facts and not _has_log(folder, key)):
+        return Rescored(before, None, f"{rank_log_name(0)} is not in the folder")
+    try:
+        seen = read_observation(folder, key) or observation_in(before)
+        return Rescored(before, judge(case, seen, folder.round_path(key)))
+    except FlagPerfError as error:
+        return Rescored(before, None, f"{error.where}: {error.message}")
+    except Exception as error:  # a stranger's logs may hold anything
+        return Rescored(before, None, f"{type(error).__name__}: {error}")
+
+
+def _has_log(folder: RunFolder, key: RoundKey) -> bool:
+    """Whether global rank 0's log was collected: what FINISHED says cannot be had without it."""
+    return any(folder.round_path(key).glob(f"*/{rank_log_name(0)}"))
+
+
+def _same(old: Figure | None, new: Figure | None) -> bool:
+    was, now = (figure.value if figure else None for figure in (old, new))
+    if was is None or now is None:
+        return was is now
+    return math.isclose(was, now, rel_tol=SAME) and bool(old and new and old.unit == new.unit)
+
+
+def _shown(figure: Figure | None) -> str:
+    if figure is None or figure.value is None:
+        return "none"
+    return f"{figure.value:.10g} {figure.unit}".removesuffix(" 1")
+
+
+def _plain(figure: Figure | None) -> dict[str, Any] | None:
+    return None if figure is None else figure.as_dict()

@@ -1,0 +1,60 @@
+"""A run as text for a terminal: its tables, what went wrong, and what its figures mean."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.results.summary import Run, meanings
+from run_benchmarks.results.tables import remarks, results_text
+
+
+def run_text(run: Run, width: int | None) -> str:
+    """The whole of it, in lines of `width` characters where that can be (None: no limit)."""
+    parts = [_head(run, width)]
+    if run.results:
+        parts.append(results_text(run.results, width))
+    parts += ["\n".join(_round(result, width)) for result in run.results if result.failure or result.notes]
+    if run.results:
+        lines = (_wrapped(line, width) for line in meanings(run.results).splitlines())
+        parts.append("\n".join(["What the figures mean:", *lines]))
+    to_do = remarks(run.checks)
+    if to_do:
+        parts.append("\n".join(["Preflight:", *(_wrapped(line, width) for line in to_do)]))
+    return printable("\n\n".join(parts))
+
+
+def printable(text: str) -> str:
+    """`text` without what would steer a terminal: files of a stranger may hold it."""
+    return "".join(
+        char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}" for char in text
+    )
+
+
+def _head(run: Run, width: int | None) -> str:
+    ended = "has not ended" if run.exit_code is None else f"exit code {run.exit_code}"
+    lines = [f"{run.name}: started {run.started or 'at an unknown time'}, {ended}"]
+    return "\n".join([*lines, *(_wrapped(f"- {note}", width) for note in run.notes)])
+
+
+def _round(result: RoundResult, width: int | None) -> Iterator[str]:
+    yield f"{result.case}, round {result.round}: {result.verdict.value}"
+    failure = result.failure
+    if failure:
+        where = f" on {failure.host}" if failure.host else ""
+        kind = failure.failure_class.value
+        yield _wrapped(f"  at the stage {failure.stage.value}{where} ({kind}): {failure.message}", width)
+        yield from (f"    {line}" for line in failure.evidence.splitlines())
+        if failure.remedy:
+            yield _wrapped(f"  -> {failure.remedy}", width)
+    yield from (_wrapped(f"- {note}", width) for note in result.notes)
+
+
+def _wrapped(line: str, width: int | None) -> str:
+    if width is None:
+        return line
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    return textwrap.fill(
+        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )

@@ -1,0 +1,96 @@
+"""The end of a round on its hosts: units are stopped, logs brought home, and what tasks printed is kept."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+from run_benchmarks.failures import failure_on
+from run_benchmarks.hosts.base import Host
+from run_benchmarks.names import Node, unit_name
+from run_benchmarks.results.evidence import TASK_OUTPUT, start_log_of
+from run_benchmarks.round_state import RoundState
+from run_benchmarks.run_log import LOGGER
+from run_benchmarks.session import Session
+from run_benchmarks.stages.collect import collect_folder
+from run_benchmarks.stages.fan_out import errors_of, on_all, raise_first
+from run_benchmarks.stages.watch import Ended, Ending
+from run_benchmarks.transports.base import Transport
+from utils.records import Stage
+
+STOP_GRACE_S = 5
+COLLECT_TIMEOUT_S = 600.0
+# A host that is known to be lost is asked for its logs all the same, but not for long.
+LOST_COLLECT_TIMEOUT_S = 5.0
+
+
+class RoundEnd:
+    """Ends what runs on the nodes of `state`, whose hosts are `hosts` by node rank; what it sees goes to `state`."""
+
+    def __init__(self, session: Session, state: RoundState, hosts: Sequence[Host]) -> None:
+        self.session = session
+        self.state = state
+        self.hosts = hosts
+        if state.outcome:
+            state.lost |= {state.case.hosts[rank] for rank in state.outcome.out_of_contact}
+
+    def steps(self) -> tuple[Callable[[], Awaitable[None]], ...]:
+        """What is to be done, in this order; where a step fails the next is done all the same."""
+        return self._stop_units, self._collect, self._keep_output
+
+    def _transport(self, node: Node) -> Transport:
+        return self.hosts[node.rank].transport
+
+    def _ending(self, node: Node) -> Ending | None:
+        return self.state.outcome.endings.get(node.rank) if self.state.outcome else None
+
+    async def _stop_units(self) -> None:
+        async def stop(node: Node) -> None:
+            roles = ("monitor",) if isinstance(self._ending(node), Ended) else ("monitor", "task")
+            names = [unit_name(self.session.run, node, role) for role in roles]
+            stops = [self.session.runtime.stop(self._transport(node), name, STOP_GRACE_S) for name in names]
+            # all of them to their end: what is still stopping writes to the logs that are collected next
+            raise_first(await asyncio.gather(*stops, return_exceptions=True))
+
+        for node, error in errors_of(await on_all(self.state.nodes, stop)).items():
+            self.state.note_lost(node.host, error)
+            LOGGER.warning(f"{node.host}: its units could not be stopped: {error.message}")
+
+    async def _collect(self) -> None:
+        async def collect(node: Node) -> None:
+            timeout = LOST_COLLECT_TIMEOUT_S if node.host in self.state.lost else COLLECT_TIMEOUT_S
+            transport, source = self._transport(node), self.session.paths.node(node)
+            if not (await transport.run(["test", "-d", source], timeout=timeout)).ok:
+                return  # the round ended before this node had a folder
+            await collect_folder(transport, source, self.session.log_dir / node.folder, timeout)
+
+        for node, error in errors_of(await on_all(self.state.nodes, collect)).items():
+            self.state.not_collected.add(node.rank)
+            self.state.notes.append(str(error))
+            LOGGER.warning(f"{node.host}: {error}")
+            # Global rank 0 lives on the first node: without its log there is no result.
+            if node.rank == 0 and self.state.outcome and self.state.outcome.all_ended_well:
+                self.state.failure = failure_on(node.host, Stage.COLLECT, error)
+
+    async def _keep_output(self) -> None:
+        """What tasks printed that failed before they opened their log: as long as their units are there."""
+
+        async def keep(node: Node) -> None:
+            ending, folder = self._ending(node), self.session.log_dir / node.folder
+            failed = isinstance(ending, Ended) and ending.code != 0
+            start_log = start_log_of(node.case.settings.framework_name, folder)
+            if not failed or node.rank in self.state.not_collected or _has_text(start_log):
+                return
+            name = unit_name(self.session.run, node, "task")
+            text = await self.session.runtime.last_output(self._transport(node), name)
+            if text:
+                folder.mkdir(parents=True, exist_ok=True)
+                (folder / TASK_OUTPUT).write_text(f"{text}\n", encoding="utf-8")
+
+        for node, error in errors_of(await on_all(self.state.nodes, keep)).items():
+            LOGGER.warning(f"{node.host}: what its task printed is not known: {error.message}")
+
+
+def _has_text(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size > 0

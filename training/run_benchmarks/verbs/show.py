@@ -1,0 +1,82 @@
+"""`run.py show`: what a run ended with, from its result folder alone; its configuration need not be there."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from run_benchmarks.exit_code import ExitCode
+from run_benchmarks.verbs import options
+from utils.errors import FlagPerfError
+
+NAME = "show"
+HELP = "show a run: its tables, what went wrong and what the figures mean, from its result folder alone"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which run, and how."""
+    options.add_config(parser)
+    options.add_log_path(parser)
+    parser.add_argument(
+        "run",
+        metavar="RUN",
+        nargs="?",
+        help="its result folder, its name, or `latest` (the default): the newest one",
+    )
+    parser.add_argument(
+        "--rescore",
+        action="store_true",
+        help="judge it again by today's formulas, from its raw logs, and say what differs; nothing is written",
+    )
+    parser.add_argument("--json", action="store_true", help="the same as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print it."""
+    from run_benchmarks.results.find import find_run
+    from run_benchmarks.results.load import load_run
+    from run_benchmarks.results.rescore import rescore
+    from run_benchmarks.results.text import printable, run_text
+
+    folder = find_run(arguments.run, arguments.log_path or _log_path(arguments.config))
+    if arguments.rescore:
+        rounds = rescore(folder)
+        lines = [line for each in rounds for line in each.lines()]
+        text = "\n".join([str(folder), *lines, "nothing was written"])
+        content: object = [each.as_dict() for each in rounds]
+    else:
+        loaded = load_run(folder)
+        text, content = f"{run_text(loaded, _width())}\n\nresults and logs: {folder}", loaded.as_dict()
+    print(json.dumps(content, indent=2) if arguments.json else printable(text))
+    return ExitCode.SUCCESS
+
+
+def _log_path(config: Path) -> Path:
+    """Where test_conf.py puts results; where it does not say so, or cannot be read, where they go by default."""
+    from run_benchmarks.plan.settings import log_path_in
+
+    return log_path_in(_values(config / "test_conf.py"), options.TRAINING_DIR)
+
+
+def _values(path: Path) -> dict[str, Any]:
+    """What can be had of a configuration that need not be valid."""
+    from run_benchmarks.plan.static_values import static_values
+    from utils.config_files import load_constants
+
+    try:
+        return load_constants(path)
+    except FlagPerfError:
+        pass
+    try:
+        return static_values(path)
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return {}
+
+
+def _width() -> int | None:
+    """Of the terminal; None where there is none, as in a pipe."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
