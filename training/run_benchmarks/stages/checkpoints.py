@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from run_benchmarks.names import checkpoint_folder
+from run_benchmarks.plan.continuation import OPTION, saves_checkpoints
 from run_benchmarks.plan.records import CasePlan, Plan
-from run_benchmarks.plan.restart import OPTION, saves_checkpoints
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.checks import QUICK_S, Check, HostUse, Status
 from run_benchmarks.transports.base import Transport
