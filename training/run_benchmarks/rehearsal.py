@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -71,33 +71,23 @@ class Rehearsal:
         """Nothing is held."""
 
 
-class RehearsedHost:
+class RehearsedHost(Transport):
     """Runs nothing. Answers by what the command is for, with the words that the tools use."""
 
     def __init__(self, host: str, rehearsal: Rehearsal) -> None:
-        self.host = host
+        super().__init__(host)
         self._rehearsal = rehearsal
         self._images: set[str] = set()
         self._missing: set[str] = set()
 
-    async def run(
-        self,
-        argv: Sequence[str],
-        *,
-        stdin: bytes | AsyncIterator[bytes] | None = None,
-        stdout: ByteSink | None = None,
-        timeout: float | None = None,
+    async def _run(
+        self, argv: tuple[str, ...], stdin: bytes | AsyncIterator[bytes] | None, stdout: ByteSink | None
     ) -> Completed:
-        """Note `argv` and answer it."""
-        words = tuple(argv)
         given = stdin if stdin is None or isinstance(stdin, bytes) else b""
-        self._rehearsal.notes.append(Note(self.host, self._rehearsal.now, words, given))
-        if words[0] == "tar" and stdout is not None:
+        self._rehearsal.notes.append(Note(self.host, self._rehearsal.now, argv, given))
+        if argv[0] == "tar" and stdout is not None:
             await stdout(EMPTY_TAR)
-        return Completed(self.host, words, *self._answer(words))
-
-    async def close(self) -> None:
-        """Nothing is held."""
+        return Completed(self.host, argv, *self._answer(argv))
 
     def _answer(self, argv: tuple[str, ...]) -> Answer:
         if argv[0] == "getent":

@@ -15,7 +15,6 @@ from run_benchmarks.images.layers import ImagePlan, Layer
 from run_benchmarks.plan.records import ClusterSettings
 from run_benchmarks.transports.base import CommandError, Transport
 from run_benchmarks.transports.local import LocalTransport
-from run_benchmarks.transports.logged import LoggedTransport
 from run_benchmarks.transports.ssh import SshTransport
 from tests.run_benchmarks.e2e.setup import BASE_IMAGE
 from tests.run_benchmarks.images.building import DOCKER, Bench
@@ -91,7 +90,7 @@ def test_a_secret_reaches_the_build_and_no_process_list(
     async def scenario() -> None:
         watching = asyncio.create_task(watch_processes())
         try:
-            await bench.store.build(LoggedTransport(transport), bench.site, bench.image, bench.pip, sink)
+            await bench.store.build(transport, bench.site, bench.image, bench.pip, sink)
         finally:
             watching.cancel()
             await transport.close()

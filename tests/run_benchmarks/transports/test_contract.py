@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks.transports.base import CommandError, CommandTimeoutError, Transport, checked
+from tests.run_benchmarks.conftest import LogLines
 from tests.run_benchmarks.process_table import pids_with
 from tests.run_benchmarks.transports.conftest import Host, eventually
 
@@ -256,3 +257,15 @@ def test_closing_twice_is_no_error(host: Host) -> None:
         await transport.close()
 
     host.use(scenario)
+
+
+def test_every_command_is_logged_with_its_end_and_without_credentials(
+    host: Host, log_lines: LogLines
+) -> None:
+    host.use(lambda t: t.run(["sh", "-c", "exit 3", "sh", "--password=hunter2"]))
+    with pytest.raises(CommandTimeoutError):
+        host.use(lambda t: t.run(["sleep", "100"], timeout=0.2))
+    (first,) = [line for line in log_lines.messages if "exit 3" in line]
+    assert first.startswith(f"{host.name}: sh -c 'exit 3' sh") and ": exit code 3 after " in first
+    assert "hunter2" not in log_lines.text
+    assert f"{host.name}: sleep 100: no end is known after" in log_lines.text

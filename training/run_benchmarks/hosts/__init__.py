@@ -6,18 +6,12 @@ from run_benchmarks.hosts.base import Allocator
 from run_benchmarks.hosts.fixed import FixedHosts, Opener
 from run_benchmarks.plan.records import ClusterSettings
 from run_benchmarks.transports import open_transport
-from run_benchmarks.transports.base import Transport
-from run_benchmarks.transports.logged import LoggedTransport
 
 
 def open_allocator(cluster: ClusterSettings, opener: Opener | None = None) -> Allocator:
     """The allocator that the settings ask for.
 
     Args:
-        opener: makes the transport to a host; by default a real one, whose commands are logged.
+        opener: makes the transport to a host; by default a real one.
     """
-
-    def logged(host: str) -> Transport:
-        return LoggedTransport(open_transport(host, cluster))
-
-    return FixedHosts(cluster, opener or logged)
+    return FixedHosts(cluster, opener or (lambda host: open_transport(host, cluster)))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
+import time
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
+from run_benchmarks.plan.redact import redact_text
+from run_benchmarks.run_log import LOGGER
 from utils.errors import FlagPerfError
 
 ByteSink = Callable[[bytes], Awaitable[None]]
@@ -57,13 +61,18 @@ class CommandError(FlagPerfError):
         )
 
 
-class Transport(Protocol):
+class Transport(ABC):
     """One host. Commands are argument lists; nothing is ever interpreted by a shell on the way.
 
-    `run` may be called many times at once. It reconnects by itself when an earlier connection was lost.
+    `run` may be called many times at once, also while others last for hours. A transport that keeps a
+    connection reconnects by itself when an earlier one was lost.
+
+    A further transport (`srun --overlap -w HOST`, `kubectl exec POD`) brings one method, `_run`, `close` where
+    it holds something, and a line in TRANSPORTS. Time limits and the log are here.
     """
 
-    host: str
+    def __init__(self, host: str) -> None:
+        self.host = host
 
     async def run(
         self,
@@ -73,7 +82,7 @@ class Transport(Protocol):
         stdout: ByteSink | None = None,
         timeout: float | None = None,
     ) -> Completed:
-        """Run `argv` to its end.
+        """Run `argv` to its end, and log it with its exit code and how long it took.
 
         Args:
             stdin: bytes, or chunks of bytes, for its standard input; without it, standard input is empty.
@@ -86,11 +95,33 @@ class Transport(Protocol):
 
         Cancelling the caller ends the command (and on a host, what it started in its own session).
         """
-        ...
+        words, begin, end = tuple(argv), time.monotonic(), "no end is known"
+        try:
+            completed = await asyncio.wait_for(self._run(words, stdin, stdout), timeout)
+            end = f"exit code {completed.returncode}"
+            return completed
+        except asyncio.TimeoutError:
+            raise CommandTimeoutError(
+                f"not done after {timeout:g} s, ended: {shlex.join(words)}", where=self.host
+            ) from None
+        finally:
+            # options of the user's may hold credentials
+            command = redact_text(shlex.join(words))
+            LOGGER.debug(f"{self.host}: {command}: {end} after {time.monotonic() - begin:.3f} s")
 
-    async def close(self) -> None:
+    async def close(self) -> None:  # noqa: B027 - one that holds nothing need not say so
         """Let go of the host. Idempotent."""
-        ...
+
+    @abstractmethod
+    async def _run(
+        self, argv: tuple[str, ...], stdin: bytes | AsyncIterator[bytes] | None, stdout: ByteSink | None
+    ) -> Completed:
+        """Run `argv` to its end, as `run` promises.
+
+        The exit code is the command's own, 128 + n where signal n ended it, 127 where there is no such command.
+        What lies between here and the host may fail too, and that is no exit code: TransportError. Being
+        cancelled, which is also how the time limit comes, ends the command on the host before this returns.
+        """
 
 
 async def checked(

@@ -5,42 +5,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shlex
 import signal
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from pathlib import Path
 
-from run_benchmarks.transports.base import ByteSink, CommandTimeoutError, Completed
+from run_benchmarks.transports.base import ByteSink, Completed, Transport
 from run_benchmarks.transports.streams import CHUNK_BYTES, collect, feed, together, while_feeding
 
 GRACE_S = 2.0  # between SIGTERM and SIGKILL, for a command that is ended early
 
 
-class LocalTransport:
+class LocalTransport(Transport):
     """This machine. Every command gets a session of its own, so that it can be ended with all it started."""
 
     def __init__(self, host: str = "localhost") -> None:
-        self.host = host
-
-    async def run(
-        self,
-        argv: Sequence[str],
-        *,
-        stdin: bytes | AsyncIterator[bytes] | None = None,
-        stdout: ByteSink | None = None,
-        timeout: float | None = None,
-    ) -> Completed:
-        """Run `argv` to its end (see Transport.run)."""
-        try:
-            return await asyncio.wait_for(self._run(tuple(argv), stdin, stdout), timeout)
-        except asyncio.TimeoutError:
-            raise CommandTimeoutError(
-                f"not done after {timeout:g} s, ended: {shlex.join(argv)}", where=self.host
-            ) from None
-
-    async def close(self) -> None:
-        """Nothing is held."""
+        super().__init__(host)
 
     async def _run(
         self, argv: tuple[str, ...], stdin: bytes | AsyncIterator[bytes] | None, stdout: ByteSink | None

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 
 import asyncssh
 
 from run_benchmarks.plan.records import ClusterSettings
-from run_benchmarks.transports.base import ByteSink, CommandTimeoutError, Completed, TransportError
+from run_benchmarks.transports.base import ByteSink, Completed, Transport, TransportError
 from run_benchmarks.transports.ssh.connect import connector
 from run_benchmarks.transports.ssh.options import Address
 from run_benchmarks.transports.ssh.remote import RemoteCommand, end_command, start_command
@@ -21,34 +20,18 @@ REFUSAL_PAUSE_S = 0.05
 END_TIMEOUT_S = 8.0  # for ending a command on a host: two seconds of grace, and a slow network
 
 
-class SshTransport:
+class SshTransport(Transport):
     """One host. It is connected to when first used, and again when a connection was lost.
 
     A command that was under way when contact was lost is never repeated: whether it ran is not known.
     """
 
     def __init__(self, host: str, cluster: ClusterSettings) -> None:
-        self.host = host
+        super().__init__(host)
         self._cluster = cluster
         self._address = Address(host, cluster.ssh_port, cluster.ssh_user)
         self._sessions = Sessions(self._connect)
         self._registered = False
-
-    async def run(
-        self,
-        argv: Sequence[str],
-        *,
-        stdin: bytes | AsyncIterator[bytes] | None = None,
-        stdout: ByteSink | None = None,
-        timeout: float | None = None,
-    ) -> Completed:
-        """Run `argv` to its end (see Transport.run)."""
-        try:
-            return await asyncio.wait_for(self._run(tuple(argv), stdin, stdout), timeout)
-        except asyncio.TimeoutError:
-            raise CommandTimeoutError(
-                f"not done after {timeout:g} s, ended: {shlex.join(argv)}", where=self.host
-            ) from None
 
     async def close(self) -> None:
         """Close the connections."""
