@@ -18,7 +18,8 @@ from benchmarks.bert.prepare.command import main as prepare
 from benchmarks.bert.pytorch.case import Case
 from benchmarks.bert.pytorch.inputs import make_inputs
 from benchmarks.bert.pytorch.weights import load_transformers_weights
-from benchmarks.bert.shards import Shard, ShardFiles, training_files
+from benchmarks.bert.shards import open_shard, training_files
+from benchmarks.common.sample_files import Columns, SampleFiles
 from benchmarks.driver.batches import Batch
 from benchmarks.driver.sampling import ShuffledStream
 
@@ -93,16 +94,16 @@ def comparisons(folder: Path, options: Options) -> Iterator[Comparison]:
         yield Comparison(name, f"bert, {title}", data.batch_size, _contenders(size, rows[data], options))
 
 
-def _batches(folder: Path, data: Data, count: int) -> list[Shard]:
+def _batches(folder: Path, data: Data, count: int) -> list[Columns]:
     if prepare(["--demo", "--out", str(folder), *data.options]) != 0:
         raise SystemExit("the data could not be prepared")
-    files = ShardFiles(training_files(folder))
+    files = SampleFiles(training_files(folder), open_shard)
     stream = ShuffledStream(len(files.files), files.rows, seed=1)
     batches = itertools.islice(stream.global_batches(data.batch_size), count)
     return [files.read(samples) for samples in batches]
 
 
-def _contenders(size: Size, rows: Sequence[Shard], options: Options) -> dict[str, Any]:
+def _contenders(size: Size, rows: Sequence[Columns], options: Options) -> dict[str, Any]:
     settings = options.settings(size.data.batch_size)
     torch.manual_seed(1)
     models = {
@@ -125,7 +126,7 @@ def _contenders(size: Size, rows: Sequence[Shard], options: Options) -> dict[str
     }
 
 
-def _our_batch(rows: Shard) -> Batch:
+def _our_batch(rows: Columns) -> Batch:
     arrays = pretraining_arrays(rows)
     samples = len(arrays.lengths)
     counts = (float(len(arrays.labels)), float(samples))
@@ -136,7 +137,7 @@ def _loss_of(model: Any) -> Any:
     return lambda batch: model(**batch).loss
 
 
-def _their_batch(rows: Shard) -> dict[str, torch.Tensor]:
+def _their_batch(rows: Columns) -> dict[str, torch.Tensor]:
     tensors = {key: torch.as_tensor(array).long() for key, array in rows.items()}
     places, labels = tensors["masked_lm_positions"], tensors["masked_lm_ids"]
     dense = torch.full_like(tensors["input_ids"], -100)

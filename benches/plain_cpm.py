@@ -16,7 +16,8 @@ import torch
 from comparison import OURS, Comparison, Options, our_engine, our_step, plain_step
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from benchmarks.cpm.chunks import TRAINING_FOLDER, Array, ChunkFiles, chunk_arrays, chunk_files
+from benchmarks.common.arrays import Array
+from benchmarks.cpm.chunks import COLUMN, TRAINING_FOLDER, chunk_arrays, chunk_files
 from benchmarks.cpm.prepare.command import main as prepare
 from benchmarks.cpm.pytorch.case import Case
 from benchmarks.cpm.pytorch.inputs import make_inputs
@@ -47,10 +48,10 @@ def comparisons(folder: Path, options: Options) -> Iterator[Comparison]:
 
 def _batches(data_dir: Path, options: Options) -> list[Array]:
     """Chunks (batch size, 65) for each step."""
-    files = ChunkFiles(chunk_files(data_dir / TRAINING_FOLDER))
+    files = chunk_files(data_dir / TRAINING_FOLDER)
     stream = ShuffledStream(len(files.files), files.rows, seed=1)
     batches = itertools.islice(stream.global_batches(BATCH), options.batches)
-    return [files.read(samples) for samples in batches]
+    return [files.read(samples)[COLUMN] for samples in batches]
 
 
 def _contenders(shape: tuple[int, int, int], batches: Sequence[Array], options: Options) -> dict[str, Any]:

@@ -98,7 +98,7 @@ def test_a_round_that_was_killed_goes_on_in_another_run(site: Site, capsys: Any)
     assert (failed["verdict"], failed["failure"]["class"]) == ("FAILED", "rank_killed")
     assert failed["continued"] is None
     saved = site.folder / "ck" / uid_of(cut) / CASE / "round1"
-    assert [path.name for path in sorted(saved.iterdir())] == ["step00000003.ckpt", "step00000006.ckpt"]
+    assert [path.name for path in sorted(saved.glob("*.ckpt"))] == ["step00000003.ckpt", "step00000006.ckpt"]
     assert not list(cut.rglob("*.ckpt"))  # they are no logs
 
     shutil.rmtree(site.vendor / "extern")

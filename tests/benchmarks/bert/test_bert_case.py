@@ -14,7 +14,8 @@ from benchmarks.bert.arrays import pretraining_arrays
 from benchmarks.bert.flops import BertFlops
 from benchmarks.bert.pytorch.case import Case
 from benchmarks.bert.pytorch.inputs import make_inputs
-from benchmarks.bert.shards import EVALUATION_FILE, TYPES, ShardFiles, open_shard, training_files
+from benchmarks.bert.shards import EVALUATION_FILE, TYPES, open_shard, training_files
+from benchmarks.common.sample_files import SampleFiles
 from benchmarks.driver.batches import Batch
 from benchmarks.driver.loader import Loader
 from benchmarks.driver.pytorch.case import Context
@@ -53,7 +54,7 @@ def test_a_mapped_shard_equals_a_compressed_one(tmp_path: Path) -> None:
 
 
 def test_rows_are_read_from_many_shards_in_the_order_asked_for(data_dir: Path) -> None:
-    files = ShardFiles(training_files(data_dir), keep=1)
+    files = SampleFiles(training_files(data_dir), open_shard, keep=1)
     samples = Samples(0, np.array([2, 0, 2, 1]), np.array([5, 0, 1, 4]))
     read = files.read(samples)
     for place, (shard, row) in enumerate(zip(samples.shards, samples.rows, strict=True)):

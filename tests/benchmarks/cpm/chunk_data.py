@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from benchmarks.cpm.chunks import PADDING, Array, chunk_arrays
+from benchmarks.common.arrays import Array
+from benchmarks.cpm.chunks import PADDING, chunk_arrays
 from benchmarks.cpm.pytorch.case import Case
 from benchmarks.cpm.pytorch.inputs import make_inputs
 from benchmarks.cpm.pytorch.model import CpmConfig, CpmInputs, CpmModel

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.cpm.chunks import Array
+from benchmarks.common.arrays import Array
 from benchmarks.cpm.prepare import vocabulary
 from benchmarks.cpm.prepare.command import main
 

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import save_file
 
 import benchmarks
-from benchmarks.cpm.chunks import ChunkFiles, chunk_arrays, chunk_files, open_chunks
+from benchmarks.cpm.chunks import COLUMN, chunk_arrays, chunk_files, open_chunks
 from benchmarks.cpm.prepare.command import main
 from benchmarks.cpm.pytorch.model import CpmModel
 from benchmarks.cpm.pytorch.weights import cpm_name
@@ -62,11 +62,11 @@ def test_inputs_hold_no_padding() -> None:
 def test_samples_of_several_files_are_read_in_the_order_asked(tmp_path: Path) -> None:
     first, second = random_chunks(seed=1), random_chunks((4, 5), seed=2)
     write_set(tmp_path, "train", first, second)
-    files = ChunkFiles(chunk_files(tmp_path / "train"))
+    files = chunk_files(tmp_path / "train")
     assert [files.rows(0), files.rows(1)] == [6, 2]
-    read = files.read(Samples(0, np.array([1, 0, 1, 0]), np.array([1, 5, 0, 2])))
+    read = files.read(Samples(0, np.array([1, 0, 1, 0]), np.array([1, 5, 0, 2])))[COLUMN]
     assert (read == np.stack([second[1], first[5], second[0], first[2]])).all()
-    assert (files.read(all_samples([6, 2])) == np.concatenate([first, second])).all()
+    assert (files.read(all_samples([6, 2]))[COLUMN] == np.concatenate([first, second])).all()
 
 
 def test_an_epoch_takes_each_sample_once_and_ranks_share_each_batch(tmp_path: Path) -> None:
@@ -166,9 +166,9 @@ def test_a_folder_without_chunks_and_a_damaged_file_are_named(tmp_path: Path) ->
     with pytest.raises(FlagPerfError, match=r"train: no \*.npy file"):
         chunk_files(tmp_path / "train")
     write_set(tmp_path, "train", random_chunks())
-    (path,) = chunk_files(tmp_path / "train")
+    (path,) = chunk_files(tmp_path / "train").files
     path.write_bytes(path.read_bytes()[:-7])
-    with pytest.raises(FlagPerfError, match="cannot read the chunks"):
+    with pytest.raises(FlagPerfError, match="cannot read these samples"):
         open_chunks(path)
     np.save(path, np.zeros(3))
     with pytest.raises(FlagPerfError, match="it holds float64 of shape"):

@@ -10,7 +10,8 @@ from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import GPT2LMHeadModel
 
-from benchmarks.cpm.chunks import Array, chunk_arrays
+from benchmarks.common.arrays import Array
+from benchmarks.cpm.chunks import chunk_arrays
 from benchmarks.cpm.flops import CpmFlops
 from benchmarks.cpm.pytorch import loss as loss_module
 from benchmarks.cpm.pytorch.loss import TiedCrossEntropy, predict

@@ -13,12 +13,12 @@ import pytest
 
 from benchmarks.driver.batches import Batch, Step
 from benchmarks.driver.clock import PhaseClock
+from benchmarks.driver.counters import TrainingCounters, is_evaluation_due
 from benchmarks.driver.engine import DeviceMemory
 from benchmarks.driver.finished import finished_values
 from benchmarks.driver.loop import Outcome, TrainingLoop
 from benchmarks.driver.perf_log import PerfLog
-from benchmarks.driver.progress import Progress, is_evaluation_due
-from benchmarks.driver.restart import Saver, Start
+from benchmarks.driver.run_state import Saver, Start
 from utils.errors import FlagPerfError
 from utils.events import Event, EventName, parse_line
 from utils.parameters import TrainingSettings
@@ -145,7 +145,7 @@ def test_epochs_begin_and_end() -> None:
 def test_training_stops_at_the_target() -> None:
     outcome, events = train(ScriptedEngine([0.5, 0.95]))
     assert outcome.converged
-    assert outcome.progress.steps == 8
+    assert outcome.counters.steps == 8
     assert outcome.times.time_to_target == pytest.approx(8 * 1.0 + 2 * 0.5)
     evaluations = [event.value for event in events if event.name == "EVALUATE"]
     assert [value["end_training"] for value in evaluations] == [False, True]
@@ -164,7 +164,7 @@ def test_training_stops_at_the_target() -> None:
 def test_training_stops_at_a_cap_and_is_evaluated_there(cap: dict[str, Any], steps: int) -> None:
     outcome, events = train(ScriptedEngine([0.1, 0.2, 0.3]), replace(SETTINGS, **cap))
     assert not outcome.converged
-    assert outcome.progress.steps == steps
+    assert outcome.counters.steps == steps
     assert outcome.times.time_to_target is None
     assert events[-3].name == "EVALUATE"
     assert events[-3].value["global_steps"] == steps
@@ -182,9 +182,11 @@ def test_a_cap_that_meets_the_target_has_converged() -> None:
 )
 def test_evaluation_every_n_samples_whatever_the_batch(before: int, now: int, due: bool) -> None:
     settings = replace(SETTINGS, eval_interval_steps=None, eval_interval_samples=20)
-    assert is_evaluation_due(settings, Progress(samples=before), Progress(samples=now)) is due
+    assert is_evaluation_due(settings, TrainingCounters(samples=before), TrainingCounters(samples=now)) is due
     late = replace(settings, eval_iter_start_samples=50)
-    assert is_evaluation_due(late, Progress(samples=before), Progress(samples=now)) is (due and now >= 50)
+    assert is_evaluation_due(late, TrainingCounters(samples=before), TrainingCounters(samples=now)) is (
+        due and now >= 50
+    )
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.driver.progress import Progress
-from benchmarks.driver.restart import Continued, Saver, Start
+from benchmarks.driver.counters import TrainingCounters
+from benchmarks.driver.run_state import Continued, Saver, Start
 from tests.benchmarks.driver.test_driver_loop import ScriptedEngine, finished, train
 
 
 class SlowSaver(Saver):
     """Takes its scripted seconds and writes nothing."""
 
-    def save(self, progress: Progress, train_time: float) -> None:
+    def save(self, counters: TrainingCounters, train_time: float) -> None:
         assert isinstance(self.engine, ScriptedEngine)
         self.engine.now += 50.0
-        SAVED.append((progress.steps, train_time))
+        SAVED.append((counters.steps, train_time))
 
 
 SAVED: list[tuple[int, float]] = []
@@ -40,12 +40,12 @@ def test_a_slow_checkpoint_moves_p_whole_only() -> None:
 
 def test_a_continued_run_counts_its_own_part_only() -> None:
     continued = Continued("step00000006.ckpt", step=6, samples=48, train_time=1000.0)
-    start = Start(Progress(6, 48, 6 * 30, 6 * 5.0), continued)
+    start = Start(TrainingCounters(6, 48, 6 * 30, 6 * 5.0), continued)
     engine = ScriptedEngine([0.2, 0.95])
     outcome, events = train(engine, start=start)
     assert engine.rates[0] == pytest.approx(0.6)  # the schedule goes on
     assert [event.value["global_steps"] for event in events if event.name == "STEP_END"] == [8, 10]
-    assert outcome.progress == Progress(4, 32, 4 * 30, 4 * 5.0)
+    assert outcome.counters == TrainingCounters(4, 32, 4 * 30, 4 * 5.0)
     assert outcome.times.time_to_target == pytest.approx(1000.0 + 4 * 1.0 + 2 * 0.5)
     values = finished(ScriptedEngine([0.2, 0.95]), start=start)
     assert (values["num_trained_samples"], values["global_steps"], values["global_batch_size"]) == (32, 4, 8)

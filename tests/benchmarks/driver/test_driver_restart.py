@@ -147,13 +147,13 @@ def test_the_rest_of_a_killed_run_is_bitwise_that_of_an_unbroken_one(
     unbroken = run_here(capsys, whole)
     killed_run(arguments(tmp_path / "cut", data_dir, killing, **task), tmp_path / "earlier")
     names = [path.name for path in sorted((tmp_path / "earlier").iterdir())]
-    assert names == ["step00000003.ckpt", "step00000006.ckpt"]
+    assert [name for name in names if name.endswith(".ckpt")] == ["step00000003.ckpt", "step00000006.ckpt"]
 
     launch = arguments(tmp_path / "rest", data_dir, hooks, **task)
     rest = continued_run(monkeypatch, capsys, launch, tmp_path / "earlier", tmp_path / "later")
     assert losses(rest) == after(6, losses(unbroken))
     assert values_of(rest, "EVALUATE")[-1]["eval_loss"] == values_of(unbroken, "EVALUATE")[-1]["eval_loss"]
-    assert [path.name for path in (tmp_path / "later").iterdir()] == ["step00000009.ckpt"]
+    assert [path.name for path in (tmp_path / "later").glob("*.ckpt")] == ["step00000009.ckpt"]
     scales = [value.get("loss_scale") for value in values_of(unbroken, "STEP_END")]
     assert [value.get("loss_scale") for value in values_of(rest, "STEP_END")] == scales[6:]
     assert (len(set(scales[6:])) > 1) == (precision == "fp16")
@@ -265,7 +265,7 @@ def test_a_state_that_no_checkpoint_can_hold_ends_training_at_the_first_save(
     hooks = tmp_path / "hooks"
     hooks.mkdir()
     (hooks / "odd.py").write_text(ODD_OPTIMIZER)
-    with pytest.raises(FlagPerfError, match="is a object, which a checkpoint cannot hold"):
+    with pytest.raises(FlagPerfError, match=r"what a checkpoint cannot hold: builtins\.object"):
         run(arguments(tmp_path, data_dir, hooks, **TASK), time.monotonic())
     assert list((tmp_path / "checkpoints").iterdir()) == []
 

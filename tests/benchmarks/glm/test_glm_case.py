@@ -179,7 +179,7 @@ def test_a_folder_without_questions_and_a_damaged_file_are_named(tmp_path: Path)
     write_set(tmp_path, "train", as_clozes(QUESTIONS))
     (path,) = (tmp_path / "train").iterdir()
     path.write_bytes(path.read_bytes()[:-400])
-    with pytest.raises(FlagPerfError, match="cannot read these questions"):
+    with pytest.raises(FlagPerfError, match="cannot read these samples"):
         shards.read_folder(tmp_path, "train")
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.bert.shards import Array, Shard
+from benchmarks.common.arrays import Array
+from benchmarks.common.sample_files import Columns
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class PretrainingArrays:
     next_sentence_labels: Array
 
 
-def pretraining_arrays(rows: Shard) -> PretrainingArrays:
+def pretraining_arrays(rows: Columns) -> PretrainingArrays:
     """Cut the padding that no sample of the batch needs and find the labels."""
     lengths = rows["input_mask"].sum(axis=1, dtype=np.int32)
     longest = int(lengths.max())

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.bert.shards import Array
+from benchmarks.common.arrays import Array
 
 FORMULA = (
     "3 x forward, matrix products only, 2 per multiply-add; sample of t tokens and p predictions, "

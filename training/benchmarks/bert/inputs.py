@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from benchmarks.bert.arrays import PretrainingArrays
 from benchmarks.bert.rows import TokenRows
-from benchmarks.bert.shards import Array
+from benchmarks.common.arrays import Array
 
 Tensor = TypeVar("Tensor")
 Layout = TypeVar("Layout")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.bert.arrays import PretrainingArrays
-from benchmarks.bert.shards import Array
+from benchmarks.common.arrays import Array
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ import numpy as np
 from benchmarks.bert.arrays import PretrainingArrays, pretraining_arrays
 from benchmarks.bert.flops import FORMULA, BertFlops
 from benchmarks.bert.shape import bert_config
-from benchmarks.bert.shards import EVALUATION_FILE, ShardFiles, open_shard, training_files
+from benchmarks.bert.shards import EVALUATION_FILE, open_shard, training_files
+from benchmarks.common.sample_files import SampleFiles
 from benchmarks.driver.batches import Batch
 from benchmarks.driver.case import Context, Dataset
 from benchmarks.driver.sampling import Samples
@@ -76,10 +77,10 @@ class PretrainingTask(ABC):
         }
 
     def _dataset(self, paths: list[Path]) -> Dataset:
-        files = ShardFiles(paths)
+        files = SampleFiles(paths, open_shard)
         return Dataset(files.rows, partial(self._batch, files), shards=len(paths))
 
-    def _batch(self, files: ShardFiles, samples: Samples) -> Batch:
+    def _batch(self, files: SampleFiles, samples: Samples) -> Batch:
         arrays = pretraining_arrays(files.read(samples))
         self._check_fits(arrays)
         predictions = (arrays.positions > 0).sum(axis=1)

@@ -9,16 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from benchmarks.common.arrays import Array
 from benchmarks.common.initial_weights import CONFIG, converted_name
 from benchmarks.common.preparation.recipe import fingerprints
 from utils.errors import FlagPerfError
 
 SOURCES, NAMES = "converted_from", "original_names"  # metadata of the converted file
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

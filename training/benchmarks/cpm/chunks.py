@@ -8,38 +8,23 @@ tokens, so at least one label.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from benchmarks.driver.sampling import Samples
-from utils.errors import FlagPerfError
+from benchmarks.common.arrays import Array
+from benchmarks.common.sample_files import SampleFiles, files_in, unreadable
 
 TRAINING_FOLDER = "train"
 EVALUATION_FOLDER = "valid"
 PADDING = -1
+COLUMN = "chunks"  # the one array of a file
 
-Array = NDArray[Any]
 
-
-def chunk_files(folder: Path) -> list[Path]:
-    """The files of a training or evaluation set, sorted by name.
-
-    Raises:
-        FlagPerfError: there is none.
-    """
-    files = sorted(folder.glob("*.npy"))
-    if not files:
-        raise FlagPerfError(
-            "no *.npy file",
-            where=str(folder),
-            remedy="prepare the data (python3 -m benchmarks.cpm.prepare), or give their right directory",
-        )
-    return files
+def chunk_files(folder: Path) -> SampleFiles:
+    """The files of a training or evaluation set; FlagPerfError where there is none."""
+    return SampleFiles(files_in(folder, "*.npy", model="cpm"), lambda path: {COLUMN: open_chunks(path)})
 
 
 def open_chunks(path: Path) -> Array:
@@ -51,47 +36,10 @@ def open_chunks(path: Path) -> Array:
     try:
         chunks: Array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError) as error:
-        raise _unreadable(path, str(error)) from error
+        raise unreadable(path, str(error)) from error
     if chunks.ndim != 2 or chunks.dtype != np.int32:
-        raise _unreadable(path, f"it holds {chunks.dtype} of shape {chunks.shape}")
+        raise unreadable(path, f"it holds {chunks.dtype} of shape {chunks.shape}")
     return chunks
-
-
-def _unreadable(path: Path, why: str) -> FlagPerfError:
-    return FlagPerfError(
-        f"cannot read the chunks of this file: {why}",
-        where=str(path),
-        remedy="copy the file again, or prepare the data again",
-    )
-
-
-@dataclass
-class ChunkFiles:
-    """The chunks of many files; a file stays open once it is read."""
-
-    files: Sequence[Path]
-
-    def __post_init__(self) -> None:
-        self._open: dict[int, Array] = {}
-
-    def rows(self, number: int) -> int:
-        """Number of samples in a file."""
-        return len(self._chunks(number))
-
-    def read(self, samples: Samples) -> Array:
-        """The chunks of `samples`, in their order: (len(samples), length)."""
-        read: Array | None = None
-        for number in np.unique(samples.shards):
-            chunks, places = self._chunks(int(number)), np.flatnonzero(samples.shards == number)
-            if read is None:
-                read = np.empty((len(samples), chunks.shape[1]), dtype=np.int32)
-            read[places] = chunks[samples.rows[places]]
-        return np.empty((0, 1), dtype=np.int32) if read is None else read
-
-    def _chunks(self, number: int) -> Array:
-        if number not in self._open:
-            self._open[number] = open_chunks(self.files[number])
-        return self._open[number]
 
 
 @dataclass(frozen=True)

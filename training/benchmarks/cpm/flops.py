@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.cpm.chunks import Array
+from benchmarks.common.arrays import Array
 
 FORMULA = (
     "3 x forward, matrix products only, 2 per multiply-add; sample of t inputs and t labels; H hidden, V vocabulary, "

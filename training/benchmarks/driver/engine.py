@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
 from typing import Any, Protocol
 
 from benchmarks.driver.batches import Step
@@ -51,8 +53,8 @@ class Engine(Protocol):
     def gather(self, own: bytes) -> list[bytes]:
         """The bytes of every rank, by rank."""
 
-    def broadcast(self, data: bytearray | None) -> bytearray:
-        """The bytes of rank 0; the others give None."""
+    def broadcast(self, data: bytes | None) -> BytesIO:
+        """The bytes of rank 0, to be read from their begin; the others give None."""
 
     def close(self) -> None:
         """Leave the other ranks; nothing may be asked afterwards."""
@@ -83,7 +85,7 @@ class TrainingEngine(Engine, Protocol):
         """Has the device nothing to do? Does not wait."""
 
     def state(self) -> Any:
-        """Model, optimizer and scaler as `state_file` takes them: tensors as Raw. The same on every rank."""
+        """Model, optimizer and scaler: plain data and the framework's tensors. The same on every rank."""
 
     def load_state(self, state: Any) -> None:
         """Take over what `state` gave, here or in an earlier process."""
@@ -93,3 +95,14 @@ class TrainingEngine(Engine, Protocol):
 
     def load_random_state(self, state: Any) -> None:
         """Take over what `random_state` gave."""
+
+    def save(self, state: Any, target: Path | BytesIO) -> None:
+        """Write plain data and tensors.
+
+        Raises:
+            OSError: the disk does not take it.
+            FlagPerfError: there is something else in it.
+        """
+
+    def load(self, source: BytesIO) -> Any:
+        """What `save` wrote."""

@@ -22,8 +22,8 @@ def finished_values(
 
     Counters and times are of this part of the run; `continued` says what was trained before it.
     """
-    progress, times = outcome.progress, outcome.times
-    tokens, flops = _summed(engine, [progress.tokens, progress.flops])
+    counters, times = outcome.counters, outcome.times
+    tokens, flops = _summed(engine, [counters.tokens, counters.flops])
     values: dict[str, Any] = {
         "init_time": times.init,
         "raw_train_time": times.train,
@@ -33,11 +33,11 @@ def finished_values(
         "no_eval_time": times.no_evaluation,
         "pure_compute_time": times.pure_compute,
         "time_to_target": times.time_to_target,
-        "num_trained_samples": progress.samples,
+        "num_trained_samples": counters.samples,
         "num_trained_tokens": None if tokens is None else int(tokens),
-        "global_steps": progress.steps,
+        "global_steps": counters.steps,
         "world_size": engine.world_size,
-        "global_batch_size": progress.samples // progress.steps,
+        "global_batch_size": counters.samples // counters.steps,
         "precision": settings.precision,
         "continued": None if outcome.continued is None else outcome.continued.as_dict(),
         "failed_checkpoints": outcome.failed_checkpoints,
@@ -46,7 +46,7 @@ def finished_values(
         "metric": metric,
         "target": settings.target,
         "baseline": engine.baseline(),
-        "model_flops_per_sample": None if flops is None else flops / progress.samples,
+        "model_flops_per_sample": None if flops is None else flops / counters.samples,
         "flops_formula": flops_formula,
         **{f"final_{name}": value for name, value in outcome.metrics.items()},
         **memory_values(engine),

@@ -9,10 +9,10 @@ from typing import Any
 
 from benchmarks.driver.batches import Step
 from benchmarks.driver.clock import PhaseClock, Times
+from benchmarks.driver.counters import TrainingCounters, is_at_cap, is_evaluation_due
 from benchmarks.driver.engine import TrainingEngine
 from benchmarks.driver.perf_log import PerfLog
-from benchmarks.driver.progress import Progress, is_at_cap, is_evaluation_due
-from benchmarks.driver.restart import Continued, Saver, Start
+from benchmarks.driver.run_state import Continued, Saver, Start
 from benchmarks.driver.schedules import Schedule
 from utils.errors import FlagPerfError
 from utils.events import EventName
@@ -23,11 +23,11 @@ from utils.parameters import TrainingSettings
 class Outcome:
     """What training came to. `loss` is that of the last step, `metrics` those of the last evaluation.
 
-    `progress` and `times` are of this part of the run: of all of it, unless it was `continued`.
+    `counters` and `times` are of this part of the run: of all of it, unless it was `continued`.
     """
 
     converged: bool
-    progress: Progress
+    counters: TrainingCounters
     loss: float
     metrics: Mapping[str, float]
     times: Times
@@ -58,11 +58,11 @@ class TrainingLoop:
         self.clock = clock
         self.start = start or Start()
         self.saver = saver
-        self.progress = self.start.progress
+        self.counters = self.start.counters
         self.metrics: Mapping[str, float] = {}
         self.time_to_target: float | None = None
         self._epoch: int | None = None
-        self._logged = (self.progress.samples, 0.0)  # samples and training seconds at the last STEP_END
+        self._logged = (self.counters.samples, 0.0)  # samples and training seconds at the last STEP_END
 
     def run(self, steps: Iterator[Step]) -> Outcome:
         """Train on `steps`. All times are this rank's."""
@@ -74,10 +74,10 @@ class TrainingLoop:
             ended = self._step(steps)
         self.clock.end("train")
         self.perf_log.write(EventName.EPOCH_END, {"epoch": self._epoch})
-        self.perf_log.write(EventName.TRAIN_END, {"global_steps": self.progress.steps})
+        self.perf_log.write(EventName.TRAIN_END, {"global_steps": self.counters.steps})
         return Outcome(
             converged=self.time_to_target is not None,
-            progress=self.progress.since(self.start.progress),
+            counters=self.counters.since(self.start.counters),
             loss=self._finite_loss(),
             metrics=self.metrics,
             times=self._times(),
@@ -89,7 +89,7 @@ class TrainingLoop:
         """One optimizer step and what is due after it. True when training ends."""
         step = self._wait_for_data(steps)
         self._enter_epoch(step[0].epoch)
-        before = self.progress
+        before = self.counters
         after = before.after(step, self.engine.world_size)
         at_cap = is_at_cap(self.settings, after)
         is_logged = at_cap or after.steps % self.settings.log_freq == 0
@@ -97,7 +97,7 @@ class TrainingLoop:
             self.perf_log.write(EventName.STEP_BEGIN, {"global_steps": after.steps})
         learning_rate = self.schedule(before.steps)
         self.engine.train_step(step, learning_rate)
-        self.progress = after
+        self.counters = after
         if is_logged:
             self._log_step(learning_rate, at_cap)
         if at_cap or is_evaluation_due(self.settings, before, after):
@@ -128,14 +128,14 @@ class TrainingLoop:
 
     def _log_step(self, learning_rate: float, end_training: bool) -> None:
         loss = self._finite_loss()
-        samples = self.progress.samples
+        samples = self.counters.samples
         apart = self.clock.seconds("evaluation") + self.clock.seconds("checkpoint")
         seconds = self.clock.running("train") - apart
         value: dict[str, Any] = {
             "loss": loss,
             "epoch": self._epoch,
             "end_training": end_training,
-            "global_steps": self.progress.steps,
+            "global_steps": self.counters.steps,
             "num_trained_samples": samples,
             "learning_rate": learning_rate,
             "seq/s": (samples - self._logged[0]) / max(seconds - self._logged[1], 1e-9),
@@ -159,8 +159,8 @@ class TrainingLoop:
                 "metric": self.metric,
                 "target": self.settings.target,
                 "loss": loss,
-                "global_steps": self.progress.steps,
-                "num_trained_samples": self.progress.samples,
+                "global_steps": self.counters.steps,
+                "num_trained_samples": self.counters.samples,
                 "eval_time": seconds,
                 "end_training": at_cap or reached,
             },
@@ -169,13 +169,13 @@ class TrainingLoop:
     def _save(self, saver: Saver) -> None:
         self._finite_loss()  # nobody wants to go on from weights that are lost
         with self.clock.phase("checkpoint"):
-            saver.save(self.progress, self.start.earlier_time + self.clock.running("train"))
+            saver.save(self.counters, self.start.earlier_time + self.clock.running("train"))
 
     def _finite_loss(self) -> float:
         loss = self.engine.loss()
         if not math.isfinite(loss):
             raise FlagPerfError(
-                f"the loss is {loss} after step {self.progress.steps}: training has diverged",
+                f"the loss is {loss} after step {self.counters.steps}: training has diverged",
                 where=f"rank {self.engine.rank}",
                 remedy="lower learning_rate, lengthen warmup_steps, or use bf16 in place of fp16",
             )

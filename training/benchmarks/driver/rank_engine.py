@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from io import BytesIO
 from typing import Any, Generic, Protocol, TypeVar
 
 from benchmarks.driver.batches import Step
@@ -23,7 +24,7 @@ class RankGroup(Protocol):
     def sum_of(self, values: Sequence[float]) -> list[float]: ...
     def max_of(self, values: Sequence[float]) -> list[float]: ...
     def gather(self, own: bytes) -> list[bytes]: ...
-    def broadcast(self, data: bytearray | None) -> bytearray: ...
+    def broadcast(self, data: bytes | None) -> BytesIO: ...
     def close(self) -> None: ...
 
 
@@ -77,7 +78,7 @@ class RankEngine(Generic[CaseT, GroupT, DeviceT]):
         """The bytes of every rank."""
         return self.group.gather(own)
 
-    def broadcast(self, data: bytearray | None) -> bytearray:
+    def broadcast(self, data: bytes | None) -> BytesIO:
         """The bytes of rank 0."""
         return self.group.broadcast(data)
 

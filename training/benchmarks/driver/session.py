@@ -20,7 +20,7 @@ from benchmarks.driver.loop import TrainingLoop
 from benchmarks.driver.measurement import MeasurementLoop, measured_values
 from benchmarks.driver.perf_log import PerfLog
 from benchmarks.driver.ranks import read_rank_environment
-from benchmarks.driver.restart import make_saver, restore, restore_random, task_of
+from benchmarks.driver.run_state import make_saver, restore, restore_random, task_of
 from benchmarks.driver.schedules import Schedule, make_schedule
 from benchmarks.driver.vendor_facts import read_vendor_facts
 from utils.errors import FlagPerfError
@@ -64,13 +64,13 @@ def _train(
     saver = make_saver(engine, settings, task, os.environ)
     start = restore(engine, settings, task, os.environ)
     steps: Prefetcher[Step] = Prefetcher(
-        engine.training_steps(start.progress.steps), settings.prefetch_batches
+        engine.training_steps(start.counters.steps), settings.prefetch_batches
     )
     if settings.init_evaluation:
         value = {**engine.evaluate(), "metric": case.metric, "baseline": engine.baseline()}
         perf_log.write(EventName.INIT_EVALUATION, value)
     restore_random(engine, start)
-    perf_log.write(EventName.INIT_END, {"init_time": clock.end("init"), **start.told()})
+    perf_log.write(EventName.INIT_END, {"init_time": clock.end("init"), **start.as_dict()})
 
     loop = TrainingLoop(
         settings, case.metric, engine, _schedule(settings), perf_log, clock, start=start, saver=saver
@@ -80,7 +80,7 @@ def _train(
     values = finished_values(
         outcome, settings=settings, engine=engine, metric=case.metric, flops_formula=case.flops_formula
     )
-    return {**values, **start.told()}
+    return {**values, **start.as_dict()}
 
 
 def _measure(

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.glm.clozes import Array, Clozes, starts
+from benchmarks.common.arrays import Array, starts
+from benchmarks.glm.clozes import Clozes
 
 
 def chance(clozes: Clozes) -> float:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from benchmarks.common.arrays import Array, spans, starts
 
 
 @dataclass(frozen=True)
@@ -52,8 +50,8 @@ class Clozes:
     @property
     def answer_rows(self) -> Array:
         """(B,) what is computed of a question's candidates: a start token for all, and the tokens of each."""
-        found: Array = 1 + np.add.reduceat(self.candidate_lengths.astype(np.int64), self._first_candidates)
-        return found
+        rows: Array = 1 + np.add.reduceat(self.candidate_lengths.astype(np.int64), self._first_candidates)
+        return rows
 
     @property
     def tokens(self) -> int:
@@ -94,19 +92,3 @@ class Clozes:
     @cached_property
     def _first_candidate_tokens(self) -> Array:
         return starts(self.candidate_lengths)
-
-
-def starts(lengths: Array) -> Array:
-    """Where each of several runs begins that stand one after the other."""
-    return np.cumsum(lengths, dtype=np.int64) - lengths
-
-
-def spans(begins: Array, lengths: Array) -> Array:
-    """The indices begin, begin + 1, ... of each run, one run after the other."""
-    return np.repeat(begins, lengths) + within(lengths)
-
-
-def within(lengths: Array) -> Array:
-    """0, 1, ... within each run; the length of run i is `lengths[i]`."""
-    found: Array = np.arange(int(lengths.sum(dtype=np.int64))) - np.repeat(starts(lengths), lengths)
-    return found

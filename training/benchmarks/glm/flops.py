@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.glm.clozes import Array, Clozes
+from benchmarks.common.arrays import Array
+from benchmarks.glm.clozes import Clozes
 
 FORMULA = (
     "3 x forward, matrix products only, 2 per multiply-add; question with a source of s tokens (passage, query, "

@@ -13,6 +13,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
+from benchmarks.common.sample_files import files_in, unreadable
 from benchmarks.glm.clozes import Clozes
 from utils.errors import FlagPerfError
 
@@ -66,13 +67,7 @@ def read_folder(data_dir: Path, folder: str) -> ClozeSet:
     Raises:
         FlagPerfError: there is no file, or one is cut off, lacks a column or has another vocabulary.
     """
-    files = sorted((data_dir / folder).glob("*.hdf5"))
-    if not files:
-        raise FlagPerfError(
-            "no *.hdf5 file",
-            where=str(data_dir / folder),
-            remedy="prepare the data (python3 -m benchmarks.glm.prepare), or give the data directory its right path",
-        )
+    files = files_in(data_dir / folder, "*.hdf5", model="glm")
     parts = [read(path) for path in files]
     for path, part in zip(files, parts, strict=True):
         if part.vocabulary != parts[0].vocabulary:
@@ -91,9 +86,7 @@ def read(path: Path) -> ClozeSet:
             columns = {name: np.asarray(file[name][()]) for name in TYPES}
             size, start, end = (int(file.attrs[name]) for name in ("vocab_size", "start", "end"))
     except (OSError, KeyError, ValueError) as error:
-        raise FlagPerfError(
-            f"cannot read these questions: {error}", where=str(path), remedy="copy or prepare the file again"
-        ) from error
+        raise unreadable(path, str(error)) from error
     return ClozeSet(Clozes(**columns), Vocabulary(size, start, end))
 
 

@@ -6,15 +6,13 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.bert.prepare.instances import Instance
+from benchmarks.common.arrays import Array, spans, starts
 
-Array = NDArray[Any]
 _RAGGED = {"ids": "lengths", "positions": "counts", "labels": "counts"}
 """Columns with a varying number of values a sample, and the column that says how many."""
 AT_ONCE = 10_000  # samples
@@ -67,8 +65,8 @@ class Samples:
         chosen = np.asarray(order, np.int64)
         taken = {name: self.columns[name][chosen] for name in _SCALARS}
         for name, sizes in _RAGGED.items():
-            starts = np.cumsum(self.columns[sizes], dtype=np.int64) - self.columns[sizes]
-            taken[name] = _gathered(self.columns[name], starts[chosen], taken[sizes])
+            begins = starts(self.columns[sizes])[chosen]
+            taken[name] = _gathered(self.columns[name], begins, taken[sizes])
         return Samples(taken)
 
     def padded(self, seq_length: int, max_predictions: int) -> dict[str, Array]:
@@ -112,21 +110,15 @@ def _array(column: array[int]) -> Array:
     return np.frombuffer(column, np.int32) if column else np.empty(0, np.int32)
 
 
-def _gathered(values: Array, starts: Array, sizes: Array) -> Array:
-    """The spans of `values` that begin at `starts`, one after the other."""
+def _gathered(values: Array, begins: Array, sizes: Array) -> Array:
+    """The spans of `values` that begin at `begins`, one after the other."""
     gathered = np.empty(int(sizes.sum(dtype=np.int64)), values.dtype)
     filled = 0
-    for low in range(0, len(starts), AT_ONCE):  # the indices of all at once would take twice the room
-        spans = _spans(starts[low : low + AT_ONCE], sizes[low : low + AT_ONCE])
-        gathered[filled : filled + len(spans)] = values[spans]
-        filled += len(spans)
+    for low in range(0, len(begins), AT_ONCE):  # the indices of all at once would take twice the room
+        indices = spans(begins[low : low + AT_ONCE], sizes[low : low + AT_ONCE])
+        gathered[filled : filled + len(indices)] = values[indices]
+        filled += len(indices)
     return gathered
-
-
-def _spans(starts: Array, sizes: Array) -> Array:
-    """The indices start, start + 1, ... of each span, one span after the other."""
-    offsets = np.cumsum(sizes, dtype=np.int64) - sizes
-    return np.arange(int(sizes.sum(dtype=np.int64))) + np.repeat(starts - offsets, sizes)
 
 
 def _filled(values: Array, where: Array) -> Array:

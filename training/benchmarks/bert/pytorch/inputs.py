@@ -7,7 +7,7 @@ import torch
 from benchmarks.bert.arrays import PretrainingArrays
 from benchmarks.bert.inputs import bert_inputs
 from benchmarks.bert.rows import token_rows
-from benchmarks.bert.shards import Array
+from benchmarks.common.arrays import Array
 
 from .layout import Layout
 from .model import Inputs

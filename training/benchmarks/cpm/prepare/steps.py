@@ -10,16 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.common.arrays import Array
 from benchmarks.common.preparation import text
 from benchmarks.common.preparation.partial import Done, Facts
-from benchmarks.cpm.chunks import (
-    EVALUATION_FOLDER,
-    PADDING,
-    TRAINING_FOLDER,
-    Array,
-    chunk_arrays,
-    open_chunks,
-)
+from benchmarks.cpm.chunks import EVALUATION_FOLDER, PADDING, TRAINING_FOLDER, chunk_arrays, open_chunks
 from benchmarks.cpm.prepare import vocabulary
 from benchmarks.cpm.prepare.job import Job, Part
 from utils.errors import FlagPerfError

@@ -11,12 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from benchmarks.common.arrays import Array
+from benchmarks.common.sample_files import SampleFiles
 from benchmarks.cpm.chunks import (
+    COLUMN,
     EVALUATION_FOLDER,
     TRAINING_FOLDER,
-    Array,
     ChunkArrays,
-    ChunkFiles,
     chunk_arrays,
     chunk_files,
 )
@@ -67,7 +68,7 @@ class Case:
         """The chunks of the evaluation set, whose commonest label is the trivial answer."""
         files = self._files(EVALUATION_FOLDER)
         everything = all_samples([files.rows(number) for number in range(len(files.files))])
-        self._commonest = commonest_label(files.read(everything))
+        self._commonest = commonest_label(files.read(everything)[COLUMN])
         return self._dataset(files)
 
     def baseline(self) -> float | None:
@@ -108,14 +109,14 @@ class Case:
             "perplexity": math.exp(min(loss / tokens, 700.0)),
         }
 
-    def _files(self, folder: str) -> ChunkFiles:
-        return ChunkFiles(chunk_files(self.context.data_dir / folder))
+    def _files(self, folder: str) -> SampleFiles:
+        return chunk_files(self.context.data_dir / folder)
 
-    def _dataset(self, files: ChunkFiles) -> Dataset:
+    def _dataset(self, files: SampleFiles) -> Dataset:
         return Dataset(files.rows, partial(self._batch, files), shards=len(files.files))
 
-    def _batch(self, files: ChunkFiles, samples: Samples) -> Batch:
-        arrays = chunk_arrays(files.read(samples))
+    def _batch(self, files: SampleFiles, samples: Samples) -> Batch:
+        arrays = chunk_arrays(files.read(samples)[COLUMN])
         self._check_fits(arrays)
         return Batch(
             inputs=make_inputs(arrays, ragged=self.context.device.type == "cuda"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import paddle
@@ -15,13 +17,13 @@ from benchmarks.driver.paddle.devices import Device
 from benchmarks.driver.paddle.hooks import Hooks
 from benchmarks.driver.paddle.process_group import ProcessGroup
 from benchmarks.driver.paddle.state import (
+    load,
     optimizer_state,
     optimizer_state_here,
     random_state,
+    save,
     scaler_state,
     set_random_state,
-    with_raw,
-    with_tensors,
 )
 from benchmarks.driver.paddle.tensors import Uploads, numbers_of
 from benchmarks.driver.rank_engine import RankTrainingEngine, global_label_counts, gradients_sync
@@ -97,21 +99,20 @@ class PaddleEngine(RankTrainingEngine[Case, ProcessGroup, Device]):
         """Weights and buffers, the optimizer's moments, the scaler's scale."""
         optimizer = optimizer_state(self.layer, self.optimizer.state_dict())
         scaler = None if self.scaler is None else scaler_state(self.scaler.state_dict())
-        return with_raw({"model": dict(self.layer.state_dict()), "optimizer": optimizer, "scaler": scaler})
+        return {"model": dict(self.layer.state_dict()), "optimizer": optimizer, "scaler": scaler}
 
     def load_state(self, state: Any) -> None:
         """Take over weights, moments and scale; each rank does it alike."""
-        loaded = with_tensors(state)
-        missing, unknown = self.layer.set_state_dict(loaded["model"])
+        missing, unknown = self.layer.set_state_dict(state["model"])
         if missing or unknown:
             raise FlagPerfError(
                 f"the checkpoint lacks {missing or 'nothing'} and has {unknown or 'nothing'} that is not the model's",
                 where="checkpoint",
                 remedy="go on with the code and the vendor's hooks that the run began with",
             )
-        self.optimizer.set_state_dict(optimizer_state_here(self.layer, loaded["optimizer"]))
+        self.optimizer.set_state_dict(optimizer_state_here(self.layer, state["optimizer"]))
         if self.scaler is not None:
-            self.scaler.load_state_dict(loaded["scaler"])
+            self.scaler.load_state_dict(state["scaler"])
 
     def random_state(self) -> Any:
         """Of Paddle's generators on the host and on this rank's device."""
@@ -120,6 +121,14 @@ class PaddleEngine(RankTrainingEngine[Case, ProcessGroup, Device]):
     def load_random_state(self, state: Any) -> None:
         """Set both."""
         set_random_state(self.device, state)
+
+    def save(self, state: Any, target: Path | BytesIO) -> None:
+        """By paddle.save."""
+        save(state, target)
+
+    def load(self, source: BytesIO) -> Any:
+        """By paddle.load."""
+        return load(source)
 
     def _global_labels(self, step: Step) -> tuple[Tensor, Any]:
         """Labels of each part of the loss in the global batch; added up while the forward pass runs."""

@@ -7,6 +7,7 @@ import os
 import socket
 import time
 from collections.abc import Sequence
+from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -108,20 +109,21 @@ class ProcessGroup:
         dist.all_gather(parts, paddle.to_tensor(padded))
         return [part.numpy().tobytes()[: int(size)] for part, size in zip(parts, sizes, strict=True)]
 
-    def broadcast(self, data: bytearray | None) -> bytearray:
+    def broadcast(self, data: bytes | None) -> BytesIO:
         """The bytes of rank 0, in parts that fit beside a model on its device."""
         if self.world_size == 1 and data is not None:
-            return data
+            return BytesIO(data)
         self.meet()
         size = int(self.max_of([float(len(data or b""))])[0])
-        whole = bytearray(size) if data is None else data
-        view = memoryview(whole)
+        received = BytesIO()
         for begin, end in itertools.pairwise([*range(0, size, _BROADCAST_BYTES), size]):
-            part = paddle.to_tensor(np.frombuffer(view[begin:end], dtype=np.uint8))
+            own = bytes(end - begin) if data is None else data[begin:end]
+            part = paddle.to_tensor(np.frombuffer(own, dtype=np.uint8))
             dist.broadcast(part, src=0)
             if data is None:
-                view[begin:end] = part.numpy().tobytes()
-        return whole
+                received.write(part.numpy().tobytes())
+        received.seek(0)
+        return received if data is None else BytesIO(data)
 
     def close(self) -> None:
         """Leave the group; only after the last collective of every rank."""

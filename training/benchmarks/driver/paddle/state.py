@@ -1,33 +1,45 @@
-"""Paddle's state as plain data and bytes, and back."""
+"""State on disk, by Paddle, and what its optimizers and random generators need to be found again."""
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping
+from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import paddle
-from numpy.typing import NDArray
-from paddle import Tensor, nn
+from paddle import nn
 from paddle.base import core
 
 from benchmarks.driver.paddle.devices import Device
-from benchmarks.driver.state_file import Raw, mapped
 from utils.errors import FlagPerfError
 
-# NumPy has no such type: Paddle shows and takes its bits.
-_AS_NUMPY = {"bfloat16": "uint16"}
 _GENERATOR_FIELDS = 4  # device, seed, offset, the engine's own text as character codes
+_ONE_BYTE_EACH = "latin-1"
 
 
-def with_raw(state: Any) -> Any:
-    """`state` with its tensors as Raw."""
-    return mapped(state, Tensor, _raw)
+def save(state: Any, target: Path | BytesIO) -> None:
+    """Write `state`: plain data but for bytes, and tensors.
+
+    Raises:
+        OSError: the disk does not take it.
+        FlagPerfError: it holds what cannot be written.
+    """
+    try:
+        paddle.save(state, str(target) if isinstance(target, Path) else target)
+    except (pickle.PicklingError, AttributeError, TypeError, ValueError, NotImplementedError) as error:
+        raise FlagPerfError(
+            f"the state has what a checkpoint cannot hold: {error}",
+            where="checkpoint",
+            remedy="let the vendor's optimizer and scaler keep their state in plain data and tensors",
+        ) from error
 
 
-def with_tensors(state: Any) -> Any:
-    """`state` with each Raw as a tensor in the host's memory."""
-    return mapped(state, Raw, _tensor)
+def load(source: BytesIO) -> Any:
+    """What `save` wrote. Paddle reads it as a pickle: only a file that this user's own run wrote may come here."""
+    return paddle.load(source)
 
 
 def scaler_state(state: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,7 +70,7 @@ def set_random_state(device: Device, states: list[tuple[Any, ...]]) -> None:
     for generator, (kind, seed, offset, engine) in zip(_generators(device), states, strict=True):
         # A fresh object: one that has a state keeps it, whatever is set.
         state = core.GeneratorState.__new__(core.GeneratorState)
-        state.__setstate__((kind, seed, offset, list(engine)))
+        state.__setstate__((kind, seed, offset, list(engine.encode(_ONE_BYTE_EACH))))
         generator.set_state(state)
 
 
@@ -84,33 +96,16 @@ def _fields(state: Any) -> tuple[Any, ...]:
             remedy="set save_steps = None, or use PaddlePaddle 3.3",
         )
     kind, seed, offset, engine = fields
-    return (kind, seed, offset, bytes(engine))
+    return (kind, seed, offset, bytes(engine).decode(_ONE_BYTE_EACH))
 
 
 def _renamed(state: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """`linear_0.w_0_moment1_0` -> `<...>_moment1_0`: the longest of `names` that a key begins with is replaced."""
     renamed = {}
     for key, value in state.items():
-        found = max(
+        owner = max(
             (name for name in names if key == name or key.startswith(f"{name}_")), key=len, default=""
         )
         value = _renamed(value, names) if isinstance(value, Mapping) else value
-        renamed[names[found] + key[len(found) :] if found else key] = value
+        renamed[names[owner] + key[len(owner) :] if owner else key] = value
     return renamed
-
-
-def _raw(tensor: Tensor) -> Raw:
-    name = str(tensor.dtype).removeprefix("paddle.")
-    return Raw(
-        name, tuple(tensor.shape), tensor.size * tensor.element_size(), lambda: _bytes_of(tensor.numpy())
-    )
-
-
-def _bytes_of(array: NDArray[Any]) -> Any:
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-
-
-def _tensor(raw: Raw) -> Tensor:
-    array = np.frombuffer(raw.read(), dtype=_AS_NUMPY.get(raw.dtype, raw.dtype)).reshape(raw.shape)
-    dtype: Any = raw.dtype
-    return paddle.to_tensor(array, dtype=dtype, place=paddle.CPUPlace())

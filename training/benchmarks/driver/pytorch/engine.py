@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from io import BytesIO
+from pathlib import Path
 from typing import Any, cast
 
 import torch
@@ -15,7 +17,7 @@ from benchmarks.driver.pytorch.case import Case
 from benchmarks.driver.pytorch.devices import Device
 from benchmarks.driver.pytorch.hooks import Hooks
 from benchmarks.driver.pytorch.process_group import ProcessGroup
-from benchmarks.driver.pytorch.state import with_raw, with_tensors
+from benchmarks.driver.pytorch.state import load, save
 from benchmarks.driver.pytorch.tensors import moved, pinned
 from benchmarks.driver.rank_engine import RankTrainingEngine, global_label_counts, gradients_sync
 
@@ -90,30 +92,35 @@ class PytorchEngine(RankTrainingEngine[Case, ProcessGroup, Device]):
     def state(self) -> Any:
         """Weights and buffers, the optimizer's moments, the scaler's scale."""
         scaler = None if self.scaler is None else self.scaler.state_dict()
-        state = {
+        return {
             "model": self.module.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "scaler": scaler,
         }
-        return with_raw(state)
 
     def load_state(self, state: Any) -> None:
         """Take over weights, moments and scale; each rank does it alike."""
-        loaded = with_tensors(state)
-        self.module.load_state_dict(loaded["model"])
-        self.optimizer.load_state_dict(loaded["optimizer"])
+        self.module.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
         if self.scaler is not None:
-            self.scaler.load_state_dict(loaded["scaler"])
+            self.scaler.load_state_dict(state["scaler"])
 
     def random_state(self) -> Any:
         """Of PyTorch's generators on the host and on this rank's device."""
-        return with_raw({"host": torch.get_rng_state(), "device": self.device.random_state()})
+        return {"host": torch.get_rng_state(), "device": self.device.random_state()}
 
     def load_random_state(self, state: Any) -> None:
         """Set both."""
-        loaded = with_tensors(state)
-        torch.set_rng_state(loaded["host"])
-        self.device.set_random_state(loaded["device"])
+        torch.set_rng_state(state["host"])
+        self.device.set_random_state(state["device"])
+
+    def save(self, state: Any, target: Path | BytesIO) -> None:
+        """By torch.save."""
+        save(state, target)
+
+    def load(self, source: BytesIO) -> Any:
+        """By torch.load, which takes plain data and tensors alone."""
+        return load(source)
 
     def _global_labels(self, step: Step) -> tuple[Tensor, dist.Work | None]:
         """Labels of each part of the loss in the global batch; added up while the forward pass runs."""

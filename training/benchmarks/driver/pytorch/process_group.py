@@ -6,6 +6,7 @@ import itertools
 import os
 from collections.abc import Sequence
 from datetime import timedelta
+from io import BytesIO
 
 import torch
 import torch.distributed as dist
@@ -72,19 +73,21 @@ class ProcessGroup:
         dist.all_gather(parts, padded)
         return [part.cpu().numpy().tobytes()[: int(size)] for part, size in zip(parts, sizes, strict=True)]
 
-    def broadcast(self, data: bytearray | None) -> bytearray:
+    def broadcast(self, data: bytes | None) -> BytesIO:
         """The bytes of rank 0, in parts that fit beside a model on its device."""
         if self.world_size == 1 and data is not None:
-            return data
+            return BytesIO(data)
         size = int(self.max_of([float(len(data or b""))])[0])
-        whole = bytearray(size) if data is None else data
-        view = memoryview(whole)
+        received = BytesIO()
         for begin, end in itertools.pairwise([*range(0, size, _BROADCAST_BYTES), size]):
-            part = torch.frombuffer(view[begin:end], dtype=torch.uint8).to(self.device)
+            part = torch.empty(end - begin, dtype=torch.uint8, device=self.device)
+            if data is not None:
+                part.copy_(torch.frombuffer(bytearray(memoryview(data)[begin:end]), dtype=torch.uint8))
             dist.broadcast(part, src=0)
             if data is None:
-                view[begin:end] = part.cpu().numpy().tobytes()
-        return whole
+                received.write(part.cpu().numpy().tobytes())
+        received.seek(0)
+        return received if data is None else BytesIO(data)
 
     def close(self) -> None:
         """Leave the group; only after the last collective of every rank."""

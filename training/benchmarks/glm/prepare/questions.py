@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks.common.arrays import Array
 from benchmarks.common.wordpiece import Vocabulary as WordPiece
-from benchmarks.glm.clozes import Array, Clozes
+from benchmarks.glm.clozes import Clozes
 from benchmarks.glm.metric import exact_match, f1, normalised
 from benchmarks.glm.prepare.lines import MalformedInputError
 from benchmarks.glm.prepare.parameters import Parameters

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from benchmarks.glm.clozes import Array, Clozes, starts, within
+from benchmarks.common.arrays import Array, starts, within
+from benchmarks.glm.clozes import Clozes
 
 from .layout import Layout, Part
 from .model import GlmInputs

@@ -1,4 +1,4 @@
-"""Save what is needed to go on, and go on from it: the same loss curve as a run that was never cut off.
+"""The state of a run: saved, and gone on from with the same loss curve as a run that was never cut off.
 
 A checkpoint holds the model, the optimizer, the gradients' scaler, the counters, the training time until
 then, and of every rank the state of its random generators. The learning rate and the order of the samples
@@ -11,25 +11,18 @@ Global rank 0 writes and reads; the others get what they need from it, for they 
 from __future__ import annotations
 
 import hashlib
-import io
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from benchmarks.driver.arguments import LaunchArguments
-from benchmarks.driver.checkpoints import (
-    NotWrittenError,
-    has_checkpoints,
-    read_newest,
-    refuse_other_task,
-    write_checkpoint,
-)
+from benchmarks.driver.checkpoint_files import NotWrittenError, has_checkpoints, read_newest, write_checkpoint
 from benchmarks.driver.configuration import Configuration
+from benchmarks.driver.counters import TrainingCounters, is_at_cap
 from benchmarks.driver.engine import TrainingEngine
-from benchmarks.driver.progress import Progress, is_at_cap
 from benchmarks.driver.random_states import host_random_state, set_host_random_state
-from benchmarks.driver.state_file import parse_state, write_state
 from utils.checkpoints import CHECKPOINT_DIR, CONTINUE_FROM, MAY_BEGIN_ANEW
 from utils.errors import FlagPerfError
 from utils.manifest import MANIFEST_NAME
@@ -72,12 +65,12 @@ class Start:
     begun_anew: why it begins anew though it was to go on; empty otherwise.
     """
 
-    progress: Progress = field(default_factory=Progress)
+    counters: TrainingCounters = field(default_factory=TrainingCounters)
     continued: Continued | None = None
     random: Any = None
     begun_anew: str = ""
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """As it stands in the events; nothing where nothing was to be continued."""
         if self.continued:
             return {"continued": self.continued.as_dict()}
@@ -98,12 +91,12 @@ class Saver:
         self.engine, self.folder, self.task, self.save_steps = engine, folder, task, save_steps
         self.failures = 0
 
-    def is_due(self, progress: Progress) -> bool:
+    def is_due(self, counters: TrainingCounters) -> bool:
         """Has the last step been one to save after?"""
-        return progress.steps % self.save_steps == 0
+        return counters.steps % self.save_steps == 0
 
-    def save(self, progress: Progress, train_time: float) -> None:
-        """Save after the last step of `progress`. Every rank calls this, and all wait until the file is there.
+    def save(self, counters: TrainingCounters, train_time: float) -> None:
+        """Save after the last step of `counters`. Every rank calls this, and all wait until the file is there.
 
         A file that cannot be written (the disk is full) does not end hours of training: rank 0's log says so, and
         `failures` counts it. A state that no checkpoint can hold does: it will not be another at the next save.
@@ -111,22 +104,31 @@ class Saver:
         Raises:
             FlagPerfError: the vendor's optimizer or scaler keeps its state in something else than plain data.
         """
-        own = {
-            "tokens": progress.tokens,
-            "flops": progress.flops,
+        own = BytesIO()
+        self.engine.save(self._of_this_rank(counters), own)
+        ranks = self.engine.gather(own.getvalue())
+        if self.engine.rank == 0:
+            state = {
+                "task": dict(self.task),
+                "counters": {"steps": counters.steps, "samples": counters.samples, "train_time": train_time},
+                "engine": self.engine.state(),
+                "ranks": [self.engine.load(BytesIO(rank)) for rank in ranks],
+            }
+            self._write(counters.steps, state)
+        self.engine.barrier()
+
+    def _of_this_rank(self, counters: TrainingCounters) -> dict[str, Any]:
+        return {
+            "tokens": counters.tokens,
+            "flops": counters.flops,
             "host": host_random_state(),
             "engine": self.engine.random_state(),
         }
-        ranks = self.engine.gather(_packed(own))
-        if self.engine.rank == 0:
-            counters = {"steps": progress.steps, "samples": progress.samples, "train_time": train_time}
-            state = {"task": self.task, "counters": counters, "engine": self.engine.state(), "ranks": ranks}
-            self._write(progress.steps, state)
-        self.engine.barrier()
 
     def _write(self, step: int, state: Mapping[str, Any]) -> None:
         try:
-            print(f"checkpoint of step {step}: {write_checkpoint(self.folder, step, state)}", flush=True)
+            path = write_checkpoint(self.folder, step, lambda partial: self.engine.save(state, partial))
+            print(f"checkpoint of step {step}: {path}", flush=True)
         except NotWrittenError as error:
             self.failures += 1
             print(f"training goes on without it: {error}", flush=True)
@@ -172,22 +174,42 @@ def restore(
     anew_allowed = environment.get(MAY_BEGIN_ANEW) == "1"
     file, data, skipped = _read_by_rank_0(engine, Path(folder), anew_allowed)
     content = engine.broadcast(data)
-    if not content:
+    if not content.read(1):
         return Start(begun_anew=f"{folder} has no checkpoint")
-    state = parse_state(content)
+    content.seek(0)
+    state = engine.load(content)
     refuse_other_task(state["task"], task, Path(folder))
-    engine.load_state(state["engine"])
-    own = parse_state(bytearray(state["ranks"][engine.rank]))
-    counters = state["counters"]
-    progress = Progress(counters["steps"], counters["samples"], own["tokens"], own["flops"])
-    if is_at_cap(settings, progress):
+    saved, own = state["counters"], state["ranks"][engine.rank]
+    counters = TrainingCounters(saved["steps"], saved["samples"], own["tokens"], own["flops"])
+    if is_at_cap(settings, counters):
         raise FlagPerfError(
-            f"the checkpoint of step {progress.steps} ({progress.samples} samples) is at the cap already",
+            f"the checkpoint of step {counters.steps} ({counters.samples} samples) is at the cap already",
             where=str(folder),
             remedy="raise max_steps or max_samples_termination, or start anew",
         )
-    continued = Continued(file, progress.steps, progress.samples, counters["train_time"], skipped)
-    return Start(progress, continued, own)
+    engine.load_state(state["engine"])
+    continued = Continued(file, counters.steps, counters.samples, saved["train_time"], skipped)
+    return Start(counters, continued, own)
+
+
+def refuse_other_task(then: Mapping[str, Any], now: Mapping[str, Any], file: Path) -> None:
+    """A checkpoint goes on only as what it was: the loss curve must be that of one run.
+
+    Raises:
+        FlagPerfError: what was trained then differs from what is to be trained now; every name is listed.
+    """
+    names = sorted({*then, *now})
+    different = [
+        f"{name} = {then.get(name)!r} (now {now.get(name)!r})"
+        for name in names
+        if then.get(name) != now.get(name)
+    ]
+    if different:
+        raise FlagPerfError(
+            f"the checkpoint is of another task: {', '.join(different)}",
+            where=str(file),
+            remedy="set these as they were, or start anew",
+        )
 
 
 def restore_random(engine: TrainingEngine, start: Start) -> None:
@@ -204,9 +226,9 @@ def task_of(
     settings = config.driver
     decay_steps = settings.decay_steps if settings.decay_steps is not None else settings.max_steps
     resolved = replace(settings, decay_steps=decay_steps if settings.lr_schedule == "linear" else None)
-    known = replace(config, settings=resolved).as_dict()
+    parameters = replace(config, settings=resolved).as_dict()
     return {
-        **{name: value for name, value in known.items() if name not in FREE},
+        **{name: value for name, value in parameters.items() if name not in FREE},
         "case": "/".join(arguments.case_dir.parts[-2:]),
         "vendor": arguments.vendor,
         "world_size": world_size,
@@ -216,13 +238,13 @@ def task_of(
 
 def _read_by_rank_0(
     engine: TrainingEngine, folder: Path, anew_allowed: bool
-) -> tuple[str, bytearray | None, tuple[str, ...]]:
+) -> tuple[str, bytes | None, tuple[str, ...]]:
     """On rank 0 the file and its bytes, which are empty where there is none and that is allowed."""
     if engine.rank != 0:
         return "", None, ()
     if anew_allowed and not has_checkpoints(folder):
         print(f"begins anew: {folder} has no checkpoint", flush=True)
-        return "", bytearray(), ()
+        return "", b"", ()
     path, data, skipped = read_newest(folder)
     for reason in skipped:
         print(f"checkpoint passed over: {folder}/{reason}", flush=True)
@@ -233,9 +255,3 @@ def _read_by_rank_0(
 def _digest_of(manifest: Path) -> str | None:
     """SHA-256 of the data's manifest; None where they have none."""
     return hashlib.sha256(manifest.read_bytes()).hexdigest() if manifest.is_file() else None
-
-
-def _packed(state: Any) -> bytes:
-    stream = io.BytesIO()
-    write_state(stream, state)
-    return stream.getvalue()

@@ -9,8 +9,8 @@ from utils.parameters import TrainingSettings
 
 
 @dataclass(frozen=True)
-class Progress:
-    """Counters of a run.
+class TrainingCounters:
+    """What has been trained.
 
     `steps` and `samples` count over all ranks; `tokens` and `flops` are of this rank until they are
     summed at the end, None where the case does not count them.
@@ -21,7 +21,7 @@ class Progress:
     tokens: int | None = 0
     flops: float | None = 0.0
 
-    def after(self, step: Step, world_size: int) -> Progress:
+    def after(self, step: Step, world_size: int) -> TrainingCounters:
         """The counters after one more step, in which every rank has as many samples as this one."""
         tokens = _total([batch.tokens for batch in step])
         flops = _total([batch.flops for batch in step])
@@ -33,9 +33,9 @@ class Progress:
             flops=None if flops is None or self.flops is None else self.flops + flops,
         )
 
-    def since(self, start: Progress) -> Progress:
+    def since(self, start: TrainingCounters) -> TrainingCounters:
         """What has been trained since `start`, an earlier state of the same counters."""
-        return Progress(
+        return TrainingCounters(
             steps=self.steps - start.steps,
             samples=self.samples - start.samples,
             tokens=None if self.tokens is None or start.tokens is None else self.tokens - start.tokens,
@@ -44,19 +44,19 @@ class Progress:
 
 
 def _total(values: list[int | None] | list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
+    counted = [value for value in values if value is not None]
+    return sum(counted) if len(counted) == len(values) else None
 
 
-def is_at_cap(settings: TrainingSettings, progress: Progress) -> bool:
+def is_at_cap(settings: TrainingSettings, counters: TrainingCounters) -> bool:
     """Has training used up its steps or samples?"""
     steps, samples = settings.max_steps, settings.max_samples_termination
-    return (steps is not None and progress.steps >= steps) or (
-        samples is not None and progress.samples >= samples
+    return (steps is not None and counters.steps >= steps) or (
+        samples is not None and counters.samples >= samples
     )
 
 
-def is_evaluation_due(settings: TrainingSettings, before: Progress, now: Progress) -> bool:
+def is_evaluation_due(settings: TrainingSettings, before: TrainingCounters, now: TrainingCounters) -> bool:
     """Has the step from `before` to `now` crossed a multiple of the evaluation interval?"""
     if now.samples < settings.eval_iter_start_samples:
         return False

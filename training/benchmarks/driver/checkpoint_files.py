@@ -1,0 +1,127 @@
+"""A folder of checkpoints: written whole or not at all, the last two kept, the newest whole one found again.
+
+Beside each, `<name>.sha256` holds its checksum as sha256sum writes and checks it. A file that was cut off or
+altered is known by it, and so is one that another program put there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from utils.checkpoints import CHECKPOINT_PATTERN, checkpoint_name
+from utils.errors import FlagPerfError
+from utils.manifest import sha256_of
+
+KEPT = 2
+
+
+class NotWrittenError(FlagPerfError):
+    """The disk did not take a checkpoint: it is full, or may not be written to."""
+
+
+def write_checkpoint(folder: Path, step: int, save: Callable[[Path], None]) -> Path:
+    """Let `save` write a checkpoint, and remove what is older than it and the checkpoint before it; the file.
+
+    Under its name a file is whole: it is written under another one, brought to the disk, and renamed. An
+    older checkpoint is removed only after that; one of a higher step, which another run left, never.
+
+    Raises:
+        NotWrittenError: the disk does not take it.
+        Exception: what `save` raises beside OSError.
+    """
+    path = folder / checkpoint_name(step)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _written_beside(path) as partial:
+            save(partial)
+            line = f"{sha256_of(partial)}  {path.name}\n"
+            with _written_beside(_checksum_file(path)) as partial_checksum:
+                partial_checksum.write_text(line, encoding="ascii")
+        _bring_to_disk(folder)  # a renamed file survives a loss of power only once its folder is there too
+        older = sorted(file for file in folder.glob(CHECKPOINT_PATTERN) if file.name < path.name)
+        for old in older[: 1 - KEPT]:
+            old.unlink()
+            _checksum_file(old).unlink(missing_ok=True)
+    except OSError as error:
+        raise NotWrittenError(
+            f"the checkpoint of step {step} cannot be written: {error.strerror}",
+            where=str(folder),
+            remedy="free space or allow this user to write there, or set save_steps = None",
+        ) from error
+    return path
+
+
+@contextmanager
+def _written_beside(path: Path) -> Iterator[Path]:
+    """Another name to write `path` under; it gets its own when it is whole and on the disk.
+
+    Half a file is of no use to anybody, whatever ended its writing.
+    """
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        yield partial
+        _bring_to_disk(partial)
+        partial.replace(path)
+    except BaseException:
+        with suppress(OSError):  # what went wrong first is what is reported
+            partial.unlink(missing_ok=True)
+        raise
+
+
+def _bring_to_disk(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _checksum_file(path: Path) -> Path:
+    return path.with_name(f"{path.name}.sha256")
+
+
+def has_checkpoints(folder: Path) -> bool:
+    """Whether any lies there, be it whole or not."""
+    return next(folder.glob(CHECKPOINT_PATTERN), None) is not None
+
+
+def read_newest(folder: Path) -> tuple[Path, bytes, tuple[str, ...]]:
+    """The newest checkpoint that is whole: its file, its bytes, and why each newer one was passed over.
+
+    Raises:
+        FlagPerfError: there is none.
+    """
+    skipped: list[str] = []
+    for path in sorted(folder.glob(CHECKPOINT_PATTERN), reverse=True):
+        try:
+            return path, _read_whole(path), tuple(skipped)
+        except OSError as error:
+            skipped.append(f"{path.name} cannot be read: {error.strerror}")
+        except ValueError as error:
+            skipped.append(f"{path.name} {error}")
+    raise FlagPerfError(
+        f"there is no whole checkpoint: {'; '.join(skipped) or 'the folder has none'}",
+        where=str(folder),
+        remedy="name another run, or start anew",
+    )
+
+
+def _read_whole(path: Path) -> bytes:
+    """The bytes of a checkpoint.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is not whole.
+    """
+    checksum = _checksum_file(path)
+    if not checksum.is_file():
+        raise ValueError(f"has no {checksum.name} beside it")
+    expected = checksum.read_text(encoding="ascii", errors="replace").split()
+    data = path.read_bytes()
+    if [hashlib.sha256(data).hexdigest()] != expected[:1]:
+        raise ValueError("is cut off or altered: its SHA-256 is not the one beside it")
+    return data
