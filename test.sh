@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
 # Set up this machine and pass the tests: style, types, and every test with real parts.
 #
-#   ./test.sh [options of pytest]
+#   ./test.sh [--quick] [options of pytest]
+#
+# --quick leaves out what is slow: the lab's tests and those that were measured so (tests/slow.py).
+# Tests run side by side; -n 0 runs them one after the other, for a debugger.
 #
 # As root on Debian or Ubuntu it installs what the lab (several hosts on this machine) needs. Without
 # root those tests are skipped, and the last lines say so; where CI is set, a skip of them is a failure.
@@ -40,6 +43,16 @@ install_tensorflow() {
   export FLAGPERF_TEST_TENSORFLOW_PYTHON=$PWD/$venv/bin/python
 }
 
+# The lab's tests, which one worker runs, mostly wait: the whole suite has a worker more than there are cores.
+WORKERS=$(($(nproc) < 8 ? $(nproc) : 8))
+SELECTED=()
+if [ "${1:-}" = --quick ]; then
+  shift
+  SELECTED=(-m "not slow")
+else
+  WORKERS=$((WORKERS + 1))
+fi
+
 install_tools
 install_python
 install_tensorflow
@@ -48,10 +61,13 @@ if ensure_engine; then
 fi
 export FLAGPERF_TEST_BASE_IMAGE=${BASE_IMAGE:-}
 export PATH=$PWD/.venv/bin:$PATH:/usr/sbin:/sbin
+# Hundreds of short Python processes compile the same files else, where the environment forbids to keep them.
+unset PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX=$PWD/.venv/pycache
 say "style"
 ruff check .
 ruff format --check .
 say "types"
 mypy training/utils training/run_benchmarks training/benchmarks/driver
 say "tests"
-exec python -m pytest --durations=15 "$@"
+exec python -m pytest -n $WORKERS --dist loadgroup --no-loadscope-reorder --durations=15 "${SELECTED[@]}" "$@"

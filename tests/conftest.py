@@ -2,14 +2,7 @@
 
 import signal
 
-from tests.lab.fixtures import (
-    lab,
-    pytest_collection_modifyitems,
-    pytest_runtest_setup,
-    pytest_terminal_summary,
-)
-
-__all__ = ["lab", "pytest_collection_modifyitems", "pytest_runtest_setup", "pytest_terminal_summary"]
+pytest_plugins = ["tests.lab.fixtures", "tests.side_by_side", "tests.slow"]
 
 
 def pytest_configure() -> None:

@@ -61,6 +61,7 @@ def lab() -> Iterator[LabFactory]:
         signal.signal(signal.SIGTERM, before)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks every test that uses the fixture with `lab`."""
     for item in items:

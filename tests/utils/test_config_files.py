@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,15 @@ def test_values_may_be_computed_and_shared(tmp_path: Path) -> None:
     write(tmp_path, "batch = 4\nsteps = 10\n", "config_common.py")
     path = write(tmp_path, "from config_common import *\nbatch = 2 * batch\n")
     assert load_constants(path) == {"batch": 8, "steps": 10}
+
+
+def test_a_file_that_is_written_twice_within_a_second_is_read_as_it_stands(tmp_path: Path) -> None:
+    for batch in (4, 8):
+        common = write(tmp_path, f"batch = {batch}\n", "config_common.py")
+        path = write(tmp_path, f"from config_common import *\nsteps = {batch}\n")
+        for file in (common, path):
+            os.utime(file, (1_700_000_000, 1_700_000_000))
+        assert load_constants(path) == {"batch": batch, "steps": batch}
 
 
 def test_two_folders_have_their_own_siblings(tmp_path: Path) -> None:

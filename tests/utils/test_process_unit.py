@@ -24,36 +24,47 @@ FOREVER = "while :; do sleep 0.1; done"
 
 @dataclass(frozen=True)
 class Place:
-    """A folder for units, and a run."""
+    """A folder for units, and a run.
+
+    Units are found by their names on the whole machine, where other tests run too: a unit `a` here is `a-<run>`.
+    """
 
     units: Path
     run: str
 
+    def unit(self, name: str) -> str:
+        """A unit's name on this machine."""
+        return f"{name}-{self.run}"
+
+    def folder(self, name: str) -> Path:
+        """A unit's folder."""
+        return self.units / self.unit(name)
+
     def start(self, name: str, *argv: str, env: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
         """Start a unit of the run."""
         words = [f"--label=flagperf.run={self.run}", *(f"--env={pair}" for pair in env), "--", *argv]
-        return self._python("-m", "utils.process_unit", "start", str(self.units / name), *words)
+        return self._python("-m", "utils.process_unit", "start", str(self.folder(name)), *words)
 
     def verb(self, verb: str, name: str, *values: str) -> subprocess.CompletedProcess[str]:
         """Run `wait` or `stop` with the unit's own copy of the program."""
-        return self._python(str(self.units / name / "process_unit.py"), verb, str(self.units / name), *values)
+        return self._python(str(self.folder(name) / "process_unit.py"), verb, str(self.folder(name)), *values)
 
     def listed(self) -> dict[str, bool]:
         """Name -> whether it runs, of the run's units."""
         done = self._python("-", "list", str(self.units), self.run, stdin=PROGRAM.read_text())
         units = map(json.loads, done.stdout.splitlines())
-        return {unit["name"]: unit["running"] for unit in units}
+        return {unit["name"].removesuffix(f"-{self.run}"): unit["running"] for unit in units}
 
     def remove(self, grace_s: float = 0.0) -> list[str]:
         """Remove the run's units."""
         words = ("-", "remove", str(self.units), self.run, str(grace_s))
         done = self._python(*words, stdin=PROGRAM.read_text())
         assert done.returncode == 0, done.stderr
-        return done.stdout.split()
+        return [name.removesuffix(f"-{self.run}") for name in done.stdout.split()]
 
     def waiting(self, name: str) -> subprocess.Popen[str]:
         """`wait`, in the background."""
-        argv = [sys.executable, str(self.units / name / "process_unit.py"), "wait", str(self.units / name)]
+        argv = [sys.executable, str(self.folder(name) / "process_unit.py"), "wait", str(self.folder(name))]
         return subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
 
     def _python(self, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
@@ -80,7 +91,7 @@ def supervisor_of(place: Place, name: str) -> int:
     """Its command line names the unit's folder and the verb."""
     pids = [
         pid
-        for pid in pids_with(str(place.units / name))
+        for pid in pids_with(str(place.folder(name)))
         if b"\0supervise\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
     ]
     assert len(pids) == 1
@@ -90,8 +101,8 @@ def supervisor_of(place: Place, name: str) -> int:
 def test_wait_prints_the_exit_code_and_the_folder_holds_the_rest(place: Place) -> None:
     assert place.start("a", "sh", "-c", "echo out; echo err >&2; exit 3").returncode == 0
     assert place.verb("wait", "a").stdout == "3\n"
-    assert (place.units / "a" / "output.log").read_text() == "out\nerr\n"
-    assert json.loads((place.units / "a" / "unit.json").read_text())["argv"][0] == "sh"
+    assert (place.folder("a") / "output.log").read_text() == "out\nerr\n"
+    assert json.loads((place.folder("a") / "unit.json").read_text())["argv"][0] == "sh"
     assert place.listed() == {"a": False}
 
 
@@ -104,20 +115,20 @@ def test_a_command_that_is_not_there_leaves_nothing(place: Place) -> None:
     done = place.start("a", "/nowhere/nothing")
     assert done.returncode == 125
     assert done.stderr == "/nowhere/nothing: No such file or directory\n"
-    assert not (place.units / "a").exists()
+    assert not place.folder("a").exists()
 
 
 def test_a_name_that_is_taken(place: Place) -> None:
     place.start("a", "true")
     done = place.start("a", "true")
     assert done.returncode == 125
-    assert f"a unit named a exists: {place.units}/a" in done.stderr
+    assert f"a unit named {place.unit('a')} exists: {place.folder('a')}" in done.stderr
 
 
 def test_the_environment_is_the_units_own(place: Place) -> None:
     place.start("a", "sh", "-c", 'echo "$WORDS"; echo "$FLAGPERF_UNIT $FLAGPERF_RUN"', env=("WORDS=a=b c",))
     place.verb("wait", "a")
-    assert (place.units / "a" / "output.log").read_text() == f"a=b c\na {place.run}\n"
+    assert (place.folder("a") / "output.log").read_text() == f"a=b c\n{place.unit('a')} {place.run}\n"
 
 
 def test_a_killed_supervisor_is_never_a_success(place: Place) -> None:
@@ -176,7 +187,7 @@ def test_a_name_that_begins_alike_is_another_unit(place: Place) -> None:
 def test_units_whose_folder_is_gone_are_still_found_and_ended(place: Place) -> None:
     mark = f"lost-{place.run}"
     place.start("a", "sh", "-c", f"sh -c '{FOREVER}' $0", mark)
-    subprocess.run(["rm", "-r", str(place.units / "a")], check=True)
+    subprocess.run(["rm", "-r", str(place.folder("a"))], check=True)
     assert place.listed() == {"a": True}
     assert place.remove() == ["a"]
     assert pids_with(mark) == []
@@ -207,7 +218,7 @@ def test_waiting_ends_when_the_unit_is_removed(place: Place) -> None:
 def test_no_output_of_a_unit_holds_the_connection_open(place: Place) -> None:
     """`start` must let go of the pipes it was given, or ssh would wait for the unit's end."""
     env = {**os.environ, "PYTHONPATH": str(TRAINING)}
-    words = ["-m", "utils.process_unit", "start", str(place.units / "a"), f"--label=flagperf.run={place.run}"]
+    words = ["-m", "utils.process_unit", "start", str(place.folder("a")), f"--label=flagperf.run={place.run}"]
     argv = [sys.executable, *words, "--", "sh", "-c", FOREVER]
     started = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert started.communicate(timeout=30) == (b"", b"")

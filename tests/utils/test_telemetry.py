@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,7 @@ from utils.telemetry import (
     Telemetry,
     device_log,
     note_line,
-    read_device_log,
     read_telemetry,
-    read_value_log,
     record_line,
     value_log,
 )
@@ -79,50 +78,13 @@ def test_a_missing_file_is_an_error_that_names_it(tmp_path: Path) -> None:
         read_telemetry(tmp_path / "telemetry.jsonl")
 
 
-def test_value_logs_have_the_documented_form_and_are_read_back(tmp_path: Path) -> None:
-    path = tmp_path / "cpu_monitor.log"
-    text = value_log(1_669_051_164_000, 0.25, digits=3) + note_line(0, "a\nnote")
-    text += value_log(1_669_051_165_000, None, digits=3) + "2022-11-21-19:19:26\t0.2"
-    path.write_text(text)
-    first, second = read_value_log(path)
-    assert text.splitlines()[0].endswith("\t0.250") and len(text.splitlines()[0]) == len(
-        "2022-11-21-19:19:24\t0.250"
-    )
-    assert (first.time_ms, first.value) == (1_669_051_164_000, 0.25)
-    assert (second.time_ms, second.value) == (1_669_051_165_000, None)
-
-
-@pytest.mark.parametrize("line", ["yesterday\t0.5", "2022-11-21-19:19:24\thigh", "2022-11-21-19:19:24"])
-def test_a_value_log_with_another_line_is_an_error(tmp_path: Path, line: str) -> None:
-    path = tmp_path / "pwr_monitor.log"
-    path.write_text(f"2022-11-21-19:19:23\t412.0\n{line}\n")
-    with pytest.raises(FlagPerfError, match=rf"{path}:2: expected"):
-        read_value_log(path)
+def test_value_logs_have_the_documented_form() -> None:
+    stamp = r"\d{4}-\d\d-\d\d-\d\d:\d\d:\d\d"
+    assert re.fullmatch(rf"{stamp}\t0\.250\n", value_log(1_669_051_164_000, 0.25, digits=3))
+    assert re.fullmatch(rf"{stamp}\tN/A\n", value_log(1_669_051_165_000, None, digits=3))
+    assert re.fullmatch(rf"# {stamp}\ta note\n", note_line(0, "a\nnote"))
 
 
 def test_a_card_stands_in_the_documented_form() -> None:
     lines = device_log(0, [CARD, Sample(0, "gpu", "1", error="lost")]).split("\n")
     assert lines[1:] == ["33C 61W 1234MiB 40536MiB 98%", "N/A N/A N/A N/A N/A", "", ""]
-
-
-def test_a_device_log_is_read_entry_by_entry_and_a_cut_entry_left_out(tmp_path: Path) -> None:
-    path = tmp_path / "nvidia_monitor.log"
-    # Two entries as FlagPerf's own monitor wrote them, the second cut off by a crash.
-    path.write_text(
-        "# a note\n2022-11-21-19:19:24\n33C 61W 1234MiB 40536MiB 98%\n34C 62W 5MiB 40536MiB 0%\n\n"
-        "2022-11-21-19:19:25\n33C 61W 1234MiB 40536MiB 98%\n34C 62W 5Mi"
-    )
-    first, second = read_device_log(path)
-    assert (first.card, first.temperature_c, first.power_w, first.utilisation) == (0, 33, 61, 0.98)
-    assert (second.card, second.memory_used_mib, second.memory_total_mib) == (1, 5, 40536)
-    assert first.time_ms == second.time_ms
-
-
-@pytest.mark.parametrize(
-    "line", ["33C 61W 1234MiB 98%", "33C 61W 1234MiB 40536MiB 98", "33F 61W 1MiB 4MiB 9%"]
-)
-def test_a_card_in_another_form_is_an_error(tmp_path: Path, line: str) -> None:
-    path = tmp_path / "nvidia_monitor.log"
-    path.write_text(f"2022-11-21-19:19:24\n{line}\n\n")
-    with pytest.raises(FlagPerfError, match=rf"{path}:2"):
-        read_device_log(path)

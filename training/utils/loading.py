@@ -70,14 +70,18 @@ class _SiblingFinder:
 def _siblings_of(folder: Path) -> Iterator[None]:
     """While a file of `folder` is executed, let it import its siblings; forget them afterwards.
 
-    Two vendors both have a `config_common.py`: neither may find the other's.
+    Two vendors both have a `config_common.py`: neither may find the other's. No bytecode is kept: of a file that
+    is written twice within a second, Python would run the first if both are of one length.
     """
     finder = _SiblingFinder(folder)
     before = set(sys.modules)
+    dont_write_before = sys.dont_write_bytecode
+    sys.dont_write_bytecode = True
     sys.meta_path.append(finder)
     try:
         yield
     finally:
+        sys.dont_write_bytecode = dont_write_before
         sys.meta_path.remove(finder)
         for name in set(sys.modules) - before:
             origin = getattr(sys.modules[name], "__file__", None)

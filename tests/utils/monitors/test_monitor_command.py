@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from utils.telemetry import read_telemetry, read_value_log
+from tests.utils.monitors.value_log import logged_values
+from utils.telemetry import read_telemetry
 
 TRAINING = Path(__file__).parents[3] / "training"
 LOG_LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\t\[[A-Z]+\]\t\[\w+\.py,\d+\].+")
@@ -34,9 +35,9 @@ def test_three_ticks_of_this_machine(tmp_path: Path) -> None:
     )
     _, errors = process.communicate(timeout=20)
     assert process.returncode == 0, errors
-    memory = read_value_log(tmp_path / "mem_monitor.log")
-    assert 1 <= len(memory) <= 3 and all(0 < (entry.value or 0) < 1 for entry in memory)
-    assert all(0 <= (entry.value or 0) <= 1 for entry in read_value_log(tmp_path / "cpu_monitor.log"))
+    memory = logged_values(tmp_path / "mem_monitor.log")
+    assert 1 <= len(memory) <= 3 and all(0 < (value or 0) < 1 for value in memory)
+    assert all(0 <= (value or 0) <= 1 for value in logged_values(tmp_path / "cpu_monitor.log"))
     telemetry = read_telemetry(tmp_path / "telemetry.jsonl")
     assert {info.source for info in telemetry.sources} == {"cpu", "mem", "pwr", "rapl"}
     assert len(telemetry.devices("mem")[""]) == len(memory)

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.utils.monitors.value_log import logged_values
 from utils.monitors.host import CpuUtilisation, MemoryUtilisation
 from utils.monitors.power import MachinePower, RaplPower
 from utils.monitors.source import SourceUnavailableError
-from utils.telemetry import Telemetry, Window, energy_over, read_value_log
+from utils.telemetry import Telemetry, Window, energy_over
 
 RANGE_UJ = 262_143_328_850  # of an Intel Xeon's package
 
@@ -75,7 +76,7 @@ def test_this_machines_own_proc(tmp_path: Path) -> None:
     assert sample.utilisation is not None and 0 < sample.utilisation < 1
     log = tmp_path / "mem_monitor.log"
     log.write_text(source.log_entry(1_000, [sample]))
-    assert read_value_log(log)[0].value == pytest.approx(sample.utilisation, abs=0.001)
+    assert logged_values(log)[0] == pytest.approx(sample.utilisation, abs=0.001)
 
 
 # --- RAPL -----------------------------------------------------------------------------------------------

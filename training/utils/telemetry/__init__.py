@@ -5,7 +5,6 @@ figures over a span of wall-clock time. Callers import from here.
 """
 
 from utils.telemetry.lines import (
-    NOT_AVAILABLE,
     TELEMETRY_FILE,
     device_log,
     note_line,
@@ -13,11 +12,7 @@ from utils.telemetry.lines import (
     value_log,
 )
 from utils.telemetry.reading import (
-    DeviceReading,
-    LoggedValue,
-    read_device_log,
     read_telemetry,
-    read_value_log,
 )
 from utils.telemetry.records import Measurement, Sample, Scope, SourceInfo, Telemetry, Window
 from utils.telemetry.windows import (
@@ -25,15 +20,10 @@ from utils.telemetry.windows import (
     best_power_source,
     energy_over,
     max_power,
-    mean_utilisation,
-    peak_memory,
 )
 
 __all__ = [
-    "NOT_AVAILABLE",
     "TELEMETRY_FILE",
-    "DeviceReading",
-    "LoggedValue",
     "Measurement",
     "Sample",
     "Scope",
@@ -45,12 +35,8 @@ __all__ = [
     "device_log",
     "energy_over",
     "max_power",
-    "mean_utilisation",
     "note_line",
-    "peak_memory",
-    "read_device_log",
     "read_telemetry",
-    "read_value_log",
     "record_line",
     "value_log",
 ]

@@ -66,11 +66,11 @@ class Telemetry:
 
     def devices(self, source: str) -> dict[str, list[Sample]]:
         """The samples of `source` by device, in time order."""
-        found: dict[str, list[Sample]] = {}
+        devices: dict[str, list[Sample]] = {}
         for sample in sorted(self.samples, key=lambda sample: sample.time_ms):
             if sample.source == source:
-                found.setdefault(sample.device, []).append(sample)
-        return found
+                devices.setdefault(sample.device, []).append(sample)
+        return devices
 
     def info(self, source: str) -> SourceInfo | None:
         """The latest word on `source`, or None where the monitor never spoke of it."""

@@ -1,4 +1,4 @@
-"""Figures over a window of telemetry: energy, power, memory, utilisation.
+"""Figures over a window of telemetry: energy and power.
 
 Every function takes the telemetry of one node, a window and the name of a source, and returns a
 Measurement over all devices of that source. Energy comes from the hardware's own counter where it has
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 from typing import TYPE_CHECKING
 
 from utils.telemetry.records import Measurement, Sample, Scope, Telemetry, Window
@@ -42,24 +41,12 @@ class _Total:
 
 def energy_over(telemetry: Telemetry, window: Window, source: str) -> Measurement:
     """Energy in J over the covered part of the window, summed over the source's devices."""
-    return _over_devices(telemetry, window, source, "J", _energy, lambda totals: sum(map(_value, totals)))
+    return _over_devices(telemetry, window, source, "J", lambda totals: sum(map(_value, totals)))
 
 
 def average_power(telemetry: Telemetry, window: Window, source: str) -> Measurement:
     """Mean power in W, summed over the source's devices: energy over the time it was measured in."""
-    return _over_devices(telemetry, window, source, "W", _energy, lambda totals: sum(map(_mean, totals)))
-
-
-def mean_utilisation(telemetry: Telemetry, window: Window, source: str) -> Measurement:
-    """Mean utilisation, 0 to 1, over time and over the source's devices."""
-    return _over_devices(
-        telemetry,
-        window,
-        source,
-        "1",
-        _utilisation,
-        lambda totals: fmean(map(_mean, totals)),
-    )
+    return _over_devices(telemetry, window, source, "W", lambda totals: sum(map(_mean, totals)))
 
 
 def max_power(telemetry: Telemetry, window: Window, source: str) -> Measurement:
@@ -67,17 +54,16 @@ def max_power(telemetry: Telemetry, window: Window, source: str) -> Measurement:
     devices = telemetry.devices(source)
     moments: dict[int, list[float]] = {}
     for samples in devices.values():
-        for time_ms, value in _points(samples, "power_w"):
-            moments.setdefault(time_ms, []).append(value)
-    sums = [(time_ms, sum(found)) for time_ms, found in moments.items() if len(found) == len(devices)]
-    return _largest(telemetry, window, source, "W", sorted(sums), "largest sample of power")
-
-
-def peak_memory(telemetry: Telemetry, window: Window, source: str) -> Measurement:
-    """Largest memory use in MiB of any one of the source's devices."""
-    devices = telemetry.devices(source).values()
-    used = sorted(point for samples in devices for point in _points(samples, "memory_used_mib"))
-    return _largest(telemetry, window, source, "MiB", used, "largest sample of a device's memory")
+        for time_ms, watts in _points(samples, "power_w"):
+            moments.setdefault(time_ms, []).append(watts)
+    sums = {time_ms: sum(watts) for time_ms, watts in moments.items() if len(watts) == len(devices)}
+    inside = [watts for time_ms, watts in sums.items() if window.start_ms <= time_ms <= window.end_ms]
+    if not inside:
+        return _missing(telemetry, window, source, "W", "no sample in the window has this value")
+    spans = _spans([(time_ms, 0.0) for time_ms in sorted(sums)], window, _hole_ms(telemetry, source))
+    coverage = sum(span.inside_ms for span in spans) / (window.seconds * 1000)
+    text = f"{_scoped(telemetry, source)}: largest sample of power"
+    return Measurement(max(inside), "W", window, text, coverage)
 
 
 def best_power_source(telemetry: Telemetry) -> str | None:
@@ -88,21 +74,16 @@ def best_power_source(telemetry: Telemetry) -> str | None:
     return None
 
 
-if TYPE_CHECKING:
-    _Integrate = Callable[[Sequence[Sample], Window, float], _Total]
-
-
 def _over_devices(
     telemetry: Telemetry,
     window: Window,
     source: str,
     unit: str,
-    integrate: _Integrate,
     combine: Callable[[Sequence[_Total]], float],
 ) -> Measurement:
     devices = telemetry.devices(source)
     hole = _hole_ms(telemetry, source)
-    totals = {device: integrate(samples, window, hole) for device, samples in devices.items()}
+    totals = {device: _energy(samples, window, hole) for device, samples in devices.items()}
     reasons = "; ".join(f"{_label(source, name)}: {t.reason}" for name, t in totals.items() if t.reason)
     if not totals or any(total.value is None for total in totals.values()):
         return _missing(telemetry, window, source, unit, reasons)
@@ -110,17 +91,6 @@ def _over_devices(
     coverage = min(total.covered_ms for total in totals.values()) / (window.seconds * 1000)
     text = f"{_scoped(telemetry, source)}: {methods}"
     return Measurement(combine(list(totals.values())), unit, window, text, coverage, reasons)
-
-
-def _largest(
-    telemetry: Telemetry, window: Window, source: str, unit: str, points: Sequence[Point], method: str
-) -> Measurement:
-    inside = [value for time_ms, value in points if window.start_ms <= time_ms <= window.end_ms]
-    if not inside:
-        return _missing(telemetry, window, source, unit, "no sample in the window has this value")
-    spans = _spans(sorted({(time_ms, 0.0) for time_ms, _ in points}), window, _hole_ms(telemetry, source))
-    coverage = sum(span.inside_ms for span in spans) / (window.seconds * 1000)
-    return Measurement(max(inside), unit, window, f"{_scoped(telemetry, source)}: {method}", coverage)
 
 
 def _missing(telemetry: Telemetry, window: Window, source: str, unit: str, reason: str) -> Measurement:
@@ -136,7 +106,7 @@ def _energy(samples: Sequence[Sample], window: Window, hole_ms: float) -> _Total
     counted = _counter(samples, window, hole_ms)
     if counted.value is not None:
         return counted
-    integrated = _integral(samples, "power_w", window, hole_ms, INTEGRATED)
+    integrated = _integral(samples, window, hole_ms)
     if not _points(samples, "energy_mj"):  # a device without a counter: nothing to explain
         return integrated
     return _Total(
@@ -145,10 +115,6 @@ def _energy(samples: Sequence[Sample], window: Window, hole_ms: float) -> _Total
         integrated.method,
         f"the energy counter was not used: {counted.reason}",
     )
-
-
-def _utilisation(samples: Sequence[Sample], window: Window, hole_ms: float) -> _Total:
-    return _integral(samples, "utilisation", window, hole_ms, "time-weighted mean of samples")
 
 
 def _counter(samples: Sequence[Sample], window: Window, hole_ms: float) -> _Total:
@@ -173,15 +139,15 @@ def _counter(samples: Sequence[Sample], window: Window, hole_ms: float) -> _Tota
     )
 
 
-def _integral(samples: Sequence[Sample], name: str, window: Window, hole_ms: float, method: str) -> _Total:
-    """The integral of a sampled value over the covered part of the window, in value x seconds."""
-    total = covered = 0.0
-    for span in _spans(_points(samples, name), window, hole_ms):
-        total += span.mean_inside * span.inside_ms / 1000
+def _integral(samples: Sequence[Sample], window: Window, hole_ms: float) -> _Total:
+    """Energy by the sampled power, integrated over the covered part of the window, in J."""
+    joules = covered = 0.0
+    for span in _spans(_points(samples, "power_w"), window, hole_ms):
+        joules += span.mean_inside * span.inside_ms / 1000
         covered += span.inside_ms
     if not covered:
-        return _Total(None, reason=_why_empty(samples, name))
-    return _Total(total, covered, method)
+        return _Total(None, reason=_why_empty(samples, "power_w"))
+    return _Total(joules, covered, INTEGRATED)
 
 
 @dataclass(frozen=True)

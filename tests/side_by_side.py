@@ -1,0 +1,48 @@
+"""Tests side by side: which of them share a worker of pytest-xdist, and how many threads each worker has.
+
+`./test.sh` starts the workers. Tests of one file share one, for they share what is dear to set up, and all tests of
+the lab share one too: there is one lab on a machine. It comes first, for nothing else takes as long.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+
+import pytest
+
+LAB_GROUP = "lab"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give a worker its share of the cores, before any framework is imported."""
+    if is_worker(config):
+        workers = int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+        threads = max(1, len(os.sched_getaffinity(0)) // workers)
+        os.environ.setdefault("OMP_NUM_THREADS", str(threads))
+    gc.disable()  # what the frameworks make while they are imported stays for good: nothing to look through
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector do its work again, but for what the imports made."""
+    gc.freeze()
+    gc.enable()
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Say which tests share a worker."""
+    if not is_worker(config):
+        return
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(LAB_GROUP if _needs_lab(item) else item.path.stem))
+    items.sort(key=lambda item: not _needs_lab(item))
+
+
+def is_worker(config: pytest.Config) -> bool:
+    """Whether this process runs a part of the tests only."""
+    return hasattr(config, "workerinput")
+
+
+def _needs_lab(item: pytest.Item) -> bool:
+    return item.get_closest_marker("lab") is not None or "lab" in getattr(item, "fixturenames", ())
