@@ -42,7 +42,10 @@ class PlannedChip:
 
 @dataclass(frozen=True)
 class PlannedCase:
-    """A case of `plan.json`; differs: what the plan knows of changes beyond the mutable names, if it looked."""
+    """A case of `plan.json`.
+
+    differs: what the plan says of changes beyond the mutable names, if it looked. kind: CONVERGE or MEASURE.
+    """
 
     settings: PlannedSettings
     files: PlannedFiles
@@ -50,11 +53,7 @@ class PlannedCase:
     parameters: Mapping[str, Any]
     deadline_s: float
     differs: Mapping[str, Any] | None = None
-
-    @property
-    def kind(self) -> str:
-        """MEASURE for a case that does a fixed amount of work and reports figures of its own, else CONVERGE."""
-        return str(self.parameters.get("case_kind", CONVERGE))
+    kind: str = CONVERGE
 
     @property
     def uses_driver(self) -> bool:

@@ -122,9 +122,8 @@ class Launch:
             environment[CHECKPOINT_DIR] = checkpoint_folder(path, self.run.uid, node.case, node.round)
         if earlier:
             environment[CONTINUE_FROM] = checkpoint_folder(path, earlier, node.case, node.round)
-            environment[MAY_BEGIN_ANEW] = (
-                "1"  # the preflight has found one of this case, and named what lacks
-            )
+            # the preflight saw a checkpoint of this case, and named the rounds that lack one
+            environment[MAY_BEGIN_ANEW] = "1"
         return environment
 
     def _checkpoints(self, node: Node) -> tuple[Mount, ...]:

@@ -26,7 +26,7 @@ PLAIN = (
 USER_FILES = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
 
 
-class Verdict(Enum):
+class RefusalReason(Enum):
     """What known_hosts says of a key that it does not hold for the host."""
 
     UNKNOWN = "no key is known for the host"
@@ -37,7 +37,7 @@ class Verdict(Enum):
 class Refusal:
     """A host key that was refused. `name` is the host as known_hosts writes it."""
 
-    verdict: Verdict
+    reason: RefusalReason
     name: str
     algorithm: str
     fingerprint: str
@@ -57,10 +57,10 @@ class KnownHosts:
         """
         return self._load().match(host, "", port)
 
-    def judge(self, name: str) -> Verdict:
+    def judge(self, name: str) -> RefusalReason:
         """Why a key is not trusted for the host that known_hosts calls `name`."""
         keys, *_ = self._load().match(name, "", None)
-        return Verdict.CHANGED if keys else Verdict.UNKNOWN
+        return RefusalReason.CHANGED if keys else RefusalReason.UNKNOWN
 
     def algorithms(self, host: str, port: int) -> list[str]:
         """The kinds of host key to ask for: those that are known for the host, then, as OpenSSH does, the rest.
