@@ -35,7 +35,7 @@ def noted(name: str, entry: object) -> str:
 
 def judged(folder: Path, kind: str, **finished: Any) -> RoundResult:
     write_rank_log(folder, [Event(EventName.FINISHED, {"e2e_time": 4.0, **finished}, 10)])
-    case = replace(make_case(["h1"]), kind=kind)
+    case = replace(make_case(["h1"]), parameters={"case_kind": kind})
     return judge_folders(case, [folder])
 
 

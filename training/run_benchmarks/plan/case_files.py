@@ -77,9 +77,9 @@ class CaseResolver:
     def _report(self, name: str, value: str, message: str, remedy: str) -> None:
         self.problems.add(self.where, f"{self.case.name}: {name}", value, message, remedy)
 
-    def _report_missing(self, name: str, value: str, what: str, known: list[str]) -> None:
-        hint = nearest(value, known)
-        remedy = f"there is: {listing(known)}" + (f"; {hint}" if hint else "")
+    def _report_missing(self, name: str, value: str, what: str, present: list[str]) -> None:
+        hint = nearest(value, present)
+        remedy = f"there is: {listing(present)}" + (f"; {hint}" if hint else "")
         self._report(name, value, f"there is no {what}", remedy)
 
     def _case_dir(self) -> str | None:
@@ -89,47 +89,49 @@ class CaseResolver:
         model_dir = f"{home}/{self.case.model}"
         case_dir = f"{model_dir}/{self.case.framework_name}"
         if not (self.root / model_dir).is_dir():
-            known = sorted({folder.parent.name for folder in _cases_in(self.root / home, "*/*")})
-            self._report_missing("model", self.case.model, f"folder {self.root / model_dir}", known)
+            present = sorted({folder.parent.name for folder in _cases_in(self.root / home, "*/*")})
+            self._report_missing("model", self.case.model, f"folder {self.root / model_dir}", present)
             return None
         if self.case.framework_name not in FRAMEWORKS:
             what = "framework of this name that FlagPerf can start"
             self._report_missing("framework", self.case.framework_name, what, sorted(FRAMEWORKS))
             return None
         if not (self.root / case_dir).is_dir():
-            known = sorted({folder.name for folder in _cases_in(self.root / model_dir, "*")})
+            present = sorted({folder.name for folder in _cases_in(self.root / model_dir, "*")})
             what = f"folder {self.root / case_dir}"
-            self._report_missing("framework", self.case.framework_name, what, known)
+            self._report_missing("framework", self.case.framework_name, what, present)
             return None
         return case_dir
 
     def _check_config(self) -> None:
         folder = self.root / self.vendor_dir / "config"
         if not folder.is_dir():
-            known = [path.name for path in (self.root / self.case.vendor).glob("*-*/") if path.is_dir()]
+            present = [path.name for path in (self.root / self.case.vendor).glob("*-*/") if path.is_dir()]
             what = f"folder {folder}"
-            self._report_missing("vendor folder", Path(self.vendor_dir).name, what, sorted(known))
+            self._report_missing("vendor folder", Path(self.vendor_dir).name, what, sorted(present))
         elif not (folder / f"{self.case.config}.py").is_file():
-            known = sorted(path.stem for path in folder.glob("config_*x*x*.py"))
+            present = sorted(path.stem for path in folder.glob("config_*x*x*.py"))
             what = f"file {folder / self.case.config}.py"
-            self._report_missing("config", self.case.config, what, known)
+            self._report_missing("config", self.case.config, what, present)
 
     def _image_dir(self) -> str:
         """The folder of the Dockerfile. A version that is not there is never replaced by another."""
         home = self.root / self.case.vendor / "docker_image"
         image_dir = f"{self.case.vendor}/docker_image/{self.case.framework}"
         if self.run.runtime != "process" and not (self.root / image_dir / "Dockerfile").is_file():
-            known = sorted(path.parent.name for path in home.glob("*/Dockerfile"))
+            present = sorted(path.parent.name for path in home.glob("*/Dockerfile"))
             what = f"Dockerfile in {self.root / image_dir}"
-            self._report_missing("framework", self.case.framework, what, known)
+            self._report_missing("framework", self.case.framework, what, present)
         return image_dir
 
     def _chip(self, vendor: Vendor) -> Chip | None:
         """The chip that the config's name speaks of; None where the vendor describes no chips."""
         chip = vendor.chips.get(self.case.chip)
         if chip is None and vendor.chips and _names_a_chip(self.case):
-            known = sorted(vendor.chips)
-            self._report_missing("chip", self.case.chip, f"such chip in {vendor.folder / 'vendor.py'}", known)
+            present = sorted(vendor.chips)
+            self._report_missing(
+                "chip", self.case.chip, f"such chip in {vendor.folder / 'vendor.py'}", present
+            )
         return chip
 
     def _files(self, case_dir: str, image_dir: str) -> CaseFiles:

@@ -36,7 +36,7 @@ def read_cases(reader: Reader, only: Sequence[str] | None, vendor: str) -> tuple
         names = _names(cases, reader)
     else:
         names = _chosen(only, [*cases] if isinstance(cases, dict) else _case_dicts(reader.file), reader)
-    reader.known.update(names)
+    reader.names.update(names)
     read = (
         _by_key(name, cases, reader, vendor) if by_key else _by_dict(name, reader, vendor) for name in names
     )
@@ -70,7 +70,7 @@ def _case_dicts(file: ConfigFile) -> list[str]:
 
 def _listed(reader: Reader) -> dict[Any, Any] | list[Any] | None:
     """CASES as it stands."""
-    reader.known.add("CASES")
+    reader.names.add("CASES")
     cases = reader.file.values.get("CASES")
     if reader.file.is_odd("CASES"):
         return None

@@ -24,8 +24,8 @@ def read_cluster(reader: Reader) -> ClusterSettings:
     else:
         given.pop("GROUPS", None)
     settings = reader.read(ClusterSettings, given) or ClusterSettings(hosts=())
-    reader.known.discard("GROUPS")
-    reader.known.add("HOSTS_PORTS")  # of FlagPerf's TensorFlow launcher alone: existing files have it
+    reader.names.discard("GROUPS")
+    reader.names.add("HOSTS_PORTS")  # of FlagPerf's TensorFlow launcher alone: existing files have it
     reader.report_rest(lambda name, value: False)
     _check_written(settings, reader)
     every = dict.fromkeys(host for hosts in settings.groups.values() for host in hosts)

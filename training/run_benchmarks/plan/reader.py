@@ -46,13 +46,14 @@ def fields_of(model: type[Any]) -> dict[str, FieldInfo]:
 class Reader:
     """Settings of one file. What is absent or None gets its default; what is wrong is a problem as well.
 
+    names: the settings that the file may have.
     written_as: names of the models' fields -> the setting that they were taken from, where that is another.
     """
 
     def __init__(self, file: ConfigFile, problems: Problems) -> None:
         self.file = file
         self.problems = problems
-        self.known: set[str] = set()
+        self.names: set[str] = set()
         self.written_as: dict[str, str] = {}
 
     def read(
@@ -70,7 +71,7 @@ class Reader:
         """
         fields = fields_of(model)
         if not within:
-            self.known |= fields.keys()
+            self.names |= fields.keys()
         values = self.file.values if values is None else values
         present = {n: values[n] for n in fields if n not in given and values.get(n) is not None}
         wrong = set(filter(self.file.is_odd, fields))  # noted with the rest
@@ -109,23 +110,23 @@ class Reader:
 
     def report_rest(self, is_other: Callable[[str, Any], bool]) -> None:
         """Note every name in the file that is neither a known setting nor `is_other`, or is no plain data."""
-        for name in filter(self.file.is_odd, sorted(self.known)):
+        for name in filter(self.file.is_odd, sorted(self.names)):
             message = "is neither text, a number, True, False, None, nor a list or dict of these"
             self.problem(name, message, "write plain data, e.g. str(...) around a path")
         for name, value in self.file.values.items():
-            if name not in self.known and not is_other(name, value) and self._looks_like_setting(name):
-                hint = nearest(name.upper(), sorted(self.known))
+            if name not in self.names and not is_other(name, value) and self._looks_like_setting(name):
+                hint = nearest(name.upper(), sorted(self.names))
                 own = "a name of your own must start with _ or be written in small letters"
-                self.problem(name, "is not a known setting", hint or f"remove it; {own}")
+                self.problem(name, "is no setting", hint or f"remove it; {own}")
 
     def report_unknown_keys(self, entry: Entry, values: Mapping[Any, Any], keys: list[str]) -> None:
         """Note every key of a dict that is none of `keys`."""
         for key in values.keys() - set(keys):
             remedy = nearest(str(key), keys) or f"remove it; there is {listing(keys)}"
-            self.problem((*entry, key), "is not a known key", remedy, values[key])
+            self.problem((*entry, key), "is no key of this dict", remedy, values[key])
 
     def _looks_like_setting(self, name: str) -> bool:
-        return name.isupper() or name.upper() in self.known
+        return name.isupper() or name.upper() in self.names
 
 
 def _explained(error: Any, entry: Entry, field: FieldInfo | None) -> tuple[str, str]:
@@ -146,6 +147,6 @@ def _explained(error: Any, entry: Entry, field: FieldInfo | None) -> tuple[str, 
     if kind == "literal_error":
         choices = re.findall(r"'([^']*)'", context["expected"])
         hint = nearest(str(error["input"]), choices)
-        return "is not a known choice", f"write one of {listing(choices)}" + (f"; {hint}" if hint else "")
+        return "is none of the choices", f"write one of {listing(choices)}" + (f"; {hint}" if hint else "")
     bounds = {"greater_than": "greater than {gt:g}", "greater_than_equal": "of at least {ge:g}"}
     return "is out of range", f"write a number {bounds.get(kind, 'that is finite').format(**context)}"

@@ -22,7 +22,7 @@ _GONE = {"RANK_LAUNCHER": "delete this line: FlagPerf's own launcher starts the 
 def read_run_settings(reader: Reader, training_dir: Path, log_path: Path | None) -> RunSettings:
     """All settings of the run; `log_path` overrides the file's. What is wrong has its default, and is noted."""
     for name, remedy in _GONE.items():
-        reader.known.add(name)
+        reader.names.add(name)
         if reader.file.values.get(name) is not None:
             reader.problem(name, "is no longer a setting", remedy)
     pip = read_pip_settings(reader, training_dir)
@@ -50,7 +50,7 @@ def _with_paths(reader: Reader, training_dir: Path) -> dict[str, Any]:
     written = {name: value for name, value in reader.file.values.items() if value is not None}
     given = {**_default_paths(training_dir), **written}
     for single in _SINGLE:
-        reader.known.add(single)
+        reader.names.add(single)
         for part in (f"{single}_HOST", f"{single}_CONTAINER"):
             if single in written:
                 _check_one_dialect(single, part, reader)
@@ -121,7 +121,7 @@ def read_vendor_settings(reader: Reader, default: str) -> dict[str, VendorSettin
 
 def sections_of(reader: Reader) -> Mapping[str, dict[str, Any]]:
     """VENDORS, as far as it is a dict of dicts."""
-    reader.known.add("VENDORS")
+    reader.names.add("VENDORS")
     sections = reader.file.values.get("VENDORS")
     if sections is None:
         return {}

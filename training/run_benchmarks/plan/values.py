@@ -166,6 +166,6 @@ Runtime = Annotated[Literal["docker", "process"], BeforeValidator(_lower)]
 Distribution = Annotated[Literal["build", "stream", "registry"], BeforeValidator(_lower)]
 Dtype = Annotated[
     Text,
-    _matching("bf16|fp16|tf32|fp32|fp64|fp8|int8", "is not a known dtype",
+    _matching("bf16|fp16|tf32|fp32|fp64|fp8|int8", "is no dtype of a peak",
               "use bf16, fp16, tf32, fp32, fp64, fp8 or int8"),
 ]  # fmt: skip

@@ -11,6 +11,7 @@ from run_benchmarks.plan.case_files import DRIVER_SCRIPT
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.results.reading import parsed
 from run_benchmarks.results.round_result import CONVERGE
+from utils.parameters.resolution import KIND
 
 
 @dataclass(frozen=True)
@@ -42,10 +43,7 @@ class PlannedChip:
 
 @dataclass(frozen=True)
 class PlannedCase:
-    """A case of `plan.json`.
-
-    differs: what the plan says of changes beyond the mutable names, if it looked. kind: CONVERGE or MEASURE.
-    """
+    """A case of `plan.json`; differs: what the plan says of changes beyond the mutable names, if it looked."""
 
     settings: PlannedSettings
     files: PlannedFiles
@@ -53,7 +51,11 @@ class PlannedCase:
     parameters: Mapping[str, Any]
     deadline_s: float
     differs: Mapping[str, Any] | None = None
-    kind: str = CONVERGE
+
+    @property
+    def kind(self) -> str:
+        """MEASURE for a case that does a fixed amount of work and reports figures of its own, else CONVERGE."""
+        return str(self.parameters.get(KIND, CONVERGE))
 
     @property
     def uses_driver(self) -> bool:
