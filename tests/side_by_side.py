@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 
 import pytest
 
@@ -20,6 +21,9 @@ def pytest_configure(config: pytest.Config) -> None:
         workers = int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
         threads = max(1, len(os.sched_getaffinity(0)) // workers)
         os.environ.setdefault("OMP_NUM_THREADS", str(threads))
+    elif config.getoption("numprocesses", None):
+        # By default it would end this process alone, and the workers' hosts and containers would stay.
+        signal.signal(signal.SIGTERM, lambda *_: pytest.exit("SIGTERM", returncode=143))
     gc.disable()  # what the frameworks make while they are imported stays for good: nothing to look through
 
 
