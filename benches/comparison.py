@@ -128,7 +128,7 @@ def read_options(description: str | None, **more: Mapping[str, Any]) -> tuple[Op
 def our_engine(case: type, settings: TrainingSettings, values: dict[str, Any]) -> PytorchEngine:
     """The driver's engine with a case of this class, one rank on the CPU; `values`: the case's constants."""
     device = Device("cpu", 0)
-    config = Configuration(settings, values, {}, ())
+    config = Configuration(settings, values, ())
     group = ProcessGroup(RankEnvironment(), "gloo", device.torch, 60)
     return PytorchEngine(
         config, case(Context(Path(), settings, values, device.torch)), group, device, Hooks()

@@ -52,9 +52,11 @@ def command() -> str:
     """
     CONF.parent.mkdir(parents=True, exist_ok=True)
     CONF.write_text(containers_conf())
-    words = f"env CONTAINERS_CONF={CONF} podman"
+    wrapper = CONF.with_name("podman")
+    wrapper.write_text(f'#!/bin/sh\nexec env CONTAINERS_CONF={CONF} podman "$@"\n')
+    wrapper.chmod(0o755)
     try:
-        run([*words.split(), "version"])
+        run([str(wrapper), "version"])
     except (LabError, OSError) as error:
         raise LabError(f"podman does not answer: {error}", "apt-get install podman") from error
-    return words
+    return str(wrapper)

@@ -34,7 +34,7 @@ class FakeRuntime:
     def __init__(self, refuse: Mapping[str, Exception] | None = None, code: int = 0) -> None:
         self.refuse = refuse or {}
         self.code = code
-        self.told: list[tuple[str, str]] = []
+        self.calls: list[tuple[str, str]] = []
 
     def path_inside(self, mounts: Sequence[Mount], host_path: str) -> str:
         return host_path
@@ -45,16 +45,16 @@ class FakeRuntime:
                 raise error
         # what is refused is refused long before its neighbour runs
         await asyncio.sleep(0.3 if "node1" in unit.name else 0)
-        self.told.append(("started", unit.name))
+        self.calls.append(("started", unit.name))
 
     async def wait(self, transport: Transport, name: str) -> int:
         return self.code
 
     async def stop(self, transport: Transport, name: str, grace_s: int) -> None:
-        self.told.append(("stopped", name))
+        self.calls.append(("stopped", name))
 
     async def last_output(self, transport: Transport, name: str, lines: int = 50) -> str:
-        self.told.append(("asked for its output", name))
+        self.calls.append(("asked for its output", name))
         return f"{name}: no such folder"
 
     async def version(self, transport: Transport) -> str:
@@ -64,7 +64,7 @@ class FakeRuntime:
         return ()
 
     async def remove_all(self, transport: Transport, run_id: str, grace_s: int = 0) -> tuple[str, ...]:
-        self.told.append(("removed", transport.host))
+        self.calls.append(("removed", transport.host))
         return ()
 
 

@@ -7,11 +7,13 @@ import json
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from run_benchmarks import foreground, round_state, runner
 from run_benchmarks.display import PlainLines
+from run_benchmarks.runtimes.process import ProcessRuntime
 from run_benchmarks.stages import launch
 from tests.run_benchmarks.whole_run import WholeRun, make_whole_run
 from utils.errors import FlagPerfError
@@ -128,3 +130,21 @@ def test_a_task_that_ends_before_its_log_opens_tells_why(
     assert "start_pytorch_task.log: No such file or directory" in failure["evidence"]
     assert "task_output.log" in failure["remedy"]
     assert (run.result / CASE / "round1" / "localhost_noderank0" / "task_output.log").is_file()
+
+
+def test_a_host_that_a_round_could_not_leave_is_left_at_the_end_of_the_run(
+    run: WholeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever went wrong when the round cleaned up: what it had started is removed after all."""
+    remove_all, calls = ProcessRuntime.remove_all, iter([MemoryError("no memory")] * 2)
+
+    async def broken(*arguments: Any, **options: Any) -> tuple[str, ...]:
+        for error in calls:
+            raise error
+        return await remove_all(*arguments, **options)
+
+    monkeypatch.setattr(ProcessRuntime, "remove_all", broken)
+    assert run.main() == 1
+    assert [each["verdict"] for each in run.summary["rounds"]] == ["FAILED", "FAILED"]
+    assert run.units_left() == []
+    assert not list(run.host.glob("runs/*"))

@@ -125,7 +125,7 @@ def test_a_round_that_was_killed_goes_on_in_another_run(site: Site, capsys: Any)
     assert [path.name for path in (site.folder / "ck" / uid_of(rest)).rglob("*.ckpt")] == [
         "step00000009.ckpt"
     ]
-    assert len(list(saved.iterdir())) == 2  # those of the earlier run stay
+    assert len(list(saved.glob("*.ckpt"))) == 2  # those of the earlier run stay
 
 
 def test_a_round_that_had_converged_is_not_run_again(site: Site, capsys: Any) -> None:

@@ -92,8 +92,8 @@ def test_a_host_that_is_not_healthy_is_a_result_of_the_round(tmp_path: Path) -> 
     assert (failure.stage, failure.failure_class) == (Stage.PREFLIGHT, FailureClass.HOST_NOT_HEALTHY)
     assert failure.host == "gpu7" and "does not exist" in failure.message
     assert "put the data there" in failure.remedy
-    assert [verb for verb, _ in runtime.told][-2:] == ["removed", "removed"]
-    assert "started" not in {verb for verb, _ in runtime.told}
+    assert [verb for verb, _ in runtime.calls][-2:] == ["removed", "removed"]
+    assert "started" not in {verb for verb, _ in runtime.calls}
     assert hosts.given_back
 
 

@@ -47,6 +47,7 @@ def test_every_host_that_is_reached_is_left_and_the_others_are_remembered(
 ) -> None:
     runtime = FakeRuntime("h2")
     session = session_of(tmp_path, runtime)
+    session.unclean.update(("h1", "h2", "h3"))
     assert asyncio.run(leave(session, [*HOSTS, HOSTS[0]])) == ["h2"]
     assert runtime.asked == [("h1", RUN.uid), ("h3", RUN.uid)]
     assert session.unclean == {"h2"}

@@ -34,7 +34,7 @@ def test_no_unit_is_still_starting_when_all_are_removed(tmp_path: Path) -> None:
     assert (failure.stage, failure.failure_class) == (Stage.LAUNCH, FailureClass.CONTAINER_NOT_STARTED)
     assert failure.host == "192.0.2.2"
     assert "no such device" in failure.evidence
-    verbs = [verb for verb, _ in runtime.told]
+    verbs = [verb for verb, _ in runtime.calls]
     assert verbs.count("started") == 3
     assert verbs[-2:] == ["removed", "removed"]
     assert "started" not in verbs[verbs.index("stopped") :]
@@ -62,7 +62,7 @@ def test_a_task_that_fails_ends_the_round(code: int, tmp_path: Path) -> None:
     result = run_round(tmp_path, runtime)
     assert result.verdict is Verdict.FAILED
     assert result.failure is not None and f"exit code {code}" in result.failure.message
-    stopped = [name for verb, name in runtime.told if verb == "stopped"]
+    stopped = [name for verb, name in runtime.calls if verb == "stopped"]
     assert len(stopped) == 2 and all(name.endswith("monitor") for name in stopped)  # the tasks had ended
 
 
@@ -74,7 +74,7 @@ def test_a_task_that_fails_before_its_log_opens_is_explained_by_what_it_printed(
     assert "task_output.log" in failure.remedy
     kept = [path.read_text() for path in result_file(tmp_path).parent.glob("*/task_output.log")]
     assert len(kept) == 2 and failure.evidence in "".join(kept)
-    verbs = [verb for verb, _ in runtime.told]
+    verbs = [verb for verb, _ in runtime.calls]
     assert max(n for n, verb in enumerate(verbs) if verb.startswith("asked")) < verbs.index("removed")
 
 
@@ -102,7 +102,7 @@ def test_an_error_that_no_stage_knows_fails_the_round_and_nothing_stays(
     assert "OSError" in failure.message and "No space left" in failure.message
     assert "free space" in failure.remedy
     assert "Traceback" in log_lines.text and "in start" in log_lines.text
-    verbs = [verb for verb, _ in runtime.told]
+    verbs = [verb for verb, _ in runtime.calls]
     assert verbs[-2:] == ["removed", "removed"]
     assert result_file(tmp_path).is_file()
 
@@ -116,7 +116,7 @@ def test_an_image_that_cannot_be_planned_fails_the_round_at_its_stage(tmp_path: 
     assert result.failure is not None
     assert (result.verdict, result.failure.stage) == (Verdict.FAILED, Stage.IMAGE)
     assert "docker_image" in result.failure.message
-    assert ("removed", "192.0.2.2") in runtime.told
+    assert ("removed", "192.0.2.2") in runtime.calls
     assert result_file(tmp_path).is_file()
 
 
@@ -129,7 +129,7 @@ def test_a_full_disk_ends_neither_the_round_nor_its_clean_up(tmp_path: Path, log
         journal="/dev/full",
         before=lambda tree, log_dir: result_file(tmp_path).mkdir(parents=True),
     )
-    assert [verb for verb, _ in runtime.told][-2:] == ["removed", "removed"]
+    assert [verb for verb, _ in runtime.calls][-2:] == ["removed", "removed"]
     assert result.failure is not None and result.failure.failure_class is FailureClass.NO_RESULT
     assert "result.json could not be written" in result.notes[-1]
     assert log_lines.text.count("/dev/full is not complete") == 1
@@ -147,7 +147,7 @@ def test_units_are_removed_where_their_logs_break_the_controller(
     assert result.failure is not None
     assert (result.failure.stage, result.verdict) == (Stage.COLLECT, Verdict.FAILED)
     assert "no memory for the archive" in result.failure.message
-    assert [verb for verb, _ in runtime.told][-2:] == ["removed", "removed"]
+    assert [verb for verb, _ in runtime.calls][-2:] == ["removed", "removed"]
 
 
 def test_an_error_after_a_rank_failed_does_not_hide_it(

@@ -26,8 +26,6 @@ def test_the_layers_override_each_other_in_order() -> None:
     assert config.case["hidden_size"] == 16  # the vendor's
     assert config.driver.max_steps == 100  # the case's
     assert config.driver.log_freq == 20  # the driver's own
-    assert config.origin["learning_rate"] == "layer 1"
-    assert config.origin["log_freq"] == "driver"
 
 
 def test_the_target_is_named_after_the_metric() -> None:

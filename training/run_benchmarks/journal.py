@@ -13,7 +13,7 @@ from run_benchmarks.run_log import LOGGER
 class Journal:
     """Appends to `<run>/journal.jsonl`. Each line: `time` (seconds since the epoch), `event` and its facts.
 
-    A journal that cannot be written (a full disk) is told of once in the log and ends no run: units on hosts
+    A journal that cannot be written (a full disk) is reported once in the log and ends no run: units on hosts
     and results are worth more. What could not be written is tried again with the next event.
     """
 
@@ -29,16 +29,16 @@ class Journal:
             self._file.write(json.dumps(record, default=str) + "\n")
             self._file.flush()
         except OSError as error:
-            self._tell(error)
+            self._report(error)
 
     def close(self) -> None:
         """Close the file."""
         try:
             self._file.close()
         except OSError as error:
-            self._tell(error)
+            self._report(error)
 
-    def _tell(self, error: OSError) -> None:
+    def _report(self, error: OSError) -> None:
         if not self._failed:
             LOGGER.error(f"{self._path} is not complete, the run goes on: {error.strerror}")
         self._failed = True

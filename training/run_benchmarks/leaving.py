@@ -30,8 +30,7 @@ async def leave(session: Session, hosts: Iterable[Host]) -> list[str]:
         await _remove_folder(session, host)
 
     errors = errors_of(await on_all(list(by_name), leave_one))
-    session.unclean.difference_update(by_name)
-    session.unclean.update(errors)
+    session.unclean.difference_update(by_name.keys() - errors.keys())
     for name, error in errors.items():
         LOGGER.warning(f"{name}: units of this run may be left there: {error}")
         LOGGER.warning(f"once {name} is back: python3 run_benchmarks/run.py cleanup {session.run.uid}")

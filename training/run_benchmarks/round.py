@@ -92,7 +92,8 @@ class Round:
             interfaces = await self._everywhere(self._interface)
             await self._everywhere(lambda node: self._start(node, interfaces[node]))
         with self._stage(Stage.TRAIN):
-            self.state.outcome = await self._watch()
+            self.state.outcome = outcome = await self._watch()
+            self.state.lost |= {self.hosts[rank].name for rank in outcome.out_of_contact}
 
     async def _finish(self, held: AsyncExitStack) -> None:
         """Stop what still runs, bring the logs home, remove the units, give the hosts back: on every path out."""
@@ -160,6 +161,7 @@ class Round:
         names = tuple(host.name for host in self.hosts)
         state.case = replace(case, hosts=names)
         state.nodes = nodes_of(state.case, state.number)
+        self.session.unclean.update(names)
         self._begin = time.monotonic()  # waiting in a queue is not the round's time
         self._record("acquired", hosts=names)
         self.session.display.round_started(state.nodes, state.training)

@@ -32,8 +32,6 @@ class RoundEnd:
         self.session = session
         self.state = state
         self.hosts = hosts
-        if state.outcome:
-            state.lost |= {state.case.hosts[rank] for rank in state.outcome.out_of_contact}
 
     def steps(self) -> tuple[Callable[[], Awaitable[None]], ...]:
         """What is to be done, in this order; where a step fails the next is done all the same."""

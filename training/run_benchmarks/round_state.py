@@ -1,4 +1,4 @@
-"""What is known of a round while it runs, and how it is concluded when it has ended."""
+"""What the controller sees of a round while it runs, and how it is concluded when it has ended."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from utils.records import Failure, Stage, Verdict
 
 @dataclass
 class RoundState:
-    """What is known of a round while it runs.
+    """What the controller has seen of a round.
 
     case: the case on the hosts that the round was given; nodes: none before it has them.
     started: ISO 8601; time_s: from the moment it had its hosts to the one when its logs were home.

@@ -180,7 +180,7 @@ def losses(data_dir: Path, *, batch: int, accumulation: int) -> list[float]:
     driver = settings(
         train_batch_size=batch, gradient_accumulation_steps=accumulation, precision="fp32", seed=1
     )
-    config = Configuration(driver, {}, {}, ())
+    config = Configuration(driver, {}, ())
     device = Device("cpu", 0)
     group = ProcessGroup(RankEnvironment(), "gloo", device.torch, 60)
     engine = PytorchEngine(config, make_case(data_dir, driver, initializer_range=0.3), group, device, Hooks())

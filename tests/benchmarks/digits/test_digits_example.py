@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,10 +16,10 @@ import benchmarks
 from benchmarks.driver.extern import case_class
 from benchmarks.driver.loader import Loader
 from benchmarks.driver.pytorch.case import Context
-from run_benchmarks import verbs
-from tests.benchmarks.driver.ranks import environment, free_port, values_of
+from tests.benchmarks.driver.controller import run_by_the_controller
+from tests.benchmarks.driver.ranks import environment, values_of
 from utils.config_files import load_constants
-from utils.events import Event, parse_line, read_events
+from utils.events import Event, parse_line
 from utils.parameters import TrainingSettings
 
 TRAINING = Path(benchmarks.__file__).parents[1]
@@ -122,25 +120,9 @@ def by_hand(folder: Path, *settings: str) -> list[Event]:
     return [event for line in done.stdout.splitlines() if (event := parse_line(line))]
 
 
-def run_by_the_controller(data: Path, folder: Path) -> tuple[int, dict[str, Any], list[Event]]:
-    """Two ranks, as a case of test_conf.py without containers: exit code, result, rank 0's events."""
-    config = folder / "config"
-    config.mkdir()
-    (config / "cluster_conf.py").write_text(f'HOSTS = ["localhost"]\nMASTER_PORT = {free_port()}\n')
-    (config / "test_conf.py").write_text(
-        f'VENDOR = "cpu"\nCASES = {{"digits:pytorch:cpu:1:2:1": "{data}"}}\nRUNTIME = "process"\n'
-        f'PROCESS_PYTHON = "{sys.executable}"\nFLAGPERF_PATH = "{folder}/fp"\n'
-        f'FLAGPERF_LOG_PATH = "{folder}/result"\nMIN_FREE_DISK_GIB = 0\n'
-    )
-    code = verbs.main(["--config", str(config)])
-    (round_dir,) = (folder / "result").glob("run*/digits*/round1")
-    result = json.loads((round_dir / "result.json").read_text())
-    return code, result, read_events(round_dir / "localhost_noderank0" / "rank0.out.log")
-
-
 def test_users_can_run_it(data: Path, tmp_path: Path) -> None:
     """It converges on two ranks, and one rank by hand takes the same steps."""
-    code, result, events = run_by_the_controller(data, tmp_path)
+    code, result, events = run_by_the_controller("digits:pytorch:cpu:1:2:1", data, tmp_path)
     assert (code, result["verdict"], result["rules"]["stamp"]) == (0, "CONVERGED", "closed")
     assert result["figures"]["acc"]["value"] >= 0.92
     assert result["figures"]["p_whole"]["value"] <= result["figures"]["p_train"]["value"]

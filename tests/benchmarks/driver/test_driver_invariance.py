@@ -139,13 +139,13 @@ def _launch(folder: Path, data_dir: Path, case: Trained, nnodes: int, nproc: int
         for rank in range(nnodes)
     ]
     try:
-        said = [node.communicate(timeout=PATIENCE_S)[0] for node in nodes]
+        outputs = [node.communicate(timeout=PATIENCE_S)[0] for node in nodes]
     finally:
         for node in nodes:
             node.terminate()  # the launcher then ends its ranks; nothing where it has ended
     files = [logs / f"rank{rank}.out.log" for rank in range(nnodes * nproc)]
-    told = "\n".join([*said, *(file.read_text()[-3000:] for file in files)])
-    assert [node.returncode for node in nodes] == [0] * nnodes, told
+    output = "\n".join([*outputs, *(file.read_text()[-3000:] for file in files)])
+    assert [node.returncode for node in nodes] == [0] * nnodes, output
     return Run([read_events(file) for file in files])
 
 
@@ -192,8 +192,8 @@ def test_the_evaluation_covers_each_sample_once(trained: Case) -> None:
     assert "eval_loss" in means
     for name in ("1x2", "2x1"):
         for events in runs[name].events:
-            found = values_of(events, "INIT_EVALUATION")[0]
-            assert {mean: found[mean] for mean in means} == pytest.approx(means, rel=1e-5), name
+            evaluation = values_of(events, "INIT_EVALUATION")[0]
+            assert {mean: evaluation[mean] for mean in means} == pytest.approx(means, rel=1e-5), name
 
 
 def test_every_rank_writes_the_same_events_and_one_finishes(trained: Case) -> None:
@@ -210,15 +210,15 @@ def test_every_rank_writes_the_same_events_and_one_finishes(trained: Case) -> No
 def test_times_add_up_and_rates_are_ordered_in_every_result(trained: Case) -> None:
     _, runs = trained
     for name, run in runs.items():
-        found = run.finished
-        assert found["p_whole"] <= found["p_train"] <= found["p_core"], name
-        apart = found["eval_time"] + found.get("checkpoint_time", 0.0)
-        assert apart + found["no_eval_time"] == pytest.approx(found["raw_train_time"]), name
-        assert found["data_wait_time"] + found["pure_compute_time"] == pytest.approx(found["no_eval_time"])
-        assert found["init_time"] + found["raw_train_time"] <= found["e2e_time"], name
+        values = run.finished
+        assert values["p_whole"] <= values["p_train"] <= values["p_core"], name
+        apart = values["eval_time"] + values.get("checkpoint_time", 0.0)
+        assert apart + values["no_eval_time"] == pytest.approx(values["raw_train_time"]), name
+        assert values["data_wait_time"] + values["pure_compute_time"] == pytest.approx(values["no_eval_time"])
+        assert values["init_time"] + values["raw_train_time"] <= values["e2e_time"], name
         for rate, time in (
             ("p_whole", "raw_train_time"),
             ("p_train", "no_eval_time"),
             ("p_core", "pure_compute_time"),
         ):
-            assert found[rate] * found[time] == pytest.approx(found["num_trained_samples"]), (name, rate)
+            assert values[rate] * values[time] == pytest.approx(values["num_trained_samples"]), (name, rate)

@@ -56,9 +56,9 @@ class TimedEngine:
         self._clock.now += self._seconds.step
 
     def evaluate(self) -> dict[str, float]:
-        found: dict[str, float] = self._engine.evaluate()
+        metrics: dict[str, float] = self._engine.evaluate()
         self._clock.now += self._seconds.evaluation
-        return found
+        return metrics
 
     def steps(self) -> Iterator[Step]:
         for step in self._engine.training_steps():
@@ -87,13 +87,13 @@ def finished(request: pytest.FixtureRequest, tmp_path: Path, data_dir: Path) -> 
 
 
 def test_a_step_of_a_second_gives_the_rates_of_the_definitions(finished: Any) -> None:
-    found = finished(Seconds(step=1.0, data=0.5, evaluation=2.0))
-    assert found["num_trained_samples"] == SAMPLES
-    assert found["raw_train_time"] == pytest.approx(8 * 1.0 + 8 * 0.5 + 2 * 2.0)
-    assert (found["eval_time"], found["data_wait_time"]) == (pytest.approx(4.0), pytest.approx(4.0))
-    assert found["no_eval_time"] == pytest.approx(12.0)
-    assert found["pure_compute_time"] == pytest.approx(8.0)
-    assert [found[rate] for rate in ("p_whole", "p_train", "p_core")] == pytest.approx(
+    values = finished(Seconds(step=1.0, data=0.5, evaluation=2.0))
+    assert values["num_trained_samples"] == SAMPLES
+    assert values["raw_train_time"] == pytest.approx(8 * 1.0 + 8 * 0.5 + 2 * 2.0)
+    assert (values["eval_time"], values["data_wait_time"]) == (pytest.approx(4.0), pytest.approx(4.0))
+    assert values["no_eval_time"] == pytest.approx(12.0)
+    assert values["pure_compute_time"] == pytest.approx(8.0)
+    assert [values[rate] for rate in ("p_whole", "p_train", "p_core")] == pytest.approx(
         [64 / 16, 64 / 12, 64 / 8]
     )
 
@@ -115,7 +115,7 @@ def test_a_slow_evaluation_moves_p_whole_only(finished: Any) -> None:
 @pytest.mark.parametrize("data", [0.0, 0.5])
 @pytest.mark.parametrize("evaluation", [0.0, 4.0])
 def test_the_rates_are_ordered_whatever_is_slow(finished: Any, data: float, evaluation: float) -> None:
-    found = finished(Seconds(data=data, evaluation=evaluation))
-    assert 0 < found["p_whole"] <= found["p_train"] <= found["p_core"]
-    assert (found["p_train"] == found["p_core"]) == (data == 0)
-    assert (found["p_whole"] == found["p_train"]) == (evaluation == 0)
+    values = finished(Seconds(data=data, evaluation=evaluation))
+    assert 0 < values["p_whole"] <= values["p_train"] <= values["p_core"]
+    assert (values["p_train"] == values["p_core"]) == (data == 0)
+    assert (values["p_whole"] == values["p_train"]) == (evaluation == 0)

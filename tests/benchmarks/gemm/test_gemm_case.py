@@ -13,6 +13,7 @@ from benchmarks.driver.arguments import LaunchArguments
 from benchmarks.driver.extern import case_class
 from benchmarks.driver.operations import UnsupportedError
 from benchmarks.driver.pytorch.case import MeasurementContext
+from tests.benchmarks.driver.controller import run_by_the_controller
 from tests.benchmarks.driver.ranks import run_here, values_of
 from utils.config_files import load_constants
 from utils.errors import FlagPerfError
@@ -133,3 +134,22 @@ def test_users_can_run_it(tmp_path: Path, capsys: Any) -> None:
     assert {note.partition(" is left out")[0] for note in finished["notes"] if "left out" in note} == {
         "gemm_tf32", "gemm_fp8",
     }  # fmt: skip
+
+
+def test_it_is_measured_on_two_ranks_by_the_controller(tmp_path: Path) -> None:
+    data = tmp_path / "nothing"
+    data.mkdir()
+    code, result, events = run_by_the_controller("gemm:pytorch:cpu:1:2:1", data, tmp_path)
+    assert (code, result["verdict"], result["kind"]) == (0, "MEASURED", "measure")
+    assert result["rules"]["stamp"] == "closed"
+    assert set(ON_CPU) == {
+        name.removeprefix("gemm_")
+        for name in result["figures"]
+        if name.removeprefix("gemm_") in products.PRODUCTS
+    }
+    rate = result["figures"]["gemm_bf16"]
+    assert (rate["unit"], rate["better"], "the slowest of 2" in rate["window"]) == ("TFLOP/s", "higher", True)
+    of_peak = result["figures"]["gemm_bf16_of_peak"]
+    assert (of_peak["value"], "names no processor model" in of_peak["source"]) == (None, True)
+    assert any(note.startswith("gemm_fp8 is left out") for note in result["notes"])
+    assert [value["global_steps"] for value in values_of(events, "STEP_END")] == list(range(1, 8))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.run_benchmarks.plan.bad_rows import CONFIG, ROWS, Row
-from tests.run_benchmarks.plan.tree import TEST_CONF, VENDOR, Tree, make_tree
+from tests.run_benchmarks.plan.tree import TEST_CONF, TEST_CONF_2022, VENDOR, Tree, make_tree
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.label)
@@ -57,15 +57,17 @@ def test_several_mistakes_in_both_files_are_reported_at_once(tree: Tree) -> None
     )
     tree.write("acme/vendor.py", VENDOR.replace('DEVICE_TYPE = "acme"', "DEVICE_TYPE = 1"))
     exit_code, problems = tree.problems()
-    found = {(Path(problem.where).name, problem.name) for problem in problems}
-    assert found == {
-        ("cluster_conf.py:1", "HOSTS"),
+    noted = {(Path(problem.where).name, problem.name) for problem in problems}
+    assert noted == {
+        ("cluster_conf.py:1", "HOSTS[1]"),
         ("cluster_conf.py:2", "SSH_PORT"),
         ("cluster_conf.py:3", "MASTER_PROT"),
         ("test_conf.py:2", "SHM_SIZE"),
         ("test_conf.py:3", "CLEAR_CACHE"),
         ("test_conf.py:5", "CASES"),
         ("test_conf.py:7", "CASES['toy:pytorch:X1:9:2:1']"),
+        ("test_conf.py:7", "toy:pytorch:X1:9:2:1: nnodes"),
+        ("test_conf.py:7", "toy:pytorch:X1:9:2:1: config"),
         ("test_conf.py:6", "toi:pytorch:X1:1:2:1: model"),
         ("vendor.py:1", "DEVICE_TYPE"),
     }
@@ -148,8 +150,23 @@ def test_credentials_are_not_shown(tree: Tree) -> None:
     assert "hunter2" not in "".join(str(problem) for problem in problems)
 
 
-def test_torchrun_starts_pytorch_only(tree: Tree) -> None:
-    tree.configure(test_conf=TEST_CONF.replace("toy:pytorch", "toy:paddle") + 'RANK_LAUNCHER = "torchrun"\n')
+def test_what_is_wrong_with_a_case_does_not_hide_what_is_wrong_with_its_other_settings(tree: Tree) -> None:
+    conf = TEST_CONF_2022.replace('"repeat": 3', '"repeat": 0').replace('"nnodes": 2', '"nnodes": 9')
+    tree.configure(test_conf=conf, cluster_conf='HOSTS = ["node1"]\n')
     _, problems = tree.problems()
-    (problem,) = [problem for problem in problems if problem.name == "RANK_LAUNCHER"]
-    assert "toy:paddle" in problem.message
+    assert {problem.name for problem in problems} == {
+        "TOY_DEMO_2X1['repeat']",
+        "TOY_DEMO_2X1['config']",
+        "TOY_DEMO_2X1: nnodes",
+    }
+    tree.configure(test_conf=TEST_CONF.replace("X1:1:2:1", "X1:9:2:0"))
+    _, problems = tree.problems()
+    key = "toy:pytorch:X1:9:2:0"
+    assert {problem.name for problem in problems} == {"CASES", f"{key}: nnodes", f"{key}: config"}
+
+
+def test_a_secret_in_a_dict_is_not_shown(tree: Tree) -> None:
+    edit(tree, "test_conf.py", "", "IMAGE_BUILD_ARGS = {'HF_TOKEN': 'hun\\nter2'}\n")
+    _, [problem] = tree.problems()
+    assert problem.name == "IMAGE_BUILD_ARGS['HF_TOKEN']"
+    assert "ter2" not in str(problem)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from run_benchmarks.plan.earlier import EarlierRun, find_earlier
+from run_benchmarks.plan.earlier_run import EarlierRun, find_earlier
 from tests.run_benchmarks.builders import make_case
 
 NAME, UID = "run20260102030405", "run20260102030405-abcdef"

@@ -165,7 +165,7 @@ def test_every_new_setting(tree: Tree, tmp_path: Path) -> None:
     )
     assert (run.image_distribution, run.image_registry) == ("registry", "r.local:5000/team")
     assert plan.cases[0].image_build_args == {"BASE_IMAGE": "b:1"}
-    assert (run.case_deadline_s, run.min_free_disk_gib, run.monitor_interval_s) == (5400.0, 0.0, 0.5)
+    assert (run.case_deadline_hours, run.min_free_disk_gib, run.monitor_interval_s) == (1.5, 0.0, 0.5)
     assert run.log_level == "warning"
 
 

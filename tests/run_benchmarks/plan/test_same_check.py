@@ -56,11 +56,12 @@ def _on_the_controller(root: Path) -> Any:
     problems = Problems()
     parameters = read_parameters(root, FILES, problems)
     if parameters is None:
-        return {(problem.name, problem.message, problem.remedy) for problem in problems.found}
+        return {(problem.name, problem.message, problem.remedy) for problem in problems.all}
     values = dict(parameters.values)
-    if "target_accuracy" in values:
+    kind = values.pop("case_kind")
+    if kind == "converge" and "target_accuracy" in values:  # the case's name for the driver's `target`
         values["target"] = values.pop("target_accuracy")
-    return parameters.kind, values
+    return kind, values
 
 
 def _in_a_rank(root: Path) -> Any:

@@ -29,13 +29,11 @@ TRAINING = Path(__file__).resolve().parents[3] / "training"
 def settings(folder: Path, **changes: Any) -> RunSettings:
     """Run settings whose files on the host lie in `folder`."""
     plain = RunSettings(
-        test_type="training",
         flagperf_path_host=str(folder),
         flagperf_path_container="/flagperf",
         log_path=folder / "result",
         log_path_container="/logs",
         log_level="info",
-        shm_size="",
         clear_caches=False,
         process_python=sys.executable,
     )

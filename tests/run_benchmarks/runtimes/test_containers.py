@@ -14,8 +14,8 @@ import pytest
 
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Mount, Unit
-from run_benchmarks.runtimes.engine import Engine
-from run_benchmarks.transports.base import CommandError, Transport
+from run_benchmarks.runtimes.engine import Engine, Podman, engine_of
+from run_benchmarks.transports.base import CommandError, Completed, Transport
 from tests.lab import tiny_image
 from tests.run_benchmarks.conftest import LogLines
 from tests.run_benchmarks.runtimes.conftest import Bench, need_engine, settings
@@ -50,6 +50,28 @@ def test_start_argv_is_a_command_that_can_be_typed() -> None:
         *("--gpus", "all", "--entrypoint=bash", "flagperf/cpu-pytorch:abc"),
         *("-c", 'exec "$@"', "task", "python3"),
     )
+
+
+def test_podman_is_recognised_by_its_name_wherever_it_lies() -> None:
+    for command in ("podman", "/usr/local/bin/podman", "env A=b podman"):
+        assert isinstance(engine_of(command), Podman)
+    assert not isinstance(engine_of("docker"), Podman)
+
+
+@pytest.mark.parametrize(
+    ("stderr", "remedy"),
+    [
+        ("Error: container-init binary not found on the host: stat /x/catatonit", "install catatonit on h1"),
+        ("Error: no subuid ranges found for user", "--add-subuids"),
+        ('exec: "newuidmap": executable file not found in $PATH', "install uidmap on h1"),
+        ("Error: statfs /dev/mqueue: no such file or directory", "mount -t mqueue"),
+        ("Error: something else, permission denied", ""),
+    ],
+)
+def test_what_podman_lacks_on_a_host_is_named(stderr: str, remedy: str) -> None:
+    failed = Completed("h1", ("podman", "info"), 125, "", stderr)
+    assert remedy in engine_of("podman").remedy(failed)
+    assert bool(engine_of("podman").remedy(failed)) == bool(remedy)
 
 
 def test_privileged_only_where_the_options_say_so() -> None:
@@ -173,7 +195,7 @@ def test_a_container_that_could_not_start_is_cleaned_up(containers: Bench) -> No
     with pytest.raises(CommandError, match="no-such-device"):
         containers.end_of(unit)
     removed = containers.use(lambda t: containers.runtime.remove_all(t, containers.run))
-    assert removed == (() if containers.engine[-1] == "podman" else (unit.name,))
+    assert removed == (() if containers.engine[-1].endswith("podman") else (unit.name,))
     assert containers.use(lambda t: containers.runtime.list_units(t, containers.run)) == ()
 
 
@@ -190,7 +212,7 @@ def test_containers_that_vanish_meanwhile(containers: Bench) -> None:
 
 
 def test_an_engine_that_does_not_run(tmp_path: Path) -> None:
-    engine = f"env DOCKER_HOST=unix://{tmp_path}/no.sock docker"
+    engine = _engine(tmp_path, f'exec env DOCKER_HOST=unix://{tmp_path}/no.sock docker "$@"')
     bench = Bench(open_runtime(settings(tmp_path, container_engine=engine)), "none", tmp_path)
     need_client()
     with pytest.raises(CommandError) as caught:
@@ -201,7 +223,7 @@ def test_an_engine_that_does_not_run(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user needs root")
 def test_a_user_who_may_not_use_the_engine(tmp_path: Path) -> None:
     need_engine()
-    engine = "setpriv --reuid=65534 --regid=65534 --clear-groups docker"
+    engine = _engine(tmp_path, 'exec setpriv --reuid=65534 --regid=65534 --clear-groups docker "$@"')
     bench = Bench(open_runtime(settings(tmp_path, container_engine=engine)), "none", tmp_path)
     with pytest.raises(CommandError) as caught:
         bench.use(bench.runtime.version)
@@ -216,7 +238,7 @@ LIMITS_REFUSED = (
 )
 # A stand-in for such an engine: it refuses raised limits, leaves the container as the real one does, and is the
 # real one otherwise.
-LIMITED_ENGINE = """#!/bin/sh
+LIMITED_ENGINE = """\
 case "$*" in
   *--ulimit=*)
     for word; do
@@ -232,16 +254,21 @@ exec {engine} "$@"
 
 
 def test_an_engine_that_may_not_raise_limits(containers: Bench, log_lines: LogLines) -> None:
-    engine = containers.folder / "limited-engine"
-    engine.write_text(
-        LIMITED_ENGINE.replace("{message}", LIMITS_REFUSED).replace("{engine}", shlex.join(containers.engine))
-    )
-    engine.chmod(0o755)
-    runtime = open_runtime(settings(containers.folder, container_engine=str(engine)))
+    script = LIMITED_ENGINE.replace("{message}", LIMITS_REFUSED)
+    engine = _engine(containers.folder, script.replace("{engine}", shlex.join(containers.engine)))
+    runtime = open_runtime(settings(containers.folder, container_engine=engine))
     bench = Bench(runtime, containers.run, containers.folder)
     assert bench.end_of(bench.unit("exit 3", name="a"))[0] == 3
     assert bench.end_of(bench.unit("exit 4", name="b"))[0] == 4
     assert log_lines.text.count("may not raise") == 1
+
+
+def _engine(folder: Path, script: str) -> str:
+    """A command that stands in for the engine's own: a shell script."""
+    path = folder / "engine"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return str(path)
 
 
 def need_client() -> None:

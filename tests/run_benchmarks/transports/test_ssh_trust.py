@@ -119,7 +119,7 @@ def test_another_port_is_another_host(sshd: Sshd, tmp_path: Path) -> None:
 
 def test_the_name_must_be_known_and_not_only_the_address(sshd: Sshd) -> None:
     """127.1 is 127.0.0.1, whose key is known; as with OpenSSH, that says nothing of the other name."""
-    host = Host("127.1", ClusterSettings(hosts=("127.1",), ssh_port=sshd.port))
+    host = Host("127.1", ClusterSettings(hosts=("127.0.0.1",), ssh_port=sshd.port))
     with pytest.raises(HostKeyError, match=r"\[127\.1]:\d+ is not in"):
         host.use(lambda t: t.run(["true"]))
 

@@ -49,9 +49,9 @@ def parse_arguments(argv: Sequence[str]) -> LaunchArguments:
     parser.add_argument("--extern_config_file", default="")
     parser.add_argument("--enable_extern_config", action="store_true")
     parser.add_argument("--extern_module_dir", type=Path)
-    known, rest = parser.parse_known_args(argv)
-    known.case_dir = known.case_dir.resolve()
-    return LaunchArguments(**vars(known), overrides=_overrides(rest))
+    contract, rest = parser.parse_known_args(argv)
+    contract.case_dir = contract.case_dir.resolve()
+    return LaunchArguments(**vars(contract), overrides=_overrides(rest))
 
 
 class _ContractParser(argparse.ArgumentParser):

@@ -64,16 +64,16 @@ def vendor_functions(folder: Path | None, names: Sequence[str]) -> dict[str, Any
     """
     if folder is None or not folder.is_dir():
         return {}
-    found: dict[str, tuple[str, Any]] = {}
+    hooks: dict[str, tuple[str, Any]] = {}
     for module in _modules_of(folder):
         for name, function in _own_functions(module):
             if name not in names:
                 _refuse_misspelt(name, names, module)
-            elif name in found:
-                raise FlagPerfError(f"{name} is defined in {found[name][0]} too", where=str(module.__file__))
+            elif name in hooks:
+                raise FlagPerfError(f"{name} is defined in {hooks[name][0]} too", where=str(module.__file__))
             else:
-                found[name] = (str(module.__file__), function)
-    return {name: function for name, (_, function) in found.items()}
+                hooks[name] = (str(module.__file__), function)
+    return {name: function for name, (_, function) in hooks.items()}
 
 
 def _modules_of(folder: Path) -> list[ModuleType]:

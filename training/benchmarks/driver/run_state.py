@@ -143,7 +143,7 @@ def make_saver(
     """What saves checkpoints; None where the configuration wants none.
 
     Raises:
-        FlagPerfError: it wants some, and nobody said where.
+        FlagPerfError: it wants some, and nobody says where.
     """
     if settings.save_steps is None:
         return None

@@ -83,12 +83,12 @@ class ShuffledStream:
         while True:
             generator = np.random.default_rng([self.seed, epoch])
             shards = generator.permutation(self.shard_count)
-            found = 0
+            epoch_size = 0
             for start in range(0, self.shard_count, self.window):
                 window = self._window(epoch, shards[start : start + self.window], generator)
-                found += len(window)
+                epoch_size += len(window)
                 yield window
-            if not found:
+            if not epoch_size:
                 raise FlagPerfError("the training data hold no sample")
             epoch += 1
 

@@ -85,9 +85,6 @@ CONTAINER_ENGINE = "docker"
 # For RUNTIME = "process": the Python on the hosts that has the framework and psutil.
 PROCESS_PYTHON = "python3"
 
-# What starts the ranks of a node: "flagperf" (every framework, ready in 30 ms), or "torchrun" (PyTorch).
-RANK_LAUNCHER = "flagperf"
-
 # The size of /dev/shm in a container.
 SHM_SIZE = "32G"
 

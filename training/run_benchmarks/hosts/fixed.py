@@ -31,7 +31,7 @@ class FixedHosts:
         yield Allocation(self.planned(case))
 
     async def close(self) -> None:
-        """Let go of all hosts; one that cannot be told is gone already."""
+        """Let go of all hosts; one that does not answer is gone already."""
         for host in self.standing:
             try:
                 await host.transport.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from run_benchmarks.frameworks import FRAMEWORKS
 from run_benchmarks.plan.parameters import read_parameters
 from run_benchmarks.plan.problems import Problems, listing
 from run_benchmarks.plan.records import (
@@ -14,14 +15,15 @@ from run_benchmarks.plan.records import (
     ClusterSettings,
     RunSettings,
     Vendor,
+    VendorSettings,
 )
 from run_benchmarks.plan.scripts import wants_own_driver
-from run_benchmarks.plan.vendor_settings import VendorSettings
 from run_benchmarks.plan.vendors import VENDOR_FILE
 from utils.errors import nearest
 
 DRIVER_SCRIPT = "benchmarks/driver/run_pretraining.py"
 CASE_SCRIPT = "run_pretraining.py"
+_HOUR_S = 3600.0
 
 
 class CaseResolver:
@@ -41,22 +43,22 @@ class CaseResolver:
         self, cluster: ClusterSettings, vendor: Vendor | None, chosen: VendorSettings
     ) -> CasePlan | None:
         """The case with everything resolved; None where a file is missing or wrong."""
-        before = len(self.problems.found)
+        before = len(self.problems.all)
         case_dir = self._case_dir()
         if vendor is None and not self._exists(f"{self.case.vendor}/{VENDOR_FILE}"):
             return None  # that there is no such vendor has been reported once, for all cases
         chip = self._chip(vendor) if vendor else None
-        if len(self.problems.found) == before:  # else a missing config is the same slip
+        if len(self.problems.all) == before:  # else a missing config is the same slip
             self._check_config()
         image_dir = self._image_dir() if case_dir else ""
-        if len(self.problems.found) > before or case_dir is None or vendor is None:
+        if len(self.problems.all) > before or case_dir is None or vendor is None:
             return None
         files = self._files(case_dir, image_dir)
         self._check_script(files, vendor)
         parameters = read_parameters(self.root, files, self.problems)
-        if parameters is None or len(self.problems.found) > before:
+        if parameters is None or len(self.problems.all) > before:
             return None
-        deadline = self.case.deadline_s or self.run.case_deadline_s
+        hours = self.case.deadline_hours or self.run.case_deadline_hours
         options, visible = chosen.container_options, chosen.visible_devices_env
         return CasePlan(
             settings=self.case,
@@ -65,9 +67,8 @@ class CaseResolver:
             hosts=cluster.hosts_of(vendor.name)[: self.case.nnodes],
             chip=chip,
             parameters=parameters.values,
-            deadline_s=deadline,
+            deadline_s=hours * _HOUR_S,
             differs=parameters.differs,
-            kind=parameters.kind,
             container_options=vendor.container_options if options is None else options,
             visible_devices_env=vendor.visible_devices_env if visible is None else visible,
             image_build_args=chosen.image_build_args,
@@ -76,9 +77,9 @@ class CaseResolver:
     def _report(self, name: str, value: str, message: str, remedy: str) -> None:
         self.problems.add(self.where, f"{self.case.name}: {name}", value, message, remedy)
 
-    def _report_missing(self, name: str, value: str, what: str, known: list[str]) -> None:
-        hint = nearest(value, known)
-        remedy = f"there is: {listing(known)}" + (f"; {hint}" if hint else "")
+    def _report_missing(self, name: str, value: str, what: str, present: list[str]) -> None:
+        hint = nearest(value, present)
+        remedy = f"there is: {listing(present)}" + (f"; {hint}" if hint else "")
         self._report(name, value, f"there is no {what}", remedy)
 
     def _case_dir(self) -> str | None:
@@ -88,43 +89,49 @@ class CaseResolver:
         model_dir = f"{home}/{self.case.model}"
         case_dir = f"{model_dir}/{self.case.framework_name}"
         if not (self.root / model_dir).is_dir():
-            known = sorted({folder.parent.name for folder in _cases_in(self.root / home, "*/*")})
-            self._report_missing("model", self.case.model, f"folder {self.root / model_dir}", known)
+            present = sorted({folder.parent.name for folder in _cases_in(self.root / home, "*/*")})
+            self._report_missing("model", self.case.model, f"folder {self.root / model_dir}", present)
+            return None
+        if self.case.framework_name not in FRAMEWORKS:
+            what = "framework of this name that FlagPerf can start"
+            self._report_missing("framework", self.case.framework_name, what, sorted(FRAMEWORKS))
             return None
         if not (self.root / case_dir).is_dir():
-            known = sorted({folder.name for folder in _cases_in(self.root / model_dir, "*")})
+            present = sorted({folder.name for folder in _cases_in(self.root / model_dir, "*")})
             what = f"folder {self.root / case_dir}"
-            self._report_missing("framework", self.case.framework_name, what, known)
+            self._report_missing("framework", self.case.framework_name, what, present)
             return None
         return case_dir
 
     def _check_config(self) -> None:
         folder = self.root / self.vendor_dir / "config"
         if not folder.is_dir():
-            known = [path.name for path in (self.root / self.case.vendor).glob("*-*/") if path.is_dir()]
+            present = [path.name for path in (self.root / self.case.vendor).glob("*-*/") if path.is_dir()]
             what = f"folder {folder}"
-            self._report_missing("vendor folder", Path(self.vendor_dir).name, what, sorted(known))
+            self._report_missing("vendor folder", Path(self.vendor_dir).name, what, sorted(present))
         elif not (folder / f"{self.case.config}.py").is_file():
-            known = sorted(path.stem for path in folder.glob("config_*x*x*.py"))
+            present = sorted(path.stem for path in folder.glob("config_*x*x*.py"))
             what = f"file {folder / self.case.config}.py"
-            self._report_missing("config", self.case.config, what, known)
+            self._report_missing("config", self.case.config, what, present)
 
     def _image_dir(self) -> str:
         """The folder of the Dockerfile. A version that is not there is never replaced by another."""
         home = self.root / self.case.vendor / "docker_image"
         image_dir = f"{self.case.vendor}/docker_image/{self.case.framework}"
         if self.run.runtime != "process" and not (self.root / image_dir / "Dockerfile").is_file():
-            known = sorted(path.parent.name for path in home.glob("*/Dockerfile"))
+            present = sorted(path.parent.name for path in home.glob("*/Dockerfile"))
             what = f"Dockerfile in {self.root / image_dir}"
-            self._report_missing("framework", self.case.framework, what, known)
+            self._report_missing("framework", self.case.framework, what, present)
         return image_dir
 
     def _chip(self, vendor: Vendor) -> Chip | None:
         """The chip that the config's name speaks of; None where the vendor describes no chips."""
         chip = vendor.chips.get(self.case.chip)
         if chip is None and vendor.chips and _names_a_chip(self.case):
-            known = sorted(vendor.chips)
-            self._report_missing("chip", self.case.chip, f"such chip in {vendor.folder / 'vendor.py'}", known)
+            present = sorted(vendor.chips)
+            self._report_missing(
+                "chip", self.case.chip, f"such chip in {vendor.folder / 'vendor.py'}", present
+            )
         return chip
 
     def _files(self, case_dir: str, image_dir: str) -> CaseFiles:

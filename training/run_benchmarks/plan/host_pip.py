@@ -30,9 +30,9 @@ def parse_config_list(listing: str) -> dict[str, str]:
     """
     levels: dict[str, dict[str, str]] = {name: {} for name in (*_SECTIONS, ":env:")}
     for line in listing.splitlines():
-        key, found, literal = line.partition("=")
+        key, equals, literal = line.partition("=")
         section, _, name = key.strip().rpartition(".")
-        if found and section in levels:
+        if equals and section in levels:
             levels[section][normalised(name)] = _value(literal)
     return {name: value for level in levels.values() for name, value in level.items()}
 

@@ -7,29 +7,35 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from run_benchmarks.plan import kinds
 from run_benchmarks.plan.case_files import CaseResolver
 from run_benchmarks.plan.cases import is_case_dict, read_cases, where_case
-from run_benchmarks.plan.cluster import is_loopback, read_cluster
-from run_benchmarks.plan.earlier import find_earlier
-from run_benchmarks.plan.problems import ConfigError, NoValidCaseError, Problems, listing
+from run_benchmarks.plan.cluster import check_hosts, read_cluster
+from run_benchmarks.plan.config_file import ConfigFile, read_config_file, subject
+from run_benchmarks.plan.continuation import check_continuation
+from run_benchmarks.plan.earlier_run import find_earlier
+from run_benchmarks.plan.problems import ConfigError, NoValidCaseError, Problems
 from run_benchmarks.plan.reader import Reader
 from run_benchmarks.plan.records import (
     CasePlan,
     CaseSettings,
     ClusterSettings,
+    DefaultVendor,
     Plan,
     RunSettings,
     Vendor,
+    VendorSettings,
 )
-from run_benchmarks.plan.restart import check_restart
-from run_benchmarks.plan.settings import read_settings
-from run_benchmarks.plan.source import read_source
-from run_benchmarks.plan.vendor_settings import VendorSettings, read_vendor_settings, require_devices
+from run_benchmarks.plan.settings import (
+    read_run_settings,
+    read_vendor_settings,
+    require_devices,
+    sections_of,
+)
 from run_benchmarks.plan.vendors import find_vendors, read_vendor, report_no_vendor
 
 CLUSTER_CONF = "cluster_conf.py"
 TEST_CONF = "test_conf.py"
+NO_VENDOR = "VENDOR"
 
 
 def load_plan(
@@ -88,61 +94,55 @@ class _Planner:
         self.file_problems = Problems()
         self.case_problems = Problems()
         remedy = f"give the folder that holds it with --config, or copy the one from {_shipped(training_dir)}"
-        self.cluster_conf = read_source(config_dir / CLUSTER_CONF, self.file_problems, remedy)
-        self.test_conf = read_source(config_dir / TEST_CONF, self.file_problems, remedy)
+        self.cluster_conf = read_config_file(config_dir / CLUSTER_CONF, self.file_problems, remedy)
+        self.test_conf = read_config_file(config_dir / TEST_CONF, self.file_problems, remedy)
 
     def plan(self, only_cases: Sequence[str] | None, log_path: Path | None, continue_from: str) -> Plan:
-        cluster = self._cluster()
-        if self.test_conf is None:
-            raise ConfigError(self.file_problems.found)
-        reader = Reader(self.test_conf, self.file_problems)
+        cluster, run, reader = self._settings(log_path)
         default = self._default_vendor(reader)
-        run = read_settings(reader, self.training_dir, log_path)
         settings = read_cases(reader, only_cases, default)
         of_vendors = read_vendor_settings(reader, default)
-        reader.report_unknown(is_case_dict)
-        self._check_vendor_names(cluster, of_vendors)
+        reader.report_rest(is_case_dict)
+        self._check_vendor_names(cluster, reader)
         vendors = self._vendors(default, settings, reader, of_vendors)
-        cases = self._cases(settings, cluster, run, vendors, of_vendors)
-        earlier = find_earlier(continue_from, run.log_path, cases)
-        check_restart(cases, run, earlier, self.test_conf, self.file_problems)
-        self._raise_if_wrong(settings, cases)
-        if cluster is None:  # cannot be: it has left a problem
-            raise ConfigError(self.file_problems.found)
-        return Plan(self.training_dir, cluster, run, tuple(cases), earlier.uid, earlier.done)
+        cases = [self._case(case, cluster, run, vendors, of_vendors, reader.file) for case in settings]
+        valid = [case for case in cases if case is not None]
+        earlier = find_earlier(continue_from, run.log_path, valid)
+        check_continuation(valid, run, earlier, reader.file, self.file_problems)
+        self._raise_if_wrong(settings, valid, reader.file)
+        return Plan(self.training_dir, cluster, run, tuple(valid), earlier.uid, earlier.done)
 
     def settings(self) -> tuple[ClusterSettings, RunSettings]:
-        cluster = self._cluster()
-        if self.test_conf is None or cluster is None:
-            raise ConfigError(self.file_problems.found)
-        run = read_settings(Reader(self.test_conf, self.file_problems), self.training_dir, None)
+        cluster, run, _ = self._settings(None)
         if self.file_problems:
-            raise ConfigError(self.file_problems.found)
+            raise ConfigError(self.file_problems.all)
         return cluster, run
 
-    def _cluster(self) -> ClusterSettings | None:
-        if self.cluster_conf is None:
-            return None
-        return read_cluster(Reader(self.cluster_conf, self.file_problems))
+    def _settings(self, log_path: Path | None) -> tuple[ClusterSettings, RunSettings, Reader]:
+        """The hosts and the run's settings; where one of the files cannot be read, the other's problems too."""
+        cluster = ClusterSettings(hosts=())
+        if self.cluster_conf is not None:
+            cluster = read_cluster(Reader(self.cluster_conf, self.file_problems))
+        if self.test_conf is None:
+            raise ConfigError(self.file_problems.all)
+        reader = Reader(self.test_conf, self.file_problems)
+        return cluster, read_run_settings(reader, self.training_dir, log_path), reader
 
     def _default_vendor(self, reader: Reader) -> str:
-        vendors = find_vendors(self.training_dir)
-        example = repr(vendors[0] if vendors else "nvidia")
-        return reader.require("VENDOR", kinds.path_name, example) or ""
+        """VENDOR; where it is missing or wrong, a stand-in with which the cases can be read all the same."""
+        default = reader.read(DefaultVendor)
+        return default.vendor if default else NO_VENDOR
 
-    def _check_vendor_names(
-        self, cluster: ClusterSettings | None, of_vendors: Mapping[str, VendorSettings]
-    ) -> None:
+    def _check_vendor_names(self, cluster: ClusterSettings, reader: Reader) -> None:
         """A misspelt vendor in HOSTS or VENDORS would be a setting that does nothing."""
         vendors = find_vendors(self.training_dir)
-        written = self.test_conf.values.get("VENDORS") if self.test_conf else None
-        sections = written if isinstance(written, dict) else ()
-        named = [(self.test_conf, "VENDORS", name) for name in of_vendors if name in sections]
-        named += [(self.cluster_conf, "HOSTS", name) for name in (cluster.groups if cluster else ())]
-        for file, setting, name in named:
-            if name not in vendors and file is not None:
-                where, subject = file.where(setting, name), f"{setting}[{name!r}]"
-                report_no_vendor(name, self.training_dir, where, subject, self.file_problems)
+        named = [(reader.file, ("VENDORS", name)) for name in sections_of(reader)]
+        if self.cluster_conf is not None:
+            named += [(self.cluster_conf, ("HOSTS", name)) for name in cluster.groups]
+        for file, entry in named:
+            if entry[1] not in vendors:
+                where = file.where(*entry)
+                report_no_vendor(entry[1], self.training_dir, where, subject(entry), self.file_problems)
 
     def _vendors(
         self,
@@ -152,13 +152,13 @@ class _Planner:
         of_vendors: Mapping[str, VendorSettings],
     ) -> dict[str, Vendor]:
         """The vendors of the cases and the default one, as far as they can be had."""
-        source = reader.source
-        named = {default: (source.where("VENDOR"), "VENDOR")} if default else {}
+        named = {default: (reader.file.where("VENDOR"), "VENDOR")}
         for case in settings:
-            named.setdefault(case.vendor, (where_case(source, case), f"{case.name}: vendor"))
+            named.setdefault(case.vendor, (where_case(reader.file, case), f"{case.name}: vendor"))
+        named.pop(NO_VENDOR, None)
         vendors = {}
-        for name, (where, subject) in named.items():
-            vendor = read_vendor(name, self.training_dir, where, subject, self.case_problems)
+        for name, (where, setting) in named.items():
+            vendor = read_vendor(name, self.training_dir, where, setting, self.case_problems)
             if vendor is None:
                 continue
             vendors[name] = vendor
@@ -166,64 +166,32 @@ class _Planner:
                 require_devices(vendor, of_vendors.get(name, VendorSettings()), name == default, reader)
         return vendors
 
-    def _cases(
+    def _case(
         self,
-        settings: Sequence[CaseSettings],
-        cluster: ClusterSettings | None,
+        case: CaseSettings,
+        cluster: ClusterSettings,
         run: RunSettings,
         vendors: Mapping[str, Vendor],
         of_vendors: Mapping[str, VendorSettings],
-    ) -> list[CasePlan]:
-        """The cases that are valid."""
-        assert self.test_conf is not None
-        plans = []
-        for case in settings:
-            where = where_case(self.test_conf, case)
-            if cluster is not None:
-                self._check_hosts(case, where, cluster)
-            self._check_launcher(case, where, run)
-            resolver = CaseResolver(case, where, run, self.training_dir, self.case_problems)
-            chosen = of_vendors.get(case.vendor, VendorSettings())
-            hosts = cluster or ClusterSettings(hosts=())
-            plans.append(resolver.plan(hosts, vendors.get(case.vendor), chosen))
-        return [plan for plan in plans if plan is not None]
+        file: ConfigFile,
+    ) -> CasePlan | None:
+        where = where_case(file, case)
+        check_hosts(case, where, cluster, self.file_problems)
+        resolver = CaseResolver(case, where, run, self.training_dir, self.case_problems)
+        return resolver.plan(cluster, vendors.get(case.vendor), of_vendors.get(case.vendor, VendorSettings()))
 
-    def _check_hosts(self, case: CaseSettings, where: str, cluster: ClusterSettings) -> None:
-        name = f"{case.name}: nnodes"
-        hosts = cluster.hosts_of(case.vendor)
-        group = f"HOSTS[{case.vendor!r}]" if cluster.groups else "HOSTS"
-        if cluster.hosts and not hosts:
-            message = f"{CLUSTER_CONF} has no hosts of the vendor {case.vendor}"
-            remedy = f'add them: HOSTS = {{"{case.vendor}": [...]}}; it has {listing(list(cluster.groups))}'
-            self.file_problems.add(where, f"{case.name}: vendor", case.vendor, message, remedy)
-        elif case.nnodes > len(hosts):
-            message = f"is more than the {len(hosts)} host(s) in {group} of {CLUSTER_CONF}"
-            remedy = f"add hosts to {group}, or set nnodes to {len(hosts)} at most"
-            self.file_problems.add(where, name, case.nnodes, message, remedy)
-        loopback = [host for host in hosts[: case.nnodes] if is_loopback(host)]
-        if case.nnodes > 1 and loopback:
-            message = f"the other nodes cannot reach this machine as {loopback[0]!r}"
-            remedy = f"replace {loopback[0]!r} in HOSTS by this machine's name or address in their network"
-            self.file_problems.add(where, name, case.nnodes, message, remedy)
-
-    def _check_launcher(self, case: CaseSettings, where: str, run: RunSettings) -> None:
-        if run.rank_launcher == "torchrun" and case.framework_name != "pytorch":
-            message = f"is PyTorch's, and {case.name} is a case of {case.framework_name}"
-            remedy = 'set RANK_LAUNCHER = "flagperf", which starts the ranks of every framework'
-            self.file_problems.add(where, "RANK_LAUNCHER", run.rank_launcher, message, remedy)
-
-    def _raise_if_wrong(self, settings: Sequence[CaseSettings], cases: Sequence[CasePlan]) -> None:
+    def _raise_if_wrong(
+        self, settings: Sequence[CaseSettings], cases: Sequence[CasePlan], file: ConfigFile
+    ) -> None:
         if not self.file_problems and not settings:
-            assert self.test_conf is not None
             remedy = 'add a case, e.g. CASES = {"bert:pytorch:cpu:1:2:1": "/data/bert"}'
-            written = self.test_conf.values["CASES"]
-            where = self.test_conf.where("CASES")
-            self.case_problems.add(where, "CASES", written, "has no case in it", remedy)
-        found = [*self.file_problems.found, *self.case_problems.found]
-        if found and not self.file_problems and not cases:
-            raise NoValidCaseError(found)
-        if found:
-            raise ConfigError(found)
+            written = file.values["CASES"]
+            self.case_problems.add(file.where("CASES"), "CASES", written, "has no case in it", remedy)
+        problems = [*self.file_problems.all, *self.case_problems.all]
+        if problems and not self.file_problems and not cases:
+            raise NoValidCaseError(problems)
+        if problems:
+            raise ConfigError(problems)
 
 
 def _shipped(training_dir: Path) -> Path:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from run_benchmarks.plan.config_file import ConfigFile, read_config_file
 from run_benchmarks.plan.problems import Problems
 from run_benchmarks.plan.records import CaseFiles
-from run_benchmarks.plan.source import Source, read_source
 from utils.errors import ProblemsError
-from utils.parameters import UNKNOWN, Layer, TrainingSettings, resolve
+from utils.parameters import KIND, UNKNOWN, Layer, resolve
 
 MUTABLE_FILE = "mutable_params.py"
 MUTABLE_NAME = "mutable_params"
@@ -20,10 +20,9 @@ _ABSENT = object()
 
 @dataclass(frozen=True)
 class Parameters:
-    """`values`: name -> value. `kind` and `differs`: see CasePlan."""
+    """`values`: name -> value. `differs`: see CasePlan."""
 
     values: Mapping[str, Any]
-    kind: str = TrainingSettings.kind
     differs: Mapping[str, Any] | None = None
 
 
@@ -37,19 +36,21 @@ def read_parameters(training_dir: Path, files: CaseFiles, problems: Problems) ->
     config_dir = training_dir / files.case_dir / "config"
     base_path = config_dir / "_base.py"
     vendor_path = training_dir / files.config_dir / files.config_file
-    vendor = read_source(vendor_path, problems, "write the vendor's config file", for_images=True)
+    vendor = read_config_file(vendor_path, problems, "write the vendor's config file", for_images=True)
     if own_script and not base_path.is_file():
         return None if vendor is None else Parameters(_resolved(vendor.values))
-    base = read_source(base_path, problems, "write the case's parameters into this file", for_images=True)
+    base = read_config_file(
+        base_path, problems, "write the case's parameters into this file", for_images=True
+    )
     if vendor is None or base is None:
         return None
     if own_script:
         differs = _differences(vendor, base, config_dir / MUTABLE_FILE, problems)
-        return Parameters(_resolved({**base.values, **vendor.values}), differs=differs)
+        return Parameters(_resolved({**base.values, **vendor.values}), differs)
     return _checked(base, vendor, problems)
 
 
-def _checked(base: Source, vendor: Source, problems: Problems) -> Parameters | None:
+def _checked(base: ConfigFile, vendor: ConfigFile, problems: Problems) -> Parameters | None:
     """What every rank will make of the two files; it would refuse after the launch what is refused here."""
     layers = [Layer(str(file.path), file.values, file.where) for file in (base, vendor)]
     try:
@@ -57,10 +58,10 @@ def _checked(base: Source, vendor: Source, problems: Problems) -> Parameters | N
     except ProblemsError as error:
         problems.extend(error.problems)
         return None
-    values = config.as_dict()
+    values = {KIND: config.kind, **config.as_dict()}
     if config.metric:
         values[f"target_{config.metric}"] = values.pop("target")
-    return Parameters(values, config.kind)
+    return Parameters(values)
 
 
 def _resolved(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -68,7 +69,7 @@ def _resolved(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _differences(
-    vendor: Source, base: Source, mutable_path: Path, problems: Problems
+    vendor: ConfigFile, base: ConfigFile, mutable_path: Path, problems: Problems
 ) -> dict[str, Any] | None:
     """What the vendor sets otherwise than the case although the case does not list it as mutable.
 
@@ -77,10 +78,10 @@ def _differences(
     """
     if not mutable_path.is_file():
         return None
-    listed = read_source(mutable_path, problems, "restore the file", for_images=True)
+    listed = read_config_file(mutable_path, problems, "restore the file", for_images=True)
     if listed is None or not isinstance(listed.values.get(MUTABLE_NAME), (list, tuple)):
         return None
-    set_by_vendor = {name: UNKNOWN for name in vendor.lines.names if not name.startswith("_")}
+    set_by_vendor = {str(entry[0]): UNKNOWN for entry in vendor.lines.of if not str(entry[0]).startswith("_")}
     return {
         name: repr(value) if value is UNKNOWN else value
         for name, value in {**set_by_vendor, **vendor.values}.items()

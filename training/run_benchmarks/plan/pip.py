@@ -8,16 +8,14 @@ then PIP_SOURCE, PIP_CA_FILE and PIP_WHEEL_DIRS. Only options that say where pac
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from run_benchmarks.plan import kinds
+from run_benchmarks.plan.config_file import Entry
 from run_benchmarks.plan.host_pip import host_pip_options, normalised, read_pip_conf
-from run_benchmarks.plan.problems import UnfitError
 from run_benchmarks.plan.reader import Reader
-from run_benchmarks.plan.records import PipSettings
+from run_benchmarks.plan.records import PipConf, PipSettings
 from utils.errors import FlagPerfError
 
 # pip's names for the options that say where packages come from. `cert` is not among them: its file is
@@ -33,18 +31,22 @@ _HOST = "this machine's pip configuration"
 
 def read_pip_settings(reader: Reader, training_dir: Path) -> PipSettings:
     """All PIP_* settings of `test_conf.py`, merged. Relative paths are below `training_dir`."""
+    written = reader.read(PipConf) or PipConf()
     options: dict[str, str] = {}
-    if reader.get("PIP_FROM_HOST", kinds.flag, False):
+    if written.pip_from_host:
         options |= _host_options(reader)
-    options |= _file_options(reader, training_dir)
-    source = reader.get("PIP_SOURCE", _index_url, "")
-    if source:
-        options["index-url"] = source
-    own_ca = reader.get("PIP_CA_FILE", _existing(training_dir, "file"), None)
-    own_wheels = reader.get("PIP_WHEEL_DIRS", _wheel_dirs(training_dir), ())
-    ca_file = own_ca or _ca_file(options, reader)
-    wheels = dict.fromkeys((*own_wheels, *_local_links(options)))
-    return PipSettings(_for_the_build(options), ca_file, tuple(wheels))
+    options |= _file_options(written, reader, training_dir)
+    if written.pip_source:
+        options["index-url"] = written.pip_source
+    ca_file = _existing("PIP_CA_FILE", written.pip_ca_file, reader, training_dir) or _ca_file(options, reader)
+    folders = (
+        _existing(("PIP_WHEEL_DIRS", number), folder, reader, training_dir, Path.is_dir)
+        for number, folder in enumerate(written.pip_wheel_dirs)
+    )
+    wheels = [folder for folder in folders if folder is not None]
+    return PipSettings(
+        _for_the_build(options), ca_file, tuple(dict.fromkeys((*wheels, *_local_links(options))))
+    )
 
 
 def _host_options(reader: Reader) -> dict[str, str]:
@@ -62,14 +64,14 @@ def _host_options(reader: Reader) -> dict[str, str]:
     return options
 
 
-def _file_options(reader: Reader, training_dir: Path) -> dict[str, str]:
-    path = reader.get("PIP_CONFIG_FILE", _existing(training_dir, "file"), None)
+def _file_options(written: PipConf, reader: Reader, training_dir: Path) -> dict[str, str]:
+    path = _existing("PIP_CONFIG_FILE", written.pip_config_file, reader, training_dir)
     if path is None:
         return {}
     try:
         return read_pip_conf(path)
     except FlagPerfError as error:
-        reader.unfit("PIP_CONFIG_FILE", error.message, error.remedy)
+        reader.problem("PIP_CONFIG_FILE", error.message, error.remedy)
         return {}
 
 
@@ -80,7 +82,8 @@ def _ca_file(options: Mapping[str, str], reader: Reader) -> Path | None:
     path = Path(cert).expanduser()
     if not path.is_file():
         message = "pip's option `cert` names a file that does not exist"
-        where = reader.source.where("PIP_CONFIG_FILE") if reader.given("PIP_CONFIG_FILE") else _HOST
+        from_file = reader.file.values.get("PIP_CONFIG_FILE")
+        where = reader.file.where("PIP_CONFIG_FILE") if from_file else _HOST
         reader.problems.add(where, "cert", cert, message, "correct it, or set PIP_CA_FILE")
         return None
     return path.absolute()
@@ -118,27 +121,19 @@ def _local_path(link: str) -> Path | None:
     return Path(link).expanduser() if not parts.scheme else None
 
 
-def _index_url(value: Any) -> str:
-    url = kinds.text("https://pypi.org/simple")(value)
-    if url and (urlsplit(url).scheme not in ("http", "https", "file") or " " in url):
-        raise UnfitError("is not the URL of a package index", 'write e.g. "https://pypi.org/simple"')
-    return url
-
-
-def _existing(training_dir: Path, what: str) -> kinds.Kind[Path]:
-    """A path on this machine that must exist: a "file" or a "folder"."""
-
-    def check(value: Any) -> Path:
-        path = training_dir / Path(kinds.text("/etc/pip.conf")(value)).expanduser()
-        if not (path.is_file() if what == "file" else path.is_dir()):
-            raise UnfitError(f"names no {what} on this machine", f"correct the path: {path}")
+def _existing(
+    entry: Entry | str,
+    written: str,
+    reader: Reader,
+    training_dir: Path,
+    is_there: Callable[[Path], bool] = Path.is_file,
+) -> Path | None:
+    """A path on this machine that must be there; None where none is given, or it is not."""
+    if not written:
+        return None
+    path = training_dir / Path(written).expanduser()
+    if is_there(path):
         return path
-
-    return check
-
-
-def _wheel_dirs(training_dir: Path) -> kinds.Kind[tuple[Path, ...]]:
-    def check(value: Any) -> tuple[Path, ...]:
-        return tuple(_existing(training_dir, "folder")(item) for item in kinds.texts("/srv/wheels")(value))
-
-    return check
+    what = "file" if is_there == Path.is_file else "folder"
+    reader.problem(entry, f"names no {what} on this machine", f"correct the path: {path}", written)
+    return None

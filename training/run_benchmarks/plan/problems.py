@@ -23,7 +23,7 @@ class NoValidCaseError(ProblemsError):
     exit_code = 4
 
 
-class UnfitError(Exception):
+class UnfitError(ValueError):
     """A value that a setting cannot have: why, and what would be right."""
 
     def __init__(self, message: str, remedy: str) -> None:
@@ -36,7 +36,7 @@ class Problems:
     """A list that parts of the planner add to. Values are shortened and freed of credentials."""
 
     def __init__(self) -> None:
-        self.found: list[Problem] = []
+        self.all: list[Problem] = []
 
     def add(self, where: Path | str, name: str, value: Any, message: str, remedy: str) -> None:
         """Note one problem. `value` is what stands there; None where nothing does."""
@@ -50,11 +50,11 @@ class Problems:
             self._note(replace(problem, value=shown))
 
     def _note(self, problem: Problem) -> None:
-        if problem not in self.found:  # one vendor file may serve several cases
-            self.found.append(problem)
+        if problem not in self.all:  # one vendor file may serve several cases
+            self.all.append(problem)
 
     def __bool__(self) -> bool:
-        return bool(self.found)
+        return bool(self.all)
 
 
 def shorten(text: str, width: int = 100) -> str:

@@ -1,72 +1,152 @@
-"""Take typed settings out of a configuration file and remember which ones the program knows."""
+"""Models of what stands in a configuration file: every field that is wrong is a problem with line and remedy."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from run_benchmarks.plan.kinds import Kind
-from run_benchmarks.plan.problems import Problems, UnfitError
-from run_benchmarks.plan.source import Source
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+
+from run_benchmarks.plan.config_file import ConfigFile, Entry, subject
+from run_benchmarks.plan.problems import Problems, UnfitError, listing
+from run_benchmarks.plan.redact import redact_values
 from utils.errors import nearest
 
 T = TypeVar("T")
-D = TypeVar("D")
+
+_TYPE_NAMES: dict[type, str] = {
+    type(None): "None", bool: "True or False", int: "a whole number", float: "a number", str: "text",
+    list: "a list", tuple: "a tuple", dict: "a dict",
+}  # fmt: skip
+# pydantic's types of errors -> what it wants.
+_WANTED = {
+    "string_type": "text",
+    "bool_type": "True or False (without quotes)",
+    "int_type": "a whole number (without quotes)",
+    "float_type": "a number (without quotes)",
+    "tuple_type": "a list",
+    "dict_type": "a dict",
+    "dataclass_type": "a dict",
+}
+
+
+def type_name(value: Any) -> str:
+    """What `value` is, in words for a user: `a list`, `text`."""
+    return _TYPE_NAMES.get(type(value), f"a {type(value).__name__}")
+
+
+def fields_of(model: type[Any]) -> dict[str, FieldInfo]:
+    """The fields of a model, by their names in a file."""
+    fields: Mapping[str, FieldInfo] = model.__pydantic_fields__
+    return {str(field.validation_alias or field.alias or name): field for name, field in fields.items()}
 
 
 class Reader:
-    """Settings of one file. What is absent or None gets its default; what is unfit is a problem as well."""
+    """Settings of one file. What is absent or None gets its default; what is wrong is a problem as well.
 
-    def __init__(self, source: Source, problems: Problems) -> None:
-        self.source = source
+    names: the settings that the file may have.
+    written_as: names of the models' fields -> the setting that they were taken from, where that is another.
+    """
+
+    def __init__(self, file: ConfigFile, problems: Problems) -> None:
+        self.file = file
         self.problems = problems
-        self.known: set[str] = set()
+        self.names: set[str] = set()
+        self.written_as: dict[str, str] = {}
 
-    def get(self, name: str, kind: Kind[T], default: D) -> T | D:
-        """The setting `name`, checked by `kind`."""
-        self.known.add(name)
-        value = self.source.values.get(name)
-        if value is None:
-            self._report_odd(name)
-            return default
-        try:
-            return kind(value)
-        except UnfitError as unfit:
-            self.unfit(name, unfit.message, unfit.remedy)
-            return default
+    def read(
+        self,
+        model: type[T],
+        values: Mapping[str, Any] | None = None,
+        within: Entry = (),
+        stand_ins: Mapping[str, Any] | None = None,
+        **given: Any,
+    ) -> T | None:
+        """A `model` of the file's values, of `values` in their place, or of the dict that stands `within` it.
 
-    def require(self, name: str, kind: Kind[T], example: str) -> T | None:
-        """Like `get`, but its absence is a problem. None stands for a value that could not be had."""
-        if self.given(name) is None and not self._is_odd(name):
-            self.known.add(name)
-            self.unfit(name, "is not set", f"add a line such as: {name} = {example}")
-            return None
-        return self.get(name, kind, None)
+        `given` are fields that no file says; `stand_ins` are taken for fields that must be there and are missing
+        or wrong, so that the rest can be checked all the same. None where such a field has none.
+        """
+        fields = fields_of(model)
+        if not within:
+            self.names |= fields.keys()
+        values = self.file.values if values is None else values
+        present = {n: values[n] for n in fields if n not in given and values.get(n) is not None}
+        wrong = set(filter(self.file.is_odd, fields))  # noted with the rest
+        while True:
+            try:
+                return model(**present, **given)
+            except ValidationError as error:
+                new = [each for each in error.errors() if each["loc"][0] not in wrong]
+            if not new:
+                return None
+            for each in new:
+                self._note(each, model, within)
+            wrong |= {str(each["loc"][0]) for each in new}
+            present = {name: value for name, value in present.items() if name not in wrong}
+            present |= {name: value for name, value in (stand_ins or {}).items() if name in wrong}
 
-    def given(self, name: str) -> Any:
-        """The value as it stands in the file, or None."""
-        return self.source.values.get(name)
+    def _note(self, error: Any, model: type[Any], within: Entry) -> None:
+        name, *rest = error["loc"]
+        entry: Entry = (*within, self.written_as.get(name, name), *rest)
+        value = None if error["type"] == "missing" else error["input"]
+        if entry[-1] == "[key]":
+            entry = entry[:-2]
+        elif len(entry) == 1:
+            value = self.file.values.get(str(entry[0]))  # as it stands there
+        message, remedy = _explained(error, entry, fields_of(model).get(name) if not rest else None)
+        self.problem(entry, message, remedy, value)
 
-    def unfit(self, name: str, message: str, remedy: str) -> None:
-        """Note that the setting `name` is wrong."""
-        self.problems.add(self.source.where(name), name, self.given(name), message, remedy)
+    def problem(self, entry: Entry | str, message: str, remedy: str, value: Any = None) -> None:
+        """Note that a setting, or what stands within one, is wrong."""
+        entry = (entry,) if isinstance(entry, str) else entry
+        if value is None and len(entry) == 1:
+            value = self.file.values.get(str(entry[0]))
+        if isinstance(value, str):
+            value = redact_values({str(entry[-1]): value})[str(entry[-1])]
+        self.problems.add(self.file.where(*entry), subject(entry), value, message, remedy)
 
-    def report_unknown(self, is_other: Callable[[str, Any], bool]) -> None:
-        """Note every name in the file that is neither a known setting nor `is_other`."""
-        for name, value in self.source.values.items():
-            if name not in self.known and not is_other(name, value) and self._looks_like_setting(name):
-                hint = nearest(name.upper(), sorted(self.known))
+    def report_rest(self, is_other: Callable[[str, Any], bool]) -> None:
+        """Note every name in the file that is neither a known setting nor `is_other`, or is no plain data."""
+        for name in filter(self.file.is_odd, sorted(self.names)):
+            message = "is neither text, a number, True, False, None, nor a list or dict of these"
+            self.problem(name, message, "write plain data, e.g. str(...) around a path")
+        for name, value in self.file.values.items():
+            if name not in self.names and not is_other(name, value) and self._looks_like_setting(name):
+                hint = nearest(name.upper(), sorted(self.names))
                 own = "a name of your own must start with _ or be written in small letters"
-                self.unfit(name, "is not a known setting", hint or f"remove it; {own}")
+                self.problem(name, "is no setting", hint or f"remove it; {own}")
+
+    def report_unknown_keys(self, entry: Entry, values: Mapping[Any, Any], keys: list[str]) -> None:
+        """Note every key of a dict that is none of `keys`."""
+        for key in values.keys() - set(keys):
+            remedy = nearest(str(key), keys) or f"remove it; there is {listing(keys)}"
+            self.problem((*entry, key), "is no key of this dict", remedy, values[key])
 
     def _looks_like_setting(self, name: str) -> bool:
-        return name.isupper() or name.upper() in self.known
+        return name.isupper() or name.upper() in self.names
 
-    def _is_odd(self, name: str) -> bool:
-        return name not in self.source.values and name in self.source.lines.names
 
-    def _report_odd(self, name: str) -> None:
-        """A name that is assigned but is no plain data, e.g. a set or a Path: it must not pass for absent."""
-        if self._is_odd(name):
-            message = "is neither text, a number, True, False, None, nor a list or dict of these"
-            self.unfit(name, message, "write plain data, e.g. str(...) around a path")
+def _explained(error: Any, entry: Entry, field: FieldInfo | None) -> tuple[str, str]:
+    """What is wrong, and what would be right."""
+    kind, context = error["type"], error.get("ctx", {})
+    unfit = context.get("error")
+    example = str(field.examples[0]) if field and field.examples else ""
+    if isinstance(unfit, UnfitError):
+        return unfit.message, unfit.remedy
+    if kind == "missing":
+        if len(entry) == 1:
+            return "is not set", f"add a line such as: {entry[0]} = {example}"
+        return "is not set", f'add "{entry[-1]}": {example or "..."} to the dict'
+    if kind in _WANTED:
+        wanted = _WANTED[kind]
+        message = f"has the wrong type: it is {type_name(error['input'])}, not {wanted}"
+        return message, f"write {wanted}" + (f", e.g. {example}" if example else "")
+    if kind == "literal_error":
+        choices = re.findall(r"'([^']*)'", context["expected"])
+        hint = nearest(str(error["input"]), choices)
+        return "is none of the choices", f"write one of {listing(choices)}" + (f"; {hint}" if hint else "")
+    bounds = {"greater_than": "greater than {gt:g}", "greater_than_equal": "of at least {ge:g}"}
+    return "is out of range", f"write a number {bounds.get(kind, 'that is finite').format(**context)}"

@@ -1,36 +1,72 @@
-"""The frozen records that flow from the config files to the runner."""
+"""The frozen records that flow from the config files to the runner.
+
+Those that stand in a file are pydantic's dataclasses: a setting is one field here, with its name, its type
+from `values`, its default, and what it means.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
+from pydantic.dataclasses import dataclass as model
+
+from run_benchmarks.plan import values
 
 
-@dataclass(frozen=True)
+def _without_ending(config: str) -> str:
+    return config.removesuffix(".py")
+
+
+def _given(peaks: Any) -> Any:
+    return (
+        {dtype: peak for dtype, peak in peaks.items() if peak is not None}
+        if isinstance(peaks, dict)
+        else peaks
+    )
+
+
+# A field's name in a file is its own in capitals, unless it has an alias.
+_IN_CAPITALS = ConfigDict(alias_generator=str.upper, populate_by_name=True)
+
+
+@model(frozen=True, config=_IN_CAPITALS)
 class ClusterSettings:
     """`cluster_conf.py`: which hosts there are and how they are reached.
 
     hosts: all of them, each once: names or addresses; `localhost` is this machine and is reached without ssh.
-    groups: vendor -> its hosts, in the order of their node ranks; empty where any vendor may use any host.
     ssh_port: None leaves the port to the user's ssh configuration.
     ssh_accept_new_host_keys: record the key of a host seen for the first time; a changed key is refused.
     host_lost_after_s: seconds without contact and without progress after which a host counts as lost.
+    groups: vendor -> its hosts, in the order of their node ranks; empty where any vendor may use any host.
     """
 
-    hosts: tuple[str, ...]
-    ssh_port: int | None = None
-    ssh_user: str | None = None
-    ssh_connect_timeout_s: float = 10.0
-    ssh_accept_new_host_keys: bool = False
-    master_port: int = 29501
-    host_lost_after_s: float = 20.0
-    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    hosts: values.Hosts
+    ssh_port: values.Port | None = None
+    ssh_user: values.User | None = None
+    ssh_connect_timeout_s: values.Positive = Field(default=10.0, validation_alias="SSH_CONNECT_TIMEOUT")
+    ssh_accept_new_host_keys: values.Flag = False
+    master_port: values.Port = 29501
+    host_lost_after_s: values.Positive = Field(default=20.0, validation_alias="HOST_LOST_AFTER")
+    groups: dict[values.PathName, values.Hosts] = Field(default_factory=dict)
 
     def hosts_of(self, vendor: str) -> tuple[str, ...]:
         """The hosts that a case of this vendor may run on."""
         return self.groups.get(vendor, ()) if self.groups else self.hosts
+
+
+@model(frozen=True, config=_IN_CAPITALS)
+class PipConf:
+    """`test_conf.py`: where pip's settings come from; empty for nothing given."""
+
+    pip_from_host: values.Flag = False
+    pip_config_file: values.Text = ""
+    pip_source: values.IndexUrl = ""
+    pip_ca_file: values.Text = ""
+    pip_wheel_dirs: values.Texts = ()
 
 
 @dataclass(frozen=True)
@@ -46,7 +82,7 @@ class PipSettings:
     wheel_dirs: tuple[Path, ...] = ()
 
 
-@dataclass(frozen=True)
+@model(frozen=True, config=_IN_CAPITALS)
 class RunSettings:
     """`test_conf.py` without its cases: how every case of a run is set up on the hosts.
 
@@ -55,30 +91,47 @@ class RunSettings:
     inside, empty for none.
     """
 
-    test_type: str
-    flagperf_path_host: str
-    flagperf_path_container: str
-    log_path: Path
-    log_path_container: str
-    log_level: str
-    shm_size: str
-    clear_caches: bool
-    runtime: str = "docker"
-    container_engine: str = "docker"
-    process_python: str = "python3"
-    rank_launcher: str = "flagperf"
-    checkpoint_path: str = ""
-    image_distribution: str = "stream"
-    image_registry: str = ""
+    flagperf_path_host: values.AbsolutePath
+    flagperf_path_container: values.AbsolutePath
+    log_path: Path = Field(validation_alias="FLAGPERF_LOG_PATH_HOST")
+    log_path_container: values.AbsolutePath = Field(validation_alias="FLAGPERF_LOG_PATH_CONTAINER")
+    test_type: values.TestType = "default"
+    log_level: values.LogLevel = Field(default="info", validation_alias="FLAGPERF_LOG_LEVEL")
+    shm_size: values.MemorySize = "32G"
+    clear_caches: values.Flag = False
+    runtime: values.Runtime = "docker"
+    container_engine: values.Engine = "docker"
+    process_python: values.Program = "python3"
+    checkpoint_path: values.OptionalPath = ""
+    image_distribution: values.Distribution = "stream"
+    image_registry: values.Registry = ""
+    case_deadline_hours: values.Positive = 24.0
+    min_free_disk_gib: values.NotNegative = 5.0
+    monitor_interval_s: values.Positive = Field(default=1.0, validation_alias="MONITOR_INTERVAL")
     pip: PipSettings = field(default_factory=PipSettings)
-    case_deadline_s: float = 86400.0
-    min_free_disk_gib: float = 5.0
-    monitor_interval_s: float = 1.0
 
 
-@dataclass(frozen=True)
+@model(frozen=True, config=_IN_CAPITALS)
+class DefaultVendor:
+    """`test_conf.py`: the vendor of the cases that name none."""
+
+    vendor: Annotated[values.PathName, Field(examples=['"cpu"'])]
+
+
+@model(frozen=True, config=_IN_CAPITALS)
+class VendorSettings:
+    """What `test_conf.py` says of a vendor's containers and images; None leaves it to `vendor.py`."""
+
+    container_options: values.ShellWords | None = Field(default=None, validation_alias="ACCE_CONTAINER_OPT")
+    visible_devices_env: values.EnvironmentName | None = Field(
+        default=None, validation_alias="ACCE_VISIBLE_DEVICE_ENV_NAME"
+    )
+    image_build_args: values.TextDict = Field(default_factory=dict)
+
+
+@model(frozen=True)
 class CaseSettings:
-    """One case as the user wrote it, in either dialect.
+    """One case as the user wrote it, in either dialect; the fields from `vendor` on are the 2022 dict's keys.
 
     name: the case's folder in the result tree: in the later dialect its key, `bert:pytorch_1.8:A100:1:8:1`;
         where that begins with a vendor, `acme/bert:...`, the folder is `acme:bert:...`.
@@ -88,16 +141,16 @@ class CaseSettings:
     """
 
     name: str
-    vendor: str
-    model: str
-    framework: str
-    config: str
-    nnodes: int
-    nproc: int
-    repeat: int
-    data_dir_host: str
-    data_dir_container: str
-    deadline_s: float | None = None
+    vendor: values.PathName
+    model: values.PathName
+    framework: Annotated[values.PathName, Field(examples=['"pytorch"'])]
+    config: Annotated[values.PathName, AfterValidator(_without_ending), Field(examples=['"config_A100x1x8"'])]
+    nnodes: values.Whole
+    nproc: values.Whole
+    repeat: values.Whole
+    data_dir_host: values.AbsolutePath
+    data_dir_container: values.AbsolutePath
+    deadline_hours: values.Positive | None = None
 
     @property
     def framework_name(self) -> str:
@@ -112,30 +165,30 @@ class CaseSettings:
         return parts[0] if len(parts) == 3 else stem
 
 
-@dataclass(frozen=True)
+@model(frozen=True)
 class Chip:
-    """A chip as its vendor describes it; peak_flops: dtype -> dense FLOP/s."""
+    """A chip as its vendor describes it; peak_flops: dtype -> dense FLOP/s, without those that nobody knows."""
 
-    name: str
-    device_names: tuple[str, ...]
-    memory_gib: float | None
-    peak_flops: Mapping[str, float]
-    source: str
+    name: values.PathName
+    device_names: values.Texts
+    memory_gib: values.Positive | None
+    peak_flops: Annotated[dict[values.Dtype, values.Positive], BeforeValidator(_given)]
+    source: values.Text
 
 
-@dataclass(frozen=True)
+@model(frozen=True, config=_IN_CAPITALS)
 class Vendor:
     """`<vendor>/vendor.py`, checked; `described` is False for an existing vendor's folder that has none."""
 
     name: str
     folder: Path
-    device_type: str
-    visible_devices_env: str
-    collective_backend: Mapping[str, str]
-    container_options: tuple[str, ...]
-    chips: Mapping[str, Chip]
-    list_devices_command: tuple[str, ...]
+    device_type: Annotated[values.Text, Field(examples=['"cuda"'])]
+    visible_devices_env: values.EnvironmentName
+    collective_backend: Annotated[values.TextDict, Field(examples=['{"pytorch": "nccl"}'])]
+    list_devices_command: Annotated[values.Texts, Field(examples=['["nvidia-smi", "--list-gpus"]'])]
     parse_devices: Callable[[str], list[str]] = field(repr=False)
+    container_options: values.Texts = ()
+    chips: dict[str, Chip] = Field(default_factory=dict)
     described: bool = True
 
 
@@ -169,7 +222,6 @@ class CasePlan:
     container_options: what the user or, failing that, the vendor gives the container engine, as an argv.
     visible_devices_env: the variable that tells a process its chips; empty for none.
     image_build_args: arguments of the vendor's Dockerfile.
-    kind: what the case is for: one of `utils.parameters.KINDS`.
     differs: what the vendor's file changes beyond the case's mutable names, name -> value. None where the
     shared driver tells it (INIT_START) or a case with a script of its own lists no mutable names.
     """
@@ -185,7 +237,6 @@ class CasePlan:
     container_options: tuple[str, ...] = ()
     visible_devices_env: str = ""
     image_build_args: Mapping[str, str] = field(default_factory=dict)
-    kind: str = "converge"
 
 
 @dataclass(frozen=True)

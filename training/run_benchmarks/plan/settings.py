@@ -1,78 +1,66 @@
-"""`test_conf.py` without its cases: how every case of a run is set up on the hosts."""
+"""`test_conf.py` without its cases: how every case of a run is set up on the hosts, and what its vendors need."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, cast
 
-from run_benchmarks.plan import kinds
+from run_benchmarks.plan.config_file import Entry
 from run_benchmarks.plan.pip import read_pip_settings
-from run_benchmarks.plan.problems import UnfitError, listing
-from run_benchmarks.plan.reader import Reader
-from run_benchmarks.plan.records import RunSettings
+from run_benchmarks.plan.reader import Reader, fields_of, type_name
+from run_benchmarks.plan.records import RunSettings, Vendor, VendorSettings
 
-LOG_LEVELS = ("debug", "info", "warning", "error")
-TEST_TYPES = ("default", "customized")
-RUNTIMES = ("docker", "process")
-RANK_LAUNCHERS = ("flagperf", "torchrun")
-DISTRIBUTIONS = ("build", "stream", "registry")
 DEFAULT_CONTAINER_HOME = "/workspace/flagperf"
-_HOUR = 3600.0
+# One path for host and container stands for one each: both dialects are read.
+_SINGLE = ("FLAGPERF_PATH", "FLAGPERF_LOG_PATH")
+_GONE = {"RANK_LAUNCHER": "delete this line: FlagPerf's own launcher starts the ranks of every framework"}
 
 
-class _Paths(NamedTuple):
-    host: str
-    container: str
-    log: Path
-    log_container: str
+def read_run_settings(reader: Reader, training_dir: Path, log_path: Path | None) -> RunSettings:
+    """All settings of the run; `log_path` overrides the file's. What is wrong has its default, and is noted."""
+    for name, remedy in _GONE.items():
+        reader.names.add(name)
+        if reader.file.values.get(name) is not None:
+            reader.problem(name, "is no longer a setting", remedy)
+    pip = read_pip_settings(reader, training_dir)
+    run = reader.read(RunSettings, _with_paths(reader, training_dir), pip=pip)
+    if run is None:  # a path is wrong: that is noted, and the rest of the files is read all the same
+        run = RunSettings(**_default_paths(training_dir), pip=pip)
+    if log_path:
+        run = replace(run, log_path=log_path.expanduser().absolute())
+    _check_writable(run.log_path, reader, log_path)
+    _check_registry(reader)
+    return run
 
 
-def read_settings(reader: Reader, training_dir: Path, log_path: Path | None) -> RunSettings:
-    """All settings of the run; `log_path` overrides the file's."""
-    paths = _read_paths(reader, training_dir, log_path)
-    _check_writable(paths.log, reader, log_path)
-    hours = reader.get("CASE_DEADLINE_HOURS", kinds.number(0, above=True), 24.0)
-    return RunSettings(
-        test_type=reader.get("TEST_TYPE", kinds.one_of(*TEST_TYPES), "default"),
-        flagperf_path_host=paths.host,
-        flagperf_path_container=paths.container,
-        log_path=paths.log,
-        log_path_container=paths.log_container,
-        log_level=reader.get("FLAGPERF_LOG_LEVEL", kinds.one_of(*LOG_LEVELS), "info"),
-        shm_size=reader.get("SHM_SIZE", kinds.memory_size, "32G"),
-        clear_caches=reader.get("CLEAR_CACHES", kinds.flag, False),
-        runtime=reader.get("RUNTIME", kinds.one_of(*RUNTIMES), "docker"),
-        container_engine=reader.get("CONTAINER_ENGINE", _engine, "docker"),
-        process_python=reader.get("PROCESS_PYTHON", _program, "python3"),
-        rank_launcher=reader.get("RANK_LAUNCHER", kinds.one_of(*RANK_LAUNCHERS), "flagperf"),
-        checkpoint_path=reader.get("CHECKPOINT_PATH", kinds.absolute_path, ""),
-        image_distribution=reader.get("IMAGE_DISTRIBUTION", kinds.one_of(*DISTRIBUTIONS), "stream"),
-        image_registry=_read_registry(reader),
-        pip=read_pip_settings(reader, training_dir),
-        case_deadline_s=hours * _HOUR,
-        min_free_disk_gib=reader.get("MIN_FREE_DISK_GIB", kinds.number(0), 5.0),
-        monitor_interval_s=reader.get("MONITOR_INTERVAL", kinds.number(0, above=True), 1.0),
-    )
+def _default_paths(training_dir: Path) -> dict[str, Any]:
+    return {
+        "FLAGPERF_PATH_HOST": str(training_dir),
+        "FLAGPERF_PATH_CONTAINER": f"{DEFAULT_CONTAINER_HOME}/training",
+        "FLAGPERF_LOG_PATH_HOST": training_dir / "result",
+        "FLAGPERF_LOG_PATH_CONTAINER": f"{DEFAULT_CONTAINER_HOME}/result",
+    }
 
 
-def _read_paths(reader: Reader, training_dir: Path, log_path: Path | None) -> _Paths:
-    """Both dialects: one path for host and container, or one each."""
-    one = reader.get("FLAGPERF_PATH", kinds.absolute_path, None)
-    host = reader.get("FLAGPERF_PATH_HOST", kinds.absolute_path, None)
-    container = reader.get("FLAGPERF_PATH_CONTAINER", kinds.absolute_path, None)
-    log_one = reader.get("FLAGPERF_LOG_PATH", _controller_path(training_dir), None)
-    log_host = reader.get("FLAGPERF_LOG_PATH_HOST", _controller_path(training_dir), None)
-    log_container = reader.get("FLAGPERF_LOG_PATH_CONTAINER", kinds.absolute_path, None)
-    for single in ("FLAGPERF_PATH", "FLAGPERF_LOG_PATH"):
-        _check_one_dialect(single, reader)
-    at_host = one or host or str(training_dir)
-    inside = one or container or f"{DEFAULT_CONTAINER_HOME}/training"
-    log = log_one or log_host or training_dir / "result"
-    log_inside = str(log_one) if log_one else log_container or f"{DEFAULT_CONTAINER_HOME}/result"
-    return _Paths(at_host, inside, log_path.expanduser().absolute() if log_path else log, log_inside)
+def _with_paths(reader: Reader, training_dir: Path) -> dict[str, Any]:
+    """The file's values, with a path each for host and container; the log path as this machine understands it."""
+    written = {name: value for name, value in reader.file.values.items() if value is not None}
+    given = {**_default_paths(training_dir), **written}
+    for single in _SINGLE:
+        reader.names.add(single)
+        for part in (f"{single}_HOST", f"{single}_CONTAINER"):
+            if single in written:
+                _check_one_dialect(single, part, reader)
+                given[part] = written[single]
+                reader.written_as[part] = single
+    if isinstance(given["FLAGPERF_LOG_PATH_HOST"], str):
+        given["FLAGPERF_LOG_PATH_HOST"] = log_path_in(written, training_dir)
+        if "FLAGPERF_LOG_PATH" in written:
+            given["FLAGPERF_LOG_PATH_CONTAINER"] = str(given["FLAGPERF_LOG_PATH_HOST"])
+    return given
 
 
 def log_path_in(values: Mapping[str, Any], training_dir: Path) -> Path:
@@ -82,21 +70,12 @@ def log_path_in(values: Mapping[str, Any], training_dir: Path) -> Path:
     return Path(os.path.normpath(training_dir / Path(text).expanduser()))
 
 
-def _check_one_dialect(single: str, reader: Reader) -> None:
+def _check_one_dialect(single: str, part: str, reader: Reader) -> None:
     """`FLAGPERF_PATH` sets host and container at once; another value beside it would be ignored."""
-    for part in (f"{single}_HOST", f"{single}_CONTAINER"):
-        value, other = reader.given(single), reader.given(part)
-        if value is not None and other is not None and value != other:
-            message = f"contradicts {single}, which holds for host and container"
-            reader.unfit(part, message, f"keep {single}, or {single}_HOST and {single}_CONTAINER")
-
-
-def _controller_path(training_dir: Path) -> kinds.Kind[Path]:
-    def check(value: Any) -> Path:
-        path = Path(kinds.text("result")(value)).expanduser()
-        return Path(os.path.normpath(training_dir / path))
-
-    return check
+    other = reader.file.values.get(part)
+    if other is not None and other != reader.file.values[single]:
+        message = f"contradicts {single}, which holds for host and container"
+        reader.problem(part, message, f"keep {single}, or {single}_HOST and {single}_CONTAINER")
 
 
 def _check_writable(log: Path, reader: Reader, override: Path | None) -> None:
@@ -109,47 +88,64 @@ def _check_writable(log: Path, reader: Reader, override: Path | None) -> None:
         remedy = "give a path that this user may write to, or change its owner"
     else:
         return
-    _report_log_path(log, message, remedy, reader, override)
-
-
-def _report_log_path(log: Path, message: str, remedy: str, reader: Reader, override: Path | None) -> None:
     if override is not None:
         reader.problems.add("command line", "--log-path", str(log), message, remedy)
         return
     names = ("FLAGPERF_LOG_PATH", "FLAGPERF_LOG_PATH_HOST")
-    name = next((name for name in names if reader.given(name) is not None), names[0])
-    reader.problems.add(reader.source.where(name), name, str(log), message, remedy)
+    name = next((name for name in names if reader.file.values.get(name) is not None), names[0])
+    reader.problem(name, message, remedy, str(log))
 
 
-def _engine(value: Any) -> str:
-    engine = kinds.text("docker")(value)
-    if engine not in ("docker", "podman") and not re.fullmatch(r"/\S+", engine):
-        raise UnfitError(
-            "is not a container engine", 'write "docker", "podman", or the absolute path of either'
-        )
-    return engine
+def _check_registry(reader: Reader) -> None:
+    given = reader.file.values
+    if given.get("IMAGE_DISTRIBUTION") == "registry" and not given.get("IMAGE_REGISTRY"):
+        remedy = 'add IMAGE_REGISTRY = "host:port/path", or choose another IMAGE_DISTRIBUTION (build, stream)'
+        reader.problem("IMAGE_DISTRIBUTION", "needs a registry, and IMAGE_REGISTRY is not set", remedy)
 
 
-def _program(value: Any) -> str:
-    program = kinds.text("python3")(value)
-    if not re.fullmatch(r"/.+|[A-Za-z0-9][\w.+-]*", program):
-        raise UnfitError("is no program", 'write a name such as "python3", or an absolute path on the hosts')
-    return program
+# ---- vendors
 
 
-def _registry(value: Any) -> str:
-    registry = kinds.text("registry.example.org:5000/team")(value)
-    if not re.fullmatch(r"([A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(:\d+)?(/[a-z0-9._/-]+)?", registry):
-        remedy = 'write host[:port][/path] without https:// and in small letters, e.g. "registry.local:5000"'
-        raise UnfitError("is not the address of a registry", remedy)
-    return registry.rstrip("/")
+def read_vendor_settings(reader: Reader, default: str) -> dict[str, VendorSettings]:
+    """Vendor -> its settings; for the vendor `default` the top-level ones, under those of VENDORS."""
+    top = {name: reader.file.values.get(name) for name in fields_of(VendorSettings)}
+    settings = {default: reader.read(VendorSettings) or VendorSettings()}
+    for vendor, section in sections_of(reader).items():
+        entry = ("VENDORS", vendor)
+        reader.report_unknown_keys(entry, section, list(top))
+        above = {name: value for name, value in section.items() if value is not None}
+        whole = {**top, **above} if vendor == default else above
+        settings[vendor] = reader.read(VendorSettings, whole, entry) or VendorSettings()
+    return settings
 
 
-def _read_registry(reader: Reader) -> str:
-    registry = reader.get("IMAGE_REGISTRY", _registry, "")
-    wanted = reader.given("IMAGE_DISTRIBUTION") == "registry"
-    if wanted and reader.given("IMAGE_REGISTRY") in (None, ""):
-        others = listing([choice for choice in DISTRIBUTIONS if choice != "registry"])
-        remedy = f'add IMAGE_REGISTRY = "host:port/path", or choose another IMAGE_DISTRIBUTION ({others})'
-        reader.unfit("IMAGE_DISTRIBUTION", "needs a registry, and IMAGE_REGISTRY is not set", remedy)
-    return registry
+def sections_of(reader: Reader) -> Mapping[str, dict[str, Any]]:
+    """VENDORS, as far as it is a dict of dicts."""
+    reader.names.add("VENDORS")
+    sections = reader.file.values.get("VENDORS")
+    if sections is None:
+        return {}
+    wrong = [sections] if not isinstance(sections, dict) else list(sections.values())
+    if not isinstance(sections, dict) or not all(isinstance(section, dict) for section in wrong):
+        kinds = ", ".join(sorted({type_name(section) for section in wrong}))
+        remedy = 'write VENDORS = {"acme": {"ACCE_CONTAINER_OPT": " --device=/dev/acme"}}'
+        reader.problem("VENDORS", f"is no dict with a dict for each vendor: there is {kinds}", remedy)
+        return {}
+    return cast(dict[str, dict[str, Any]], sections)
+
+
+def require_devices(vendor: Vendor, settings: VendorSettings, is_default: bool, reader: Reader) -> None:
+    """Without a `vendor.py` nothing else says how a container and a rank get their devices."""
+    needed = {
+        "ACCE_CONTAINER_OPT": (settings.container_options, '" --gpus all"'),
+        "ACCE_VISIBLE_DEVICE_ENV_NAME": (settings.visible_devices_env, '"CUDA_VISIBLE_DEVICES"'),
+    }
+    for name, (value, example) in needed.items():
+        if value is None:
+            message = f"is not set, and there is no {vendor.folder / 'vendor.py'} that says it"
+            entry: Entry = (name,)
+            line = f"{name} = {example}"
+            if not is_default:
+                entry = ("VENDORS", vendor.name, name)
+                line = f'VENDORS = {{"{vendor.name}": {{"{name}": {example}}}}}'
+            reader.problem(entry, message, f'add e.g. {line}; "" if there is none to give')

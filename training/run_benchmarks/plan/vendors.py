@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from run_benchmarks.plan import kinds
-from run_benchmarks.plan.problems import Problems, UnfitError, listing
+from run_benchmarks.plan.config_file import read_config_file
+from run_benchmarks.plan.problems import Problems, listing
 from run_benchmarks.plan.reader import Reader
-from run_benchmarks.plan.records import Chip, Vendor
-from run_benchmarks.plan.source import read_source
+from run_benchmarks.plan.records import Vendor
 from utils.errors import nearest
 from utils.loading import load_module
 
 VENDOR_FILE = "vendor.py"
-DTYPES = ("bf16", "fp16", "tf32", "fp32", "fp64", "fp8", "int8")
 
 
 def find_vendors(training_dir: Path) -> list[str]:
@@ -45,12 +43,15 @@ def read_vendor(name: str, training_dir: Path, where: str, subject: str, problem
     if not path.is_file():
         report_no_vendor(name, training_dir, where, subject, problems)
         return None
-    before = len(problems.found)
-    source = read_source(path, problems, "restore the file")
-    if source is None:
+    before = len(problems.all)
+    file = read_config_file(path, problems, "restore the file")
+    if file is None:
         return None
-    vendor = _read(name, Reader(source, problems))
-    return vendor if len(problems.found) == before else None
+    reader = Reader(file, problems)
+    given = {**file.values, "CHIPS": _with_names(file.values.get("CHIPS"))}
+    vendor = reader.read(Vendor, given, name=name, folder=path.parent, parse_devices=_parser(reader))
+    reader.report_rest(lambda name, value: True)
+    return vendor if len(problems.all) == before else None
 
 
 def report_no_vendor(name: str, training_dir: Path, where: str, subject: str, problems: Problems) -> None:
@@ -70,94 +71,25 @@ def _undescribed(folder: Path) -> Vendor:
         device_type="",
         visible_devices_env="",
         collective_backend={},
-        container_options=(),
-        chips={},
         list_devices_command=(),
         parse_devices=str.splitlines,
         described=False,
     )
 
 
-def _read(name: str, reader: Reader) -> Vendor:
-    return Vendor(
-        name=name,
-        folder=reader.source.path.parent,
-        device_type=reader.require("DEVICE_TYPE", kinds.text("cuda"), '"cuda"') or "",
-        visible_devices_env=reader.require(
-            "VISIBLE_DEVICES_ENV", kinds.environment_name, '"CUDA_VISIBLE_DEVICES"'
-        )
-        or "",
-        collective_backend=reader.require("COLLECTIVE_BACKEND", kinds.text_dict, '{"pytorch": "nccl"}') or {},
-        container_options=reader.get("CONTAINER_OPTIONS", kinds.texts("--gpus=all"), ()),
-        chips=_read_chips(reader),
-        list_devices_command=reader.require(
-            "LIST_DEVICES_COMMAND", kinds.texts("nvidia-smi"), '["nvidia-smi", "--list-gpus"]'
-        )
-        or (),
-        parse_devices=_parser(reader),
-    )
+def _with_names(chips: Any) -> Any:
+    """A chip's name is its key in CHIPS."""
+    if not isinstance(chips, dict):
+        return chips
+    return {name: {**chip, "name": name} if isinstance(chip, dict) else chip for name, chip in chips.items()}
 
 
 def _parser(reader: Reader) -> Callable[[str], list[str]]:
     """The file's own `parse_device_list`, which reads what LIST_DEVICES_COMMAND prints."""
-    path = reader.source.path
+    path = reader.file.path
     parse = vars(load_module(path, f"flagperf_vendor_{path.parent.name}")).get("parse_device_list")
     if isinstance(parse, FunctionType):
         return parse
     remedy = "define parse_device_list(stdout: str) -> list[str], for what LIST_DEVICES_COMMAND prints"
-    reader.problems.add(path, "parse_device_list", None, "is not a function of the file", remedy)
+    reader.problem("parse_device_list", "is not a function of the file", remedy)
     return str.splitlines
-
-
-def _read_chips(reader: Reader) -> dict[str, Chip]:
-    chips: dict[str, Chip] = {}
-    for name, value in reader.get("CHIPS", _dict, {}).items():
-        try:
-            chips[str(name)] = _chip(str(name), value)
-        except UnfitError as unfit:
-            where = reader.source.where("CHIPS", str(name))
-            reader.problems.add(where, f"CHIPS[{name!r}]", value, unfit.message, unfit.remedy)
-    return chips
-
-
-def _chip(name: str, value: Any) -> Chip:
-    about = _dict(value)
-    kinds.path_name(name)
-    wanted = ("device_names", "memory_gib", "peak_flops", "source")
-    for key in wanted:
-        if key not in about:
-            raise UnfitError(f"has no {key!r}", f"a chip is a dict with {listing(wanted)}")
-    memory = about["memory_gib"]
-    return Chip(
-        name=name,
-        device_names=_within("device_names", kinds.texts("A100"), about),
-        memory_gib=None if memory is None else _within("memory_gib", kinds.number(0, above=True), about),
-        peak_flops=_within("peak_flops", _peaks, about),
-        source=_within("source", kinds.text("the vendor's data sheet"), about),
-    )
-
-
-def _within(key: str, kind: kinds.Kind[kinds.T], about: Mapping[str, Any]) -> kinds.T:
-    try:
-        return kind(about[key])
-    except UnfitError as unfit:
-        raise UnfitError(f"its {key!r} {unfit.message}", unfit.remedy) from None
-
-
-def _peaks(value: Any) -> dict[str, float]:
-    """dtype -> dense FLOP/s; a peak of None is not known and is left out."""
-    peaks: dict[str, float] = {}
-    for dtype, peak in _dict(value).items():
-        if dtype not in DTYPES:
-            raise UnfitError(f"has the unknown dtype {dtype!r}", f"use {listing(DTYPES)}")
-        if peak is not None:
-            peaks[dtype] = kinds.number(0, above=True)(peak)
-    return peaks
-
-
-def _dict(value: Any) -> dict[Any, Any]:
-    if not isinstance(value, dict):
-        raise UnfitError(
-            f"has the wrong type: it is {kinds.type_name(value)}, not a dict", "write a dict: {...}"
-        )
-    return value

@@ -39,15 +39,15 @@ def run_in(folder: RunFolder) -> Run:
     """The run in a folder that has been opened; what cannot be read of it is among the notes."""
     results = _results(folder)
     first, end = _entry(folder, "run_started"), _entry(folder, "run_ended")
-    known = {"run": folder.path.resolve().name, "started": _moment(first.get("time")), **first, **end}
-    known |= folder.summary
-    code = known.get("exit_code")
-    missing = list(_missing(folder, results, ended="exit_code" in known))
+    about = {"run": folder.path.resolve().name, "started": _moment(first.get("time")), **first, **end}
+    about |= folder.summary
+    code = about.get("exit_code")
+    missing = list(_missing(folder, results, ended="exit_code" in about))
     checks = _checks(folder)
     return Run(
-        name=str(known["run"]),
-        uid=str(known.get("uid") or ""),
-        started=str(known["started"]),
+        name=str(about["run"]),
+        uid=str(about.get("uid") or ""),
+        started=str(about["started"]),
         exit_code=code if type(code) is int else None,
         results=tuple(results.values()),
         checks=checks,

@@ -11,6 +11,7 @@ from run_benchmarks.plan.case_files import DRIVER_SCRIPT
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.results.reading import parsed
 from run_benchmarks.results.round_result import CONVERGE
+from utils.parameters.resolution import KIND
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class PlannedChip:
 
 @dataclass(frozen=True)
 class PlannedCase:
-    """A case of `plan.json`; differs: what the plan knows of changes beyond the mutable names, if it looked."""
+    """A case of `plan.json`; differs: what the plan says of changes beyond the mutable names, if it looked."""
 
     settings: PlannedSettings
     files: PlannedFiles
@@ -54,7 +55,7 @@ class PlannedCase:
     @property
     def kind(self) -> str:
         """MEASURE for a case that does a fixed amount of work and reports figures of its own, else CONVERGE."""
-        return str(self.parameters.get("case_kind", CONVERGE))
+        return str(self.parameters.get(KIND, CONVERGE))
 
     @property
     def uses_driver(self) -> bool:

@@ -10,12 +10,12 @@ from typing import Any
 
 from run_benchmarks.results.rules import Rules
 from utils.figures import Figure
+from utils.parameters import MeasurementSettings, TrainingSettings
 from utils.records import Failure, Verdict
 
 # 1: until figures had `better` and `definition` and a round had its `kind` and its round.json.
 SCHEMA = 2
-CONVERGE = "converge"
-MEASURE = "measure"
+CONVERGE, MEASURE = TrainingSettings.kind, MeasurementSettings.kind
 
 
 @dataclass(frozen=True)

@@ -40,12 +40,12 @@ class Rules:
 
 
 def rules_of(events: Sequence[Event], planned: Mapping[str, Any] | None = None) -> Rules:
-    """The stamp of a run, from its INIT_START; else from the differences that the plan found, if it looked."""
+    """The stamp of a run, from its INIT_START; else from the differences that the plan names, if it looked."""
     value = next((event.value for event in events if event.name == EventName.INIT_START), {})
     changed = value.get("changed")
     if not isinstance(changed, list):
         return Rules() if planned is None else Rules(OPEN if planned else CLOSED, planned)
     config = value.get("config")
-    known = config if isinstance(config, Mapping) else {}
-    differs = {str(name): known.get(str(name)) for name in changed}
+    values = config if isinstance(config, Mapping) else {}
+    differs = {str(name): values.get(str(name)) for name in changed}
     return Rules(OPEN if differs else CLOSED, differs)

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from run_benchmarks.names import checkpoint_folder
+from run_benchmarks.plan.continuation import OPTION, saves_checkpoints
 from run_benchmarks.plan.records import CasePlan, Plan
-from run_benchmarks.plan.restart import OPTION, saves_checkpoints
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.checks import QUICK_S, Check, HostUse, Status
 from run_benchmarks.transports.base import Transport
@@ -48,12 +48,12 @@ async def _check_earlier(plan: Plan, transport: Transport, cases: list[CasePlan]
     listed = await transport.run(
         ["find", folder, "-mindepth", "3", "-maxdepth", "3", "-name", CHECKPOINT_PATTERN], timeout=QUICK_S
     )
-    found = sorted(PurePosixPath(line) for line in listed.stdout.splitlines())
-    having = {file.parent for file in found}
+    files = sorted(PurePosixPath(line) for line in listed.stdout.splitlines())
+    having = {file.parent for file in files}
     lost = [case for case in cases if not _left(plan, case, having)]
     if lost:
         names = ", ".join(case.settings.name for case in lost)
-        there = _there(found) if found else await _other_runs(plan, transport)
+        there = _there(files) if files else await _other_runs(plan, transport)
         remedy = f"name another run with {OPTION}, choose cases with --cases, or start anew"
         return Check(NAME, Status.ERROR, f"{folder} has no checkpoint of {names}; {there}", remedy)
     wanted = [path for case in cases for path in _folders(plan, case, plan.rounds(case))]
@@ -76,9 +76,9 @@ def _left(plan: Plan, case: CasePlan, having: set[PurePosixPath]) -> bool:
     return not having.isdisjoint(_folders(plan, case, range(1, case.settings.repeat + 1)))
 
 
-def _there(found: list[PurePosixPath]) -> str:
+def _there(files: list[PurePosixPath]) -> str:
     """What there is: of each round its newest checkpoint, which sorts last."""
-    newest = {file.parent: file.stem for file in found}
+    newest = {file.parent: file.stem for file in files}
     return "there is " + ", ".join(
         f"{folder.parent.name} {folder.name} ({step})" for folder, step in newest.items()
     )

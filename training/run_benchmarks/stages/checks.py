@@ -24,7 +24,7 @@ LISTENING = "0A"
 
 
 class Status(str, Enum):
-    """What a check found."""
+    """How a check ended."""
 
     OK = "ok"
     WARNING = "warning"
@@ -126,12 +126,12 @@ async def data(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
                 f"{folder} does not exist",
                 "put the data there on this host, or correct the case's data dir",
             )
-        altered, found = await _altered_files(use.transport, folder)
+        altered, what = await _altered_files(use.transport, folder)
         if altered:
             return _error(
                 "data", f"{folder}: {altered}", "prepare the data again, or copy it from a good host"
             )
-        details.append(found)
+        details.append(what)
     return _ok("data", "; ".join(details))
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from run_benchmarks.frameworks.base import Framework, LaunchJob
 from run_benchmarks.names import HostPaths, Node, RunId, checkpoint_folder, unit_labels, unit_name
+from run_benchmarks.plan.continuation import saves_checkpoints
 from run_benchmarks.plan.records import CasePlan, Plan
-from run_benchmarks.plan.restart import saves_checkpoints
 from run_benchmarks.runtimes.base import Mount, Runtime, Unit
 from run_benchmarks.stages.checkpoints import uses_checkpoints
 from utils.checkpoints import CHECKPOINT_DIR, CONTINUE_FROM, MAY_BEGIN_ANEW
@@ -122,9 +122,8 @@ class Launch:
             environment[CHECKPOINT_DIR] = checkpoint_folder(path, self.run.uid, node.case, node.round)
         if earlier:
             environment[CONTINUE_FROM] = checkpoint_folder(path, earlier, node.case, node.round)
-            environment[MAY_BEGIN_ANEW] = (
-                "1"  # the preflight has found one of this case, and named what lacks
-            )
+            # the preflight saw a checkpoint of this case, and named the rounds that lack one
+            environment[MAY_BEGIN_ANEW] = "1"
         return environment
 
     def _checkpoints(self, node: Node) -> tuple[Mount, ...]:

@@ -6,8 +6,9 @@ resolves a case's files before anything is launched, and every rank does when it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import Field, asdict, dataclass, fields
+from functools import reduce
 from typing import Any
 
 from utils.errors import Problem, ProblemsError, nearest
@@ -48,14 +49,12 @@ class Configuration:
     """The resolved parameters.
 
     `settings` are the driver's, of the case's kind; `case` the other names of the case's `_base.py`; `metric`
-    what its target is of, empty for none. `origin` says for each name which layer set it, and `changed` lists
-    the names that the vendor or the command line changed although the case does not list them as mutable (a
-    result with any is *open*, else *closed*).
+    what its target is of, empty for none. `changed` lists the names that the vendor or the command line changed
+    although the case does not list them as mutable (a result with any is *open*, else *closed*).
     """
 
     settings: TrainingSettings | MeasurementSettings
     case: Mapping[str, Any]
-    origin: Mapping[str, str]
     changed: tuple[str, ...]
     metric: str = ""
 
@@ -90,60 +89,42 @@ def resolve(base: Layer, above: Sequence[Layer] = (), *, mutable: Sequence[str] 
     check = _Check(base, above)
     if problems := list(check.problems()):
         raise ProblemsError(problems)
-    values, task = check.values(), check.values([base])
+    values = check.values
+    free = {*mutable, *ALWAYS_MUTABLE}
     return Configuration(
         settings=check.settings(**{name: values[name] for name in check.fields}),
         case={name: value for name, value in values.items() if name not in check.fields},
-        origin={name: layer.source for name, layer in check.origin().items()},
-        changed=tuple(
-            sorted(n for n in values if values[n] != task[n] and n not in (*mutable, *ALWAYS_MUTABLE))
-        ),
+        changed=tuple(sorted(n for n in values if values[n] != check.task[n] and n not in free)),
         metric=check.metric,
     )
 
 
 class _Check:
-    """The layers of one case, and what is wrong with them."""
+    """The layers of one case, and what is wrong with them.
+
+    values: what all layers make of the settings, as far as it is known here; task: what the case alone does.
+    """
 
     def __init__(self, base: Layer, above: Sequence[Layer]) -> None:
         self.base = base
         self.above = above
-        self.layers = [base, *above]
         self.settings = KINDS.get(str(base.values.get(KIND)), TrainingSettings)
         self.fields = {field.name: field for field in fields(self.settings)}
-        self.targets = [name for name in base.values if name.startswith(_TARGET)] if self._trains() else []
+        trains = self.settings is TrainingSettings
+        self.targets = [name for name in base.values if trains and name.startswith(_TARGET)]
         self.metric = self.targets[0].removeprefix(_TARGET) if self.targets else ""
-
-    def _trains(self) -> bool:
-        return self.settings is TrainingSettings
+        # what may be set: the driver's settings and the names of `_base.py`
+        self.names = {*self.fields, *map(self._own_name, base.values)} - {KIND}
+        self.task = self._over(asdict(self.settings()), base)
+        self.values = reduce(self._over, above, self.task)
 
     def _own_name(self, name: str) -> str:
         """`target` for the name that the case gives it, `target_<metric>`."""
-        return "target" if self.metric and name == f"{_TARGET}{self.metric}" else name
+        return "target" if self.targets and name == self.targets[0] else name
 
-    def _names(self) -> set[str]:
-        """What may be set: the driver's settings and the names of `_base.py`."""
-        return {*self.fields, *map(self._own_name, self.base.values)} - {KIND}
-
-    def origin(self) -> dict[str, Layer]:
-        """Setting -> the highest layer that sets it; the driver's defaults belong to no file."""
-        driver = Layer("driver", {})
-        settings = dict.fromkeys([*self.fields, *map(self._own_name, self.base.values)], driver)
-        settings.pop(KIND, None)
-        for layer in self.layers:
-            settings.update({name: layer for name in map(self._own_name, layer.values) if name in settings})
-        return settings
-
-    def values(self, layers: Iterable[Layer] | None = None) -> dict[str, Any]:
-        """What the layers make of the settings, as far as it is known here."""
-        values: dict[str, Any] = asdict(self.settings())
-        names = self._names()
-        for layer in self.layers if layers is None else layers:
-            for written, value in layer.values.items():
-                name = self._own_name(written)
-                if name in names and value is not UNKNOWN:
-                    values[name] = self._as_float(name, value)
-        return values
+    def _over(self, below: dict[str, Any], layer: Layer) -> dict[str, Any]:
+        named = {self._own_name(name): value for name, value in layer.values.items() if value is not UNKNOWN}
+        return {**below, **{name: self._as_float(name, named[name]) for name in named if name in self.names}}
 
     def _as_float(self, name: str, value: Any) -> Any:
         whole = isinstance(value, int) and not isinstance(value, bool)
@@ -155,7 +136,7 @@ class _Check:
         for name in self.targets[1:]:
             remedy = f"rename one: {_TARGET}<metric> is the name of the case's target"
             yield self.base.problem(name, f"stands beside {self.targets[0]}", remedy)
-        wrong = [problem for layer in self.layers for problem in self._of_layer(layer)]
+        wrong = [problem for layer in (self.base, *self.above) for problem in self._of_layer(layer)]
         yield from wrong
         yield from self._conflicts({problem.name for problem in wrong})
 
@@ -167,23 +148,20 @@ class _Check:
                 yield layer.problem(KIND, f"is the case's own word ({self.base.source})", "remove it")
 
     def _of_layer(self, layer: Layer) -> Iterator[Problem]:
-        names = self._names()
         for written, value in layer.values.items():
             name = self._own_name(written)
             if name == KIND or value is UNKNOWN:
                 continue
-            if name not in names:
-                hint = nearest(written, [*names, *self.targets])
-                remedy = hint or f"remove it, or add it to {self.base.source}, which has {self._listed()}"
+            if name not in self.names:
+                hint = nearest(written, [*self.names, *self.targets])
+                listed = ", ".join(self.base.values)
+                remedy = hint or f"remove it, or add it to {self.base.source}, which has {listed}"
                 yield layer.problem(written, f"is no parameter of the case ({self.base.source})", remedy)
-            elif not fits(value, wanted := self._type(name)):
+            elif not _fits(value, wanted := self._type(name)):
                 message = f"has the wrong type: it is {type(value).__name__}, not {wanted}"
                 yield layer.problem(written, message, f"write a value of type {wanted}")
             elif remedy := _out_of_bounds(value, self.fields.get(name)):
                 yield layer.problem(written, "cannot be had", remedy)
-
-    def _listed(self) -> str:
-        return ", ".join(self.base.values)
 
     def _type(self, name: str) -> str:
         """As it stands in the settings; of a case's own name the type of the value in its `_base.py`."""
@@ -194,19 +172,19 @@ class _Check:
 
     def _conflicts(self, wrong: set[str]) -> Iterator[Problem]:
         """Of a setting that is `wrong` by itself, or whose value is not known here, no more can be said."""
-        origin = self.origin()
-        unclear = {name for layer in self.layers for name, value in layer.values.items() if value is UNKNOWN}
-        for names, message, remedy in self.settings.conflicts(self._comparable(wrong | unclear)):
-            if not (wrong | unclear) & set(names):
-                layer = origin[names[0]]
-                yield (layer if names[0] in layer.values else self.base).problem(names[0], message, remedy)
+        layers = (*reversed(self.above), self.base)
+        unclear = wrong | {
+            name for layer in layers for name, value in layer.values.items() if value is UNKNOWN
+        }
+        defaults = asdict(self.settings())
+        comparable = {**self.values, **{name: defaults[name] for name in unclear & defaults.keys()}}
+        for names, message, remedy in self.settings.conflicts(comparable):
+            if not unclear & set(names):
+                layer = next((layer for layer in layers if names[0] in layer.values), self.base)
+                yield layer.problem(names[0], message, remedy)
 
-    def _comparable(self, unclear: set[str]) -> dict[str, Any]:
-        """The values, with the driver's defaults for those that are `unclear`."""
-        return {**self.values(), **{n: v for n, v in asdict(self.settings()).items() if n in unclear}}
 
-
-def fits(value: Any, wanted: str) -> bool:
+def _fits(value: Any, wanted: str) -> bool:
     """Is `value` of the type `wanted`? A whole number may stand for a float; no type wanted fits all."""
     if not wanted or (value is None and wanted.endswith("| None")):
         return True

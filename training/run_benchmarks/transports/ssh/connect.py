@@ -12,7 +12,7 @@ from run_benchmarks.plan.records import ClusterSettings
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.transports.ssh.connect_errors import bad_configuration, explain
 from run_benchmarks.transports.ssh.options import Address, Login, resolve
-from run_benchmarks.transports.ssh.trust import Refusal, Verdict
+from run_benchmarks.transports.ssh.trust import Refusal, RefusalReason
 
 CONCURRENT_CONNECTS = 64
 MOST_OPEN_FILES = 65536
@@ -92,11 +92,11 @@ class Connector:
         chain: tuple[Address, ...],
     ) -> asyncssh.SSHClientConnection:
         """The shared connection to the last of `hops`; opened anew where there is none that lives."""
-        known = self._jumps.get(hops)
-        if known is None or _is_over(known):
-            known = asyncio.ensure_future(self._connect(hops[-1], cluster, through, chain))
-            self._jumps[hops] = known
-        return await asyncio.shield(known)
+        jump = self._jumps.get(hops)
+        if jump is None or _is_over(jump):
+            jump = asyncio.ensure_future(self._connect(hops[-1], cluster, through, chain))
+            self._jumps[hops] = jump
+        return await asyncio.shield(jump)
 
 
 def connector() -> Connector:
@@ -131,13 +131,13 @@ class _Gate(asyncssh.SSHClient):
     def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
         """Accept a new key where that is the setting; refuse a changed one always."""
         login = self._login
-        verdict = login.known_hosts.judge(login.known_name)
+        reason = login.known_hosts.judge(login.known_name)
         algorithm, fingerprint = key.get_algorithm(), key.get_fingerprint()
-        if verdict is Verdict.UNKNOWN and self._accept_new:
+        if reason is RefusalReason.UNKNOWN and self._accept_new:
             login.known_hosts.add(login.known_name, key)
             LOGGER.warning(f"{login.address.host}: accepted its {algorithm} key {fingerprint} on first use")
             return True
-        self.refusal = Refusal(verdict, login.known_name, algorithm, fingerprint)
+        self.refusal = Refusal(reason, login.known_name, algorithm, fingerprint)
         return False
 
 

@@ -12,7 +12,7 @@ import asyncssh
 
 from run_benchmarks.transports.base import HostKeyError, TransportError
 from run_benchmarks.transports.ssh.options import Login
-from run_benchmarks.transports.ssh.trust import DEFAULT_PORT, Refusal, Verdict
+from run_benchmarks.transports.ssh.trust import DEFAULT_PORT, Refusal, RefusalReason
 
 UNREACHABLE = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN)
 
@@ -123,7 +123,7 @@ def _os_error(login: Login, error: OSError) -> TransportError:
 def _refused_key(login: Login, refusal: Refusal) -> HostKeyError:
     key = f"{refusal.algorithm} key {refusal.fingerprint}"
     file = login.known_hosts.files[0]
-    if refusal.verdict is Verdict.CHANGED:
+    if refusal.reason is RefusalReason.CHANGED:
         message = (
             f"ITS HOST KEY HAS CHANGED: it shows the {key}, known_hosts holds another for {refusal.name}. "
             "Either it was reinstalled, or someone is listening in"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,38 +13,49 @@ from run_benchmarks.plan.static_values import static_values
 from utils.config_files import load_constants
 from utils.errors import FlagPerfError
 
+# A name, and the keys and indices that lead into it.
+Entry = tuple[str | int, ...]
+
 
 @dataclass(frozen=True)
 class Lines:
     """Where things stand in a Python file.
 
-    names: top-level name -> line of its last assignment.
-    entries: (name, key or item) -> line, for the keys of its dict or the items of its list.
-    repeated: (name, key, line) of keys that the same dict has had before.
+    of: path -> line: (name,) of an assignment, and (name, key or index, ...) of what is in its dicts and lists.
+    repeated: the paths, with their lines, of keys that the same dict has had before.
     """
 
-    names: Mapping[str, int]
-    entries: Mapping[tuple[str, str], int]
-    repeated: tuple[tuple[str, str, int], ...]
+    of: Mapping[Entry, int]
+    repeated: tuple[tuple[Entry, int], ...]
 
 
 @dataclass(frozen=True)
-class Source:
+class ConfigFile:
     """One configuration file: `values` are the names that it sets to plain data."""
 
     path: Path
     values: Mapping[str, Any]
     lines: Lines
 
-    def where(self, name: str = "", entry: str = "") -> str:
-        """`file:line` of a setting or of an entry of it; the file alone where the line is not known."""
-        line = self.lines.entries.get((name, entry)) or self.lines.names.get(name)
+    def where(self, *entry: str | int) -> str:
+        """`file:line` of a setting or of what is in it; of what it is in, where its own line is not known."""
+        inner_first = (self.lines.of.get(entry[:depth]) for depth in range(len(entry), 0, -1))
+        line = next((line for line in inner_first if line), None)
         return f"{self.path}:{line}" if line else str(self.path)
 
+    def is_odd(self, name: str) -> bool:
+        """Whether the file sets `name`, but to no plain data, e.g. a set or a Path: not the same as absent."""
+        return name not in self.values and (name,) in self.lines.of
 
-def read_source(
+
+def subject(entry: Entry) -> str:
+    """An entry as Python writes it: `CHIPS['X1']['source']`."""
+    return str(entry[0]) + "".join(f"[{key!r}]" for key in entry[1:])
+
+
+def read_config_file(
     path: Path, problems: Problems, remedy_if_missing: str, *, for_images: bool = False
-) -> Source | None:
+) -> ConfigFile | None:
     """Execute the file `path`; None, with the reason among the problems, where that cannot be done.
 
     A file `for_images` may import modules that only the images have; it then gives what it can.
@@ -58,9 +69,9 @@ def read_source(
     except (FlagPerfError, OSError, UnicodeDecodeError) as error:
         _add_unreadable(path, error, problems)
         return None
-    source = Source(path, values, lines)
-    _report_repeated(source, problems)
-    return source
+    file = ConfigFile(path, values, lines)
+    _report_repeated(file, problems)
+    return file
 
 
 def _values_of(path: Path, for_images: bool) -> dict[str, Any]:
@@ -77,18 +88,16 @@ def _values_of(path: Path, for_images: bool) -> dict[str, Any]:
 
 def find_lines(text: str) -> Lines:
     """The lines of the assignments in a Python file that is known to be free of syntax errors."""
-    names: dict[str, int] = {}
-    entries: dict[tuple[str, str], int] = {}
-    repeated: list[tuple[str, str, int]] = []
+    lines: dict[Entry, int] = {}
+    repeated: list[tuple[Entry, int]] = []
     for name, line, value in _assignments(ast.parse(text)):
-        names[name] = line
-        of_this: set[str] = set()
-        for entry, entry_line in _entries(value):
-            if entry in of_this and isinstance(value, ast.Dict):
-                repeated.append((name, entry, entry_line))
-            of_this.add(entry)
-            entries[(name, entry)] = entry_line
-    return Lines(names, entries, tuple(repeated))
+        lines = {entry: line for entry, line in lines.items() if entry[0] != name}  # the last one counts
+        lines[(name,)] = line
+        for entry, entry_line in _entries((name,), value):
+            if entry in lines:
+                repeated.append((entry, entry_line))
+            lines[entry] = entry_line
+    return Lines(lines, tuple(repeated))
 
 
 def _assignments(tree: ast.Module) -> Iterator[tuple[str, int, ast.expr | None]]:
@@ -114,15 +123,22 @@ def _names_in(target: ast.expr) -> Iterator[str]:
     return (node.id for node in ast.walk(target) if isinstance(node, ast.Name))
 
 
-def _entries(value: ast.expr | None) -> Iterator[tuple[str, int]]:
-    parts: list[ast.expr | None] = []
+def _entries(entry: Entry, value: ast.expr | None) -> Iterator[tuple[Entry, int]]:
+    """What is in a dict or a list, to any depth."""
+    parts: Iterable[tuple[ast.expr | None, str | int | None, ast.expr]] = ()
     if isinstance(value, ast.Dict):
-        parts = list(value.keys)
+        parts = ((key, _literal(key), item) for key, item in zip(value.keys, value.values, strict=True))
     elif isinstance(value, (ast.List, ast.Tuple)):
-        parts = list(value.elts)
-    for part in parts:
-        if isinstance(part, ast.Constant):
-            yield str(part.value), part.lineno
+        parts = ((item, number, item) for number, item in enumerate(value.elts))
+    for node, key, item in parts:
+        if node is not None and key is not None:
+            yield (*entry, key), node.lineno
+            yield from _entries((*entry, key), item)
+
+
+def _literal(key: ast.expr | None) -> str | int | None:
+    value = key.value if isinstance(key, ast.Constant) else None
+    return value if isinstance(value, (str, int)) else None
 
 
 def _add_unreadable(path: Path, error: Exception, problems: Problems) -> None:
@@ -135,9 +151,9 @@ def _add_unreadable(path: Path, error: Exception, problems: Problems) -> None:
         problems.add(path, path.name, None, f"cannot be read: {error}", remedy)
 
 
-def _report_repeated(source: Source, problems: Problems) -> None:
-    for name, key, line in source.lines.repeated:
+def _report_repeated(file: ConfigFile, problems: Problems) -> None:
+    for entry, line in file.lines.repeated:
         problems.add(
-            f"{source.path}:{line}", f"{name}[{key!r}]", None,
+            f"{file.path}:{line}", subject(entry), None,
             "stands twice; Python keeps the last one only", "remove one of the two, or correct its key",
         )  # fmt: skip

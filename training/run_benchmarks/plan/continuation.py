@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from run_benchmarks.plan.case_files import DRIVER_SCRIPT
-from run_benchmarks.plan.earlier import EarlierRun
+from run_benchmarks.plan.config_file import ConfigFile
+from run_benchmarks.plan.earlier_run import EarlierRun
 from run_benchmarks.plan.problems import Problems
 from run_benchmarks.plan.records import CasePlan, RunSettings
-from run_benchmarks.plan.source import Source
 
 OPTION = "--continue-from"
 _EXAMPLE = 'CHECKPOINT_PATH = "/data/checkpoints"'
@@ -19,8 +19,8 @@ def saves_checkpoints(case: CasePlan) -> bool:
     return case.files.script == DRIVER_SCRIPT and case.parameters.get("save_steps") is not None
 
 
-def check_restart(
-    cases: Sequence[CasePlan], run: RunSettings, earlier: EarlierRun, conf: Source, problems: Problems
+def check_continuation(
+    cases: Sequence[CasePlan], run: RunSettings, earlier: EarlierRun, conf: ConfigFile, problems: Problems
 ) -> None:
     """Note what stands in the way of saving checkpoints and of going on from them."""
     if not run.checkpoint_path:
@@ -41,7 +41,7 @@ def check_restart(
         problems.add("command line", OPTION, given, message, f"start anew, without {OPTION}")
 
 
-def _needs_path(case: CasePlan, conf: Source, problems: Problems) -> None:
+def _needs_path(case: CasePlan, conf: ConfigFile, problems: Problems) -> None:
     name = f"{case.settings.name}: save_steps"
     message = "is set, but nothing says where checkpoints go: CHECKPOINT_PATH is not"
     config = f"{case.files.config_dir}/{case.files.config_file}"

@@ -61,9 +61,9 @@ def _done(folder: Path, cases: Iterable[CasePlan]) -> dict[str, tuple[int, ...]]
             continue
         before = then.get("done", {}).get(name, ())  # by a run that went on with one before it
         rounds = range(1, case.settings.repeat + 1)
-        found = tuple(number for number in rounds if number in before or _converged(folder / name, number))
-        if found:
-            done[name] = found
+        finished = tuple(number for number in rounds if number in before or _converged(folder / name, number))
+        if finished:
+            done[name] = finished
     return done
 
 
@@ -74,7 +74,7 @@ def _converged(folder: Path, number: int) -> bool:
 def _object(path: Path) -> dict[str, Any]:
     """What a JSON file holds; nothing where it is not there or was cut off with the run."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}

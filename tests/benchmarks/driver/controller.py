@@ -1,0 +1,28 @@
+"""Run a case of this tree as users do: by the controller, on this machine, without containers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from run_benchmarks import verbs
+from tests.benchmarks.driver.ranks import free_port
+from utils.events import Event, read_events
+
+
+def run_by_the_controller(case: str, data: Path, folder: Path) -> tuple[int, dict[str, Any], list[Event]]:
+    """One round of `case`, a key of CASES, below `folder`: exit code, result, rank 0's events."""
+    config = folder / "config"
+    config.mkdir()
+    (config / "cluster_conf.py").write_text(f'HOSTS = ["localhost"]\nMASTER_PORT = {free_port()}\n')
+    (config / "test_conf.py").write_text(
+        f'VENDOR = "cpu"\nCASES = {{"{case}": "{data}"}}\nRUNTIME = "process"\n'
+        f'PROCESS_PYTHON = "{sys.executable}"\nFLAGPERF_PATH = "{folder}/fp"\n'
+        f'FLAGPERF_LOG_PATH = "{folder}/result"\nMIN_FREE_DISK_GIB = 0\n'
+    )
+    code = verbs.main(["--config", str(config)])
+    (round_dir,) = (folder / "result").glob(f"run*/{case.partition(':')[0]}*/round1")
+    result = json.loads((round_dir / "result.json").read_text())
+    return code, result, read_events(round_dir / "localhost_noderank0" / "rank0.out.log")

@@ -1,0 +1,171 @@
+"""What a setting may hold: the types of the models' fields, each with an example for who got it wrong.
+
+A validator raises UnfitError, which says why the value cannot be taken and what would be right. What pydantic
+itself refuses is put into such words by `reader`.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import shlex
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictFloat, StrictInt
+
+from run_benchmarks.plan.problems import UnfitError
+
+
+def _text(text: str) -> str:
+    if re.search(r"[\x00-\x08\x0a-\x1f\x7f]", text):
+        raise UnfitError("holds a line break or another control character", "remove it")
+    return text.strip()
+
+
+def _matching(pattern: str, message: str, remedy: str) -> AfterValidator:
+    """A validator of texts; an empty one passes, it stands for nothing given where that is allowed."""
+
+    def check(text: str) -> str:
+        if text and not re.fullmatch(pattern, text, re.ASCII):
+            raise UnfitError(message, remedy)
+        return text
+
+    return AfterValidator(check)
+
+
+def _port(value: Any) -> int:
+    """As a number or, as FlagPerf's own files write it, as text."""
+    number = int(value) if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d+\s*", value) else value
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise UnfitError("has the wrong type: it is no port", 'write a port number, e.g. "22"')
+    if not 1 <= number <= 65535:
+        raise UnfitError("is out of range", "write a whole number from 1 to 65535")
+    return number
+
+
+def _shell_words(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, str):
+        raise UnfitError("has the wrong type: it is no text", 'write text, e.g. " --gpus all"')
+    try:
+        return tuple(shlex.split(value))
+    except ValueError as error:
+        message = f"cannot be split into options: {error}"
+        raise UnfitError(message, "close the quotation marks in it") from None
+
+
+def _absolute(path: str) -> str:
+    if not path.startswith("/"):
+        why = "starts with ~, which hosts do not know" if path.startswith("~") else "is relative"
+        message = f"{why}; a path on the hosts must be absolute"
+        raise UnfitError(message, "write it in full, starting with /, e.g. /data/flagperf")
+    return path if path == "/" else path.rstrip("/")
+
+
+def _not_empty(text: str) -> str:
+    if not text:
+        raise UnfitError("is empty", "write a name, or remove the line")
+    return text
+
+
+def _lower(value: Any) -> Any:
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+def _host(host: str) -> str:
+    if "@" in host:
+        remedy = f"write {host.rpartition('@')[2]!r} here and the user as SSH_USER, or into your ssh config"
+        raise UnfitError("is not a host but user@host", remedy)
+    if re.fullmatch(r"[^:\s]+:\d+", host):
+        remedy = f"write {host.partition(':')[0]!r} here and the port as SSH_PORT"
+        raise UnfitError("has a port in it", remedy)
+    if re.fullmatch(r"[\d.]+", host) or ":" in host:
+        _check_address(host)
+    elif not re.fullmatch(r"[A-Za-z0-9_]([\w.-]{0,251}[A-Za-z0-9_.])?", host, re.ASCII):
+        remedy = 'write one name or address an item, e.g. "10.1.2.2" or "node1"'
+        raise UnfitError("cannot be the name of a host", remedy)
+    return host
+
+
+def _check_address(host: str) -> None:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        raise UnfitError("is not an IP address", "correct it: four numbers from 0 to 255, or IPv6") from None
+
+
+_NAME = r"[A-Za-z_]\w*"
+_REGISTRY = r"([A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(:\d+)?(/[a-z0-9._/-]+)?"
+
+Text = Annotated[str, AfterValidator(_text), Field(examples=['"..."'])]
+Texts = Annotated[tuple[Text, ...], Field(examples=['["...", "..."]'])]
+Flag = Annotated[StrictBool, Field(examples=["True"])]  # the text "False" would count as true in Python
+Whole = Annotated[StrictInt, Field(ge=1, examples=["1"])]
+Positive = Annotated[StrictFloat, Field(gt=0, allow_inf_nan=False, examples=["10"])]
+NotNegative = Annotated[StrictFloat, Field(ge=0, allow_inf_nan=False, examples=["10"])]
+Port = Annotated[int, BeforeValidator(_port)]
+ShellWords = Annotated[tuple[str, ...], BeforeValidator(_shell_words)]
+# A path on the hosts or in the containers; the controller's `~` means nothing there.
+AbsolutePath = Annotated[Text, AfterValidator(_absolute), Field(examples=['"/data/flagperf"'])]
+# Empty for none.
+OptionalPath = Annotated[Text, AfterValidator(lambda path: _absolute(path) if path else "")]
+# One component of a path: a vendor, a model, a framework.
+PathName = Annotated[
+    Text, AfterValidator(_not_empty),
+    _matching(r"[A-Za-z0-9][A-Za-z0-9._+-]*", "cannot be the name of a folder here",
+              "use letters, digits, and . _ + - within"),
+    Field(examples=['"bert"']),
+]  # fmt: skip
+EnvironmentName = Annotated[
+    Text,
+    _matching(_NAME, "cannot be the name of an environment variable",
+              'use A-Z, 0-9 and _, e.g. "CUDA_VISIBLE_DEVICES"'),
+    Field(examples=['"CUDA_VISIBLE_DEVICES"']),
+]  # fmt: skip
+TextDict = Annotated[
+    dict[Annotated[EnvironmentName, AfterValidator(_not_empty)], Text],
+    Field(examples=['{"BASE_IMAGE": "python:3.11-slim"}']),
+]
+# As container engines read it.
+MemorySize = Annotated[
+    Text,
+    _matching(r"0*[1-9]\d*[bkmgBKMG]?", "is not a size",
+              'write a whole number and a unit (b, k, m or g), e.g. "32G"'),
+    Field(examples=["'32G'"]),
+]  # fmt: skip
+Engine = Annotated[
+    Text,
+    _matching(r"docker|podman|/\S+", "is not a container engine",
+              'write "docker", "podman", or the absolute path of either'),
+]  # fmt: skip
+Program = Annotated[
+    Text,
+    _matching(r"/.+|[A-Za-z0-9][\w.+-]*", "is no program",
+              'write a name such as "python3", or an absolute path on the hosts'),
+]  # fmt: skip
+Registry = Annotated[
+    Text,
+    _matching(_REGISTRY, "is not the address of a registry",
+              'write host[:port][/path] without https:// and in small letters, e.g. "registry.local:5000"'),
+    AfterValidator(lambda registry: registry.rstrip("/")),
+]  # fmt: skip
+IndexUrl = Annotated[
+    Text,
+    _matching(r"(https?|file)://[^ ]*", "is not the URL of a package index",
+              'write e.g. "https://pypi.org/simple"'),
+]  # fmt: skip
+User = Annotated[
+    Text,
+    _matching(r"[A-Za-z0-9_][^\s:/@]*", "cannot be a user's name",
+              'write the user who logs in on the hosts, e.g. "alice"'),
+]  # fmt: skip
+Host = Annotated[Text, AfterValidator(_host), Field(examples=['"10.1.2.2"'])]
+Hosts = Annotated[tuple[Host, ...], Field(examples=['["10.1.2.2", "10.1.2.3"]'])]
+LogLevel = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)]
+TestType = Annotated[Literal["default", "customized"], BeforeValidator(_lower)]
+Runtime = Annotated[Literal["docker", "process"], BeforeValidator(_lower)]
+Distribution = Annotated[Literal["build", "stream", "registry"], BeforeValidator(_lower)]
+Dtype = Annotated[
+    Text,
+    _matching("bf16|fp16|tf32|fp32|fp64|fp8|int8", "is no dtype of a peak",
+              "use bf16, fp16, tf32, fp32, fp64, fp8 or int8"),
+]  # fmt: skip
