@@ -1,7 +1,8 @@
 """Tests side by side: which of them share a worker of pytest-xdist, and how many threads each worker has.
 
 `./test.sh` starts the workers. Tests of one file share one, for they share what is dear to set up, and all tests of
-the lab share one too: there is one lab on a machine. It comes first, for nothing else takes as long.
+the lab share one too: there is one lab on a machine. It comes first, for nothing else takes as long. Tests that have
+Podman as a parameter share one, for it cannot list its images while another process removes some.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import signal
 import pytest
 
 LAB_GROUP = "lab"
+PODMAN_GROUP = "podman"
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -39,13 +41,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not is_worker(config):
         return
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(LAB_GROUP if _needs_lab(item) else item.path.stem))
+        item.add_marker(pytest.mark.xdist_group(_group_of(item)))
     items.sort(key=lambda item: not _needs_lab(item))
 
 
 def is_worker(config: pytest.Config) -> bool:
     """Whether this process runs a part of the tests only."""
     return hasattr(config, "workerinput")
+
+
+def _group_of(item: pytest.Item) -> str:
+    if _needs_lab(item):
+        return LAB_GROUP
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    return PODMAN_GROUP if PODMAN_GROUP in parameters.values() else item.path.stem
 
 
 def _needs_lab(item: pytest.Item) -> bool:
