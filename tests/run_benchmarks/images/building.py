@@ -175,9 +175,9 @@ def serve_index(tmp_path: Path) -> Iterator[Index]:
                 self.end_headers()
                 return
             is_page = self.path.endswith("/")
-            found = not is_page or "flagperf-test-indexed" in self.path
+            exists = not is_page or "flagperf-test-indexed" in self.path
             link = f'<a href="/{package.name}">{package.name}</a>'
-            self.send_response(200 if found else 404)
+            self.send_response(200 if exists else 404)
             self.send_header("Content-Type", "text/html" if is_page else "application/octet-stream")
             self.end_headers()
             self.wfile.write(f"<html>{link}</html>".encode() if is_page else package.read_bytes())

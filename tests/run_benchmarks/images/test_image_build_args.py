@@ -65,13 +65,13 @@ def password(bench: Bench) -> str:
 
 
 def argvs_of_all_processes() -> set[str]:
-    found = set()
+    argvs = set()
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            found.add(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+            argvs.add(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
         except OSError:  # ended meanwhile
             continue
-    return found
+    return argvs
 
 
 def test_a_secret_reaches_the_build_and_no_process_list(

@@ -14,8 +14,8 @@ import pytest
 
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Mount, Unit
-from run_benchmarks.runtimes.engine import Engine
-from run_benchmarks.transports.base import CommandError, Transport
+from run_benchmarks.runtimes.engine import Engine, Podman, engine_of
+from run_benchmarks.transports.base import CommandError, Completed, Transport
 from tests.lab import tiny_image
 from tests.run_benchmarks.conftest import LogLines
 from tests.run_benchmarks.runtimes.conftest import Bench, need_engine, settings
@@ -50,6 +50,28 @@ def test_start_argv_is_a_command_that_can_be_typed() -> None:
         *("--gpus", "all", "--entrypoint=bash", "flagperf/cpu-pytorch:abc"),
         *("-c", 'exec "$@"', "task", "python3"),
     )
+
+
+def test_podman_is_recognised_by_its_name_wherever_it_lies() -> None:
+    for command in ("podman", "/usr/local/bin/podman", "env A=b podman"):
+        assert isinstance(engine_of(command), Podman)
+    assert not isinstance(engine_of("docker"), Podman)
+
+
+@pytest.mark.parametrize(
+    ("stderr", "remedy"),
+    [
+        ("Error: container-init binary not found on the host: stat /x/catatonit", "install catatonit on h1"),
+        ("Error: no subuid ranges found for user", "--add-subuids"),
+        ('exec: "newuidmap": executable file not found in $PATH', "install uidmap on h1"),
+        ("Error: statfs /dev/mqueue: no such file or directory", "mount -t mqueue"),
+        ("Error: something else, permission denied", ""),
+    ],
+)
+def test_what_podman_lacks_on_a_host_is_named(stderr: str, remedy: str) -> None:
+    failed = Completed("h1", ("podman", "info"), 125, "", stderr)
+    assert remedy in engine_of("podman").remedy(failed)
+    assert bool(engine_of("podman").remedy(failed)) == bool(remedy)
 
 
 def test_privileged_only_where_the_options_say_so() -> None:

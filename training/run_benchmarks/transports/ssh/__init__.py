@@ -57,7 +57,7 @@ class SshTransport(Transport):
                     # Refused before it began, so it may be tried again. sshd counts a session that has just ended
                     # for a moment still, so one refusal says little.
                     refusal = error
-                    carrier.found_full()
+                    carrier.note_refusal()
             await asyncio.sleep(REFUSAL_PAUSE_S)
         raise self._lost(f"it opens no session: {refusal.reason}")
 

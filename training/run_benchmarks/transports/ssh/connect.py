@@ -92,11 +92,11 @@ class Connector:
         chain: tuple[Address, ...],
     ) -> asyncssh.SSHClientConnection:
         """The shared connection to the last of `hops`; opened anew where there is none that lives."""
-        known = self._jumps.get(hops)
-        if known is None or _is_over(known):
-            known = asyncio.ensure_future(self._connect(hops[-1], cluster, through, chain))
-            self._jumps[hops] = known
-        return await asyncio.shield(known)
+        jump = self._jumps.get(hops)
+        if jump is None or _is_over(jump):
+            jump = asyncio.ensure_future(self._connect(hops[-1], cluster, through, chain))
+            self._jumps[hops] = jump
+        return await asyncio.shield(jump)
 
 
 def connector() -> Connector:

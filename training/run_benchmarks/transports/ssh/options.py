@@ -39,11 +39,11 @@ class Address:
     def parse(cls, jump: str) -> Address:
         """An entry of ProxyJump: `[user@]host[:port]`, the host perhaps in brackets."""
         user, _, rest = jump.strip().removeprefix("ssh://").rpartition("@")
-        found = re.fullmatch(r"\[(?P<v6>[^]]+)](?::(?P<p6>\d+))?|(?P<host>[^:]+)(?::(?P<port>\d+))?", rest)
-        if not found:
+        match = re.fullmatch(r"\[(?P<v6>[^]]+)](?::(?P<p6>\d+))?|(?P<host>[^:]+)(?::(?P<port>\d+))?", rest)
+        if not match:
             raise ValueError(f"ProxyJump {jump!r}: not of the form [user@]host[:port]")
-        port = found["p6"] or found["port"]
-        return cls(found["v6"] or found["host"], int(port) if port else None, user or None)
+        port = match["p6"] or match["port"]
+        return cls(match["v6"] or match["host"], int(port) if port else None, user or None)
 
 
 @dataclass(frozen=True)
@@ -163,5 +163,5 @@ def _known_hosts_files(name: str, options: asyncssh.SSHClientConnectionOptions) 
 
 def _expand(name: str, tokens: dict[str, str]) -> str:
     """ssh_config's tokens (%d, %h ...) and ${VARIABLES}; asyncssh leaves them alone in this setting."""
-    named = re.sub(r"\$\{(\w+)}", lambda found: os.environ.get(found[1], ""), name)
-    return re.sub(r"%(.)", lambda found: tokens.get(found[1], found[0]), named)
+    named = re.sub(r"\$\{(\w+)}", lambda match: os.environ.get(match[1], ""), name)
+    return re.sub(r"%(.)", lambda match: tokens.get(match[1], match[0]), named)

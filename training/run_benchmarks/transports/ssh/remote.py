@@ -84,9 +84,9 @@ async def _read_mark(process: asyncssh.SSHClientProcess[bytes], mark: bytes, hos
             break
         printed.append(line.decode(errors="replace"))
     process.close()
-    said = "".join(printed).strip() or (await process.stderr.read()).decode(errors="replace").strip()
+    output = "".join(printed).strip() or (await process.stderr.read()).decode(errors="replace").strip()
     raise TransportError(
-        f"the login shell did not run the command; it said: {said[-500:] or 'nothing'}",
+        f"the login shell did not run the command; it printed: {output[-500:] or 'nothing'}",
         where=host,
         remedy=f"the ssh user needs a POSIX login shell (sh, bash, zsh); check with `ssh {host} true`",
     )

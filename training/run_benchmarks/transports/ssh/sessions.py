@@ -26,7 +26,7 @@ class Carrier:
         """Whether it can carry one more session now."""
         return self.used < self.limit and not self.connection.is_closed()
 
-    def found_full(self) -> None:
+    def note_refusal(self) -> None:
         """The host refused one more session than the others in use: its MaxSessions is lower."""
         self.limit = max(1, self.used - 1)
 
@@ -65,8 +65,8 @@ class Sessions:
 
     async def _with_room(self) -> Carrier:
         while True:
-            self._carriers = [known for known in self._carriers if not known.connection.is_closed()]
-            free = [known for known in self._carriers if known.has_room]
+            self._carriers = [carrier for carrier in self._carriers if not carrier.connection.is_closed()]
+            free = [carrier for carrier in self._carriers if carrier.has_room]
             if free:
                 return free[0]
             await self._opened_or_freed()

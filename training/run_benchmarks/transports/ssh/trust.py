@@ -69,8 +69,8 @@ class KnownHosts:
         """
         keys, authorities, *_ = self.match(host, "", None if port == DEFAULT_PORT else port)
         certified = [f"{name}-cert-v01@openssh.com" for name in PLAIN] if authorities else []
-        known = [name for key in keys for name in _signatures(key.get_algorithm())]
-        return list(dict.fromkeys([*certified, *known, *PLAIN]))
+        plain = [name for key in keys for name in _signatures(key.get_algorithm())]
+        return list(dict.fromkeys([*certified, *plain, *PLAIN]))
 
     def add(self, name: str, key: asyncssh.SSHKey) -> None:
         """Write a key that was accepted on first use to the user's file."""
@@ -114,10 +114,10 @@ def _stamp(path: Path) -> tuple[int, int]:
 @functools.lru_cache(maxsize=8)
 def _parsed(stamps: tuple[tuple[Path, int, int], ...]) -> asyncssh.SSHKnownHosts:
     """The files, parsed once for all hosts: thousands of lines times thousands of hosts add up."""
-    known = asyncssh.SSHKnownHosts()
+    known_hosts = asyncssh.SSHKnownHosts()
     for path, _, _ in stamps:
         with suppress(OSError):  # that a file is missing is normal
             for line in path.read_text(errors="replace").splitlines():
                 with suppress(ValueError):  # OpenSSH too passes over a line that it cannot read
-                    known.load(line)
-    return known
+                    known_hosts.load(line)
+    return known_hosts
