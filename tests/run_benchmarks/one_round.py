@@ -20,6 +20,7 @@ from run_benchmarks.runtimes.base import Mount, Runtime, Unit, UnitState
 from run_benchmarks.session import open_session
 from run_benchmarks.transports.base import Transport
 from run_benchmarks.transports.local import LocalTransport
+from tests.ports import free_port
 from tests.run_benchmarks.plan.tree import TEST_CONF, VENDOR, Tree, make_tree
 
 RUN = RunId("run20260102030405", "run20260102030405-abcdef")
@@ -82,7 +83,8 @@ def run_round(
     conf = TEST_CONF.replace("toy:pytorch:X1:1:2:1", "toy:pytorch:X1:2:1:1")
     conf = conf.replace("/home/flagperf/training", f"{tmp_path}/fp").replace("/data/toy", f"{tmp_path}/data")
     tree.configure(test_conf=conf + "MIN_FREE_DISK_GIB = 0\n")
-    tree.configure(cluster_conf='HOSTS = ["192.0.2.1", "192.0.2.2"]\n')  # names only: both are this machine
+    hosts = 'HOSTS = ["192.0.2.1", "192.0.2.2"]'  # names only: both are this machine
+    tree.configure(cluster_conf=f"{hosts}\nMASTER_PORT = {free_port()}\n")
     plan, log_dir = tree.load(), tmp_path / "result" / RUN.name
     log_dir.mkdir(parents=True)
     (tmp_path / "data").mkdir()
