@@ -25,10 +25,11 @@ from torch import Tensor, nn
 
 from benchmarks.driver.batches import Batch
 from benchmarks.driver.configuration import Configuration
+from benchmarks.driver.hooks import load_hooks
+from benchmarks.driver.pytorch import hooks
 from benchmarks.driver.pytorch.case import Context
 from benchmarks.driver.pytorch.devices import Device
 from benchmarks.driver.pytorch.engine import PytorchEngine
-from benchmarks.driver.pytorch.hooks import Hooks
 from benchmarks.driver.pytorch.optimizers import make_optimizer
 from benchmarks.driver.pytorch.process_group import ProcessGroup
 from benchmarks.driver.ranks import RankEnvironment, usable_cores
@@ -129,10 +130,9 @@ def our_engine(case: type, settings: TrainingSettings, values: dict[str, Any]) -
     """The driver's engine with a case of this class, one rank on the CPU; `values`: the case's constants."""
     device = Device("cpu", 0)
     config = Configuration(settings, values, ())
-    group = ProcessGroup(RankEnvironment(), "gloo", device.torch, 60)
-    return PytorchEngine(
-        config, case(Context(Path(), settings, values, device.torch)), group, device, Hooks()
-    )
+    group = ProcessGroup(RankEnvironment(), "gloo", device, 60)
+    task = case(Context(Path(), settings, values, device.place))
+    return PytorchEngine(config, task, group, device, load_hooks(hooks, None))
 
 
 def our_step(engine: PytorchEngine, batches: Sequence[Batch]) -> Step:

@@ -33,7 +33,7 @@ class Mark:
 class SlowDevice:
     """FAKE of a GPU, at its border: copies end when the test says so."""
 
-    name: str = "cpu"
+    place: str = "cpu"
     is_cpu: bool = False
     marks: list[Mark] = field(default_factory=list)
 

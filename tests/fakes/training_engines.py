@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass, replace
 from typing import Any
 
 from benchmarks.driver.batches import Batch, Step
-from benchmarks.driver.engine import DeviceMemory
+from benchmarks.driver.device import DeviceMemory
 
 
 @dataclass
@@ -23,9 +22,17 @@ class ScriptedTraining:
     rank: int = 0
     world_size: int = 2
     idle: bool = True
-    device: DeviceMemory | None = None
+    device_memory: DeviceMemory | None = None
     now: float = 100.0
     rates: list[float] = field(default_factory=list)
+
+    @property
+    def group(self) -> Any:
+        return self
+
+    @property
+    def device(self) -> Any:
+        return self
 
     def baseline(self) -> float | None:
         return 0.1
@@ -60,14 +67,14 @@ class ScriptedTraining:
 
     def barrier(self) -> None: ...
 
-    def sum_over_ranks(self, values: Sequence[float]) -> list[float]:
+    def sum_of(self, values: Sequence[float]) -> list[float]:
         return [value * self.world_size for value in values]
 
-    def max_over_ranks(self, values: Sequence[float]) -> list[float]:
+    def max_of(self, values: Sequence[float]) -> list[float]:
         return list(values)
 
     def memory(self) -> DeviceMemory | None:
-        return self.device
+        return self.device_memory
 
     def close(self) -> None: ...
 
@@ -76,7 +83,7 @@ class ScriptedTraining:
 class ScriptedMeasurement:
     """Each call takes the scripted seconds, the last ones for ever.
 
-    `others` is what a second rank would have measured, as plain data; none: this rank is alone.
+    `others` is what a second rank would have measured, by name; none: this rank is alone.
     """
 
     seconds: Iterable[float]
@@ -89,6 +96,14 @@ class ScriptedMeasurement:
         *first, last = self.seconds
         self._script = itertools.chain(first, itertools.repeat(last))
         self.world_size = 1 if self.others is None else 2
+
+    @property
+    def group(self) -> Any:
+        return self
+
+    @property
+    def device(self) -> Any:
+        return self
 
     def call(self) -> None:
         self.calls += 1
@@ -106,19 +121,15 @@ class ScriptedMeasurement:
     def memory(self) -> DeviceMemory | None:
         return None
 
-    def sum_over_ranks(self, values: Sequence[float]) -> list[float]:
+    def sum_of(self, values: Sequence[float]) -> list[float]:
         return list(values)
 
-    def max_over_ranks(self, values: Sequence[float]) -> list[float]:
+    def max_of(self, values: Sequence[float]) -> list[float]:
         return list(values)
 
-    def gather(self, own: bytes) -> list[bytes]:
+    def gather(self, own: Any) -> list[Any]:
         if self.others is None:
             return [own]
-        here = json.loads(own)
-        return [own, json.dumps({**here, **self.others} if isinstance(here, dict) else "").encode()]
-
-    def broadcast(self, data: bytearray | None) -> bytearray:
-        raise AssertionError("nothing is broadcast")
+        return [own, replace(own, **self.others) if is_dataclass(own) else ""]
 
     def close(self) -> None: ...

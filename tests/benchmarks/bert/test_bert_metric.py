@@ -15,7 +15,6 @@ from benchmarks.bert.arrays import pretraining_arrays
 from benchmarks.bert.paddle.case import Case as PaddleCase
 from benchmarks.bert.pytorch.case import Case as TorchCase
 from benchmarks.driver.paddle.case import Context as PaddleContext
-from benchmarks.driver.paddle.tensors import numbers_of
 from benchmarks.driver.pytorch.case import Context as TorchContext
 from tests.benchmarks.bert.shard_files import TINY_MODEL, VOCABULARY
 from utils.parameters import TrainingSettings
@@ -49,7 +48,7 @@ def _sums_of_paddle(data_dir: Path) -> tuple[Any, list[float]]:
     case = PaddleCase(PaddleContext(data_dir, TrainingSettings(max_steps=1), TINY_MODEL, "cpu"))
     logits = paddle.to_tensor(TOKEN_LOGITS), paddle.to_tensor(PAIR_LOGITS)
     inputs = case.inputs(pretraining_arrays(ROWS))
-    return case, numbers_of(case.evaluate(lambda _: logits, inputs))  # type: ignore[arg-type]
+    return case, case.evaluate(lambda _: logits, inputs).tolist()  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("sums_of", [_sums_of_torch, _sums_of_paddle], ids=["pytorch", "paddle"])

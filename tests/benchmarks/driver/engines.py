@@ -11,6 +11,7 @@ from benchmarks.driver.configuration import Configuration, read_configuration
 from benchmarks.driver.extern import case_class
 from benchmarks.driver.ranks import RankEnvironment
 from benchmarks.driver.session import load_framework
+from benchmarks.driver.start import start_engine
 from benchmarks.driver.vendor_facts import PLAIN_CPU
 from tests.benchmarks.driver.ranks import TRAINING, arguments
 
@@ -32,9 +33,8 @@ def engine_starter(
     """Of the engine of `framework`; `settings` go into the vendor's file, which lies in `folder`."""
     launch = arguments(folder, data_dir, extern, **{"optimizer": "adamw", **EVERY_FOUR_STEPS, **settings})
     launch = replace(launch, case_dir=TRAINING / "benchmarks" / "bert" / framework)
-    start = load_framework(framework)
+    module = load_framework(framework)
     case = case_class(launch.case_dir)
     config = read_configuration(launch, case.metric)
-    return EngineStarter(
-        case.metric, config, lambda: start.start_engine(case, config, launch, RankEnvironment(), PLAIN_CPU)
-    )
+    parts = (module, case, config, launch, RankEnvironment(), PLAIN_CPU)
+    return EngineStarter(case.metric, config, lambda: start_engine(*parts))

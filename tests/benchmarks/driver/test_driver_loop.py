@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.driver.clock import PhaseClock
 from benchmarks.driver.counters import TrainingCounters, is_evaluation_due
-from benchmarks.driver.engine import DeviceMemory
+from benchmarks.driver.device import DeviceMemory
 from benchmarks.driver.finished import finished_values
 from benchmarks.driver.loop import Outcome, TrainingLoop
 from benchmarks.driver.perf_log import PerfLog
@@ -166,7 +166,7 @@ def test_counters_are_summed_over_ranks() -> None:
 
 
 def test_device_memory_is_reported_where_there_is_one() -> None:
-    values = finished(ScriptedTraining([], device=DeviceMemory(1, 2, 3)))
+    values = finished(ScriptedTraining([], device_memory=DeviceMemory(1, 2, 3)))
     assert [values[f"mem_{kind}_bytes"] for kind in ("allocated", "reserved", "total")] == [1, 2, 3]
 
 

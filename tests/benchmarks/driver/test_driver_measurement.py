@@ -60,7 +60,7 @@ def test_a_rate_that_is_never_steady_is_measured_and_said_to_be_so() -> None:
 
 
 def test_the_slowest_rank_is_the_figure_and_is_named() -> None:
-    slow = {"rates": [1.0] * 10 + [2.0] * 10, "settled": True}
+    slow = {"rates": (1.0,) * 10 + (2.0,) * 10, "settled": True}
     result = measured(ScriptedMeasurement([0.5], slow))
     assert (result.slowest, result.rate) == (1, 1.5)
     figures = result.figures()

@@ -19,7 +19,7 @@ def create_optimizer(config, model):
 
 def _weights(engine: Any) -> Any:
     """All of them in one vector."""
-    parameters = engine.module.parameters() if hasattr(engine, "module") else engine.layer.parameters()
+    parameters = engine.module.parameters()
     return np.concatenate([np.array(parameter.detach().numpy()).reshape(-1) for parameter in parameters])
 
 

@@ -13,9 +13,10 @@ from safetensors.torch import save_file
 
 import benchmarks
 from benchmarks.driver.configuration import Configuration
+from benchmarks.driver.hooks import load_hooks
+from benchmarks.driver.pytorch import hooks
 from benchmarks.driver.pytorch.devices import Device
 from benchmarks.driver.pytorch.engine import PytorchEngine
-from benchmarks.driver.pytorch.hooks import Hooks
 from benchmarks.driver.pytorch.process_group import ProcessGroup
 from benchmarks.driver.ranks import RankEnvironment
 from benchmarks.glm import shards
@@ -197,8 +198,9 @@ def losses(data_dir: Path, *, batch: int, accumulation: int) -> list[float]:
     )
     config = Configuration(driver, {}, ())
     device = Device("cpu", 0)
-    group = ProcessGroup(RankEnvironment(), "gloo", device.torch, 60)
-    engine = PytorchEngine(config, make_case(data_dir, driver, initializer_range=0.3), group, device, Hooks())
+    group = ProcessGroup(RankEnvironment(), "gloo", device, 60)
+    case = make_case(data_dir, driver, initializer_range=0.3)
+    engine = PytorchEngine(config, case, group, device, load_hooks(hooks, None))
     found = []
     for step in itertools.islice(engine.training_steps(), 5):
         engine.train_step(step, 1e-2)

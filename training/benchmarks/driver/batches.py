@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import queue
-import threading
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Generic, TypeVar
 
 
@@ -39,44 +39,35 @@ class Prefetcher(Generic[Item]):
     """Iterates over `items` in a thread of its own, `ahead` of them ready. An error there is raised here."""
 
     def __init__(self, items: Iterable[Item], ahead: int) -> None:
-        self._ready: queue.Queue[tuple[str, Any]] = queue.Queue(maxsize=max(1, ahead))
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._fill, args=(items,), name="prefetch", daemon=True)
-        self._thread.start()
+        self._items = iter(items)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="prefetch")
+        self._ready = deque(self._thread.submit(next, self._items) for _ in range(max(1, ahead)))
 
     def __iter__(self) -> Iterator[Item]:
         return self
 
     def __next__(self) -> Item:
-        kind, value = self._ready.get()
-        if kind == "item":
-            item: Item = value
-            return item
-        self._ready.put((kind, value))  # whoever asks again gets the same answer
-        if kind == "error":
-            raise value
-        raise StopIteration
+        item = self._ready[0].result()  # an error stays where it is: whoever asks again gets the same answer
+        self._ready.popleft()
+        self._ready.append(self._thread.submit(next, self._items))
+        return item
 
     def close(self) -> None:
         """End the thread: it does not go on filling memory after training."""
-        self._stopped.set()
-        while self._thread.is_alive():
-            self._drain()
-            self._thread.join(timeout=0.01)
+        self._thread.shutdown(cancel_futures=True)
 
-    def _fill(self, items: Iterable[Item]) -> None:
-        try:
-            for item in items:
-                self._ready.put(("item", item))
-                if self._stopped.is_set():
-                    return
-            self._ready.put(("end", None))
-        except BaseException as error:  # handed to the thread that asks
-            self._ready.put(("error", error))
 
-    def _drain(self) -> None:
-        try:
-            while True:
-                self._ready.get_nowait()
-        except queue.Empty:
-            return
+def mapped(inputs: Any, tensor_type: type, function: Callable[[Any], Any]) -> Any:
+    """`inputs` (a tensor, or a dataclass, dict, list or tuple with some) with `function` of each of its tensors."""
+    if isinstance(inputs, tensor_type):
+        return function(inputs)
+    if is_dataclass(inputs) and not isinstance(inputs, type):
+        names = [field.name for field in fields(inputs)]
+        return replace(
+            inputs, **{name: mapped(getattr(inputs, name), tensor_type, function) for name in names}
+        )
+    if isinstance(inputs, dict):
+        return {key: mapped(item, tensor_type, function) for key, item in inputs.items()}
+    if isinstance(inputs, (list, tuple)):
+        return type(inputs)(mapped(item, tensor_type, function) for item in inputs)
+    return inputs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from benchmarks.driver.engine import DeviceMemory, Engine, TrainingEngine
+from benchmarks.driver.engine import Engine, TrainingEngine
 from benchmarks.driver.loop import Outcome
 from utils.figures import Peak, figures_from_finished
 from utils.parameters import TrainingSettings
@@ -16,7 +16,12 @@ _NO_PEAK = Peak(chips=0, flops=None, source="not known to the training script")
 
 
 def finished_values(
-    outcome: Outcome, *, settings: TrainingSettings, engine: TrainingEngine, metric: str, flops_formula: str
+    outcome: Outcome,
+    *,
+    settings: TrainingSettings,
+    engine: TrainingEngine[Any],
+    metric: str,
+    flops_formula: str,
 ) -> dict[str, Any]:
     """Everything but `e2e_time`, which is read last. Every rank calls this: the counters are summed.
 
@@ -54,23 +59,21 @@ def finished_values(
     return {**values, **_derived(values)}
 
 
-def _summed(engine: Engine, values: list[int | float | None]) -> list[float | None]:
+def _summed(engine: Engine[Any], values: list[int | float | None]) -> list[float | None]:
     """Sums over ranks; a value that a case does not count is None on every rank."""
-    sums = engine.sum_over_ranks([0.0 if value is None else float(value) for value in values])
+    sums = engine.group.sum_of([0.0 if value is None else float(value) for value in values])
     return [None if value is None else total for value, total in zip(values, sums, strict=True)]
 
 
-def memory_values(engine: Engine) -> dict[str, int | None]:
+def memory_values(engine: Engine[Any]) -> dict[str, int | None]:
     """Bytes of device memory, the largest over ranks; None where devices have none of their own."""
-    memory = engine.memory()
-    largest = engine.max_over_ranks(
-        [float(memory.allocated), float(memory.reserved), float(memory.total)] if memory else [0.0] * 3
-    )
-    shown = DeviceMemory(*(int(value) for value in largest)) if memory else None
+    memory = engine.device.memory()
+    names = ("allocated", "reserved", "total")
+    own = [float(getattr(memory, name)) if memory else 0.0 for name in names]
+    largest = engine.group.max_of(own)
     return {
-        "mem_allocated_bytes": shown.allocated if shown else None,
-        "mem_reserved_bytes": shown.reserved if shown else None,
-        "mem_total_bytes": shown.total if shown else None,
+        f"mem_{name}_bytes": int(value) if memory else None
+        for name, value in zip(names, largest, strict=True)
     }
 
 

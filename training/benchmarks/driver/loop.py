@@ -42,7 +42,7 @@ class TrainingLoop:
         self,
         settings: TrainingSettings,
         metric: str,
-        engine: TrainingEngine,
+        engine: TrainingEngine[Any],
         schedule: Schedule,
         perf_log: PerfLog,
         clock: PhaseClock,
@@ -66,7 +66,7 @@ class TrainingLoop:
 
     def run(self, steps: Iterator[Step]) -> Outcome:
         """Train on `steps`. All times are this rank's."""
-        self.engine.barrier()
+        self.engine.group.barrier()
         self.clock.begin("train")
         self.perf_log.write(EventName.TRAIN_START)
         ended = False
@@ -114,7 +114,7 @@ class TrainingLoop:
             step = next(steps)
         except StopIteration:
             raise FlagPerfError("the training data ended before training did") from None
-        if self.engine.is_idle():
+        if self.engine.device.is_idle():
             self.clock.add("wait", self.clock.now() - asked)
         return step
 
@@ -186,7 +186,7 @@ class TrainingLoop:
             init=self.clock.seconds("init"),
             train=self.clock.seconds("train"),
             evaluation=self.clock.seconds("evaluation"),
-            wait=self.engine.max_over_ranks([self.clock.seconds("wait")])[0],
+            wait=self.engine.group.max_of([self.clock.seconds("wait")])[0],
             time_to_target=self.time_to_target,
             checkpoint=self.clock.seconds("checkpoint"),
         )

@@ -6,7 +6,6 @@ each other between windows of the warm-up, to end it together, and in no window.
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -121,14 +120,14 @@ class Measured:
 class MeasurementLoop:
     """Measures operations one after the other, on all ranks at once."""
 
-    def __init__(self, settings: MeasurementSettings, engine: Engine, perf_log: PerfLog) -> None:
+    def __init__(self, settings: MeasurementSettings, engine: Engine[Any], perf_log: PerfLog) -> None:
         self.settings = settings
         self.engine = engine
         self.perf_log = perf_log
 
     def run(self, operations: Sequence[Operation]) -> list[Measured]:
         """What each came to. Every rank calls this with the same operations."""
-        self.engine.barrier()
+        self.engine.group.barrier()
         self.perf_log.write(EventName.TRAIN_START)
         results = [
             self._measured(number, operation, len(operations))
@@ -151,18 +150,13 @@ class MeasurementLoop:
             call, reason = operation.start(), ""
         except UnsupportedError as error:
             call, reason = None, error.message
-        reasons = self._of_all_ranks(reason)
+        reasons = self.engine.group.gather(reason)
         if call is None or any(reasons):
             return Measured(operation, unsupported=next(filter(None, reasons)))
-        ranks = self._of_all_ranks(asdict(self._rates(operation, call)))
-        return Measured(operation, tuple(Rates(**{**rank, "rates": tuple(rank["rates"])}) for rank in ranks))
-
-    def _of_all_ranks(self, own: Any) -> list[Any]:
-        """Plain data of every rank, by rank."""
-        return [json.loads(data) for data in self.engine.gather(json.dumps(own).encode())]
+        return Measured(operation, tuple(self.engine.group.gather(self._rates(operation, call))))
 
     def _rates(self, operation: Operation, call: Callable[[], object]) -> Rates:
-        self.engine.barrier()
+        self.engine.group.barrier()
         calls = self._calls_a_window(call)
 
         def window() -> float:
@@ -192,7 +186,7 @@ class MeasurementLoop:
         settled = False
         while not settled and len(rates) < self.settings.max_warmup_windows:
             rates.append(window())
-            settled = self.engine.max_over_ranks([float(not self._is_steady(rates))]) == [0.0]
+            settled = self.engine.group.max_of([float(not self._is_steady(rates))]) == [0.0]
         return len(rates), settled
 
     def _is_steady(self, rates: Sequence[float]) -> bool:
@@ -205,11 +199,12 @@ class MeasurementLoop:
             for _ in range(calls):
                 call()
 
-        return self.engine.timed(work)
+        seconds: float = self.engine.device.timed(work)
+        return seconds
 
 
 def measured_values(
-    results: Sequence[Measured], settings: MeasurementSettings, engine: Engine
+    results: Sequence[Measured], settings: MeasurementSettings, engine: Engine[Any]
 ) -> dict[str, Any]:
     """What FINISHED says of a measurement, but for its times."""
     done = [result for result in results if not result.unsupported]

@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +85,7 @@ class Saver:
     """Saves a checkpoint every `save_steps` steps."""
 
     def __init__(
-        self, engine: TrainingEngine, folder: Path, task: Mapping[str, Any], save_steps: int
+        self, engine: TrainingEngine[Any], folder: Path, task: Mapping[str, Any], save_steps: int
     ) -> None:
         self.engine, self.folder, self.task, self.save_steps = engine, folder, task, save_steps
         self.failures = 0
@@ -104,18 +103,16 @@ class Saver:
         Raises:
             FlagPerfError: the vendor's optimizer or scaler keeps its state in something else than plain data.
         """
-        own = BytesIO()
-        self.engine.save(self._of_this_rank(counters), own)
-        ranks = self.engine.gather(own.getvalue())
+        ranks = self.engine.group.gather(self._of_this_rank(counters))
         if self.engine.rank == 0:
             state = {
                 "task": dict(self.task),
                 "counters": {"steps": counters.steps, "samples": counters.samples, "train_time": train_time},
                 "engine": self.engine.state(),
-                "ranks": [self.engine.load(BytesIO(rank)) for rank in ranks],
+                "ranks": ranks,
             }
             self._write(counters.steps, state)
-        self.engine.barrier()
+        self.engine.group.barrier()
 
     def _of_this_rank(self, counters: TrainingCounters) -> dict[str, Any]:
         return {
@@ -135,7 +132,7 @@ class Saver:
 
 
 def make_saver(
-    engine: TrainingEngine,
+    engine: TrainingEngine[Any],
     settings: TrainingSettings,
     task: Mapping[str, Any],
     environment: Mapping[str, str],
@@ -158,7 +155,7 @@ def make_saver(
 
 
 def restore(
-    engine: TrainingEngine,
+    engine: TrainingEngine[Any],
     settings: TrainingSettings,
     task: Mapping[str, Any],
     environment: Mapping[str, str],
@@ -173,7 +170,7 @@ def restore(
         return Start()
     anew_allowed = environment.get(MAY_BEGIN_ANEW) == "1"
     file, data, skipped = _read_by_rank_0(engine, Path(folder), anew_allowed)
-    content = engine.broadcast(data)
+    content = engine.group.broadcast(data)
     if not content.read(1):
         return Start(begun_anew=f"{folder} has no checkpoint")
     content.seek(0)
@@ -212,7 +209,7 @@ def refuse_other_task(then: Mapping[str, Any], now: Mapping[str, Any], file: Pat
         )
 
 
-def restore_random(engine: TrainingEngine, start: Start) -> None:
+def restore_random(engine: TrainingEngine[Any], start: Start) -> None:
     """Set this rank's random generators as they were; the last thing before training goes on."""
     if start.random is not None:
         set_host_random_state(start.random["host"])
@@ -237,7 +234,7 @@ def task_of(
 
 
 def _read_by_rank_0(
-    engine: TrainingEngine, folder: Path, anew_allowed: bool
+    engine: TrainingEngine[Any], folder: Path, anew_allowed: bool
 ) -> tuple[str, bytes | None, tuple[str, ...]]:
     """On rank 0 the file and its bytes, which are empty where there is none and that is allowed."""
     if engine.rank != 0:

@@ -22,6 +22,7 @@ from benchmarks.driver.perf_log import PerfLog
 from benchmarks.driver.ranks import read_rank_environment
 from benchmarks.driver.run_state import make_saver, restore, restore_random, task_of
 from benchmarks.driver.schedules import Schedule, make_schedule
+from benchmarks.driver.start import start_engine
 from benchmarks.driver.vendor_facts import read_vendor_facts
 from utils.errors import FlagPerfError
 from utils.events import EventName
@@ -45,14 +46,14 @@ def run(arguments: LaunchArguments, script_start: float) -> None:
 
     init_start = time.monotonic()
     perf_log.write(EventName.INIT_START, {"config": config.as_dict(), "changed": list(config.changed)})
-    engine = framework.start_engine(case, config, arguments, environment, vendor)
-    clock = PhaseClock(engine.synchronize)
+    engine: Any = start_engine(framework, case, config, arguments, environment, vendor)
+    clock = PhaseClock(engine.device.synchronize)
     clock.begin("init", at=init_start)
     work = _measure if config.kind == MeasurementSettings.kind else _train
     values = work(engine, config, arguments, perf_log, clock)
-    engine.barrier()
+    engine.group.barrier()
     perf_log.write(EventName.FINISHED, {"e2e_time": time.monotonic() - script_start, **values})
-    engine.close()
+    engine.group.close()
 
 
 def _train(
@@ -96,7 +97,7 @@ def _measure(
 
 
 def load_framework(name: str) -> Any:
-    """The module `benchmarks.driver.<name>.start`, with its `start_engine`.
+    """The module `benchmarks.driver.<name>.start`.
 
     Raises:
         FlagPerfError: the driver has no engine for this framework.

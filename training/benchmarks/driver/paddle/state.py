@@ -77,7 +77,7 @@ def set_random_state(device: Device, states: list[tuple[Any, ...]]) -> None:
 def _generators(device: Device) -> list[Any]:
     """The CPU's, and the device's own."""
     generators = [core.default_cpu_generator()]
-    number = int(device.name.rpartition(":")[2]) if ":" in device.name else 0
+    number = int(device.place.rpartition(":")[2]) if ":" in device.place else 0
     if device.kind == "gpu":
         generators.append(core.default_cuda_generator(number))
     elif device.kind == "xpu":

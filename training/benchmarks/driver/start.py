@@ -1,0 +1,43 @@
+"""Start the engine of one rank: hooks, threads, device, process group, case."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.driver.arguments import LaunchArguments
+from benchmarks.driver.case import Context
+from benchmarks.driver.configuration import Configuration
+from benchmarks.driver.engine import Engine
+from benchmarks.driver.hooks import load_hooks
+from benchmarks.driver.ranks import RankEnvironment, threads_per_rank
+from benchmarks.driver.vendor_facts import VendorFacts
+from utils.parameters import MeasurementSettings
+
+
+def start_engine(
+    framework: Any,
+    case: Any,
+    config: Configuration,
+    arguments: LaunchArguments,
+    environment: RankEnvironment,
+    vendor: VendorFacts,
+) -> Engine[Any]:
+    """Everything that stands before the first step, but the data's thread.
+
+    Args:
+        framework: the module `benchmarks.driver.<framework>.start`.
+        case: the class of the case.
+    """
+    settings = config.settings
+    # First: a vendor's module may be what makes its device known to the framework.
+    hooks = load_hooks(
+        framework.hooks, arguments.extern_module_dir if arguments.enable_extern_config else None
+    )
+    framework.prepare(settings, vendor.device_type, threads_per_rank(environment, settings.cpu_threads))
+    device = framework.Device(vendor.device_type, environment.local_rank)
+    group = framework.ProcessGroup(environment, vendor.backend, device, settings.dist_timeout_seconds)
+    task = case(Context(arguments.data_dir, settings, config.case, device.place))
+    if isinstance(settings, MeasurementSettings):
+        return Engine(task, group, device)
+    engine: Engine[Any] = framework.TrainingEngine(config, task, group, device, hooks)
+    return engine
