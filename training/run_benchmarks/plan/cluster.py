@@ -17,14 +17,7 @@ LOOPBACK_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost")
 
 def read_cluster(reader: Reader) -> ClusterSettings:
     """The settings of `cluster_conf.py`. Where there are problems, the reader has noted them."""
-    given = dict(reader.file.values)
-    if isinstance(given.get("HOSTS"), dict):  # a list for each vendor
-        given["GROUPS"], given["HOSTS"] = given["HOSTS"], ()
-        reader.written_as["GROUPS"] = "HOSTS"
-    else:
-        given.pop("GROUPS", None)
-    settings = reader.read(ClusterSettings, given) or ClusterSettings(hosts=())
-    reader.names.discard("GROUPS")
+    settings = reader.read(ClusterSettings) or ClusterSettings(hosts=())
     reader.names.add("HOSTS_PORTS")  # of FlagPerf's TensorFlow launcher alone: existing files have it
     reader.report_rest(lambda name, value: False)
     _check_written(settings, reader)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import AliasChoices, ValidationError
 from pydantic.fields import FieldInfo
 
 from run_benchmarks.plan.config_file import ConfigFile, Entry, subject
@@ -23,6 +23,7 @@ _TYPE_NAMES: dict[type, str] = {
 # pydantic's types of errors -> what it wants.
 _WANTED = {
     "string_type": "text",
+    "path_type": "text",
     "bool_type": "True or False (without quotes)",
     "int_type": "a whole number (without quotes)",
     "float_type": "a number (without quotes)",
@@ -38,9 +39,14 @@ def type_name(value: Any) -> str:
 
 
 def fields_of(model: type[Any]) -> dict[str, FieldInfo]:
-    """The fields of a model, by their names in a file."""
+    """The fields of a model, by their names in a file; where two share a name, the first."""
     fields: Mapping[str, FieldInfo] = model.__pydantic_fields__
-    return {str(field.validation_alias or field.alias or name): field for name, field in fields.items()}
+    names: dict[str, FieldInfo] = {}
+    for name, field in fields.items():
+        alias = field.validation_alias or field.alias or name
+        for each in alias.choices if isinstance(alias, AliasChoices) else [alias]:
+            names.setdefault(str(each), field)
+    return names
 
 
 class Reader:
