@@ -10,7 +10,7 @@ from pydantic import AliasChoices, ValidationError
 from pydantic.fields import FieldInfo
 
 from run_benchmarks.plan.config_file import ConfigFile, Entry, subject
-from run_benchmarks.plan.problems import Problems, UnfitError, listing
+from run_benchmarks.plan.problems import Problems, UnfitError, choices, listing
 from run_benchmarks.plan.redact import redact_values
 from utils.errors import nearest
 
@@ -151,8 +151,7 @@ def _explained(error: Any, entry: Entry, field: FieldInfo | None) -> tuple[str, 
         message = f"has the wrong type: it is {type_name(error['input'])}, not {wanted}"
         return message, f"write {wanted}" + (f", e.g. {example}" if example else "")
     if kind == "literal_error":
-        choices = re.findall(r"'([^']*)'", context["expected"])
-        hint = nearest(str(error["input"]), choices)
-        return "is none of the choices", f"write one of {listing(choices)}" + (f"; {hint}" if hint else "")
+        allowed = re.findall(r"'([^']*)'", context["expected"])
+        return "is none of the choices", f"write one of {choices(str(error['input']), allowed)}"
     bounds = {"greater_than": "greater than {gt:g}", "greater_than_equal": "of at least {ge:g}"}
     return "is out of range", f"write a number {bounds.get(kind, 'that is finite').format(**context)}"
