@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from run_benchmarks.frameworks import FRAMEWORKS
@@ -17,7 +18,6 @@ from run_benchmarks.plan.records import (
     Vendor,
     VendorSettings,
 )
-from run_benchmarks.plan.scripts import wants_own_driver
 from run_benchmarks.plan.vendors import VENDOR_FILE
 from utils.errors import nearest
 
@@ -118,7 +118,7 @@ class CaseResolver:
         """The folder of the Dockerfile. A version that is not there is never replaced by another."""
         home = self.root / self.case.vendor / "docker_image"
         image_dir = f"{self.case.vendor}/docker_image/{self.case.framework}"
-        if self.run.runtime != "process" and not (self.root / image_dir / "Dockerfile").is_file():
+        if self.run.uses_images and not (self.root / image_dir / "Dockerfile").is_file():
             present = sorted(path.parent.name for path in home.glob("*/Dockerfile"))
             what = f"Dockerfile in {self.root / image_dir}"
             self._report_missing("framework", self.case.framework, what, present)
@@ -168,7 +168,7 @@ class CaseResolver:
                 )
                 self._report("vendor folder", vendor.name, message, remedy)
             return
-        if wants_own_driver(self.root / files.script) and not self._has_own_driver(Path(files.case_dir)):
+        if _wants_own_driver(self.root / files.script) and not self._has_own_driver(Path(files.case_dir)):
             message = "it imports a package `driver` that is not in the case's folder (benchmarks/driver is another)"
             remedy = f"copy the driver package that the case was written for to {files.case_dir}/driver"
             self._report("script", files.script, message, remedy)
@@ -185,6 +185,12 @@ class CaseResolver:
 
 def _names_a_chip(case: CaseSettings) -> bool:
     return case.config == f"config_{case.chip}x{case.nnodes}x{case.nproc}"
+
+
+def _wants_own_driver(script: Path) -> bool:
+    """Whether it imports a package `driver` that it looks for with a `sys.path` of its own, as in 2022."""
+    text = script.read_text(encoding="utf-8", errors="replace")
+    return "sys.path" in text and bool(re.search(r"^\s*(from|import) driver\b", text, re.MULTILINE))
 
 
 def _cases_in(home: Path, pattern: str) -> list[Path]:
