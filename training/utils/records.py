@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import ClassVar
 
 
 class _Word(str, Enum):
@@ -116,6 +116,9 @@ class FailureClass(_Word):
 class Failure:
     """Why a round did not end well: the stage and host, the class, and the evidence itself."""
 
+    # its name in `result.json`, `class`, is a word of Python's
+    __pydantic_config__: ClassVar = {"alias_generator": lambda name: name.removeprefix("failure_")}
+
     verdict: Verdict
     stage: Stage
     failure_class: FailureClass
@@ -123,15 +126,3 @@ class Failure:
     message: str
     evidence: str = ""
     remedy: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """The failure as plain data, for `result.json`."""
-        return {
-            "verdict": self.verdict.value,
-            "stage": self.stage.value,
-            "class": self.failure_class.value,
-            "host": self.host,
-            "message": self.message,
-            "evidence": self.evidence,
-            "remedy": self.remedy,
-        }

@@ -217,7 +217,15 @@ RATE = Figure(71.27, "TFLOP/s", "25 windows", "FINISHED", "higher", "median rate
 
 def measured(number: int, **figures: Figure) -> RoundResult:
     own = {"e2e_time": Figure(5.0, "s", "all of it", "FINISHED"), **figures}
-    return RoundResult("gemm", number, Verdict.MEASURED, own, None, {}, "2026-01-02", ("h1",), kind="measure")
+    return RoundResult(
+        case="gemm",
+        round=number,
+        started="2026-01-02",
+        hosts=("h1",),
+        kind="measure",
+        verdict=Verdict.MEASURED,
+        figures=own,
+    )
 
 
 def test_figures_of_a_case_have_a_row_each_and_a_column_a_round(converged: RoundResult) -> None:

@@ -115,7 +115,7 @@ class CaseResolver:
         """The folder of the Dockerfile. A version that is not there is never replaced by another."""
         home = self.root / self.case.vendor / "docker_image"
         image_dir = f"{self.case.vendor}/docker_image/{self.case.framework}"
-        if self.run.runtime != "process" and not (self.root / image_dir / "Dockerfile").is_file():
+        if self.run.uses_images and not (self.root / image_dir / "Dockerfile").is_file():
             present = sorted(path.parent.name for path in home.glob("*/Dockerfile"))
             what = f"Dockerfile in {self.root / image_dir}"
             self._report_missing("framework", self.case.framework, what, present)

@@ -102,6 +102,11 @@ class RunSettings:
     monitor_interval_s: values.Positive = Field(default=1.0, validation_alias="MONITOR_INTERVAL")
     pip: PipSettings = field(default_factory=PipSettings)
 
+    @property
+    def uses_images(self) -> bool:
+        """Whether what runs on a host runs in an image; a plain process uses what the host has."""
+        return self.runtime != "process"
+
 
 @model(frozen=True, config=_IN_CAPITALS)
 class VendorChoice:

@@ -1,4 +1,4 @@
-"""JSON files of a result folder, which may be torn, foreign or absurd, as checked records."""
+"""Records of a result folder as JSON, and back from files that may be torn, foreign or absurd."""
 
 from __future__ import annotations
 
@@ -14,6 +14,15 @@ from utils.errors import FlagPerfError
 
 T = TypeVar("T")
 LARGEST_BYTES = 64 * 2**20
+
+
+class Record:
+    """A dataclass that stands in a file of the result folder."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The record as JSON holds it: what a case's own logger wrote as NaN is null."""
+        content: dict[str, Any] = TypeAdapter(type(self)).dump_python(self, mode="json", by_alias=True)
+        return content
 
 
 def exists(path: Path) -> bool:
@@ -76,14 +85,6 @@ def parsed(kind: type[T], content: Mapping[str, Any], where: str) -> T:
         raise FlagPerfError(f"{place}: {first['msg']}", where=where) from error
     except (ValueError, TypeError, RecursionError) as error:
         raise FlagPerfError(f"is no plain data: {error}", where=where) from error
-
-
-def with_failure(content: Mapping[str, Any]) -> Mapping[str, Any]:
-    """`content` with its `failure` under the names of the record: `class` is a word of Python's."""
-    failure = content.get("failure")
-    if not isinstance(failure, dict):
-        return content
-    return {**content, "failure": {**failure, "failure_class": failure.get("class")}}
 
 
 def _finite(text: str) -> float | None:
