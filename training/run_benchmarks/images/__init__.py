@@ -10,4 +10,4 @@ from run_benchmarks.runtimes.engine import engine_of
 
 def open_image_store(run: RunSettings) -> ImageStore | None:
     """The image store of the runtime that the settings name; None where units need no images."""
-    return None if run.runtime == "process" else EngineImageStore(engine_of(run.container_engine))
+    return EngineImageStore(engine_of(run.container_engine)) if run.uses_images else None
