@@ -31,7 +31,7 @@ class EngineImageStore:
             return completed.stdout.strip()
         if self.engine.lacks_image(completed):
             return None
-        listing = shlex.join((*self.engine.words, "image", "ls"))
+        listing = shlex.join((self.engine.command, "image", "ls"))
         raise CommandError(
             completed, self.engine.remedy(completed) or f"check that `{listing}` works on this host"
         )
@@ -60,7 +60,7 @@ class EngineImageStore:
 
     async def push(self, transport: Transport, tag: str) -> None:
         """Bring the image to its registry."""
-        login = shlex.join((*self.engine.words, "login"))
+        login = shlex.join((self.engine.command, "login"))
         remedy = f"log in on {transport.host}: {login}, and check IMAGE_REGISTRY in test_conf.py"
         await checked(transport, self.engine.push(tag), remedy=remedy, timeout=BUILD_TIMEOUT_S)
 

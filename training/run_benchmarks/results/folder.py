@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from run_benchmarks.results.planned import PlannedCase
-from run_benchmarks.results.reading import exists, object_in, parsed, read_object, read_text
+from run_benchmarks.results.reading import object_in, parsed, read_object, read_text
 from run_benchmarks.results.round_result import SCHEMA, Observation, RoundResult
 from utils.errors import FlagPerfError
 from utils.figures import DEFINITIONS, Figure
@@ -85,9 +85,10 @@ def read_observation(folder: RunFolder, key: RoundKey) -> Observation | None:
         FlagPerfError: there is one that cannot be read.
     """
     path = folder.round_path(key) / "round.json"
-    if not exists(path):
+    content = read_object(path)
+    if content is None:
         return None
-    seen = parsed(Observation, read_object(path), str(path))
+    seen = parsed(Observation, content, str(path))
     _check_place(key, seen.case, seen.round, path)
     return seen
 
@@ -96,9 +97,10 @@ def read_result(folder: RunFolder, key: RoundKey) -> RoundResult | None:
     """A round's `result.json`; None where it has none, or one that cannot be read, which is noted."""
     path = folder.round_path(key) / "result.json"
     try:
-        if not exists(path):
+        content = read_object(path)
+        if content is None:
             return None
-        result = _result(read_object(path), path)
+        result = _result(content, path)
         _check_place(key, result.case, result.round, path)
         return result
     except FlagPerfError as error:
@@ -125,7 +127,7 @@ def as_list(value: object) -> list[Any]:
 
 def _object(folder: RunFolder, name: str) -> Mapping[str, Any]:
     try:
-        return read_object(folder.path / name) if exists(folder.path / name) else {}
+        return read_object(folder.path / name) or {}
     except FlagPerfError as error:
         folder.note(error)
         return {}
@@ -135,7 +137,7 @@ def _journal(folder: RunFolder) -> Iterator[Mapping[str, Any]]:
     """Its lines; of a run that was killed the last one may be half a line."""
     path = folder.path / "journal.jsonl"
     try:
-        lines = read_text(path).splitlines() if exists(path) else []
+        lines = (read_text(path) or "").splitlines()
     except FlagPerfError as error:
         folder.note(error)
         return
