@@ -219,6 +219,14 @@ def test_a_checkpoint_of_pytorch_never_runs_code() -> None:
         state_of("pytorch").load(BytesIO(stream.getvalue()))
 
 
+def test_a_checkpoint_of_paddle_never_runs_code() -> None:
+    whole, inside = BytesIO(pickle.dumps(Evil())), BytesIO()
+    np.savez(inside, tree=np.array([Evil()], dtype=object))
+    for planted in (whole, BytesIO(inside.getvalue())):
+        with pytest.raises(ValueError, match="allow_pickle"):
+            state_of("paddle").load(planted)
+
+
 def test_every_difference_of_the_task_is_reported(tmp_path: Path) -> None:
     then, now = {"seed": 1, "world_size": 2, "same": 0}, {"seed": 1, "world_size": 4, "same": 0, "new": "x"}
     refuse_other_task(then, dict(then), tmp_path)
