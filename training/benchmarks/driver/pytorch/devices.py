@@ -15,8 +15,9 @@ class Device(device.Device[torch.device]):
 
     def __init__(self, device_type: str, local_rank: int) -> None:
         is_cpu = device_type == "cpu"
+        module: Any = torch.cpu if is_cpu else _module_of(device_type)
         place = torch.device("cpu") if is_cpu else torch.device(device_type, local_rank)
-        super().__init__(torch.cpu if is_cpu else _module_of(device_type), device_type, place)
+        super().__init__(module, device_type, place)
         if not self.is_cpu:
             self.module.set_device(local_rank)
 
