@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -39,6 +39,13 @@ class Check:
     status: Status
     detail: str
     remedy: str = ""
+
+
+def with_status(checks: Mapping[str, Sequence[Check]], *statuses: Status) -> list[tuple[str, Check]]:
+    """Those of the hosts' checks that ended so, each with its host."""
+    return [
+        (host, check) for host, of_host in checks.items() for check in of_host if check.status in statuses
+    ]
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from run_benchmarks.hosts.base import Host
 from run_benchmarks.plan.records import CasePlan, Plan
@@ -35,23 +35,6 @@ async def preflight(
         name: [_unreachable(result)] if isinstance(result, FlagPerfError) else result
         for name, result in results.items()
     }
-
-
-def failed(checks: Mapping[str, list[Check]]) -> list[tuple[str, Check]]:
-    """The checks that forbid a run, by host."""
-    return [
-        (host, check) for host, of_host in checks.items() for check in of_host if check.status is Status.ERROR
-    ]
-
-
-def warned(checks: Mapping[str, list[Check]]) -> list[tuple[str, Check]]:
-    """The checks that deserve a word, by host."""
-    return [
-        (host, check)
-        for host, of_host in checks.items()
-        for check in of_host
-        if check.status is Status.WARNING
-    ]
 
 
 def _use(host: Host, casts: Sequence[tuple[CasePlan, Sequence[Host]]]) -> HostUse:
