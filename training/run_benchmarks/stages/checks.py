@@ -128,32 +128,26 @@ async def free_disk(plan: Plan, runtime: Runtime, use: HostUse) -> str:
 
 async def data(plan: Plan, runtime: Runtime, use: HostUse) -> str:
     """Every case's data directory exists; where it has a manifest, each file has the size noted there."""
-    details = []
-    for folder in sorted({case.settings.data_dir_host for case in use.cases}):
-        if not (await use.transport.run(["test", "-d", folder], timeout=QUICK_S)).ok:
-            remedy = "put the data there on this host, or correct the case's data dir"
-            raise FlagPerfError(f"{folder} does not exist", remedy=remedy)
-        altered, what = await _altered_files(use.transport, folder)
-        if altered:
-            remedy = "prepare the data again, or copy it from a good host"
-            raise FlagPerfError(f"{folder}: {altered}", remedy=remedy)
-        details.append(what)
-    return "; ".join(details)
+    folders = sorted({case.settings.data_dir_host for case in use.cases})
+    return "; ".join([await _data_in(use.transport, folder) for folder in folders])
 
 
-async def _altered_files(transport: Transport, folder: str) -> tuple[str, str]:
-    """What differs from the manifest (empty: nothing), and what was checked."""
+async def _data_in(transport: Transport, folder: str) -> str:
+    if not (await transport.run(["test", "-d", folder], timeout=QUICK_S)).ok:
+        remedy = "put the data there on this host, or correct the case's data dir"
+        raise FlagPerfError(f"{folder} does not exist", remedy=remedy)
     text = await transport.run(["cat", f"{folder}/{manifests.MANIFEST_NAME}"], timeout=QUICK_S)
     if not text.ok:
-        return "", f"{folder} (no manifest)"
+        return f"{folder} (no manifest)"
     manifest = manifests.parse(text.stdout, where=f"{transport.host}:{folder}/{manifests.MANIFEST_NAME}")
     listed = await transport.run(manifests.listing_command(manifest, folder), timeout=300)
-    wrong = [
-        f"{problem.name}: {problem.message}"
-        for problem in manifests.compare_listing(manifest, listed.stdout, folder)
-    ]
-    more = f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""
-    return "; ".join(wrong[:5]) + more, f"{folder} ({len(manifest.files)} files as in the manifest)"
+    problems = manifests.compare_listing(manifest, listed.stdout, folder)
+    if problems:
+        wrong = "; ".join(f"{problem.name}: {problem.message}" for problem in problems[:5])
+        more = f" and {len(problems) - 5} more" if len(problems) > 5 else ""
+        remedy = "prepare the data again, or copy it from a good host"
+        raise FlagPerfError(f"{folder}: {wrong}{more}", remedy=remedy)
+    return f"{folder} ({len(manifest.files)} files as in the manifest)"
 
 
 async def devices(plan: Plan, runtime: Runtime, use: HostUse) -> str:
