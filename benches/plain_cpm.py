@@ -22,9 +22,9 @@ from benchmarks.cpm.prepare.command import main as prepare
 from benchmarks.cpm.pytorch.case import Case
 from benchmarks.cpm.pytorch.inputs import make_inputs
 from benchmarks.cpm.pytorch.model import CpmModel
-from benchmarks.cpm.pytorch.weights import from_transformers, load_weights, transformers_name
 from benchmarks.driver.batches import Batch
 from benchmarks.driver.sampling import ShuffledStream
+from tests.benchmarks.cpm.their_gpt2 import from_transformers
 
 VOCABULARY, LENGTH, BATCH = 8000, 64, 64  # the demo's data
 SIZES = {"demo": (2, 128, 2), "4x256": (4, 256, 4)}  # layers, hidden size, heads
@@ -74,7 +74,7 @@ def _contenders(shape: tuple[int, int, int], batches: Sequence[Array], options: 
     models["sdpa"].load_state_dict(weights)
     engine = our_engine(Case, settings, ours)
     assert isinstance(engine.module, CpmModel)
-    load_weights(engine.module, from_transformers(weights), transformers_name, where="transformers")
+    engine.module.load_state_dict(from_transformers(weights))
     plain = [_their_batch(chunks) for chunks in batches]
     return {
         OURS: our_step(engine, [_our_batch(chunks) for chunks in batches]),

@@ -1,40 +1,19 @@
 """What the vendors' `paddle_install.sh` ask pip for, and in which order.
 
-A FAKE `python3` stands at the tool's boundary: it writes down what pip was asked and knows which builds there are.
-The real thing is several hundred MB and runs when the harness builds an image.
+pip is a FAKE (tests/fakes/python3.py).
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
-TRAINING = Path(__file__).parents[2] / "training"
-FAKE_PYTHON = """#!/bin/sh
-[ "$1" = -c ] && exit 0
-echo "$*" >> "$ASKED"
-case "$*" in *paddle*) ;; *) exit 0 ;; esac
-case "$*" in $THERE_IS) exit 0 ;; *) exit 1 ;; esac
-"""
+from tests.fakes.python3 import install
+
 INDEX = "--retries 1 --timeout 20 --extra-index-url https://www.paddlepaddle.org.cn/packages/stable"
 PINS = {"cpu": "paddlepaddle==3.3.1", "nvidia": "paddlepaddle-gpu==3.3.1"}
 FOLDERS = {"cpu": "cpu", "nvidia": "cu126"}
-
-
-def install(vendor: str, there_is: str, folder: Path) -> tuple[subprocess.CompletedProcess[str], list[str]]:
-    """Run the script where only builds that match the shell pattern `there_is` can be had."""
-    python = folder / "python3"
-    python.write_text(FAKE_PYTHON.replace("$THERE_IS", there_is))
-    python.chmod(0o755)
-    asked = folder / "asked"
-    environment = {"PATH": f"{folder}:{os.environ['PATH']}", "ASKED": str(asked)}
-    script = TRAINING / vendor / "docker_image" / "paddle" / "paddle_install.sh"
-    done = subprocess.run(["sh", str(script)], env=environment, capture_output=True, text=True, check=False)
-    prefix = "-m pip install --quiet "
-    return done, [line.removeprefix(prefix) for line in asked.read_text().splitlines()]
 
 
 @pytest.mark.parametrize("vendor", PINS)
@@ -43,7 +22,9 @@ def test_the_first_place_that_has_the_build_is_taken(
     tmp_path: Path, vendor: str, own_settings_do: bool
 ) -> None:
     pin, public = PINS[vendor], f"{INDEX}/{FOLDERS[vendor]}/ {PINS[vendor]}"
-    done, asked = install(vendor, f"*quiet?{pin}" if own_settings_do else "*packages/stable*", tmp_path)
+    done, asked = install(
+        "paddle", vendor, "*paddle*", f"*quiet?{pin}" if own_settings_do else "*packages/stable*", tmp_path
+    )
     assert done.returncode == 0, done.stderr
     assert asked[:-1] == ([pin] if own_settings_do else [pin, public])
     assert all(f"{package}==" in asked[-1] for package in ("numpy", "h5py", "safetensors"))
@@ -52,7 +33,7 @@ def test_the_first_place_that_has_the_build_is_taken(
 
 @pytest.mark.parametrize("vendor", PINS)
 def test_without_any_build_the_script_fails_and_says_what_to_give(tmp_path: Path, vendor: str) -> None:
-    done, asked = install(vendor, "nothing", tmp_path)
+    done, asked = install("paddle", vendor, "*paddle*", "nothing", tmp_path)
     assert done.returncode == 1
     assert "cannot be installed. Give the build a package index" in done.stderr
     assert all("paddle" in line for line in asked), "nothing else is installed after that"

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -114,48 +115,47 @@ def test_lab_by_hand_stays_until_down() -> None:
 
 @pytest.mark.usefixtures("no_lab")
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_test_session_takes_its_lab_down(tmp_path: Path, signal_number: int) -> None:
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_interrupted_test_session_takes_its_lab_down(
+    tmp_path: Path, signal_number: int, workers: str
+) -> None:
+    up = tmp_path / "up"
     test = (
-        "import time\ndef test_it(lab):\n    lab(hosts=1)\n    print('up', flush=True)\n    time.sleep(600)\n"
+        f"import pathlib, time\ndef test_it(lab):\n    lab(hosts=1)\n    pathlib.Path({str(up)!r}).touch()\n"
     )
-    (tmp_path / "test_it.py").write_text(test)
-    argv = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-s",
-        "-p",
-        "tests.lab.fixtures",
-        "-c",
-        "/dev/null",
-        str(tmp_path),
-    ]
+    (tmp_path / "test_it.py").write_text(f"{test}    time.sleep(600)\n")
+    plugins = ("-p", "tests.lab.fixtures", "-p", "tests.side_by_side")
+    argv = [sys.executable, "-m", "pytest", *plugins, "-n", workers, "-c", "/dev/null", str(tmp_path)]
     with subprocess.Popen(argv, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True) as session:
-        assert session.stdout is not None
-        assert any("up" in line.split() for line in session.stdout)
+        while not up.exists():
+            assert session.poll() is None, session.communicate()[0]
+            time.sleep(0.1)
         session.send_signal(signal_number)
         session.communicate()
     assert session.returncode != 0
     assert leftovers(FOLDER) == []
 
 
-def run_without_privilege(ci: str) -> subprocess.CompletedProcess[str]:
+def run_without_privilege(ci: str, workers: str) -> subprocess.CompletedProcess[str]:
     """Runs one lab test where the kernel refuses namespaces, as it does in an unprivileged container."""
-    argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/lab/test_lab.py", "-k", "named"]
+    where = ("tests/lab/test_lab.py", "-k", "named")
+    argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", workers, *where]
     if os.geteuid() == 0:
         argv = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", *argv]
     environment = {**os.environ, "CI": ci}
     return subprocess.run(argv, cwd=CHECKOUT, env=environment, capture_output=True, text=True)
 
 
-def test_where_no_lab_can_be_made_lab_tests_are_skipped_loudly() -> None:
-    done = run_without_privilege(ci="")
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_where_no_lab_can_be_made_lab_tests_are_skipped_loudly(workers: str) -> None:
+    done = run_without_privilege("", workers)
     assert done.returncode == 0
     assert "1 LAB TESTS SKIPPED: no lab on this machine: " in done.stdout
 
 
-def test_in_ci_a_skip_is_a_failure() -> None:
-    done = run_without_privilege(ci="true")
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_in_ci_a_skip_is_a_failure(workers: str) -> None:
+    done = run_without_privilege("true", workers)
     assert done.returncode == 1
     assert "no lab on this machine, and CI is set: " in done.stdout
 

@@ -66,7 +66,8 @@ def test_the_name_says_a_chip_that_the_vendor_has_and_a_size_that_a_host_has(con
 
 @pytest.mark.parametrize("name", BERT_GLOBAL_BATCH)
 def test_the_global_batch_is_what_the_learning_rate_is_for(name: str) -> None:
-    settings = load_constants(TRAINING / "nvidia" / "bert-pytorch" / "config" / f"{name}.py")
+    config = TRAINING / "nvidia" / "bert-pytorch" / "config" / f"{name}.py"
+    settings = {**load_constants(case_dir(config) / "config" / "_base.py"), **load_constants(config)}
     nnodes, nproc = map(int, name.split("x")[-2:])
     samples = settings["train_batch_size"] * settings["gradient_accumulation_steps"] * nnodes * nproc
     assert samples == BERT_GLOBAL_BATCH[name]

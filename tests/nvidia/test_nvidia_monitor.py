@@ -1,78 +1,27 @@
 """The NVML monitor against a FAKE pynvml: there is no GPU here, so the fake stands at the library's boundary.
 
-Its functions, units and exceptions are those of nvidia-ml-py 13.
+The fake is tests/fakes/nvml.py.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
-from typing import Any
+from types import ModuleType
 
 import pytest
 
+from tests.fakes.nvml import FakeNvml
 from utils.errors import FlagPerfError
 from utils.loading import load_module
 from utils.monitors.accelerators import Accelerators
 from utils.monitors.frame import run_monitors
-from utils.telemetry import Window, energy_over, read_telemetry
+from utils.telemetry.reading import read_telemetry
+from utils.telemetry.records import Window
+from utils.telemetry.windows import energy_over
 
 VENDOR = Path(__file__).parents[2] / "training" / "nvidia"
-GIB = 2**30
-
-
-class FakeNvml(ModuleType):
-    """FAKE. A machine of two GPUs; `answers[(function, gpu)]` replaces an answer or is raised."""
-
-    NVML_TEMPERATURE_GPU = 0
-
-    class NVMLError(Exception):
-        pass
-
-    class NVMLError_NotSupported(NVMLError):  # noqa: N801, N818 (the library's own name)
-        pass
-
-    class NVMLError_GpuIsLost(NVMLError):  # noqa: N801, N818 (the library's own name)
-        pass
-
-    def __init__(self) -> None:
-        super().__init__("pynvml")
-        self.answers: dict[tuple[str, int], Any] = {}
-        self.energy_mj = 1_000_000
-        self.calls: list[str] = []
-        for name, answer in self._machine().items():
-            setattr(self, name, self._function(name, answer))
-
-    def _machine(self) -> dict[str, Callable[..., Any]]:
-        return {
-            "nvmlInit": lambda: None,
-            "nvmlShutdown": lambda: None,
-            "nvmlDeviceGetCount": lambda: 2,
-            "nvmlDeviceGetHandleByIndex": lambda index: index,
-            "nvmlDeviceGetPowerUsage": lambda gpu: 61_400,
-            "nvmlDeviceGetTotalEnergyConsumption": self._energy,
-            "nvmlDeviceGetMemoryInfo": lambda gpu: SimpleNamespace(total=40 * GIB, used=GIB, free=39 * GIB),
-            "nvmlDeviceGetUtilizationRates": lambda gpu: SimpleNamespace(gpu=98, memory=40),
-            "nvmlDeviceGetTemperature": lambda gpu, sensor: 33,
-        }
-
-    def _energy(self, gpu: int) -> int:
-        self.energy_mj += 10_000
-        return self.energy_mj
-
-    def _function(self, name: str, answer: Callable[..., Any]) -> Callable[..., Any]:
-        def function(*arguments: Any) -> Any:
-            self.calls.append(name)
-            given = self.answers.get((name, arguments[0] if arguments else -1))
-            if isinstance(given, Exception):
-                raise given
-            return answer(*arguments) if given is None else given
-
-        function.__name__ = name
-        return function
 
 
 @pytest.fixture

@@ -9,7 +9,9 @@ import pytest
 
 from utils.config_files import load_constants
 
-CONFIGS = Path(__file__).parents[2] / "training" / "nvidia" / "bert-paddle" / "config"
+TRAINING = Path(__file__).parents[2] / "training"
+CONFIGS = TRAINING / "nvidia" / "bert-paddle" / "config"
+BASE = load_constants(TRAINING / "benchmarks" / "bert" / "paddle" / "config" / "_base.py")
 # Samples a step: 96 are published; the others stand in the files with their reasons.
 GLOBAL_BATCH = {
     "config_A100x1x1": 12,
@@ -23,7 +25,7 @@ GLOBAL_BATCH = {
 
 
 def _settings(name: str) -> dict[str, Any]:
-    return load_constants(CONFIGS / f"{name}.py")
+    return {**BASE, **load_constants(CONFIGS / f"{name}.py")}
 
 
 def test_the_configs_that_are_promised_are_there() -> None:

@@ -10,9 +10,8 @@ from typing import Any
 from run_benchmarks.names import Node, nodes_of
 from run_benchmarks.plan.records import CaseFiles, CasePlan, CaseSettings, Chip, Vendor
 from run_benchmarks.results.judge import judge_logs
-from run_benchmarks.results.observation import Observation
 from run_benchmarks.results.planned import planned
-from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.results.round_result import Observation, RoundResult
 from run_benchmarks.stages.watch import Outcome
 from utils.events import Event, EventName, format_line
 from utils.node import rank_log_name

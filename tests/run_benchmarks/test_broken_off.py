@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from run_benchmarks import foreground, round_state, runner
 from run_benchmarks.display import PlainLines
 from run_benchmarks.runtimes.process import ProcessRuntime
 from run_benchmarks.stages import launch
+from tests.ports import reserved_port
 from tests.run_benchmarks.whole_run import WholeRun, make_whole_run
 from utils.errors import FlagPerfError
 
@@ -25,9 +25,8 @@ CASE = "toy:pytorch:X1:1:1:2"
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WholeRun]:
     """A run of a case with two rounds."""
-    with socket.socket() as bound:  # nobody can listen on this port meanwhile
-        bound.bind(("", 0))
-        whole = make_whole_run(tmp_path, bound.getsockname()[1], monkeypatch)
+    with reserved_port() as port:  # nobody can listen on this port meanwhile
+        whole = make_whole_run(tmp_path, port, monkeypatch)
         whole.configure(f'CASES = {{"{CASE}": "{tmp_path}/data"}}\n')
         yield whole
 

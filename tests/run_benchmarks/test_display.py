@@ -56,7 +56,14 @@ def shown(table: LiveTable) -> list[list[str]]:
 
 def result_of(case: str, number: int) -> RoundResult:
     figures = {"e2e_time": Figure(12.25, "s", "the script", "FINISHED")}
-    return RoundResult(case, number, Verdict.CONVERGED, figures, None, {}, "2026-01-02", ("h1",))
+    return RoundResult(
+        case=case,
+        round=number,
+        started="2026-01-02",
+        hosts=("h1",),
+        verdict=Verdict.CONVERGED,
+        figures=figures,
+    )
 
 
 def state_of(*events: Event) -> TrainingState:

@@ -15,7 +15,8 @@ from run_benchmarks.hosts.base import Allocation, AllocationError, Host
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.transports.base import Completed, TransportError
 from run_benchmarks.transports.local import LocalTransport
-from tests.run_benchmarks.one_round import RUN, FakeRuntime, result_file, run_round
+from tests.fakes.runtime import FakeRuntime
+from tests.run_benchmarks.one_round import RUN, result_file, run_round
 from utils.records import FailureClass, Stage, Verdict
 
 

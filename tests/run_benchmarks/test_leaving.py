@@ -11,26 +11,12 @@ from run_benchmarks.hosts.base import Host
 from run_benchmarks.leaving import leave
 from run_benchmarks.names import HostPaths, RunId
 from run_benchmarks.session import Session
-from run_benchmarks.transports.base import Transport, TransportError
 from run_benchmarks.transports.local import LocalTransport
+from tests.fakes.runtime import FakeRuntime
 from tests.run_benchmarks.conftest import LogLines
 
 RUN = RunId("run20260102030405", "run20260102030405-abcdef")
 HOSTS = [Host(name, name, LocalTransport(name)) for name in ("h1", "h2", "h3")]
-
-
-class FakeRuntime:
-    """A FAKE runtime; `gone` are out of reach."""
-
-    def __init__(self, *gone: str) -> None:
-        self.gone = set(gone)
-        self.asked: list[tuple[str, str]] = []
-
-    async def remove_all(self, transport: Transport, run_id: str, grace_s: int = 0) -> tuple[str, ...]:
-        if transport.host in self.gone:
-            raise TransportError("no route to host", where=transport.host)
-        self.asked.append((transport.host, run_id))
-        return ("a unit",)
 
 
 def session_of(folder: Path, runtime: FakeRuntime) -> Session:
@@ -45,11 +31,11 @@ def session_of(folder: Path, runtime: FakeRuntime) -> Session:
 def test_every_host_that_is_reached_is_left_and_the_others_are_remembered(
     tmp_path: Path, log_lines: LogLines
 ) -> None:
-    runtime = FakeRuntime("h2")
+    runtime = FakeRuntime(gone=["h2"])
     session = session_of(tmp_path, runtime)
     session.unclean.update(("h1", "h2", "h3"))
     assert asyncio.run(leave(session, [*HOSTS, HOSTS[0]])) == ["h2"]
-    assert runtime.asked == [("h1", RUN.uid), ("h3", RUN.uid)]
+    assert runtime.removed == [("h1", RUN.uid), ("h3", RUN.uid)]
     assert session.unclean == {"h2"}
     assert f"run.py cleanup {RUN.uid}" in log_lines.text
     runtime.gone.clear()

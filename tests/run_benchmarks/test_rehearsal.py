@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 
 from run_benchmarks.images import pip_handover
 from run_benchmarks.plan_view import plan_lines
+from tests.ports import reserved_port
 from tests.run_benchmarks.plan.tree import TEST_CONF, Tree, make_tree
 from tests.run_benchmarks.whole_run import WholeRun, make_whole_run
 
@@ -23,9 +23,8 @@ RUN_ID = re.compile(r"run\d{14}(-[0-9a-f]{6})?")
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WholeRun]:
-    with socket.socket() as bound:  # nobody can listen on this port meanwhile
-        bound.bind(("", 0))
-        yield make_whole_run(tmp_path, bound.getsockname()[1], monkeypatch)
+    with reserved_port() as port:  # nobody can listen on this port meanwhile
+        yield make_whole_run(tmp_path, port, monkeypatch)
 
 
 def without_ids(commands: list[str]) -> set[str]:

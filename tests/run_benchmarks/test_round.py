@@ -13,9 +13,10 @@ import pytest
 from run_benchmarks import round_end, round_state
 from run_benchmarks.round_state import conclude
 from run_benchmarks.transports.base import CommandError, Completed, TransportError
+from tests.fakes.runtime import FakeRuntime
 from tests.run_benchmarks.builders import make_case, observed, training_events, write_rank_log
 from tests.run_benchmarks.conftest import LogLines
-from tests.run_benchmarks.one_round import FakeRuntime, result_file, run_round
+from tests.run_benchmarks.one_round import result_file, run_round
 from tests.run_benchmarks.plan.tree import Tree
 from utils.errors import FlagPerfError
 from utils.records import FailureClass, Stage, Verdict

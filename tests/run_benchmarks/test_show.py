@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from run_benchmarks.results.load import load_run
 from run_benchmarks.verbs import main
+from tests.ports import reserved_port
 from tests.run_benchmarks.whole_run import WholeRun, make_whole_run
 from tests.run_benchmarks.written_run import NAME, SCHEMA1, write_run
 
@@ -26,9 +26,8 @@ def log_path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WholeRun]:
-    with socket.socket() as bound:  # nobody can listen on this port meanwhile
-        bound.bind(("", 0))
-        yield make_whole_run(tmp_path, bound.getsockname()[1], monkeypatch)
+    with reserved_port() as port:  # nobody can listen on this port meanwhile
+        yield make_whole_run(tmp_path, port, monkeypatch)
 
 
 def test_a_real_run_is_shown_after_its_configuration_has_gone(

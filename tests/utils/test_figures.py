@@ -119,18 +119,6 @@ def test_mfu_without_a_peak(peak: Peak) -> None:
     assert model_flops_utilisation(1e12, 10.0, peak) is None
 
 
-def test_figure_as_dict() -> None:
-    expected = {
-        "value": 1.0,
-        "unit": "s",
-        "window": "w",
-        "source": "t",
-        "better": "lower",
-        "definition": "d",
-    }
-    assert Figure(1.0, "s", "w", "t", "lower", "d").as_dict() == expected
-
-
 def test_the_registry_gives_a_figure_its_unit_window_direction_and_definition() -> None:
     for name, definition in DEFINITIONS.items():
         assert definition.name == name

@@ -8,17 +8,9 @@ from pathlib import Path
 import pytest
 
 from utils.errors import FlagPerfError
-from utils.telemetry import (
-    Sample,
-    Scope,
-    SourceInfo,
-    Telemetry,
-    device_log,
-    note_line,
-    read_telemetry,
-    record_line,
-    value_log,
-)
+from utils.telemetry.lines import device_log, note_line, record_line, value_log
+from utils.telemetry.reading import read_telemetry
+from utils.telemetry.records import Sample, Scope, SourceInfo, Telemetry
 
 GPU = SourceInfo(0, "gpu", Scope.ACCELERATOR, "a card", interval_s=1.0)
 CARD = Sample(

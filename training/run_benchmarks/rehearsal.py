@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from run_benchmarks.display import Display
 from run_benchmarks.health import check_standing_hosts
 from run_benchmarks.names import Node, RunId, new_run_id
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.round import Round
 from run_benchmarks.session import open_session
-from run_benchmarks.training_state import TrainingState
 from run_benchmarks.transports.base import ByteSink, ByteSource, Transport
-from utils.events import Event
 from utils.records import Stage
 
 INTERFACE = "<interface-to-its-peers>"
@@ -35,7 +34,7 @@ class Note:
     stdin: bytes | None
 
 
-class Rehearsal:
+class Rehearsal(Display):
     """The notes of a run, and what its hosts have in common; shows a round as a display would, by its stages."""
 
     def __init__(self) -> None:
@@ -52,22 +51,10 @@ class Rehearsal:
         taken, self.notes = self.notes, []
         return taken
 
-    def round_started(self, nodes: tuple[Node, ...], training: TrainingState) -> None:
-        """The notes say on which hosts."""
-
     def stage(self, node: Node | None, name: str) -> None:
         """What is noted from now on is of this stage."""
         if node is None:
             self.now = name
-
-    def event(self, event: Event) -> None:
-        """There are none: nothing trains."""
-
-    def round_ended(self) -> None:
-        """The caller takes the notes."""
-
-    def close(self) -> None:
-        """Nothing is held."""
 
 
 class RehearsedHost(Transport):

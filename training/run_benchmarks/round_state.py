@@ -10,9 +10,8 @@ from run_benchmarks.frameworks.base import Framework
 from run_benchmarks.names import Node
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.results.judge import judge
-from run_benchmarks.results.observation import Observation
 from run_benchmarks.results.planned import planned
-from run_benchmarks.results.round_result import RoundResult, write_json
+from run_benchmarks.results.round_result import Observation, RoundResult, write_json
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.stages.watch import Outcome
 from run_benchmarks.training_state import TrainingState
@@ -112,11 +111,8 @@ def _unjudged(seen: Observation, error: Exception) -> RoundResult:
     failure, notes = seen.failure or fault, seen.notes
     if seen.failure:
         notes = (*notes, f"at the stage {Stage.JUDGE.value}: {fault.message}")
-    figures = {"round_time": seen.round_time()}
-    return RoundResult(
-        seen.case, seen.round, failure.verdict, figures, failure, seen.times, seen.started, seen.hosts,
-        seen.image, seen.images, notes=notes,
-    )  # fmt: skip
+    shared = {**seen.shared(), "failure": failure, "notes": notes}
+    return RoundResult(**shared, verdict=failure.verdict, figures={"round_time": seen.round_time()})
 
 
 def _unwritten(result: RoundResult, path: Path, error: Exception) -> RoundResult:

@@ -93,10 +93,7 @@ def _log_result(result: RoundResult) -> None:
     if failure is None:
         LOGGER.info(head)
         return
-    where = f" on {failure.host}" if failure.host else ""
-    LOGGER.error(
-        f"{head} at the stage {failure.stage.value}{where} ({failure.failure_class.value}): {failure.message}"
-    )
+    LOGGER.error(f"{head} {failure.headline}")
     for line in failure.evidence.splitlines():
         LOGGER.error(f"    {line}")
     if failure.remedy:

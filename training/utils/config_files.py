@@ -40,14 +40,15 @@ def load_constants(path: Path) -> dict[str, Any]:
 
 
 def _is_setting(name: str, value: Any) -> bool:
-    return not name.startswith("_") and _is_plain(value)
+    return not name.startswith("_") and is_plain(value)
 
 
-def _is_plain(value: Any) -> bool:
+def is_plain(value: Any) -> bool:
+    """Whether `value` is plain data."""
     if isinstance(value, (list, tuple)):
-        return all(_is_plain(item) for item in value)
+        return all(is_plain(item) for item in value)
     if isinstance(value, dict):
-        return all(_is_plain(key) and _is_plain(item) for key, item in value.items())
+        return all(is_plain(key) and is_plain(item) for key, item in value.items())
     return value is None or isinstance(value, (bool, int, float, str))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 GIB = 2**30
@@ -32,10 +32,6 @@ class Figure:
     source: str
     better: str | None = None
     definition: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """The figure as plain data, for `result.json`."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)

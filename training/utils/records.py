@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import ClassVar
 
 
 class _Word(str, Enum):
@@ -116,6 +116,9 @@ class FailureClass(_Word):
 class Failure:
     """Why a round did not end well: the stage and host, the class, and the evidence itself."""
 
+    # its name in `result.json`, `class`, is a word of Python's
+    __pydantic_config__: ClassVar = {"alias_generator": lambda name: name.removeprefix("failure_")}
+
     verdict: Verdict
     stage: Stage
     failure_class: FailureClass
@@ -124,14 +127,8 @@ class Failure:
     evidence: str = ""
     remedy: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
-        """The failure as plain data, for `result.json`."""
-        return {
-            "verdict": self.verdict.value,
-            "stage": self.stage.value,
-            "class": self.failure_class.value,
-            "host": self.host,
-            "message": self.message,
-            "evidence": self.evidence,
-            "remedy": self.remedy,
-        }
+    @property
+    def headline(self) -> str:
+        """Where it happened, of which class it is, and what it was: a line."""
+        where = f" on {self.host}" if self.host else ""
+        return f"at the stage {self.stage.value}{where} ({self.failure_class.value}): {self.message}"

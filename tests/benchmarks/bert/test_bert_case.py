@@ -11,11 +11,13 @@ import pytest
 import torch
 
 from benchmarks.bert.arrays import pretraining_arrays
-from benchmarks.bert.flops import BertFlops
+from benchmarks.bert.flops import training_flops
 from benchmarks.bert.pytorch.case import Case
 from benchmarks.bert.pytorch.inputs import make_inputs
+from benchmarks.bert.shape import BertConfig
 from benchmarks.bert.shards import EVALUATION_FILE, TYPES, open_shard, training_files
 from benchmarks.common.sample_files import SampleFiles
+from benchmarks.common.shape import configured
 from benchmarks.driver.batches import Batch
 from benchmarks.driver.loader import Loader
 from benchmarks.driver.pytorch.case import Context
@@ -134,8 +136,10 @@ def test_evaluation_counts_every_sample_and_label_once(data_dir: Path, world_siz
     assert sum(batch.tokens or 0 for batch in batches) == rows["input_mask"].sum()
     labels = torch.cat([batch.inputs.labels for batch in batches]).tolist()
     assert labels == rows["masked_lm_ids"][rows["masked_lm_positions"] > 0].tolist()
-    flops = BertFlops(layers=2, hidden=16, intermediate=32, vocabulary=60)
-    expected = flops.of(rows["input_mask"].sum(axis=1), (rows["masked_lm_positions"] > 0).sum(axis=1))
+    config = configured(BertConfig, TINY_MODEL)
+    expected = training_flops(
+        config, rows["input_mask"].sum(axis=1), (rows["masked_lm_positions"] > 0).sum(axis=1)
+    )
     assert sum(batch.flops or 0.0 for batch in batches) == pytest.approx(expected)
 
 

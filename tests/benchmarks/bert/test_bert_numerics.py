@@ -13,14 +13,15 @@ from transformers import BertConfig as TheirConfig
 from transformers import BertForPreTraining as TheirModel
 
 from benchmarks.bert.arrays import pretraining_arrays
-from benchmarks.bert.flops import BertFlops
+from benchmarks.bert.flops import training_flops
 from benchmarks.bert.names import transformers_name
 from benchmarks.bert.prepare.originals import read_original
 from benchmarks.bert.pytorch.inputs import make_inputs
 from benchmarks.bert.pytorch.model import BertForPreTraining, pretraining_loss_sums
 from benchmarks.bert.pytorch.weights import load_checkpoint, load_transformers_weights
-from benchmarks.bert.shape import BertConfig, bert_config
+from benchmarks.bert.shape import BertConfig
 from benchmarks.common.conversion import convert
+from benchmarks.common.shape import configured
 from benchmarks.driver.vendor_facts import TRAINING_FOLDER
 from tests.benchmarks.bert.shard_files import TINY_MODEL, random_rows
 from tests.benchmarks.bert.their_bert import their_model
@@ -98,7 +99,9 @@ def test_every_parameter_has_a_counterpart() -> None:
 
 def test_bert_large_has_the_tensors_of_bert_large_uncased() -> None:
     """At full size, without memory: names and shapes are those of transformers' model, 0.336 G parameters."""
-    config = bert_config(load_constants(TRAINING_FOLDER / "benchmarks/bert/pytorch/config/_base.py"))
+    config = configured(
+        BertConfig, load_constants(TRAINING_FOLDER / "benchmarks/bert/pytorch/config/_base.py")
+    )
     published: dict[str, Any] = {  # config.json of bert-large-uncased
         "vocab_size": 30522, "hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16,
         "intermediate_size": 4096, "max_position_embeddings": 512, "type_vocab_size": 2,
@@ -169,7 +172,9 @@ def test_a_checkpoint_file_is_loaded_and_a_wrong_one_refused(tmp_path: Any) -> N
 @pytest.mark.parametrize("full", [False, True], ids=["padded", "full"])
 def test_flops_formula_agrees_with_the_counter(full: bool) -> None:
     """At the demo's size. Sample by sample: the counter would count a batch's padding, the formula does not."""
-    config = replace(bert_config({**TINY_MODEL, **load_constants(DEMO_CONFIG)}), pre_layer_norm=False)
+    config = replace(
+        configured(BertConfig, {**TINY_MODEL, **load_constants(DEMO_CONFIG)}), pre_layer_norm=False
+    )
     assert (config.hidden_size, config.vocab_size, config.max_position_embeddings) == (128, 2000, 64)
     model = BertForPreTraining(config)
     rows = random_rows(8, seed=5, full=full, length=64, most=10)
@@ -180,7 +185,6 @@ def test_flops_formula_agrees_with_the_counter(full: bool) -> None:
             )
             masked, next_sentence = model(inputs)
             pretraining_loss_sums(masked, next_sentence, inputs).sum().backward()  # type: ignore[no-untyped-call]
-    formula = BertFlops(layers=2, hidden=128, intermediate=512, vocabulary=2000)
     predictions = (rows["masked_lm_positions"] > 0).sum(axis=1)
-    counted = formula.of(rows["input_mask"].sum(axis=1), predictions)
+    counted = training_flops(config, rows["input_mask"].sum(axis=1), predictions)
     assert counted == pytest.approx(counter.get_total_flops(), rel=0.02)

@@ -10,21 +10,8 @@ import pytest
 from benchmarks.driver.paddle.devices import Device
 from benchmarks.driver.paddle.process_group import ProcessGroup
 from benchmarks.driver.ranks import RankEnvironment
+from tests.fakes.paddle import ArrivingStore
 from utils.errors import FlagPerfError
-
-
-class _Store:
-    """FAKE of Paddle's TCPStore, at its border: counts, and lets the other ranks arrive after some looks."""
-
-    def __init__(self, others: int, after_looks: int) -> None:
-        self.count, self.others, self.looks_left = 0, others, after_looks
-
-    def add(self, key: str, amount: int) -> int:
-        self.count += amount
-        self.looks_left -= 1
-        if self.looks_left == 0:
-            self.count += self.others
-        return self.count
 
 
 def _group(store: Any, timeout_seconds: float) -> ProcessGroup:
@@ -34,13 +21,13 @@ def _group(store: Any, timeout_seconds: float) -> ProcessGroup:
 
 
 def test_a_rank_waits_until_all_are_there() -> None:
-    store = _Store(others=2, after_looks=4)
+    store = ArrivingStore(others=2, after_looks=4)
     _group(store, 60.0).meet()
     assert (store.count, store.looks_left) == (3, 0)
 
 
 def test_a_second_meeting_is_another_one() -> None:
-    store = _Store(others=2, after_looks=1)
+    store = ArrivingStore(others=2, after_looks=1)
     group = _group(store, 0.1)
     group.meet()
     with pytest.raises(FlagPerfError, match=r"waited 0\.1 s for 2 other ranks"):

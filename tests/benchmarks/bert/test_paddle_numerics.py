@@ -24,6 +24,7 @@ from benchmarks.bert.pytorch import model as torch_model
 from benchmarks.bert.shape import BertConfig
 from benchmarks.common.conversion import convert
 from tests.benchmarks.bert.shard_files import TINY_MODEL, VOCABULARY, random_rows
+from tests.fakes.paddle import plain_varlen_attention
 from utils.errors import FlagPerfError
 
 SAMPLES = 6
@@ -128,33 +129,8 @@ def test_dropout_acts_in_training_only() -> None:
     assert first == second
 
 
-def _plain_varlen_attention(
-    query: paddle.Tensor,
-    key: paddle.Tensor,
-    value: paddle.Tensor,
-    cu_seqlens_q: paddle.Tensor,
-    cu_seqlens_k: paddle.Tensor,
-    max_seqlen_q: int,
-    max_seqlen_k: int,
-    scale: float,
-    dropout: float = 0.0,
-) -> tuple[paddle.Tensor, None]:
-    """FAKE of the GPU kernel `flash_attn_unpadded`, which a CPU has not: what its documentation says it computes."""
-    assert (cu_seqlens_q.dtype, cu_seqlens_k.dtype) == (paddle.int32, paddle.int32)
-    assert dropout == 0.0
-    mixed, ends_q, ends_k = [], cu_seqlens_q.tolist(), cu_seqlens_k.tolist()
-    for sample in range(len(ends_q) - 1):
-        asked = slice(ends_q[sample], ends_q[sample + 1])
-        seen = slice(ends_k[sample], ends_k[sample + 1])
-        assert asked.stop - asked.start <= max_seqlen_q and seen.stop - seen.start <= max_seqlen_k
-        q, k, v = (part.transpose([1, 0, 2]) for part in (query[asked], key[seen], value[seen]))
-        weights = paddle.nn.functional.softmax(scale * q @ k.transpose([0, 2, 1]))
-        mixed.append((weights @ v).transpose([1, 0, 2]))
-    return paddle.concat(mixed), None
-
-
 def test_ragged_samples_give_the_rectangles_loss(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layout.F.flash_attention, "flash_attn_unpadded", _plain_varlen_attention)
+    monkeypatch.setattr(layout.F.flash_attention, "flash_attn_unpadded", plain_varlen_attention)
     model, rows = _paddle_model(_torch_model()), random_rows(SAMPLES, seed=5)
     inputs = make_inputs(pretraining_arrays(rows), ragged_type="float32")
     assert inputs.input_ids.shape[0] == rows["input_mask"].sum()  # no padding is computed

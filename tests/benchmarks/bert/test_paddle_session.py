@@ -18,10 +18,10 @@ from tests.benchmarks.driver.ranks import (
     arguments,
     command_line,
     environment,
-    free_port,
     run_here,
     values_of,
 )
+from tests.ports import free_port
 from utils.errors import FlagPerfError
 from utils.events import Event, read_events
 

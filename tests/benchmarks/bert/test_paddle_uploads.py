@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,27 +10,7 @@ import pytest
 
 from benchmarks.driver.paddle.devices import Device
 from benchmarks.driver.paddle.tensors import Uploads, host_tensor
-
-
-@dataclass
-class _Mark:
-    done: bool = False
-
-    def query(self) -> bool:
-        return self.done
-
-
-@dataclass
-class _SlowDevice:
-    """FAKE of a GPU, at its border: copies end when the test says so."""
-
-    name: str = "cpu"
-    is_cpu: bool = False
-    marks: list[_Mark] = field(default_factory=list)
-
-    def mark(self) -> _Mark:
-        self.marks.append(_Mark())
-        return self.marks[-1]
+from tests.fakes.paddle import SlowDevice
 
 
 def _tensor(value: int) -> paddle.Tensor:
@@ -39,7 +18,7 @@ def _tensor(value: int) -> paddle.Tensor:
 
 
 def test_host_memory_is_kept_until_the_device_is_past_the_copy() -> None:
-    device: Any = _SlowDevice()
+    device: Any = SlowDevice()
     uploads = Uploads(device)
     for number in range(3):
         uploads.moved([_tensor(number)])
@@ -51,7 +30,7 @@ def test_host_memory_is_kept_until_the_device_is_past_the_copy() -> None:
 
 def test_every_tensor_is_moved_and_the_rest_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paddle.Tensor, "to", lambda tensor, place, blocking: tensor.clone())
-    device: Any = _SlowDevice()
+    device: Any = SlowDevice()
     inputs: dict[str, Any] = {"a": [_tensor(1), (_tensor(2), "text")], "n": 3}
     there = Uploads(device).moved(inputs)
     assert (there["n"], there["a"][1][1]) == (3, "text")

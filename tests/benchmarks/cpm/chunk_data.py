@@ -11,13 +11,14 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from benchmarks.common.arrays import Array
+from benchmarks.common.shape import TransformerConfig
 from benchmarks.cpm.chunks import PADDING, chunk_arrays
 from benchmarks.cpm.pytorch.case import Case
 from benchmarks.cpm.pytorch.inputs import make_inputs
-from benchmarks.cpm.pytorch.model import CpmConfig, CpmInputs, CpmModel
-from benchmarks.cpm.pytorch.weights import from_transformers, load_weights, transformers_name
+from benchmarks.cpm.pytorch.model import CpmInputs, CpmModel
 from benchmarks.driver.loader import Loader
 from benchmarks.driver.pytorch.case import Context
+from tests.benchmarks.cpm.their_gpt2 import from_transformers
 from utils.parameters import TrainingSettings
 
 TINY: dict[str, Any] = {
@@ -74,9 +75,11 @@ def their_model() -> GPT2LMHeadModel:
 
 def our_model(theirs: GPT2LMHeadModel | None = None, **changed: Any) -> CpmModel:
     """The tiny model without dropout, with the weights of `theirs`."""
-    model = CpmModel(CpmConfig(**{**TINY, "hidden_dropout": 0.0, "attention_dropout": 0.0, **changed}))
+    model = CpmModel(
+        TransformerConfig(**{**TINY, "hidden_dropout": 0.0, "attention_dropout": 0.0, **changed})
+    )
     if theirs is not None:
-        load_weights(model, from_transformers(theirs.state_dict()), transformers_name, where="transformers")
+        model.load_state_dict(from_transformers(theirs.state_dict()))
     return model
 
 

@@ -12,10 +12,10 @@ import torch
 from safetensors.torch import save_file
 
 import benchmarks
+from benchmarks.common.pytorch.attention import Rectangle
 from benchmarks.cpm.chunks import COLUMN, chunk_arrays, chunk_files, open_chunks
 from benchmarks.cpm.prepare.command import main
 from benchmarks.cpm.pytorch.model import CpmModel
-from benchmarks.cpm.pytorch.weights import cpm_name
 from benchmarks.driver.configuration import Configuration
 from benchmarks.driver.pytorch.devices import Device
 from benchmarks.driver.pytorch.engine import PytorchEngine
@@ -54,9 +54,11 @@ def test_inputs_hold_no_padding() -> None:
     inputs = inputs_of(np.array([[7, 8, 9, -1, -1], [5, 6, -1, -1, -1]], np.int32))
     assert inputs.input_ids.tolist() == [7, 8, 5]
     assert inputs.position_ids.tolist() == [0, 1, 0]
-    assert inputs.layout.places is not None and inputs.layout.places.tolist() == [0, 1, 2]
+    place = inputs.layout.place
+    assert isinstance(place, Rectangle) and place.places is not None and place.places.tolist() == [0, 1, 2]
     assert inputs.layout.offsets.tolist() == [0, 2, 3]
-    assert inputs_of(np.array([[7, 8], [5, 6]], np.int32)).layout.places is None
+    full = inputs_of(np.array([[7, 8], [5, 6]], np.int32)).layout.place
+    assert isinstance(full, Rectangle) and full.places is None
 
 
 def test_samples_of_several_files_are_read_in_the_order_asked(tmp_path: Path) -> None:
@@ -100,7 +102,7 @@ def test_the_loss_of_the_case_is_the_sum_over_labels(tmp_path: Path) -> None:
 
 def cpm_checkpoint(model: CpmModel) -> dict[str, torch.Tensor]:
     """The weights in the layout of cpm_model_states_medium.pt: Megatron's names, half precision."""
-    return {cpm_name(name): tensor.half() for name, tensor in model.state_dict().items()}
+    return {name: tensor.half() for name, tensor in model.state_dict().items()}
 
 
 def test_the_names_are_those_of_cpms_checkpoints() -> None:
@@ -155,7 +157,7 @@ def test_every_tensor_that_does_not_fit_is_named_and_none_is_copied(tmp_path: Pa
 
 def test_data_of_another_vocabulary_or_length_are_refused(tmp_path: Path) -> None:
     write_set(tmp_path, "valid", random_chunks((14,), length=14))
-    with pytest.raises(FlagPerfError, match="a sample has 13 inputs"):
+    with pytest.raises(FlagPerfError, match="a sample has 13 tokens"):
         loader(make_case(tmp_path, settings())).evaluation_batches()
     write_set(tmp_path, "valid", random_chunks() + 40)
     with pytest.raises(FlagPerfError, match="ids below 50"):

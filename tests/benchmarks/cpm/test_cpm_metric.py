@@ -116,7 +116,7 @@ def test_the_metrics_are_those_of_the_formulas(data_dir: Path) -> None:
 class _Answers:
     """FAKE, in the model's place: known answers and a known loss, with the embedding above."""
 
-    word = torch.nn.Embedding.from_pretrained(EMBEDDING)
+    word_embeddings = torch.nn.Embedding.from_pretrained(EMBEDDING)
 
     def predict(self, inputs: Any) -> tuple[torch.Tensor, torch.Tensor]:
         assert inputs.labels.tolist() == [0, 1, 2, 0]

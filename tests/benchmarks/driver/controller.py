@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from run_benchmarks import verbs
-from tests.benchmarks.driver.ranks import free_port
+from tests.ports import free_port
 from utils.events import Event, read_events
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from benchmarks.driver.session import run
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.frameworks.base import LaunchJob
 from tests.benchmarks.bert.shard_files import TINY_MODEL
+from tests.ports import free_port
 from utils.events import Event, parse_line, read_events
 
 TRAINING = Path(benchmarks.__file__).parents[1]
@@ -92,14 +92,6 @@ def launch_ranks(
 def environment(**variables: str) -> dict[str, str]:
     """This process's environment with the training folder as the Python path."""
     return {**os.environ, "PYTHONPATH": str(TRAINING), **variables}
-
-
-def free_port() -> int:
-    """A TCP port that nobody listens on just now."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def values_of(events: list[Event], name: str) -> list[dict[str, Any]]:

@@ -23,10 +23,11 @@ from tests.benchmarks.bert.shard_files import TINY_MODEL as TINY_BERT
 from tests.benchmarks.bert.shard_files import write_data
 from tests.benchmarks.cpm.chunk_data import TINY as TINY_CPM
 from tests.benchmarks.cpm.chunk_data import random_chunks, write_set
-from tests.benchmarks.driver.ranks import TRAINING, command_line, environment, free_port, values_of
+from tests.benchmarks.driver.ranks import TRAINING, command_line, environment, values_of
 from tests.benchmarks.glm.cloze_data import TINY as TINY_GLM
 from tests.benchmarks.glm.cloze_data import as_clozes, random_questions
 from tests.benchmarks.glm.cloze_data import write_set as write_clozes
+from tests.ports import free_port
 from utils.events import Event, read_events
 
 STEPS, GLOBAL_BATCH, EVALUATION_SAMPLES = 20, 8, 11  # two ranks do not divide 11

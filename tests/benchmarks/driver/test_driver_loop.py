@@ -5,13 +5,11 @@ from __future__ import annotations
 import io
 import itertools
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from benchmarks.driver.batches import Batch, Step
 from benchmarks.driver.clock import PhaseClock
 from benchmarks.driver.counters import TrainingCounters, is_evaluation_due
 from benchmarks.driver.engine import DeviceMemory
@@ -19,6 +17,7 @@ from benchmarks.driver.finished import finished_values
 from benchmarks.driver.loop import Outcome, TrainingLoop
 from benchmarks.driver.perf_log import PerfLog
 from benchmarks.driver.run_state import Saver, Start
+from tests.fakes.training_engines import ScriptedTraining
 from utils.errors import FlagPerfError
 from utils.events import Event, EventName, parse_line
 from utils.parameters import TrainingSettings
@@ -28,68 +27,8 @@ SETTINGS = TrainingSettings(
 )
 
 
-@dataclass
-class ScriptedEngine:
-    """FAKE, at the border to the framework: takes the scripted seconds and returns the scripted values."""
-
-    accuracies: list[float]
-    losses: Iterator[float] = field(default_factory=lambda: itertools.repeat(1.5))
-    step_seconds: float = 1.0
-    eval_seconds: float = 0.5
-    rank: int = 0
-    world_size: int = 2
-    idle: bool = True
-    device: DeviceMemory | None = None
-    now: float = 100.0
-    rates: list[float] = field(default_factory=list)
-
-    def baseline(self) -> float | None:
-        return 0.1
-
-    def training_steps(self) -> Iterator[Step]:
-        return self.steps(0.0)
-
-    def steps(self, data_seconds: float, samples_an_epoch: int = 1_000_000) -> Iterator[Step]:
-        for number in itertools.count():
-            self.now += data_seconds
-            epoch = number * 8 // samples_an_epoch
-            yield [Batch(None, samples=4, tokens=30, flops=5.0, loss_counts=(1.0,), epoch=epoch)]
-
-    def train_step(self, step: Step, learning_rate: float) -> None:
-        self.now += self.step_seconds
-        self.rates.append(learning_rate)
-
-    def loss(self) -> float:
-        return next(self.losses)
-
-    def loss_scale(self) -> float | None:
-        return None
-
-    def evaluate(self) -> dict[str, float]:
-        self.now += self.eval_seconds
-        return {"accuracy": self.accuracies.pop(0) if self.accuracies else 0.0}
-
-    def synchronize(self) -> None: ...
-
-    def is_idle(self) -> bool:
-        return self.idle
-
-    def barrier(self) -> None: ...
-
-    def sum_over_ranks(self, values: Sequence[float]) -> list[float]:
-        return [value * self.world_size for value in values]
-
-    def max_over_ranks(self, values: Sequence[float]) -> list[float]:
-        return list(values)
-
-    def memory(self) -> DeviceMemory | None:
-        return self.device
-
-    def close(self) -> None: ...
-
-
 def train(
-    engine: ScriptedEngine,
+    engine: ScriptedTraining,
     settings: TrainingSettings = SETTINGS,
     *,
     data_seconds: float = 0.0,
@@ -114,7 +53,7 @@ def train(
     return outcome, [event for event in events if event is not None]
 
 
-def finished(engine: ScriptedEngine, **options: Any) -> dict[str, Any]:
+def finished(engine: ScriptedTraining, **options: Any) -> dict[str, Any]:
     outcome, _ = train(engine, **options)
     return finished_values(
         outcome, settings=SETTINGS, engine=engine, metric="accuracy", flops_formula="5 a sample and quarter"
@@ -122,7 +61,7 @@ def finished(engine: ScriptedEngine, **options: Any) -> dict[str, Any]:
 
 
 def test_events_come_in_the_documented_order() -> None:
-    _, events = train(ScriptedEngine([0.5, 0.95]))
+    _, events = train(ScriptedTraining([0.5, 0.95]))
     names = [event.name for event in events]
     step = ["STEP_BEGIN", "STEP_END"]
     assert names == [
@@ -137,13 +76,13 @@ def test_events_come_in_the_documented_order() -> None:
 
 
 def test_epochs_begin_and_end() -> None:
-    _, events = train(ScriptedEngine([]), epoch=32)
+    _, events = train(ScriptedTraining([]), epoch=32)
     epochs = [(event.name, event.value["epoch"]) for event in events if event.name.startswith("EPOCH")]
     assert epochs == [(f"EPOCH_{end}", epoch) for epoch in range(3) for end in ("BEGIN", "END")]
 
 
 def test_training_stops_at_the_target() -> None:
-    outcome, events = train(ScriptedEngine([0.5, 0.95]))
+    outcome, events = train(ScriptedTraining([0.5, 0.95]))
     assert outcome.converged
     assert outcome.counters.steps == 8
     assert outcome.times.time_to_target == pytest.approx(8 * 1.0 + 2 * 0.5)
@@ -162,7 +101,7 @@ def test_training_stops_at_the_target() -> None:
     ],
 )
 def test_training_stops_at_a_cap_and_is_evaluated_there(cap: dict[str, Any], steps: int) -> None:
-    outcome, events = train(ScriptedEngine([0.1, 0.2, 0.3]), replace(SETTINGS, **cap))
+    outcome, events = train(ScriptedTraining([0.1, 0.2, 0.3]), replace(SETTINGS, **cap))
     assert not outcome.converged
     assert outcome.counters.steps == steps
     assert outcome.times.time_to_target is None
@@ -172,7 +111,7 @@ def test_training_stops_at_a_cap_and_is_evaluated_there(cap: dict[str, Any], ste
 
 
 def test_a_cap_that_meets_the_target_has_converged() -> None:
-    outcome, _ = train(ScriptedEngine([0.95]), replace(SETTINGS, max_steps=3))
+    outcome, _ = train(ScriptedTraining([0.95]), replace(SETTINGS, max_steps=3))
     assert outcome.converged
 
 
@@ -191,13 +130,13 @@ def test_evaluation_every_n_samples_whatever_the_batch(before: int, now: int, du
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_a_loss_that_is_not_finite_ends_the_run(bad: float) -> None:
-    engine = ScriptedEngine([0.1], losses=iter([1.0, bad]))
+    engine = ScriptedTraining([0.1], losses=iter([1.0, bad]))
     with pytest.raises(FlagPerfError, match="after step 4: training has diverged"):
         train(engine)
 
 
 def test_data_that_end_are_an_error() -> None:
-    engine = ScriptedEngine([])
+    engine = ScriptedTraining([])
     clock = PhaseClock(engine.synchronize, now=lambda: engine.now)
     loop = TrainingLoop(SETTINGS, "accuracy", engine, lambda step: 0.1, PerfLog(0, io.StringIO()), clock)
     with pytest.raises(FlagPerfError, match="data ended"):
@@ -205,7 +144,7 @@ def test_data_that_end_are_an_error() -> None:
 
 
 def test_times_add_up_and_rates_are_ordered() -> None:
-    values = finished(ScriptedEngine([]), data_seconds=0.25)
+    values = finished(ScriptedTraining([]), data_seconds=0.25)
     assert values["raw_train_time"] == pytest.approx(10 * 1.25 + 3 * 0.5)
     assert values["eval_time"] == pytest.approx(1.5)
     assert values["data_wait_time"] == pytest.approx(2.5)
@@ -217,7 +156,7 @@ def test_times_add_up_and_rates_are_ordered() -> None:
 
 
 def test_counters_are_summed_over_ranks() -> None:
-    values = finished(ScriptedEngine([]))
+    values = finished(ScriptedTraining([]))
     assert values["num_trained_samples"] == 80
     assert values["num_trained_tokens"] == 2 * 10 * 30
     assert values["model_flops_per_sample"] == pytest.approx(2 * 10 * 5.0 / 80)
@@ -227,24 +166,24 @@ def test_counters_are_summed_over_ranks() -> None:
 
 
 def test_device_memory_is_reported_where_there_is_one() -> None:
-    values = finished(ScriptedEngine([], device=DeviceMemory(1, 2, 3)))
+    values = finished(ScriptedTraining([], device=DeviceMemory(1, 2, 3)))
     assert [values[f"mem_{kind}_bytes"] for kind in ("allocated", "reserved", "total")] == [1, 2, 3]
 
 
 def test_a_slow_loader_moves_p_train_and_not_p_core() -> None:
-    quick, slow = finished(ScriptedEngine([])), finished(ScriptedEngine([]), data_seconds=2.0)
+    quick, slow = finished(ScriptedTraining([])), finished(ScriptedTraining([]), data_seconds=2.0)
     assert slow["p_core"] == pytest.approx(quick["p_core"])
     assert slow["p_train"] < 0.5 * quick["p_train"]
     assert slow["p_whole"] < quick["p_whole"]
 
 
 def test_waiting_while_the_device_still_works_costs_nothing() -> None:
-    values = finished(ScriptedEngine([], idle=False), data_seconds=2.0)
+    values = finished(ScriptedTraining([], idle=False), data_seconds=2.0)
     assert values["data_wait_time"] == 0.0
 
 
 def test_a_slow_evaluation_moves_p_whole_only() -> None:
-    quick, slow = finished(ScriptedEngine([])), finished(ScriptedEngine([], eval_seconds=50.0))
+    quick, slow = finished(ScriptedTraining([])), finished(ScriptedTraining([], eval_seconds=50.0))
     assert slow["p_core"] == pytest.approx(quick["p_core"])
     assert slow["p_train"] == pytest.approx(quick["p_train"])
     assert slow["p_whole"] < 0.5 * quick["p_whole"]

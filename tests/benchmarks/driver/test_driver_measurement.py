@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import io
-import itertools
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks.driver.arguments import LaunchArguments
-from benchmarks.driver.engine import DeviceMemory
 from benchmarks.driver.measurement import Measured, MeasurementLoop, Rates, measured_values
 from benchmarks.driver.operations import Operation, UnsupportedError
 from benchmarks.driver.perf_log import PerfLog
 from run_benchmarks.results.case_figures import case_figures
 from tests.benchmarks.driver.ranks import launch_ranks, run_here, values_of
+from tests.fakes.training_engines import ScriptedMeasurement
 from utils.errors import FlagPerfError
 from utils.events import parse_line
 from utils.parameters import MeasurementSettings
@@ -26,70 +24,18 @@ from utils.parameters import MeasurementSettings
 SETTINGS = MeasurementSettings(window_seconds=1.0, max_warmup_windows=10)
 
 
-@dataclass
-class ScriptedEngine:
-    """FAKE, at the border to the framework: each call takes the scripted seconds, the last ones for ever.
-
-    `others` is what a second rank would have measured, as plain data; none: this rank is alone.
-    """
-
-    seconds: Iterable[float]
-    others: dict[str, Any] | None = None
-    rank: int = 0
-    calls: int = 0
-    windows: list[int] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        *first, last = self.seconds
-        self._script = itertools.chain(first, itertools.repeat(last))
-        self.world_size = 1 if self.others is None else 2
-
-    def call(self) -> None:
-        self.calls += 1
-
-    def timed(self, work: Callable[[], None]) -> float:
-        before = self.calls
-        work()
-        self.windows.append(self.calls - before)
-        return next(self._script) * self.windows[-1]
-
-    def synchronize(self) -> None: ...
-
-    def barrier(self) -> None: ...
-
-    def memory(self) -> DeviceMemory | None:
-        return None
-
-    def sum_over_ranks(self, values: Sequence[float]) -> list[float]:
-        return list(values)
-
-    def max_over_ranks(self, values: Sequence[float]) -> list[float]:
-        return list(values)
-
-    def gather(self, own: bytes) -> list[bytes]:
-        if self.others is None:
-            return [own]
-        here = json.loads(own)
-        return [own, json.dumps({**here, **self.others} if isinstance(here, dict) else "").encode()]
-
-    def broadcast(self, data: bytearray | None) -> bytearray:
-        raise AssertionError("nothing is broadcast")
-
-    def close(self) -> None: ...
-
-
-def operation(engine: ScriptedEngine, work: float = 3.0) -> Operation:
+def operation(engine: ScriptedMeasurement, work: float = 3.0) -> Operation:
     return Operation("adds", "TFLOP", work, "additions", lambda: engine.call, peak="fp32")
 
 
-def measured(engine: ScriptedEngine, settings: MeasurementSettings = SETTINGS) -> Measured:
+def measured(engine: ScriptedMeasurement, settings: MeasurementSettings = SETTINGS) -> Measured:
     (result,) = MeasurementLoop(settings, engine, PerfLog(0, io.StringIO())).run([operation(engine)])
     return result
 
 
 def test_windows_are_measured_once_three_in_a_row_agree() -> None:
     """Four calls to see how long one takes (0.25 s: four a window), then warm-up; 0.245 and 0.25 are within 2 %."""
-    engine = ScriptedEngine([9.0, 0.25, 5.0, 0.3, 0.3, 0.25, 0.25, 0.3, 0.245, 0.25, 0.25, 0.5])
+    engine = ScriptedMeasurement([9.0, 0.25, 5.0, 0.3, 0.3, 0.25, 0.25, 0.3, 0.245, 0.25, 0.25, 0.5])
     rates = measured(engine).ranks[0]
     assert (rates.warmup_windows, rates.settled, rates.calls) == (7, True, 4)
     assert engine.windows == [*[1] * 4, *[4] * 27]
@@ -98,14 +44,14 @@ def test_windows_are_measured_once_three_in_a_row_agree() -> None:
 
 
 def test_a_quick_operation_is_called_often_enough_to_fill_a_window() -> None:
-    engine = ScriptedEngine([1.0, 0.001])
+    engine = ScriptedMeasurement([1.0, 0.001])
     rates = measured(engine).ranks[0]
     assert engine.windows[:16] == [1] * 4 + [4] * 3 + [16] * 3 + [64] * 3 + [256] * 3
     assert rates.calls == 1000
 
 
 def test_a_rate_that_is_never_steady_is_measured_and_said_to_be_so() -> None:
-    engine = ScriptedEngine([0.5 + 0.1 * (n % 2) for n in range(40)])
+    engine = ScriptedMeasurement([0.5 + 0.1 * (n % 2) for n in range(40)])
     result = measured(engine)
     assert (result.ranks[0].warmup_windows, result.ranks[0].settled) == (10, False)
     (note,) = result.notes(SETTINGS)
@@ -115,7 +61,7 @@ def test_a_rate_that_is_never_steady_is_measured_and_said_to_be_so() -> None:
 
 def test_the_slowest_rank_is_the_figure_and_is_named() -> None:
     slow = {"rates": [1.0] * 10 + [2.0] * 10, "settled": True}
-    result = measured(ScriptedEngine([0.5], slow))
+    result = measured(ScriptedMeasurement([0.5], slow))
     assert (result.slowest, result.rate) == (1, 1.5)
     figures = result.figures()
     assert figures["adds"]["value"] == 1.5
@@ -133,7 +79,7 @@ def test_what_cannot_be_done_is_left_out_with_its_reason_and_the_rest_measured()
     def missing() -> Callable[[], object]:
         raise UnsupportedError("no such units")
 
-    engine, log = ScriptedEngine([0.5]), io.StringIO()
+    engine, log = ScriptedMeasurement([0.5]), io.StringIO()
     operations = [Operation("none", "FLOP", 1.0, "-", missing), operation(engine)]
     loop = MeasurementLoop(SETTINGS, engine, PerfLog(0, log))
     values = measured_values(loop.run(operations), SETTINGS, engine)
@@ -151,7 +97,7 @@ def test_what_cannot_be_done_is_left_out_with_its_reason_and_the_rest_measured()
 
 
 def test_the_controller_takes_the_figures_and_the_notes() -> None:
-    engine = ScriptedEngine([0.5 + 0.1 * (n % 2) for n in range(40)], {"settled": False})
+    engine = ScriptedMeasurement([0.5 + 0.1 * (n % 2) for n in range(40)], {"settled": False})
     values = measured_values([measured(engine)], SETTINGS, engine)
     figures, notes = case_figures(json.loads(json.dumps(values)), None)
     assert list(figures) == ["adds", "adds_of_peak", "adds_spread"]

@@ -19,18 +19,9 @@ from benchmarks.driver.finished import finished_values
 from benchmarks.driver.loop import TrainingLoop
 from benchmarks.driver.perf_log import PerfLog
 from tests.benchmarks.driver.engines import engine_starter
+from tests.fakes.clock import HandClock
 
 STEPS, SAMPLES = 8, 64
-
-
-@dataclass
-class HandClock:
-    """FAKE of the machine's clock."""
-
-    now: float = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from tests.benchmarks.driver.ranks import (
     arguments,
     command_line,
     environment,
-    free_port,
     launch_ranks,
     run_here,
     values_of,
 )
+from tests.ports import free_port
 from utils.errors import FlagPerfError
 
 RAW_VALUES = {

@@ -21,10 +21,10 @@ from tests.benchmarks.driver.ranks import (
     arguments,
     command_line,
     environment,
-    free_port,
     values_of,
 )
 from tests.benchmarks.driver.test_driver_restart import TASK, after, killing_hook, losses
+from tests.ports import free_port
 from utils.checkpoints import CHECKPOINT_DIR, CONTINUE_FROM
 from utils.events import Event, parse_line, read_events
 

@@ -166,7 +166,7 @@ def test_every_tensor_that_does_not_fit_is_named_and_none_is_copied(tmp_path: Pa
 
 def test_data_of_another_vocabulary_or_length_are_refused(tmp_path: Path) -> None:
     write_set(tmp_path, "val", as_clozes(random_questions(2, seed=1, source=22, answer=3)))
-    with pytest.raises(FlagPerfError, match="a question has 26 tokens"):
+    with pytest.raises(FlagPerfError, match="a sample has 26 tokens"):
         make_case(tmp_path, settings()).evaluation_data()
     write_set(tmp_path, "val", as_clozes(QUESTIONS))
     with pytest.raises(FlagPerfError, match="ids below 61"):

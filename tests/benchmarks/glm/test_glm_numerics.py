@@ -7,7 +7,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.driver.pytorch.tensors import moved
-from benchmarks.glm.flops import GlmFlops
+from benchmarks.glm.flops import training_flops
 from benchmarks.glm.pytorch.model import GlmConfig, GlmForMultiTokenCloze, cloze_loss_sum
 from tests.benchmarks.glm.cloze_data import (
     TINY,
@@ -178,7 +178,8 @@ def test_the_maps_that_add_to_the_residual_stream_begin_smaller(map_: str, std: 
 def test_model_flops_equal_what_the_counter_of_torch_counts(shape: tuple[int, int, int, int]) -> None:
     """But for what a candidate does not see of other candidates and of later tokens: it is multiplied and hidden."""
     vocabulary, hidden, layers, source = shape
-    model = GlmForMultiTokenCloze(GlmConfig(vocabulary, hidden, layers, 2, source + 3, 0.0, 0.0))
+    config = GlmConfig(vocabulary, hidden, layers, 2, source + 3, 0.0, 0.0)
+    model = GlmForMultiTokenCloze(config)
     questions = random_questions(3, seed=1, source=source, answer=2)
     with FlopCounterMode(display=False) as counter:
         model(inputs_of(questions)).sum().backward()
@@ -188,4 +189,4 @@ def test_model_flops_equal_what_the_counter_of_torch_counts(shape: tuple[int, in
     )  # a start, three candidates of two tokens: of 49 places they see 1 + 3 x (2 + 3)
     hidden_places = 3 * 3 * layers * 4 * (rows * rows - seen) * hidden
     counted = counter.get_total_flops() - hidden_places
-    assert GlmFlops(layers, hidden, vocabulary).of(as_clozes(questions)) == pytest.approx(counted, rel=1e-6)
+    assert training_flops(config, as_clozes(questions)) == pytest.approx(counted, rel=1e-6)

@@ -1,96 +1,15 @@
-"""Engines for the tests of images: this machine's real one, and a FAKE one for what needs several hosts."""
+"""Real engines of this machine for the tests of images."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
 
 import pytest
 
-from run_benchmarks.transports.base import ByteSink, Completed
-from run_benchmarks.transports.local import LocalTransport
 from tests.lab import podman
 from tests.lab.commands import LabError
 from tests.lab.images import stream
-
-# A FAKE container engine at the tool's boundary: its store is a folder, an image a file of which the first
-# line is the ID; the registry is a folder too. `fail-<verb>` in the store makes a verb fail with its text.
-FAKE_ENGINE = """\
-#!/bin/sh
-printf '%s\\n' "$*" >> "$STORE/asked"
-for last; do :; done
-file() { echo "$STORE/image-$(echo "$1" | tr /: __)"; }
-if [ -f "$STORE/fail-$1" ]; then
-    [ "$1" != save ] || { echo "$last"; head -c 1000 "$(file "$last")"; }  # it breaks off in the middle
-    cat "$STORE/fail-$1" >&2
-    exit 1
-fi
-case "$1" in
-image)
-    head -n 1 "$(file "$last")" 2>/dev/null || { echo "Error: No such image: $last" >&2; exit 1; } ;;
-build)
-    while [ "$1" != --tag ]; do shift; done
-    echo "building $2"
-    { echo "sha256:built-on-$NAME"; head -c "${SIZE:-100}" /dev/zero; } > "$(file "$2")" ;;
-save)
-    echo "$2"; cat "$(file "$2")" ;;
-load)
-    read -r tag; cat > "$STORE/loading" && mv "$STORE/loading" "$(file "$tag")" ;;
-push)
-    cp "$(file "$2")" "$REGISTRY/$(basename "$(file "$2")")" ;;
-pull)
-    cp "$REGISTRY/$(basename "$(file "$2")")" "$STORE/" ;;
-run)
-    cat "$STORE/software" ;;
-esac
-"""
-
-
-class FakeEngineHost(LocalTransport):
-    """A host with a store of its own of the FAKE engine; commands are real processes on this machine."""
-
-    def __init__(self, name: str, folder: Path, *, size: int = 100) -> None:
-        super().__init__(name)
-        self.store = folder / name
-        self.store.mkdir()
-        registry = folder / "registry"
-        registry.mkdir(exist_ok=True)
-        self._env = ("env", f"NAME={name}", f"STORE={self.store}", f"REGISTRY={registry}", f"SIZE={size}")
-
-    async def run(
-        self,
-        argv: Sequence[str],
-        *,
-        stdin: bytes | AsyncIterator[bytes] | None = None,
-        stdout: ByteSink | None = None,
-        timeout: float | None = None,
-    ) -> Completed:
-        done = await super().run((*self._env, *argv), stdin=stdin, stdout=stdout, timeout=timeout)
-        return Completed(done.host, tuple(argv), done.returncode, done.stdout, done.stderr)
-
-    def asked(self, verb: str) -> list[str]:
-        """What the engine was asked to do by this verb."""
-        path = self.store / "asked"
-        lines = path.read_text().splitlines() if path.is_file() else []
-        return [line for line in lines if line.split()[0] == verb]
-
-    def fail(self, verb: str, text: str) -> None:
-        """Let this verb fail from now on."""
-        (self.store / f"fail-{verb}").write_text(text + "\n")
-
-    def put_image(self, tag: str, image_id: str) -> None:
-        """Have an image."""
-        (self.store / f"image-{tag.replace('/', '_').replace(':', '_')}").write_text(f"{image_id}\n")
-
-
-def fake_engine(folder: Path) -> str:
-    """The FAKE engine's command."""
-    path = folder / "engine"
-    path.write_text(FAKE_ENGINE)
-    path.chmod(0o755)
-    return str(path)
 
 
 def engine_with(image: str, kind: str) -> str:

@@ -108,7 +108,7 @@ LOOKS_UP = "import os, sys\nsys.path.append(os.path.join('.', '../../'))\n"
         (f"{LOOKS_UP}def main():\n    from driver.config_manager import activate\n", True),
         ("from driver import Driver\n", False),  # installed in the image
         (f"{LOOKS_UP}from train.driver import Driver\nfrom .driver import x\n", False),
-        (f"{LOOKS_UP}print 'python 2'\nimport driver\n", False),
+        (f"{LOOKS_UP}print 'python 2'\nimport driver\n", True),
     ],
 )
 def test_a_script_that_looks_for_a_driver(existing: Tree, script: str, refused: bool) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
-from run_benchmarks.plan.host_pip import host_pip_options, parse_config_list, read_pip_conf
+from run_benchmarks.plan.host_pip import host_pip_options, read_pip_conf
 from run_benchmarks.plan.records import PipSettings
 from tests.run_benchmarks.plan.test_bad_input import edit
 from tests.run_benchmarks.plan.tree import Tree
@@ -143,34 +142,29 @@ def test_malformed_configuration_of_the_host(
     assert {problem.name for problem in problems} == {"mine.conf", "SHM_SIZE"}
 
 
-def test_config_list_in_pips_order_of_precedence() -> None:
-    """pip sorts its list by name; what wins is another matter."""
-    listing = (
-        ":env:.index-url='https://env/'\nglobal.index-url='https://global/'\nglobal.no-index='true'\n"
-        "global.extra-index-url='\\nhttps://a/\\nhttps://b/'\ninstall.index-url='https://install/'\n"
-        "install.no-index='false'\nfreeze.timeout='10'\n:env:.default-timeout='5'\n"
+def test_pips_order_of_precedence(tmp_path: Path) -> None:
+    """Variables win over the section [install] of any file, and that over [global]."""
+    (tmp_path / ".pip").mkdir()
+    (tmp_path / ".pip" / "pip.conf").write_text(
+        "[install]\nindex-url = https://install/\nno-index = false\n[freeze]\nproxy = p:1\n"
     )
-    assert parse_config_list(listing) == {
-        "index-url": "https://env/",
-        "no-index": "false",
-        "extra-index-url": "\nhttps://a/\nhttps://b/",
-        "timeout": "5",
-    }
+    (tmp_path / "own.conf").write_text(
+        "[global]\nindex-url = https://global/\nno-index = true\nretries = 3\n"
+    )
+    own = str(tmp_path / "own.conf")
+    environ = {"HOME": str(tmp_path), "XDG_CONFIG_DIRS": str(tmp_path), "PIP_CONFIG_FILE": own}
+    environ |= {"PIP_INDEX_URL": "https://env/", "PIP_DEFAULT_TIMEOUT": "5"}
+    options = host_pip_options(environ)
+    expected = {"index-url": "https://env/", "no-index": "false", "retries": "3", "timeout": "5"}
+    assert {name: options.get(name) for name in expected} == expected
+    assert options.get("proxy") != "p:1"
 
 
-def test_machine_without_pip(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bare_environment: pytest.MonkeyPatch
-) -> None:
-    """Debian's python3 comes without pip: its files and variables are read as pip would read them."""
+def test_every_place_where_pip_looks(tmp_path: Path) -> None:
     (tmp_path / ".pip").mkdir()
     (tmp_path / ".pip" / "pip.conf").write_text("[global]\nindex_url = https://legacy/\nretries = 1\n")
     (tmp_path / "xdg" / "pip").mkdir(parents=True)
     (tmp_path / "xdg" / "pip" / "pip.conf").write_text("[global]\nindex-url = https://site/\nproxy = p:1\n")
-    # a Python that knows no pip: the real interpreter, without the folders that pip could be in
-    bare = tmp_path / "python"
-    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
-    bare.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(bare))
     environ = {"HOME": str(tmp_path), "XDG_CONFIG_DIRS": str(tmp_path / "xdg"), "PIP_RETRIES": "2"}
     options = host_pip_options(environ)
     expected = {"index-url": "https://legacy/", "proxy": "p:1", "retries": "2"}

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.results.rules import Rules
 from tests.run_benchmarks.builders import judge_folders, make_case, perf_log
 from utils.records import Verdict
 
@@ -121,11 +122,7 @@ def test_tokens_are_not_samples(folder: Path) -> None:
 def test_the_plans_differences_are_the_stamp(folder: Path) -> None:
     judged(folder, CASES_OF_2022)
     stamps = [
-        judge_folders(replace(make_case(["h1"]), differs=differs), [folder]).rules.as_dict()
+        judge_folders(replace(make_case(["h1"]), differs=differs), [folder]).rules
         for differs in (None, {}, {"seed": 1})
     ]
-    assert stamps == [
-        {"stamp": None, "differs": {}},
-        {"stamp": "closed", "differs": {}},
-        {"stamp": "open", "differs": {"seed": 1}},
-    ]
+    assert stamps == [Rules(), Rules("closed", {}), Rules("open", {"seed": 1})]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from run_benchmarks.results.rules import rules_of
+from run_benchmarks.results.rules import Rules, rules_of
 from utils.events import Event
 
 
@@ -12,12 +12,12 @@ def _started(**value: object) -> list[Event]:
 
 def test_nothing_changed_is_closed() -> None:
     rules = rules_of(_started(changed=[], config={"lr": 1.0}))
-    assert rules.as_dict() == {"stamp": "closed", "differs": {}}
+    assert rules == Rules("closed", {})
 
 
 def test_a_changed_name_is_open_with_the_value_that_it_ran_with() -> None:
     rules = rules_of(_started(changed=["hidden_size"], config={"hidden_size": 128, "lr": 1.0}))
-    assert rules.as_dict() == {"stamp": "open", "differs": {"hidden_size": 128}}
+    assert rules == Rules("open", {"hidden_size": 128})
     assert "hidden_size = 128" in rules.explanation()
 
 

@@ -149,7 +149,7 @@ def test_the_summary_to_be_read(converged: RoundResult, broken: RoundResult) -> 
     assert rows[3].endswith("| FAILED | - | 21.5 |" + " - |" * 9)
     assert "samples / `raw_train_time`" in text  # what the figures mean
     assert "## toy:pytorch:X1:2:1:1, round 2: FAILED" in text
-    assert "Stage train on h2, rank_killed: rank 1 ended with exit code -9" in text
+    assert "It ended at the stage train on h2 (rank_killed): rank 1 ended with exit code -9" in text
     assert "```\nstep 7\nstep 8\n```" in text
     assert "What to do: read rank1.out.log" in text
     assert "- units of this run may be left on h2" in text
@@ -217,7 +217,15 @@ RATE = Figure(71.27, "TFLOP/s", "25 windows", "FINISHED", "higher", "median rate
 
 def measured(number: int, **figures: Figure) -> RoundResult:
     own = {"e2e_time": Figure(5.0, "s", "all of it", "FINISHED"), **figures}
-    return RoundResult("gemm", number, Verdict.MEASURED, own, None, {}, "2026-01-02", ("h1",), kind="measure")
+    return RoundResult(
+        case="gemm",
+        round=number,
+        started="2026-01-02",
+        hosts=("h1",),
+        kind="measure",
+        verdict=Verdict.MEASURED,
+        figures=own,
+    )
 
 
 def test_figures_of_a_case_have_a_row_each_and_a_column_a_round(converged: RoundResult) -> None:

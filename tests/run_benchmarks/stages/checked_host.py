@@ -3,53 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from run_benchmarks.plan.records import Plan
-from run_benchmarks.runtimes.base import Runtime, UnitState
+from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.checks import Check, Checker, HostUse, Place, Status, outcome
-from run_benchmarks.transports.base import Completed, Transport
+from run_benchmarks.transports.base import Transport
 from run_benchmarks.transports.local import LocalTransport
+from tests.fakes.runtime import FakeRuntime
 from tests.run_benchmarks.plan.tree import TEST_CONF, VENDOR, Tree
 from utils import manifest
-from utils.errors import FlagPerfError
 
 TWO_NODES = TEST_CONF.replace("toy:pytorch:X1:1:2:1", "toy:pytorch:X1:2:1:1")
-
-
-@dataclass
-class FakeRuntime:
-    """A FAKE runtime: its version and units are what the test says."""
-
-    units: tuple[UnitState, ...] = ()
-    error: FlagPerfError | None = None
-
-    async def version(self, transport: Transport) -> str:
-        if self.error:
-            raise self.error
-        return "20.10"
-
-    async def list_units(self, transport: Transport, run_id: str | None = None) -> tuple[UnitState, ...]:
-        if self.error:
-            raise self.error
-        return self.units
-
-
-class Scripted(LocalTransport):
-    """This machine, but for the commands whose answer the test gives: a FAKE of just those."""
-
-    def __init__(self, answers: dict[str, tuple[int, str, str]]) -> None:
-        super().__init__("node1")
-        self.answers = answers
-
-    async def run(self, argv: Sequence[str], **options: Any) -> Completed:
-        for words, (code, out, err) in self.answers.items():
-            if words in " ".join(argv):
-                return Completed(self.host, tuple(argv), code, out, err)
-        return await super().run(argv, **options)
 
 
 @dataclass

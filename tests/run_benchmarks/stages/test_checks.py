@@ -16,7 +16,8 @@ from run_benchmarks.runtimes.base import UnitState
 from run_benchmarks.stages import caches, checks
 from run_benchmarks.stages.checks import Status
 from run_benchmarks.transports.base import CommandError, Completed
-from tests.run_benchmarks.stages.checked_host import Scripted, Site, assert_bad, assert_ok, prepare
+from tests.fakes.transports import AnsweringHost
+from tests.run_benchmarks.stages.checked_host import Site, assert_bad, assert_ok, prepare
 from utils import manifest
 from utils.errors import FlagPerfError
 
@@ -56,7 +57,7 @@ def test_free_disk(site: Site) -> None:
 
 
 def test_free_disk_that_df_does_not_tell(site: Site) -> None:
-    site.transport = Scripted({"df -Pk": (1, "", "df: cannot read table of mounted file systems")})
+    site.transport = AnsweringHost({"df -Pk": (1, "", "df: cannot read table of mounted file systems")})
     assert_bad(site.check(checks.free_disk), Status.WARNING, "cannot read table", "look yourself")
 
 
@@ -167,7 +168,7 @@ def test_clock(
 
 
 def test_clock_that_gives_no_answer(site: Site) -> None:
-    site.transport = Scripted({"date": (1, "", "date: invalid format")})
+    site.transport = AnsweringHost({"date": (1, "", "date: invalid format")})
     assert_bad(site.check(checks.clock), Status.WARNING, "invalid format", "look yourself")
 
 
@@ -203,9 +204,9 @@ def test_leftovers_that_cannot_be_listed(site: Site) -> None:
 def test_caches(site: Site) -> None:
     assert_ok(site.check(caches.caches), "kept")
     site.conf("CLEAR_CACHES = True\n")
-    site.transport = Scripted({caches.CAN_DROP_CACHES: (0, "", "")})
+    site.transport = AnsweringHost({caches.CAN_DROP_CACHES: (0, "", "")})
     assert_ok(site.check(caches.caches), "before every round")
-    site.transport = Scripted({caches.CAN_DROP_CACHES: (1, "", "sudo: a password is required")})
+    site.transport = AnsweringHost({caches.CAN_DROP_CACHES: (1, "", "sudo: a password is required")})
     assert_bad(site.check(caches.caches), Status.ERROR, "may not drop", "CLEAR_CACHES = False")
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from run_benchmarks.stages import checks
 from run_benchmarks.stages.checks import Status
-from tests.run_benchmarks.stages.checked_host import TWO_NODES, Scripted, Site, assert_bad, assert_ok
+from tests.fakes.transports import AnsweringHost
+from tests.run_benchmarks.stages.checked_host import TWO_NODES, Site, assert_bad, assert_ok
 
 # ---- master port
 
@@ -66,5 +67,5 @@ def test_peers_that_are_not_known(rank: int, peer: str, site: Site) -> None:
 def test_peers_that_mean_the_host_itself(site: Site) -> None:
     """Debian writes a host's own name with 127.0.1.1 into /etc/hosts."""
     site.conf(base=TWO_NODES)
-    site.transport = Scripted({"getent": (0, "127.0.1.1 STREAM node2\n", "")})
+    site.transport = AnsweringHost({"getent": (0, "127.0.1.1 STREAM node2\n", "")})
     assert_bad(site.check(checks.peers), Status.ERROR, "means this host itself", "/etc/hosts")

@@ -1,4 +1,4 @@
-"""Who builds, who receives, and what is refused: several hosts with a FAKE engine each (see engines.py)."""
+"""Who builds, who receives, and what is refused: several hosts with a FAKE engine each (tests/fakes)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from run_benchmarks.stages.image import ImageStage
 from run_benchmarks.stages.image_stream import stream_image
 from run_benchmarks.transports import open_transport
 from run_benchmarks.transports.base import CommandError, TransportError
+from tests.fakes.container_engine import FakeEngineHost, fake_engine
 from tests.lab.fixtures import LabFactory
 from tests.lab.images import stream as load_into
 from tests.lab.tiny_image import build as build_tiny_image
-from tests.run_benchmarks.images.engines import FakeEngineHost, fake_engine
 from utils.errors import FlagPerfError
 from utils.records import Failure, FailureClass, Stage, Verdict
 

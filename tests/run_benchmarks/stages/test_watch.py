@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -13,77 +13,36 @@ from run_benchmarks.stages import watch
 from run_benchmarks.stages.watch import Ended, Lost, Outcome, Watch
 from run_benchmarks.transports.base import (
     CommandError,
-    CommandTimeoutError,
     Completed,
     Transport,
     TransportError,
 )
+from tests.fakes.clock import HandClock
+from tests.fakes.runtime import FakeRuntime
+from tests.fakes.transports import PingedHost
 from tests.run_benchmarks.builders import make_nodes
 
 PATIENCE = 20.0
 LOST = TransportError("contact was lost", where="h")
 
 
-class Clock:
-    """The clock that the watch reads; it moves when the test moves it."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-
-class FakeHost:
-    """A FAKE transport: pings end as `answers` says (True: reached); after the last answer, as the last."""
-
-    def __init__(self, clock: Clock, answers: Sequence[bool] = (True,), *, each_takes: float = 5.0) -> None:
-        self.host = "h"
-        self.clock = clock
-        self.answers = list(answers)
-        self.each_takes = each_takes
-        self.pings = 0
-
-    async def run(self, argv: Sequence[str], **options: Any) -> Completed:
-        reached = self.answers[min(self.pings, len(self.answers) - 1)]
-        self.pings += 1
-        await asyncio.sleep(0)
-        if not reached:
-            self.clock.now += self.each_takes
-            raise CommandTimeoutError("no answer", where=self.host)
-        return Completed(self.host, tuple(argv), 0, "", "")
-
-
-class FakeRuntime:
-    """A FAKE runtime: a unit's waits end as listed, one after the other; without an entry they never end."""
-
-    def __init__(self, **ends: Sequence[int | Exception]) -> None:
-        self.ends = {name: list(ends[name]) for name in ends}
-        self.waits: list[str] = []
-
-    async def wait(self, transport: Transport, name: str) -> int:
-        self.waits.append(name)
-        await asyncio.sleep(0)
-        if not self.ends.get(name):
-            await asyncio.Event().wait()
-        end = self.ends[name].pop(0)
-        if isinstance(end, Exception):
-            raise end
-        return end
-
-
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
-    clock = Clock()
+def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[HandClock]:
+    clock = HandClock()
     monkeypatch.setattr(watch, "time", clock)
     monkeypatch.setattr(watch, "RECONNECT_EVERY_S", 0.0)
     monkeypatch.setattr(watch, "SETTLE_S", 0.05)
     yield clock
 
 
+def ending(**ends: Sequence[int | Exception]) -> FakeRuntime:
+    """A runtime where a unit's waits end as listed."""
+    return FakeRuntime(ends=ends)
+
+
 def wait(
     runtime: FakeRuntime,
-    hosts: Sequence[FakeHost],
+    hosts: Sequence[PingedHost],
     *,
     progressed_at: Callable[[], float | None] = lambda: None,
     deadline_s: float = 3600.0,
@@ -102,54 +61,54 @@ def wait(
     return asyncio.run(scenario())
 
 
-def test_all_ended_well(clock: Clock) -> None:
-    outcome = wait(FakeRuntime(u0=[0], u1=[0], u2=[0]), [FakeHost(clock) for _ in range(3)])
+def test_all_ended_well(clock: HandClock) -> None:
+    outcome = wait(ending(u0=[0], u1=[0], u2=[0]), [PingedHost(clock) for _ in range(3)])
     assert outcome == Outcome({rank: Ended(0, clock.now) for rank in range(3)}, False, {})
     assert outcome.all_ended_well
 
 
-def test_the_first_failure_ends_the_wait_for_a_peer_that_never_ends(clock: Clock) -> None:
-    outcome = wait(FakeRuntime(u1=[3]), [FakeHost(clock), FakeHost(clock)])
+def test_the_first_failure_ends_the_wait_for_a_peer_that_never_ends(clock: HandClock) -> None:
+    outcome = wait(ending(u1=[3]), [PingedHost(clock), PingedHost(clock)])
     assert outcome == Outcome({1: Ended(3, clock.now)}, False, {})
     assert not outcome.all_ended_well
 
 
-def test_a_good_end_does_not_end_the_wait_for_the_others(clock: Clock) -> None:
-    outcome = wait(FakeRuntime(u0=[0]), [FakeHost(clock), FakeHost(clock)], deadline_s=0.1)
+def test_a_good_end_does_not_end_the_wait_for_the_others(clock: HandClock) -> None:
+    outcome = wait(ending(u0=[0]), [PingedHost(clock), PingedHost(clock)], deadline_s=0.1)
     assert outcome.timed_out
     assert list(outcome.endings) == [0]
 
 
-def test_peers_have_a_moment_to_end_too(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_peers_have_a_moment_to_end_too(clock: HandClock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Which of two failed first is judged by their logs, so both endings are wanted."""
     monkeypatch.setattr(watch, "SETTLE_S", 3600.0)  # it ends early: there is nobody left to wait for
-    outcome = wait(FakeRuntime(u0=[LOST, 1], u1=[137]), [FakeHost(clock), FakeHost(clock)])
+    outcome = wait(ending(u0=[LOST, 1], u1=[137]), [PingedHost(clock), PingedHost(clock)])
     assert {rank: cast(Ended, ending).code for rank, ending in outcome.endings.items()} == {0: 1, 1: 137}
 
 
-def test_a_peer_that_does_not_answer_after_a_failure_is_out_of_contact(clock: Clock) -> None:
-    outcome = wait(FakeRuntime(u0=[1]), [FakeHost(clock), FakeHost(clock, [False]), FakeHost(clock)])
+def test_a_peer_that_does_not_answer_after_a_failure_is_out_of_contact(clock: HandClock) -> None:
+    outcome = wait(ending(u0=[1]), [PingedHost(clock), PingedHost(clock, [False]), PingedHost(clock)])
     assert list(outcome.endings) == [0]
     assert list(outcome.out_of_contact) == [1]
 
 
-def test_a_lost_connection_that_comes_back_is_no_end(clock: Clock) -> None:
-    runtime = FakeRuntime(u0=[0], u1=[LOST, LOST, 0])
-    host = FakeHost(clock, [False, True, True], each_takes=1.0)
-    outcome = wait(runtime, [FakeHost(clock), host])
+def test_a_lost_connection_that_comes_back_is_no_end(clock: HandClock) -> None:
+    runtime = ending(u0=[0], u1=[LOST, LOST, 0])
+    host = PingedHost(clock, [False, True, True], each_takes=1.0)
+    outcome = wait(runtime, [PingedHost(clock), host])
     assert outcome.all_ended_well
     assert runtime.waits.count("u1") == 3
     assert host.pings == 3
 
 
-def test_an_exit_code_that_came_while_contact_was_lost_counts(clock: Clock) -> None:
-    outcome = wait(FakeRuntime(u0=[0], u1=[LOST, 9]), [FakeHost(clock), FakeHost(clock, [False, True])])
+def test_an_exit_code_that_came_while_contact_was_lost_counts(clock: HandClock) -> None:
+    outcome = wait(ending(u0=[0], u1=[LOST, 9]), [PingedHost(clock), PingedHost(clock, [False, True])])
     assert outcome.endings[1] == Ended(9, clock.now)
 
 
-def test_a_host_that_stays_away_is_lost_after_its_patience(clock: Clock) -> None:
+def test_a_host_that_stays_away_is_lost_after_its_patience(clock: HandClock) -> None:
     begun = clock.now
-    outcome = wait(FakeRuntime(u1=[LOST]), [FakeHost(clock), FakeHost(clock, [False], each_takes=1.0)])
+    outcome = wait(ending(u1=[LOST]), [PingedHost(clock), PingedHost(clock, [False], each_takes=1.0)])
     assert list(outcome.endings) == [1]
     assert isinstance(outcome.endings[1], Lost)
     silent = clock.now - begun + watch.NOTICED_AFTER_S
@@ -157,56 +116,56 @@ def test_a_host_that_stays_away_is_lost_after_its_patience(clock: Clock) -> None
     assert not outcome.timed_out
 
 
-def test_progress_of_the_others_is_a_sign_of_life(clock: Clock) -> None:
+def test_progress_of_the_others_is_a_sign_of_life(clock: HandClock) -> None:
     """Where rank 0 finishes steps every rank lives, whatever has become of the way to its host."""
     last_step = clock.now + 300.0
-    host = FakeHost(clock, [False], each_takes=10.0)
+    host = PingedHost(clock, [False], each_takes=10.0)
     outcome = wait(
-        FakeRuntime(u1=[LOST]),
-        [FakeHost(clock), host],
+        ending(u1=[LOST]),
+        [PingedHost(clock), host],
         progressed_at=lambda: min(clock.now, last_step),
     )
     assert isinstance(outcome.endings[1], Lost)
     assert clock.now > last_step + PATIENCE
 
 
-def test_progress_says_nothing_of_the_node_that_it_is_read_from(clock: Clock) -> None:
+def test_progress_says_nothing_of_the_node_that_it_is_read_from(clock: HandClock) -> None:
     begun = clock.now
     outcome = wait(
-        FakeRuntime(u0=[LOST]),
-        [FakeHost(clock, [False], each_takes=1.0), FakeHost(clock)],
+        ending(u0=[LOST]),
+        [PingedHost(clock, [False], each_takes=1.0), PingedHost(clock)],
         progressed_at=lambda: clock.now,
     )
     assert isinstance(outcome.endings[0], Lost)
     assert clock.now - begun <= PATIENCE
 
 
-def test_a_task_that_is_alone_is_waited_for_longer(clock: Clock) -> None:
+def test_a_task_that_is_alone_is_waited_for_longer(clock: HandClock) -> None:
     """No peer burns chip time meanwhile."""
     begun = clock.now
-    outcome = wait(FakeRuntime(u0=[LOST]), [FakeHost(clock, [False], each_takes=30.0)])
+    outcome = wait(ending(u0=[LOST]), [PingedHost(clock, [False], each_takes=30.0)])
     assert isinstance(outcome.endings[0], Lost)
     assert clock.now - begun > watch.ALONE_PATIENCE_S - watch.NOTICED_AFTER_S - 30.0
 
 
-def test_the_deadline(clock: Clock) -> None:
-    outcome = wait(FakeRuntime(), [FakeHost(clock), FakeHost(clock)], deadline_s=0.1)
+def test_the_deadline(clock: HandClock) -> None:
+    outcome = wait(ending(), [PingedHost(clock), PingedHost(clock)], deadline_s=0.1)
     assert outcome == Outcome({}, True, {})
     assert not outcome.all_ended_well
 
 
-def test_a_unit_that_is_gone_is_lost_at_once(clock: Clock) -> None:
+def test_a_unit_that_is_gone_is_lost_at_once(clock: HandClock) -> None:
     gone = CommandError(Completed("h1", ("docker", "wait", "u1"), 1, "", "No such container: u1"))
-    host = FakeHost(clock)
-    outcome = wait(FakeRuntime(u1=[gone]), [FakeHost(clock), host])
+    host = PingedHost(clock)
+    outcome = wait(ending(u1=[gone]), [PingedHost(clock), host])
     assert outcome.endings[1] == Lost(gone.message, True, clock.now)
     assert host.pings == 0
 
 
-def test_cancelling_the_watch_ends_all_waits(clock: Clock) -> None:
+def test_cancelling_the_watch_ends_all_waits(clock: HandClock) -> None:
     async def scenario() -> None:
-        transports = {"h0": cast(Transport, FakeHost(clock)), "h1": cast(Transport, FakeHost(clock))}
-        runtime = FakeRuntime()
+        transports = {"h0": cast(Transport, PingedHost(clock)), "h1": cast(Transport, PingedHost(clock))}
+        runtime = ending()
         watcher = Watch(cast(Runtime, runtime), transports, {0: "u0", 1: "u1"}, PATIENCE, lambda: None)
         running = asyncio.create_task(watcher.run(make_nodes(("h0", "h1")), 3600))
         while len(runtime.waits) < 2:

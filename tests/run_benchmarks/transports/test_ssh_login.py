@@ -18,8 +18,9 @@ from run_benchmarks.plan.records import ClusterSettings
 from run_benchmarks.transports import open_transport
 from run_benchmarks.transports.base import HostKeyError, Transport, TransportError
 from run_benchmarks.transports.ssh.options import Address
+from tests.ports import free_port
 from tests.run_benchmarks.transports.conftest import Host, host_at
-from tests.run_benchmarks.transports.sshd import Sshd, free_port, make_key
+from tests.run_benchmarks.transports.sshd import Sshd, make_key
 
 
 def named(name: str, **settings: object) -> Host:

@@ -10,12 +10,15 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.fakes.clock import HandClock
 from tests.utils.monitors.value_log import logged_values
 from utils.monitors import frame
 from utils.monitors.accelerators import Accelerators
 from utils.monitors.frame import Sampler, TelemetryFile, open_log, run_monitors
 from utils.monitors.source import Source, SourceUnavailableError
-from utils.telemetry import Sample, Scope, read_telemetry, value_log
+from utils.telemetry.lines import value_log
+from utils.telemetry.reading import read_telemetry
+from utils.telemetry.records import Sample, Scope
 
 TICK_S = 0.01
 
@@ -129,27 +132,10 @@ def test_a_source_that_hangs_is_left_behind(
     assert len(values_of(tmp_path, "steady")) >= 3
 
 
-class SimulatedClock:
-    """Time that passes only where the frame waits or a source works: nothing here depends on the machine."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def time_ns(self) -> int:
-        return round(self.now * 1e9)
-
-    def wait(self, seconds: float) -> bool:
-        self.now += seconds
-        return False
-
-
 class Slow(Steady):
     """A source that takes `durations` seconds, one after the other."""
 
-    def __init__(self, clock: SimulatedClock, durations: Sequence[float]) -> None:
+    def __init__(self, clock: HandClock, durations: Sequence[float]) -> None:
         super().__init__("slow")
         self.clock, self.durations = clock, list(durations)
         self.started: list[float] = []
@@ -161,26 +147,26 @@ class Slow(Steady):
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> SimulatedClock:
-    simulated = SimulatedClock()
+def clock(monkeypatch: pytest.MonkeyPatch) -> HandClock:
+    simulated = HandClock(100.0)
     monkeypatch.setattr(frame, "time", simulated)
     return simulated
 
 
-def counts_of(source: Steady, folder: Path, clock: SimulatedClock, ticks: int) -> frame.Counts:
+def counts_of(source: Steady, folder: Path, clock: HandClock, ticks: int) -> frame.Counts:
     sampler = Sampler(source, folder, TelemetryFile(folder), interval_s=1.0)
     sampler.run(SimpleNamespace(wait=clock.wait), ticks)  # type: ignore[arg-type]
     return sampler.counts
 
 
-def test_ticks_do_not_drift(tmp_path: Path, clock: SimulatedClock) -> None:
+def test_ticks_do_not_drift(tmp_path: Path, clock: HandClock) -> None:
     source = Slow(clock, [0.3, 0.9, 0.1, 0.7, 0.0])
     counts = counts_of(source, tmp_path, clock, ticks=5)
     assert source.started == pytest.approx([0, 1, 2, 3, 4])
     assert (counts.sampled, counts.late, counts.missed) == (5, 0, 0)
 
 
-def test_ticks_that_passed_while_a_source_was_busy_are_counted(tmp_path: Path, clock: SimulatedClock) -> None:
+def test_ticks_that_passed_while_a_source_was_busy_are_counted(tmp_path: Path, clock: HandClock) -> None:
     # The first sample ends at 3.7 s: ticks 1 and 2 are missed, tick 3 begins 0.7 s late.
     source = Slow(clock, [3.7, 0.0, 0.0, 0.0])
     counts = counts_of(source, tmp_path, clock, ticks=6)
@@ -189,7 +175,7 @@ def test_ticks_that_passed_while_a_source_was_busy_are_counted(tmp_path: Path, c
 
 
 def test_a_source_that_fails_is_asked_again_and_the_failure_noted_once(
-    tmp_path: Path, clock: SimulatedClock, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, clock: HandClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", logger="utils.monitors")
     counts = counts_of(FailsTwice("flaky"), tmp_path, clock, ticks=4)
@@ -214,7 +200,7 @@ def test_half_a_line_of_a_killed_monitor_is_cut_off_before_going_on(tmp_path: Pa
 # --- a vendor's own monitor --------------------------------------------------------------------------------
 
 MONITOR = """
-from utils.telemetry import Sample
+from utils.telemetry.records import Sample
 
 class Cards:
     note = "two cards"

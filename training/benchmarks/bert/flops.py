@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from benchmarks.bert.shape import BertConfig
 from benchmarks.common.arrays import Array
 
 FORMULA = (
@@ -16,24 +15,15 @@ FORMULA = (
 )
 
 
-@dataclass(frozen=True)
-class BertFlops:
-    """FLOPs of one sample. The backward pass takes twice the forward's.
+def training_flops(config: BertConfig, tokens: Array, predictions: Array) -> float:
+    """Training FLOPs of samples with `tokens` (B,) tokens and `predictions` (B,) predictions each.
 
-    The last layer needs keys and values of every token, and everything else only at [CLS] and the predicted
-    tokens: no label depends on its other outputs.
+    The backward pass takes twice the forward's. The last layer needs keys and values of every token, and everything
+    else only at [CLS] and the predicted tokens: no label depends on its other outputs.
     """
-
-    layers: int
-    hidden: int
-    intermediate: int
-    vocabulary: int
-
-    def of(self, tokens: Array, predictions: Array) -> float:
-        """Training FLOPs of samples with `tokens` (B,) tokens and `predictions` (B,) predictions each."""
-        t, p = tokens.astype(np.float64), predictions.astype(np.float64)
-        q, h, i, v = p + 1, self.hidden, self.intermediate, self.vocabulary
-        full = 8 * t * h * h + 4 * t * h * i + 4 * t * t * h
-        last = 4 * t * h * h + 4 * q * h * h + 4 * q * h * i + 4 * q * t * h
-        heads = p * (2 * h * h + 2 * h * v) + 2 * h * h + 4 * h
-        return float(3 * np.sum((self.layers - 1) * full + last + heads))
+    t, p = tokens.astype(np.float64), predictions.astype(np.float64)
+    q, h, i, v = p + 1, config.hidden_size, config.intermediate_size, config.vocab_size
+    full = 8 * t * h * h + 4 * t * h * i + 4 * t * t * h
+    last = 4 * t * h * h + 4 * q * h * h + 4 * q * h * i + 4 * q * t * h
+    heads = p * (2 * h * h + 2 * h * v) + 2 * h * h + 4 * h
+    return float(3 * np.sum((config.num_hidden_layers - 1) * full + last + heads))

@@ -1,4 +1,4 @@
-"""What the models take: a batch as the tensors of either framework."""
+"""What the models take: a batch laid out in memory, as the tensors of either framework."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+import numpy as np
+
 from benchmarks.bert.arrays import PretrainingArrays
-from benchmarks.bert.rows import TokenRows
 from benchmarks.common.arrays import Array
 
 Tensor = TypeVar("Tensor")
@@ -41,16 +42,33 @@ class BertInputs(Generic[Tensor, Layout]):
 
 
 def bert_inputs(
-    arrays: PretrainingArrays, rows: TokenRows, layout: Layout, tensor: Callable[[Array], Tensor]
+    arrays: PretrainingArrays,
+    layout_of: Callable[[Array, Array | None], Layout],
+    tensor: Callable[[Array], Tensor],
+    *,
+    ragged: bool,
 ) -> BertInputs[Tensor, Layout]:
-    """`arrays`, laid out as `rows` and `layout` say, with each array as a `tensor`."""
+    """Lay out a batch: only real tokens, sample after sample, if `ragged`, else a full rectangle of B x L.
+
+    Args:
+        arrays: the batch.
+        layout_of: makes the layout of the row at which each sample begins and their number, (B + 1,) int64, and of
+            (B, L) bool, what is padding in a rectangle that has some.
+        tensor: makes a tensor of an array.
+        ragged: as above.
+    """
+    batch, longest = arrays.input_ids.shape
+    is_token = np.arange(longest) < arrays.lengths[:, None]
+    rows = is_token if ragged else np.ones_like(is_token)
+    begins = np.append(0, np.cumsum(rows.sum(axis=1)))
+    places = np.broadcast_to(np.arange(longest, dtype=np.int32), (batch, longest))
     return BertInputs(
-        input_ids=tensor(rows.input_ids),
-        segment_ids=tensor(rows.segment_ids),
-        position_ids=tensor(rows.position_ids),
-        layout=layout,
+        input_ids=tensor(arrays.input_ids[rows]),
+        segment_ids=tensor(arrays.segment_ids[rows]),
+        position_ids=tensor(places[rows]),
+        layout=layout_of(begins, None if rows is is_token or is_token.all() else ~is_token),
         queries=arrays.positions.shape[1],
-        looked_at=tensor(rows.looked_at),
+        looked_at=tensor((begins[:-1, None] + arrays.positions).reshape(-1)),
         label_places=tensor(arrays.label_places),
         labels=tensor(arrays.labels),
         next_sentence_labels=tensor(arrays.next_sentence_labels),

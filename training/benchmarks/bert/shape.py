@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -27,9 +25,3 @@ class BertConfig:
     layer_norm_eps: float = 1e-12
     initializer_range: float = 0.02
     pre_layer_norm: bool = False
-
-
-def bert_config(settings: Mapping[str, Any]) -> BertConfig:
-    """The shape that a case's settings name."""
-    names = {field.name for field in fields(BertConfig)}
-    return BertConfig(**{name: value for name, value in settings.items() if name in names})

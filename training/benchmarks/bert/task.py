@@ -10,14 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from benchmarks.bert.arrays import PretrainingArrays, pretraining_arrays
-from benchmarks.bert.flops import FORMULA, BertFlops
-from benchmarks.bert.shape import bert_config
+from benchmarks.bert.flops import FORMULA, training_flops
+from benchmarks.bert.shape import BertConfig
 from benchmarks.bert.shards import EVALUATION_FILE, open_shard, training_files
 from benchmarks.common.sample_files import SampleFiles
+from benchmarks.common.shape import check_fits, configured
 from benchmarks.driver.batches import Batch
 from benchmarks.driver.case import Context, Dataset
 from benchmarks.driver.sampling import Samples
-from utils.errors import FlagPerfError
 from utils.parameters import TrainingSettings
 
 
@@ -32,13 +32,7 @@ class PretrainingTask(ABC):
 
     def __init__(self, context: Context[TrainingSettings, Any]) -> None:
         self.task = context
-        self.model_config = bert_config(context.settings)
-        self.flops = BertFlops(
-            layers=self.model_config.num_hidden_layers,
-            hidden=self.model_config.hidden_size,
-            intermediate=self.model_config.intermediate_size,
-            vocabulary=self.model_config.vocab_size,
-        )
+        self.model_config = configured(BertConfig, context.settings)
 
     @abstractmethod
     def inputs(self, arrays: PretrainingArrays) -> Any:
@@ -82,24 +76,17 @@ class PretrainingTask(ABC):
 
     def _batch(self, files: SampleFiles, samples: Samples) -> Batch:
         arrays = pretraining_arrays(files.read(samples))
-        self._check_fits(arrays)
+        check_fits(
+            self.model_config,
+            longest=arrays.input_ids.shape[1],
+            largest_id=max(int(arrays.input_ids.max()), int(arrays.labels.max(initial=0))),
+            data_dir=self.task.data_dir,
+        )
         predictions = (arrays.positions > 0).sum(axis=1)
         return Batch(
             inputs=self.inputs(arrays),
             samples=len(samples),
             tokens=int(arrays.lengths.sum()),
-            flops=self.flops.of(arrays.lengths, predictions),
+            flops=training_flops(self.model_config, arrays.lengths, predictions),
             loss_counts=(float(len(arrays.labels)), float(len(samples))),
         )
-
-    def _check_fits(self, arrays: PretrainingArrays) -> None:
-        """The data are of this model's vocabulary and length: a device would only say that an index is wrong."""
-        config, (_, length) = self.model_config, arrays.input_ids.shape
-        largest = max(int(arrays.input_ids.max()), int(arrays.labels.max(initial=0)))
-        if largest >= config.vocab_size or length > config.max_position_embeddings:
-            raise FlagPerfError(
-                f"a sample has {length} tokens and token id {largest}; the model takes "
-                f"{config.max_position_embeddings} tokens and ids below {config.vocab_size}",
-                where=str(self.task.data_dir),
-                remedy="set vocab_size and max_position_embeddings as the data were prepared",
-            )

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from benchmarks.common.arrays import Array
+from benchmarks.common.shape import TransformerConfig
 from benchmarks.glm.clozes import Clozes
 
 FORMULA = (
@@ -18,30 +16,18 @@ FORMULA = (
 )
 
 
-@dataclass(frozen=True)
-class GlmFlops:
-    """FLOPs of questions. The backward pass takes twice the forward's.
+def training_flops(config: TransformerConfig, clozes: Clozes) -> float:
+    """Training FLOPs of the questions `clozes`. The backward pass takes twice the forward's.
 
     A layer has 12 HH weights: 3 for query, key and value, 1 for the output, 8 in the feed-forward part. Each token
     of a source attends to the source, and the i-th of a candidate to the source, the start and i tokens of its own.
     """
-
-    layers: int
-    hidden: int
-    vocabulary: int
-
-    def of(self, clozes: Clozes) -> float:
-        """Training FLOPs of the questions `clozes`."""
-        h = self.hidden
-        source = clozes.source_lengths.astype(np.float64)
-        candidate = clozes.candidate_lengths.astype(np.float64)
-        s, a = source.sum(), float(clozes.answer_rows.sum())
-        of_candidates = candidate * (source[clozes.question_of] + 1 + (candidate + 1) / 2)
-        seen = (source + 1).sum() + of_candidates.sum()
-        lower = 24 * (s + a) * h * h + 4 * h * (_squares(source) + seen)
-        last = 4 * s * h * h + 24 * a * h * h + 4 * h * seen
-        return float(3 * ((self.layers - 1) * lower + last + 2 * a * h * self.vocabulary))
-
-
-def _squares(lengths: Array) -> float:
-    return float((lengths * lengths).sum())
+    h = config.hidden_size
+    source = clozes.source_lengths.astype(np.float64)
+    candidate = clozes.candidate_lengths.astype(np.float64)
+    s, a = source.sum(), float(clozes.answer_rows.sum())
+    of_candidates = candidate * (source[clozes.question_of] + 1 + (candidate + 1) / 2)
+    seen = (source + 1).sum() + of_candidates.sum()
+    lower = 24 * (s + a) * h * h + 4 * h * ((source * source).sum() + seen)
+    last = 4 * s * h * h + 24 * a * h * h + 4 * h * seen
+    return float(3 * ((config.num_layers - 1) * lower + last + 2 * a * h * config.vocab_size))

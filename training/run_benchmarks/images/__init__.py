@@ -9,4 +9,4 @@ from run_benchmarks.runtimes.engine import engine_of
 
 def open_image_store(run: RunSettings) -> ImageStore | None:
     """The image store of the runtime that the settings name; None where units need no images."""
-    return None if run.runtime == "process" else ImageStore(engine_of(run.container_engine))
+    return ImageStore(engine_of(run.container_engine)) if run.uses_images else None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from run_benchmarks.frameworks import FRAMEWORKS
 from run_benchmarks.plan.parameters import read_parameters
-from run_benchmarks.plan.problems import Problems, listing
+from run_benchmarks.plan.problems import Problems, choices
 from run_benchmarks.plan.records import (
     CaseFiles,
     CasePlan,
@@ -17,9 +18,7 @@ from run_benchmarks.plan.records import (
     Vendor,
     VendorSettings,
 )
-from run_benchmarks.plan.scripts import wants_own_driver
 from run_benchmarks.plan.vendors import VENDOR_FILE
-from utils.errors import nearest
 
 DRIVER_SCRIPT = "benchmarks/driver/run_pretraining.py"
 CASE_SCRIPT = "run_pretraining.py"
@@ -78,9 +77,7 @@ class CaseResolver:
         self.problems.add(self.where, f"{self.case.name}: {name}", value, message, remedy)
 
     def _report_missing(self, name: str, value: str, what: str, present: list[str]) -> None:
-        hint = nearest(value, present)
-        remedy = f"there is: {listing(present)}" + (f"; {hint}" if hint else "")
-        self._report(name, value, f"there is no {what}", remedy)
+        self._report(name, value, f"there is no {what}", f"there is: {choices(value, present)}")
 
     def _case_dir(self) -> str | None:
         """`benchmarks/<model>/<framework>`, or below the vendor's folder for TEST_TYPE = "customized"."""
@@ -118,7 +115,7 @@ class CaseResolver:
         """The folder of the Dockerfile. A version that is not there is never replaced by another."""
         home = self.root / self.case.vendor / "docker_image"
         image_dir = f"{self.case.vendor}/docker_image/{self.case.framework}"
-        if self.run.runtime != "process" and not (self.root / image_dir / "Dockerfile").is_file():
+        if self.run.uses_images and not (self.root / image_dir / "Dockerfile").is_file():
             present = sorted(path.parent.name for path in home.glob("*/Dockerfile"))
             what = f"Dockerfile in {self.root / image_dir}"
             self._report_missing("framework", self.case.framework, what, present)
@@ -127,11 +124,10 @@ class CaseResolver:
     def _chip(self, vendor: Vendor) -> Chip | None:
         """The chip that the config's name speaks of; None where the vendor describes no chips."""
         chip = vendor.chips.get(self.case.chip)
-        if chip is None and vendor.chips and _names_a_chip(self.case):
-            present = sorted(vendor.chips)
-            self._report_missing(
-                "chip", self.case.chip, f"such chip in {vendor.folder / 'vendor.py'}", present
-            )
+        names_a_chip = self.case.config == f"config_{self.case.chip}x{self.case.nnodes}x{self.case.nproc}"
+        if chip is None and vendor.chips and names_a_chip:
+            what = f"such chip in {vendor.folder / VENDOR_FILE}"
+            self._report_missing("chip", self.case.chip, what, sorted(vendor.chips))
         return chip
 
     def _files(self, case_dir: str, image_dir: str) -> CaseFiles:
@@ -168,7 +164,7 @@ class CaseResolver:
                 )
                 self._report("vendor folder", vendor.name, message, remedy)
             return
-        if wants_own_driver(self.root / files.script) and not self._has_own_driver(Path(files.case_dir)):
+        if _wants_own_driver(self.root / files.script) and not self._has_own_driver(Path(files.case_dir)):
             message = "it imports a package `driver` that is not in the case's folder (benchmarks/driver is another)"
             remedy = f"copy the driver package that the case was written for to {files.case_dir}/driver"
             self._report("script", files.script, message, remedy)
@@ -183,8 +179,10 @@ class CaseResolver:
         return (self.root / path).is_file()
 
 
-def _names_a_chip(case: CaseSettings) -> bool:
-    return case.config == f"config_{case.chip}x{case.nnodes}x{case.nproc}"
+def _wants_own_driver(script: Path) -> bool:
+    """Whether it imports a package `driver` that it looks for with a `sys.path` of its own, as in 2022."""
+    text = script.read_text(encoding="utf-8", errors="replace")
+    return "sys.path" in text and bool(re.search(r"^\s*(from|import) driver\b", text, re.MULTILINE))
 
 
 def _cases_in(home: Path, pattern: str) -> list[Path]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from run_benchmarks.plan.problems import Problems
-from run_benchmarks.plan.static_values import static_values
+from run_benchmarks.plan.static_values import assignments, static_values
 from utils.config_files import load_constants
 from utils.errors import FlagPerfError
 
@@ -18,34 +18,25 @@ Entry = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
-class Lines:
-    """Where things stand in a Python file.
-
-    of: path -> line: (name,) of an assignment, and (name, key or index, ...) of what is in its dicts and lists.
-    repeated: the paths, with their lines, of keys that the same dict has had before.
-    """
-
-    of: Mapping[Entry, int]
-    repeated: tuple[tuple[Entry, int], ...]
-
-
-@dataclass(frozen=True)
 class ConfigFile:
-    """One configuration file: `values` are the names that it sets to plain data."""
+    """One configuration file: `values` are the names that it sets to plain data.
+
+    lines: where its assignments stand, and what is in their dicts and lists.
+    """
 
     path: Path
     values: Mapping[str, Any]
-    lines: Lines
+    lines: Mapping[Entry, int]
 
     def where(self, *entry: str | int) -> str:
         """`file:line` of a setting or of what is in it; of what it is in, where its own line is not known."""
-        inner_first = (self.lines.of.get(entry[:depth]) for depth in range(len(entry), 0, -1))
+        inner_first = (self.lines.get(entry[:depth]) for depth in range(len(entry), 0, -1))
         line = next((line for line in inner_first if line), None)
         return f"{self.path}:{line}" if line else str(self.path)
 
     def is_odd(self, name: str) -> bool:
         """Whether the file sets `name`, but to no plain data, e.g. a set or a Path: not the same as absent."""
-        return name not in self.values and (name,) in self.lines.of
+        return name not in self.values and (name,) in self.lines
 
 
 def subject(entry: Entry) -> str:
@@ -65,13 +56,14 @@ def read_config_file(
         return None
     try:
         values = _values_of(path, for_images)
-        lines = find_lines(path.read_text(encoding="utf-8"))
-    except (FlagPerfError, OSError, UnicodeDecodeError) as error:
-        _add_unreadable(path, error, problems)
+        text = path.read_text(encoding="utf-8")
+    except FlagPerfError as error:
+        problems.add(error.where or path, path.name, None, error.message, error.remedy or "correct the file")
         return None
-    file = ConfigFile(path, values, lines)
-    _report_repeated(file, problems)
-    return file
+    except UnicodeDecodeError as error:
+        problems.add(path, path.name, None, f"is not UTF-8 ({error.reason})", "save the file as UTF-8")
+        return None
+    return ConfigFile(path, values, _find_lines(ast.parse(text), path, problems))
 
 
 def _values_of(path: Path, for_images: bool) -> dict[str, Any]:
@@ -86,74 +78,29 @@ def _values_of(path: Path, for_images: bool) -> dict[str, Any]:
             raise error from error.__cause__
 
 
-def find_lines(text: str) -> Lines:
-    """The lines of the assignments in a Python file that is known to be free of syntax errors."""
+def _find_lines(tree: ast.Module, path: Path, problems: Problems) -> dict[Entry, int]:
+    """The lines of the assignments in a Python file; a key that the same dict has had before is a problem."""
     lines: dict[Entry, int] = {}
-    repeated: list[tuple[Entry, int]] = []
-    for name, line, value in _assignments(ast.parse(text)):
+    for name, line, value in assignments(tree.body):
         lines = {entry: line for entry, line in lines.items() if entry[0] != name}  # the last one counts
         lines[(name,)] = line
         for entry, entry_line in _entries((name,), value):
             if entry in lines:
-                repeated.append((entry, entry_line))
+                message = "stands twice; Python keeps the last one only"
+                remedy = "remove one of the two, or correct its key"
+                problems.add(f"{path}:{entry_line}", subject(entry), None, message, remedy)
             lines[entry] = entry_line
-    return Lines(lines, tuple(repeated))
-
-
-def _assignments(tree: ast.Module) -> Iterator[tuple[str, int, ast.expr | None]]:
-    """(name, line, value) of the assignments outside of functions, in the order in which they stand."""
-    for node in _statements(tree.body):
-        if isinstance(node, ast.Assign):
-            for target in node.targets:
-                for name in _names_in(target):
-                    yield name, node.lineno, node.value
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            yield node.target.id, node.lineno, node.value
-
-
-def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    for node in body:
-        yield node
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            for field in ("body", "orelse", "finalbody"):
-                yield from _statements(getattr(node, field, []))
-
-
-def _names_in(target: ast.expr) -> Iterator[str]:
-    return (node.id for node in ast.walk(target) if isinstance(node, ast.Name))
+    return lines
 
 
 def _entries(entry: Entry, value: ast.expr | None) -> Iterator[tuple[Entry, int]]:
     """What is in a dict or a list, to any depth."""
-    parts: Iterable[tuple[ast.expr | None, str | int | None, ast.expr]] = ()
+    items: list[tuple[ast.expr, Any, ast.expr]] = []
     if isinstance(value, ast.Dict):
-        parts = ((key, _literal(key), item) for key, item in zip(value.keys, value.values, strict=True))
+        pairs = zip(value.keys, value.values, strict=True)
+        items = [(key, key.value, item) for key, item in pairs if isinstance(key, ast.Constant)]
     elif isinstance(value, (ast.List, ast.Tuple)):
-        parts = ((item, number, item) for number, item in enumerate(value.elts))
-    for node, key, item in parts:
-        if node is not None and key is not None:
-            yield (*entry, key), node.lineno
-            yield from _entries((*entry, key), item)
-
-
-def _literal(key: ast.expr | None) -> str | int | None:
-    value = key.value if isinstance(key, ast.Constant) else None
-    return value if isinstance(value, (str, int)) else None
-
-
-def _add_unreadable(path: Path, error: Exception, problems: Problems) -> None:
-    if isinstance(error, FlagPerfError):
-        problems.add(error.where or path, path.name, None, error.message, error.remedy or "correct the file")
-    elif isinstance(error, UnicodeDecodeError):
-        problems.add(path, path.name, None, f"is not UTF-8 ({error.reason})", "save the file as UTF-8")
-    else:
-        remedy = "make the file readable for the user who runs this"
-        problems.add(path, path.name, None, f"cannot be read: {error}", remedy)
-
-
-def _report_repeated(file: ConfigFile, problems: Problems) -> None:
-    for entry, line in file.lines.repeated:
-        problems.add(
-            f"{file.path}:{line}", subject(entry), None,
-            "stands twice; Python keeps the last one only", "remove one of the two, or correct its key",
-        )  # fmt: skip
+        items = [(item, number, item) for number, item in enumerate(value.elts)]
+    for node, key, item in items:
+        yield (*entry, key), node.lineno
+        yield from _entries((*entry, key), item)

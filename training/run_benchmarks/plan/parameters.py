@@ -81,7 +81,7 @@ def _differences(
     listed = read_config_file(mutable_path, problems, "restore the file", for_images=True)
     if listed is None or not isinstance(listed.values.get(MUTABLE_NAME), (list, tuple)):
         return None
-    set_by_vendor = {str(entry[0]): UNKNOWN for entry in vendor.lines.of if not str(entry[0]).startswith("_")}
+    set_by_vendor = {str(entry[0]): UNKNOWN for entry in vendor.lines if not str(entry[0]).startswith("_")}
     return {
         name: repr(value) if value is UNKNOWN else value
         for name, value in {**set_by_vendor, **vendor.values}.items()

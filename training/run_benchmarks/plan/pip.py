@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from run_benchmarks.plan.config_file import Entry
-from run_benchmarks.plan.host_pip import host_pip_options, normalised, read_pip_conf
+from run_benchmarks.plan.host_pip import host_pip_options, read_pip_conf
 from run_benchmarks.plan.reader import Reader
 from run_benchmarks.plan.records import PipConf, PipSettings
 from utils.errors import FlagPerfError
@@ -32,10 +32,13 @@ _HOST = "this machine's pip configuration"
 def read_pip_settings(reader: Reader, training_dir: Path) -> PipSettings:
     """All PIP_* settings of `test_conf.py`, merged. Relative paths are below `training_dir`."""
     written = reader.read(PipConf) or PipConf()
-    options: dict[str, str] = {}
-    if written.pip_from_host:
-        options |= _host_options(reader)
-    options |= _file_options(written, reader, training_dir)
+    options = _host_options(reader) if written.pip_from_host else {}
+    conf = _existing("PIP_CONFIG_FILE", written.pip_config_file, reader, training_dir)
+    if conf is not None:
+        try:
+            options |= read_pip_conf(conf)
+        except FlagPerfError as error:
+            reader.problem("PIP_CONFIG_FILE", error.message, error.remedy)
     if written.pip_source:
         options["index-url"] = written.pip_source
     ca_file = _existing("PIP_CA_FILE", written.pip_ca_file, reader, training_dir) or _ca_file(options, reader)
@@ -43,10 +46,8 @@ def read_pip_settings(reader: Reader, training_dir: Path) -> PipSettings:
         _existing(("PIP_WHEEL_DIRS", number), folder, reader, training_dir, Path.is_dir)
         for number, folder in enumerate(written.pip_wheel_dirs)
     )
-    wheels = [folder for folder in folders if folder is not None]
-    return PipSettings(
-        _for_the_build(options), ca_file, tuple(dict.fromkeys((*wheels, *_local_links(options))))
-    )
+    wheels = (*filter(None, folders), *_local_links(options))
+    return PipSettings(_for_the_build(options), ca_file, tuple(dict.fromkeys(wheels)))
 
 
 def _host_options(reader: Reader) -> dict[str, str]:
@@ -56,23 +57,9 @@ def _host_options(reader: Reader) -> dict[str, str]:
         remedy = f"{error.remedy}; or set PIP_FROM_HOST = False"
         reader.problems.add(error.where, Path(error.where).name, None, error.message, remedy)
         return {}
-    if "cert" not in options:
-        bundles = (os.environ.get(name, "") for name in CA_VARIABLES)
-        bundle = next((bundle for bundle in bundles if Path(bundle).is_file()), None)
-        if bundle is not None:
-            options["cert"] = bundle
-    return options
-
-
-def _file_options(written: PipConf, reader: Reader, training_dir: Path) -> dict[str, str]:
-    path = _existing("PIP_CONFIG_FILE", written.pip_config_file, reader, training_dir)
-    if path is None:
-        return {}
-    try:
-        return read_pip_conf(path)
-    except FlagPerfError as error:
-        reader.problem("PIP_CONFIG_FILE", error.message, error.remedy)
-        return {}
+    bundles = [os.environ.get(name, "") for name in CA_VARIABLES]
+    there = [bundle for bundle in bundles if Path(bundle).is_file()]
+    return {"cert": there[0], **options} if there else options
 
 
 def _ca_file(options: Mapping[str, str], reader: Reader) -> Path | None:
@@ -91,21 +78,17 @@ def _ca_file(options: Mapping[str, str], reader: Reader) -> Path | None:
 
 def _for_the_build(options: Mapping[str, str]) -> dict[str, str]:
     """The options without the paths of this machine, which are handed into the build in other ways."""
-    kept = {normalised(name): value for name, value in options.items() if normalised(name) in OPTIONS}
+    kept = {name: value for name, value in options.items() if name in OPTIONS}
     links = [link for link in kept.pop("find-links", "").split() if _local_path(link) is None]
     if links:
         kept["find-links"] = " ".join(links)
     for name in ("index-url", "extra-index-url"):
-        urls = [url for url in kept.pop(name, "").split() if _is_reachable(url)]
+        paths = {url: _local_path(url) for url in kept.pop(name, "").split()}
+        # pip passes over an index folder of this machine that is not even there
+        urls = [url for url, path in paths.items() if path is None or path.is_dir()]
         if urls:
             kept[name] = " ".join(urls)
     return kept
-
-
-def _is_reachable(url: str) -> bool:
-    """False for an index folder of this machine that is not even there."""
-    path = _local_path(url)
-    return path is None or path.is_dir()
 
 
 def _local_links(options: Mapping[str, str]) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Read settings off a Python file that cannot be executed here.
+"""Read a Python file of settings without executing it: where they stand and, if need be, their values.
 
 Vendors' config files import what only their images have (`import torch`, `from apex import ...`), and
 the controller has no framework. What does not depend on such a module is read all the same.
@@ -7,16 +7,12 @@ the controller has no framework. What does not depend on such a module is read a
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from utils.config_files import is_plain
 from utils.parameters import UNKNOWN
-
-# Literals, names set before and arithmetic on them: no calls and no attributes.
-_PLAIN_NODES = (
-    ast.Constant, ast.Name, ast.Load, ast.List, ast.Tuple, ast.Dict, ast.BinOp, ast.operator, ast.UnaryOp,
-    ast.unaryop, ast.BoolOp, ast.boolop, ast.Compare, ast.cmpop, ast.IfExp, ast.Subscript,
-)  # fmt: skip
 
 
 def static_values(path: Path) -> dict[str, Any]:
@@ -26,32 +22,38 @@ def static_values(path: Path) -> dict[str, Any]:
         OSError: a sibling that the file imports everything from does not exist.
     """
     values: dict[str, Any] = {}
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for node in ast.parse(path.read_bytes()).body:
         if isinstance(node, ast.ImportFrom) and [alias.name for alias in node.names] == ["*"]:
             values |= static_values(path.with_name(f"{node.module}.py"))
-        for target, value in _assigned(node):
-            plain = all(_is_plain(part, values) for part in ast.walk(value))
-            values[target] = _evaluate(value, values) if plain else UNKNOWN
+        for name, _, value in assignments([node]):
+            always = isinstance(node, (ast.Assign, ast.AnnAssign))
+            values[name] = _evaluate(value, values) if value and always else UNKNOWN
     return {name: value for name, value in values.items() if not name.startswith("_")}
 
 
-def _assigned(node: ast.stmt) -> list[tuple[str, ast.expr]]:
-    if isinstance(node, ast.Assign):
-        return [(target.id, node.value) for target in node.targets if isinstance(target, ast.Name)]
-    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
-        return [(node.target.id, node.value)]
-    return []
+def assignments(body: Sequence[ast.stmt]) -> Iterator[tuple[str, int, ast.expr | None]]:
+    """(name, line, value) of the assignments outside of functions, in the order in which they stand.
 
-
-def _is_plain(node: ast.AST, values: dict[str, Any]) -> bool:
-    if isinstance(node, ast.Name):
-        return values.get(node.id, UNKNOWN) is not UNKNOWN
-    return isinstance(node, _PLAIN_NODES)
+    No value where several names are set at once.
+    """
+    for node in body:
+        if isinstance(node, ast.Assign) or (isinstance(node, ast.AnnAssign) and node.value):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                names = [name.id for name in ast.walk(target) if isinstance(name, ast.Name)]
+                yield from (
+                    (name, node.lineno, node.value if isinstance(target, ast.Name) else None)
+                    for name in names
+                )
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            for field in ("body", "orelse", "finalbody"):
+                yield from assignments(getattr(node, field, []))
 
 
 def _evaluate(value: ast.expr, values: dict[str, Any]) -> Any:
-    code = compile(ast.Expression(value), "setting", "eval")
+    """Of literals, names set before and arithmetic on them; whatever else it needs is not there."""
+    names = {name: known for name, known in values.items() if known is not UNKNOWN}
     try:
-        return eval(code, {"__builtins__": {}}, dict(values))
-    except (ArithmeticError, LookupError, TypeError, ValueError):
-        return UNKNOWN  # in the image the file fails by itself
+        result = eval(compile(ast.Expression(value), "setting", "eval"), {"__builtins__": {}}, names)
+    except Exception:  # in the image the file may fail by itself
+        return UNKNOWN
+    return result if is_plain(result) else UNKNOWN

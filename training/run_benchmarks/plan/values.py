@@ -71,6 +71,10 @@ def _lower(value: Any) -> Any:
     return value.strip().lower() if isinstance(value, str) else value
 
 
+def _without_none(value: Any) -> Any:
+    return {k: v for k, v in value.items() if v is not None} if isinstance(value, dict) else value
+
+
 def _host(host: str) -> str:
     if "@" in host:
         remedy = f"write {host.rpartition('@')[2]!r} here and the user as SSH_USER, or into your ssh config"
@@ -160,6 +164,11 @@ User = Annotated[
 ]  # fmt: skip
 Host = Annotated[Text, AfterValidator(_host), Field(examples=['"10.1.2.2"'])]
 Hosts = Annotated[tuple[Host, ...], Field(examples=['["10.1.2.2", "10.1.2.3"]'])]
+# HOSTS is one or the other: a list, or a dict with a list for each vendor.
+HostList = Annotated[Hosts, BeforeValidator(lambda hosts: () if isinstance(hosts, dict) else hosts)]
+HostGroups = Annotated[
+    dict[PathName, Hosts], BeforeValidator(lambda hosts: hosts if isinstance(hosts, dict) else {})
+]
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)]
 TestType = Annotated[Literal["default", "customized"], BeforeValidator(_lower)]
 Runtime = Annotated[Literal["docker", "process"], BeforeValidator(_lower)]
@@ -169,3 +178,4 @@ Dtype = Annotated[
     _matching("bf16|fp16|tf32|fp32|fp64|fp8|int8", "is no dtype of a peak",
               "use bf16, fp16, tf32, fp32, fp64, fp8 or int8"),
 ]  # fmt: skip
+Peaks = Annotated[dict[Dtype, Positive], BeforeValidator(_without_none)]

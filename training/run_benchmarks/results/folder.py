@@ -11,10 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from run_benchmarks.results.observation import Observation
 from run_benchmarks.results.planned import PlannedCase
-from run_benchmarks.results.reading import exists, object_in, parsed, read_object, read_text, with_failure
-from run_benchmarks.results.round_result import SCHEMA, RoundResult
+from run_benchmarks.results.reading import object_in, parsed, read_object, read_text
+from run_benchmarks.results.round_result import SCHEMA, Observation, RoundResult
 from utils.errors import FlagPerfError
 from utils.figures import DEFINITIONS, Figure
 
@@ -86,9 +85,10 @@ def read_observation(folder: RunFolder, key: RoundKey) -> Observation | None:
         FlagPerfError: there is one that cannot be read.
     """
     path = folder.round_path(key) / "round.json"
-    if not exists(path):
+    content = read_object(path)
+    if content is None:
         return None
-    seen = parsed(Observation, with_failure(_of_schema(read_object(path), path)), str(path))
+    seen = parsed(Observation, content, str(path))
     _check_place(key, seen.case, seen.round, path)
     return seen
 
@@ -97,9 +97,10 @@ def read_result(folder: RunFolder, key: RoundKey) -> RoundResult | None:
     """A round's `result.json`; None where it has none, or one that cannot be read, which is noted."""
     path = folder.round_path(key) / "result.json"
     try:
-        if not exists(path):
+        content = read_object(path)
+        if content is None:
             return None
-        result = _result(read_object(path), path)
+        result = _result(content, path)
         _check_place(key, result.case, result.round, path)
         return result
     except FlagPerfError as error:
@@ -126,7 +127,7 @@ def as_list(value: object) -> list[Any]:
 
 def _object(folder: RunFolder, name: str) -> Mapping[str, Any]:
     try:
-        return read_object(folder.path / name) if exists(folder.path / name) else {}
+        return read_object(folder.path / name) or {}
     except FlagPerfError as error:
         folder.note(error)
         return {}
@@ -136,7 +137,7 @@ def _journal(folder: RunFolder) -> Iterator[Mapping[str, Any]]:
     """Its lines; of a run that was killed the last one may be half a line."""
     path = folder.path / "journal.jsonl"
     try:
-        lines = read_text(path).splitlines() if exists(path) else []
+        lines = (read_text(path) or "").splitlines()
     except FlagPerfError as error:
         folder.note(error)
         return
@@ -169,8 +170,9 @@ def _rounds_in(folder: RunFolder, entry: Path) -> list[RoundKey]:
 def _result(content: Any, where: object) -> RoundResult:
     if not isinstance(content, dict):
         raise FlagPerfError("is no JSON object", where=str(where))
-    result = parsed(RoundResult, with_failure(_of_schema(content, where)), str(where))
-    return replace(result, figures={name: _defined(name, each) for name, each in result.figures.items()})
+    result = parsed(RoundResult, content, str(where))
+    figures = {name: _defined(name, each) for name, each in result.figures.items()}
+    return replace(result, schema=SCHEMA, figures=figures)
 
 
 def _defined(name: str, figure: Figure) -> Figure:
@@ -178,14 +180,6 @@ def _defined(name: str, figure: Figure) -> Figure:
     if figure.definition or name not in DEFINITIONS:
         return figure
     return replace(figure, better=DEFINITIONS[name].better, definition=DEFINITIONS[name].definition)
-
-
-def _of_schema(content: Mapping[str, Any], where: object) -> Mapping[str, Any]:
-    """`content`, if it is of a schema that this version reads."""
-    schema = content.get("schema")
-    if type(schema) is int and 1 <= schema <= SCHEMA:
-        return content
-    raise FlagPerfError(f"its schema is {schema!r:.20}, not one of 1 to {SCHEMA}", where=str(where))
 
 
 def _check_place(key: RoundKey, case: str, number: int, path: Path) -> None:

@@ -16,12 +16,17 @@ from run_benchmarks.names import node_folder_name
 from run_benchmarks.results.case_figures import case_figures
 from run_benchmarks.results.evidence import NodeLogs, explain
 from run_benchmarks.results.legacy_figures import in_present_names, legacy_rates
-from run_benchmarks.results.observation import Observation
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.power import NAMES as POWER
 from run_benchmarks.results.power import power_figures
 from run_benchmarks.results.rank_logs import RankLogs, read_rank_logs
-from run_benchmarks.results.round_result import MEASURE, RoundResult, continuation_notes, saving_notes
+from run_benchmarks.results.round_result import (
+    MEASURE,
+    Observation,
+    RoundResult,
+    continuation_notes,
+    saving_notes,
+)
 from run_benchmarks.results.rules import rules_of
 from utils.events import Event, EventName
 from utils.figures import Figure, Peak, continued_of, figures_from_finished, of_this_part
@@ -68,22 +73,19 @@ def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) ->
     failure = seen.failure or _fault(case, logs, figures, own, figure_notes, next(iter(seen.hosts), ""))
     if case.kind == MEASURE:  # it owes none of training's figures: only those that it has are its own
         figures = {name: each for name, each in figures.items() if name in own or each.value is not None}
+    shared = {
+        **seen.shared(),
+        "failure": failure,
+        "notes": (*seen.notes, *_notes(logs, figure_notes, failure)),
+    }
     return RoundResult(
-        case=seen.case,
-        round=seen.round,
-        verdict=failure.verdict if failure else _verdict(case, facts),
-        figures={**figures, "round_time": seen.round_time()},
-        failure=failure,
-        times=seen.times,
-        started=seen.started,
-        hosts=seen.hosts,
-        image=seen.image,
-        images=seen.images,
-        facts=facts,
-        notes=(*seen.notes, *_notes(logs, figure_notes, failure)),
-        rules=rules_of(logs.events, case.differs),
-        continued=continued,
+        **shared,
         kind=case.kind,
+        verdict=failure.verdict if failure else _verdict(case, facts),
+        rules=rules_of(logs.events, case.differs),
+        figures={**figures, "round_time": seen.round_time()},
+        continued=continued,
+        facts=facts,
     )
 
 
@@ -112,16 +114,12 @@ def _is_true(value: object) -> bool:
 
 
 def _peak(case: PlannedCase, facts: Mapping[str, Any]) -> Peak:
-    chips = case.settings.nnodes * case.settings.nproc
+    chips, chip = case.settings.nnodes * case.settings.nproc, case.chip
     precision = str(facts.get("precision") or "")
-    if case.chip is None:
+    if chip is None:
         return Peak(chips, None, "the vendor describes no such chip")
-    flops = case.chip.peak_flops.get(precision)
-    if flops is None:
-        return Peak(
-            chips, None, f"{case.chip.name} in {precision or 'unknown precision'}: {case.chip.source}"
-        )
-    return Peak(chips, flops, f"{case.chip.name}, dense {precision}: {case.chip.source}")
+    source = f"{chip.name}, dense {precision or 'unknown precision'}: {chip.source}"
+    return Peak(chips, chip.peak_flops.get(precision), source)
 
 
 def _fault(

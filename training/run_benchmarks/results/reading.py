@@ -1,4 +1,4 @@
-"""JSON files of a result folder, which may be torn, foreign or absurd, as checked records."""
+"""Records of a result folder as JSON, and back from files that may be torn, foreign or absurd."""
 
 from __future__ import annotations
 
@@ -16,23 +16,26 @@ T = TypeVar("T")
 LARGEST_BYTES = 64 * 2**20
 
 
-def exists(path: Path) -> bool:
-    """Whether there is something to read; where that cannot be seen, reading it says why."""
-    try:
-        return path.exists()
-    except OSError:
-        return True
+class Record:
+    """A dataclass that stands in a file of the result folder."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The record as JSON holds it: what a case's own logger wrote as NaN is null."""
+        content: dict[str, Any] = TypeAdapter(type(self)).dump_python(self, mode="json", by_alias=True)
+        return content
 
 
-def read_text(path: Path) -> str:
-    """The text of a file of reasonable size.
+def read_text(path: Path) -> str | None:
+    """The text of a file of reasonable size; None where there is no file.
 
     Raises:
-        FlagPerfError: it is not there, no plain file, too large, or cannot be read.
+        FlagPerfError: it is no plain file, too large, or cannot be read.
     """
     try:
+        if not path.exists():
+            return None
         if not path.is_file():  # a pipe would be waited for, a device has no end
-            raise FlagPerfError("is not there" if not path.exists() else "is no file", where=str(path))
+            raise FlagPerfError("is no file", where=str(path))
         if path.stat().st_size > LARGEST_BYTES:
             raise FlagPerfError(f"is larger than {LARGEST_BYTES} bytes", where=str(path))
         return path.read_text(encoding="utf-8", errors="replace")
@@ -40,13 +43,14 @@ def read_text(path: Path) -> str:
         raise FlagPerfError(f"cannot be read: {error.strerror}", where=str(path)) from error
 
 
-def read_object(path: Path) -> Mapping[str, Any]:
-    """The JSON object in a file; a number that is not finite is null.
+def read_object(path: Path) -> Mapping[str, Any] | None:
+    """The JSON object in a file, a number that is not finite being null; None where there is no file.
 
     Raises:
-        FlagPerfError: there is none.
+        FlagPerfError: the file holds none, or cannot be read.
     """
-    return object_in(read_text(path), str(path))
+    text = read_text(path)
+    return None if text is None else object_in(text, str(path))
 
 
 def object_in(text: str, where: str) -> Mapping[str, Any]:
@@ -76,14 +80,6 @@ def parsed(kind: type[T], content: Mapping[str, Any], where: str) -> T:
         raise FlagPerfError(f"{place}: {first['msg']}", where=where) from error
     except (ValueError, TypeError, RecursionError) as error:
         raise FlagPerfError(f"is no plain data: {error}", where=where) from error
-
-
-def with_failure(content: Mapping[str, Any]) -> Mapping[str, Any]:
-    """`content` with its `failure` under the names of the record: `class` is a word of Python's."""
-    failure = content.get("failure")
-    if not isinstance(failure, dict):
-        return content
-    return {**content, "failure": {**failure, "failure_class": failure.get("class")}}
 
 
 def _finite(text: str) -> float | None:

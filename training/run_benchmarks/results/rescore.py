@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from run_benchmarks.results.folder import RoundKey, RunFolder, open_folder, read_observation
 from run_benchmarks.results.judge import judge
 from run_benchmarks.results.load import run_in
-from run_benchmarks.results.observation import observation_in
 from run_benchmarks.results.round_result import RoundResult
 from utils.errors import FlagPerfError
 from utils.figures import Figure
@@ -40,7 +39,7 @@ class Rescored:
     def as_dict(self) -> dict[str, Any]:
         """The difference as plain data."""
         verdicts = [each.verdict.value if each else None for each in (self.before, self.after)]
-        figures = {name: [_plain(old), _plain(new)] for name, (old, new) in self.figures().items()}
+        figures = {name: [each and asdict(each) for each in pair] for name, pair in self.figures().items()}
         about = {"case": self.before.case, "round": self.before.round, "reason": self.reason}
         return {**about, "verdict": verdicts, "figures": figures}
 
@@ -78,7 +77,7 @@ def _rescored(folder: RunFolder, before: RoundResult) -> Rescored:
     if key not in folder.rounds or (before.facts and not _has_log(folder, key)):
         return Rescored(before, None, f"{rank_log_name(0)} is not in the folder")
     try:
-        seen = read_observation(folder, key) or observation_in(before)
+        seen = read_observation(folder, key) or before.observed()
         return Rescored(before, judge(case, seen, folder.round_path(key)))
     except FlagPerfError as error:
         return Rescored(before, None, f"{error.where}: {error.message}")
@@ -102,7 +101,3 @@ def _shown(figure: Figure | None) -> str:
     if figure is None or figure.value is None:
         return "none"
     return f"{figure.value:.10g} {figure.unit}".removesuffix(" 1")
-
-
-def _plain(figure: Figure | None) -> dict[str, Any] | None:
-    return None if figure is None else figure.as_dict()

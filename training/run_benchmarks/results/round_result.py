@@ -1,67 +1,96 @@
-"""What a round ended with: `result.json`, from the raw logs that were collected."""
+"""The records of a round: what the controller saw of it (`round.json`), and what it ended with (`result.json`)."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal
 
+from run_benchmarks.results.reading import Record
 from run_benchmarks.results.rules import Rules
-from utils.figures import Figure
+from run_benchmarks.stages.watch import Outcome
+from utils.figures import DEFINITIONS, Figure
 from utils.parameters import MeasurementSettings, TrainingSettings
-from utils.records import Failure, Verdict
+from utils.records import Failure, Stage, Verdict
 
 # 1: until figures had `better` and `definition` and a round had its `kind` and its round.json.
-SCHEMA = 2
+SCHEMA: Final = 2
 CONVERGE, MEASURE = TrainingSettings.kind, MeasurementSettings.kind
 
 
-@dataclass(frozen=True)
-class RoundResult:
-    """One round. `times` holds seconds by stage, `images` host -> image ID, `notes` what a reader must know.
+@dataclass(frozen=True, kw_only=True)
+class RoundRecord(Record):
+    """What `round.json` and `result.json` both say of a round.
 
-    kind: CONVERGE for a case with a target, MEASURE for one that does a fixed amount of work.
-    continued: the run, checkpoint and step that the round went on from; None where it began anew.
+    hosts: by node rank. failure: why the round did not end well. times: seconds by stage.
+    image, images: the image's name, and host -> its ID. notes: what a reader must know.
     """
 
+    schema: Literal[1, 2] = SCHEMA
     case: str
     round: int
-    verdict: Verdict
-    figures: Mapping[str, Figure]
-    failure: Failure | None
-    times: Mapping[str, float]
     started: str
     hosts: tuple[str, ...]
+    failure: Failure | None = None
+    times: Mapping[str, float] = field(default_factory=dict)
     image: str = ""
     images: Mapping[str, str] = field(default_factory=dict)
-    facts: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    rules: Rules = field(default_factory=Rules)
-    continued: Mapping[str, Any] | None = None
-    kind: str = CONVERGE
 
-    def as_dict(self) -> dict[str, Any]:
-        """The result as plain data."""
-        return {
-            "schema": SCHEMA,
-            "case": self.case,
-            "round": self.round,
-            "kind": self.kind,
-            "verdict": self.verdict.value,
-            "rules": self.rules.as_dict(),
-            "figures": {name: figure.as_dict() for name, figure in self.figures.items()},
-            "continued": None if self.continued is None else dict(self.continued),
-            "failure": None if self.failure is None else self.failure.as_dict(),
-            "times": dict(self.times),
-            "started": self.started,
-            "hosts": list(self.hosts),
-            "image": self.image,
-            "images": dict(self.images),
-            "facts": _without_nan(self.facts),
-            "notes": list(self.notes),
-        }
+    def shared(self) -> dict[str, Any]:
+        """The fields that both have."""
+        return {each.name: getattr(self, each.name) for each in fields(RoundRecord)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation(RoundRecord):
+    """A round as the controller saw it: `round.json`. What happened on its nodes stands in their logs.
+
+    time_s: from its start until its logs were home; None where that is not known.
+    failure: what went wrong outside the tasks. outcome: how these ended; None where they were never waited for.
+    lost: hosts that went out of reach. not_collected: node ranks whose logs still lie on their host.
+    continue_from: the uid of the run that the round was to go on from, or empty.
+    """
+
+    time_s: float | None
+    outcome: Outcome | None = None
+    lost: tuple[str, ...] = ()
+    not_collected: tuple[int, ...] = ()
+    continue_from: str = ""
+
+    def round_time(self) -> Figure:
+        """The controller's own figure."""
+        return DEFINITIONS["round_time"].figure(self.time_s, "the controller's clock")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundResult(RoundRecord):
+    """What a round ended with: `result.json`.
+
+    kind: CONVERGE for a case with a target, MEASURE for one that does a fixed amount of work.
+    facts: FINISHED's values. continued: the run, checkpoint and step that the round went on from, if it did.
+    """
+
+    kind: str = CONVERGE
+    verdict: Verdict
+    rules: Rules = field(default_factory=Rules)
+    figures: Mapping[str, Figure]
+    continued: Mapping[str, Any] | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def observed(self) -> Observation:
+        """What it tells of what the controller saw, for rounds without a `round.json` (schema 1).
+
+        A failure that judging gave is not among it, nor are the notes: both come anew.
+        """
+        failure = None if self.failure and self.failure.stage is Stage.JUDGE else self.failure
+        return Observation(
+            **{**self.shared(), "failure": failure, "notes": ()},
+            time_s=self.figures["round_time"].value if "round_time" in self.figures else None,
+            continue_from=str((self.continued or {}).get("run") or ""),
+        )
 
 
 def write_json(path: Path, record: Mapping[str, Any]) -> None:
@@ -89,8 +118,3 @@ def saving_notes(facts: Mapping[str, Any]) -> list[str]:
     if isinstance(failed, int) and failed > 0:
         notes.append(f"{failed} checkpoint(s) could not be written: global rank 0's log says why")
     return notes
-
-
-def _without_nan(facts: Mapping[str, Any]) -> Any:
-    """`facts` as JSON can hold them: a case's own logger may write NaN, for a loss that diverged."""
-    return json.loads(json.dumps(dict(facts)), parse_constant=lambda _: None)

@@ -25,10 +25,6 @@ class Rules:
     stamp: str | None = None
     differs: Mapping[str, Any] = field(default_factory=dict)
 
-    def as_dict(self) -> dict[str, Any]:
-        """The stamp as plain data, for `result.json`."""
-        return {"stamp": self.stamp, "differs": dict(self.differs)}
-
     def explanation(self) -> str:
         """What the stamp says, in a line."""
         if self.stamp is None:

@@ -3,45 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
+from pydantic import Field
+
+from run_benchmarks.results.reading import Record
 from run_benchmarks.results.round_result import SCHEMA, RoundResult, write_json
 from run_benchmarks.results.tables import explanations, preflight_text, remarks, results_tables
 from run_benchmarks.stages.checks import Check
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(Record):
     """A whole run. `checks`: what the preflight saw, host by host.
 
     exit_code: None where the run did not come to its end. notes: what is missing of a run that was read back, or
     could not be read.
     """
 
-    name: str
+    schema: int = field(default=SCHEMA, kw_only=True)
+    name: Annotated[str, Field(alias="run")]
     uid: str
     started: str
     exit_code: int | None
-    results: tuple[RoundResult, ...]
-    checks: Mapping[str, list[Check]]
+    results: Annotated[tuple[RoundResult, ...], Field(alias="rounds")]
+    checks: Annotated[Mapping[str, list[Check]], Field(alias="preflight")]
     notes: tuple[str, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """The run as plain data, for `summary.json`."""
-        return {
-            "schema": SCHEMA,
-            "run": self.name,
-            "uid": self.uid,
-            "started": self.started,
-            "exit_code": self.exit_code,
-            "rounds": [result.as_dict() for result in self.results],
-            "preflight": {
-                host: [asdict(check) for check in of_host] for host, of_host in self.checks.items()
-            },
-            "notes": list(self.notes),
-        }
 
 
 def write_summary(folder: Path, run: Run) -> None:
@@ -87,8 +76,7 @@ def _round_notes(result: RoundResult) -> str:
     lines = [f"## {result.case}, round {result.round}: {result.verdict.value}"]
     failure = result.failure
     if failure:
-        where = f" on {failure.host}" if failure.host else ""
-        lines.append(f"Stage {failure.stage.value}{where}, {failure.failure_class.value}: {failure.message}")
+        lines.append(f"It ended {failure.headline}")
         if failure.evidence:
             lines.append(f"```\n{failure.evidence}\n```")
         if failure.remedy:

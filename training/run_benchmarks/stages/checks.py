@@ -264,7 +264,7 @@ MONITOR_MODULE = "psutil"
 
 async def software(plan: Plan, runtime: Runtime, use: HostUse) -> str:
     """Without containers: the interpreter has what the frameworks and the monitor need."""
-    if plan.run.runtime != "process":
+    if plan.run.uses_images:
         return "in the image"
     names = sorted({MONITOR_MODULE, *(name for case in use.cases for name in _required_modules(case))})
     code = "import importlib.util,sys;print(*[n for n in sys.argv[1:] if not importlib.util.find_spec(n)])"

@@ -17,7 +17,8 @@ from typing import Protocol
 
 from utils.loading import load_module
 from utils.monitors.source import Source, SourceUnavailableError
-from utils.telemetry import Sample, Scope, device_log
+from utils.telemetry.lines import device_log
+from utils.telemetry.records import Sample, Scope
 
 
 class DeviceMonitor(Protocol):

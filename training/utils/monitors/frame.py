@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import IO
 
 from utils.monitors.source import Source, SourceUnavailableError
-from utils.telemetry import TELEMETRY_FILE, Sample, SourceInfo, note_line, record_line
+from utils.telemetry.lines import TELEMETRY_FILE, note_line, record_line
+from utils.telemetry.records import Sample, SourceInfo
 
 log = logging.getLogger("utils.monitors")
 

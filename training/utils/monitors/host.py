@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from utils.monitors.source import Source, SourceUnavailableError
-from utils.telemetry import Sample, Scope, value_log
+from utils.telemetry.lines import value_log
+from utils.telemetry.records import Sample, Scope
 
 BYTES_PER_MIB = 1024 * 1024
 DIGITS = 3

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from utils.monitors.source import Source, SourceUnavailableError
-from utils.telemetry import Sample, Scope, value_log
+from utils.telemetry.lines import value_log
+from utils.telemetry.records import Sample, Scope
 
 MICRO = 1e-6
 UJ_PER_MJ = 1000

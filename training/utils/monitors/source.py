@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from utils.telemetry import Sample, Scope
+from utils.telemetry.records import Sample, Scope
 
 
 class SourceUnavailableError(Exception):

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from enum import Enum
-
-from utils.errors import FlagPerfError
 
 
 class Scope(str, Enum):
@@ -84,18 +81,10 @@ class Telemetry:
 
 @dataclass(frozen=True)
 class Window:
-    """A span of wall-clock time, milliseconds since the epoch; `name` says what bounds it."""
+    """A span of wall-clock time, milliseconds since the epoch; it ends after it starts."""
 
     start_ms: int
     end_ms: int
-    name: str = "TRAIN_START..TRAIN_END"
-
-    def __post_init__(self) -> None:
-        if self.end_ms <= self.start_ms:
-            raise FlagPerfError(
-                f"a window must end after it starts, but {self.name} is {self.start_ms}..{self.end_ms} ms",
-                remedy="check the clocks of the hosts and the time_ms of the events",
-            )
 
     @property
     def seconds(self) -> float:
@@ -112,14 +101,6 @@ class Measurement:
     """
 
     value: float | None
-    unit: str
-    window: Window
     source: str
     coverage: float
     reason: str = ""
-
-    def __post_init__(self) -> None:
-        if self.value is None and not self.reason:
-            raise ValueError("a figure that was not measured needs a reason")
-        if self.value is not None and not math.isfinite(self.value):
-            raise ValueError(f"{self.value} {self.unit} is not a measurement")

@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.bert.arrays import PretrainingArrays
 from benchmarks.bert.inputs import bert_inputs
-from benchmarks.bert.rows import token_rows
+from benchmarks.common.arrays import Array
 from benchmarks.driver.paddle.tensors import host_tensor
 
 from .layout import Layout
@@ -20,13 +20,15 @@ def make_inputs(arrays: PretrainingArrays, *, ragged_type: str | None = None, pi
     given, else the full rectangle with its padding hidden.
     """
     tensor = partial(host_tensor, pinned=pinned)
-    batch, longest = arrays.input_ids.shape
-    rows = token_rows(arrays, ragged=ragged_type is not None)
-    if ragged_type is not None:
-        offsets = tensor(rows.begins.astype(np.int32))
-        layout = Layout(batch, longest, offsets=offsets, ragged_type=ragged_type)
-    else:
-        hidden = rows.is_padding
-        bias = None if hidden is None else np.where(hidden, -np.inf, 0.0).astype(np.float32)[:, None, None]
-        layout = Layout(batch, longest, bias=None if bias is None else tensor(bias))
-    return bert_inputs(arrays, rows, layout, tensor)
+    longest = arrays.input_ids.shape[1]
+
+    def layout_of(begins: Array, is_padding: Array | None) -> Layout:
+        if ragged_type is not None:
+            offsets = tensor(begins.astype(np.int32))
+            return Layout(len(begins) - 1, longest, offsets=offsets, ragged_type=ragged_type)
+        if is_padding is None:
+            return Layout(len(begins) - 1, longest)
+        bias = np.where(is_padding, -np.inf, 0.0).astype(np.float32)[:, None, None]
+        return Layout(len(begins) - 1, longest, bias=tensor(bias))
+
+    return bert_inputs(arrays, layout_of, tensor, ragged=ragged_type is not None)

@@ -6,8 +6,8 @@ import torch
 
 from benchmarks.bert.arrays import PretrainingArrays
 from benchmarks.bert.inputs import bert_inputs
-from benchmarks.bert.rows import token_rows
 from benchmarks.common.arrays import Array
+from benchmarks.common.pytorch.attention import Ragged, bias_of
 
 from .layout import Layout
 from .model import Inputs
@@ -15,18 +15,12 @@ from .model import Inputs
 
 def make_inputs(arrays: PretrainingArrays, *, ragged: bool) -> Inputs:
     """Lay out a batch: only real tokens if `ragged`, else the full rectangle with its padding hidden."""
-    batch, longest = arrays.input_ids.shape
-    rows = token_rows(arrays, ragged=ragged)
-    if ragged:
-        layout = Layout(batch, longest, offsets=torch.from_numpy(rows.begins))
-    else:
-        layout = Layout(batch, longest, bias=_padding_bias(rows.is_padding))
-    return bert_inputs(arrays, rows, layout, torch.from_numpy)
+    longest = arrays.input_ids.shape[1]
 
+    def layout_of(begins: Array, is_padding: Array | None) -> Layout:
+        if ragged:
+            return Layout(len(begins) - 1, longest, ragged=Ragged(torch.from_numpy(begins), longest))
+        bias = None if is_padding is None else bias_of(~is_padding[:, None, None])
+        return Layout(len(begins) - 1, longest, bias=bias)
 
-def _padding_bias(is_padding: Array | None) -> torch.Tensor | None:
-    """(B, 1, 1, L): -inf at padding; None where there is none."""
-    if is_padding is None:
-        return None
-    hidden = torch.from_numpy(is_padding)
-    return torch.zeros(hidden.shape).masked_fill(hidden, -torch.inf)[:, None, None]
+    return bert_inputs(arrays, layout_of, torch.from_numpy, ragged=ragged)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields
 from functools import partial
 from typing import ClassVar, cast
 
@@ -12,26 +11,25 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.common.arrays import Array
+from benchmarks.common.pytorch.transformer import load_checkpoint
 from benchmarks.common.sample_files import SampleFiles
+from benchmarks.common.shape import TransformerConfig, check_fits, configured
 from benchmarks.cpm.chunks import (
     COLUMN,
     EVALUATION_FOLDER,
     TRAINING_FOLDER,
-    ChunkArrays,
     chunk_arrays,
     chunk_files,
 )
-from benchmarks.cpm.flops import FORMULA, CpmFlops
+from benchmarks.cpm.flops import FORMULA, training_flops
 from benchmarks.driver.batches import Batch
 from benchmarks.driver.case import Dataset
 from benchmarks.driver.pytorch.case import Context
 from benchmarks.driver.sampling import Samples, all_samples
-from utils.errors import FlagPerfError
 
 from .inputs import make_inputs
 from .metric import embedding_average_sums
-from .model import CpmConfig, CpmInputs, CpmModel
-from .weights import load_checkpoint
+from .model import CpmInputs, CpmModel
 
 
 class Case:
@@ -42,13 +40,7 @@ class Case:
 
     def __init__(self, context: Context) -> None:
         self.context = context
-        names = {field.name for field in fields(CpmConfig)}
-        self.model_config = CpmConfig(**{n: v for n, v in context.settings.items() if n in names})
-        self.flops = CpmFlops(
-            layers=self.model_config.num_layers,
-            hidden=self.model_config.hidden_size,
-            vocabulary=self.model_config.vocab_size,
-        )
+        self.model_config = configured(TransformerConfig, context.settings)
         self._commonest = 0
         self._baseline: float | None = None
 
@@ -57,7 +49,7 @@ class Case:
         model = CpmModel(self.model_config)
         checkpoint = self.context.settings.get("init_checkpoint")
         if checkpoint:
-            load_checkpoint(model, self.context.data_dir / checkpoint)
+            load_checkpoint(model, self.context.data_dir / checkpoint, case="cpm")
         return model
 
     def training_data(self) -> Dataset:
@@ -88,7 +80,7 @@ class Case:
         cpm = cast(CpmModel, model)
         predicted, loss = cpm.predict(inputs)
         always = torch.full_like(predicted, self._commonest)
-        right, embedding = inputs.labels, cpm.word.weight
+        right, embedding = inputs.labels, cpm.word_embeddings.weight
         scores, baseline = (
             embedding_average_sums(tokens, right, inputs.layout.offsets, embedding)
             for tokens in (predicted, always)
@@ -117,26 +109,19 @@ class Case:
 
     def _batch(self, files: SampleFiles, samples: Samples) -> Batch:
         arrays = chunk_arrays(files.read(samples)[COLUMN])
-        self._check_fits(arrays)
+        check_fits(
+            self.model_config,
+            longest=arrays.inputs.shape[1],
+            largest_id=max(int(arrays.inputs.max(initial=0)), int(arrays.labels.max(initial=0))),
+            data_dir=self.context.data_dir,
+        )
         return Batch(
             inputs=make_inputs(arrays, ragged=self.context.device.type == "cuda"),
             samples=len(samples),
             tokens=len(arrays.labels),
-            flops=self.flops.of(arrays.lengths),
+            flops=training_flops(self.model_config, arrays.lengths),
             loss_counts=(float(len(arrays.labels)),),
         )
-
-    def _check_fits(self, arrays: ChunkArrays) -> None:
-        """The data are of this model's vocabulary and length: a device would only say that an index is wrong."""
-        config, longest = self.model_config, arrays.inputs.shape[1]
-        largest = max(int(arrays.inputs.max(initial=0)), int(arrays.labels.max(initial=0)))
-        if largest >= config.vocab_size or longest > config.max_position_embeddings:
-            raise FlagPerfError(
-                f"a sample has {longest} inputs and token id {largest}; the model takes "
-                f"{config.max_position_embeddings} inputs and ids below {config.vocab_size}",
-                where=str(self.context.data_dir),
-                remedy="set vocab_size and max_position_embeddings as the data were prepared",
-            )
 
 
 def commonest_label(chunks: Array) -> int:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from functools import cached_property, partial
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from benchmarks.common.pytorch.transformer import load_checkpoint
+from benchmarks.common.shape import check_fits, configured
 from benchmarks.driver.batches import Batch
 from benchmarks.driver.case import Dataset
 from benchmarks.driver.pytorch.case import Context
 from benchmarks.driver.sampling import Samples
 from benchmarks.glm.baselines import best_trivial_answer
-from benchmarks.glm.flops import FORMULA, GlmFlops
+from benchmarks.glm.flops import FORMULA, training_flops
 from benchmarks.glm.shards import EVAL_FOLDER, TRAIN_FOLDER, ClozeSet, read_folder
-from utils.errors import FlagPerfError
 
 from .inputs import make_inputs
 from .model import GlmConfig, GlmForMultiTokenCloze, GlmInputs, cloze_loss_sum
-from .weights import load_checkpoint
 
 
 class Case:
@@ -31,20 +30,14 @@ class Case:
 
     def __init__(self, context: Context) -> None:
         self.context = context
-        names = {field.name for field in fields(GlmConfig)}
-        self.model_config = GlmConfig(**{n: v for n, v in context.settings.items() if n in names})
-        self.flops = GlmFlops(
-            layers=self.model_config.num_layers,
-            hidden=self.model_config.hidden_size,
-            vocabulary=self.model_config.vocab_size,
-        )
+        self.model_config = configured(GlmConfig, context.settings)
 
     def build_model(self) -> nn.Module:
         """GLM with the initial checkpoint's weights, or random ones where none is configured."""
         model = GlmForMultiTokenCloze(self.model_config)
         checkpoint = self.context.settings.get("init_checkpoint")
         if checkpoint:
-            load_checkpoint(model, self.context.data_dir / checkpoint)
+            load_checkpoint(model, self.context.data_dir / checkpoint, case="glm")
         return model
 
     def training_data(self) -> Dataset:
@@ -82,7 +75,12 @@ class Case:
 
     def _read(self, folder: str) -> ClozeSet:
         questions = read_folder(self.context.data_dir, folder)
-        self._check_fits(questions)
+        check_fits(
+            self.model_config,
+            longest=questions.clozes.longest_sequence,
+            largest_id=questions.vocabulary.size - 1,
+            data_dir=self.context.data_dir,
+        )
         return questions
 
     def _dataset(self, questions: ClozeSet) -> Dataset:
@@ -95,18 +93,6 @@ class Case:
             inputs=make_inputs(clozes, start=vocabulary.start, end=vocabulary.end, ragged=ragged),
             samples=len(samples),
             tokens=clozes.tokens,
-            flops=self.flops.of(clozes),
+            flops=training_flops(self.model_config, clozes),
             loss_counts=(float(len(samples)),),
         )
-
-    def _check_fits(self, questions: ClozeSet) -> None:
-        """The data are of this model's vocabulary and length: a device would only say that an index is wrong."""
-        config, clozes = self.model_config, questions.clozes
-        longest = clozes.longest_sequence
-        if questions.vocabulary.size > config.vocab_size or longest > config.max_position_embeddings:
-            raise FlagPerfError(
-                f"a question has {longest} tokens of a vocabulary of {questions.vocabulary.size}; the model takes "
-                f"{config.max_position_embeddings} tokens and ids below {config.vocab_size}",
-                where=str(self.context.data_dir),
-                remedy="set vocab_size and max_position_embeddings as the data were prepared",
-            )

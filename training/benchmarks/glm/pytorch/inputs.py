@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from benchmarks.common.arrays import Array, starts, within
+from benchmarks.common.pytorch.attention import Ragged, Rectangle, bias_of, offsets_of
 from benchmarks.glm.clozes import Clozes
 
-from .layout import Layout, Part
+from .layout import Layout
 from .model import GlmInputs
 
 _START, _PADDING = -1, -2  # in place of a candidate's number
@@ -90,28 +91,18 @@ def _answer_rows(clozes: Clozes) -> _Answers:
 
 def _layout(clozes: Clozes, answers: _Answers, ragged: bool) -> Layout:
     sources = clozes.source_lengths.astype(np.int64)
-    source, answer = _part(sources), _part(clozes.answer_rows)
+    source, answer = Rectangle.of(sources), Rectangle.of(clozes.answer_rows)
     is_padding = np.arange(source.longest) >= sources[:, None]
-    offsets = torch.from_numpy(np.append(0, np.cumsum(sources))) if ragged else None
     return Layout(
-        questions=len(clozes),
         source=source,
         answers=answer,
-        source_bias=_bias(~is_padding[:, None]) if is_padding.any() and not ragged else None,
-        answer_bias=_bias(_seen_by_answers(answers, is_padding, answer)),
-        offsets=offsets,
+        source_bias=bias_of(~is_padding[:, None, None]) if is_padding.any() and not ragged else None,
+        answer_bias=bias_of(_seen_by_answers(answers, is_padding, answer)[:, None]),
+        ragged=Ragged(offsets_of(sources), source.longest) if ragged else None,
     )
 
 
-def _part(lengths: Array) -> Part:
-    longest, rows = int(lengths.max()), int(lengths.sum())
-    if rows == longest * len(lengths):
-        return Part(rows, longest, None)
-    places = np.repeat(np.arange(len(lengths)) * longest, lengths) + within(lengths)
-    return Part(rows, longest, torch.from_numpy(places))
-
-
-def _seen_by_answers(answers: _Answers, is_padding: Array, part: Part) -> Array:
+def _seen_by_answers(answers: _Answers, is_padding: Array, part: Rectangle) -> Array:
     """(B, A, S + A): the source, the start, and the tokens of the same candidate up to the token itself."""
     count, longest = len(is_padding), part.longest
     rows = slice(None) if part.places is None else part.places.numpy()
@@ -122,12 +113,6 @@ def _seen_by_answers(answers: _Answers, is_padding: Array, part: Part) -> Array:
     own = (same | (candidate == _START)[:, None, :]) & np.tri(longest, dtype=bool)
     source = np.broadcast_to(~is_padding[:, None], (count, longest, is_padding.shape[1]))
     return np.concatenate([source, own], axis=2)
-
-
-def _bias(is_seen: Array) -> Tensor:
-    """(B, 1, queries, keys): 0 where a key is seen, -inf elsewhere."""
-    seen = torch.from_numpy(is_seen)
-    return torch.zeros(seen.shape).masked_fill(~seen, -torch.inf)[:, None]
 
 
 def _int32(*parts: Array) -> Tensor:

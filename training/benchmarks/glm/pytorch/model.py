@@ -16,23 +16,17 @@ import torch
 import torch.nn.functional as F  # noqa: N812 (its usual name)
 from torch import Tensor, nn
 
+from benchmarks.common.pytorch.transformer import Layer, SelfAttention, initialise
+from benchmarks.common.shape import TransformerConfig
+
 from .layout import Layout
 from .mimetic import begin_attention, begin_embeddings
 
 
 @dataclass(frozen=True)
-class GlmConfig:
+class GlmConfig(TransformerConfig):
     """The shape of a model. Both position tables have a row more than `max_position_embeddings`, as GLM's."""
 
-    vocab_size: int
-    hidden_size: int
-    num_layers: int
-    num_attention_heads: int
-    max_position_embeddings: int
-    hidden_dropout: float = 0.1
-    attention_dropout: float = 0.1
-    layernorm_epsilon: float = 1e-5
-    initializer_range: float = 0.02
     mimetic_initialization: bool = False  # see mimetic.py; `initializer_range` is then the other weights'
 
 
@@ -70,66 +64,6 @@ class GlmInputs:
     f1: Tensor
 
 
-class SelfAttention(nn.Module):
-    """Multi-head attention with its output projection."""
-
-    def __init__(self, config: GlmConfig) -> None:
-        super().__init__()
-        size = config.hidden_size
-        self.heads = config.num_attention_heads
-        self.dropout = config.attention_dropout
-        self.query_key_value = nn.Linear(size, 3 * size)
-        self.dense = nn.Linear(size, size)
-
-    def forward(self, rows: Tensor, layout: Layout, only_answers_ask: bool) -> Tensor:
-        """(T, hidden) -> (T, hidden), or (A, hidden) if only the answers ask."""
-        if only_answers_ask:
-            size = self.dense.in_features
-            weight, bias = self.query_key_value.weight, self.query_key_value.bias
-            query = F.linear(rows[layout.source.rows :], weight[:size], bias[:size])
-            key, value = F.linear(rows, weight[size:], bias[size:]).chunk(2, dim=-1)
-        else:
-            query, key, value = self.query_key_value(rows).chunk(3, dim=-1)
-        q, k, v = (part.view(len(part), self.heads, -1) for part in (query, key, value))
-        mixed = layout.attend(q, k, v, self.dropout if self.training else 0.0)
-        output: Tensor = self.dense(mixed.flatten(-2))
-        return output
-
-
-class FeedForward(nn.Module):
-    """Two linear maps with GELU (its tanh form) between them."""
-
-    def __init__(self, config: GlmConfig) -> None:
-        super().__init__()
-        self.dense_h_to_4h = nn.Linear(config.hidden_size, 4 * config.hidden_size)
-        self.dense_4h_to_h = nn.Linear(4 * config.hidden_size, config.hidden_size)
-
-    def forward(self, rows: Tensor) -> Tensor:
-        """(rows, hidden) -> (rows, hidden)."""
-        narrow: Tensor = self.dense_4h_to_h(F.gelu(self.dense_h_to_4h(rows), approximate="tanh"))
-        return narrow
-
-
-class Layer(nn.Module):
-    """Attention and feed-forward part, each after a normalisation and with dropout and residual connection."""
-
-    def __init__(self, config: GlmConfig) -> None:
-        super().__init__()
-        self.input_layernorm = nn.LayerNorm(config.hidden_size, config.layernorm_epsilon)
-        self.attention = SelfAttention(config)
-        self.post_attention_layernorm = nn.LayerNorm(config.hidden_size, config.layernorm_epsilon)
-        self.mlp = FeedForward(config)
-        self.dropout = nn.Dropout(config.hidden_dropout)
-
-    def forward(self, rows: Tensor, layout: Layout, only_answers_ask: bool = False) -> Tensor:
-        """(T, hidden) -> (T, hidden), or (A, hidden) if only the answers ask."""
-        attended = self.attention(self.input_layernorm(rows), layout, only_answers_ask)
-        kept = rows[layout.source.rows :] if only_answers_ask else rows
-        hidden = kept + self.dropout(attended)
-        output: Tensor = hidden + self.dropout(self.mlp(self.post_attention_layernorm(hidden)))
-        return output
-
-
 class Transformer(nn.Module):
     """Two-dimensional positions, layers, final normalisation."""
 
@@ -149,7 +83,7 @@ class Transformer(nn.Module):
         *lower, last = self.layers
         for layer in lower:
             hidden = layer(hidden, inputs.layout)
-        output: Tensor = self.final_layernorm(last(hidden, inputs.layout, only_answers_ask=True))
+        output: Tensor = self.final_layernorm(last(hidden, inputs.layout, inputs.layout.source.rows))
         return output
 
 
@@ -160,7 +94,7 @@ class GlmForMultiTokenCloze(nn.Module):
         super().__init__()
         self.word_embeddings = nn.Embedding(config.vocab_size, config.hidden_size)
         self.transformer = Transformer(config)
-        self._initialise(config)
+        initialise(self, config)
         if config.mimetic_initialization:
             self._initialise_mimetically()
 
@@ -170,22 +104,13 @@ class GlmForMultiTokenCloze(nn.Module):
         logits = F.linear(hidden, self.word_embeddings.weight)
         totals = logits.float().logsumexp(dim=-1)
         of_tokens = logits[inputs.target_rows, inputs.targets].float() - totals[inputs.target_rows]
-        places = inputs.layout.questions * inputs.most_candidates
+        questions = inputs.layout.source.samples
+        places = questions * inputs.most_candidates
         scores = of_tokens.new_zeros(places).index_add(0, inputs.candidate_of, of_tokens)
         padded = torch.full_like(scores, -torch.inf).index_copy(
             0, inputs.candidate_places, scores[inputs.candidate_places]
         )
-        return padded.view(inputs.layout.questions, inputs.most_candidates)
-
-    def _initialise(self, config: GlmConfig) -> None:
-        """Normal weights, narrower where a part's output joins the residual stream (as GPT-2); zero biases."""
-        narrow = config.initializer_range / (2 * config.num_layers) ** 0.5
-        for name, module in self.named_modules():
-            if isinstance(module, (nn.Linear, nn.Embedding)):
-                is_output = name.endswith(("attention.dense", "dense_4h_to_h"))
-                nn.init.normal_(module.weight, std=narrow if is_output else config.initializer_range)
-            if isinstance(module, nn.Linear):
-                nn.init.zeros_(module.bias)
+        return padded.view(questions, inputs.most_candidates)
 
     def _initialise_mimetically(self) -> None:
         begin_embeddings(self.word_embeddings, self.transformer.position_embeddings)

@@ -8,6 +8,4 @@ train_batch_size = 48
 gradient_accumulation_steps = 2
 eval_batch_size = 48  # needs less memory than a training step of as many samples
 
-learning_rate = 1e-4  # published for a global batch of 96
-warmup_steps = 2_000  # published
 seed = 9031  # published

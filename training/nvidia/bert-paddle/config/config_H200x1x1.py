@@ -5,9 +5,6 @@ precision = "bf16"  # 15 times the peak of fp32, and its range needs no loss sca
 # 141 GB hold 96 by the same reckoning as for PyTorch: just the step of 96 samples for which learning rate and
 # steps are published, so that one chip may reach the target.
 train_batch_size = 96
-gradient_accumulation_steps = 1
 eval_batch_size = 96  # needs less memory than a training step of as many samples
 
-learning_rate = 1e-4  # published for a global batch of 96
-warmup_steps = 2_000  # published
 seed = 9031  # published

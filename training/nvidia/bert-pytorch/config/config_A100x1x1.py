@@ -9,5 +9,4 @@ train_batch_size = 24  # what a board of 40 GB holds: 35.4 GiB are published
 gradient_accumulation_steps = 1  # published
 eval_batch_size = 24  # published: that of training
 
-learning_rate = 3.5e-4  # published
 seed = 9031  # published

@@ -4,8 +4,6 @@ precision = "fp16"  # "amp" in the published table: mixed precision with loss sc
 
 # 8 ranks x 24 x 4 = 768 samples a step. 24 is what a board of 40 GB holds: 35.4 GiB are published.
 train_batch_size = 24
-gradient_accumulation_steps = 4
 eval_batch_size = 24  # published: that of training
 
-learning_rate = 3.5e-4  # published, for a global batch of 768
 seed = 9031  # published

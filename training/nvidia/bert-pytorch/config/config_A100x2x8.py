@@ -4,8 +4,6 @@ precision = "fp16"  # "amp" in the published table: mixed precision with loss sc
 
 # 16 ranks x 24 x 4 = 1536 samples a step. 24 is what a board of 40 GB holds: 37.6 GiB are published.
 train_batch_size = 24
-gradient_accumulation_steps = 4
 eval_batch_size = 24  # published: that of training
 
-learning_rate = 3.5e-4  # published: that of one host, though a step has twice its samples
 seed = 9031  # published

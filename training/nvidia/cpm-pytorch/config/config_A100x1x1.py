@@ -4,8 +4,4 @@ precision = "fp16"  # published
 
 # Published, to fill a board of 40 GB (39.5 GiB are published). A step has 192 samples where eight boards take 256.
 train_batch_size = 192
-gradient_accumulation_steps = 1  # published
 eval_batch_size = 192  # published: that of training
-
-learning_rate = 5e-4  # published
-seed = 23333  # published

@@ -3,8 +3,4 @@
 precision = "fp16"  # published
 
 train_batch_size = 32  # published: 8 ranks x 32 = 256 samples a step; 12.9 GiB are published
-gradient_accumulation_steps = 1  # published
 eval_batch_size = 32  # published: that of training
-
-learning_rate = 5e-4  # published, for a global batch of 256
-seed = 23333  # published

@@ -3,7 +3,4 @@
 precision = "fp32"  # published
 
 train_batch_size = 16  # published; a step has 16 questions where eight boards take 64
-gradient_accumulation_steps = 1  # published
 eval_batch_size = 16  # published: that of training
-
-learning_rate = 1e-5  # published, for a global batch of 64

@@ -36,14 +36,14 @@ gradient_accumulation_steps = 1
 
 # -- optimizer --
 optimizer = "adamw"
-learning_rate = 1e-4
+learning_rate = 1e-4  # published for a global batch of 96
 weight_decay_rate = 0.01
 beta_1 = 0.9
 beta_2 = 0.999
 epsilon = 1e-6
 max_grad_norm = 1.0
 lr_schedule = "linear"
-warmup_steps = 2_000
+warmup_steps = 2_000  # published
 decay_steps = 10_000  # to 0 there
 
 # -- how it is computed --

@@ -35,7 +35,7 @@ gradient_accumulation_steps = 4
 
 # -- optimizer: LAMB, which keeps large batches stable --
 optimizer = "lamb"
-learning_rate = 3.5e-4
+learning_rate = 3.5e-4  # published for a global batch of 768
 weight_decay_rate = 0.01
 beta_1 = 0.9
 beta_2 = 0.999

@@ -1,18 +1,3 @@
-"""What a vendor may change without changing the task: what makes a chip fast, and what follows from that."""
+"""What a vendor may change without changing the task: what any training case lets it."""
 
-mutable_params = [
-    "train_batch_size",
-    "gradient_accumulation_steps",
-    "eval_batch_size",
-    "precision",
-    "torch_compile",
-    "cpu_threads",
-    "prefetch_batches",
-    "log_freq",
-    "dist_timeout_seconds",
-    # a larger or smaller global batch needs another rate
-    "learning_rate",
-    "warmup_steps",
-    "decay_steps",
-    "seed",
-]
+from benchmarks.common.mutable_params import mutable_params as mutable_params

@@ -33,7 +33,7 @@ gradient_accumulation_steps = 1
 
 # -- optimizer: Adam with decoupled weight decay, not of biases and normalisation --
 optimizer = "adamw"
-learning_rate = 5e-4
+learning_rate = 5e-4  # published for a global batch of 256
 weight_decay_rate = 0.05
 beta_1 = 0.9
 beta_2 = 0.999  # FlagPerf's configuration says 0.99, but its optimizer is made without it: this is what ran

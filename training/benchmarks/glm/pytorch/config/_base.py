@@ -35,7 +35,7 @@ gradient_accumulation_steps = 1
 
 # -- optimizer: Adam with decoupled weight decay, not of biases and normalisation --
 optimizer = "adamw"
-learning_rate = 1e-5
+learning_rate = 1e-5  # published for a global batch of 64
 weight_decay_rate = 0.1
 beta_1 = 0.9
 beta_2 = 0.999
