@@ -26,13 +26,13 @@ class ImageStore:
     async def image_id(self, transport: Transport, tag: str) -> str | None:
         """The ID of the image `tag` on the host, or None where it has no such image."""
         completed = await transport.run(
-            (*self.engine.words, "image", "inspect", "--format", "{{.Id}}", tag), timeout=60
+            (self.engine.command, "image", "inspect", "--format", "{{.Id}}", tag), timeout=60
         )
         if completed.ok:
             return completed.stdout.strip()
         if self.engine.lacks_image(completed):
             return None
-        listing = shlex.join((*self.engine.words, "image", "ls"))
+        listing = shlex.join((self.engine.command, "image", "ls"))
         raise CommandError(
             completed, self.engine.remedy(completed) or f"check that `{listing}` works on this host"
         )
@@ -51,28 +51,28 @@ class ImageStore:
 
     async def export(self, transport: Transport, tag: str, sink: ByteSink) -> None:
         """Hand the image to `sink`, as the archive that the engine saves."""
-        await checked(transport, (*self.engine.words, "save", tag), stdout=sink, timeout=BUILD_TIMEOUT_S)
+        await checked(transport, (self.engine.command, "save", tag), stdout=sink, timeout=BUILD_TIMEOUT_S)
 
     async def import_(self, transport: Transport, archive: AsyncIterator[bytes]) -> None:
         """Load an archive while it arrives."""
-        await checked(transport, (*self.engine.words, "load"), stdin=archive, timeout=BUILD_TIMEOUT_S)
+        await checked(transport, (self.engine.command, "load"), stdin=archive, timeout=BUILD_TIMEOUT_S)
 
     async def pull(self, transport: Transport, tag: str) -> None:
         """Get the image from its registry."""
-        await checked(transport, (*self.engine.words, "pull", tag), timeout=BUILD_TIMEOUT_S)
+        await checked(transport, (self.engine.command, "pull", tag), timeout=BUILD_TIMEOUT_S)
 
     async def push(self, transport: Transport, tag: str) -> None:
         """Bring the image to its registry."""
-        login = shlex.join((*self.engine.words, "login"))
+        login = shlex.join((self.engine.command, "login"))
         remedy = f"log in on {transport.host}: {login}, and check IMAGE_REGISTRY in test_conf.py"
-        await checked(transport, (*self.engine.words, "push", tag), remedy=remedy, timeout=BUILD_TIMEOUT_S)
+        await checked(transport, (self.engine.command, "push", tag), remedy=remedy, timeout=BUILD_TIMEOUT_S)
 
     async def software_digest(self, transport: Transport, tag: str) -> str:
         """A digest of what is installed in an image: interpreter, Python packages and system packages."""
-        argv = (*self.engine.words, "run", "--rm", "--entrypoint=sh", tag, "-c", SOFTWARE)
+        argv = (self.engine.command, "run", "--rm", "--entrypoint=sh", tag, "-c", SOFTWARE)
         listed = await checked(transport, argv, timeout=300)
         return hashlib.sha256(listed.stdout.encode()).hexdigest()[:16]
 
     def remove_command(self, tag: str) -> str:
         """What a user types on a host to be rid of an image."""
-        return shlex.join((*self.engine.words, "image", "rm", tag))
+        return shlex.join((self.engine.command, "image", "rm", tag))

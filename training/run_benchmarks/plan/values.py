@@ -35,11 +35,9 @@ def _matching(pattern: str, message: str, remedy: str) -> AfterValidator:
 
 def _port(value: Any) -> int:
     """As a number or, as FlagPerf's own files write it, as text."""
-    number = int(value) if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d+\s*", value) else value
-    if isinstance(number, bool) or not isinstance(number, int):
-        raise UnfitError("has the wrong type: it is no port", 'write a port number, e.g. "22"')
-    if not 1 <= number <= 65535:
-        raise UnfitError("is out of range", "write a whole number from 1 to 65535")
+    number = int(value) if isinstance(value, str) and value.strip().isdecimal() else value
+    if type(number) is not int or not 1 <= number <= 65535:
+        raise UnfitError("is no port", 'write a port number from 1 to 65535, e.g. "22"')
     return number
 
 

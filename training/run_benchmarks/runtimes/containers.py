@@ -64,13 +64,13 @@ class ContainerRuntime(Runtime):
         ids = await self._ids(transport, run_id)
         if not ids:
             return ()
-        argv = (*self._engine.words, "inspect", "--type=container", f"--format={UNIT_FIELDS}", *ids)
+        argv = (self._engine.command, "inspect", "--type=container", f"--format={UNIT_FIELDS}", *ids)
         # fails where one of them has vanished meanwhile, and describes the others all the same
         completed = await self._checked(transport, argv, may_be_gone=True)
         return tuple(_state(line) for line in completed.stdout.splitlines() if line.startswith("["))
 
     async def last_output(self, transport: Transport, name: str, lines: int = 50) -> str:
-        argv = (*self._engine.words, "logs", "--tail", str(lines), name)
+        argv = (self._engine.command, "logs", "--tail", str(lines), name)
         completed = await self._checked(transport, argv, may_be_gone=True)
         return completed.last_lines(lines) if completed.ok else ""
 
@@ -79,10 +79,10 @@ class ContainerRuntime(Runtime):
         return (await self._checked(transport, self._engine.version())).stdout.strip()
 
     def _wait_argv(self, name: str) -> tuple[str, ...]:
-        return (*self._engine.words, "wait", name)
+        return (self._engine.command, "wait", name)
 
     def _stop_argv(self, name: str, grace_s: int) -> tuple[str, ...]:
-        return (*self._engine.words, "stop", "-t", str(grace_s), name)
+        return (self._engine.command, "stop", "-t", str(grace_s), name)
 
     def _is_gone(self, completed: Completed) -> bool:
         return self._engine.is_gone(completed)
@@ -104,7 +104,7 @@ class ContainerRuntime(Runtime):
     async def _ids(self, transport: Transport, run_id: str | None) -> tuple[str, ...]:
         """Of the run's containers, or of all of FlagPerf's, whatever state they are in."""
         label = LABEL_RUN if run_id is None else f"{LABEL_RUN}={run_id}"
-        argv = (*self._engine.words, "ps", "--all", "--quiet", "--no-trunc", f"--filter=label={label}")
+        argv = (self._engine.command, "ps", "--all", "--quiet", "--no-trunc", f"--filter=label={label}")
         return tuple((await self._checked(transport, argv)).stdout.split())
 
     async def _remove_until_none(self, transport: Transport, run_id: str) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import io
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -31,9 +30,9 @@ LIMITS = ("--ulimit=memlock=-1", "--ulimit=stack=67108864")
 
 @dataclass(frozen=True)
 class Engine:
-    """Docker. `words`: its command, `docker` or a path of it, or words before it, such as `sudo -n docker`."""
+    """Docker. `command`: `docker`, or a path of it."""
 
-    words: tuple[str, ...]
+    command: str
 
     RUN_OPTIONS: ClassVar[tuple[str, ...]] = ()
     FORMAT: ClassVar[tuple[str, ...]] = ()
@@ -69,7 +68,7 @@ class Engine:
 
     def _run(self, unit: Unit) -> tuple[str, ...]:
         return (
-            *self.words,
+            self.command,
             "run",
             *self.RUN_OPTIONS,
             f"--name={unit.name}",
@@ -80,11 +79,11 @@ class Engine:
 
     def remove(self, ids: Sequence[str]) -> tuple[str, ...]:
         """Remove units, running or not, with their anonymous volumes."""
-        return (*self.words, "rm", "--force", "--volumes", *ids)
+        return (self.command, "rm", "--force", "--volumes", *ids)
 
     def version(self) -> tuple[str, ...]:
         """The version of what runs the containers."""
-        return (*self.words, "version", "--format", "{{.Server.Version}}")
+        return (self.command, "version", "--format", "{{.Server.Version}}")
 
     # Images.
 
@@ -92,12 +91,12 @@ class Engine:
         """Build a Dockerfile. Of an argument that is a name alone the value comes from the environment."""
         args = [word for argument in build_args for word in ("--build-arg", argument)]
         options = ("--network=host", "--rm", "--force-rm", "--label", label)
-        return (*self.words, "build", *self.FORMAT, *options, *args, "--tag", tag, context)
+        return (self.command, "build", *self.FORMAT, *options, *args, "--tag", tag, context)
 
     def commit(self, container: str, tag: str, changes: Sequence[str]) -> tuple[str, ...]:
         """Make an image of a container that has ended."""
         words = [word for change in changes for word in ("--change", change)]
-        return (*self.words, "commit", *self.FORMAT, *words, container, tag)
+        return (self.command, "commit", *self.FORMAT, *words, container, tag)
 
     # What it says.
 
@@ -114,8 +113,7 @@ class Engine:
         """What to do about an engine that does not answer; empty for any other failure."""
         text = completed.stderr.lower()
         if completed.returncode == 127:
-            engine = shlex.join(self.words)
-            return f'install {engine} on {completed.host}, or set RUNTIME = "process" in test_conf.py'
+            return f'install {self.command} on {completed.host}, or set RUNTIME = "process" in test_conf.py'
         if "permission denied" in text:
             return (
                 f"the user may not use the engine's socket: on {completed.host}, "
@@ -137,7 +135,7 @@ class Podman(Engine):
 
     def version(self) -> tuple[str, ...]:
         """The version, after all has been looked at that a container needs: Podman's own `version` looks at nothing."""
-        return (*self.words, "info", "--format", "{{.Version.Version}}")
+        return (self.command, "info", "--format", "{{.Version.Version}}")
 
     def lacks_image(self, completed: Completed) -> bool:
         """Whether it refused because there is no such image."""
@@ -154,8 +152,7 @@ class Podman(Engine):
 
 def engine_of(command: str) -> Engine:
     """The engine behind CONTAINER_ENGINE: by its name, wherever it lies."""
-    words = tuple(shlex.split(command))
-    return Podman(words) if PurePosixPath(words[-1]).name == "podman" else Engine(words)
+    return Podman(command) if PurePosixPath(command).name == "podman" else Engine(command)
 
 
 def bind_mount(mount: Mount) -> str:
