@@ -10,7 +10,7 @@ import pytest
 from utils.telemetry.records import Measurement, Sample, Scope, SourceInfo, Telemetry, Window
 from utils.telemetry.windows import average_power, best_power_source, energy_over, max_power
 
-GPU = SourceInfo(0, "gpu", Scope.ACCELERATOR, "a card", interval_s=1.0)
+GPU = SourceInfo(0, "gpu", Scope.ACCELERATOR, 1.0, "a card")
 
 
 def telemetry_of(samples: list[Sample], info: SourceInfo = GPU) -> Telemetry:

@@ -30,7 +30,7 @@ def write_telemetry(
 ) -> Path:
     """A node that sampled this power, once a second from 2 s before the training on."""
     folder.mkdir(parents=True, exist_ok=True)
-    info = SourceInfo(START_MS - 5000, source, scope, "", 1.0, reason)
+    info = SourceInfo(START_MS - 5000, source, scope, 1.0, reason=reason)
     samples = [
         Sample(START_MS + 1000 * (first_second + second), source, power_w=watts)
         for second, watts in enumerate(power)

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from run_benchmarks.results.telemetry_file import read_telemetry
 from utils.errors import FlagPerfError
 from utils.events import Event, EventName
 from utils.figures import DEFINITIONS, FINISHED, Figure, number_in, rate
 from utils.telemetry.lines import TELEMETRY_FILE
-from utils.telemetry.reading import read_telemetry
 from utils.telemetry.records import Measurement, Scope, Telemetry, Window
 from utils.telemetry.windows import average_power, best_power_source, energy_over, max_power
 

@@ -75,11 +75,15 @@ def parsed(kind: type[T], content: Mapping[str, Any], where: str) -> T:
         text = json.dumps(content, ensure_ascii=False).encode(errors="replace")
         return TypeAdapter(kind).validate_json(text, strict=True)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "it"
-        raise FlagPerfError(f"{place}: {first['msg']}", where=where) from error
+        raise FlagPerfError(first_problem(error), where=where) from error
     except (ValueError, TypeError, RecursionError) as error:
         raise FlagPerfError(f"is no plain data: {error}", where=where) from error
+
+
+def first_problem(error: ValidationError) -> str:
+    """The first of what is wrong with plain data: where in it, and what."""
+    first = error.errors()[0]
+    return f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}"
 
 
 def _finite(text: str) -> float | None:

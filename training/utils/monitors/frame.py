@@ -103,7 +103,7 @@ class Sampler:
             reason = _described(error)
         now = _now_ms()
         info = SourceInfo(
-            now, self.source.name, self.source.scope, self.source.note, self._interval_s, reason
+            now, self.source.name, self.source.scope, self._interval_s, self.source.note, reason
         )
         self._telemetry.write([info])
         if reason:

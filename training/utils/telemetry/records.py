@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import ClassVar, Literal
 
 
 class Scope(str, Enum):
@@ -26,9 +27,11 @@ class SourceInfo:
     time_ms: int
     source: str
     scope: Scope
-    note: str
     interval_s: float
+    note: str = ""
     reason: str = ""
+    kind: Literal["source"] = "source"
+    __pydantic_config__: ClassVar = {"extra": "forbid"}  # for who reads it back
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,8 @@ class Sample:
     memory_total_mib: float | None = None
     temperature_c: float | None = None
     error: str = ""
+    kind: Literal["sample"] = "sample"
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
 
 @dataclass(frozen=True)
