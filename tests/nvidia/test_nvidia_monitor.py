@@ -12,12 +12,14 @@ from types import ModuleType
 
 import pytest
 
+from run_benchmarks.results.telemetry_file import read_telemetry
 from tests.fakes.nvml import FakeNvml
 from utils.errors import FlagPerfError
 from utils.loading import load_module
 from utils.monitors.accelerators import Accelerators
 from utils.monitors.frame import run_monitors
-from utils.telemetry import Window, energy_over, read_telemetry
+from utils.telemetry.records import Window
+from utils.telemetry.windows import energy_over
 
 VENDOR = Path(__file__).parents[2] / "training" / "nvidia"
 

@@ -9,34 +9,22 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks import follow
+from run_benchmarks.display import Display
 from run_benchmarks.follow import follow_events
-from run_benchmarks.names import Node
 from run_benchmarks.training_state import TrainingState
 from run_benchmarks.transports.base import ByteSink, Completed, TransportError
 from run_benchmarks.transports.local import LocalTransport
 from utils.events import Event, EventName, format_line
 
 
-class Seen:
+class Seen(Display):
     """A display that keeps what it is told."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
 
-    def round_started(self, nodes: tuple[Node, ...], training: TrainingState) -> None:
-        raise AssertionError
-
-    def stage(self, node: Node | None, name: str) -> None:
-        raise AssertionError
-
     def event(self, event: Event) -> None:
         self.events.append(event)
-
-    def round_ended(self) -> None:
-        raise AssertionError
-
-    def close(self) -> None:
-        raise AssertionError
 
     def steps(self) -> list[int]:
         return [event.value["global_steps"] for event in self.events]

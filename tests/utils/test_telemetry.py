@@ -7,20 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from run_benchmarks.results.telemetry_file import read_telemetry
 from utils.errors import FlagPerfError
-from utils.telemetry import (
-    Sample,
-    Scope,
-    SourceInfo,
-    Telemetry,
-    device_log,
-    note_line,
-    read_telemetry,
-    record_line,
-    value_log,
-)
+from utils.telemetry.lines import device_log, note_line, record_line, value_log
+from utils.telemetry.records import Sample, Scope, SourceInfo, Telemetry
 
-GPU = SourceInfo(0, "gpu", Scope.ACCELERATOR, "a card", interval_s=1.0)
+GPU = SourceInfo(0, "gpu", Scope.ACCELERATOR, 1.0, "a card")
 CARD = Sample(
     5_000,
     "gpu",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Protocol
 
 from rich.console import Console
 from rich.live import Live
@@ -46,31 +45,26 @@ def _metric(state: TrainingState) -> str:
     return shown if state.target is None else f"{shown} / {state.target:g}"
 
 
-class Display(Protocol):
-    """Told of every change while a run goes on; shows it, decides nothing."""
+class Display:
+    """Told of every change while a run goes on; decides nothing, and by itself shows nothing."""
 
     def round_started(self, nodes: tuple[Node, ...], training: TrainingState) -> None:
         """A round begins on `nodes`; `training` is filled while it runs."""
-        ...
 
     def stage(self, node: Node | None, name: str) -> None:
         """A node (None: every node of the round) has come to the stage `name`."""
-        ...
 
     def event(self, event: Event) -> None:
         """Rank 0 reported `event`."""
-        ...
 
     def round_ended(self) -> None:
         """Nothing of the round is left on its hosts."""
-        ...
 
     def close(self) -> None:
         """Leave the terminal as it was."""
-        ...
 
 
-class PlainLines:
+class PlainLines(Display):
     """Progress as lines of the log."""
 
     def __init__(self) -> None:
@@ -93,14 +87,8 @@ class PlainLines:
             LOGGER.info(training_line(self._training))
             self._shown_at = time.monotonic()
 
-    def round_ended(self) -> None:
-        """The verdict is logged by the runner."""
 
-    def close(self) -> None:
-        """Nothing was taken from the terminal."""
-
-
-class LiveTable:
+class LiveTable(Display):
     """Progress as a table a node a row, redrawn in place; the log scrolls above it."""
 
     def __init__(self, console: Console) -> None:
@@ -121,9 +109,6 @@ class LiveTable:
         """Put the stage into the node's row, or into all."""
         for row in [node] if node else list(self._stages):
             self._stages[row] = name
-
-    def event(self, event: Event) -> None:
-        """The table reads the training state when it is drawn."""
 
     def round_ended(self) -> None:
         """Remove the rows: the verdict is logged."""

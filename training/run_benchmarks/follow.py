@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+from contextlib import suppress
 
 from run_benchmarks.display import Display
 from run_benchmarks.training_state import TrainingState
-from run_benchmarks.transports.base import ByteSink, Transport
+from run_benchmarks.transports.base import Transport
 from utils.errors import FlagPerfError
 from utils.events import parse_line
 from utils.node import rank_log_name
@@ -24,13 +25,10 @@ async def follow_events(transport: Transport, folder: str, state: TrainingState,
     while True:
         # `-F` waits for a file that does not exist yet; +N counts bytes from 1.
         argv = ["tail", "-c", f"+{reader.read + 1}", "-F", f"{folder}/{rank_log_name(0)}"]
-        try:
-            await transport.run(argv, stdout=reader.sink)
-        except FlagPerfError:
-            # Losing sight of the log is not losing the task: whether that lives, the watch decides.
-            await asyncio.sleep(RETRY_S)
-        else:
-            await asyncio.sleep(RETRY_S)
+        # losing sight of the log is not losing the task: whether that lives, the watch decides
+        with suppress(FlagPerfError):
+            await transport.run(argv, stdout=reader.take)
+        await asyncio.sleep(RETRY_S)
 
 
 class _Lines:
@@ -42,9 +40,9 @@ class _Lines:
         self.read = 0
         self._rest = ""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self.sink: ByteSink = self._take
 
-    async def _take(self, chunk: bytes) -> None:
+    async def take(self, chunk: bytes) -> None:
+        """The next part of the stream."""
         self.read += len(chunk)
         *lines, self._rest = (self._rest + self._decoder.decode(chunk)).split("\n")
         for line in lines:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from run_benchmarks.display import Display
 from run_benchmarks.health import check_standing_hosts
 from run_benchmarks.names import Node, RunId, new_run_id
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.round import Round
 from run_benchmarks.session import open_session
-from run_benchmarks.training_state import TrainingState
-from run_benchmarks.transports.base import ByteSink, Completed, Transport
-from utils.events import Event
+from run_benchmarks.transports.base import ByteSink, ByteSource, Transport
 from utils.records import Stage
 
 INTERFACE = "<interface-to-its-peers>"
@@ -36,7 +34,7 @@ class Note:
     stdin: bytes | None
 
 
-class Rehearsal:
+class Rehearsal(Display):
     """The notes of a run, and what its hosts have in common; shows a round as a display would, by its stages."""
 
     def __init__(self) -> None:
@@ -53,22 +51,10 @@ class Rehearsal:
         taken, self.notes = self.notes, []
         return taken
 
-    def round_started(self, nodes: tuple[Node, ...], training: TrainingState) -> None:
-        """The notes say on which hosts."""
-
     def stage(self, node: Node | None, name: str) -> None:
         """What is noted from now on is of this stage."""
         if node is None:
             self.now = name
-
-    def event(self, event: Event) -> None:
-        """There are none: nothing trains."""
-
-    def round_ended(self) -> None:
-        """The caller takes the notes."""
-
-    def close(self) -> None:
-        """Nothing is held."""
 
 
 class RehearsedHost(Transport):
@@ -81,13 +67,14 @@ class RehearsedHost(Transport):
         self._missing: set[str] = set()
 
     async def _run(
-        self, argv: tuple[str, ...], stdin: bytes | AsyncIterator[bytes] | None, stdout: ByteSink | None
-    ) -> Completed:
+        self, argv: tuple[str, ...], stdin: ByteSource | None, stdout: ByteSink | None
+    ) -> tuple[int, bytes, bytes]:
         given = stdin if stdin is None or isinstance(stdin, bytes) else b""
         self._rehearsal.notes.append(Note(self.host, self._rehearsal.now, argv, given))
         if argv[0] == "tar" and stdout is not None:
             await stdout(EMPTY_TAR)
-        return Completed(self.host, argv, *self._answer(argv))
+        code, out, err = self._answer(argv)
+        return code, out.encode(), err.encode()
 
     def _answer(self, argv: tuple[str, ...]) -> Answer:
         if argv[0] == "getent":

@@ -36,33 +36,52 @@ def log_to_terminal(level: str, sink: Sink | None = None) -> None:
     _add(sink or _to_standard_error, level)
 
 
-@contextmanager
-def log_to_file(path: Path, level: str) -> Iterator[None]:
-    """Write the log to `path` too, as long as the context lasts.
+class LineFile:
+    """A file of lines, on disk one by one. Where it cannot be written (a full disk), that is reported once.
 
-    A file that cannot be written (a full disk) is reported once and ends no run; every line is tried.
+    No run ends for it: units on hosts and results are worth more. Every line is tried.
 
     Raises:
         OSError: it cannot be opened.
     """
-    errors: list[OSError] = []
 
-    def attempt(action: Callable[[], object]) -> None:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._failed = False
+        self._file = path.open("a", encoding="utf-8", buffering=1)
+
+    def write(self, line: str) -> None:
+        """Append a line, with its end."""
+        self._attempt(lambda: self._file.write(line))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._attempt(self._file.close)
+
+    def _attempt(self, action: Callable[[], object]) -> None:
         try:
             action()
         except OSError as error:
-            errors.append(error)
-            if len(errors) == 1:  # a sink may not log to itself
-                own = LOGGER.bind(beside=path)
-                own.error(f"{path} is not complete, the run goes on: {error.strerror}")
+            first, self._failed = not self._failed, True
+            if first:  # a sink may not log to itself
+                own = LOGGER.bind(beside=self.path)
+                own.error(f"{self.path} is not complete, the run goes on: {error.strerror}")
 
-    file = path.open("a", encoding="utf-8", buffering=1)  # a line at a time
-    number = _add(lambda line: attempt(lambda: file.write(line)), level, beside=path)
+
+@contextmanager
+def log_to_file(path: Path, level: str) -> Iterator[None]:
+    """Write the log to `path` too, as long as the context lasts.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    file = LineFile(path)
+    number = _add(file.write, level, beside=path)
     try:
         yield
     finally:
         LOGGER.remove(number)
-        attempt(file.close)
+        file.close()
 
 
 def _add(sink: Sink, level: str, line: str = _FORMAT, beside: Path | None = None) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from utils.events import Event, EventName
@@ -34,12 +34,10 @@ class TrainingState:
     started_at: float | None = None
     progressed_at: float | None = None
     phase: str = ""
-    seen: set[str] = field(default_factory=set)
 
     def update(self, event: Event) -> None:
         """Take in one event."""
         value = event.value
-        self.seen.add(event.name)
         self.progressed_at = time.monotonic()
         if event.name == EventName.TRAIN_START:
             self.started_at = time.monotonic()

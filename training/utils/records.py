@@ -126,3 +126,9 @@ class Failure:
     message: str
     evidence: str = ""
     remedy: str = ""
+
+    @property
+    def headline(self) -> str:
+        """Where it happened, of which class it is, and what it was: a line."""
+        where = f" on {self.host}" if self.host else ""
+        return f"at the stage {self.stage.value}{where} ({self.failure_class.value}): {self.message}"

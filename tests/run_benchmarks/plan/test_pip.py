@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -144,8 +147,8 @@ def test_malformed_configuration_of_the_host(
 
 def test_pips_order_of_precedence(tmp_path: Path) -> None:
     """Variables win over the section [install] of any file, and that over [global]."""
-    (tmp_path / ".pip").mkdir()
-    (tmp_path / ".pip" / "pip.conf").write_text(
+    (tmp_path / "pip").mkdir()
+    (tmp_path / "pip" / "pip.conf").write_text(
         "[install]\nindex-url = https://install/\nno-index = false\n[freeze]\nproxy = p:1\n"
     )
     (tmp_path / "own.conf").write_text(
@@ -169,6 +172,25 @@ def test_every_place_where_pip_looks(tmp_path: Path) -> None:
     options = host_pip_options(environ)
     expected = {"index-url": "https://legacy/", "proxy": "p:1", "retries": "2"}
     assert {name: options.get(name) for name in expected} == expected
+
+
+@pytest.mark.parametrize("own", ["own.conf", "none.conf"])
+def test_pip_itself_sees_the_same(tmp_path: Path, own: str) -> None:
+    """In each of its places: what it lists for [global] is what is taken over."""
+    for number, place in enumerate(["xdg/pip", ".pip", ".config/pip", "."]):
+        (tmp_path / place).mkdir(parents=True, exist_ok=True)
+        text = f"[global]\nretries = {number}\nproxy{number} = p:{number}\nindex_url =\n  a\n  b{number}\n"
+        (tmp_path / place / ("own.conf" if place == "." else "pip.conf")).write_text(text)
+    environ = {"HOME": str(tmp_path), "XDG_CONFIG_DIRS": str(tmp_path / "xdg")}
+    environ["PIP_CONFIG_FILE"] = str(tmp_path / own)
+    command = [sys.executable, "-m", "pip", "config", "list"]
+    listed = subprocess.run(command, env=environ, capture_output=True, text=True, check=True).stdout
+    lines = [line.removeprefix("global.").partition("=") for line in listed.splitlines() if "global." in line]
+    expected = {name: ast.literal_eval(value) for name, _, value in lines}
+    options = host_pip_options(environ)
+    ours = {name: options[name] for name in options if name in expected or name.startswith("proxy")}
+    assert ours == expected
+    assert "proxy0" in ours
 
 
 def test_pip_conf_that_is_missing(tmp_path: Path) -> None:

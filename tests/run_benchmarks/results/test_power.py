@@ -12,7 +12,8 @@ from run_benchmarks.results.power import power_figures, training_window
 from tests.run_benchmarks.builders import END_MS, FINISHED, START_MS, training_events
 from utils.events import Event, EventName
 from utils.figures import Figure
-from utils.telemetry import TELEMETRY_FILE, Sample, Scope, SourceInfo, Window, record_line
+from utils.telemetry.lines import TELEMETRY_FILE, record_line
+from utils.telemetry.records import Sample, Scope, SourceInfo, Window
 
 NAMES = {"energy", "avg_power", "max_power", "samples_per_joule"}
 SECONDS = (END_MS - START_MS) // 1000  # the window is 10 s long
@@ -29,7 +30,7 @@ def write_telemetry(
 ) -> Path:
     """A node that sampled this power, once a second from 2 s before the training on."""
     folder.mkdir(parents=True, exist_ok=True)
-    info = SourceInfo(START_MS - 5000, source, scope, "", 1.0, reason)
+    info = SourceInfo(START_MS - 5000, source, scope, 1.0, reason=reason)
     samples = [
         Sample(START_MS + 1000 * (first_second + second), source, power_w=watts)
         for second, watts in enumerate(power)

@@ -149,7 +149,7 @@ def test_the_summary_to_be_read(converged: RoundResult, broken: RoundResult) -> 
     assert rows[3].endswith("| FAILED | - | 21.5 |" + " - |" * 9)
     assert "samples / `raw_train_time`" in text  # what the figures mean
     assert "## toy:pytorch:X1:2:1:1, round 2: FAILED" in text
-    assert "Stage train on h2, rank_killed: rank 1 ended with exit code -9" in text
+    assert "It ended at the stage train on h2 (rank_killed): rank 1 ended with exit code -9" in text
     assert "```\nstep 7\nstep 8\n```" in text
     assert "What to do: read rank1.out.log" in text
     assert "- units of this run may be left on h2" in text

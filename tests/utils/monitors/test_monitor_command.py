@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from run_benchmarks.results.telemetry_file import read_telemetry
 from tests.utils.monitors.value_log import logged_values
-from utils.telemetry import read_telemetry
 
 TRAINING = Path(__file__).parents[3] / "training"
 LOG_LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\t\[[A-Z]+\]\t\[\w+\.py,\d+\].+")

@@ -10,18 +10,20 @@ from types import SimpleNamespace
 
 import pytest
 
+from run_benchmarks.results.telemetry_file import read_telemetry
 from tests.fakes.clock import HandClock
 from tests.utils.monitors.value_log import logged_values
 from utils.monitors import frame
 from utils.monitors.accelerators import Accelerators
 from utils.monitors.frame import Sampler, TelemetryFile, open_log, run_monitors
-from utils.monitors.source import SourceUnavailableError
-from utils.telemetry import Sample, Scope, read_telemetry, value_log
+from utils.monitors.source import Source, SourceUnavailableError
+from utils.telemetry.lines import value_log
+from utils.telemetry.records import Sample, Scope
 
 TICK_S = 0.01
 
 
-class Steady:
+class Steady(Source):
     """A source of its own kind: real threads, files and ticks, a value that is made up."""
 
     scope = Scope.HOST
@@ -198,7 +200,7 @@ def test_half_a_line_of_a_killed_monitor_is_cut_off_before_going_on(tmp_path: Pa
 # --- a vendor's own monitor --------------------------------------------------------------------------------
 
 MONITOR = """
-from utils.telemetry import Sample
+from utils.telemetry.records import Sample
 
 class Cards:
     note = "two cards"

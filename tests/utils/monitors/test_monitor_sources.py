@@ -11,7 +11,8 @@ from tests.utils.monitors.value_log import logged_values
 from utils.monitors.host import CpuUtilisation, MemoryUtilisation
 from utils.monitors.power import MachinePower, RaplPower
 from utils.monitors.source import SourceUnavailableError
-from utils.telemetry import Telemetry, Window, energy_over
+from utils.telemetry.records import Telemetry, Window
+from utils.telemetry.windows import energy_over
 
 RANGE_UJ = 262_143_328_850  # of an Intel Xeon's package
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from run_benchmarks.frameworks import FRAMEWORKS
 from run_benchmarks.plan.parameters import read_parameters
-from run_benchmarks.plan.problems import Problems, listing
+from run_benchmarks.plan.problems import Problems, choices
 from run_benchmarks.plan.records import (
     CaseFiles,
     CasePlan,
@@ -19,7 +19,6 @@ from run_benchmarks.plan.records import (
     VendorSettings,
 )
 from run_benchmarks.plan.vendors import VENDOR_FILE
-from utils.errors import nearest
 
 DRIVER_SCRIPT = "benchmarks/driver/run_pretraining.py"
 CASE_SCRIPT = "run_pretraining.py"
@@ -78,9 +77,7 @@ class CaseResolver:
         self.problems.add(self.where, f"{self.case.name}: {name}", value, message, remedy)
 
     def _report_missing(self, name: str, value: str, what: str, present: list[str]) -> None:
-        hint = nearest(value, present)
-        remedy = f"there is: {listing(present)}" + (f"; {hint}" if hint else "")
-        self._report(name, value, f"there is no {what}", remedy)
+        self._report(name, value, f"there is no {what}", f"there is: {choices(value, present)}")
 
     def _case_dir(self) -> str | None:
         """`benchmarks/<model>/<framework>`, or below the vendor's folder for TEST_TYPE = "customized"."""
@@ -127,11 +124,10 @@ class CaseResolver:
     def _chip(self, vendor: Vendor) -> Chip | None:
         """The chip that the config's name speaks of; None where the vendor describes no chips."""
         chip = vendor.chips.get(self.case.chip)
-        if chip is None and vendor.chips and _names_a_chip(self.case):
-            present = sorted(vendor.chips)
-            self._report_missing(
-                "chip", self.case.chip, f"such chip in {vendor.folder / 'vendor.py'}", present
-            )
+        names_a_chip = self.case.config == f"config_{self.case.chip}x{self.case.nnodes}x{self.case.nproc}"
+        if chip is None and vendor.chips and names_a_chip:
+            what = f"such chip in {vendor.folder / VENDOR_FILE}"
+            self._report_missing("chip", self.case.chip, what, sorted(vendor.chips))
         return chip
 
     def _files(self, case_dir: str, image_dir: str) -> CaseFiles:
@@ -181,10 +177,6 @@ class CaseResolver:
 
     def _exists(self, path: str) -> bool:
         return (self.root / path).is_file()
-
-
-def _names_a_chip(case: CaseSettings) -> bool:
-    return case.config == f"config_{case.chip}x{case.nnodes}x{case.nproc}"
 
 
 def _wants_own_driver(script: Path) -> bool:

@@ -53,10 +53,8 @@ def case_name(key: str) -> str:
 
 def where_case(file: ConfigFile, case: CaseSettings) -> str:
     """The line that defines the case: the dict of its name, or its key in CASES."""
-    keys = [("CASES", key) for key in file.values.get("CASES") or () if case_name(str(key)) == case.name]
-    return (
-        file.where(case.name) if case.name in file.values else file.where(*(keys[0] if keys else ("CASES",)))
-    )
+    keys = [key for key in file.values["CASES"] if case_name(str(key)) == case.name]
+    return file.where(case.name) if case.name in file.values else file.where("CASES", *keys)
 
 
 def is_case_dict(name: str, value: Any) -> bool:

@@ -17,14 +17,7 @@ LOOPBACK_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost")
 
 def read_cluster(reader: Reader) -> ClusterSettings:
     """The settings of `cluster_conf.py`. Where there are problems, the reader has noted them."""
-    given = dict(reader.file.values)
-    if isinstance(given.get("HOSTS"), dict):  # a list for each vendor
-        given["GROUPS"], given["HOSTS"] = given["HOSTS"], ()
-        reader.written_as["GROUPS"] = "HOSTS"
-    else:
-        given.pop("GROUPS", None)
-    settings = reader.read(ClusterSettings, given) or ClusterSettings(hosts=())
-    reader.names.discard("GROUPS")
+    settings = reader.read(ClusterSettings) or ClusterSettings(hosts=())
     reader.names.add("HOSTS_PORTS")  # of FlagPerf's TensorFlow launcher alone: existing files have it
     reader.report_rest(lambda name, value: False)
     _check_written(settings, reader)
@@ -62,31 +55,23 @@ def check_hosts(case: CaseSettings, where: str, cluster: ClusterSettings, proble
 
 
 def _check_written(settings: ClusterSettings, reader: Reader) -> None:
-    written = reader.file.values.get("HOSTS")
-    if written == {} or (isinstance(written, (list, tuple)) and not written):
-        _report_empty(("HOSTS",), reader)
-    if isinstance(written, (list, tuple)):
-        _check_each_once(("HOSTS",), settings.hosts, reader)
-    for vendor, hosts in settings.groups.items():
-        entry = ("HOSTS", vendor)
-        _check_each_once(entry, hosts, reader)
-        if not hosts:
-            _report_empty(entry, reader)
-
-
-def _report_empty(entry: Entry, reader: Reader) -> None:
+    """Note lists that are empty, and hosts that stand twice in one."""
     remedy = 'list at least one host: ["10.1.2.2", "10.1.2.3"]; this machine alone is ["localhost"]'
-    written = reader.file.values["HOSTS"]
-    reader.problem(entry, "is empty", remedy, written[entry[1]] if len(entry) > 1 else written)
+    if reader.file.values.get("HOSTS") in ([], (), {}):
+        reader.problem("HOSTS", "is empty", remedy)
+    _check_each_once(("HOSTS",), settings.hosts, reader)
+    for vendor, hosts in settings.groups.items():
+        _check_each_once(("HOSTS", vendor), hosts, reader)
+        if not hosts:
+            reader.problem(("HOSTS", vendor), "is empty", remedy, [])
 
 
 def _check_each_once(entry: Entry, hosts: Sequence[str], reader: Reader) -> None:
-    seen: set[str] = set()
-    for number, host in enumerate(hosts):
-        if _canonical(host) in seen:
+    written = [_canonical(host) for host in hosts]
+    for number, host in enumerate(written):
+        if host in written[:number]:
             message = "the host stands twice; each node rank needs a host of its own"
-            reader.problem((*entry, number), message, "remove one of the two", host)
-        seen.add(_canonical(host))
+            reader.problem((*entry, number), message, "remove one of the two", hosts[number])
 
 
 def _canonical(host: str) -> str:

@@ -23,9 +23,13 @@ def check_continuation(
     cases: Sequence[CasePlan], run: RunSettings, earlier: EarlierRun, conf: ConfigFile, problems: Problems
 ) -> None:
     """Note what stands in the way of saving checkpoints and of going on from them."""
-    if not run.checkpoint_path:
-        for case in filter(saves_checkpoints, cases):
-            _needs_path(case, conf, problems)
+    for case in cases:
+        if saves_checkpoints(case) and not run.checkpoint_path:
+            name = f"{case.settings.name}: save_steps"
+            message = "is set, but nothing says where checkpoints go: CHECKPOINT_PATH is not"
+            config = f"{case.files.config_dir}/{case.files.config_file}"
+            remedy = f"add a line such as {_EXAMPLE}, or set save_steps = None in {config}"
+            problems.add(conf.path, name, case.parameters["save_steps"], message, remedy)
     given = earlier.given
     if not given:
         return
@@ -39,11 +43,3 @@ def check_continuation(
     if cases and all(len(earlier.done.get(case.settings.name, ())) == case.settings.repeat for case in cases):
         message = "every round of these cases had converged, with the parameters that they have now"
         problems.add("command line", OPTION, given, message, f"start anew, without {OPTION}")
-
-
-def _needs_path(case: CasePlan, conf: ConfigFile, problems: Problems) -> None:
-    name = f"{case.settings.name}: save_steps"
-    message = "is set, but nothing says where checkpoints go: CHECKPOINT_PATH is not"
-    config = f"{case.files.config_dir}/{case.files.config_file}"
-    remedy = f"add a line such as {_EXAMPLE}, or set save_steps = None in {config}"
-    problems.add(conf.path, name, case.parameters["save_steps"], message, remedy)

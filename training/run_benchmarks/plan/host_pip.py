@@ -59,6 +59,9 @@ def _config_files(environ: Mapping[str, str]) -> list[Path]:
     user = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
     return [
         *(Path(folder, "pip", "pip.conf") for folder in systems.split(":") if folder),
-        Path("/etc/pip.conf"), home / ".pip" / "pip.conf", user / "pip" / "pip.conf",
-        Path(sys.prefix, "pip.conf"), *([Path(own)] if own else []),
-    ]  # fmt: skip
+        Path("/etc/pip.conf"),
+        # PIP_CONFIG_FILE stands in the place of the user's own files
+        *([] if Path(own).is_file() else [home / ".pip" / "pip.conf", user / "pip" / "pip.conf"]),
+        Path(sys.prefix, "pip.conf"),
+        Path(own),
+    ]

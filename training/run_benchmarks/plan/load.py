@@ -19,23 +19,23 @@ from run_benchmarks.plan.records import (
     CasePlan,
     CaseSettings,
     ClusterSettings,
-    DefaultVendor,
     Plan,
     RunSettings,
     Vendor,
+    VendorChoice,
     VendorSettings,
 )
 from run_benchmarks.plan.settings import (
+    NO_VENDOR,
     read_run_settings,
+    read_vendor_choice,
     read_vendor_settings,
     require_devices,
-    sections_of,
 )
 from run_benchmarks.plan.vendors import find_vendors, read_vendor, report_no_vendor
 
 CLUSTER_CONF = "cluster_conf.py"
 TEST_CONF = "test_conf.py"
-NO_VENDOR = "VENDOR"
 
 
 def load_plan(
@@ -93,18 +93,19 @@ class _Planner:
         self.training_dir = training_dir
         self.file_problems = Problems()
         self.case_problems = Problems()
-        remedy = f"give the folder that holds it with --config, or copy the one from {_shipped(training_dir)}"
+        shipped = training_dir / "run_benchmarks" / "config"
+        remedy = f"give the folder that holds it with --config, or copy the one from {shipped}"
         self.cluster_conf = read_config_file(config_dir / CLUSTER_CONF, self.file_problems, remedy)
         self.test_conf = read_config_file(config_dir / TEST_CONF, self.file_problems, remedy)
 
     def plan(self, only_cases: Sequence[str] | None, log_path: Path | None, continue_from: str) -> Plan:
         cluster, run, reader = self._settings(log_path)
-        default = self._default_vendor(reader)
-        settings = read_cases(reader, only_cases, default)
-        of_vendors = read_vendor_settings(reader, default)
+        choice = read_vendor_choice(reader)
+        settings = read_cases(reader, only_cases, choice.vendor)
+        of_vendors = read_vendor_settings(reader, choice)
         reader.report_rest(is_case_dict)
-        self._check_vendor_names(cluster, reader)
-        vendors = self._vendors(default, settings, reader, of_vendors)
+        self._check_vendor_names(cluster, choice, reader)
+        vendors = self._vendors(choice.vendor, settings, reader, of_vendors)
         cases = [self._case(case, cluster, run, vendors, of_vendors, reader.file) for case in settings]
         valid = [case for case in cases if case is not None]
         earlier = find_earlier(continue_from, run.log_path, valid)
@@ -128,15 +129,10 @@ class _Planner:
         reader = Reader(self.test_conf, self.file_problems)
         return cluster, read_run_settings(reader, self.training_dir, log_path), reader
 
-    def _default_vendor(self, reader: Reader) -> str:
-        """VENDOR; where it is missing or wrong, a stand-in with which the cases can be read all the same."""
-        default = reader.read(DefaultVendor)
-        return default.vendor if default else NO_VENDOR
-
-    def _check_vendor_names(self, cluster: ClusterSettings, reader: Reader) -> None:
+    def _check_vendor_names(self, cluster: ClusterSettings, choice: VendorChoice, reader: Reader) -> None:
         """A misspelt vendor in HOSTS or VENDORS would be a setting that does nothing."""
         vendors = find_vendors(self.training_dir)
-        named = [(reader.file, ("VENDORS", name)) for name in sections_of(reader)]
+        named = [(reader.file, ("VENDORS", name)) for name in choice.vendors]
         if self.cluster_conf is not None:
             named += [(self.cluster_conf, ("HOSTS", name)) for name in cluster.groups]
         for file, entry in named:
@@ -192,7 +188,3 @@ class _Planner:
             raise NoValidCaseError(problems)
         if problems:
             raise ConfigError(problems)
-
-
-def _shipped(training_dir: Path) -> Path:
-    return training_dir / "run_benchmarks" / "config"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from run_benchmarks.plan.redact import redact_text
-from utils.errors import Problem, ProblemsError
+from utils.errors import Problem, ProblemsError, nearest
 
 
 class ConfigError(ProblemsError):
@@ -64,8 +64,11 @@ def shorten(text: str, width: int = 100) -> str:
 
 def listing(names: Sequence[str]) -> str:
     """`a, b and c`, for a sentence that says what there is; `none` where there is nothing."""
-    if not names:
-        return "none"
-    if len(names) == 1:
-        return names[0]
-    return ", ".join(names[:-1]) + " and " + names[-1]
+    *others, last = names or ["none"]
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def choices(value: str, names: Sequence[str]) -> str:
+    """`a, b and c; did you mean b?`, for a `value` that is none of `names`."""
+    hint = nearest(value, names)
+    return listing(names) + (f"; {hint}" if hint else "")

@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import AliasChoices, ValidationError
 from pydantic.fields import FieldInfo
 
 from run_benchmarks.plan.config_file import ConfigFile, Entry, subject
-from run_benchmarks.plan.problems import Problems, UnfitError, listing
+from run_benchmarks.plan.problems import Problems, UnfitError, choices, listing
 from run_benchmarks.plan.redact import redact_values
 from utils.errors import nearest
 
@@ -23,6 +23,7 @@ _TYPE_NAMES: dict[type, str] = {
 # pydantic's types of errors -> what it wants.
 _WANTED = {
     "string_type": "text",
+    "path_type": "text",
     "bool_type": "True or False (without quotes)",
     "int_type": "a whole number (without quotes)",
     "float_type": "a number (without quotes)",
@@ -38,9 +39,14 @@ def type_name(value: Any) -> str:
 
 
 def fields_of(model: type[Any]) -> dict[str, FieldInfo]:
-    """The fields of a model, by their names in a file."""
+    """The fields of a model, by their names in a file; where two share a name, the first."""
     fields: Mapping[str, FieldInfo] = model.__pydantic_fields__
-    return {str(field.validation_alias or field.alias or name): field for name, field in fields.items()}
+    names: dict[str, FieldInfo] = {}
+    for name, field in fields.items():
+        alias = field.validation_alias or field.alias or name
+        for each in alias.choices if isinstance(alias, AliasChoices) else [alias]:
+            names.setdefault(str(each), field)
+    return names
 
 
 class Reader:
@@ -145,8 +151,7 @@ def _explained(error: Any, entry: Entry, field: FieldInfo | None) -> tuple[str, 
         message = f"has the wrong type: it is {type_name(error['input'])}, not {wanted}"
         return message, f"write {wanted}" + (f", e.g. {example}" if example else "")
     if kind == "literal_error":
-        choices = re.findall(r"'([^']*)'", context["expected"])
-        hint = nearest(str(error["input"]), choices)
-        return "is none of the choices", f"write one of {listing(choices)}" + (f"; {hint}" if hint else "")
+        allowed = re.findall(r"'([^']*)'", context["expected"])
+        return "is none of the choices", f"write one of {choices(str(error['input']), allowed)}"
     bounds = {"greater_than": "greater than {gt:g}", "greater_than_equal": "of at least {ge:g}"}
     return "is out of range", f"write a number {bounds.get(kind, 'that is finite').format(**context)}"

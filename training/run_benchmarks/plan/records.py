@@ -11,23 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, AliasChoices, ConfigDict, Field
 from pydantic.dataclasses import dataclass as model
 
 from run_benchmarks.plan import values
-
-
-def _without_ending(config: str) -> str:
-    return config.removesuffix(".py")
-
-
-def _given(peaks: Any) -> Any:
-    return (
-        {dtype: peak for dtype, peak in peaks.items() if peak is not None}
-        if isinstance(peaks, dict)
-        else peaks
-    )
-
 
 # A field's name in a file is its own in capitals, unless it has an alias.
 _IN_CAPITALS = ConfigDict(alias_generator=str.upper, populate_by_name=True)
@@ -44,14 +31,14 @@ class ClusterSettings:
     groups: vendor -> its hosts, in the order of their node ranks; empty where any vendor may use any host.
     """
 
-    hosts: values.Hosts
+    hosts: values.HostList
     ssh_port: values.Port | None = None
     ssh_user: values.User | None = None
     ssh_connect_timeout_s: values.Positive = Field(default=10.0, validation_alias="SSH_CONNECT_TIMEOUT")
     ssh_accept_new_host_keys: values.Flag = False
     master_port: values.Port = 29501
     host_lost_after_s: values.Positive = Field(default=20.0, validation_alias="HOST_LOST_AFTER")
-    groups: dict[values.PathName, values.Hosts] = Field(default_factory=dict)
+    groups: values.HostGroups = Field(default_factory=dict, validation_alias="HOSTS")
 
     def hosts_of(self, vendor: str) -> tuple[str, ...]:
         """The hosts that a case of this vendor may run on."""
@@ -82,6 +69,11 @@ class PipSettings:
     wheel_dirs: tuple[Path, ...] = ()
 
 
+def _path(*names: str) -> Any:
+    """A setting with a name for host and container at once, or one of its own: both dialects are read."""
+    return Field(validation_alias=AliasChoices(*names))
+
+
 @model(frozen=True, config=_IN_CAPITALS)
 class RunSettings:
     """`test_conf.py` without its cases: how every case of a run is set up on the hosts.
@@ -91,10 +83,10 @@ class RunSettings:
     inside, empty for none.
     """
 
-    flagperf_path_host: values.AbsolutePath
-    flagperf_path_container: values.AbsolutePath
-    log_path: Path = Field(validation_alias="FLAGPERF_LOG_PATH_HOST")
-    log_path_container: values.AbsolutePath = Field(validation_alias="FLAGPERF_LOG_PATH_CONTAINER")
+    flagperf_path_host: values.AbsolutePath = _path("FLAGPERF_PATH", "FLAGPERF_PATH_HOST")
+    flagperf_path_container: values.AbsolutePath = _path("FLAGPERF_PATH", "FLAGPERF_PATH_CONTAINER")
+    log_path: Path = _path("FLAGPERF_LOG_PATH", "FLAGPERF_LOG_PATH_HOST")
+    log_path_container: values.AbsolutePath = _path("FLAGPERF_LOG_PATH_CONTAINER")
     test_type: values.TestType = "default"
     log_level: values.LogLevel = Field(default="info", validation_alias="FLAGPERF_LOG_LEVEL")
     shm_size: values.MemorySize = "32G"
@@ -117,10 +109,14 @@ class RunSettings:
 
 
 @model(frozen=True, config=_IN_CAPITALS)
-class DefaultVendor:
-    """`test_conf.py`: the vendor of the cases that name none."""
+class VendorChoice:
+    """`test_conf.py`: the vendor of the cases that name none, and what it says of each vendor."""
 
     vendor: Annotated[values.PathName, Field(examples=['"cpu"'])]
+    vendors: Annotated[
+        dict[str, dict[str, Any]],
+        Field(examples=['VENDORS = {"acme": {"ACCE_CONTAINER_OPT": " --device=/dev/acme"}}']),
+    ] = Field(default_factory=dict)
 
 
 @model(frozen=True, config=_IN_CAPITALS)
@@ -149,7 +145,11 @@ class CaseSettings:
     vendor: values.PathName
     model: values.PathName
     framework: Annotated[values.PathName, Field(examples=['"pytorch"'])]
-    config: Annotated[values.PathName, AfterValidator(_without_ending), Field(examples=['"config_A100x1x8"'])]
+    config: Annotated[
+        values.PathName,
+        AfterValidator(lambda config: config.removesuffix(".py")),
+        Field(examples=['"config_A100x1x8"']),
+    ]
     nnodes: values.Whole
     nproc: values.Whole
     repeat: values.Whole
@@ -177,7 +177,7 @@ class Chip:
     name: values.PathName
     device_names: values.Texts
     memory_gib: values.Positive | None
-    peak_flops: Annotated[dict[values.Dtype, values.Positive], BeforeValidator(_given)]
+    peak_flops: values.Peaks
     source: values.Text
 
 

@@ -6,16 +6,15 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from run_benchmarks.plan.config_file import Entry
 from run_benchmarks.plan.pip import read_pip_settings
-from run_benchmarks.plan.reader import Reader, fields_of, type_name
-from run_benchmarks.plan.records import RunSettings, Vendor, VendorSettings
+from run_benchmarks.plan.reader import Reader, fields_of
+from run_benchmarks.plan.records import RunSettings, Vendor, VendorChoice, VendorSettings
 
 DEFAULT_CONTAINER_HOME = "/workspace/flagperf"
-# One path for host and container stands for one each: both dialects are read.
-_SINGLE = ("FLAGPERF_PATH", "FLAGPERF_LOG_PATH")
+NO_VENDOR = "VENDOR"
 _GONE = {"RANK_LAUNCHER": "delete this line: FlagPerf's own launcher starts the ranks of every framework"}
 
 
@@ -26,11 +25,11 @@ def read_run_settings(reader: Reader, training_dir: Path, log_path: Path | None)
         if reader.file.values.get(name) is not None:
             reader.problem(name, "is no longer a setting", remedy)
     pip = read_pip_settings(reader, training_dir)
-    run = reader.read(RunSettings, _with_paths(reader, training_dir), pip=pip)
-    if run is None:  # a path is wrong: that is noted, and the rest of the files is read all the same
-        run = RunSettings(**_default_paths(training_dir), pip=pip)
-    if log_path:
-        run = replace(run, log_path=log_path.expanduser().absolute())
+    paths = _default_paths(training_dir)
+    run = reader.read(RunSettings, _with_paths(reader, paths, training_dir), stand_ins=paths, pip=pip)
+    assert run is not None, "whatever is missing or wrong has its default"
+    log = log_path.expanduser().absolute() if log_path else log_path_in(reader.file.values, training_dir)
+    run = replace(run, log_path=log)
     _check_writable(run.log_path, reader, log_path)
     _check_registry(reader)
     return run
@@ -45,22 +44,17 @@ def _default_paths(training_dir: Path) -> dict[str, Any]:
     }
 
 
-def _with_paths(reader: Reader, training_dir: Path) -> dict[str, Any]:
-    """The file's values, with a path each for host and container; the log path as this machine understands it."""
+def _with_paths(reader: Reader, defaults: Mapping[str, Any], training_dir: Path) -> dict[str, Any]:
+    """The file's values over the paths by default; FLAGPERF_LOG_PATH as this machine understands it."""
     written = {name: value for name, value in reader.file.values.items() if value is not None}
-    given = {**_default_paths(training_dir), **written}
-    for single in _SINGLE:
-        reader.names.add(single)
+    for single in ("FLAGPERF_PATH", "FLAGPERF_LOG_PATH"):
         for part in (f"{single}_HOST", f"{single}_CONTAINER"):
-            if single in written:
-                _check_one_dialect(single, part, reader)
-                given[part] = written[single]
-                reader.written_as[part] = single
-    if isinstance(given["FLAGPERF_LOG_PATH_HOST"], str):
-        given["FLAGPERF_LOG_PATH_HOST"] = log_path_in(written, training_dir)
-        if "FLAGPERF_LOG_PATH" in written:
-            given["FLAGPERF_LOG_PATH_CONTAINER"] = str(given["FLAGPERF_LOG_PATH_HOST"])
-    return given
+            if single in written and written.get(part, written[single]) != written[single]:
+                message = f"contradicts {single}, which holds for host and container"
+                reader.problem(part, message, f"keep {single}, or {single}_HOST and {single}_CONTAINER")
+    if isinstance(written.get("FLAGPERF_LOG_PATH"), str):
+        written["FLAGPERF_LOG_PATH_CONTAINER"] = str(log_path_in(written, training_dir))
+    return {**defaults, **written}
 
 
 def log_path_in(values: Mapping[str, Any], training_dir: Path) -> Path:
@@ -68,14 +62,6 @@ def log_path_in(values: Mapping[str, Any], training_dir: Path) -> Path:
     given = (values.get(name) for name in ("FLAGPERF_LOG_PATH", "FLAGPERF_LOG_PATH_HOST"))
     text = next((value for value in given if isinstance(value, str) and value), "result")
     return Path(os.path.normpath(training_dir / Path(text).expanduser()))
-
-
-def _check_one_dialect(single: str, part: str, reader: Reader) -> None:
-    """`FLAGPERF_PATH` sets host and container at once; another value beside it would be ignored."""
-    other = reader.file.values.get(part)
-    if other is not None and other != reader.file.values[single]:
-        message = f"contradicts {single}, which holds for host and container"
-        reader.problem(part, message, f"keep {single}, or {single}_HOST and {single}_CONTAINER")
 
 
 def _check_writable(log: Path, reader: Reader, override: Path | None) -> None:
@@ -106,32 +92,24 @@ def _check_registry(reader: Reader) -> None:
 # ---- vendors
 
 
-def read_vendor_settings(reader: Reader, default: str) -> dict[str, VendorSettings]:
-    """Vendor -> its settings; for the vendor `default` the top-level ones, under those of VENDORS."""
+def read_vendor_choice(reader: Reader) -> VendorChoice:
+    """VENDOR and VENDORS; where VENDOR is missing or wrong, a stand-in with which the rest can be read."""
+    choice = reader.read(VendorChoice, stand_ins={"VENDOR": NO_VENDOR})
+    assert choice is not None, "both have a default"
+    return choice
+
+
+def read_vendor_settings(reader: Reader, choice: VendorChoice) -> dict[str, VendorSettings]:
+    """Vendor -> its settings; for the default vendor the top-level ones, under those of VENDORS."""
     top = {name: reader.file.values.get(name) for name in fields_of(VendorSettings)}
-    settings = {default: reader.read(VendorSettings) or VendorSettings()}
-    for vendor, section in sections_of(reader).items():
+    settings = {choice.vendor: reader.read(VendorSettings) or VendorSettings()}
+    for vendor, section in choice.vendors.items():
         entry = ("VENDORS", vendor)
         reader.report_unknown_keys(entry, section, list(top))
         above = {name: value for name, value in section.items() if value is not None}
-        whole = {**top, **above} if vendor == default else above
+        whole = {**top, **above} if vendor == choice.vendor else above
         settings[vendor] = reader.read(VendorSettings, whole, entry) or VendorSettings()
     return settings
-
-
-def sections_of(reader: Reader) -> Mapping[str, dict[str, Any]]:
-    """VENDORS, as far as it is a dict of dicts."""
-    reader.names.add("VENDORS")
-    sections = reader.file.values.get("VENDORS")
-    if sections is None:
-        return {}
-    wrong = [sections] if not isinstance(sections, dict) else list(sections.values())
-    if not isinstance(sections, dict) or not all(isinstance(section, dict) for section in wrong):
-        kinds = ", ".join(sorted({type_name(section) for section in wrong}))
-        remedy = 'write VENDORS = {"acme": {"ACCE_CONTAINER_OPT": " --device=/dev/acme"}}'
-        reader.problem("VENDORS", f"is no dict with a dict for each vendor: there is {kinds}", remedy)
-        return {}
-    return cast(dict[str, dict[str, Any]], sections)
 
 
 def require_devices(vendor: Vendor, settings: VendorSettings, is_default: bool, reader: Reader) -> None:

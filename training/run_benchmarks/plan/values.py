@@ -35,11 +35,9 @@ def _matching(pattern: str, message: str, remedy: str) -> AfterValidator:
 
 def _port(value: Any) -> int:
     """As a number or, as FlagPerf's own files write it, as text."""
-    number = int(value) if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d+\s*", value) else value
-    if isinstance(number, bool) or not isinstance(number, int):
-        raise UnfitError("has the wrong type: it is no port", 'write a port number, e.g. "22"')
-    if not 1 <= number <= 65535:
-        raise UnfitError("is out of range", "write a whole number from 1 to 65535")
+    number = int(value) if isinstance(value, str) and value.strip().isdecimal() else value
+    if type(number) is not int or not 1 <= number <= 65535:
+        raise UnfitError("is no port", 'write a port number from 1 to 65535, e.g. "22"')
     return number
 
 
@@ -69,6 +67,10 @@ def _not_empty(text: str) -> str:
 
 def _lower(value: Any) -> Any:
     return value.strip().lower() if isinstance(value, str) else value
+
+
+def _without_none(value: Any) -> Any:
+    return {k: v for k, v in value.items() if v is not None} if isinstance(value, dict) else value
 
 
 def _host(host: str) -> str:
@@ -160,6 +162,11 @@ User = Annotated[
 ]  # fmt: skip
 Host = Annotated[Text, AfterValidator(_host), Field(examples=['"10.1.2.2"'])]
 Hosts = Annotated[tuple[Host, ...], Field(examples=['["10.1.2.2", "10.1.2.3"]'])]
+# HOSTS is one or the other: a list, or a dict with a list for each vendor.
+HostList = Annotated[Hosts, BeforeValidator(lambda hosts: () if isinstance(hosts, dict) else hosts)]
+HostGroups = Annotated[
+    dict[PathName, Hosts], BeforeValidator(lambda hosts: hosts if isinstance(hosts, dict) else {})
+]
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)]
 TestType = Annotated[Literal["default", "customized"], BeforeValidator(_lower)]
 Runtime = Annotated[Literal["docker", "process"], BeforeValidator(_lower)]
@@ -169,3 +176,4 @@ Dtype = Annotated[
     _matching("bf16|fp16|tf32|fp32|fp64|fp8|int8", "is no dtype of a peak",
               "use bf16, fp16, tf32, fp32, fp64, fp8 or int8"),
 ]  # fmt: skip
+Peaks = Annotated[dict[Dtype, Positive], BeforeValidator(_without_none)]

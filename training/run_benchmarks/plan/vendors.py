@@ -8,10 +8,9 @@ from types import FunctionType
 from typing import Any
 
 from run_benchmarks.plan.config_file import read_config_file
-from run_benchmarks.plan.problems import Problems, listing
+from run_benchmarks.plan.problems import Problems, choices
 from run_benchmarks.plan.reader import Reader
 from run_benchmarks.plan.records import Vendor
-from utils.errors import nearest
 from utils.loading import load_module
 
 VENDOR_FILE = "vendor.py"
@@ -58,9 +57,7 @@ def report_no_vendor(name: str, training_dir: Path, where: str, subject: str, pr
     """Note that there is no vendor `name`, of which `subject` at `where` speaks."""
     vendors, folder = find_vendors(training_dir), training_dir / name
     reason = f"there is no {VENDOR_FILE} in it" if folder.is_dir() else "there is no such folder"
-    hint = nearest(name, vendors)
-    remedy = f"write one of: {listing(vendors)}" + (f"; {hint}" if hint else "")
-    problems.add(where, subject, name, f"{reason}: {folder}", remedy)
+    problems.add(where, subject, name, f"{reason}: {folder}", f"write one of: {choices(name, vendors)}")
 
 
 def _undescribed(folder: Path) -> Vendor:

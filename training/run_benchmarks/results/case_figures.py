@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, FiniteFloat, StringConstraints, ValidationError
 
 from run_benchmarks.results.planned import PlannedChip
+from run_benchmarks.results.reading import first_problem
 from utils.figures import DEFINITIONS, FINISHED, HIGHER, Figure
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}", re.ASCII)
@@ -89,8 +90,7 @@ def _add(figures: dict[str, Figure], name: str, entry: object, chip: PlannedChip
     try:
         valid = _Entry.model_validate(entry)
     except ValidationError as error:
-        first = error.errors()[0]
-        return f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}"
+        return first_problem(error)
     if valid.peak and valid.unit not in RATES:
         return f"it names a peak, but its unit is none of {', '.join(RATES)}"
     figures[name] = Figure(valid.value, valid.unit, valid.window, FINISHED, valid.better, valid.definition)

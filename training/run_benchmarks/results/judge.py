@@ -114,16 +114,12 @@ def _is_true(value: object) -> bool:
 
 
 def _peak(case: PlannedCase, facts: Mapping[str, Any]) -> Peak:
-    chips = case.settings.nnodes * case.settings.nproc
+    chips, chip = case.settings.nnodes * case.settings.nproc, case.chip
     precision = str(facts.get("precision") or "")
-    if case.chip is None:
+    if chip is None:
         return Peak(chips, None, "the vendor describes no such chip")
-    flops = case.chip.peak_flops.get(precision)
-    if flops is None:
-        return Peak(
-            chips, None, f"{case.chip.name} in {precision or 'unknown precision'}: {case.chip.source}"
-        )
-    return Peak(chips, flops, f"{case.chip.name}, dense {precision}: {case.chip.source}")
+    source = f"{chip.name}, dense {precision or 'unknown precision'}: {chip.source}"
+    return Peak(chips, chip.peak_flops.get(precision), source)
 
 
 def _fault(

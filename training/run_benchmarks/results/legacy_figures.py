@@ -12,9 +12,9 @@ from typing import Any
 from utils.figures import DEFINITIONS, FINISHED, Figure, number_in
 
 TIMES = {
-    "raw_train_time": ("train_time",),
-    "no_eval_time": ("train_no_eval_time",),
-    "pure_compute_time": ("pure_training_computing_time",),
+    "raw_train_time": "train_time",
+    "no_eval_time": "train_no_eval_time",
+    "pure_compute_time": "pure_training_computing_time",
 }
 # The unit in a rate's name is the case's own word for a sample: sequence, image, ...
 RATES = {"p_whole": "raw", "p_train": "no_eval", "p_core": "pure_compute"}
@@ -30,8 +30,7 @@ def in_present_names(finished: Mapping[str, Any], parameters: Mapping[str, Any])
     """
     added = {
         name: finished[earlier]
-        for name, others in TIMES.items()
-        for earlier in others
+        for name, earlier in TIMES.items()
         if finished.get(name) is None and earlier in finished
     }
     metrics = [

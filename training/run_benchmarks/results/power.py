@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from run_benchmarks.results.telemetry_file import read_telemetry
 from utils.errors import FlagPerfError
 from utils.events import Event, EventName
 from utils.figures import DEFINITIONS, FINISHED, Figure, number_in, rate
-from utils.telemetry import (
-    TELEMETRY_FILE,
-    Measurement,
-    Scope,
-    Telemetry,
-    Window,
-    average_power,
-    energy_over,
-    max_power,
-    read_telemetry,
-)
-from utils.telemetry.windows import best_power_source
+from utils.telemetry.lines import TELEMETRY_FILE
+from utils.telemetry.records import Measurement, Scope, Telemetry, Window
+from utils.telemetry.windows import average_power, best_power_source, energy_over, max_power
 
 # Below this the energy of a part of the window would be set against the samples of the whole.
 LEAST_COVERAGE = 0.95
-NAMES = ("energy", "avg_power", "max_power", "samples_per_joule")
+MEASURED = {"energy": energy_over, "avg_power": average_power, "max_power": max_power}
+NAMES = (*MEASURED, "samples_per_joule")
 
 
 def power_figures(folders: Sequence[Path], events: Sequence[Event]) -> dict[str, Figure]:
@@ -41,12 +34,8 @@ def power_figures(folders: Sequence[Path], events: Sequence[Event]) -> dict[str,
     if len({node.scope for node in nodes}) > 1:
         scopes = ", ".join(node.scope.value for node in nodes)
         return _none(f"the nodes measure different things, of which there is no mean: {scopes}")
-    figures = {
-        "energy": _mean("energy", [node.energy for node in nodes]),
-        "avg_power": _mean("avg_power", [node.average for node in nodes]),
-        "max_power": _mean("max_power", [node.largest for node in nodes]),
-    }
-    covered = min(node.energy.coverage for node in nodes)
+    figures = {name: _mean(name, [node.measured[name] for node in nodes]) for name in MEASURED}
+    covered = min(node.measured["energy"].coverage for node in nodes)
     return {**figures, "samples_per_joule": _per_joule(figures["energy"], covered, len(nodes), events)}
 
 
@@ -64,9 +53,7 @@ class _Node:
     """What one node measured; `scope`: of which part of it the figures speak."""
 
     scope: Scope
-    energy: Measurement
-    average: Measurement
-    largest: Measurement
+    measured: Mapping[str, Measurement]
 
 
 def _node(folder: Path, window: Window) -> _Node | str:
@@ -79,12 +66,7 @@ def _node(folder: Path, window: Window) -> _Node | str:
     info = telemetry.info(source) if source else None
     if source is None or info is None:
         return _why_none(telemetry)
-    return _Node(
-        info.scope,
-        energy_over(telemetry, window, source),
-        average_power(telemetry, window, source),
-        max_power(telemetry, window, source),
-    )
+    return _Node(info.scope, {name: over(telemetry, window, source) for name, over in MEASURED.items()})
 
 
 def _why_none(telemetry: Telemetry) -> str:

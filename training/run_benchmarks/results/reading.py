@@ -25,23 +25,17 @@ class Record:
         return content
 
 
-def exists(path: Path) -> bool:
-    """Whether there is something to read; where that cannot be seen, reading it says why."""
-    try:
-        return path.exists()
-    except OSError:
-        return True
-
-
-def read_text(path: Path) -> str:
-    """The text of a file of reasonable size.
+def read_text(path: Path) -> str | None:
+    """The text of a file of reasonable size; None where there is no file.
 
     Raises:
-        FlagPerfError: it is not there, no plain file, too large, or cannot be read.
+        FlagPerfError: it is no plain file, too large, or cannot be read.
     """
     try:
+        if not path.exists():
+            return None
         if not path.is_file():  # a pipe would be waited for, a device has no end
-            raise FlagPerfError("is not there" if not path.exists() else "is no file", where=str(path))
+            raise FlagPerfError("is no file", where=str(path))
         if path.stat().st_size > LARGEST_BYTES:
             raise FlagPerfError(f"is larger than {LARGEST_BYTES} bytes", where=str(path))
         return path.read_text(encoding="utf-8", errors="replace")
@@ -49,13 +43,14 @@ def read_text(path: Path) -> str:
         raise FlagPerfError(f"cannot be read: {error.strerror}", where=str(path)) from error
 
 
-def read_object(path: Path) -> Mapping[str, Any]:
-    """The JSON object in a file; a number that is not finite is null.
+def read_object(path: Path) -> Mapping[str, Any] | None:
+    """The JSON object in a file, a number that is not finite being null; None where there is no file.
 
     Raises:
-        FlagPerfError: there is none.
+        FlagPerfError: the file holds none, or cannot be read.
     """
-    return object_in(read_text(path), str(path))
+    text = read_text(path)
+    return None if text is None else object_in(text, str(path))
 
 
 def object_in(text: str, where: str) -> Mapping[str, Any]:
@@ -80,11 +75,15 @@ def parsed(kind: type[T], content: Mapping[str, Any], where: str) -> T:
         text = json.dumps(content, ensure_ascii=False).encode(errors="replace")
         return TypeAdapter(kind).validate_json(text, strict=True)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "it"
-        raise FlagPerfError(f"{place}: {first['msg']}", where=where) from error
+        raise FlagPerfError(first_problem(error), where=where) from error
     except (ValueError, TypeError, RecursionError) as error:
         raise FlagPerfError(f"is no plain data: {error}", where=where) from error
+
+
+def first_problem(error: ValidationError) -> str:
+    """The first of what is wrong with plain data: where in it, and what."""
+    first = error.errors()[0]
+    return f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}"
 
 
 def _finite(text: str) -> float | None:

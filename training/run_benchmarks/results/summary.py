@@ -76,8 +76,7 @@ def _round_notes(result: RoundResult) -> str:
     lines = [f"## {result.case}, round {result.round}: {result.verdict.value}"]
     failure = result.failure
     if failure:
-        where = f" on {failure.host}" if failure.host else ""
-        lines.append(f"Stage {failure.stage.value}{where}, {failure.failure_class.value}: {failure.message}")
+        lines.append(f"It ended {failure.headline}")
         if failure.evidence:
             lines.append(f"```\n{failure.evidence}\n```")
         if failure.remedy:

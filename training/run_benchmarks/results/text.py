@@ -42,9 +42,7 @@ def _round(result: RoundResult, width: int | None) -> Iterator[str]:
     yield f"{result.case}, round {result.round}: {result.verdict.value}"
     failure = result.failure
     if failure:
-        where = f" on {failure.host}" if failure.host else ""
-        kind = failure.failure_class.value
-        yield _wrapped(f"  at the stage {failure.stage.value}{where} ({kind}): {failure.message}", width)
+        yield _wrapped(f"  {failure.headline}", width)
         yield from (f"    {line}" for line in failure.evidence.splitlines())
         if failure.remedy:
             yield _wrapped(f"  -> {failure.remedy}", width)

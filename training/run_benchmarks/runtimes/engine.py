@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import io
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -17,8 +16,6 @@ from run_benchmarks.runtimes.base import Mount, Unit
 from run_benchmarks.transports.base import Completed
 
 SHARED_MEMORY = "/dev/shm"
-LABEL_PREFIX = "flagperf."
-RUN_LABEL = "flagperf.run"
 # What Podman says -> what to do about it.
 PODMAN_REMEDIES = {
     "container-init binary not found": "install catatonit on {host}, which Podman's --init needs",
@@ -33,9 +30,9 @@ LIMITS = ("--ulimit=memlock=-1", "--ulimit=stack=67108864")
 
 @dataclass(frozen=True)
 class Engine:
-    """Docker. `words`: its command, `docker` or a path of it, or words before it, such as `sudo -n docker`."""
+    """Docker. `command`: `docker`, or a path of it."""
 
-    words: tuple[str, ...]
+    command: str
 
     RUN_OPTIONS: ClassVar[tuple[str, ...]] = ()
     FORMAT: ClassVar[tuple[str, ...]] = ()
@@ -71,7 +68,7 @@ class Engine:
 
     def _run(self, unit: Unit) -> tuple[str, ...]:
         return (
-            *self.words,
+            self.command,
             "run",
             *self.RUN_OPTIONS,
             f"--name={unit.name}",
@@ -80,76 +77,26 @@ class Engine:
             *((f"--workdir={unit.workdir}",) if unit.workdir else ()),
         )
 
-    def wait(self, name: str) -> tuple[str, ...]:
-        """Returns when the unit has ended; prints its exit code."""
-        return (*self.words, "wait", name)
-
-    def stop(self, name: str, grace_s: int) -> tuple[str, ...]:
-        """SIGTERM, then SIGKILL after `grace_s` seconds."""
-        return (*self.words, "stop", "-t", str(grace_s), name)
-
-    def list_ids(self, run_id: str | None) -> tuple[str, ...]:
-        """The IDs of the run's units, or of all of FlagPerf's, whatever state they are in."""
-        label = RUN_LABEL if run_id is None else f"{RUN_LABEL}={run_id}"
-        return (*self.words, "ps", "--all", "--quiet", "--no-trunc", f"--filter=label={label}")
-
-    def describe(self, ids: Sequence[str]) -> tuple[str, ...]:
-        """A line of JSON a unit: its name, whether it runs, its labels."""
-        fields = "[{{json .Name}},{{json .State.Running}},{{json .Config.Labels}}]"
-        return (*self.words, "inspect", "--type=container", f"--format={fields}", *ids)
-
     def remove(self, ids: Sequence[str]) -> tuple[str, ...]:
         """Remove units, running or not, with their anonymous volumes."""
-        return (*self.words, "rm", "--force", "--volumes", *ids)
-
-    def output(self, name: str, lines: int) -> tuple[str, ...]:
-        """The last `lines` lines that the main process printed."""
-        return (*self.words, "logs", "--tail", str(lines), name)
+        return (self.command, "rm", "--force", "--volumes", *ids)
 
     def version(self) -> tuple[str, ...]:
         """The version of what runs the containers."""
-        return (*self.words, "version", "--format", "{{.Server.Version}}")
+        return (self.command, "version", "--format", "{{.Server.Version}}")
 
     # Images.
-
-    def image_id(self, tag: str) -> tuple[str, ...]:
-        """Prints the ID of an image."""
-        return (*self.words, "image", "inspect", "--format", "{{.Id}}", tag)
 
     def build(self, context: str, tag: str, build_args: Sequence[str], label: str) -> tuple[str, ...]:
         """Build a Dockerfile. Of an argument that is a name alone the value comes from the environment."""
         args = [word for argument in build_args for word in ("--build-arg", argument)]
         options = ("--network=host", "--rm", "--force-rm", "--label", label)
-        return (*self.words, "build", *self.FORMAT, *options, *args, "--tag", tag, context)
+        return (self.command, "build", *self.FORMAT, *options, *args, "--tag", tag, context)
 
     def commit(self, container: str, tag: str, changes: Sequence[str]) -> tuple[str, ...]:
         """Make an image of a container that has ended."""
         words = [word for change in changes for word in ("--change", change)]
-        return (*self.words, "commit", *self.FORMAT, *words, container, tag)
-
-    def save(self, tag: str) -> tuple[str, ...]:
-        """Write an image to standard output."""
-        return (*self.words, "save", tag)
-
-    def load(self) -> tuple[str, ...]:
-        """Take an image from standard input."""
-        return (*self.words, "load")
-
-    def pull(self, tag: str) -> tuple[str, ...]:
-        """Get an image from its registry."""
-        return (*self.words, "pull", tag)
-
-    def push(self, tag: str) -> tuple[str, ...]:
-        """Bring an image to its registry."""
-        return (*self.words, "push", tag)
-
-    def remove_image(self, tag: str) -> tuple[str, ...]:
-        """Forget an image."""
-        return (*self.words, "image", "rm", tag)
-
-    def print_from(self, image: str, script: str) -> tuple[str, ...]:
-        """Run a shell script in an image, and leave nothing."""
-        return (*self.words, "run", "--rm", "--entrypoint=sh", image, "-c", script)
+        return (self.command, "commit", *self.FORMAT, *words, container, tag)
 
     # What it says.
 
@@ -166,8 +113,7 @@ class Engine:
         """What to do about an engine that does not answer; empty for any other failure."""
         text = completed.stderr.lower()
         if completed.returncode == 127:
-            engine = shlex.join(self.words)
-            return f'install {engine} on {completed.host}, or set RUNTIME = "process" in test_conf.py'
+            return f'install {self.command} on {completed.host}, or set RUNTIME = "process" in test_conf.py'
         if "permission denied" in text:
             return (
                 f"the user may not use the engine's socket: on {completed.host}, "
@@ -189,7 +135,7 @@ class Podman(Engine):
 
     def version(self) -> tuple[str, ...]:
         """The version, after all has been looked at that a container needs: Podman's own `version` looks at nothing."""
-        return (*self.words, "info", "--format", "{{.Version.Version}}")
+        return (self.command, "info", "--format", "{{.Version.Version}}")
 
     def lacks_image(self, completed: Completed) -> bool:
         """Whether it refused because there is no such image."""
@@ -206,8 +152,7 @@ class Podman(Engine):
 
 def engine_of(command: str) -> Engine:
     """The engine behind CONTAINER_ENGINE: by its name, wherever it lies."""
-    words = tuple(shlex.split(command))
-    return Podman(words) if PurePosixPath(words[-1]).name == "podman" else Engine(words)
+    return Podman(command) if PurePosixPath(command).name == "podman" else Engine(command)
 
 
 def bind_mount(mount: Mount) -> str:

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import IO
 
 from utils.monitors.source import Source, SourceUnavailableError
-from utils.telemetry import TELEMETRY_FILE, Sample, SourceInfo, note_line, record_line
+from utils.telemetry.lines import TELEMETRY_FILE, note_line, record_line
+from utils.telemetry.records import Sample, SourceInfo
 
 log = logging.getLogger("utils.monitors")
 
@@ -102,7 +103,7 @@ class Sampler:
             reason = _described(error)
         now = _now_ms()
         info = SourceInfo(
-            now, self.source.name, self.source.scope, self.source.note, self._interval_s, reason
+            now, self.source.name, self.source.scope, self._interval_s, self.source.note, reason
         )
         self._telemetry.write([info])
         if reason:

@@ -127,8 +127,7 @@ class _Check:
         return {**below, **{name: self._as_float(name, named[name]) for name in named if name in self.names}}
 
     def _as_float(self, name: str, value: Any) -> Any:
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        return float(value) if whole and self._type(name).startswith("float") else value
+        return float(value) if type(value) is int and self._type(name).startswith("float") else value
 
     def problems(self) -> Iterator[Problem]:
         """Everything that is wrong, each where it stands."""
@@ -189,25 +188,19 @@ def _fits(value: Any, wanted: str) -> bool:
     if not wanted or (value is None and wanted.endswith("| None")):
         return True
     kind = wanted.removesuffix(" | None")
-    if isinstance(value, bool):
-        return kind == "bool"
-    return isinstance(value, (int, float)) if kind == "float" else type(value).__name__ == kind
+    return type(value).__name__ in (("int", "float") if kind == "float" else (kind,))
 
 
 def _out_of_bounds(value: Any, setting: Field[Any] | None) -> str:
     """What would be right for a value that its setting does not allow; empty for one that it does."""
-    if setting is None or value is None:
+    if setting is None or value is None or not setting.metadata:
         return ""
     bounds = setting.metadata
-    if bounds.get("choices") and value not in bounds["choices"]:
+    or_none = ", or None" if str(setting.type).endswith("| None") else ""
+    if bounds["choices"] and value not in bounds["choices"]:
         return f"choose one of {', '.join(bounds['choices'])}"
-    at_least, above = bounds.get("at_least"), bounds.get("above")
-    if at_least is not None and not value >= at_least:
-        return f"write a number of at least {at_least:g}" + _or_none(setting)
-    if above is not None and not value > above:
-        return f"write a number above {above:g}" + _or_none(setting)
+    if bounds["at_least"] is not None and not value >= bounds["at_least"]:
+        return f"write a number of at least {bounds['at_least']:g}{or_none}"
+    if bounds["above"] is not None and not value > bounds["above"]:
+        return f"write a number above {bounds['above']:g}{or_none}"
     return ""
-
-
-def _or_none(setting: Field[Any]) -> str:
-    return ", or None" if str(setting.type).endswith("| None") else ""

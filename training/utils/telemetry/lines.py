@@ -43,9 +43,8 @@ def note_line(time_ms: int, text: str) -> str:
 
 def record_line(record: Sample | SourceInfo) -> str:
     """A line of `telemetry.jsonl`. What was not measured is left out."""
-    kind = "sample" if isinstance(record, Sample) else "source"
     fields = {name: value for name, value in asdict(record).items() if value not in (None, "")}
-    return json.dumps({"kind": kind, **fields}, allow_nan=False) + "\n"
+    return json.dumps(fields, allow_nan=False) + "\n"
 
 
 def _card(sample: Sample) -> str:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from enum import Enum
-
-from utils.errors import FlagPerfError
+from typing import ClassVar, Literal
 
 
 class Scope(str, Enum):
@@ -29,9 +27,11 @@ class SourceInfo:
     time_ms: int
     source: str
     scope: Scope
-    note: str
     interval_s: float
+    note: str = ""
     reason: str = ""
+    kind: Literal["source"] = "source"
+    __pydantic_config__: ClassVar = {"extra": "forbid"}  # for who reads it back
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,8 @@ class Sample:
     memory_total_mib: float | None = None
     temperature_c: float | None = None
     error: str = ""
+    kind: Literal["sample"] = "sample"
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
 
 @dataclass(frozen=True)
@@ -84,18 +86,10 @@ class Telemetry:
 
 @dataclass(frozen=True)
 class Window:
-    """A span of wall-clock time, milliseconds since the epoch; `name` says what bounds it."""
+    """A span of wall-clock time, milliseconds since the epoch; it ends after it starts."""
 
     start_ms: int
     end_ms: int
-    name: str = "TRAIN_START..TRAIN_END"
-
-    def __post_init__(self) -> None:
-        if self.end_ms <= self.start_ms:
-            raise FlagPerfError(
-                f"a window must end after it starts, but {self.name} is {self.start_ms}..{self.end_ms} ms",
-                remedy="check the clocks of the hosts and the time_ms of the events",
-            )
 
     @property
     def seconds(self) -> float:
@@ -112,14 +106,6 @@ class Measurement:
     """
 
     value: float | None
-    unit: str
-    window: Window
     source: str
     coverage: float
     reason: str = ""
-
-    def __post_init__(self) -> None:
-        if self.value is None and not self.reason:
-            raise ValueError("a figure that was not measured needs a reason")
-        if self.value is not None and not math.isfinite(self.value):
-            raise ValueError(f"{self.value} {self.unit} is not a measurement")

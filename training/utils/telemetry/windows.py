@@ -41,12 +41,12 @@ class _Total:
 
 def energy_over(telemetry: Telemetry, window: Window, source: str) -> Measurement:
     """Energy in J over the covered part of the window, summed over the source's devices."""
-    return _over_devices(telemetry, window, source, "J", lambda totals: sum(map(_value, totals)))
+    return _over_devices(telemetry, window, source, lambda totals: sum(map(_value, totals)))
 
 
 def average_power(telemetry: Telemetry, window: Window, source: str) -> Measurement:
     """Mean power in W, summed over the source's devices: energy over the time it was measured in."""
-    return _over_devices(telemetry, window, source, "W", lambda totals: sum(map(_mean, totals)))
+    return _over_devices(telemetry, window, source, lambda totals: sum(map(_mean, totals)))
 
 
 def max_power(telemetry: Telemetry, window: Window, source: str) -> Measurement:
@@ -59,11 +59,11 @@ def max_power(telemetry: Telemetry, window: Window, source: str) -> Measurement:
     sums = {time_ms: sum(watts) for time_ms, watts in moments.items() if len(watts) == len(devices)}
     inside = [watts for time_ms, watts in sums.items() if window.start_ms <= time_ms <= window.end_ms]
     if not inside:
-        return _missing(telemetry, window, source, "W", "no sample in the window has this value")
+        return _missing(telemetry, source, "no sample in the window has this value")
     spans = _spans([(time_ms, 0.0) for time_ms in sorted(sums)], window, _hole_ms(telemetry, source))
     coverage = sum(span.inside_ms for span in spans) / (window.seconds * 1000)
     text = f"{_scoped(telemetry, source)}: largest sample of power"
-    return Measurement(max(inside), "W", window, text, coverage)
+    return Measurement(max(inside), text, coverage)
 
 
 def best_power_source(telemetry: Telemetry) -> str | None:
@@ -78,7 +78,6 @@ def _over_devices(
     telemetry: Telemetry,
     window: Window,
     source: str,
-    unit: str,
     combine: Callable[[Sequence[_Total]], float],
 ) -> Measurement:
     devices = telemetry.devices(source)
@@ -86,20 +85,20 @@ def _over_devices(
     totals = {device: _energy(samples, window, hole) for device, samples in devices.items()}
     reasons = "; ".join(f"{_label(source, name)}: {t.reason}" for name, t in totals.items() if t.reason)
     if not totals or any(total.value is None for total in totals.values()):
-        return _missing(telemetry, window, source, unit, reasons)
+        return _missing(telemetry, source, reasons)
     methods = " and ".join(sorted({total.method for total in totals.values()}))
     coverage = min(total.covered_ms for total in totals.values()) / (window.seconds * 1000)
     text = f"{_scoped(telemetry, source)}: {methods}"
-    return Measurement(combine(list(totals.values())), unit, window, text, coverage, reasons)
+    return Measurement(combine(list(totals.values())), text, coverage, reasons)
 
 
-def _missing(telemetry: Telemetry, window: Window, source: str, unit: str, reason: str) -> Measurement:
+def _missing(telemetry: Telemetry, source: str, reason: str) -> Measurement:
     info = telemetry.info(source)
     if info is not None and info.reason:
         reason = info.reason
     elif not telemetry.devices(source):
         reason = f"{telemetry.path} holds no samples of {source}"
-    return Measurement(None, unit, window, _scoped(telemetry, source), 0.0, reason)
+    return Measurement(None, _scoped(telemetry, source), 0.0, reason)
 
 
 def _energy(samples: Sequence[Sample], window: Window, hole_ms: float) -> _Total:

@@ -1,6 +1,6 @@
 """The tables of docs/results.md that are made from the registries of figures, verdicts and failure classes.
 
-    python -m run_benchmarks.results.docs ../docs/results.md
+    .venv/bin/python scripts/result_tables.py docs/results.md
 
 writes them anew, between the markers in that file. Adding a figure, a verdict or a class ends with this command.
 """
@@ -10,6 +10,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training"))
 
 from run_benchmarks.results.tables import Table
 from utils.figures import DEFINITIONS
@@ -58,7 +60,7 @@ def with_tables(text: str) -> str:
         ValueError: a table's markers are not in `text`.
     """
     for name, table in TABLES.items():
-        begin, end = f"<!-- table of {name}, made by results/docs.py -->", f"<!-- end of {name} -->"
+        begin, end = f"<!-- table of {name}, made by scripts/result_tables.py -->", f"<!-- end of {name} -->"
         before, _, rest = text.partition(begin)
         _, marker, after = rest.partition(end)
         if not marker:
