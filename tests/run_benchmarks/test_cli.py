@@ -348,3 +348,14 @@ def test_the_entry_point_reports_bad_input(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "test_conf.py" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_reader_that_has_read_enough_sees_no_traceback() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    script = REAL_TRAINING / "run_benchmarks" / "run.py"
+    config = REAL_TRAINING / "run_benchmarks" / "config"
+    argv = [sys.executable, str(script), "plan", "--json", "--config", str(config)]
+    ended = subprocess.run(argv, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (141, "")

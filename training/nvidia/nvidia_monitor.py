@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from utils.errors import FlagPerfError
-from utils.telemetry.records import Sample
+from utils.telemetry import Sample
 
 SOURCE = "nvidia"
 NOTE = (

@@ -12,3 +12,4 @@ class ExitCode:
     UNHEALTHY = 3
     NO_VALID_CASE = 4
     INTERRUPTED = 130
+    NOBODY_READ_ON = 141  # as a shell says of a command that SIGPIPE ended

@@ -8,8 +8,8 @@ from run_benchmarks.results.evidence import host_lost
 from run_benchmarks.results.tables import preflight_text
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import Session
-from run_benchmarks.stages.checks import Check
-from run_benchmarks.stages.preflight import REACHABLE, failed, preflight, warned
+from run_benchmarks.stages.checks import Check, Status, with_status
+from run_benchmarks.stages.preflight import REACHABLE, preflight
 from utils.records import Failure, FailureClass, Stage, Verdict
 
 
@@ -17,15 +17,14 @@ def report_health(checks: Mapping[str, list[Check]]) -> None:
     """Log the table of the checks, and what deserves a word or forbids to go on."""
     for line in preflight_text(checks).splitlines():
         LOGGER.info(line)
-    for host, check in warned(checks):
-        LOGGER.warning(f"{host}: {check.name}: {check.detail} -> {check.remedy}")
-    for host, check in failed(checks):
-        LOGGER.error(f"{host}: {check.name}: {check.detail} -> {check.remedy}")
+    for status, log in ((Status.WARNING, LOGGER.warning), (Status.ERROR, LOGGER.error)):
+        for host, check in with_status(checks, status):
+            log(f"{host}: {check.name}: {check.detail} -> {check.remedy}")
 
 
 def unhealthy(checks: Mapping[str, list[Check]]) -> Failure | None:
     """The failure of a round whose hosts gave these checks; None where all are healthy."""
-    for host, check in failed(checks):
+    for host, check in with_status(checks, Status.ERROR):
         if check.name == REACHABLE:
             return host_lost(host, Stage.PREFLIGHT, check.detail)
         message, kind = f"{check.name}: {check.detail}", FailureClass.HOST_NOT_HEALTHY

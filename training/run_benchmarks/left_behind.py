@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 
 from run_benchmarks.images.pip_handover import left_pip_folders_argv
 from run_benchmarks.names import WORK_FOLDER
@@ -11,7 +11,7 @@ from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.stages.checks import runs_of
 from run_benchmarks.stages.fan_out import on_all
 from run_benchmarks.transports import open_transport
-from run_benchmarks.transports.base import Transport, checked
+from run_benchmarks.transports.base import checked
 from utils.errors import FlagPerfError
 
 NamesByHost = Mapping[str, tuple[str, ...] | FlagPerfError]
@@ -21,10 +21,14 @@ async def list_runs(cluster: ClusterSettings, run: RunSettings) -> NamesByHost:
     """Host -> the runs that have units there."""
     runtime = open_runtime(run)
 
-    async def runs(transport: Transport) -> tuple[str, ...]:
-        return tuple(runs_of(await runtime.list_units(transport)))
+    async def runs(host: str) -> tuple[str, ...]:
+        transport = open_transport(host, cluster)
+        try:
+            return tuple(runs_of(await runtime.list_units(transport)))
+        finally:
+            await transport.close()
 
-    return await _on_hosts(cluster, runs)
+    return await on_all(cluster.hosts, runs)
 
 
 async def remove_run(cluster: ClusterSettings, run: RunSettings, run_uid: str) -> NamesByHost:
@@ -35,22 +39,13 @@ async def remove_run(cluster: ClusterSettings, run: RunSettings, run_uid: str) -
     runtime = open_runtime(run)
     work = f"{run.flagperf_path_host.rstrip('/')}/{WORK_FOLDER}"
 
-    async def remove(transport: Transport) -> tuple[str, ...]:
-        removed = await runtime.remove_all(transport, run_uid, grace_s=5)
-        await checked(transport, left_pip_folders_argv(work, run_uid), timeout=60)
-        return removed
-
-    return await _on_hosts(cluster, remove)
-
-
-async def _on_hosts(
-    cluster: ClusterSettings, work: Callable[[Transport], Awaitable[tuple[str, ...]]]
-) -> NamesByHost:
-    async def on_host(host: str) -> tuple[str, ...]:
+    async def remove(host: str) -> tuple[str, ...]:
         transport = open_transport(host, cluster)
         try:
-            return await work(transport)
+            removed = await runtime.remove_all(transport, run_uid, grace_s=5)
+            await checked(transport, left_pip_folders_argv(work, run_uid), timeout=60)
+            return removed
         finally:
             await transport.close()
 
-    return await on_all(cluster.hosts, on_host)
+    return await on_all(cluster.hosts, remove)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +14,7 @@ from run_benchmarks.plan.records import Plan
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.round import Round
 from run_benchmarks.session import open_session
-from run_benchmarks.transports.base import ByteSink, Completed, Transport
+from run_benchmarks.transports.base import ByteSink, ByteSource, Transport
 from utils.records import Stage
 
 INTERFACE = "<interface-to-its-peers>"
@@ -68,13 +67,14 @@ class RehearsedHost(Transport):
         self._missing: set[str] = set()
 
     async def _run(
-        self, argv: tuple[str, ...], stdin: bytes | AsyncIterator[bytes] | None, stdout: ByteSink | None
-    ) -> Completed:
+        self, argv: tuple[str, ...], stdin: ByteSource | None, stdout: ByteSink | None
+    ) -> tuple[int, bytes, bytes]:
         given = stdin if stdin is None or isinstance(stdin, bytes) else b""
         self._rehearsal.notes.append(Note(self.host, self._rehearsal.now, argv, given))
         if argv[0] == "tar" and stdout is not None:
             await stdout(EMPTY_TAR)
-        return Completed(self.host, argv, *self._answer(argv))
+        code, out, err = self._answer(argv)
+        return code, out.encode(), err.encode()
 
     def _answer(self, argv: tuple[str, ...]) -> Answer:
         if argv[0] == "getent":

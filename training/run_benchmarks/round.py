@@ -15,8 +15,7 @@ from run_benchmarks.follow import follow_events
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.health import report_health, unhealthy
 from run_benchmarks.hosts.base import AllocationError, Host
-from run_benchmarks.images.base import BuildSite
-from run_benchmarks.images.build import build_name
+from run_benchmarks.images.build import BuildSite, build_name
 from run_benchmarks.images.layers import plan_image
 from run_benchmarks.leaving import leave
 from run_benchmarks.names import Node, nodes_of, unit_name

@@ -23,7 +23,7 @@ from run_benchmarks.results.summary import Run, write_summary
 from run_benchmarks.round import Round
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import Interrupted, Session, open_session, unless_interrupted
-from run_benchmarks.stages.preflight import failed
+from run_benchmarks.stages.checks import Status, with_status
 
 
 def make_run_folder(log_path: Path) -> tuple[RunId, Path]:
@@ -62,7 +62,7 @@ async def _check_and_run(session: Session, results: list[RoundResult]) -> int:
     try:
         await unless_interrupted(session.interrupt, check_standing_hosts(session))
         report_health(session.checks)
-        if failed(session.checks):
+        if with_status(session.checks, Status.ERROR):
             return ExitCode.UNHEALTHY
         await _run_cases(session, results)
     except Interrupted:

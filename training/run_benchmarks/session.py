@@ -13,7 +13,7 @@ from run_benchmarks.hosts import open_allocator
 from run_benchmarks.hosts.base import Allocator
 from run_benchmarks.hosts.fixed import Opener
 from run_benchmarks.images import open_image_store
-from run_benchmarks.images.base import ImageStore
+from run_benchmarks.images.store import ImageStore
 from run_benchmarks.journal import Journal
 from run_benchmarks.names import HostPaths, RunId, host_paths
 from run_benchmarks.plan.records import Plan

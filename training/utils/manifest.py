@@ -7,9 +7,8 @@ compared by one digest.
 A folder below the data directory that holds a listed file holds listed files only: a shard left over
 from another preparation would be trained on. The data directory itself may hold more (checkpoints).
 
-Two checks: by names and sizes (`full=False`: seconds, whatever the size) and by SHA-256. A node without
-Python is checked through `listing_command`/`compare_listing` and `checksum_command`/`checksum_lines`/
-`compare_checksums`: GNU find and sha256sum do the reading there, the comparison is made here.
+A host without Python is checked through `listing_command` and `compare_listing`, by names and sizes: GNU find does the
+reading there, the comparison is made here.
 """
 
 from __future__ import annotations
@@ -136,19 +135,16 @@ def parse(text: str, *, where: str) -> Manifest:
         raise _malformed(where, f"{type(error).__name__}: {error}") from None
 
 
-def verify(
-    directory: Path, *, full: bool = True, workers: int = 1, report: Report | None = None
-) -> list[Problem]:
+def verify(directory: Path, *, workers: int = 1, report: Report | None = None) -> list[Problem]:
     """Every missing, short, altered or unexpected file of `directory`; an empty list means it is whole.
 
-    `full` reads every byte (SHA-256); without it names and sizes are compared.
+    Reads every byte (SHA-256) of the files whose size is right.
     """
     manifest = read(directory)
     problems = _compare_sizes(manifest, _sizes(manifest, directory), str(directory))
-    if full:
-        wrong = {problem.name for problem in problems}
-        right_size = [entry for entry in manifest.files if entry.path not in wrong]
-        problems += _compare_contents(directory, right_size, workers, report)
+    wrong = {problem.name for problem in problems}
+    right_size = [entry for entry in manifest.files if entry.path not in wrong]
+    problems += _compare_contents(directory, right_size, workers, report)
     return sorted(problems, key=lambda problem: problem.name)
 
 
@@ -167,26 +163,6 @@ def compare_listing(manifest: Manifest, listing: str, where: str) -> list[Proble
             raise FlagPerfError(f"cannot read this line of the file listing: {line!r}", where=where)
         sizes[path] = int(size)
     return _compare_sizes(manifest, sizes, where)
-
-
-def checksum_command(directory: str) -> list[str]:
-    """argv that reads `checksum_lines` on stdin and prints the files that differ (GNU coreutils 8.28)."""
-    return ["env", f"--chdir={directory}", "LC_ALL=C", "sha256sum", "--check", "--quiet"]
-
-
-def checksum_lines(manifest: Manifest) -> str:
-    """The input of `sha256sum --check`: `<sha256>  <path>`, a line a file."""
-    return "".join(f"{entry.sha256}  {entry.path}\n" for entry in manifest.files)
-
-
-def compare_checksums(manifest: Manifest, output: str, where: str) -> list[Problem]:
-    """What `checksum_command` found: it prints `<path>: FAILED` or `<path>: FAILED open or read`."""
-    verdicts = dict(line.rsplit(": ", 1) for line in output.splitlines() if ": " in line)
-    return [
-        _altered(where, entry.path) if verdicts[entry.path] == "FAILED" else _missing(where, entry)
-        for entry in manifest.files
-        if verdicts.get(entry.path, "OK") != "OK"
-    ]
 
 
 def _sizes(manifest: Manifest, directory: Path) -> dict[str, int]:

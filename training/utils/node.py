@@ -74,7 +74,7 @@ class NodeRanks:
         print(f"rank {rank}: process {process.pid}", flush=True)
 
     def ends(self) -> Iterator[RankEnd]:
-        """Waits for each rank's end, in the order of their ends. After a failure the rest are told to stop."""
+        """Waits for each rank's end, in the order of their ends. A failure stops the rest."""
         while self._living:
             reaped = [self._reaped(*os.waitpid(-1, 0)), *self._already_dead()]
             stopped = self._stopped
@@ -109,7 +109,7 @@ class NodeRanks:
             os.kill(process.pid, number)  # it is our child and not yet waited for: the PID is still its own
 
     def _already_dead(self) -> Iterator[tuple[int, int, int] | None]:
-        """Those that ended meanwhile too: not because they were told to."""
+        """Those that ended meanwhile too: not because they were stopped."""
         while self._living:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if not pid:

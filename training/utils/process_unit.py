@@ -66,7 +66,7 @@ def start(folder: Path, *words: str) -> None:
     (folder / "unit.json").write_text(json.dumps(about))
     program = shutil.copy(__file__, folder / "process_unit.py")
     marks = {UNIT_MARK: folder.name, RUN_MARK: labels.get(RUN_LABEL, ""), SUPERVISOR_MARK: folder.name}
-    said, tell = os.pipe()
+    trouble_end, tell = os.pipe()
     with (folder / "output.log").open("ab") as output:
         subprocess.Popen(
             [sys.executable, program, "supervise", str(folder), str(tell), options.workdir, *argv],
@@ -78,7 +78,7 @@ def start(folder: Path, *words: str) -> None:
             start_new_session=True,
         )
     os.close(tell)
-    with os.fdopen(said) as pipe:
+    with os.fdopen(trouble_end) as pipe:
         trouble = pipe.read()
     if trouble:
         shutil.rmtree(folder)
@@ -120,7 +120,7 @@ def stop(folder: Path, grace_s: str) -> None:
 def list_units(units: Path, run: str | None = None) -> None:
     """Print this host's units: those with a folder, and those whose folder is gone but that still run."""
     table = _processes()
-    for name, labels in _known(units, table).items():
+    for name, labels in _labels_by_name(units, table).items():
         if run is None or labels.get(RUN_LABEL) == run:
             running = any(f"{UNIT_MARK}={name}" in process.marks for process in table)
             print(json.dumps({"name": name, "labels": labels, "running": running}))
@@ -128,8 +128,8 @@ def list_units(units: Path, run: str | None = None) -> None:
 
 def remove(units: Path, run: str, grace_s: str) -> None:
     """End and remove the run's units on this host; print the names of those that were there."""
-    known = _known(units, _processes())
-    names = [name for name, labels in known.items() if labels.get(RUN_LABEL) == run]
+    units_here = _labels_by_name(units, _processes())
+    names = [name for name, labels in units_here.items() if labels.get(RUN_LABEL) == run]
     _end(lambda: _tree(f"{RUN_MARK}={run}"), float(grace_s))
     for name in names:
         _wait_for_supervisor(name, KILL_PATIENCE_S)
@@ -141,18 +141,18 @@ def remove(units: Path, run: str, grace_s: str) -> None:
 def _tree(mark: str) -> list[int]:
     """The processes with the mark and their descendants (one may have wiped its environment); no supervisors."""
     table = _processes()
-    found = {process.pid for process in table if mark in process.marks}
+    tree = {process.pid for process in table if mark in process.marks}
     size = -1
-    while size != len(found):
-        size = len(found)
-        found |= {process.pid for process in table if process.parent in found}
-    return [process.pid for process in table if process.pid in found and not process.supervises]
+    while size != len(tree):
+        size = len(tree)
+        tree |= {process.pid for process in table if process.parent in tree}
+    return [process.pid for process in table if process.pid in tree and not process.supervises]
 
 
 def _processes() -> list[Process]:
     """All live processes that this user may look at."""
-    found = (_process(entry) for entry in Path("/proc").iterdir() if entry.name.isdigit())
-    return [process for process in found if process is not None]
+    processes = (_process(entry) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+    return [process for process in processes if process is not None]
 
 
 def _process(entry: Path) -> Process | None:
@@ -174,21 +174,21 @@ def _supervisors(name: str) -> list[int]:
     return [process.pid for process in _processes() if mark in process.marks]
 
 
-def _known(units: Path, table: Iterable[Process]) -> dict[str, dict[str, str]]:
+def _labels_by_name(units: Path, table: Iterable[Process]) -> dict[str, dict[str, str]]:
     """Name -> labels of this host's units. The folder may be shared by hosts (NFS)."""
-    known: dict[str, dict[str, str]] = {}
+    labels: dict[str, dict[str, str]] = {}
     for file in sorted(units.glob("*/unit.json")):
         try:
             about = json.loads(file.read_text())
         except (OSError, ValueError):  # just being made, or removed
             continue
         if about["host"] == os.uname().nodename:
-            known[about["name"]] = about["labels"]
+            labels[about["name"]] = about["labels"]
     for process in table:
         values = dict(mark.split("=", 1) for mark in process.marks)
         if values.get(UNIT_MARK):
-            known.setdefault(values[UNIT_MARK], {RUN_LABEL: values.get(RUN_MARK, "")})
-    return known
+            labels.setdefault(values[UNIT_MARK], {RUN_LABEL: values.get(RUN_MARK, "")})
+    return labels
 
 
 def _end(find: Callable[[], list[int]], grace_s: float) -> None:
@@ -202,7 +202,7 @@ def _end(find: Callable[[], list[int]], grace_s: float) -> None:
 
 
 def _kill_until_none(find: Callable[[], list[int]]) -> None:
-    """SIGKILL until none is found: one may have started another in between."""
+    """SIGKILL until none is left: one may have started another in between."""
     deadline = time.monotonic() + KILL_PATIENCE_S
     while pids := find():
         if time.monotonic() > deadline:

@@ -12,8 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 from run_benchmarks.images import open_image_store
-from run_benchmarks.images.base import BuildSite
-from run_benchmarks.images.build import build_name
+from run_benchmarks.images.build import BuildSite, build_name
 from run_benchmarks.images.layers import plan_image
 from run_benchmarks.plan.load import load_plan
 from run_benchmarks.plan.records import Plan

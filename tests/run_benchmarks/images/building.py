@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from run_benchmarks.images.base import BuildSite
-from run_benchmarks.images.build import build_name
-from run_benchmarks.images.engine_store import EngineImageStore
+from run_benchmarks.images.build import BuildSite, build_name
 from run_benchmarks.images.layers import ImagePlan, plan_image
+from run_benchmarks.images.store import ImageStore
 from run_benchmarks.names import LABEL_RUN
 from run_benchmarks.plan.records import PipSettings
 from run_benchmarks.runtimes.engine import engine_of
@@ -75,8 +74,8 @@ class Bench:
     engine: str = "docker"
 
     @property
-    def store(self) -> EngineImageStore:
-        return EngineImageStore(engine_of(self.engine))
+    def store(self) -> ImageStore:
+        return ImageStore(engine_of(self.engine))
 
     def ask(self, *argv: str) -> str:
         """What the engine prints."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.runtimes.base import Runtime
-from run_benchmarks.stages.checks import Check, HostUse, Place, Status
+from run_benchmarks.stages.checks import Check, Checker, HostUse, Place, Status, outcome
 from run_benchmarks.transports.base import Transport
 from run_benchmarks.transports.local import LocalTransport
 from tests.fakes.runtime import FakeRuntime
@@ -56,14 +55,10 @@ class Site:
     def plan(self) -> Plan:
         return self.tree.load()
 
-    def check(self, checker: Callable[[Plan, Runtime, HostUse], Awaitable[Check]]) -> Check:
+    def check(self, checker: Checker) -> Check:
         plan = self.plan
         use = HostUse(self.transport, tuple(Place(case, self.rank, case.hosts) for case in plan.cases))
-
-        async def one() -> Check:
-            return await checker(plan, cast(Runtime, self.runtime), use)
-
-        return asyncio.run(one())
+        return asyncio.run(outcome(checker, plan, cast(Runtime, self.runtime), use))
 
 
 def prepare(folder: Path) -> None:

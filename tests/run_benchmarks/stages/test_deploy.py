@@ -152,6 +152,22 @@ def test_the_digest_names_the_content(training: Path) -> None:
     assert len(digests) == 5
 
 
+def test_links_in_the_tree_are_files_on_the_host(training: Path, tmp_path: Path) -> None:
+    """Also where the linked file is not among what is deployed, and whoever owns it here."""
+    case = training / "benchmarks/toy/pytorch/case.py"
+    case.with_name("hard.py").hardlink_to(case)
+    (tmp_path / "elsewhere.py").write_text("outside\n")
+    case.with_name("soft.py").symlink_to(tmp_path / "elsewhere.py")
+    tree = pack_tree(training)
+    assert asyncio.run(deploy_tree(HOST, tree, str(tmp_path / "tree")))
+    files = deployed(tmp_path / "tree/benchmarks/toy/pytorch")
+    assert files == {"case.py": "case\n", "hard.py": "case\n", "soft.py": "outside\n"}
+    with tarfile.open(fileobj=io.BytesIO(tree.archive)) as tar:
+        assert {(member.uid, member.uname, member.mtime, member.isfile()) for member in tar} == {
+            (0, "", 0, True)
+        }
+
+
 def test_data_in_the_tree_is_refused_before_it_is_read(training: Path) -> None:
     huge = training / "benchmarks" / "toy" / "data.bin"
     with huge.open("wb") as file:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks.failures import failure_on
-from run_benchmarks.images.base import BuildSite
-from run_benchmarks.images.engine_store import EngineImageStore
+from run_benchmarks.images.build import BuildSite
 from run_benchmarks.images.layers import ImagePlan, Layer
+from run_benchmarks.images.store import ImageStore
 from run_benchmarks.plan.records import ClusterSettings, PipSettings
 from run_benchmarks.runtimes.engine import engine_of
 from run_benchmarks.stages.image import ImageStage
@@ -32,7 +32,7 @@ class Cluster:
     """Hosts h1..hn (or from `first` on) with a FAKE engine each."""
 
     def __init__(self, folder: Path, size: int, *, first: int = 1, image_size: int = 100) -> None:
-        self.store = EngineImageStore(engine_of(fake_engine(folder)))
+        self.store = ImageStore(engine_of(fake_engine(folder)))
         self.folder = folder
         self.hosts = {
             name: FakeEngineHost(name, folder, size=image_size)
@@ -246,7 +246,7 @@ def test_real_engines_of_two_hosts_end_with_the_same_image(
         sites = dict.fromkeys(transports, BuildSite("/tree", "/work", "run1", "flagperf-b", False))
         image = ImagePlan((Layer("dockerfile", tag, ("x",)),), ())
         stage = ImageStage(
-            EngineImageStore(engine_of("docker")), transports, sites, image, PipSettings(), "stream", tmp_path
+            ImageStore(engine_of("docker")), transports, sites, image, PipSettings(), "stream", tmp_path
         )
         try:
             return await asyncio.wait_for(stage.run(), timeout=120)

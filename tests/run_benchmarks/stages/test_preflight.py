@@ -10,8 +10,8 @@ from typing import Any, cast
 
 from run_benchmarks.hosts.base import Host
 from run_benchmarks.runtimes.base import Runtime
-from run_benchmarks.stages.checks import Check, Status
-from run_benchmarks.stages.preflight import CHECKS, failed, preflight, warned
+from run_benchmarks.stages.checks import Check, Status, with_status
+from run_benchmarks.stages.preflight import CHECKS, preflight
 from run_benchmarks.transports.base import Completed, Transport, TransportError
 from run_benchmarks.transports.local import LocalTransport
 from tests.run_benchmarks.stages.checked_host import TWO_NODES, Site, prepare
@@ -31,8 +31,7 @@ def test_preflight_does_every_check_on_every_host(site: Site) -> None:
     checks = checks_of(site, LocalTransport("node1"), LocalTransport("node2"))
     every = len(CHECKS) + 1
     assert {host: len(of_host) for host, of_host in checks.items()} == {"node1": every, "node2": every}
-    assert failed(checks) == []
-    assert warned(checks) == []
+    assert with_status(checks, Status.WARNING, Status.ERROR) == []
     assert checks["node1"][0].name == "reachable"
     assert checks["node1"][0].detail == f"{os.uname().sysname} {os.uname().release}"
 
@@ -47,9 +46,9 @@ def test_preflight_tells_everything_that_is_wrong_at_once(site: Site) -> None:
     prepare(site.folder / "data")
     (site.folder / "data" / manifest.MANIFEST_NAME).write_text("{")
     checks = checks_of(site, LocalTransport("node1"), Gone("node2"))
-    problems = {(host, check.name) for host, check in failed(checks)}
+    problems = {(host, check.name) for host, check in with_status(checks, Status.ERROR)}
     assert problems == {("node1", "free disk"), ("node1", "data"), ("node2", "reachable")}
-    assert all(check.remedy for _, check in failed(checks))
+    assert all(check.remedy for _, check in with_status(checks, Status.ERROR))
     assert checks["node2"] == [
         Check("reachable", Status.ERROR, "Connection refused", "start sshd on node2"),
     ]
@@ -64,5 +63,7 @@ def test_preflight_knows_the_rank_that_a_host_has_in_each_case(site: Site) -> No
         site.hosts("10.0.0.1", "10.0.0.2", port=port)
         site.conf("MIN_FREE_DISK_GIB = 0\n", base=TWO_NODES)
         checks = checks_of(site, LocalTransport("10.0.0.1"), LocalTransport("10.0.0.2"))
-    assert ("10.0.0.1", "master port") in {(host, check.name) for host, check in failed(checks)}
-    assert "10.0.0.2" not in {host for host, _ in failed(checks)}
+    assert ("10.0.0.1", "master port") in {
+        (host, check.name) for host, check in with_status(checks, Status.ERROR)
+    }
+    assert "10.0.0.2" not in {host for host, _ in with_status(checks, Status.ERROR)}

@@ -16,14 +16,14 @@ from tests.utils.monitors.value_log import logged_values
 from utils.monitors import frame
 from utils.monitors.accelerators import Accelerators
 from utils.monitors.frame import Sampler, TelemetryFile, open_log, run_monitors
-from utils.monitors.source import SourceUnavailableError
+from utils.monitors.source import Source, SourceUnavailableError
 from utils.telemetry.lines import value_log
 from utils.telemetry.records import Sample, Scope
 
 TICK_S = 0.01
 
 
-class Steady:
+class Steady(Source):
     """A source of its own kind: real threads, files and ticks, a value that is made up."""
 
     scope = Scope.HOST

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from run_benchmarks.images.base import ImageStore
-from run_benchmarks.images.engine_store import EngineImageStore
+from run_benchmarks.images.store import ImageStore
 from run_benchmarks.plan.records import RunSettings
 from run_benchmarks.runtimes.engine import engine_of
 
 
 def open_image_store(run: RunSettings) -> ImageStore | None:
     """The image store of the runtime that the settings name; None where units need no images."""
-    return EngineImageStore(engine_of(run.container_engine)) if run.uses_images else None
+    return ImageStore(engine_of(run.container_engine)) if run.uses_images else None

@@ -1,4 +1,4 @@
-"""Build a layer of a case's image on a host."""
+"""The steps that build a layer of a case's image on a host."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import hashlib
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from run_benchmarks.images.base import BuildSite
 from run_benchmarks.images.layers import ImagePlan, Layer
 from run_benchmarks.names import LABEL_ROLE, LABEL_RUN
 from run_benchmarks.plan.redact import redact_values
@@ -26,24 +25,20 @@ MERGED_WITH_VARIABLES = ("sh", "-c", 'exec 2>&1; eval "$(cat)"; exec "$@" </dev/
 KEPT_OUTPUT_BYTES = 8192  # of a command that fails, for its error
 
 
-async def build_layer(
-    transport: Transport,
-    engine: Engine,
-    site: BuildSite,
-    layer: Layer,
-    below: Layer | None,
-    image: ImagePlan,
-    mounts: Sequence[Mount],
-    log: ByteSink,
-) -> None:
-    """Make one layer on the host; what that prints goes to `log`.
+@dataclass(frozen=True)
+class BuildSite:
+    """Where on a host an image is built.
 
-    Raises:
-        CommandError: it failed; it carries the end of its output.
+    tree, work: folders on the host: the deployed training tree, and where FlagPerf may write.
+    name: for containers, unique to this run and case.
+    local: whether the host is this machine, whose own folders of wheels a build can see.
     """
-    secrets = secret_build_args(image) if below is None else {}
-    for argv in layer_argvs(engine, site, layer, below, image, mounts):
-        await _logged(transport, argv, log, secrets)
+
+    tree: str
+    work: str
+    run_uid: str
+    name: str
+    local: bool
 
 
 def layer_argvs(
@@ -122,9 +117,14 @@ def secret_build_args(image: ImagePlan) -> dict[str, str]:
     return secrets
 
 
-async def _logged(
+async def run_logged(
     transport: Transport, argv: tuple[str, ...], log: ByteSink, variables: Mapping[str, str]
 ) -> None:
+    """Run a step of a build with environment variables that no process list shows; what it prints goes to `log`.
+
+    Raises:
+        CommandError: it failed; it carries the end of its output.
+    """
     last = bytearray()
 
     async def keep(chunk: bytes) -> None:

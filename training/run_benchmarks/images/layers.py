@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from run_benchmarks.plan.records import CasePlan, Plan
-from run_benchmarks.stages.deploy import add_to_digest, files_to_deploy
+from run_benchmarks.stages.deploy import pack
 
 MONITOR_REQUIREMENTS = "utils/monitors/requirements.txt"
 
@@ -54,8 +54,8 @@ def plan_image(plan: Plan, case: CasePlan) -> ImagePlan:
     """The image that `case` runs in."""
     files = case.files
     build_args = tuple(sorted(case.image_build_args.items()))
-    digest = hashlib.sha256()
-    _add_folder(digest, plan.training_dir / files.dockerfile_dir)
+    # exactly what the hosts get: an editor's hidden files are not part of any image
+    digest = hashlib.sha256(pack(plan.training_dir / files.dockerfile_dir))
     digest.update(repr(build_args).encode())
     framework = f"{case.vendor.name}-{case.settings.framework}"
     layers = [Layer("dockerfile", _tag(plan, framework, digest), (files.dockerfile_dir,))]
@@ -75,12 +75,6 @@ def _add_requirements(digest: hashlib._Hash, training_dir: Path, names: Sequence
     for name in names:
         digest.update(b"requirements")
         digest.update((training_dir / name).read_bytes())
-
-
-def _add_folder(digest: hashlib._Hash, folder: Path) -> None:
-    # exactly what the hosts get: an editor's hidden files are not part of any image
-    for path in files_to_deploy(folder):
-        add_to_digest(digest, path.relative_to(folder).as_posix(), path, path.read_bytes())
 
 
 def _tag(plan: Plan, name: str, digest: hashlib._Hash) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 from urllib.parse import unquote, urlsplit
 
-from run_benchmarks.images.base import BuildSite
+from run_benchmarks.images.build import BuildSite
 from run_benchmarks.plan.records import PipSettings
 from run_benchmarks.runtimes.base import Mount
 from run_benchmarks.transports.base import Transport, checked
@@ -29,26 +29,21 @@ async def pip_on_host(
     transport: Transport, site: BuildSite, pip: PipSettings
 ) -> AsyncIterator[tuple[Mount, ...]]:
     """The pip settings on the host while an image is built, as mounts; none where there are no settings."""
-    if not _has_any(pip):
+    mounts = pip_mounts(site, pip)
+    if not mounts:
         yield ()
         return
-    make, remove = pip_folder_argvs(site)
+    make = ("sh", "-c", UNPACK_PRIVATE, _pip_folder(site))
     try:
         # within the try: what was interrupted half-way may have left credentials on the host too
         await checked(transport, make, stdin=_pip_archive(pip, site.local), timeout=1800)
-        yield pip_mounts(site, pip)
+        yield mounts
     finally:
-        await transport.run(remove, timeout=60)
+        await transport.run(("rm", "-rf", _pip_folder(site)), timeout=60)
 
 
 def _pip_folder(site: BuildSite) -> str:
     return f"{site.work}/pip/{site.name}"
-
-
-def pip_folder_argvs(site: BuildSite) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The commands that make the private folder with pip's settings on the host, and that remove it."""
-    folder = _pip_folder(site)
-    return ("sh", "-c", UNPACK_PRIVATE, folder), ("rm", "-rf", folder)
 
 
 def left_pip_folders_argv(work: str, run_uid: str) -> tuple[str, ...]:
@@ -61,7 +56,7 @@ def left_pip_folders_argv(work: str, run_uid: str) -> tuple[str, ...]:
 
 def pip_mounts(site: BuildSite, pip: PipSettings) -> tuple[Mount, ...]:
     """What a build sees of the pip settings: wheel folders of this machine are mounted from where they lie."""
-    if not _has_any(pip):
+    if not (pip.options or pip.ca_file or pip.wheel_dirs):
         return ()
     folder = _pip_folder(site)
     mounts = [Mount(folder, PIP_FOLDER), Mount(f"{folder}/pip.conf", "/etc/pip.conf")]
@@ -79,10 +74,6 @@ def _index_folders(pip: PipSettings) -> list[str]:
     urls = [url for name in INDEX_OPTIONS for url in pip.options.get(name, "").split()]
     folders = [Path(unquote(urlsplit(url).path)) for url in urls if url.startswith("file://")]
     return sorted({str(path.parent if path.name == "simple" else path) for path in folders})
-
-
-def _has_any(pip: PipSettings) -> bool:
-    return bool(pip.options or pip.ca_file or pip.wheel_dirs)
 
 
 def _wheels(number: int) -> str:

@@ -9,14 +9,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.reading import object_in, parsed, read_object, read_text
-from run_benchmarks.results.round_result import SCHEMA, Observation, RoundResult
+from run_benchmarks.results.round_result import SCHEMA, Observation, RoundRecord, RoundResult
 from utils.errors import FlagPerfError
 from utils.figures import DEFINITIONS, Figure
 
+R = TypeVar("R", bound=RoundRecord)
 ROUND_FOLDER = re.compile(r"round([1-9]\d{0,8})", re.ASCII)
 REMEDY = "name the folder of a run: it holds plan.json, journal.jsonl and a folder for each case"
 
@@ -86,11 +87,7 @@ def read_observation(folder: RunFolder, key: RoundKey) -> Observation | None:
     """
     path = folder.round_path(key) / "round.json"
     content = read_object(path)
-    if content is None:
-        return None
-    seen = parsed(Observation, content, str(path))
-    _check_place(key, seen.case, seen.round, path)
-    return seen
+    return None if content is None else _of_round(key, parsed(Observation, content, str(path)), path)
 
 
 def read_result(folder: RunFolder, key: RoundKey) -> RoundResult | None:
@@ -98,11 +95,7 @@ def read_result(folder: RunFolder, key: RoundKey) -> RoundResult | None:
     path = folder.round_path(key) / "result.json"
     try:
         content = read_object(path)
-        if content is None:
-            return None
-        result = _result(content, path)
-        _check_place(key, result.case, result.round, path)
-        return result
+        return None if content is None else _of_round(key, _result(content, path), path)
     except FlagPerfError as error:
         folder.note(error)
         return None
@@ -182,6 +175,9 @@ def _defined(name: str, figure: Figure) -> Figure:
     return replace(figure, better=DEFINITIONS[name].better, definition=DEFINITIONS[name].definition)
 
 
-def _check_place(key: RoundKey, case: str, number: int, path: Path) -> None:
-    if (case, number) != (key.case, key.number):
-        raise FlagPerfError(f"is of case {case}, round {number}, and does not belong here", where=str(path))
+def _of_round(key: RoundKey, record: R, path: Path) -> R:
+    """The record, which must be that of the round in whose folder it lies."""
+    own = RoundKey(record.case, record.round)
+    if own != key:
+        raise FlagPerfError(f"is of {own}, and does not belong here", where=str(path))
+    return record

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from run_benchmarks.results.round_result import RoundResult
-from run_benchmarks.stages.checks import Check, Status
+from run_benchmarks.stages.checks import Check, Status, with_status
 from utils.figures import DEFINITIONS, Definition, Figure
 
 NOT_MEASURED = "-"
@@ -134,9 +134,7 @@ def remarks(checks: Mapping[str, Sequence[Check]]) -> list[str]:
     """A line a check that was not passed: what it saw, and what to do."""
     return [
         f"- {host}: {check.name}: {' '.join(check.detail.split())} -> {check.remedy}"
-        for host, of_host in checks.items()
-        for check in of_host
-        if check.status is not Status.OK
+        for host, check in with_status(checks, Status.WARNING, Status.ERROR)
     ]
 
 

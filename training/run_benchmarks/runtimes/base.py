@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from run_benchmarks.transports.base import Transport
+from run_benchmarks.transports.base import CommandError, Completed, Transport
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class UnitState:
     running: bool
 
 
-class Runtime(Protocol):
-    """Units on hosts. The `*_argv` verbs are pure, so that a plan can show exactly what a run would do.
+class Runtime(ABC):
+    """Units on hosts. A command that fails raises CommandError, with its remedy; contact that is lost, TransportError.
 
     python: the interpreter that a unit starts Python programs with.
     """
@@ -59,46 +59,64 @@ class Runtime(Protocol):
     name: str
     python: str
 
+    @abstractmethod
     def path_inside(self, mounts: Sequence[Mount], host_path: str) -> str:
         """Where a unit sees `host_path`: through its mounts in a container, unchanged for a process."""
-        ...
 
-    def start_argv(self, unit: Unit) -> tuple[str, ...]:
-        """The command that starts the unit in the background."""
-        ...
-
-    def wait_argv(self, name: str) -> tuple[str, ...]:
-        """The command that returns when the unit has ended and prints its exit code."""
-        ...
-
-    def stop_argv(self, name: str, grace_s: int) -> tuple[str, ...]:
-        """The command that ends the unit: SIGTERM, then SIGKILL after `grace_s` seconds."""
-        ...
-
+    @abstractmethod
     async def start(self, transport: Transport, unit: Unit) -> None:
-        """Start the unit. Raises CommandError where the engine refuses it."""
-        ...
+        """Start the unit in the background. One whose name is taken is refused."""
 
     async def wait(self, transport: Transport, name: str) -> int:
-        """The unit's exit code, once it has ended. Raises TransportError where contact is lost meanwhile."""
-        ...
+        """The unit's exit code, once it has ended: an event, not a poll. May be asked again where contact was lost."""
+        completed = await self._checked(transport, self._wait_argv(name))
+        return int(completed.stdout.split()[-1])
 
     async def stop(self, transport: Transport, name: str, grace_s: int) -> None:
-        """End the unit; it is no error if it has ended or is gone."""
-        ...
+        """End the unit: SIGTERM, SIGKILL after `grace_s` seconds. It is no error if it has ended or is gone."""
+        await self._checked(transport, self._stop_argv(name, grace_s), may_be_gone=True)
 
+    @abstractmethod
     async def remove_all(self, transport: Transport, run_id: str, grace_s: int = 0) -> tuple[str, ...]:
         """End and remove every unit of the run on this host; returns the names of those that were there. Idempotent."""
-        ...
 
+    @abstractmethod
     async def list_units(self, transport: Transport, run_id: str | None = None) -> tuple[UnitState, ...]:
         """FlagPerf's units on this host, of one run or of all."""
-        ...
 
+    @abstractmethod
     async def last_output(self, transport: Transport, name: str, lines: int = 50) -> str:
         """The end of what the unit's main process printed itself, for evidence; empty if there is none."""
-        ...
 
+    @abstractmethod
     async def version(self, transport: Transport) -> str:
-        """The engine's version. Raises CommandError with a remedy where it does not answer."""
-        ...
+        """The version of what runs the units, which shows that it answers."""
+
+    @abstractmethod
+    def _wait_argv(self, name: str) -> tuple[str, ...]:
+        """The command that returns when the unit has ended; it prints the unit's exit code as its last word."""
+
+    @abstractmethod
+    def _stop_argv(self, name: str, grace_s: int) -> tuple[str, ...]:
+        """The command that ends the unit."""
+
+    @abstractmethod
+    def _is_gone(self, completed: Completed) -> bool:
+        """Whether a command failed because there is no such unit."""
+
+    @abstractmethod
+    def _remedy(self, completed: Completed) -> str:
+        """What to do about a command that failed; empty where nothing is known."""
+
+    async def _checked(
+        self,
+        transport: Transport,
+        argv: Sequence[str],
+        *,
+        stdin: bytes | None = None,
+        may_be_gone: bool = False,
+    ) -> Completed:
+        completed = await transport.run(argv, stdin=stdin)
+        if not completed.ok and not (may_be_gone and self._is_gone(completed)):
+            raise CommandError(completed, self._remedy(completed))
+        return completed

@@ -8,18 +8,21 @@ import shlex
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
+from run_benchmarks.names import LABEL_RUN
 from run_benchmarks.plan.records import RunSettings
 from run_benchmarks.run_log import LOGGER
-from run_benchmarks.runtimes.base import Mount, Unit, UnitState
-from run_benchmarks.runtimes.engine import LABEL_PREFIX, engine_of
+from run_benchmarks.runtimes.base import Mount, Runtime, Unit, UnitState
+from run_benchmarks.runtimes.engine import engine_of
 from run_benchmarks.transports.base import CommandError, Completed, Transport
 from utils.errors import FlagPerfError
 
+LABEL_PREFIX = "flagperf."
 REMOVE_ATTEMPTS = 20
 REMOVE_PAUSE_S = 0.25
+UNIT_FIELDS = "[{{json .Name}},{{json .State.Running}},{{json .Config.Labels}}]"  # a line of JSON a unit
 
 
-class ContainerRuntime:
+class ContainerRuntime(Runtime):
     """Containers, by the engine's command line: every command can be shown to the user and typed by hand."""
 
     name = "docker"
@@ -30,66 +33,26 @@ class ContainerRuntime:
         self._limited: set[str] = set()  # hosts whose engine may not raise limits
 
     def path_inside(self, mounts: Sequence[Mount], host_path: str) -> str:
-        """Where a container sees `host_path`.
-
-        Raises:
-            FlagPerfError: no mount holds it.
-        """
         path = PurePosixPath(host_path)
         holding = [mount for mount in mounts if path.is_relative_to(mount.host)]
         if not holding:
-            raise FlagPerfError(
-                f"no mount shows {host_path} inside the container",
-                remedy="mount the folder that holds it",
-            )
+            message = f"no mount shows {host_path} inside the container"
+            raise FlagPerfError(message, remedy="mount the folder that holds it")
         nearest = max(holding, key=lambda mount: len(PurePosixPath(mount.host).parts))
         return str(PurePosixPath(nearest.inside) / path.relative_to(nearest.host))
 
-    def start_argv(self, unit: Unit) -> tuple[str, ...]:
-        """`docker run --detach ...`."""
-        return self._engine.start(unit)
-
-    def wait_argv(self, name: str) -> tuple[str, ...]:
-        """`docker wait NAME`."""
-        return self._engine.wait(name)
-
-    def stop_argv(self, name: str, grace_s: int) -> tuple[str, ...]:
-        """`docker stop -t GRACE NAME`."""
-        return self._engine.stop(name, grace_s)
-
     async def start(self, transport: Transport, unit: Unit) -> None:
-        """Start the container.
-
-        Raises:
-            CommandError: the engine refused: a container of this name exists, no such image, a bad option.
-        """
+        """`docker run --detach ...`; where the engine may not raise limits, with its own."""
         may_raise = transport.host not in self._limited
         completed = await transport.run(self._engine.start(unit, raise_limits=may_raise))
         if may_raise and not completed.ok and "rlimit" in completed.stderr.lower():
             completed = await self._start_limited(transport, unit)
         if not completed.ok:
-            raise CommandError(completed, self._start_remedy(completed, unit))
-
-    async def wait(self, transport: Transport, name: str) -> int:
-        """The exit code. `docker wait` is an event, not a poll; where contact is lost it can be asked again.
-
-        Raises:
-            CommandError: there is no such container.
-        """
-        completed = await transport.run(self.wait_argv(name))
-        lines = completed.stdout.split()
-        if not completed.ok or not lines:
-            raise CommandError(completed, self._engine.remedy(completed))
-        return int(lines[-1])
-
-    async def stop(self, transport: Transport, name: str, grace_s: int) -> None:
-        """End the container; it is no error if it has ended or is gone."""
-        completed = await transport.run(self.stop_argv(name, grace_s))
-        if not completed.ok and not self._engine.is_gone(completed):
-            raise CommandError(completed, self._engine.remedy(completed))
+            exists = "already in use" in completed.stderr
+            remove = f"a unit of this name exists: {shlex.join(self._engine.remove([unit.name]))}"
+            raise CommandError(completed, remove if exists else self._remedy(completed))
 
     async def remove_all(self, transport: Transport, run_id: str, grace_s: int = 0) -> tuple[str, ...]:
-        """End and remove every container of the run on this host; returns the names of those that were there."""
         units = await self.list_units(transport, run_id)
         if grace_s:
             running = [unit.name for unit in units if unit.running]
@@ -98,33 +61,34 @@ class ContainerRuntime:
         return tuple(unit.name for unit in units)
 
     async def list_units(self, transport: Transport, run_id: str | None = None) -> tuple[UnitState, ...]:
-        """FlagPerf's containers on this host, of one run or of all."""
         ids = await self._ids(transport, run_id)
         if not ids:
             return ()
-        # exits with 1 where one of them has vanished meanwhile, and describes the others all the same
-        completed = await transport.run(self._engine.describe(ids))
-        if not completed.ok and not self._engine.is_gone(completed):
-            raise CommandError(completed, self._engine.remedy(completed))
+        argv = (self._engine.command, "inspect", "--type=container", f"--format={UNIT_FIELDS}", *ids)
+        # fails where one of them has vanished meanwhile, and describes the others all the same
+        completed = await self._checked(transport, argv, may_be_gone=True)
         return tuple(_state(line) for line in completed.stdout.splitlines() if line.startswith("["))
 
     async def last_output(self, transport: Transport, name: str, lines: int = 50) -> str:
-        """The end of what the container's main process printed; empty if it is gone."""
-        completed = await transport.run(self._engine.output(name, lines))
-        if not completed.ok and not self._engine.is_gone(completed):
-            raise CommandError(completed, self._engine.remedy(completed))
+        argv = (self._engine.command, "logs", "--tail", str(lines), name)
+        completed = await self._checked(transport, argv, may_be_gone=True)
         return completed.last_lines(lines) if completed.ok else ""
 
     async def version(self, transport: Transport) -> str:
-        """The engine's version.
+        """The engine's version; where it does not answer, the error says whether it is installed, runs, is allowed."""
+        return (await self._checked(transport, self._engine.version())).stdout.strip()
 
-        Raises:
-            CommandError: not installed, not running, or not allowed, each with its remedy.
-        """
-        completed = await transport.run(self._engine.version())
-        if not completed.ok or not completed.stdout.strip():
-            raise CommandError(completed, self._engine.remedy(completed))
-        return completed.stdout.strip()
+    def _wait_argv(self, name: str) -> tuple[str, ...]:
+        return (self._engine.command, "wait", name)
+
+    def _stop_argv(self, name: str, grace_s: int) -> tuple[str, ...]:
+        return (self._engine.command, "stop", "-t", str(grace_s), name)
+
+    def _is_gone(self, completed: Completed) -> bool:
+        return self._engine.is_gone(completed)
+
+    def _remedy(self, completed: Completed) -> str:
+        return self._engine.remedy(completed)
 
     async def _start_limited(self, transport: Transport, unit: Unit) -> Completed:
         """Start with the engine's own limits, where it may not raise them (rootless, in a container)."""
@@ -138,10 +102,10 @@ class ContainerRuntime:
         return await transport.run(self._engine.start(unit, raise_limits=False))
 
     async def _ids(self, transport: Transport, run_id: str | None) -> tuple[str, ...]:
-        completed = await transport.run(self._engine.list_ids(run_id))
-        if not completed.ok:
-            raise CommandError(completed, self._engine.remedy(completed))
-        return tuple(completed.stdout.split())
+        """Of the run's containers, or of all of FlagPerf's, whatever state they are in."""
+        label = LABEL_RUN if run_id is None else f"{LABEL_RUN}={run_id}"
+        argv = (self._engine.command, "ps", "--all", "--quiet", "--no-trunc", f"--filter=label={label}")
+        return tuple((await self._checked(transport, argv)).stdout.split())
 
     async def _remove_until_none(self, transport: Transport, run_id: str) -> None:
         """Remove until none is listed: a removal that someone else began takes its time."""
@@ -155,11 +119,6 @@ class ContainerRuntime:
             completed = await transport.run(self._engine.remove(ids))
         if completed is not None and await self._ids(transport, run_id):
             raise CommandError(completed, f"remove them by hand: {shlex.join(completed.argv)}")
-
-    def _start_remedy(self, completed: Completed, unit: Unit) -> str:
-        if "already in use" in completed.stderr:
-            return f"a unit of this name exists: {shlex.join(self._engine.remove([unit.name]))}"
-        return self._engine.remedy(completed)
 
 
 def _state(line: str) -> UnitState:

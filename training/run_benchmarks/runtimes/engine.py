@@ -16,8 +16,6 @@ from run_benchmarks.runtimes.base import Mount, Unit
 from run_benchmarks.transports.base import Completed
 
 SHARED_MEMORY = "/dev/shm"
-LABEL_PREFIX = "flagperf."
-RUN_LABEL = "flagperf.run"
 # What Podman says -> what to do about it.
 PODMAN_REMEDIES = {
     "container-init binary not found": "install catatonit on {host}, which Podman's --init needs",
@@ -79,41 +77,15 @@ class Engine:
             *((f"--workdir={unit.workdir}",) if unit.workdir else ()),
         )
 
-    def wait(self, name: str) -> tuple[str, ...]:
-        """Returns when the unit has ended; prints its exit code."""
-        return (self.command, "wait", name)
-
-    def stop(self, name: str, grace_s: int) -> tuple[str, ...]:
-        """SIGTERM, then SIGKILL after `grace_s` seconds."""
-        return (self.command, "stop", "-t", str(grace_s), name)
-
-    def list_ids(self, run_id: str | None) -> tuple[str, ...]:
-        """The IDs of the run's units, or of all of FlagPerf's, whatever state they are in."""
-        label = RUN_LABEL if run_id is None else f"{RUN_LABEL}={run_id}"
-        return (self.command, "ps", "--all", "--quiet", "--no-trunc", f"--filter=label={label}")
-
-    def describe(self, ids: Sequence[str]) -> tuple[str, ...]:
-        """A line of JSON a unit: its name, whether it runs, its labels."""
-        fields = "[{{json .Name}},{{json .State.Running}},{{json .Config.Labels}}]"
-        return (self.command, "inspect", "--type=container", f"--format={fields}", *ids)
-
     def remove(self, ids: Sequence[str]) -> tuple[str, ...]:
         """Remove units, running or not, with their anonymous volumes."""
         return (self.command, "rm", "--force", "--volumes", *ids)
-
-    def output(self, name: str, lines: int) -> tuple[str, ...]:
-        """The last `lines` lines that the main process printed."""
-        return (self.command, "logs", "--tail", str(lines), name)
 
     def version(self) -> tuple[str, ...]:
         """The version of what runs the containers."""
         return (self.command, "version", "--format", "{{.Server.Version}}")
 
     # Images.
-
-    def image_id(self, tag: str) -> tuple[str, ...]:
-        """Prints the ID of an image."""
-        return (self.command, "image", "inspect", "--format", "{{.Id}}", tag)
 
     def build(self, context: str, tag: str, build_args: Sequence[str], label: str) -> tuple[str, ...]:
         """Build a Dockerfile. Of an argument that is a name alone the value comes from the environment."""
@@ -125,30 +97,6 @@ class Engine:
         """Make an image of a container that has ended."""
         words = [word for change in changes for word in ("--change", change)]
         return (self.command, "commit", *self.FORMAT, *words, container, tag)
-
-    def save(self, tag: str) -> tuple[str, ...]:
-        """Write an image to standard output."""
-        return (self.command, "save", tag)
-
-    def load(self) -> tuple[str, ...]:
-        """Take an image from standard input."""
-        return (self.command, "load")
-
-    def pull(self, tag: str) -> tuple[str, ...]:
-        """Get an image from its registry."""
-        return (self.command, "pull", tag)
-
-    def push(self, tag: str) -> tuple[str, ...]:
-        """Bring an image to its registry."""
-        return (self.command, "push", tag)
-
-    def remove_image(self, tag: str) -> tuple[str, ...]:
-        """Forget an image."""
-        return (self.command, "image", "rm", tag)
-
-    def print_from(self, image: str, script: str) -> tuple[str, ...]:
-        """Run a shell script in an image, and leave nothing."""
-        return (self.command, "run", "--rm", "--entrypoint=sh", image, "-c", script)
 
     # What it says.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.runtimes.base import Runtime
-from run_benchmarks.stages.checks import QUICK_S, Check, HostUse, Status
+from run_benchmarks.stages.checks import QUICK_S, HostUse
+from utils.errors import FlagPerfError
 
-NAME = "caches"
 # vm.drop_caches needs root; FlagPerf's users give the ssh user a passwordless sudo for it.
 CAN_DROP_CACHES = "[ -w /proc/sys/vm/drop_caches ] || sudo -n -l sysctl -q vm.drop_caches=3"
 DROP_CACHES = (
@@ -15,12 +15,14 @@ DROP_CACHES = (
 )
 
 
-async def caches(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
+async def caches(plan: Plan, runtime: Runtime, use: HostUse) -> str:
     """Where CLEAR_CACHES asks for it, the caches can be dropped."""
     if not plan.run.clear_caches:
-        return Check(NAME, Status.OK, "kept (CLEAR_CACHES is not set)")
-    done = await use.transport.run(["sh", "-c", CAN_DROP_CACHES], timeout=QUICK_S)
-    if done.ok:
-        return Check(NAME, Status.OK, "dropped before every round")
-    remedy = "log in as root, allow `sudo -n sysctl -q vm.drop_caches=3` to the ssh user, or set CLEAR_CACHES = False"
-    return Check(NAME, Status.ERROR, "this user may not drop the page cache", remedy)
+        return "kept (CLEAR_CACHES is not set)"
+    if not (await use.transport.run(["sh", "-c", CAN_DROP_CACHES], timeout=QUICK_S)).ok:
+        raise FlagPerfError(
+            "this user may not drop the page cache",
+            remedy="log in as root, allow `sudo -n sysctl -q vm.drop_caches=3` to the ssh user, "
+            "or set CLEAR_CACHES = False",
+        )
+    return "dropped before every round"

@@ -9,14 +9,13 @@ from run_benchmarks.names import checkpoint_folder
 from run_benchmarks.plan.continuation import OPTION, saves_checkpoints
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.runtimes.base import Runtime
-from run_benchmarks.stages.checks import QUICK_S, Check, HostUse, Status
+from run_benchmarks.stages.checks import QUICK_S, DoubtError, HostUse, make_writable
 from run_benchmarks.transports.base import Transport
 from utils.checkpoints import CHECKPOINT_PATTERN
+from utils.errors import FlagPerfError
 
-NAME = "checkpoints"
 
-
-async def checkpoints(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
+async def checkpoints(plan: Plan, runtime: Runtime, use: HostUse) -> str:
     """CHECKPOINT_PATH can be written, and every case that is to go on has a checkpoint here.
 
     A round without one begins anew, which is a warning: the run may have been cut off in a round before it.
@@ -27,15 +26,9 @@ async def checkpoints(plan: Plan, runtime: Runtime, use: HostUse) -> Check:
     firsts = [place.case for place in use.places if place.rank == 0]
     cases = [case for case in firsts if path and uses_checkpoints(plan, case)]
     if not cases:
-        return Check(NAME, Status.OK, "not needed")
-    made = await use.transport.run(["sh", "-c", 'mkdir -p "$0" && [ -w "$0" ]', path], timeout=QUICK_S)
-    if not made.ok:
-        detail = f"CHECKPOINT_PATH = {path}: {made.last_lines(1) or 'not writable'}"
-        remedy = "name a folder in test_conf.py that the ssh user may create and write on this host"
-        return Check(NAME, Status.ERROR, detail, remedy)
-    if not plan.continue_from:
-        return Check(NAME, Status.OK, path)
-    return await _check_earlier(plan, use.transport, cases)
+        return "not needed"
+    await make_writable(use.transport, path, f"CHECKPOINT_PATH = {path}")
+    return await _check_earlier(plan, use.transport, cases) if plan.continue_from else path
 
 
 def uses_checkpoints(plan: Plan, case: CasePlan) -> bool:
@@ -43,7 +36,7 @@ def uses_checkpoints(plan: Plan, case: CasePlan) -> bool:
     return saves_checkpoints(case) or bool(plan.continue_from)
 
 
-async def _check_earlier(plan: Plan, transport: Transport, cases: list[CasePlan]) -> Check:
+async def _check_earlier(plan: Plan, transport: Transport, cases: list[CasePlan]) -> str:
     folder = f"{plan.run.checkpoint_path}/{plan.continue_from}"
     listed = await transport.run(
         ["find", folder, "-mindepth", "3", "-maxdepth", "3", "-name", CHECKPOINT_PATTERN], timeout=QUICK_S
@@ -55,13 +48,13 @@ async def _check_earlier(plan: Plan, transport: Transport, cases: list[CasePlan]
         names = ", ".join(case.settings.name for case in lost)
         there = _there(files) if files else await _other_runs(plan, transport)
         remedy = f"name another run with {OPTION}, choose cases with --cases, or start anew"
-        return Check(NAME, Status.ERROR, f"{folder} has no checkpoint of {names}; {there}", remedy)
+        raise FlagPerfError(f"{folder} has no checkpoint of {names}; {there}", remedy=remedy)
     wanted = [path for case in cases for path in _folders(plan, case, plan.rounds(case))]
     anew = [f"{path.parent.name} {path.name}" for path in wanted if path not in having]
-    if not anew:
-        return Check(NAME, Status.OK, f"{len(wanted)} round(s) go on from {folder}")
-    detail = f"{folder} has no checkpoint of {', '.join(anew)}: begun anew"
-    return Check(NAME, Status.WARNING, detail, f"nothing, or name the run that has one with {OPTION}")
+    if anew:
+        message = f"{folder} has no checkpoint of {', '.join(anew)}: begun anew"
+        raise DoubtError(message, remedy=f"nothing, or name the run that has one with {OPTION}")
+    return f"{len(wanted)} round(s) go on from {folder}"
 
 
 def _folders(plan: Plan, case: CasePlan, rounds: Iterable[int]) -> list[PurePosixPath]:

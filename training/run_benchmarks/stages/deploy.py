@@ -50,42 +50,43 @@ def pack_tree(training_dir: Path, folders: tuple[str, ...] = (), left_out: tuple
     Args:
         folders: to make in it, empty: a container's mount inside a read-only tree needs one.
         left_out: further folders that stay at home: the results, wherever the user puts them.
-
-    Raises:
-        FlagPerfError: the tree is far larger than code: data lies in it.
     """
     at_home = {training_dir / name for name in LEFT_OUT_AT_TOP} | set(left_out)
-    digest = hashlib.sha256()
+    archive = pack(training_dir, at_home, folders)
+    return Tree(hashlib.sha256(archive).hexdigest()[:16], archive)
+
+
+def pack(folder: Path, left_out: Collection[Path] = (), empty: tuple[str, ...] = ()) -> bytes:
+    """A tar file of what a host gets of `folder`, with `empty` folders besides; its bytes name the content.
+
+    Raises:
+        FlagPerfError: it is far larger than code: data lies in it.
+    """
     buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for path in files_to_deploy(training_dir, at_home):
+    # dereferenced: of files that are linked with each other each is a file
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT, dereference=True) as archive:
+        for path in _files_to_deploy(folder, left_out):
             # looked at before it is read: what does not belong here may be larger than the memory
             if buffer.tell() + path.stat().st_size > LARGEST_TREE:
                 raise FlagPerfError(
                     f"more than {LARGEST_TREE >> 20} MiB to deploy; {path} is among it",
-                    where=str(training_dir),
+                    where=str(folder),
                     remedy="keep data sets and checkpoints outside the training/ folder",
                 )
-            name = path.relative_to(training_dir).as_posix()
-            content = path.read_bytes()
-            add_to_digest(digest, name, path, content)
-            archive.addfile(_file_entry(name, len(content), is_executable(path)), io.BytesIO(content))
-        for folder in folders:
-            digest.update(f"{folder}/\0".encode())
-            archive.addfile(_folder_entry(folder))
-        archive.addfile(_file_entry(END_MARK, 0, False))
-    return Tree(digest.hexdigest()[:16], buffer.getvalue())
+            archive.add(path, path.relative_to(folder).as_posix(), recursive=False, filter=_plain)
+        for name in empty:
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+            archive.addfile(entry)
+        archive.addfile(tarfile.TarInfo(END_MARK))
+    return buffer.getvalue()
 
 
-def add_to_digest(digest: hashlib._Hash, name: str, path: Path, content: bytes) -> None:
-    """Take in all of a file that reaches a host: its name, whether it is executable, its content."""
-    digest.update(f"{name}\0{is_executable(path)}\0{len(content)}\0".encode())
-    digest.update(content)
-
-
-def is_executable(path: Path) -> bool:
-    """Whether its owner may execute it; no other permission is deployed."""
-    return bool(path.stat().st_mode & 0o100)
+def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Of a file only its name, its content and whether its owner may execute it are deployed."""
+    plain = tarfile.TarInfo(entry.name)
+    plain.size, plain.mode = entry.size, 0o755 if entry.mode & 0o100 else 0o644
+    return plain
 
 
 async def deploy_tree(transport: Transport, tree: Tree, path: str) -> bool:
@@ -97,13 +98,13 @@ async def deploy_tree(transport: Transport, tree: Tree, path: str) -> bool:
     return True
 
 
-def files_to_deploy(folder: Path, left_out: Collection[Path] = ()) -> Iterator[Path]:
+def _files_to_deploy(folder: Path, left_out: Collection[Path]) -> Iterator[Path]:
     """Every file of `folder` that a host gets, in a fixed order."""
     for path in sorted(folder.iterdir()):
         if path in left_out or not _belongs_to_tree(path):
             continue
         if path.is_dir():
-            yield from files_to_deploy(path, left_out)
+            yield from _files_to_deploy(path, left_out)
         elif path.is_file():
             yield path
 
@@ -124,17 +125,3 @@ def _extern_folders(plan: Plan) -> tuple[str, ...]:
     """The folders that scripts of the cases' own get as --extern_module_dir: existing drivers fail without them."""
     own = [case.files for case in plan.cases if case.files.script.startswith(f"{case.files.case_dir}/")]
     return tuple(sorted({files.extern_dir for files in own}))
-
-
-def _file_entry(name: str, size: int, executable: bool) -> tarfile.TarInfo:
-    entry = tarfile.TarInfo(name)
-    entry.size = size
-    entry.mode = 0o755 if executable else 0o644
-    return entry
-
-
-def _folder_entry(name: str) -> tarfile.TarInfo:
-    entry = tarfile.TarInfo(name)
-    entry.type = tarfile.DIRTYPE
-    entry.mode = 0o755
-    return entry

@@ -26,6 +26,13 @@ async def on_all(keys: Sequence[K], work: Callable[[K], Awaitable[T]]) -> dict[K
     return results
 
 
+async def all_of(keys: Sequence[K], work: Callable[[K], Awaitable[T]]) -> dict[K, T]:
+    """As `on_all`, but the first error is raised, once all have ended."""
+    results = await on_all(keys, work)
+    raise_first(results.values())
+    return values_of(results)
+
+
 def errors_of(results: Mapping[K, T | FlagPerfError]) -> dict[K, FlagPerfError]:
     """Those keys whose work failed."""
     return {key: value for key, value in results.items() if isinstance(value, FlagPerfError)}

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from run_benchmarks.images.base import BuildSite, ImageStore
+from run_benchmarks.images.build import BuildSite
 from run_benchmarks.images.layers import ImagePlan
+from run_benchmarks.images.store import ImageStore
 from run_benchmarks.plan.records import PipSettings
 from run_benchmarks.run_log import LOGGER
-from run_benchmarks.stages.fan_out import errors_of, on_all, values_of
+from run_benchmarks.stages.fan_out import all_of, raise_first
 from run_benchmarks.stages.image_stream import stream_image
 from run_benchmarks.transports.base import CommandError, CommandTimeoutError, Transport
 from utils.errors import FlagPerfError
@@ -23,6 +25,7 @@ class ImagesDifferError(FlagPerfError):
     """The hosts have images that are not the same."""
 
 
+@dataclass(frozen=True)
 class ImageStage:
     """Gets one image to the hosts of one case.
 
@@ -34,23 +37,13 @@ class ImageStage:
         log_dir: takes `image_build_<host>.log`.
     """
 
-    def __init__(
-        self,
-        store: ImageStore,
-        transports: Mapping[str, Transport],
-        sites: Mapping[str, BuildSite],
-        image: ImagePlan,
-        pip: PipSettings,
-        distribution: str,
-        log_dir: Path,
-    ) -> None:
-        self.store = store
-        self.transports = transports
-        self.sites = sites
-        self.image = image
-        self.pip = pip
-        self.distribution = distribution
-        self.log_dir = log_dir
+    store: ImageStore
+    transports: Mapping[str, Transport]
+    sites: Mapping[str, BuildSite]
+    image: ImagePlan
+    pip: PipSettings
+    distribution: str
+    log_dir: Path
 
     async def run(self) -> dict[str, str]:
         """Host -> image ID, the same everywhere (or, where every node built, the same software).
@@ -76,16 +69,14 @@ class ImageStage:
 
     async def image_ids(self) -> dict[str, str | None]:
         """Host -> the ID of the case's image there, or None."""
-        results = await on_all(
+        return await all_of(
             list(self.transports), lambda host: self.store.image_id(self.transports[host], self.image.tag)
         )
-        _raise_first(errors_of(results))
-        return values_of(results)
 
     async def _provide(self, present: Mapping[str, str | None], missing: Sequence[str]) -> None:
         source = next((host for host, image_id in present.items() if image_id), None)
         if self.distribution == "build":
-            _raise_first(errors_of(await on_all(missing, self._build)))
+            await all_of(missing, self._build)
         elif self.distribution == "registry":
             await self._through_registry(source, missing)
         else:
@@ -114,7 +105,8 @@ class ImageStage:
         LOGGER.info(f"{source}: streaming {self.image.tag} to {', '.join(targets)}")
         receivers = [self.transports[host] for host in targets]
         try:
-            _raise_first(await stream_image(self.store, self.transports[source], receivers, self.image.tag))
+            failed = await stream_image(self.store, self.transports[source], receivers, self.image.tag)
+            raise_first(failed.values())
         except (CommandError, CommandTimeoutError) as error:
             raise self._not_distributed(f"was not streamed from {source}", error) from error
 
@@ -125,9 +117,8 @@ class ImageStage:
             source = missing[0]
         if source is not None:
             await self._push(source)
-        results = await on_all([host for host in missing if host != source], self._pulled)
-        _raise_first(errors_of(results))
-        failed = [host for host, done in values_of(results).items() if not done]
+        pulled = await all_of([host for host in missing if host != source], self._pulled)
+        failed = [host for host, done in pulled.items() if not done]
         if failed:
             raise DistributionError(
                 f"cannot pull {self.image.tag}",
@@ -168,12 +159,10 @@ class ImageStage:
 
     async def _assert_same_software(self) -> None:
         """Where every node built for itself, the IDs differ by their timestamps; what is installed may not."""
-        results = await on_all(
+        digests = await all_of(
             list(self.transports),
             lambda host: self.store.software_digest(self.transports[host], self.image.tag),
         )
-        _raise_first(errors_of(results))
-        digests = values_of(results)
         if len(set(digests.values())) > 1:
             listed = ", ".join(f"{host} {digest}" for host, digest in digests.items())
             raise ImagesDifferError(
@@ -181,8 +170,3 @@ class ImageStage:
                 where=", ".join(digests),
                 remedy="set IMAGE_DISTRIBUTION = 'stream' in test_conf.py: one node builds, the others get its image",
             )
-
-
-def _raise_first(errors: Mapping[str, FlagPerfError]) -> None:
-    for error in errors.values():
-        raise error

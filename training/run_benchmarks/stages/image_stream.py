@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
-from run_benchmarks.images.base import ImageStore
+from run_benchmarks.images.store import ImageStore
 from run_benchmarks.stages.fan_out import errors_of, on_all
 from run_benchmarks.transports.base import Transport
 from utils.errors import FlagPerfError

@@ -57,24 +57,13 @@ class Launch:
     def monitor(self, node: Node) -> Unit:
         """The unit that samples the node, outside the training processes."""
         inside = _Inside(self, node)
-        interval = str(self.plan.run.monitor_interval_s)
-        argv = (
-            *_ended_in_time(node.case),
-            self.runtime.python,
-            "-m",
-            "utils.monitors",
-            "--log-dir",
-            inside.node,
-            "--vendor-dir",
-            inside.tree(node.case.vendor.name),
-            "--interval",
-            interval,
-        )
+        vendor_dir, interval = inside.tree(node.case.vendor.name), str(self.plan.run.monitor_interval_s)
+        options = ("--log-dir", inside.node, "--vendor-dir", vendor_dir, "--interval", interval)
         return Unit(
             name=unit_name(self.run, node, "monitor"),
             labels=unit_labels(self.run, node, "monitor"),
             image=self.image,
-            argv=argv,
+            argv=(*_ended_in_time(node.case), self.runtime.python, "-m", "utils.monitors", *options),
             env={"PYTHONPATH": inside.tree("")},
             # A container's own /sys lacks parts (powercap among them), and lxcfs may cover its own /proc.
             mounts=(*inside.mounts[:2], Mount("/proc", "/host/proc"), Mount("/sys", "/host/sys")),

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Sequence
 
 from run_benchmarks.hosts.base import Host
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.caches import caches
 from run_benchmarks.stages.checkpoints import checkpoints
-from run_benchmarks.stages.checks import ALL_CHECKS, Check, Checker, HostUse, Place, Status
-from run_benchmarks.stages.fan_out import on_all
-from utils.errors import FlagPerfError
+from run_benchmarks.stages.checks import ALL_CHECKS, Check, Checker, HostUse, Place, Status, outcome
 
-REACHABLE = "reachable"  # the check's name
+REACHABLE = "reachable"  # the name of that check
 REACHABLE_TIMEOUT_S = 30.0
 CHECKS: tuple[Checker, ...] = (*ALL_CHECKS, caches, checkpoints)
 
@@ -29,29 +28,8 @@ async def preflight(
     Returns:
         Host -> its checks. A host that is not reached has that one check, as an error.
     """
-    uses = {host.name: _use(host, casts) for host in hosts}
-    results = await on_all(list(uses), lambda name: _check_host(plan, runtime, uses[name]))
-    return {
-        name: [_unreachable(result)] if isinstance(result, FlagPerfError) else result
-        for name, result in results.items()
-    }
-
-
-def failed(checks: Mapping[str, list[Check]]) -> list[tuple[str, Check]]:
-    """The checks that forbid a run, by host."""
-    return [
-        (host, check) for host, of_host in checks.items() for check in of_host if check.status is Status.ERROR
-    ]
-
-
-def warned(checks: Mapping[str, list[Check]]) -> list[tuple[str, Check]]:
-    """The checks that deserve a word, by host."""
-    return [
-        (host, check)
-        for host, of_host in checks.items()
-        for check in of_host
-        if check.status is Status.WARNING
-    ]
+    of_hosts = await asyncio.gather(*(_check_host(plan, runtime, _use(host, casts)) for host in hosts))
+    return {host.name: checks for host, checks in zip(hosts, of_hosts, strict=True)}
 
 
 def _use(host: Host, casts: Sequence[tuple[CasePlan, Sequence[Host]]]) -> HostUse:
@@ -64,17 +42,12 @@ def _use(host: Host, casts: Sequence[tuple[CasePlan, Sequence[Host]]]) -> HostUs
 
 
 async def _check_host(plan: Plan, runtime: Runtime, use: HostUse) -> list[Check]:
-    reached = await use.transport.run(["uname", "-sr"], timeout=REACHABLE_TIMEOUT_S)
-    checks = [Check(REACHABLE, Status.OK, reached.stdout.strip())]
-    results = await on_all(list(CHECKS), lambda check: check(plan, runtime, use))
-    for check, result in results.items():
-        if isinstance(result, FlagPerfError):
-            name = check.__name__.replace("_", " ")
-            checks.append(Check(name, Status.ERROR, result.message, result.remedy))
-        else:
-            checks.append(result)
-    return checks
+    reached = await outcome(reachable, plan, runtime, use)
+    if reached.status is not Status.OK:
+        return [reached]
+    return [reached, *await asyncio.gather(*(outcome(checker, plan, runtime, use) for checker in CHECKS))]
 
 
-def _unreachable(error: FlagPerfError) -> Check:
-    return Check(REACHABLE, Status.ERROR, error.message, error.remedy)
+async def reachable(plan: Plan, runtime: Runtime, use: HostUse) -> str:
+    """The host runs a command."""
+    return (await use.transport.run(["uname", "-sr"], timeout=REACHABLE_TIMEOUT_S)).stdout.strip()

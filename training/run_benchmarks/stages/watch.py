@@ -63,6 +63,7 @@ class Outcome:
         return not self.timed_out and all(isinstance(e, Ended) and e.code == 0 for e in self.endings.values())
 
 
+@dataclass(frozen=True)
 class Watch:
     """Waits for the tasks of one round.
 
@@ -71,19 +72,11 @@ class Watch:
             Training is synchronous: where a step is finished, every rank lives.
     """
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        transports: Mapping[str, Transport],
-        names: Mapping[int, str],
-        host_lost_after_s: float,
-        progressed_at: Callable[[], float | None],
-    ) -> None:
-        self.runtime = runtime
-        self.transports = transports
-        self.names = names
-        self.patience = host_lost_after_s if len(names) > 1 else max(host_lost_after_s, ALONE_PATIENCE_S)
-        self.progressed_at = progressed_at
+    runtime: Runtime
+    transports: Mapping[str, Transport]
+    names: Mapping[int, str]
+    host_lost_after_s: float
+    progressed_at: Callable[[], float | None]
 
     async def run(self, nodes: Sequence[Node], deadline_s: float) -> Outcome:
         """Wait until every task has ended, or one has failed and its peers had a moment to end too."""
@@ -156,7 +149,10 @@ class Watch:
         # Progress is read from node 0: it says nothing while node 0 itself is the one that is lost.
         if progressed is not None and node.rank != 0:
             signs.append(progressed)
-        return time.monotonic() - max(signs) > self.patience
+        patience = (
+            self.host_lost_after_s if len(self.names) > 1 else max(self.host_lost_after_s, ALONE_PATIENCE_S)
+        )
+        return time.monotonic() - max(signs) > patience
 
 
 def _failed(ending: Ending) -> bool:

@@ -13,6 +13,7 @@ from run_benchmarks.plan.redact import redact_text
 from run_benchmarks.run_log import LOGGER
 from utils.errors import FlagPerfError
 
+ByteSource = bytes | AsyncIterator[bytes]
 ByteSink = Callable[[bytes], Awaitable[None]]
 
 
@@ -78,7 +79,7 @@ class Transport(ABC):
         self,
         argv: Sequence[str],
         *,
-        stdin: bytes | AsyncIterator[bytes] | None = None,
+        stdin: ByteSource | None = None,
         stdout: ByteSink | None = None,
         timeout: float | None = None,
     ) -> Completed:
@@ -97,9 +98,12 @@ class Transport(ABC):
         """
         words, begin, end = tuple(argv), time.monotonic(), "no end is known"
         try:
-            completed = await asyncio.wait_for(self._run(words, stdin, stdout), timeout)
-            end = f"exit code {completed.returncode}"
-            return completed
+            code, out, err = await asyncio.wait_for(self._run(words, stdin, stdout), timeout)
+            code = code if code >= 0 else 128 - code
+            end = f"exit code {code}"
+            return Completed(
+                self.host, words, code, out.decode(errors="replace"), err.decode(errors="replace")
+            )
         except asyncio.TimeoutError:
             raise CommandTimeoutError(
                 f"not done after {timeout:g} s, ended: {shlex.join(words)}", where=self.host
@@ -114,11 +118,11 @@ class Transport(ABC):
 
     @abstractmethod
     async def _run(
-        self, argv: tuple[str, ...], stdin: bytes | AsyncIterator[bytes] | None, stdout: ByteSink | None
-    ) -> Completed:
-        """Run `argv` to its end, as `run` promises.
+        self, argv: tuple[str, ...], stdin: ByteSource | None, stdout: ByteSink | None
+    ) -> tuple[int, bytes, bytes]:
+        """Run `argv` to its end, as `run` promises: its exit code, standard output and standard error.
 
-        The exit code is the command's own, 128 + n where signal n ended it, 127 where there is no such command.
+        The exit code is the command's own, -n or 128 + n where signal n ended it, 127 where there is no such command.
         What lies between here and the host may fail too, and that is no exit code: TransportError. Being
         cancelled, which is also how the time limit comes, ends the command on the host before this returns.
         """

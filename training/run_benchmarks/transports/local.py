@@ -6,12 +6,11 @@ import asyncio
 import contextlib
 import os
 import signal
-from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncIterator
+from asyncio.subprocess import PIPE, Process
 from pathlib import Path
 
-from run_benchmarks.transports.base import ByteSink, Completed, Transport
-from run_benchmarks.transports.streams import CHUNK_BYTES, collect, feed, together, while_feeding
+from run_benchmarks.transports.base import ByteSink, ByteSource, Transport
+from run_benchmarks.transports.streams import CHUNK_BYTES, collect, exchange, feed
 
 GRACE_S = 2.0  # between SIGTERM and SIGKILL, for a command that is ended early
 
@@ -23,60 +22,41 @@ class LocalTransport(Transport):
         super().__init__(host)
 
     async def _run(
-        self, argv: tuple[str, ...], stdin: bytes | AsyncIterator[bytes] | None, stdout: ByteSink | None
-    ) -> Completed:
+        self, argv: tuple[str, ...], stdin: ByteSource | None, stdout: ByteSink | None
+    ) -> tuple[int, bytes, bytes]:
         # Shielded: asyncio, cancelled in the middle of it, would end the command but not what that has started.
-        starting = asyncio.ensure_future(_start(argv, DEVNULL if stdin is None else PIPE))
+        starting = asyncio.ensure_future(_start(argv))
         try:
             process = await asyncio.shield(starting)
             if isinstance(process, OSError):
-                return self._not_started(argv, process)
-            out, err = await _pump(process, stdin, stdout)
+                return _not_started(argv, process)
+            assert process.stdin and process.stdout and process.stderr
+            out, err, code = await exchange(
+                feed(process.stdin, stdin or b""),
+                collect(process.stdout, stdout),
+                collect(process.stderr),
+                process.wait(),
+            )
         except BaseException:
             await asyncio.shield(_end(starting))
             raise
-        return Completed(
-            self.host,
-            argv,
-            _shell_code(process.returncode),
-            out.decode(errors="replace"),
-            err.decode(errors="replace"),
-        )
-
-    def _not_started(self, argv: tuple[str, ...], error: OSError) -> Completed:
-        """What a shell says of a command that cannot be started, so that local and ssh hosts agree."""
-        code = 127 if isinstance(error, (FileNotFoundError, NotADirectoryError)) else 126
-        return Completed(self.host, argv, code, "", f"{argv[0]}: {error.strerror}")
+        return code, out, err
 
 
-async def _start(argv: tuple[str, ...], stdin: int) -> Process | OSError:
+def _not_started(argv: tuple[str, ...], error: OSError) -> tuple[int, bytes, bytes]:
+    """What a shell says of a command that cannot be started, so that local and ssh hosts agree."""
+    code = 127 if isinstance(error, (FileNotFoundError, NotADirectoryError)) else 126
+    return code, b"", os.fsencode(f"{argv[0]}: {error.strerror}")
+
+
+async def _start(argv: tuple[str, ...]) -> Process | OSError:
     """Start a command in a session of its own; the error where it cannot be started."""
     try:
         return await asyncio.create_subprocess_exec(
-            *argv, stdin=stdin, stdout=PIPE, stderr=PIPE, limit=CHUNK_BYTES, start_new_session=True
+            *argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=CHUNK_BYTES, start_new_session=True
         )
     except OSError as error:
         return error
-
-
-async def _pump(
-    process: Process, stdin: bytes | AsyncIterator[bytes] | None, stdout: ByteSink | None
-) -> tuple[bytes, bytes]:
-    assert process.stdout is not None
-    assert process.stderr is not None
-    main = together(collect(process.stdout, stdout), collect(process.stderr), process.wait())
-    if stdin is None:
-        out, err, _ = await main
-    else:
-        assert process.stdin is not None
-        out, err, _ = await while_feeding(feed(process.stdin, stdin), main)
-    return out, err
-
-
-def _shell_code(returncode: int | None) -> int:
-    """The exit code as a shell gives it: 128 + n for a process that signal n ended."""
-    assert returncode is not None
-    return returncode if returncode >= 0 else 128 - returncode
 
 
 async def _end(starting: asyncio.Future[Process | OSError]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import pkgutil
 import re
 import sys
@@ -58,7 +59,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser(find_verbs()).parse_args(argv)
     verb: Verb = arguments.verb
     try:
-        return verb.run(arguments)
+        code = verb.run(arguments)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # whoever read our output, `head` say, has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.NOBODY_READ_ON
     except ProblemsError as error:
         return _refuse(error)
     except FlagPerfError as error:

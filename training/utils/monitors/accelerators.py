@@ -15,9 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from utils.errors import FlagPerfError
 from utils.loading import load_module
-from utils.monitors.source import SourceUnavailableError
+from utils.monitors.source import Source, SourceUnavailableError
 from utils.telemetry.lines import device_log
 from utils.telemetry.records import Sample, Scope
 
@@ -37,17 +36,16 @@ class DeviceMonitor(Protocol):
         """Give the library back."""
 
 
-class Accelerators:
+class Accelerators(Source):
     """All accelerators of this node, as a source like any other."""
 
     scope = Scope.ACCELERATOR
 
     def __init__(self, vendor_dir: Path) -> None:
         self.name = vendor_dir.name
-        self.log_name = monitor_log_name(vendor_dir)
+        self.log_name = f"{vendor_dir.name}_monitor.log"
         self.note = ""
         self._file = monitor_file(vendor_dir)
-        self._devices: DeviceMonitor | None = None
 
     def open(self) -> None:
         if not defines(self._file, "open_devices"):
@@ -57,22 +55,19 @@ class Accelerators:
             )
         try:
             module = load_module(self._file, f"flagperf_{self.name}_monitor")
-            self._devices = module.open_devices()
+            self._devices: DeviceMonitor = module.open_devices()
         except Exception as error:
             raise SourceUnavailableError(f"{self._file}: {type(error).__name__}: {error}") from error
         self.note = self._devices.note
 
     def sample(self, time_ms: int) -> Sequence[Sample]:
-        if self._devices is None:
-            raise FlagPerfError("the accelerators were not opened", where=str(self._file))
         return self._devices.sample(time_ms)
 
     def log_entry(self, time_ms: int, samples: Sequence[Sample]) -> str:
         return device_log(time_ms, samples)
 
     def close(self) -> None:
-        if self._devices is not None:
-            self._devices.close()
+        self._devices.close()
 
 
 def defines(file: Path, function: str) -> bool:
@@ -95,8 +90,3 @@ def defines(file: Path, function: str) -> bool:
 def monitor_file(vendor_dir: Path) -> Path:
     """The file with which a vendor samples its devices."""
     return vendor_dir / f"{vendor_dir.name}_monitor.py"
-
-
-def monitor_log_name(vendor_dir: Path) -> str:
-    """The log of the vendor's devices."""
-    return f"{vendor_dir.name}_monitor.log"

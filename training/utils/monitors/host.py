@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from utils.monitors.source import SourceUnavailableError
+from utils.monitors.source import Source, SourceUnavailableError
 from utils.telemetry.lines import value_log
 from utils.telemetry.records import Sample, Scope
 
@@ -17,7 +17,7 @@ NO_PSUTIL = (
 )
 
 
-class _HostSource:
+class _HostSource(Source):
     """What both have in common. psutil comes late, for the other sources are sampled without it too."""
 
     scope = Scope.HOST
@@ -40,14 +40,8 @@ class _HostSource:
     def _first_reading(self) -> None:
         self.sample(0)
 
-    def sample(self, time_ms: int) -> Sequence[Sample]:
-        raise NotImplementedError
-
     def log_entry(self, time_ms: int, samples: Sequence[Sample]) -> str:
         return value_log(time_ms, samples[0].utilisation, DIGITS)
-
-    def close(self) -> None:
-        """Nothing is held open."""
 
 
 class CpuUtilisation(_HostSource):

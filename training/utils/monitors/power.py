@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from utils.monitors.source import SourceUnavailableError
+from utils.monitors.source import Source, SourceUnavailableError
 from utils.telemetry.lines import value_log
 from utils.telemetry.records import Sample, Scope
 
@@ -15,7 +15,7 @@ UJ_PER_MJ = 1000
 DIGITS = 1
 
 
-class MachinePower:
+class MachinePower(Source):
     """Power of the whole machine by its ACPI power meter (kernel driver `acpi_power_meter`)."""
 
     name = "pwr"
@@ -25,7 +25,6 @@ class MachinePower:
 
     def __init__(self, sys: Path = Path("/sys")) -> None:
         self._root = sys / "class" / "hwmon"
-        self._meters: list[Path] = []
 
     def open(self) -> None:
         self._meters = sorted(_power_meters(self._root))
@@ -43,9 +42,6 @@ class MachinePower:
     def log_entry(self, time_ms: int, samples: Sequence[Sample]) -> str:
         return value_log(time_ms, samples[0].power_w, DIGITS)
 
-    def close(self) -> None:
-        """Nothing is held open."""
-
 
 @dataclass(frozen=True)
 class _Zone:
@@ -56,7 +52,7 @@ class _Zone:
     range_mj: float
 
 
-class RaplPower:
+class RaplPower(Source):
     """Energy and power of the processor packages and, where it is counted apart, their DRAM.
 
     The counters are readable by root only (since Linux 5.10), and container engines hide
@@ -70,7 +66,6 @@ class RaplPower:
 
     def __init__(self, sys: Path = Path("/sys")) -> None:
         self._root = sys / "class" / "powercap"
-        self._zones: list[_Zone] = []
         self._last: dict[str, tuple[int, float]] = {}
 
     def open(self) -> None:
@@ -91,9 +86,6 @@ class RaplPower:
         if len(watts) < len(samples):  # the first reading of a counter has no power yet
             return ""
         return value_log(time_ms, sum(watts), DIGITS)
-
-    def close(self) -> None:
-        """Nothing is held open."""
 
     def _sample(self, zone: _Zone, time_ms: int) -> Sample:
         energy_mj = int(_read(zone.counter)) / UJ_PER_MJ

@@ -1,9 +1,9 @@
-"""What a monitor samples: the one protocol that every source follows."""
+"""What a monitor samples: what every source is."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Protocol
 
 from utils.telemetry.records import Sample, Scope
 
@@ -12,12 +12,11 @@ class SourceUnavailableError(Exception):
     """This machine has no such source. The text is the reason, for the log and for the figure's `null`."""
 
 
-class Source(Protocol):
+class Source(ABC):
     """Something on this machine that can be sampled.
 
-    `open` is called once and raises SourceUnavailableError where there is nothing to sample. `sample` is
-    called at every tick from one thread; what it raises is logged and the source is asked again at the
-    next tick. It starts no process: a monitor must not cost what it measures.
+    `open` is called first, once. `sample` is called at every tick from one thread; what it raises is logged and the
+    source is asked again at the next tick. It starts no process: a monitor must not cost what it measures.
     """
 
     name: str
@@ -25,14 +24,21 @@ class Source(Protocol):
     scope: Scope
     note: str
 
+    @abstractmethod
     def open(self) -> None:
-        """Find the source and take a first reading where values are differences."""
+        """Find the source and take a first reading where values are differences.
 
+        Raises:
+            SourceUnavailableError: there is nothing to sample.
+        """
+
+    @abstractmethod
     def sample(self, time_ms: int) -> Sequence[Sample]:
         """One sample a device, stamped `time_ms`; none where there is nothing to say yet."""
 
+    @abstractmethod
     def log_entry(self, time_ms: int, samples: Sequence[Sample]) -> str:
         """The samples, of which there is at least one, in the documented form of the source's log."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - one that holds nothing need not say so
         """Give back what `open` took."""

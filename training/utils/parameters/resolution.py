@@ -127,8 +127,7 @@ class _Check:
         return {**below, **{name: self._as_float(name, named[name]) for name in named if name in self.names}}
 
     def _as_float(self, name: str, value: Any) -> Any:
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        return float(value) if whole and self._type(name).startswith("float") else value
+        return float(value) if type(value) is int and self._type(name).startswith("float") else value
 
     def problems(self) -> Iterator[Problem]:
         """Everything that is wrong, each where it stands."""
@@ -189,9 +188,7 @@ def _fits(value: Any, wanted: str) -> bool:
     if not wanted or (value is None and wanted.endswith("| None")):
         return True
     kind = wanted.removesuffix(" | None")
-    if isinstance(value, bool):
-        return kind == "bool"
-    return isinstance(value, (int, float)) if kind == "float" else type(value).__name__ == kind
+    return type(value).__name__ in (("int", "float") if kind == "float" else (kind,))
 
 
 def _out_of_bounds(value: Any, setting: Field[Any] | None) -> str:

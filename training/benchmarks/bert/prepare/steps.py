@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -26,10 +25,7 @@ VOCABULARY_TEXT = 512 << 20  # characters; more text changes a vocabulary of 30,
 
 @dataclass(frozen=True)
 class SplitFile:
-    """Deal the documents of one text file to its parts in turn, and every n-th to the held-out text.
-
-    In turn, so that each part is a sample of the whole file and its shards are alike.
-    """
+    """Deal the documents of one text file to its parts, and every n-th to the held-out text."""
 
     job: Job
 
@@ -38,25 +34,14 @@ class SplitFile:
         return self.job.partial.step(f"split_{file:05d}", outputs, lambda paths: self._make(file, paths))
 
     def _make(self, file: int, paths: Sequence[Path]) -> Facts:
-        counts = {"train_documents": 0, "eval_documents": 0}
-        with ExitStack() as stack:
-            *parts, held_out = [stack.enter_context(path.open("w", encoding="utf-8")) for path in paths]
-            for document, is_held_out in self._documents(file):
-                target = held_out if is_held_out else parts[counts["train_documents"] % len(parts)]
-                target.write("\n".join(document) + "\n\n")
-                counts["eval_documents" if is_held_out else "train_documents"] += 1
-        if not counts["train_documents"]:
-            raise FlagPerfError(
-                "holds no text to train on",
-                where=str(self.job.inputs.texts[file]),
-                remedy="leave the file out",
-            )
-        return dict(counts)
-
-    def _documents(self, file: int) -> Iterator[tuple[text.Document, bool]]:
+        source = self.job.inputs.texts[file]
+        documents = ("\n".join(document) + "\n\n" for document in text.documents(source))
         every = 0 if self.job.inputs.eval_texts else self.job.parameters.eval_every
-        for number, document in enumerate(text.documents(self.job.inputs.texts[file]), start=1):
-            yield document, every > 0 and number % every == 0
+        *parts, held_out = paths
+        trained, evaluated = text.deal(documents, parts, held_out, every)
+        if not trained:
+            raise FlagPerfError("holds no text to train on", where=str(source), remedy="leave the file out")
+        return {"train_documents": trained, "eval_documents": evaluated}
 
 
 def make_vocabulary(job: Job) -> Done:
@@ -71,17 +56,9 @@ def make_vocabulary(job: Job) -> Done:
 
 
 def _trained(job: Job) -> wordpiece.Vocabulary:
-    share = VOCABULARY_TEXT // len(job.inputs.parts)
-    sentences = (sentence for part in job.inputs.parts for sentence in _beginning(job.part_text(part), share))
+    parts = [job.part_text(part) for part in job.inputs.parts]
+    sentences = text.beginnings(parts, VOCABULARY_TEXT, text.sentences)
     return wordpiece.train(list(sentences), job.parameters.vocab_size)
-
-
-def _beginning(path: Path, characters: int) -> Iterator[str]:
-    for sentence in text.sentences(path):
-        if characters <= 0:
-            return
-        characters -= len(sentence)
-        yield sentence
 
 
 def make_evaluation_set(job: Job) -> Done:

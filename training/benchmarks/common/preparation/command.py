@@ -17,6 +17,7 @@ from benchmarks.common.preparation.bars import progress
 from benchmarks.common.preparation.partial import Done, Facts, PartialDataset
 from benchmarks.common.preparation.recipe import RecipeParameters, already_made, files_of, option_of
 from benchmarks.common.preparation.workers import Workers
+from benchmarks.common.torch_checkpoint import read_torch_checkpoint, unwrapped
 from utils import manifest
 from utils.errors import FlagPerfError, ProblemsError
 
@@ -82,8 +83,8 @@ class Preparation(ABC, Generic[InputsT]):
         return False
 
     def read_checkpoint(self, path: Path) -> Original:
-        """An initial checkpoint as others write it; FlagPerfError where it is none."""
-        raise NotImplementedError
+        """An initial checkpoint as others write it: a file of `torch.save`; FlagPerfError where it is none."""
+        return read_torch_checkpoint(path, unwrapped)
 
     def summary(self, made: manifest.Manifest) -> list[str]:
         """Lines that say what was made."""

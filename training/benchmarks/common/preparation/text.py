@@ -6,7 +6,8 @@ import bz2
 import gzip
 import lzma
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -46,6 +47,45 @@ def lines(path: Path) -> Iterator[str]:
         raise FlagPerfError(
             f"cannot be read after line {number}: {error}", where=str(path), remedy="get the file again"
         ) from None
+
+
+def beginnings(
+    paths: Sequence[Path], characters: int, pieces: Callable[[Path], Iterator[str]]
+) -> Iterator[str]:
+    """The first of each file's `pieces`, as many of each file, about `characters` in all."""
+    for path in paths:
+        left = characters // len(paths)
+        for piece in pieces(path):
+            if left <= 0:
+                break
+            left -= len(piece)
+            yield piece
+
+
+def deal(
+    documents: Iterable[str], parts: Sequence[Path], held_out: Path | None, every: int, *, first: int = 0
+) -> tuple[int, int]:
+    """Write the documents of a text to its parts in turn, so that each part is a sample of the whole.
+
+    Args:
+        documents: each as it is written.
+        parts: the files.
+        held_out: that for every `every`-th document.
+        every: 0: none is held out.
+        first: the part that has the first document.
+
+    Returns:
+        How many were dealt to the parts, and how many held out.
+    """
+    dealt = kept = 0
+    with ExitStack() as stack:
+        paths = parts if held_out is None else [*parts, held_out]
+        streams = [stack.enter_context(path.open("w", encoding="utf-8", newline="")) for path in paths]
+        for number, document in enumerate(documents, start=1):
+            is_held_out = every > 0 and number % every == 0
+            streams[-1 if is_held_out else (first + dealt) % len(parts)].write(document)
+            dealt, kept = dealt + (not is_held_out), kept + is_held_out
+    return dealt, kept
 
 
 def _open(path: Path) -> BinaryIO:

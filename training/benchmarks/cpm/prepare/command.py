@@ -10,12 +10,10 @@ from typing import Any
 import jieba
 import sentencepiece
 
-from benchmarks.common.conversion import Original
 from benchmarks.common.preparation.command import Preparation
 from benchmarks.common.preparation.partial import Done, Facts, PartialDataset
 from benchmarks.common.preparation.recipe import added_up
 from benchmarks.common.preparation.workers import Workers
-from benchmarks.common.torch_checkpoint import read_torch_checkpoint, unwrapped
 from benchmarks.cpm.chunks import EVALUATION_FOLDER, TRAINING_FOLDER
 from benchmarks.cpm.prepare import TOOL, steps
 from benchmarks.cpm.prepare.job import Inputs, Job
@@ -56,9 +54,6 @@ class CpmPreparation(Preparation[Inputs]):
     def inputs(self, options: argparse.Namespace, parameters: Parameters) -> Inputs:
         train = (DEMO_TEXT,) if options.demo else tuple(options.train)
         return Inputs(train, tuple(options.valid), options.vocab, parameters)
-
-    def read_checkpoint(self, path: Path) -> Original:
-        return read_torch_checkpoint(path, unwrapped)
 
     def add_options(self, parser: argparse.ArgumentParser, action: Any) -> None:
         action.add_argument(

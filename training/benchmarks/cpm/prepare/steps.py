@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,9 +22,9 @@ VOCABULARY_TEXT = 256 << 20  # characters; more text changes a vocabulary of 30,
 
 @dataclass(frozen=True)
 class SplitText:
-    """Deal the documents of one text file to its parts in turn, and every n-th to the held-out text.
+    """Deal the documents of one text file to its parts, and every n-th to the held-out text.
 
-    In turn, so that each part is a sample of the whole file. A line of white space is no document.
+    A line of white space is no document.
     """
 
     job: Job
@@ -41,20 +40,13 @@ class SplitText:
 
     def _make(self, number: int, paths: Sequence[Path]) -> Facts:
         every = self.job.inputs.parameters.eval_every if self._holds_out(number) else 0
-        held_out = count = 0
-        with ExitStack() as stack:
-            streams = [stack.enter_context(path.open("w", encoding="utf-8", newline="")) for path in paths]
-            parts = streams[:-1] if every else streams
-            for count, document in enumerate(_documents(self.job.inputs.texts[number]), start=1):
-                is_held_out = every > 0 and count % every == 0
-                held_out += is_held_out
-                stream = streams[-1] if is_held_out else parts[(count - held_out) % len(parts)]
-                stream.write(document)
-        if count == held_out:
-            where = str(self.job.inputs.texts[number])
-            raise FlagPerfError("holds no document", where=where, remedy="leave the file out")
-        trained = count - held_out if number < len(self.job.inputs.train) else 0
-        return {"train_documents": trained, "valid_documents": count - trained}
+        source = self.job.inputs.texts[number]
+        parts, held_out = (paths[:-1], paths[-1]) if every else (paths, None)
+        dealt, kept = text.deal(_documents(source), parts, held_out, every, first=1)
+        if not dealt:
+            raise FlagPerfError("holds no document", where=str(source), remedy="leave the file out")
+        trained = dealt if number < len(self.job.inputs.train) else 0
+        return {"train_documents": trained, "valid_documents": dealt + kept - trained}
 
 
 def _documents(path: Path) -> Iterator[str]:
@@ -73,18 +65,9 @@ def make_vocabulary(job: Job) -> Done:
 
 
 def _trained(job: Job) -> vocabulary.Vocabulary:
-    parts = job.inputs.parts(TRAINING_FOLDER)
-    share = VOCABULARY_TEXT // len(parts)
-    documents = (document for part in parts for document in _beginning(job.part_text(part), share))
+    parts = [job.part_text(part) for part in job.inputs.parts(TRAINING_FOLDER)]
+    documents = text.beginnings(parts, VOCABULARY_TEXT, text.lines)
     return vocabulary.train(documents, job.inputs.parameters.vocab_size)
-
-
-def _beginning(path: Path, characters: int) -> Iterator[str]:
-    for document in text.lines(path):
-        if characters <= 0:
-            return
-        characters -= len(document)
-        yield document
 
 
 @dataclass(frozen=True)

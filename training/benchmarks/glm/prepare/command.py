@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common.conversion import Original
 from benchmarks.common.preparation.command import Preparation
 from benchmarks.common.preparation.partial import Done, Facts, PartialDataset
 from benchmarks.common.preparation.recipe import added_up
 from benchmarks.common.preparation.workers import Workers
-from benchmarks.common.torch_checkpoint import read_torch_checkpoint, unwrapped
 from benchmarks.glm.baselines import BASELINES
 from benchmarks.glm.prepare import TOOL, steps
 from benchmarks.glm.prepare.job import Inputs, Job
@@ -47,9 +45,6 @@ class GlmPreparation(Preparation[Inputs]):
 
     def inputs(self, options: argparse.Namespace, parameters: Parameters) -> Inputs:
         return Inputs(options.record, options.vocab, parameters)
-
-    def read_checkpoint(self, path: Path) -> Original:
-        return read_torch_checkpoint(path, unwrapped)
 
     def add_options(self, parser: argparse.ArgumentParser, action: Any) -> None:
         action.add_argument(

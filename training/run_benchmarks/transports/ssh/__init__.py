@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import asyncssh
 
 from run_benchmarks.plan.records import ClusterSettings
-from run_benchmarks.transports.base import ByteSink, Completed, Transport, TransportError
+from run_benchmarks.transports.base import ByteSink, ByteSource, Transport, TransportError
 from run_benchmarks.transports.ssh.connect import connector
 from run_benchmarks.transports.ssh.options import Address
 from run_benchmarks.transports.ssh.remote import RemoteCommand, end_command, start_command
 from run_benchmarks.transports.ssh.sessions import Carrier, Sessions
-from run_benchmarks.transports.streams import collect, feed, together, while_feeding
+from run_benchmarks.transports.streams import collect, exchange, feed
 
 MOST_REFUSALS = 20
 REFUSAL_PAUSE_S = 0.05
@@ -47,8 +46,8 @@ class SshTransport(Transport):
         return await connector().connect(self._address, self._cluster)
 
     async def _run(
-        self, argv: tuple[str, ...], stdin: bytes | AsyncIterator[bytes] | None, stdout: ByteSink | None
-    ) -> Completed:
+        self, argv: tuple[str, ...], stdin: ByteSource | None, stdout: ByteSink | None
+    ) -> tuple[int, bytes, bytes]:
         for _ in range(MOST_REFUSALS):
             async with self._sessions.session() as carrier:
                 try:
@@ -65,13 +64,19 @@ class SshTransport(Transport):
         self,
         carrier: Carrier,
         argv: tuple[str, ...],
-        stdin: bytes | AsyncIterator[bytes] | None,
+        stdin: ByteSource | None,
         stdout: ByteSink | None,
-    ) -> Completed:
+    ) -> tuple[int, bytes, bytes]:
         starting = asyncio.ensure_future(start_command(carrier.connection, argv, self.host))
         try:
             command = await asyncio.shield(starting)
-            out, err = await _pump(command, stdin, stdout)
+            process = command.process
+            out, err, _ = await exchange(
+                feed(process.stdin, stdin or b""),
+                collect(process.stdout, stdout),
+                collect(process.stderr),
+                process.wait_closed(),
+            )
         except asyncssh.ChannelOpenError:
             raise
         except asyncio.CancelledError:
@@ -83,34 +88,14 @@ class SshTransport(Transport):
                 raise self._lost(str(error)) from error
             await asyncio.shield(_end(carrier, starting))
             raise
-        return Completed(
-            self.host,
-            argv,
-            self._code(command),
-            out.decode(errors="replace"),
-            err.decode(errors="replace"),
-        )
-
-    def _code(self, command: RemoteCommand) -> int:
-        """The exit code as a shell gives it. Where the host never sent one, contact was lost."""
-        code = command.process.returncode
-        if code is None:
+        if process.returncode is None:
             raise self._lost("the connection was closed")
-        return code if code >= 0 else 128 - code
+        return process.returncode, out, err
 
     def _lost(self, reason: str) -> TransportError:
         return TransportError(
             f"contact was lost: {reason}", where=self.host, remedy="check the host and the network; run again"
         )
-
-
-async def _pump(
-    command: RemoteCommand, stdin: bytes | AsyncIterator[bytes] | None, stdout: ByteSink | None
-) -> tuple[bytes, bytes]:
-    process = command.process
-    main = together(collect(process.stdout, stdout), collect(process.stderr), process.wait_closed())
-    out, err, _ = await while_feeding(feed(process.stdin, stdin or b""), main)
-    return out, err
 
 
 async def _end(carrier: Carrier, starting: asyncio.Future[RemoteCommand]) -> None:

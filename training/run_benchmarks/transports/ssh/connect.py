@@ -12,7 +12,7 @@ from run_benchmarks.plan.records import ClusterSettings
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.transports.ssh.connect_errors import bad_configuration, explain
 from run_benchmarks.transports.ssh.options import Address, Login, resolve
-from run_benchmarks.transports.ssh.trust import Refusal, RefusalReason
+from run_benchmarks.transports.ssh.trust import Refusal
 
 CONCURRENT_CONNECTS = 64
 MOST_OPEN_FILES = 65536
@@ -46,27 +46,24 @@ class Connector:
                     jump.result().close()
             self._jumps.clear()
 
-    async def connect(self, address: Address, cluster: ClusterSettings) -> asyncssh.SSHClientConnection:
-        """A fresh connection, logged in.
+    async def connect(
+        self,
+        address: Address,
+        cluster: ClusterSettings,
+        through: asyncssh.SSHClientConnection | None = None,
+        chain: tuple[Address, ...] = (),
+    ) -> asyncssh.SSHClientConnection:
+        """A fresh connection, logged in; `chain` is what is on its way to be reached through this one.
 
         Raises:
             TransportError: the host, or a jump host on the way, was not reached or did not let us in.
             HostKeyError: its key is not trusted.
         """
-        return await self._connect(address, cluster, through=None, chain=(address,))
-
-    async def _connect(
-        self,
-        address: Address,
-        cluster: ClusterSettings,
-        through: asyncssh.SSHClientConnection | None,
-        chain: tuple[Address, ...],
-    ) -> asyncssh.SSHClientConnection:
         try:
             login = await asyncio.get_running_loop().run_in_executor(None, resolve, address, cluster)
         except (ValueError, OSError) as error:
             raise bad_configuration(address.host, error) from error
-        tunnel = through or await self._tunnel(login, cluster, chain)
+        tunnel = through or await self._tunnel(login, cluster, (*chain, address))
         async with self._places:
             return await _log_in(login, cluster, tunnel)
 
@@ -81,7 +78,7 @@ class Connector:
                 raise bad_configuration(
                     login.address.host, ValueError(f"ProxyJump {hop.host} leads in a circle")
                 )
-            tunnel = await self._jump(login.jumps[:count], cluster, tunnel, (*chain, hop))
+            tunnel = await self._jump(login.jumps[:count], cluster, tunnel, chain)
         return tunnel
 
     async def _jump(
@@ -94,7 +91,7 @@ class Connector:
         """The shared connection to the last of `hops`; opened anew where there is none that lives."""
         jump = self._jumps.get(hops)
         if jump is None or _is_over(jump):
-            jump = asyncio.ensure_future(self._connect(hops[-1], cluster, through, chain))
+            jump = asyncio.ensure_future(self.connect(hops[-1], cluster, through, chain))
             self._jumps[hops] = jump
         return await asyncio.shield(jump)
 
@@ -131,13 +128,13 @@ class _Gate(asyncssh.SSHClient):
     def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
         """Accept a new key where that is the setting; refuse a changed one always."""
         login = self._login
-        reason = login.known_hosts.judge(login.known_name)
+        changed = login.known_hosts.has_key_of(login.known_name)
         algorithm, fingerprint = key.get_algorithm(), key.get_fingerprint()
-        if reason is RefusalReason.UNKNOWN and self._accept_new:
+        if self._accept_new and not changed:
             login.known_hosts.add(login.known_name, key)
             LOGGER.warning(f"{login.address.host}: accepted its {algorithm} key {fingerprint} on first use")
             return True
-        self.refusal = Refusal(reason, login.known_name, algorithm, fingerprint)
+        self.refusal = Refusal(changed, login.known_name, algorithm, fingerprint)
         return False
 
 

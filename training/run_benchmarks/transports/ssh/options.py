@@ -61,7 +61,6 @@ class Login:
     known_name: str
     jumps: tuple[Address, ...]
     identities: tuple[str, ...]
-    identities_only: bool
     agent: str
     known_hosts: KnownHosts
     keyword_options: dict[str, Any]
@@ -82,7 +81,6 @@ def resolve(address: Address, cluster: ClusterSettings) -> Login:
     seen = asyncssh.SSHClientConnectionOptions(**chosen, client_keys=None)
     config = seen.config
     identities = _present(config.get("IdentityFile") or ())
-    only = bool(config.get("IdentitiesOnly"))
     known_hosts = KnownHosts(_known_hosts_files(address.host, seen))
     name = seen.host_key_alias or known_name(seen.host, seen.port)
     options: dict[str, Any] = {
@@ -99,7 +97,7 @@ def resolve(address: Address, cluster: ClusterSettings) -> Login:
         "ignore_encrypted": True,
         "x509_trusted_certs": None,
     }
-    if only and identities:
+    if config.get("IdentitiesOnly") and identities:
         options["agent_identities"] = _present(f"{path}.pub" for path in identities) or None
     if not config.get("HostKeyAlgorithms"):
         options["server_host_key_algs"] = known_hosts.algorithms(seen.host_key_alias or seen.host, seen.port)
@@ -115,7 +113,6 @@ def resolve(address: Address, cluster: ClusterSettings) -> Login:
         known_name=name,
         jumps=_jumps(seen.tunnel),
         identities=tuple(identities),
-        identities_only=only,
         agent=_agent(config),
         known_hosts=known_hosts,
         keyword_options=options,

@@ -8,7 +8,6 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -26,18 +25,11 @@ PLAIN = (
 USER_FILES = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
 
 
-class RefusalReason(Enum):
-    """What known_hosts says of a key that it does not hold for the host."""
-
-    UNKNOWN = "no key is known for the host"
-    CHANGED = "another key is known for the host"
-
-
 @dataclass(frozen=True)
 class Refusal:
-    """A host key that was refused. `name` is the host as known_hosts writes it."""
+    """A host key that was refused. `name` is the host as known_hosts writes it; changed: with another key."""
 
-    reason: RefusalReason
+    changed: bool
     name: str
     algorithm: str
     fingerprint: str
@@ -57,10 +49,9 @@ class KnownHosts:
         """
         return self._load().match(host, "", port)
 
-    def judge(self, name: str) -> RefusalReason:
-        """Why a key is not trusted for the host that known_hosts calls `name`."""
-        keys, *_ = self._load().match(name, "", None)
-        return RefusalReason.CHANGED if keys else RefusalReason.UNKNOWN
+    def has_key_of(self, name: str) -> bool:
+        """Whether any key stands there for the host that known_hosts calls `name`."""
+        return bool(self._load().match(name, "", None)[0])
 
     def algorithms(self, host: str, port: int) -> list[str]:
         """The kinds of host key to ask for: those that are known for the host, then, as OpenSSH does, the rest.

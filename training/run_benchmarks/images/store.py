@@ -1,4 +1,4 @@
-"""The image store of a container engine."""
+"""The image store of a container engine: where a host keeps the images that its units run in."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import hashlib
 import shlex
 from collections.abc import AsyncIterator
 
-from run_benchmarks.images.base import BuildSite
-from run_benchmarks.images.build import BUILD_TIMEOUT_S, build_layer
+from run_benchmarks.images.build import BUILD_TIMEOUT_S, BuildSite, layer_argvs, run_logged, secret_build_args
 from run_benchmarks.images.layers import ImagePlan
 from run_benchmarks.images.pip_handover import pip_on_host
 from run_benchmarks.plan.records import PipSettings
@@ -18,15 +17,17 @@ from run_benchmarks.transports.base import ByteSink, CommandError, Transport, ch
 SOFTWARE = "python3 -VV; python3 -m pip freeze --all 2>/dev/null; dpkg-query -W 2>/dev/null || rpm -qa | sort"
 
 
-class EngineImageStore:
-    """Images by the engine's command line."""
+class ImageStore:
+    """Images by the engine's command line. Where a command fails, CommandError; none is repeated by itself."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
 
     async def image_id(self, transport: Transport, tag: str) -> str | None:
-        """The ID of the image `tag` on the host, or None (see ImageStore)."""
-        completed = await transport.run(self.engine.image_id(tag), timeout=60)
+        """The ID of the image `tag` on the host, or None where it has no such image."""
+        completed = await transport.run(
+            (self.engine.command, "image", "inspect", "--format", "{{.Id}}", tag), timeout=60
+        )
         if completed.ok:
             return completed.stdout.strip()
         if self.engine.lacks_image(completed):
@@ -39,36 +40,39 @@ class EngineImageStore:
     async def build(
         self, transport: Transport, site: BuildSite, image: ImagePlan, pip: PipSettings, log: ByteSink
     ) -> None:
-        """Make every layer that the host lacks (see ImageStore)."""
+        """Make every layer of `image` that the host lacks; what the builds print goes to `log`."""
         async with pip_on_host(transport, site, pip) as mounts:
             for below, layer in zip((None, *image.layers), image.layers, strict=False):
                 if await self.image_id(transport, layer.tag) is None:
                     await log(f"--- {layer.kind}: {layer.tag}\n".encode())
-                    await build_layer(transport, self.engine, site, layer, below, image, mounts, log)
+                    secrets = secret_build_args(image) if below is None else {}
+                    for argv in layer_argvs(self.engine, site, layer, below, image, mounts):
+                        await run_logged(transport, argv, log, secrets)
 
     async def export(self, transport: Transport, tag: str, sink: ByteSink) -> None:
         """Hand the image to `sink`, as the archive that the engine saves."""
-        await checked(transport, self.engine.save(tag), stdout=sink, timeout=BUILD_TIMEOUT_S)
+        await checked(transport, (self.engine.command, "save", tag), stdout=sink, timeout=BUILD_TIMEOUT_S)
 
     async def import_(self, transport: Transport, archive: AsyncIterator[bytes]) -> None:
         """Load an archive while it arrives."""
-        await checked(transport, self.engine.load(), stdin=archive, timeout=BUILD_TIMEOUT_S)
+        await checked(transport, (self.engine.command, "load"), stdin=archive, timeout=BUILD_TIMEOUT_S)
 
     async def pull(self, transport: Transport, tag: str) -> None:
         """Get the image from its registry."""
-        await checked(transport, self.engine.pull(tag), timeout=BUILD_TIMEOUT_S)
+        await checked(transport, (self.engine.command, "pull", tag), timeout=BUILD_TIMEOUT_S)
 
     async def push(self, transport: Transport, tag: str) -> None:
         """Bring the image to its registry."""
         login = shlex.join((self.engine.command, "login"))
         remedy = f"log in on {transport.host}: {login}, and check IMAGE_REGISTRY in test_conf.py"
-        await checked(transport, self.engine.push(tag), remedy=remedy, timeout=BUILD_TIMEOUT_S)
+        await checked(transport, (self.engine.command, "push", tag), remedy=remedy, timeout=BUILD_TIMEOUT_S)
 
     async def software_digest(self, transport: Transport, tag: str) -> str:
-        """A digest of the interpreter, Python packages and system packages."""
-        listed = await checked(transport, self.engine.print_from(tag, SOFTWARE), timeout=300)
+        """A digest of what is installed in an image: interpreter, Python packages and system packages."""
+        argv = (self.engine.command, "run", "--rm", "--entrypoint=sh", tag, "-c", SOFTWARE)
+        listed = await checked(transport, argv, timeout=300)
         return hashlib.sha256(listed.stdout.encode()).hexdigest()[:16]
 
     def remove_command(self, tag: str) -> str:
-        """`docker image rm TAG`."""
-        return shlex.join(self.engine.remove_image(tag))
+        """What a user types on a host to be rid of an image."""
+        return shlex.join((self.engine.command, "image", "rm", tag))
