@@ -9,7 +9,7 @@ from itertools import groupby
 
 from run_benchmarks.images.build import MERGED, MERGED_WITH_VARIABLES
 from run_benchmarks.plan.records import CasePlan, Plan
-from run_benchmarks.plan.redact import redact_text, redact_values
+from run_benchmarks.plan.redact import redact_argv, redact_values
 from run_benchmarks.rehearsal import Note, RehearsedRound, rehearse
 from utils.records import Stage
 
@@ -89,7 +89,7 @@ def _commands(notes: Iterator[Note] | Sequence[Note]) -> Iterator[str]:
         elif note.stdin is not None:
             yield f"# from its standard input it reads {len(note.stdin) or 'a stream of'} bytes:"
         # ready to be pasted, but for the credentials that the user's options may hold
-        yield shlex.join(map(redact_text, argv))
+        yield shlex.join(redact_argv(argv))
 
 
 def _variables(exports: bytes) -> Iterator[str]:

@@ -97,3 +97,9 @@ def test_a_vendor_without_vendor_py_is_asked_for_by_name(two: Tree) -> None:
         "VENDORS['bolt']['ACCE_VISIBLE_DEVICE_ENV_NAME']",
     }
     assert all('VENDORS = {"bolt": {' in problem.remedy for problem in problems)
+
+
+def test_what_is_wrong_at_the_top_is_reported_once(tree: Tree) -> None:
+    edit(tree, "test_conf.py", "", "ACCE_CONTAINER_OPT = 5\nVENDORS = {'acme': {'IMAGE_BUILD_ARGS': {}}}\n")
+    _, problems = tree.problems()
+    assert [problem.name for problem in problems] == ["ACCE_CONTAINER_OPT"]

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from run_benchmarks.plan.records import Plan
-from run_benchmarks.plan.redact import redact_text, redact_url, redact_values
+from run_benchmarks.plan.redact import redact_argv, redact_url, redact_values
 
 
 def plan_as_dict(plan: Plan) -> dict[str, Any]:
     """`plan` as dicts, lists, texts and numbers; credentials in it are replaced by `***`."""
     content: dict[str, Any] = plain(plan)
     for case in content["cases"]:
-        case["container_options"] = [redact_text(option) for option in case["container_options"]]
+        case["container_options"] = redact_argv(case["container_options"])
         case["image_build_args"] = redact_values(case["image_build_args"])
     return content
 

@@ -101,11 +101,14 @@ def read_vendor_choice(reader: Reader) -> VendorChoice:
 
 def read_vendor_settings(reader: Reader, choice: VendorChoice) -> dict[str, VendorSettings]:
     """Vendor -> its settings; for the default vendor the top-level ones, under those of VENDORS."""
-    top = {name: reader.file.values.get(name) for name in fields_of(VendorSettings)}
+    keys, before = list(fields_of(VendorSettings)), len(reader.problems.all)
     settings = {choice.vendor: reader.read(VendorSettings) or VendorSettings()}
+    # what is wrong at the top has been noted there, and is not read again below the default vendor
+    wrong = {problem.name.partition("[")[0] for problem in reader.problems.all[before:]}
+    top = {name: reader.file.values.get(name) for name in keys if name not in wrong}
     for vendor, section in choice.vendors.items():
         entry = ("VENDORS", vendor)
-        reader.report_unknown_keys(entry, section, list(top))
+        reader.report_unknown_keys(entry, section, keys)
         above = {name: value for name, value in section.items() if value is not None}
         whole = {**top, **above} if vendor == choice.vendor else above
         settings[vendor] = reader.read(VendorSettings, whole, entry) or VendorSettings()

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from run_benchmarks.plan.redact import redact_text
+from run_benchmarks.plan.redact import redact_argv
 from run_benchmarks.run_log import LOGGER
 from utils.errors import FlagPerfError
 
@@ -56,7 +56,7 @@ class CommandError(FlagPerfError):
     def __init__(self, completed: Completed, remedy: str = "") -> None:
         self.completed = completed
         super().__init__(
-            f"exit code {completed.returncode}: {shlex.join(completed.argv)}\n{completed.last_lines()}",
+            f"exit code {completed.returncode}: {shlex.join(redact_argv(completed.argv))}\n{completed.last_lines()}",
             where=completed.host,
             remedy=remedy,
         )
@@ -106,11 +106,11 @@ class Transport(ABC):
             )
         except asyncio.TimeoutError:
             raise CommandTimeoutError(
-                f"not done after {timeout:g} s, ended: {shlex.join(words)}", where=self.host
+                f"not done after {timeout:g} s, ended: {shlex.join(redact_argv(words))}", where=self.host
             ) from None
         finally:
             # options of the user's may hold credentials
-            command = redact_text(shlex.join(words))
+            command = shlex.join(redact_argv(words))
             LOGGER.debug(f"{self.host}: {command}: {end} after {time.monotonic() - begin:.3f} s")
 
     async def close(self) -> None:  # noqa: B027 - one that holds nothing need not say so
