@@ -40,7 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
     from run_benchmarks.results.find import find_run
     from run_benchmarks.results.load import load_run
     from run_benchmarks.results.rescore import rescore
-    from run_benchmarks.results.text import printable, run_text
+    from run_benchmarks.results.text import run_text
+    from utils.text_files import printable
 
     folder = find_run(arguments.run, arguments.log_path or _log_path(arguments.config))
     if arguments.rescore:
