@@ -144,11 +144,11 @@ def test_a_round_that_had_converged_is_not_run_again(site: Site, capsys: Any) ->
     rest = site.newest()
     assert [path.name for path in (rest / TWICE).glob("round*")] == ["round2"]
     assert result_of(rest, TWICE, 2)["continued"]["step"] == 6
-    assert "round 1: had converged; not run again" in (rest / "flagperf_run.log").read_text()
+    assert "round 1: had succeeded; not run again" in (rest / "flagperf_run.log").read_text()
 
     for earlier in (rest.name, uid_of(rest)):  # it knows also what the first of the three had done
         assert site.main("--continue-from", earlier) == 2
-        assert "every round of these cases had converged" in " ".join(capsys.readouterr().err.split())
+        assert "every round of these cases had succeeded" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_round_that_had_not_begun_begins_anew(site: Site, capsys: Any) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from run_benchmarks import round as one_round
 from run_benchmarks.hosts.base import Allocation, AllocationError, Host
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.transports.base import Completed, TransportError
@@ -151,3 +152,57 @@ def test_hosts_that_cannot_be_given_back_do_not_cost_the_result(tmp_path: Path) 
     result = run_round(tmp_path, FakeRuntime(), allocator=Keeps())
     assert result.failure is not None and result.failure.failure_class is FailureClass.NO_RESULT
     assert any("scancel: job 7 is not yours" in note for note in result.notes)
+
+
+def test_an_allocation_that_cancels_what_goes_on_in_it_fails_the_round_and_ends_it_in_order(
+    tmp_path: Path,
+) -> None:
+    """As an `asyncio.TaskGroup` around the hosts does when the task in it that keeps them fails."""
+
+    class Revoked(Granted):
+        @asynccontextmanager
+        async def acquire(self, case: CasePlan) -> AsyncIterator[Allocation]:
+            held_by = asyncio.current_task()
+            assert held_by is not None
+            async with super().acquire(case) as allocation:
+                asyncio.get_running_loop().call_later(1.0, held_by.cancel)
+                yield allocation
+
+    hosts, runtime = Revoked(), FakeRuntime(ends={})
+    result = run_round(tmp_path, runtime, allocator=hosts)
+    assert result.failure is not None and result.verdict is Verdict.FAILED
+    assert result.failure.failure_class is FailureClass.CONTROLLER_ERROR
+    assert "the allocation of its hosts may be lost" in result.failure.message
+    assert [verb for verb, _ in runtime.calls][-2:] == ["removed", "removed"]
+    assert hosts.given_back
+
+
+def test_a_give_back_that_is_cancelled_from_within_does_not_cost_the_result(tmp_path: Path) -> None:
+    class Cancelled(Granted):
+        @asynccontextmanager
+        async def acquire(self, case: CasePlan) -> AsyncIterator[Allocation]:
+            async with super().acquire(case) as allocation:
+                yield allocation
+            raise asyncio.CancelledError
+
+    result = run_round(tmp_path, FakeRuntime(), allocator=Cancelled())
+    assert json.loads(result_file(tmp_path).read_text()) == result.as_dict()
+
+
+def test_what_was_seen_is_written_before_the_hosts_are_given_back_which_has_a_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(one_round, "GIVE_BACK_TIMEOUT_S", 0.1)
+    written: list[bool] = []
+
+    class Hangs(Granted):
+        @asynccontextmanager
+        async def acquire(self, case: CasePlan) -> AsyncIterator[Allocation]:
+            async with super().acquire(case) as allocation:
+                yield allocation
+            written.append(result_file(tmp_path).with_name("round.json").is_file())
+            await asyncio.Event().wait()
+
+    result = run_round(tmp_path, FakeRuntime(), allocator=Hangs())
+    assert written == [True]
+    assert "the hosts could not be given back: not done after 0.1 s" in result.notes

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from run_benchmarks.session import Interrupted, unless_interrupted
+from run_benchmarks.session import BrokenOffError, Interrupted, unless_interrupted
 from run_benchmarks.transports.base import TransportError
 
 
@@ -29,6 +29,14 @@ def test_work_that_fails_raises_its_error() -> None:
 
     with pytest.raises(TransportError):
         asyncio.run(unless_interrupted(asyncio.Event(), fail()))
+
+
+def test_work_that_is_cancelled_from_within_raises_an_error_like_any_other() -> None:
+    async def cancelled() -> None:
+        raise asyncio.CancelledError
+
+    with pytest.raises(BrokenOffError):
+        asyncio.run(unless_interrupted(asyncio.Event(), cancelled()))
 
 
 def test_an_interrupt_ends_the_work_and_awaits_its_own_clean_up() -> None:

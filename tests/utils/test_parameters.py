@@ -57,7 +57,14 @@ def test_what_is_changed_beyond_the_mutable_names_is_listed() -> None:
         ({"train_batch_size": 0}, "at least 1"),
         ({"save_steps": 0}, "at least 1, or None"),
         ({"dist_timeout_seconds": 0}, "above 0"),
-        ({"dist_timeout_seconds": float("nan")}, "above 0"),
+        ({"dist_timeout_seconds": float("nan")}, "write a finite number"),
+        ({"max_grad_norm": float("inf")}, "write a finite number; None means: do not clip"),
+        ({"learning_rate": float("-inf")}, "write a finite number"),
+        ({"seed": -1}, "at least 0"),
+        ({"seed": 2**70}, f"at most {2**63 - 1}"),
+        ({"max_steps": -5}, "at least 1, or None"),
+        ({"max_steps": 0}, "at least 1, or None"),
+        ({"max_samples_termination": 0}, "at least 1, or None"),
         ({"precision": "fp15"}, "choose one of fp32, bf16, fp16"),
         ({"optimizer": "sgd"}, "choose one of adamw, lamb"),
         ({"lr_schedule": "cosine"}, "choose one of linear, constant"),
@@ -132,3 +139,16 @@ def test_a_case_that_measures_has_other_settings() -> None:
     with pytest.raises(ProblemsError, match="train_batch_size"):
         _resolved({"train_batch_size": 4}, base=MEASURE)
     assert _resolved().kind == "converge"
+
+
+def test_a_number_that_is_not_finite_is_refused_wherever_it_stands() -> None:
+    with pytest.raises(ProblemsError, match="is not finite"):
+        _resolved({"sizes": [1.0, {"n": float("nan")}]}, base={**BASE, "sizes": [1.0]})
+
+
+@pytest.mark.parametrize("settings", [{"optimizer": "lamb"}, {"torch_compile": True}])
+def test_what_the_framework_has_not_is_refused(settings: dict[str, Any]) -> None:
+    base = Layer("_base.py", BASE)
+    resolve(base, [Layer("vendor", settings)], framework="pytorch")
+    with pytest.raises(ProblemsError, match="framework has"):
+        resolve(base, [Layer("vendor", settings)], framework="paddle")

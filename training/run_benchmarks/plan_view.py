@@ -47,7 +47,7 @@ def _case(case: CasePlan, rehearsed: RehearsedRound | None) -> Iterator[str]:
     yield f"# {size}, {settings.repeat} round(s), deadline {case.deadline_s:g} s"
     yield f"# parameters: {case.files.config_dir}/{case.files.config_file}"
     if rehearsed is None:
-        yield "# every round of it had converged: it is not run again"
+        yield "# every round of it had succeeded: it is not run again"
         return
     result = rehearsed.result
     if result.image:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from datetime import datetime
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 from run_benchmarks.failures import StageFailed, failure_on, interrupted, log_traceback
 from run_benchmarks.follow import follow_events
@@ -20,11 +21,11 @@ from run_benchmarks.images.layers import plan_image
 from run_benchmarks.leaving import leave
 from run_benchmarks.names import Node, nodes_of, unit_name
 from run_benchmarks.plan.records import CasePlan
-from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.results.round_result import Observation, RoundResult
 from run_benchmarks.round_end import RoundEnd
-from run_benchmarks.round_state import RoundState, conclude
+from run_benchmarks.round_state import RoundState, conclude, write_observation
 from run_benchmarks.run_log import LOGGER
-from run_benchmarks.session import Interrupted, Session, unless_interrupted
+from run_benchmarks.session import Interrupted, Session, unless_broken_off, unless_interrupted
 from run_benchmarks.stages.caches import DROP_CACHES
 from run_benchmarks.stages.deploy import deploy_tree
 from run_benchmarks.stages.fan_out import errors_of, on_all, raise_first, values_of
@@ -39,6 +40,9 @@ from utils.errors import FlagPerfError
 from utils.records import Stage
 
 T = TypeVar("T")
+
+# An allocator that cannot give hosts back must not hold up the rounds that come after.
+GIVE_BACK_TIMEOUT_S = 60.0
 
 
 class Round:
@@ -69,14 +73,17 @@ class Round:
         except Exception as error:
             state.note_error(error)
         await self._finish(held)
-        seen = state.observed(session.plan.continue_from)
-        result = conclude(state.case, seen, session.log_dir / self._folder)
+        result = conclude(state.case, self._seen, self._folder)
         self._record("round_ended", verdict=result.verdict.value)
         return result
 
     @property
-    def _folder(self) -> str:
-        return f"{self.state.case.settings.name}/round{self.state.number}"
+    def _folder(self) -> Path:
+        return self.session.log_dir / self.state.case.settings.name / f"round{self.state.number}"
+
+    @property
+    def _seen(self) -> Observation:
+        return self.state.observed(self.session.plan.continue_from)
 
     async def _train(self, held: AsyncExitStack) -> None:
         with self._stage(Stage.ACQUIRE):
@@ -100,16 +107,18 @@ class Round:
             for step in RoundEnd(self.session, self.state, self.hosts).steps():
                 await self._in_any_case(step())
         self.state.time_s = time.monotonic() - self._begin
+        # from here on the round can be judged, whatever becomes of the controller
+        write_observation(self._seen, self._folder)
         with self._stage(Stage.CLEAN_UP):
             await self._in_any_case(self._leave())
             await self._in_any_case(self._give_back(held))
         with self._noted():
             self.session.display.round_ended()
 
-    async def _in_any_case(self, work: Awaitable[None]) -> None:
+    async def _in_any_case(self, work: Coroutine[Any, Any, None]) -> None:
         """Do `work`; whatever goes wrong in it, what comes after it is done too."""
         with self._noted():
-            await work
+            await unless_broken_off(work)
 
     @contextmanager
     def _noted(self) -> Iterator[None]:
@@ -268,7 +277,14 @@ class Round:
 
     async def _give_back(self, held: AsyncExitStack) -> None:
         try:
-            await held.aclose()
+            await asyncio.wait_for(held.aclose(), GIVE_BACK_TIMEOUT_S)
+        except asyncio.TimeoutError:
+            self._note_kept(f"not done after {GIVE_BACK_TIMEOUT_S:g} s")
         except Exception as error:  # what the round measured stands all the same
             log_traceback(Stage.CLEAN_UP, error)
-            self.state.notes.append(f"the hosts could not be given back: {error}")
+            self._note_kept(str(error))
+
+    def _note_kept(self, why: str) -> None:
+        note = f"the hosts could not be given back: {why}"
+        LOGGER.warning(note)
+        self.state.notes.append(note)

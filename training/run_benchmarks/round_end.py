@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
+from typing import Any
 
 from run_benchmarks.failures import failure_on
 from run_benchmarks.hosts.base import Host
@@ -33,7 +34,7 @@ class RoundEnd:
         self.state = state
         self.hosts = hosts
 
-    def steps(self) -> tuple[Callable[[], Awaitable[None]], ...]:
+    def steps(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
         """What is to be done, in this order; where a step fails the next is done all the same."""
         return self._stop_units, self._collect, self._keep_output
 

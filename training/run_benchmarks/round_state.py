@@ -86,13 +86,7 @@ def conclude(case: CasePlan, seen: Observation, folder: Path) -> RoundResult:
     An error in judging is the round's failure, so that the rounds after it are not lost. A result that cannot be
     written counts as failed: who asks for the file would find none.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / "round.json", seen.as_dict())
-    except Exception as error:  # the result is worth more
-        log_traceback(Stage.JUDGE, error)
-        note = f"{folder / 'round.json'} could not be written: {error}"
-        seen = replace(seen, notes=(*seen.notes, note))
+    seen = write_observation(seen, folder)
     try:
         result = judge(planned(case), seen, folder)
     except Exception as error:
@@ -102,6 +96,18 @@ def conclude(case: CasePlan, seen: Observation, folder: Path) -> RoundResult:
         return result
     except Exception as error:
         return _unwritten(result, folder / "result.json", error)
+
+
+def write_observation(seen: Observation, folder: Path) -> Observation:
+    """Write round.json, over an earlier one; what was seen, with a note where that failed: the result is worth more."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / "round.json", seen.as_dict())
+        return seen
+    except Exception as error:
+        log_traceback(Stage.JUDGE, error)
+        note = f"{folder / 'round.json'} could not be written: {error}"
+        return replace(seen, notes=(*seen.notes, note))
 
 
 def _unjudged(seen: Observation, error: Exception) -> RoundResult:

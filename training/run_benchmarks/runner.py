@@ -77,7 +77,7 @@ async def _run_cases(session: Session, results: list[RoundResult]) -> None:
     LOGGER.info("Step 2: run the cases")
     for case in session.plan.cases:
         for number in sorted(session.plan.done.get(case.settings.name, ())):
-            LOGGER.info(f"case {case.settings.name}, round {number}: had converged; not run again")
+            LOGGER.info(f"case {case.settings.name}, round {number}: had succeeded; not run again")
         for number in session.plan.rounds(case):
             if session.interrupt.is_set():
                 return

@@ -77,16 +77,37 @@ class Interrupted(Exception):  # noqa: N818 - not an error: the user asked for i
     """The user asked the run to end."""
 
 
+class BrokenOffError(Exception):
+    """Work was cancelled, and not by who waits for it: what it ran in, an allocation say, broke off."""
+
+
 async def unless_interrupted(interrupt: asyncio.Event, work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`; it is cancelled and Interrupted raised as soon as `interrupt` is set."""
+    """The result of `work`; it is cancelled and Interrupted raised as soon as `interrupt` is set.
+
+    Raises:
+        BrokenOffError: it was cancelled otherwise. Only a caller that is cancelled itself sees CancelledError.
+    """
     task = asyncio.create_task(work)
     asked = asyncio.create_task(interrupt.wait())
     try:
         await asyncio.wait({task, asked}, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
-            return task.result()
+            return _result_of(task)
         raise Interrupted
     finally:
         for each in (task, asked):
             each.cancel()
         await asyncio.gather(task, asked, return_exceptions=True)
+
+
+async def unless_broken_off(work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`, which no interrupt ends; where it is cancelled, BrokenOffError."""
+    return await unless_interrupted(asyncio.Event(), work)
+
+
+def _result_of(task: asyncio.Task[T]) -> T:
+    try:
+        return task.result()
+    except asyncio.CancelledError as error:
+        message = "the work was cancelled from within: the allocation of its hosts may be lost"
+        raise BrokenOffError(message) from error

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -179,6 +180,26 @@ def test_a_tensorflow_checkpoint_that_is_damaged_is_named(tensorflow_files: Path
     index.write_bytes(b"")
     assert convert_by_command(index, "--out", str(tmp_path / "new.safetensors")).returncode == 1
     assert not (tmp_path / "new.safetensors").exists()
+
+
+def test_two_tensorflow_tensors_of_one_name_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one fake is TensorFlow's reader, for few machines have TensorFlow."""
+    names = ("bert/pooler/dense/kernel", "bert/pooler/dense/gamma")
+    reader = SimpleNamespace(
+        get_variable_to_shape_map=lambda: dict.fromkeys(names, (1, 1)),
+        get_tensor=lambda name: np.ones((1, 1)),
+    )
+    fake = SimpleNamespace(
+        train=SimpleNamespace(load_checkpoint=lambda prefix: reader), errors=SimpleNamespace(OpError=OSError)
+    )
+    monkeypatch.setitem(sys.modules, "tensorflow", fake)
+    (tmp_path / "model.ckpt.index").touch()
+    with pytest.raises(
+        FlagPerfError, match=rf"{names[0]} and {names[1]} are both bert\.pooler\.dense\.weight"
+    ):
+        read_original(tmp_path / "model.ckpt")
 
 
 @dataclass(frozen=True)

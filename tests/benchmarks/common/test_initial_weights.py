@@ -23,6 +23,8 @@ from utils.errors import FlagPerfError
 
 WEIGHTS = {"word.weight": torch.arange(6.0).reshape(2, 3), "half": torch.tensor([1.5, -2.0]).bfloat16()}
 
+QUANTISED = torch.quantize_per_tensor(torch.ones(2), scale=0.1, zero_point=0, dtype=torch.qint8)
+
 
 def converted(source: Path, target: Path | None = None) -> Path:
     return convert(source, target, lambda path: read_torch_checkpoint(path, unwrapped))
@@ -140,6 +142,31 @@ def test_what_is_no_checkpoint_is_named(tmp_path: Path, write: Callable[[Path], 
     with pytest.raises(FlagPerfError, match=rf"states\.pt: cannot read the checkpoint: .*{why}"):
         converted(tmp_path / "states.pt")
     assert not (tmp_path / "states.safetensors").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ({"module.a": torch.ones(1), "a": torch.zeros(1)}, r"its tensors module\.a and a are both a "),
+        (
+            {"module": {"a": torch.ones(1)}, "model": {"module": {"b": torch.ones(1)}}},
+            "under each of the keys module and model",
+        ),
+        ({"a": torch.eye(2).to_sparse()}, r"its tensor a \(torch\.float32, torch\.sparse_coo\) .*to_dense"),
+        ({"a": QUANTISED}, r"its tensor a \(torch\.qint8, torch\.strided\) .*dequantize"),
+    ],
+    ids=["one name", "two wrappers", "sparse", "quantised"],
+)
+def test_a_state_dict_that_is_not_clear_is_refused(tmp_path: Path, content: object, why: str) -> None:
+    torch.save(content, tmp_path / "states.pt")
+    with pytest.raises(FlagPerfError, match=rf"(?s)states\.pt: cannot read the checkpoint: .*{why}"):
+        converted(tmp_path / "states.pt")
+    assert not (tmp_path / "states.safetensors").exists()
+
+
+def test_a_wrapper_without_tensors_is_no_choice(tmp_path: Path) -> None:
+    torch.save({"module": {"version": 1}, "model": WEIGHTS}, tmp_path / "states.pt")
+    assert set(read_torch_checkpoint(tmp_path / "states.pt").tensors) == set(WEIGHTS)
 
 
 def test_a_package_that_is_missing_is_named_with_its_remedy() -> None:

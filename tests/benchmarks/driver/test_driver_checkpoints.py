@@ -8,6 +8,7 @@ import os
 import pickle
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -40,6 +41,14 @@ def half(partial):
     os.kill(os.getpid(), signal.SIGKILL)
 write_checkpoint(Path(sys.argv[1]), 1, lambda partial: partial.write_bytes(b"whole"))
 write_checkpoint(Path(sys.argv[1]), 2, half)
+"""
+
+READER = """
+import sys
+from pathlib import Path
+from benchmarks.driver.checkpoint_files import read_newest
+path, _, skipped = read_newest(Path(sys.argv[1]))
+print(path.name, *skipped, sep="\\n")
 """
 
 
@@ -118,6 +127,7 @@ def test_a_damaged_file_is_passed_over_for_the_one_before(tmp_path: Path, damage
         (Path.unlink, f"has no {NAMES[1]}.sha256 beside it"),
         (lambda path: path.write_bytes(b"\xff"), "cut off or altered"),
         (lambda path: path.write_bytes(b""), "cut off or altered"),
+        (lambda path: path.write_text(path.read_text().split()[0]), "the checksum of no file"),
     ],
 )
 def test_a_checkpoint_without_its_checksum_is_not_trusted(tmp_path: Path, damage: Any, why: str) -> None:
@@ -126,6 +136,26 @@ def test_a_checkpoint_without_its_checksum_is_not_trusted(tmp_path: Path, damage
     damage(tmp_path / f"{NAMES[1]}.sha256")
     path, _, (reason,) = read_newest(tmp_path)
     assert (path.name, why in reason) == (NAMES[0], True)
+
+
+def test_a_checkpoint_under_the_name_of_another_step_is_passed_over(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path, 1, writing(b"1"))
+    for ending in ("", ".sha256"):
+        shutil.copy(tmp_path / f"{NAMES[0]}{ending}", tmp_path / f"{NAMES[1]}{ending}")
+    path, _, (reason,) = read_newest(tmp_path)
+    assert path.name == NAMES[0]
+    assert reason == f"{NAMES[1]} may be of another step: {NAMES[1]}.sha256 is the checksum of {NAMES[0]}"
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir])
+def test_what_is_no_regular_file_is_passed_over(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    for step in (1, 2):
+        write_checkpoint(tmp_path, step, writing(b"1"))
+    (tmp_path / NAMES[1]).unlink()
+    make(tmp_path / NAMES[1])
+    command = [sys.executable, "-c", READER, str(tmp_path)]  # one that would hang is ended by the time limit
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split("\n")[:2] == [NAMES[0], f"{NAMES[1]} is not a regular file"]
 
 
 def test_a_writer_that_is_killed_leaves_the_one_before(tmp_path: Path) -> None:

@@ -45,6 +45,11 @@ def test_its_uid_leads_to_its_checkpoints(result: Path, given: str) -> None:
     assert find_earlier(given, result.parent, [CASE]) == EarlierRun(given, UID, {KEY: (1,)})
 
 
+def test_a_round_that_was_measured_is_done(result: Path) -> None:
+    write(result, 3, "MEASURED")
+    assert find_earlier(NAME, result.parent, [CASE]).done == {KEY: (1, 3)}
+
+
 def test_it_may_lie_elsewhere(result: Path, tmp_path: Path) -> None:
     assert find_earlier(str(result), tmp_path / "other", [CASE]).uid == UID
 

@@ -6,7 +6,7 @@ import importlib
 import pickle
 import pickletools
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,9 @@ from utils.errors import FlagPerfError
 # Keys under which DeepSpeed, Megatron, NVIDIA and FlagPerf save the weights, and what wrapping modules put
 # before their names.
 _WRAPPERS = ("module", "model")
+_COPY_AGAIN = (
+    "copy or download it again; or save its tensors alone, by torch.save of a state dict, where it was made"
+)
 _PICKLES_OF_OLD_FILES = 4  # before PyTorch 1.6: a magic number, the protocol, the machine, the object
 
 
@@ -33,14 +36,14 @@ def read_torch_checkpoint(path: Path, rename: Callable[[str], str] = str) -> Ori
     """The tensors of a state dict, bare or wrapped; `rename` gives the name that the case knows.
 
     Raises:
-        FlagPerfError: PyTorch is missing, or the file cannot be read or holds no state dict.
+        FlagPerfError: PyTorch is missing, or the file cannot be read, or does not hold one state dict of dense tensors.
     """
     torch = imported("torch", "torch safetensors")
     try:
         content = _loaded(torch, path)
     except (OSError, RuntimeError, ValueError, EOFError, KeyError, pickle.UnpicklingError) as error:
         raise unreadable(path, str(error)) from error
-    return original_of((path,), state_dict(content), rename)
+    return original_of((path,), _state_dict(path, content), rename)
 
 
 def original_of(
@@ -49,23 +52,36 @@ def original_of(
     """PyTorch's tensors as arrays, floating-point ones as float32.
 
     Raises:
-        FlagPerfError: there is none.
+        FlagPerfError: there is none, two get one name, or one is not dense.
     """
     if not tensors:
         raise unreadable(files[0], "it holds no state dict")
-    names = {rename(name): name for name in tensors}
-    return Original(files, {name: _array(tensors[original]) for name, original in names.items()}, names)
+    names = original_names(files[0], tensors, rename)
+    arrays = {name: _array(files[0], original, tensors[original]) for name, original in names.items()}
+    return Original(files, arrays, names)
 
 
-def state_dict(content: Any) -> dict[str, Any]:
-    """The tensors of what a file held, whatever they are wrapped in."""
-    while isinstance(content, Mapping):
-        wrapped = [content[key] for key in _WRAPPERS if isinstance(content.get(key), Mapping)]
-        if not wrapped:
-            break
-        content = wrapped[0]
-    named = content if isinstance(content, Mapping) else {}
-    return {str(name): tensor for name, tensor in named.items() if hasattr(tensor, "untyped_storage")}
+def original_names(
+    path: Path, originals: Iterable[str], rename: Callable[[str], str | None]
+) -> dict[str, str]:
+    """What each tensor is called in the file, by the name that the case knows; without those renamed to None.
+
+    Raises:
+        FlagPerfError: two tensors get one name: which of them is meant, nobody can tell.
+    """
+    names: dict[str, str] = {}
+    for original in originals:
+        name = rename(original)
+        if name is None:
+            continue
+        if name in names:
+            raise unreadable(
+                path,
+                f"its tensors {names[name]} and {original} are both {name} by the names used here",
+                "save it without the one that is not meant, where it was made",
+            )
+        names[name] = original
+    return names
 
 
 def unwrapped(name: str) -> str:
@@ -91,12 +107,25 @@ def imported(module: str, packages: str) -> Any:
         ) from None
 
 
-def unreadable(path: Path, why: str) -> FlagPerfError:
-    return FlagPerfError(
-        f"cannot read the checkpoint: {why}",
-        where=str(path),
-        remedy="copy or download it again; or save its tensors alone, by torch.save of a state dict, where it was made",
-    )
+def unreadable(path: Path, why: str, remedy: str = _COPY_AGAIN) -> FlagPerfError:
+    return FlagPerfError(f"cannot read the checkpoint: {why}", where=str(path), remedy=remedy)
+
+
+def _state_dict(path: Path, content: Any) -> dict[str, Any]:
+    """The tensors of what a file held, whatever they are wrapped in."""
+    if not isinstance(content, Mapping):
+        return {}
+    wrapped = {key: content[key] for key in _WRAPPERS if isinstance(content.get(key), Mapping)}
+    if not wrapped:
+        return {str(name): tensor for name, tensor in content.items() if hasattr(tensor, "untyped_storage")}
+    candidates = {key: tensors for key in wrapped if (tensors := _state_dict(path, wrapped[key]))}
+    if len(candidates) > 1:
+        raise unreadable(
+            path,
+            f"there are tensors under each of the keys {' and '.join(candidates)}",
+            "save the state dict that is meant alone, by torch.save, where it was made",
+        )
+    return next(iter(candidates.values()), {})
 
 
 def _loaded(torch: Any, path: Path) -> Any:
@@ -118,6 +147,13 @@ def _foreign_names(torch: Any, path: Path) -> list[str]:
     return sorted(name for name in names if not name.startswith(("torch.", "collections.")))
 
 
-def _array(tensor: Any) -> Any:
-    whole = tensor.detach().float() if tensor.is_floating_point() else tensor.detach()
-    return whole.contiguous().numpy()
+def _array(path: Path, name: str, tensor: Any) -> Any:
+    try:
+        whole = tensor.detach().float() if tensor.is_floating_point() else tensor.detach()
+        return whole.contiguous().numpy()
+    except (RuntimeError, TypeError) as error:
+        raise unreadable(
+            path,
+            f"its tensor {name} ({tensor.dtype}, {tensor.layout}) is no dense array: {error}",
+            "save it dense, by its to_dense() or dequantize(), where it was made",
+        ) from error

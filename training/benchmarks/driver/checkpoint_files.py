@@ -1,7 +1,7 @@
 """A folder of checkpoints: written whole or not at all, the last two kept, the newest whole one found again.
 
 Beside each, `<name>.sha256` holds its checksum as sha256sum writes and checks it. A file that was cut off or
-altered is known by it, and so is one that another program put there.
+altered is known by it, and so is one that another program put there or that got another step's name.
 """
 
 from __future__ import annotations
@@ -115,8 +115,10 @@ def _read_whole(path: Path) -> bytes:
 
     Raises:
         OSError: it cannot be read.
-        ValueError: it is not whole.
+        ValueError: it is not whole, or not the one that its name says.
     """
+    if not path.is_file():  # a named pipe would be read for ever
+        raise ValueError("is not a regular file")
     checksum = _checksum_file(path)
     if not checksum.is_file():
         raise ValueError(f"has no {checksum.name} beside it")
@@ -124,4 +126,7 @@ def _read_whole(path: Path) -> bytes:
     data = path.read_bytes()
     if [hashlib.sha256(data).hexdigest()] != expected[:1]:
         raise ValueError("is cut off or altered: its SHA-256 is not the one beside it")
+    if expected[1:] != [path.name]:
+        name = " ".join(expected[1:]) or "no file"
+        raise ValueError(f"may be of another step: {checksum.name} is the checksum of {name}")
     return data

@@ -32,7 +32,7 @@ def read_configuration(arguments: LaunchArguments, metric: str) -> Configuration
     if arguments.enable_extern_config and arguments.extern_config_file:
         vendor_file = (arguments.extern_config_dir or Path()) / arguments.extern_config_file
         above.insert(0, Layer(str(vendor_file), load_constants(vendor_file)))
-    config = resolve(base, above, mutable=_mutable_names(folder))
+    config = resolve(base, above, mutable=_mutable_names(folder), framework=arguments.framework)
     if config.metric not in ("", metric):
         message = f"is the target of another metric than the case's, which is {metric or 'none'}"
         raise ProblemsError([base.problem(f"target_{config.metric}", message, f"name it target_{metric}")])

@@ -9,6 +9,7 @@ from run_benchmarks.plan.config_file import ConfigFile
 from run_benchmarks.plan.earlier_run import EarlierRun
 from run_benchmarks.plan.problems import Problems
 from run_benchmarks.plan.records import CasePlan, RunSettings
+from utils.parameters import KIND, MeasurementSettings
 
 OPTION = "--continue-from"
 _EXAMPLE = 'CHECKPOINT_PATH = "/data/checkpoints"'
@@ -17,6 +18,11 @@ _EXAMPLE = 'CHECKPOINT_PATH = "/data/checkpoints"'
 def saves_checkpoints(case: CasePlan) -> bool:
     """Whether the shared driver saves any in this case; one with a script of its own sees to it itself."""
     return case.files.script == DRIVER_SCRIPT and case.parameters.get("save_steps") is not None
+
+
+def can_save(case: CasePlan) -> bool:
+    """Whether the case may have checkpoints at all: a measurement has none, and is begun anew."""
+    return case.parameters.get(KIND) != MeasurementSettings.kind
 
 
 def check_continuation(
@@ -33,7 +39,7 @@ def check_continuation(
     given = earlier.given
     if not given:
         return
-    if not run.checkpoint_path:
+    if not run.checkpoint_path and any(map(can_save, cases)):
         message = f"the checkpoints lie in CHECKPOINT_PATH, which {conf.path} does not set"
         problems.add("command line", OPTION, given, message, f"add {_EXAMPLE} as in that run")
     for case in cases:
@@ -41,5 +47,5 @@ def check_continuation(
             message = f"{case.settings.name} brings its own training script, which the driver cannot continue"
             problems.add("command line", OPTION, given, message, "choose other cases with --cases")
     if cases and all(len(earlier.done.get(case.settings.name, ())) == case.settings.repeat for case in cases):
-        message = "every round of these cases had converged, with the parameters that they have now"
+        message = "every round of these cases had succeeded, with the parameters that they have now"
         problems.add("command line", OPTION, given, message, f"start anew, without {OPTION}")

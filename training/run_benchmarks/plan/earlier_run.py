@@ -17,7 +17,7 @@ from utils.records import Verdict
 class EarlierRun:
     """`given` is what the user wrote, `uid` the run's folder below CHECKPOINT_PATH; both empty for no run.
 
-    done: case -> its rounds that had converged, with the parameters that it has now.
+    done: case -> its rounds that had succeeded, with the parameters that it has now.
     """
 
     given: str = ""
@@ -61,14 +61,15 @@ def _done(folder: Path, cases: Iterable[CasePlan]) -> dict[str, tuple[int, ...]]
             continue
         before = then.get("done", {}).get(name, ())  # by a run that went on with one before it
         rounds = range(1, case.settings.repeat + 1)
-        finished = tuple(number for number in rounds if number in before or _converged(folder / name, number))
+        finished = tuple(number for number in rounds if number in before or _succeeded(folder / name, number))
         if finished:
             done[name] = finished
     return done
 
 
-def _converged(folder: Path, number: int) -> bool:
-    return bool(_object(folder / f"round{number}" / "result.json").get("verdict") == Verdict.CONVERGED)
+def _succeeded(folder: Path, number: int) -> bool:
+    verdict = _object(folder / f"round{number}" / "result.json").get("verdict")
+    return any(verdict == each for each in Verdict if each.is_success)
 
 
 def _object(path: Path) -> dict[str, Any]:

@@ -47,14 +47,14 @@ def read_parameters(training_dir: Path, files: CaseFiles, problems: Problems) ->
     if own_script:
         differs = _differences(vendor, base, config_dir / MUTABLE_FILE, problems)
         return Parameters(_resolved({**base.values, **vendor.values}), differs)
-    return _checked(base, vendor, problems)
+    return _checked(base, vendor, Path(files.case_dir).name, problems)
 
 
-def _checked(base: ConfigFile, vendor: ConfigFile, problems: Problems) -> Parameters | None:
+def _checked(base: ConfigFile, vendor: ConfigFile, framework: str, problems: Problems) -> Parameters | None:
     """What every rank will make of the two files; it would refuse after the launch what is refused here."""
     layers = [Layer(str(file.path), file.values, file.where) for file in (base, vendor)]
     try:
-        config = resolve(layers[0], layers[1:])
+        config = resolve(layers[0], layers[1:], framework=framework)
     except ProblemsError as error:
         problems.extend(error.problems)
         return None

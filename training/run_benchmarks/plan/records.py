@@ -249,7 +249,7 @@ class Plan:
     """A whole run, resolved. `training_dir` is the controller's own copy of `training/`.
 
     continue_from: the uid of an earlier run, whose checkpoints the rounds go on from; empty: they begin anew.
-    done: case -> its rounds that had converged in that run, as it is known here; they are not run again.
+    done: case -> its rounds that had succeeded in that run, as it is known here; they are not run again.
     """
 
     training_dir: Path

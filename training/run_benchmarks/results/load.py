@@ -118,7 +118,7 @@ def _last_stages(folder: RunFolder) -> dict[RoundKey, str]:
 
 
 def _planned_rounds(folder: RunFolder) -> Iterator[RoundKey]:
-    """The rounds that were to be run; those that had converged in the run that this one goes on with are not."""
+    """The rounds that were to be run; those that had succeeded in the run that this one goes on with are not."""
     done = folder.plan.get("done")
     for name, case in folder.cases.items():
         before = as_list(done.get(name)) if isinstance(done, dict) else []

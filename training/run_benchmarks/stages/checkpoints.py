@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from run_benchmarks.names import checkpoint_folder
-from run_benchmarks.plan.continuation import OPTION, saves_checkpoints
+from run_benchmarks.plan.continuation import OPTION, can_save, saves_checkpoints
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.checks import QUICK_S, DoubtError, HostUse, make_writable
@@ -33,7 +33,7 @@ async def checkpoints(plan: Plan, runtime: Runtime, use: HostUse) -> str:
 
 def uses_checkpoints(plan: Plan, case: CasePlan) -> bool:
     """Whether a case's task must see CHECKPOINT_PATH."""
-    return saves_checkpoints(case) or bool(plan.continue_from)
+    return saves_checkpoints(case) or (bool(plan.continue_from) and can_save(case))
 
 
 async def _check_earlier(plan: Plan, transport: Transport, cases: list[CasePlan]) -> str:
@@ -63,7 +63,7 @@ def _folders(plan: Plan, case: CasePlan, rounds: Iterable[int]) -> list[PurePosi
 
 
 def _left(plan: Plan, case: CasePlan, having: set[PurePosixPath]) -> bool:
-    """Whether that run left anything of the case: a checkpoint, or a round that had converged."""
+    """Whether that run left anything of the case: a checkpoint, or a round that had succeeded."""
     if plan.done.get(case.settings.name):
         return True
     return not having.isdisjoint(_folders(plan, case, range(1, case.settings.repeat + 1)))

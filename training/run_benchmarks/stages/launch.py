@@ -109,7 +109,7 @@ class Launch:
         environment = {}
         if saves_checkpoints(node.case):
             environment[CHECKPOINT_DIR] = checkpoint_folder(path, self.run.uid, node.case, node.round)
-        if earlier:
+        if earlier and uses_checkpoints(self.plan, node.case):
             environment[CONTINUE_FROM] = checkpoint_folder(path, earlier, node.case, node.round)
             # the preflight saw a checkpoint of this case, and named the rounds that lack one
             environment[MAY_BEGIN_ANEW] = "1"

@@ -6,13 +6,14 @@ resolves a case's files before anything is launched, and every rank does when it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import Field, asdict, dataclass, fields
 from functools import reduce
 from typing import Any
 
 from utils.errors import Problem, ProblemsError, nearest
-from utils.parameters.settings import KINDS, MeasurementSettings, TrainingSettings
+from utils.parameters.settings import KINDS, ONLY_IN_FRAMEWORK, MeasurementSettings, TrainingSettings
 
 KIND = "case_kind"
 # Whatever the case: they are about what becomes of a run that is cut off, and leave the task as it is.
@@ -80,13 +81,19 @@ class Configuration:
         return {**asdict(self.settings), **self.case}
 
 
-def resolve(base: Layer, above: Sequence[Layer] = (), *, mutable: Sequence[str] = ()) -> Configuration:
+def resolve(
+    base: Layer, above: Sequence[Layer] = (), *, mutable: Sequence[str] = (), framework: str = ""
+) -> Configuration:
     """Lay `above` (lowest first) over `base`, the case's own, over the driver's settings.
+
+    Args:
+        mutable: the names that a vendor may set otherwise than the case.
+        framework: the case's; what its engine does not do is refused.
 
     Raises:
         ProblemsError: an unknown name, a wrong type or an impossible value, all of them at once.
     """
-    check = _Check(base, above)
+    check = _Check(base, above, framework)
     if problems := list(check.problems()):
         raise ProblemsError(problems)
     values = check.values
@@ -105,8 +112,9 @@ class _Check:
     values: what all layers make of the settings, as far as it is known here; task: what the case alone does.
     """
 
-    def __init__(self, base: Layer, above: Sequence[Layer]) -> None:
+    def __init__(self, base: Layer, above: Sequence[Layer], framework: str) -> None:
         self.base = base
+        self.only = ONLY_IN_FRAMEWORK.get(framework, {})
         self.above = above
         self.settings = KINDS.get(str(base.values.get(KIND)), TrainingSettings)
         self.fields = {field.name: field for field in fields(self.settings)}
@@ -159,6 +167,12 @@ class _Check:
             elif not _fits(value, wanted := self._type(name)):
                 message = f"has the wrong type: it is {type(value).__name__}, not {wanted}"
                 yield layer.problem(written, message, f"write a value of type {wanted}")
+            elif not _is_finite(value):
+                or_none = "; None means: do not clip" if name == "max_grad_norm" else ""
+                yield layer.problem(written, "is not finite", f"write a finite number{or_none}")
+            elif value not in (values := self.only.get(name, (value,))):
+                listed = " or ".join(map(repr, values))
+                yield layer.problem(written, "is not what the case's framework has", f"write {listed}")
             elif remedy := _out_of_bounds(value, self.fields.get(name)):
                 yield layer.problem(written, "cannot be had", remedy)
 
@@ -191,6 +205,15 @@ def _fits(value: Any, wanted: str) -> bool:
     return type(value).__name__ in (("int", "float") if kind == "float" else (kind,))
 
 
+def _is_finite(value: Any) -> bool:
+    """Whether every number in `value` is: JSON, in which plans and events are written, has no other."""
+    if isinstance(value, Mapping):
+        return all(map(_is_finite, value.values()))
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_finite, value))
+    return not isinstance(value, float) or math.isfinite(value)
+
+
 def _out_of_bounds(value: Any, setting: Field[Any] | None) -> str:
     """What would be right for a value that its setting does not allow; empty for one that it does."""
     if setting is None or value is None or not setting.metadata:
@@ -201,6 +224,8 @@ def _out_of_bounds(value: Any, setting: Field[Any] | None) -> str:
         return f"choose one of {', '.join(bounds['choices'])}"
     if bounds["at_least"] is not None and not value >= bounds["at_least"]:
         return f"write a number of at least {bounds['at_least']:g}{or_none}"
+    if bounds["at_most"] is not None and value > bounds["at_most"]:
+        return f"write a number of at most {bounds['at_most']}{or_none}"
     if bounds["above"] is not None and not value > bounds["above"]:
         return f"write a number above {bounds['above']:g}{or_none}"
     return ""

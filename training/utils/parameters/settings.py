@@ -15,14 +15,26 @@ Conflict = tuple[tuple[str, ...], str, str]
 
 PRECISIONS = ("fp32", "bf16", "fp16")
 OPTIMIZERS = ("adamw", "lamb")
+# What a framework's engine does not do: framework -> setting -> the values that it has.
+ONLY_IN_FRAMEWORK: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
+    "paddle": {"optimizer": ("adamw",), "torch_compile": (False,)}
+}
+# The frameworks' generators hold a seed in 64 bits, and every rank adds its number to it.
+MAX_SEED = 2**63 - 1
 SCHEDULES = ("linear", "constant")
 
 
 def setting(
-    default: Any, *, at_least: float | None = None, above: float | None = None, choices: tuple[str, ...] = ()
+    default: Any,
+    *,
+    at_least: float | None = None,
+    at_most: int | None = None,
+    above: float | None = None,
+    choices: tuple[str, ...] = (),
 ) -> Any:
     """A field with bounds, or with the values that it may have."""
-    return field(default=default, metadata={"at_least": at_least, "above": above, "choices": choices})
+    bounds = {"at_least": at_least, "at_most": at_most, "above": above, "choices": choices}
+    return field(default=default, metadata=bounds)
 
 
 @dataclass(frozen=True)
@@ -36,12 +48,13 @@ class TrainingSettings:
     # micro-batches a step; the global batch is their product with ranks
     gradient_accumulation_steps: int = setting(1, at_least=1)
     eval_batch_size: int = setting(1, at_least=1)  # of one rank
-    seed: int = 42  # initial weights, sample order and dropout follow from it
+    # initial weights, sample order and dropout follow from it
+    seed: int = setting(42, at_least=0, at_most=MAX_SEED)
 
     # -- when it ends --
     target: float = 1.0  # of the case's metric, larger is better; `target_<metric>` sets it
-    max_steps: int | None = None
-    max_samples_termination: int | None = None  # counted over all ranks
+    max_steps: int | None = setting(None, at_least=1)
+    max_samples_termination: int | None = setting(None, at_least=1)  # counted over all ranks
 
     # -- when it is evaluated and logged --
     eval_interval_steps: int | None = setting(None, at_least=1)
@@ -100,7 +113,7 @@ class MeasurementSettings:
 
     kind: ClassVar[str] = "measure"
 
-    seed: int = 42  # what is computed on follows from it
+    seed: int = setting(42, at_least=0, at_most=MAX_SEED)  # what is computed on follows from it
     windows: int = setting(20, at_least=20)  # that are measured; median and spread are taken over them
     window_seconds: float = setting(0.1, above=0)
     # warm-up is over when the rates of the last `warmup_windows` windows differ by at most this part

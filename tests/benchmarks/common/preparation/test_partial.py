@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import resource
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -113,6 +115,44 @@ def finish(partial: PartialDataset) -> None:
     with partial.opened():
         done = partial.step("one", [partial.data / "a"], writer([], "text"))
         partial.finish(Manifest("toy", "1", RECIPE, {}, done.files))
+
+
+def assert_held(partial: PartialDataset) -> None:
+    with pytest.raises(ResumableError, match="another preparation is at work"), partial.opened():
+        pass
+
+
+def test_a_lock_that_was_removed_before_it_was_taken_is_not_relied_on(
+    partial: PartialDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another run ends between the opening of the lock file and its locking; a third one comes later."""
+    flock = fcntl.flock
+
+    def late(file: int, operation: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", flock)
+        finish(partial)
+        flock(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with partial.opened():
+        assert_held(partial)
+
+
+def test_nobody_builds_in_a_folder_that_is_being_removed(
+    partial: PartialDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    removed: list[Path] = []
+    remove = shutil.rmtree
+
+    def slow(path: Path) -> None:
+        remove(path)
+        assert_held(partial)
+        removed.append(path)
+
+    monkeypatch.setattr(shutil, "rmtree", slow)
+    finish(partial)
+    assert removed == [partial.work]
+    assert list(partial.target.parent.iterdir()) == [partial.target]
 
 
 def test_the_finished_data_set_gets_its_name_and_nothing_else_is_left(partial: PartialDataset) -> None:

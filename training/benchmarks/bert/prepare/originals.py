@@ -19,6 +19,7 @@ from safetensors import SafetensorError
 from benchmarks.common.conversion import Original
 from benchmarks.common.torch_checkpoint import (
     imported,
+    original_names,
     original_of,
     read_torch_checkpoint,
     unreadable,
@@ -119,11 +120,7 @@ def _tensorflow(prefix: Path) -> Original:
     tensorflow = imported("tensorflow", _TENSORFLOW_PACKAGES)
     try:
         checkpoint = tensorflow.train.load_checkpoint(str(prefix))
-        names = {
-            renamed: name
-            for name in checkpoint.get_variable_to_shape_map()
-            if (renamed := from_tensorflow(name)) is not None
-        }
+        names = original_names(prefix, checkpoint.get_variable_to_shape_map(), from_tensorflow)
         tensors = {
             renamed: _as_in_pytorch(name, checkpoint.get_tensor(name)) for renamed, name in names.items()
         }

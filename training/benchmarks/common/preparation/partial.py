@@ -18,10 +18,10 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from utils import manifest
 from utils.errors import FlagPerfError
@@ -65,6 +65,10 @@ class PartialDataset:
     def work(self) -> Path:
         return self.folder / "work"
 
+    @property
+    def _lock(self) -> Path:
+        return self.folder / "lock"
+
     @contextmanager
     def opened(self) -> Iterator[None]:
         """Hold the folder. After a FlagPerfError within, bad input, it is removed; else it stays until `finish`.
@@ -73,17 +77,15 @@ class PartialDataset:
             FlagPerfError: the folder cannot be made, or another run holds it.
         """
         try:
-            self.work.mkdir(parents=True, exist_ok=True)
-            self.data.mkdir(exist_ok=True)
-            lock = (self.folder / "lock").open("w")
+            lock = self._held()
         except OSError as error:
-            raise FlagPerfError(
-                f"cannot be written: {error.strerror}",
-                where=str(self.folder),
-                remedy="name an --out in a folder that you may write to: the data set is built beside it",
-            ) from None
+            raise self._not_written(error) from None
         with lock:
-            self._hold(lock.fileno())
+            try:
+                self.work.mkdir(exist_ok=True)
+                self.data.mkdir(exist_ok=True)
+            except OSError as error:
+                raise self._not_written(error) from None
             self._tell()
             try:
                 yield
@@ -93,7 +95,7 @@ class PartialDataset:
                 print(f"what is made so far stays in {self.folder}", file=sys.stderr)
                 raise
             except FlagPerfError:
-                shutil.rmtree(self.folder)
+                self._remove()
                 raise
 
     def step(self, name: str, outputs: Sequence[Path], make: Make) -> Done:
@@ -129,7 +131,7 @@ class PartialDataset:
                 remedy=f"move away what is there, then give the same command again; it stands in {self.data}",
             ) from None
         _synchronise(self.target.parent)
-        shutil.rmtree(self.folder)
+        self._remove()
 
     def _made(self, record: Path, outputs: Sequence[Path], make: Make) -> Done:
         for path in outputs:
@@ -146,13 +148,42 @@ class PartialDataset:
         unfinished.replace(record)
         return done
 
-    def _hold(self, lock: int) -> None:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ResumableError(
-                "another preparation is at work here", where=str(self.folder), remedy="wait for its end"
-            ) from None
+    def _held(self) -> TextIO:
+        """The lock file, locked.
+
+        The run that held it may have removed the folder after this one opened the file: a lock on a file that
+        has no name any more keeps nobody out, so that another one is taken.
+        """
+        while True:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = self._lock.open("w")
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                with suppress(FileNotFoundError):
+                    if os.path.samestat(os.fstat(lock.fileno()), self._lock.stat()):
+                        return lock
+            except BlockingIOError:
+                lock.close()
+                raise ResumableError(
+                    "another preparation is at work here", where=str(self.folder), remedy="wait for its end"
+                ) from None
+            lock.close()
+
+    def _not_written(self, error: OSError) -> FlagPerfError:
+        return FlagPerfError(
+            f"cannot be written: {error.strerror}",
+            where=str(self.folder),
+            remedy="name an --out in a folder that you may write to: the data set is built beside it",
+        )
+
+    def _remove(self) -> None:
+        """Remove the folder, its lock last: what is removed is nobody else's yet."""
+        for path in (self.data, self.work):
+            if path.exists():
+                shutil.rmtree(path)
+        self._lock.unlink()
+        with suppress(OSError):  # another run has begun anew here
+            self.folder.rmdir()
 
     def _tell(self) -> None:
         """Say where this is built, and what other runs left there."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import paddle
 from paddle import nn
 
-from utils.errors import FlagPerfError
 from utils.parameters import TrainingSettings
 
 
@@ -13,16 +12,8 @@ def make_optimizer(settings: TrainingSettings, model: nn.Layer) -> paddle.optimi
     """AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101), which clips the gradients itself.
 
     Matrices get weight decay, vectors (biases, normalisation weights) do not.
-
-    Raises:
-        FlagPerfError: the settings name another optimizer.
+    It is the only one that the settings of a Paddle case may name.
     """
-    if settings.optimizer != "adamw":
-        raise FlagPerfError(
-            f"optimizer = {settings.optimizer!r}: the Paddle engine has adamw only",
-            where="configuration",
-            remedy='set optimizer = "adamw"',
-        )
     trained = [parameter for parameter in model.parameters() if not parameter.stop_gradient]
     decayed = {parameter.name for parameter in trained if parameter.ndim > 1}
     clip = settings.max_grad_norm

@@ -34,7 +34,3 @@ def prepare(settings: TrainingSettings | MeasurementSettings, device_type: str, 
             where="configuration",
             remedy='set precision = "fp32"',
         )
-    if settings.torch_compile:
-        raise FlagPerfError(
-            "torch_compile = True: that is PyTorch's compiler", where="configuration", remedy="leave it out"
-        )
