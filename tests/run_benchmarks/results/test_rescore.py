@@ -113,3 +113,21 @@ def test_a_kind_of_case_that_is_not_known_is_a_reason(folder: Path) -> None:
     (folder / "plan.json").write_text(json.dumps(plan))
     assert text_of(rescore(folder)).count("cannot be scored again") == 3
     assert any("case_kind is 'dance'" in note for note in load_run(folder).notes)
+
+
+def test_a_round_whose_result_cannot_be_read_is_not_as_before(folder: Path) -> None:
+    (folder / "summary.json").unlink()
+    (folder / NAME / "round1" / "result.json").write_text("{")
+    assert "round 1: CONVERGED, judged anew" in text_of(rescore(folder)[:1])
+
+
+def test_what_a_figure_means_and_why_a_round_failed_are_compared_too(folder: Path) -> None:
+    path = folder / NAME / "round2" / "result.json"
+    content = json.loads(path.read_text())
+    content["failure"]["message"] = "another"
+    content["rules"]["stamp"] = "open"
+    content["figures"]["rate"]["definition"] = "another rate"
+    path.write_text(json.dumps(content))
+    second = rescore(folder)[1]
+    assert list(second.figures()) == ["rate"] and list(second.others()) == ["rules", "failure"]
+    assert "another" in text_of([second])

@@ -47,7 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.rescore:
         rounds = rescore(folder)
         lines = [line for each in rounds for line in each.lines()]
-        text = "\n".join([str(folder), *lines, "nothing was written"])
+        notes = [f"- {note}" for note in load_run(folder).notes]
+        text = "\n".join([str(folder), *notes, *lines, "nothing was written"])
         content: object = [each.as_dict() for each in rounds]
     else:
         loaded = load_run(folder)
