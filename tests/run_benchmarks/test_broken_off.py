@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,14 +51,21 @@ def test_a_result_that_cannot_be_written_leaves_the_next_round_its_turn(
     assert run.units_left() == []
 
 
+def unwritable(*arguments: object) -> None:
+    """A text that cannot be encoded."""
+    "\ud800".encode()
+
+
+@pytest.mark.parametrize("broken", [full, unwritable])
 def test_a_summary_that_cannot_be_written_is_shown_and_is_no_success(
-    run: WholeRun, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    broken: Callable[..., None], run: WholeRun, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    monkeypatch.setattr(runner, "write_summary", full)
+    monkeypatch.setattr(runner, "write_summary", broken)
     assert run.main() == 1
     shown = capsys.readouterr()
     assert shown.out.count("CONVERGED") == 2
     assert "the summary could not be written" in shown.err
+    assert json.loads((run.result / "journal.jsonl").read_text().splitlines()[-1])["event"] == "run_ended"
 
 
 def test_what_goes_wrong_in_a_round_is_its_result_and_the_next_has_its_turn(

@@ -102,3 +102,12 @@ def test_a_full_disk_is_told_of_once_on_the_terminal_and_ends_nothing(
     assert shown.count("/dev/full is not complete, the run goes on: No space left") == 1
     assert all(text in shown for text in ("line 0", "line 1", "line 2", "after it"))
     assert "Traceback" not in shown + capsys.readouterr().err
+
+
+def test_what_would_steer_a_terminal_or_cannot_be_written_is_replaced(
+    terminal: io.StringIO, tmp_path: Path
+) -> None:
+    with log_to_file(tmp_path / "log", "info"):
+        LOGGER.error("\x1b]0;x\a\ud800")
+    for text in (terminal.getvalue(), (tmp_path / "log").read_text()):
+        assert "\ufffd]0;x\ufffd\ufffd" in text

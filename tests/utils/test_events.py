@@ -101,7 +101,7 @@ def test_reading_a_log_with_other_output_and_a_cut_end(tmp_path: Path) -> None:
 
 
 def test_log_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(FlagPerfError, match="cannot read the events") as caught:
+    with pytest.raises(FlagPerfError, match="cannot be read") as caught:
         read_events(tmp_path / "none.log")
     assert caught.value.where == str(tmp_path / "none.log")
 
@@ -115,3 +115,9 @@ def test_events_stand_in_the_order_of_a_run() -> None:
         < names.index("STEP_END")
         < names.index("TRAIN_END")
     )
+
+
+def test_half_a_surrogate_pair_becomes_a_question_mark() -> None:
+    """JSON can write it, and no file can hold it."""
+    event = parse_line(r'[PerfLog] {"event": "FINISHED", "value": {"metric": "\ud800", "x": "\uD83D\uDE00"}}')
+    assert event is not None and event.value == {"metric": "?", "x": "\U0001f600"}

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from loguru import logger as LOGGER  # noqa: N812 - a constant: there is one log
 
+from utils.text_files import printable
+
 __all__ = ["LOGGER", "log_to_file", "log_to_terminal", "log_warnings"]
 
 # 2022-11-21 19:19:24,013<TAB>[INFO]<TAB>[run.py,500]message
@@ -87,7 +89,7 @@ def log_to_file(path: Path, level: str) -> Iterator[None]:
 def _add(sink: Sink, level: str, line: str = _FORMAT, beside: Path | None = None) -> int:
     # a function as format: loguru adds the traceback of an exception to a text
     return LOGGER.add(
-        sink,
+        lambda text: sink(printable(text)),  # a rank's last words may hold anything
         level=level.upper(),
         format=lambda record: line,
         filter=lambda record: beside is None or record["extra"].get("beside") != beside,

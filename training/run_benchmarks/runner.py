@@ -112,7 +112,7 @@ def _summed_up(log_dir: Path, summary: Run) -> Run:
     try:
         write_summary(log_dir, summary)
         return summary
-    except OSError as error:
+    except Exception as error:  # the journal and the exit code must tell of the end all the same
         LOGGER.error(f"the summary could not be written: {error}")
         return replace(summary, exit_code=summary.exit_code or ExitCode.NOT_CONVERGED)
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from utils.errors import FlagPerfError
+from utils.text_files import lines_of
 
 PREFIX = "[PerfLog]"
 _DECODER = json.JSONDecoder()
@@ -77,6 +77,7 @@ def parse_line(line: str) -> Event | None:
         return None
     try:
         record, _ = _DECODER.raw_decode(text.lstrip())
+        record = _encodable(record) if "\\ud" in text.lower() else record
     except (ValueError, RecursionError):
         return None
     return _event(record) if isinstance(record, dict) and "event" in record else None
@@ -86,20 +87,9 @@ def read_events(path: Path) -> list[Event]:
     """All events of a rank's log, in the order written.
 
     Raises:
-        FlagPerfError: the file cannot be read.
+        FlagPerfError: it is no plain file, or cannot be read.
     """
-    try:
-        with path.open(encoding="utf-8", errors="replace") as lines:
-            return list(_events(lines))
-    except OSError as error:
-        raise FlagPerfError(f"cannot read the events: {error.strerror}", where=str(path)) from error
-
-
-def _events(lines: Iterator[str]) -> Iterator[Event]:
-    for line in lines:
-        event = parse_line(line)
-        if event is not None:
-            yield event
+    return [event for line in lines_of(path) if (event := parse_line(line))]
 
 
 def _event(record: Mapping[str, Any]) -> Event:
@@ -114,6 +104,11 @@ def _event(record: Mapping[str, Any]) -> Event:
         file=str(about.get("file") or ""),
         lineno=_whole(about.get("lineno")),
     )
+
+
+def _encodable(record: Any) -> Any:
+    """The record with question marks for halves of surrogate pairs, which JSON can write and no file can hold."""
+    return json.loads(json.dumps(record, ensure_ascii=False).encode(errors="replace"))
 
 
 def _whole(value: Any) -> int:

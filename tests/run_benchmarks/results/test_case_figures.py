@@ -158,3 +158,18 @@ def test_a_case_that_trains_may_have_figures_of_its_own_too(tmp_path: Path) -> N
     judgement = judge_folders(make_case(["h1"]), [tmp_path])
     assert judgement.verdict is Verdict.CONVERGED
     assert judgement.figures["p_whole"].value == 100.0 and judgement.figures["bf16"].value == 71.5
+
+
+def test_a_part_of_the_peak_beyond_any_number_is_left_out_with_a_note() -> None:
+    figures, notes = case_figures({"figures": {"x": {**RATE, "value": 1.7e308, "unit": "PFLOP/s"}}}, CHIP)
+    assert list(figures) == ["x"]
+    (note,) = notes
+    assert "'x'" in note and "larger than any number" in note
+
+
+@pytest.mark.parametrize(("value", "why"), [(101.0, "1.01 of the chip's peak"), (-1.0, "below 0")])
+def test_a_rate_that_cannot_be_right_is_kept_with_a_note(value: float, why: str) -> None:
+    figures, notes = case_figures({"figures": {"x": {**RATE, "value": value}}}, CHIP)
+    assert set(figures) == {"x", "x_of_peak"}
+    (note,) = notes
+    assert "not to be trusted" in note and why in note

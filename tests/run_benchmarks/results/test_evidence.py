@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.results.evidence import EVIDENCE_LINES, Explanation, NodeLogs, explain
+from run_benchmarks.results.rank_logs import read_rank_logs
+from run_benchmarks.results.telemetry_file import read_telemetry
 from run_benchmarks.stages.watch import Ended, Ending, Lost, Outcome
 from tests.run_benchmarks.builders import training_events, write_rank_log
+from utils.errors import FlagPerfError
 from utils.records import Failure, FailureClass, Stage, Verdict
 
 RECORDED = Path(__file__).parents[1] / "frameworks" / "data"
@@ -239,4 +243,17 @@ def test_a_log_that_cannot_be_read_is_told_of_in_the_evidence(round_folder: Path
     (folder / "rank1.out.log").mkdir()
     failure = failure_of({0: folder}, {0: Ended(1, 1.0)})
     assert failure.message == "rank 1 ended with exit code 1"
-    assert failure.evidence.endswith("rank1.out.log: cannot be read: Is a directory")
+    assert failure.evidence.endswith("rank1.out.log: is no file")
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_a_log_that_is_no_plain_file_is_told_of_and_not_read(
+    make: Callable[[Path], None], round_folder: Path
+) -> None:
+    round_folder.mkdir()
+    for name in (START_LOG, "rank0.out.log", "telemetry.jsonl"):
+        make(round_folder / name)
+    assert "is no file" in failure_of({0: round_folder}, {0: Ended(1, 1.0)}).evidence
+    assert "is no file" in read_rank_logs([round_folder]).errors[0]
+    with pytest.raises(FlagPerfError, match="is no file"):
+        read_telemetry(round_folder / "telemetry.jsonl")

@@ -16,6 +16,7 @@ OLD, NEW = "run20260102030405", "run20260203040506"
 def log_path(tmp_path: Path) -> Path:
     for name in (NEW, OLD, "backup", "run2026"):
         (tmp_path / "result" / name).mkdir(parents=True)
+    (tmp_path / "result" / NEW / "journal.jsonl").write_text(f'{{"uid": "{NEW}-0a1b2c"}}\n')
     (tmp_path / "result" / "run20270101000000").touch()  # no folder
     return tmp_path / "result"
 
@@ -37,8 +38,9 @@ def test_a_misspelt_name_gets_the_nearest_ones(log_path: Path) -> None:
     with pytest.raises(FlagPerfError) as refused:
         find_run("run20260102030406", log_path)
     assert "'run20260102030406'" in refused.value.message and OLD in refused.value.remedy
-    with pytest.raises(FlagPerfError, match="there is no run"):
-        find_run("x", log_path)
+    for given in ("x", f"{NEW}-ffffff"):  # that run has another uid
+        with pytest.raises(FlagPerfError, match="there is no run"):
+            find_run(given, log_path)
 
 
 @pytest.mark.parametrize("given", [None, "latest", OLD])

@@ -140,7 +140,7 @@ def test_a_log_that_cannot_be_read_is_not_taken_for_one_without_a_result(folders
     failure = judge_folders(CASE, folders).failure
     assert failure is not None and failure.failure_class is FailureClass.NO_RESULT
     assert "cannot be read" in failure.message
-    assert failure.evidence == f"{folders[0]}/rank0.out.log: cannot read the events: Is a directory"
+    assert failure.evidence == f"{folders[0]}/rank0.out.log: is no file"
 
 
 def test_what_cannot_be_read_beside_a_result_is_noted(folders: list[Path]) -> None:
@@ -149,7 +149,7 @@ def test_what_cannot_be_read_beside_a_result_is_noted(folders: list[Path]) -> No
     judgement = judge_folders(CASE, [*folders, folders[0] / "rank0.out.log"])
     assert judgement.verdict is Verdict.CONVERGED
     assert judgement.notes == (
-        f"{folders[1]}/rank1.out.log: cannot be read: Is a directory",
+        f"{folders[1]}/rank1.out.log: is no file",
         f"{folders[0]}/rank0.out.log: cannot be listed: Not a directory",
     )
 

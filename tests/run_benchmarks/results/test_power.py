@@ -88,7 +88,7 @@ def test_a_node_without_power_leaves_the_round_without_it(tmp_path: Path) -> Non
 def test_a_node_whose_monitor_wrote_nothing(tmp_path: Path) -> None:
     figures = power_figures([tmp_path / "nowhere"], training_events())
     assert set(values(figures).values()) == {None}
-    assert "cannot read the telemetry" in figures["max_power"].source
+    assert "telemetry.jsonl: cannot be read: No such file" in figures["max_power"].source
 
 
 def test_nodes_that_measure_different_things_have_no_mean(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks.results import judge as judge_module
+from run_benchmarks.results.load import load_run
 from run_benchmarks.results.rescore import Rescored, rescore
 from tests.run_benchmarks.written_run import NAME, SCHEMA1, write_run
 from utils.records import Verdict
@@ -104,3 +105,29 @@ def test_logs_that_break_the_judge_are_a_reason(folder: Path, monkeypatch: pytes
 def test_an_observation_that_cannot_be_read_is_a_reason(folder: Path) -> None:
     (folder / NAME / "round1" / "round.json").write_text("{")
     assert "cannot be scored again" in text_of(rescore(folder)[:1])
+
+
+def test_a_kind_of_case_that_is_not_known_is_a_reason(folder: Path) -> None:
+    plan = json.loads((folder / "plan.json").read_text())
+    plan["cases"][0]["parameters"]["case_kind"] = "dance"
+    (folder / "plan.json").write_text(json.dumps(plan))
+    assert text_of(rescore(folder)).count("cannot be scored again") == 3
+    assert any("case_kind is 'dance'" in note for note in load_run(folder).notes)
+
+
+def test_a_round_whose_result_cannot_be_read_is_not_as_before(folder: Path) -> None:
+    (folder / "summary.json").unlink()
+    (folder / NAME / "round1" / "result.json").write_text("{")
+    assert "round 1: CONVERGED, judged anew" in text_of(rescore(folder)[:1])
+
+
+def test_what_a_figure_means_and_why_a_round_failed_are_compared_too(folder: Path) -> None:
+    path = folder / NAME / "round2" / "result.json"
+    content = json.loads(path.read_text())
+    content["failure"]["message"] = "another"
+    content["rules"]["stamp"] = "open"
+    content["figures"]["rate"]["definition"] = "another rate"
+    path.write_text(json.dumps(content))
+    second = rescore(folder)[1]
+    assert list(second.figures()) == ["rate"] and list(second.others()) == ["rules", "failure"]
+    assert "another" in text_of([second])

@@ -281,3 +281,13 @@ def test_the_preflight_table_has_a_row_a_host_and_a_column_a_check() -> None:
     assert lines[1].split() == ["h1", "ok", "WARN"]
     assert lines[2].split() == ["h2", "FAILED", "-"]
     assert preflight_text({}) == "host"
+
+
+def test_what_would_steer_a_terminal_or_cannot_be_written_is_replaced(broken: RoundResult) -> None:
+    failure = replace(KILLED, evidence="\x1b]0;x\a\ud800")
+    assert "\ufffd]0;x\ufffd\ufffd" in as_markdown(summary_of(replace(broken, failure=failure)))
+
+
+def test_a_figure_just_below_ten_thousand_has_no_exponent(converged: RoundResult) -> None:
+    result = replace(converged, figures={"x": Figure(9999.6, "s", "all", "FINISHED")})
+    assert "10000" in results_text([result], None)

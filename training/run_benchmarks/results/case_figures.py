@@ -5,6 +5,7 @@ An entry that is not what it should be is left out, and a note says why; the oth
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -53,7 +54,7 @@ def case_figures(facts: Mapping[str, Any], chip: PlannedChip | None) -> tuple[di
     """The valid figures in FINISHED's values `facts`, with `<name>_of_peak` where a rate names its dtype.
 
     Returns:
-        The figures by name, and a note for each entry that was left out.
+        The figures by name, and a note for each entry that was left out or cannot be right.
     """
     reported = facts.get("figures")
     if reported is None:
@@ -64,7 +65,7 @@ def case_figures(facts: Mapping[str, Any], chip: PlannedChip | None) -> tuple[di
     notes = []
     for name, entry in list(reported.items())[:MOST_FIGURES]:
         problem = _add(figures, str(name), entry, chip)
-        notes += [f"figure {str(name)[:70]!r} of the case is left out: {problem}"] if problem else []
+        notes += [f"figure {str(name)[:70]!r} of the case {problem}"] if problem else []
     if len(reported) > MOST_FIGURES:
         notes.append(f"of the case's {len(reported)} figures the first {MOST_FIGURES} were taken")
     left_out = len(notes) - MOST_NOTES
@@ -80,23 +81,45 @@ def _own_notes(facts: Mapping[str, Any]) -> list[str]:
 
 
 def _add(figures: dict[str, Figure], name: str, entry: object, chip: PlannedChip | None) -> str:
-    """Add a figure, and its part of the peak; the reason where that cannot be done."""
+    """Add a figure, and its part of the peak; what is wrong with it, or nothing."""
+    try:
+        valid = _valid(name, entry)
+    except ValueError as error:
+        return f"is left out: {error}"
+    figures[name] = Figure(valid.value, valid.unit, valid.window, FINISHED, valid.better, valid.definition)
+    if not valid.peak:
+        return ""
+    part = _of_peak(name, figures[name], valid.peak, chip)
+    if part.value is not None and not math.isfinite(part.value):
+        return f"has no {OF_PEAK.strip('_')}: it is larger than any number"
+    figures[f"{name}{OF_PEAK}"] = part
+    return _doubt(valid.value, part)
+
+
+def _doubt(value: float, part: Figure) -> str:
+    """Why a rate cannot be right, or nothing."""
+    if value < 0:
+        return "is not to be trusted: it is a rate below 0"
+    if part.value is not None and part.value > 1:
+        return f"is not to be trusted: it is {part.value:.4g} of the chip's peak"
+    return ""
+
+
+def _valid(name: str, entry: object) -> _Entry:
+    """The entry; ValueError where it is not what it should be."""
     if not NAME.fullmatch(name):
-        return "its name is not a letter with up to 63 letters, digits and underscores behind it"
+        raise ValueError("its name is not a letter with up to 63 letters, digits and underscores behind it")
     if name in DEFINITIONS:
-        return "its name is that of a figure of FlagPerf's own"
+        raise ValueError("its name is that of a figure of FlagPerf's own")
     if name.endswith(OF_PEAK):
-        return f"names that end in {OF_PEAK} are of figures that are derived from a rate and its `peak`"
+        raise ValueError(f"names that end in {OF_PEAK} are derived from a rate and its `peak`")
     try:
         valid = _Entry.model_validate(entry)
     except ValidationError as error:
-        return first_problem(error)
+        raise ValueError(first_problem(error)) from error
     if valid.peak and valid.unit not in RATES:
-        return f"it names a peak, but its unit is none of {', '.join(RATES)}"
-    figures[name] = Figure(valid.value, valid.unit, valid.window, FINISHED, valid.better, valid.definition)
-    if valid.peak:
-        figures[f"{name}{OF_PEAK}"] = _of_peak(name, figures[name], valid.peak, chip)
-    return ""
+        raise ValueError(f"it names a peak, but its unit is none of {', '.join(RATES)}")
+    return valid
 
 
 def _of_peak(name: str, figure: Figure, dtype: str, chip: PlannedChip | None) -> Figure:

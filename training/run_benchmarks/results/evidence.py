@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from run_benchmarks.frameworks.base import Framework
 from run_benchmarks.stages.watch import Ended, Lost, Outcome
+from utils.errors import FlagPerfError
 from utils.node import rank_log_name
 from utils.records import Failure, FailureClass, Stage, Verdict
+from utils.text_files import lines_of
 
 EVIDENCE_LINES = 30
+# Of a log so much is looked at: a launcher's report of its ranks stands at its end.
+MOST_LINES = 2_000
+LONGEST_LINE = 2**16  # characters
 # What a task printed that ended before it had opened its log.
 TASK_OUTPUT = "task_output.log"
 OUT_OF_MEMORY = ("out of memory", "outofmemory", "cannot allocate memory", "oom-kill")
@@ -189,14 +195,12 @@ def _timed_out(nodes: Sequence[NodeLogs], outcome: Outcome, deadline_s: float) -
 
 
 def _text(path: Path) -> str:
-    if path.is_fifo():
-        return f"{path}: is no file"  # reading it would wait for ever
+    """The end of a log; empty where it is not there, for what ended early has not opened it."""
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        return ""  # what ended early has not opened it
-    except OSError as error:
-        return f"{path}: cannot be read: {error.strerror}"
+        lines = (line.rstrip("\n")[:LONGEST_LINE] for line in lines_of(path))
+        return "\n".join(deque(lines, MOST_LINES))
+    except FlagPerfError as error:
+        return "" if isinstance(error.__cause__, FileNotFoundError) else str(error)
 
 
 def _last_lines(text: str) -> str:

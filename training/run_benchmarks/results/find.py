@@ -6,6 +6,7 @@ import re
 from difflib import get_close_matches
 from pathlib import Path
 
+from run_benchmarks.results.folder import open_folder
 from utils.errors import FlagPerfError
 
 LATEST = "latest"
@@ -27,7 +28,7 @@ def find_run(given: str | None, log_path: Path) -> Path:
         raise FlagPerfError("there is no run here", where=str(log_path), remedy=_elsewhere())
     assert given is not None
     match = RUN_NAME.fullmatch(given)
-    if match and match[1] in names:
+    if match and match[1] in names and (match[0] == match[1] or _has_uid(log_path / match[1], given)):
         return log_path / match[1]
     for path in (Path(given), log_path / given):
         if path.is_dir():
@@ -37,6 +38,12 @@ def find_run(given: str | None, log_path: Path) -> Path:
         f"there are, among others: {', '.join(near)}" if near else f"there is none at all: {_elsewhere()}"
     )
     raise FlagPerfError(f"there is no run {given!r}", where=str(log_path), remedy=remedy)
+
+
+def _has_uid(path: Path, uid: str) -> bool:
+    """Whether a run is that of this uid; its journal's first line says so, or its summary."""
+    folder = open_folder(path)
+    return uid in (entry.get("uid") for entry in (folder.summary, *folder.journal))
 
 
 def _names_in(log_path: Path) -> list[str]:

@@ -11,7 +11,7 @@ from run_benchmarks.plan.case_files import DRIVER_SCRIPT
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.results.reading import parsed
 from run_benchmarks.results.round_result import CONVERGE
-from utils.parameters.resolution import KIND
+from utils.parameters import KIND, KINDS
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,11 @@ class PlannedCase:
     parameters: Mapping[str, Any]
     deadline_s: float
     differs: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a kind that this version does not know: no verdict would be its own."""
+        if self.kind not in KINDS:
+            raise ValueError(f"{KIND} is {self.kind!r}, not one of {', '.join(KINDS)}")
 
     @property
     def kind(self) -> str:

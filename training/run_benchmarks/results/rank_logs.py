@@ -10,6 +10,7 @@ from pathlib import Path
 from utils.errors import FlagPerfError
 from utils.events import Event, EventName, parse_line, read_events
 from utils.node import rank_log_name
+from utils.text_files import lines_of
 
 RANK_LOG = re.compile(re.escape(rank_log_name("N")).replace("N", r"(\d+)"))
 
@@ -55,8 +56,6 @@ def _logs_in(folder: Path) -> list[tuple[int, Path]]:
 def _read(rank: int, path: Path, events: list[Event], errors: list[str]) -> int:
     """How often a log reports FINISHED; rank 0's events are added to `events`."""
     try:
-        if path.is_fifo():
-            raise FlagPerfError("is no file", where=str(path))  # reading it would wait for ever
         if rank == 0:
             own = read_events(path)
             events += own
@@ -64,13 +63,10 @@ def _read(rank: int, path: Path, events: list[Event], errors: list[str]) -> int:
         return _count_finished(path)
     except FlagPerfError as error:
         errors.append(str(error))
-    except OSError as error:
-        errors.append(f"{path}: cannot be read: {error.strerror}")
     return 0
 
 
 def _count_finished(path: Path) -> int:
     # only lines that may be it are parsed: the events of a thousand ranks would take minutes
-    with path.open(encoding="utf-8", errors="replace") as lines:
-        candidates = (parse_line(line) for line in lines if EventName.FINISHED.value in line)
-        return sum(event is not None and event.name == EventName.FINISHED for event in candidates)
+    candidates = (parse_line(line) for line in lines_of(path) if EventName.FINISHED.value in line)
+    return sum(event is not None and event.name == EventName.FINISHED for event in candidates)

@@ -13,6 +13,7 @@ from run_benchmarks.results.reading import Record
 from run_benchmarks.results.round_result import SCHEMA, RoundResult, write_json
 from run_benchmarks.results.tables import explanations, preflight_text, remarks, results_tables
 from run_benchmarks.stages.checks import Check
+from utils.text_files import printable
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def as_markdown(run: Run) -> str:
         parts += [_round_notes(result) for result in run.results if result.failure or result.notes]
     parts += ["## Preflight", f"```\n{preflight_text(run.checks)}\n```"]
     parts += remarks(run.checks)
-    return "\n\n".join(parts) + "\n"
+    return printable("\n\n".join(parts)) + "\n"
 
 
 def meanings(results: tuple[RoundResult, ...]) -> str:

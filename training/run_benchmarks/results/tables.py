@@ -160,4 +160,4 @@ def _shown(figure: Figure | None, form: str = "") -> str:
 
 def _significant(value: float) -> str:
     """Four digits that say something, without an exponent where a reader does without."""
-    return f"{value:.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
+    return f"{value:.0f}" if 9999.5 <= abs(value) < 1e12 else f"{value:.4g}"

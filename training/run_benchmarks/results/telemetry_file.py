@@ -10,6 +10,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from run_benchmarks.results.reading import first_problem
 from utils.errors import FlagPerfError
 from utils.telemetry.records import Sample, SourceInfo, Telemetry
+from utils.text_files import LONGEST_LINE, lines_of
 
 _RECORD: TypeAdapter[Sample | SourceInfo] = TypeAdapter(
     Annotated[Sample | SourceInfo, Field(discriminator="kind")]
@@ -22,13 +23,12 @@ def read_telemetry(path: Path) -> Telemetry:
     Raises:
         FlagPerfError: the file cannot be read, or a whole line is not a record; names file and line.
     """
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise FlagPerfError(f"cannot read the telemetry: {error.strerror}", where=str(path)) from error
     # a host that lost power may leave half a line, or zero bytes that were allocated and never written
-    whole = text.split("\n")[:-1]
-    records = [_record(line, f"{path}:{number}") for number, line in enumerate(whole, start=1)]
+    records = [
+        _record(line, f"{path}:{number}")
+        for number, line in enumerate(lines_of(path), start=1)
+        if line.endswith("\n") or len(line) == LONGEST_LINE
+    ]
     return Telemetry(
         str(path),
         tuple(record for record in records if isinstance(record, SourceInfo)),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.summary import Run, meanings
 from run_benchmarks.results.tables import remarks, results_text
+from utils.text_files import printable
 
 
 def run_text(run: Run, width: int | None) -> str:
@@ -23,13 +24,6 @@ def run_text(run: Run, width: int | None) -> str:
     if to_do:
         parts.append("\n".join(["Preflight:", *(_wrapped(line, width) for line in to_do)]))
     return printable("\n\n".join(parts))
-
-
-def printable(text: str) -> str:
-    """`text` without what would steer a terminal: files of a stranger may hold it."""
-    return "".join(
-        char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}" for char in text
-    )
 
 
 def _head(run: Run, width: int | None) -> str:

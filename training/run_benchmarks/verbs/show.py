@@ -40,13 +40,15 @@ def run(arguments: argparse.Namespace) -> int:
     from run_benchmarks.results.find import find_run
     from run_benchmarks.results.load import load_run
     from run_benchmarks.results.rescore import rescore
-    from run_benchmarks.results.text import printable, run_text
+    from run_benchmarks.results.text import run_text
+    from utils.text_files import printable
 
     folder = find_run(arguments.run, arguments.log_path or _log_path(arguments.config))
     if arguments.rescore:
         rounds = rescore(folder)
         lines = [line for each in rounds for line in each.lines()]
-        text = "\n".join([str(folder), *lines, "nothing was written"])
+        notes = [f"- {note}" for note in load_run(folder).notes]
+        text = "\n".join([str(folder), *notes, *lines, "nothing was written"])
         content: object = [each.as_dict() for each in rounds]
     else:
         loaded = load_run(folder)
