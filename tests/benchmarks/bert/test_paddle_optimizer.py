@@ -13,7 +13,6 @@ from benchmarks.driver.paddle.optimizers import make_optimizer
 from benchmarks.driver.pytorch import optimizers as torch_optimizers
 from benchmarks.driver.schedules import make_schedule
 from tests.benchmarks.driver import plain_optimizers as plain
-from utils.errors import FlagPerfError
 from utils.parameters import TrainingSettings
 
 STEPS = 50
@@ -114,8 +113,3 @@ def test_weight_decay_is_for_matrices_only() -> None:
     start = _start()
     np.testing.assert_allclose(model.matrix.numpy(), start["matrix"] * (1 - 0.5 * 0.1), rtol=1e-6)
     np.testing.assert_array_equal(model.vector.numpy(), start["vector"])
-
-
-def test_another_optimizer_is_refused() -> None:
-    with pytest.raises(FlagPerfError, match="optimizer = 'lamb': the Paddle engine has adamw only"):
-        make_optimizer(TrainingSettings(optimizer="lamb", max_steps=1), _Net())
