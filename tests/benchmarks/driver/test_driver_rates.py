@@ -66,7 +66,7 @@ def finished(request: pytest.FixtureRequest, tmp_path: Path, data_dir: Path) -> 
     def values(seconds: Seconds) -> dict[str, Any]:
         clock = HandClock()
         engine: Any = TimedEngine(starter.start(), clock, seconds)
-        phases = PhaseClock(engine.synchronize, now=clock)
+        phases = PhaseClock(engine.device.synchronize, now=clock)
         log = PerfLog(0, io.StringIO())
         loop = TrainingLoop(settings, starter.metric, engine, lambda step: 1e-3, log, phases)
         outcome = loop.run(engine.steps())
