@@ -39,8 +39,8 @@ def full(*arguments: object) -> None:
 def test_a_result_that_cannot_be_written_leaves_the_next_round_its_turn(
     run: WholeRun, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    """The disk is full while the first round ends (round.json, result.json), and has room again."""
-    write, calls = round_state.write_json, iter([full, full])
+    """The disk is full while the first round ends (round.json twice, result.json), and has room again."""
+    write, calls = round_state.write_json, iter([full] * 3)
     monkeypatch.setattr(round_state, "write_json", lambda *a: next(calls, write)(*a))
     assert run.main() == 1
     assert [each["verdict"] for each in run.summary["rounds"]] == ["FAILED", "CONVERGED"]
