@@ -60,7 +60,7 @@ class TrainingSettings:
     eval_interval_steps: int | None = setting(None, at_least=1)
     # counted over all ranks; set this or eval_interval_steps
     eval_interval_samples: int | None = setting(None, at_least=1)
-    eval_iter_start_samples: int = 0  # no evaluation before so many samples
+    eval_iter_start_samples: int = setting(0, at_least=0)  # no evaluation before so many samples
     init_evaluation: bool = True  # evaluate before training: the starting point is what it should be
     log_freq: int = setting(
         20, at_least=1
@@ -70,16 +70,18 @@ class TrainingSettings:
 
     # -- optimizer --
     optimizer: str = setting("adamw", choices=OPTIMIZERS)
-    learning_rate: float = 1e-3
-    weight_decay_rate: float = 0.0  # not of biases and normalisation weights
-    beta_1: float = 0.9
-    beta_2: float = 0.999
-    epsilon: float = 1e-6
-    max_grad_norm: float | None = 1.0  # clip the global gradient norm; None: do not clip
+    learning_rate: float = setting(1e-3, at_least=0)
+    weight_decay_rate: float = setting(0.0, at_least=0)  # not of biases and normalisation weights
+    beta_1: float = setting(0.9, at_least=0)
+    beta_2: float = setting(0.999, at_least=0)
+    epsilon: float = setting(1e-6, at_least=0)
+    max_grad_norm: float | None = setting(1.0, above=0)  # clip the global gradient norm; None: do not clip
     lr_schedule: str = setting("linear", choices=SCHEDULES)
-    warmup_steps: int = 0
-    decay_steps: int | None = None  # the step at which the decay ends; None: max_steps
-    end_learning_rate_factor: float = 0.0  # of learning_rate, at and after the end of the decay
+    warmup_steps: int = setting(0, at_least=0)
+    decay_steps: int | None = setting(None, at_least=1)  # the step at which the decay ends; None: max_steps
+    end_learning_rate_factor: float = setting(
+        0.0, at_least=0
+    )  # of learning_rate, at and after the end of the decay
 
     # -- how it is computed --
     # bf16 and fp16 are mixed precision: weights and optimizer stay fp32
