@@ -1,4 +1,6 @@
-"""What the originals' CPM code and ours are both given: a tiny model's shape, documents in tokens, predictions, text."""
+"""What FlagPerf's CPM code and ours are both given: a tiny model's shape, documents in tokens, predictions, text."""
+
+# ruff: noqa: RUF001 (Chinese punctuation)
 
 from __future__ import annotations
 

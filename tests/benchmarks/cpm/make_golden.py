@@ -38,7 +38,7 @@ def main() -> None:
     }
     dataset = chunked()
     figures = {
-        "chunks": dataset.samples,
+        "chunks": [joined(sample) for sample in dataset.samples],
         "words": words(case),
         "model": model_figures(dataset),
         "metric": {
@@ -75,7 +75,11 @@ def words(case: Path) -> list[str]:
 def model_figures(dataset: Any) -> dict[str, Any]:
     """Logits where there are labels, loss and gradients of the tiny model on all chunks."""
     shape = Namespace(
-        **data.SHAPE, hidden_dropout=0.0, attention_dropout=0.0, checkpoint_activations=False, checkpoint_num_layers=1
+        **data.SHAPE,
+        hidden_dropout=0.0,
+        attention_dropout=0.0,
+        checkpoint_activations=False,
+        checkpoint_num_layers=1,
     )
     _, model = importlib.import_module("model").create_model(shape)
     set_by_formula(model)
@@ -88,10 +92,14 @@ def model_figures(dataset: Any) -> dict[str, Any]:
     kept = logits[mask.bool()]
     return {
         "label_logits": kept.gather(1, beside["labels"][mask.bool()][:, None])[:, 0].tolist(),
-        "largest": kept.argmax(dim=1).tolist(),
+        "largest": joined(kept.argmax(dim=1).tolist()),
         "loss": loss.item(),
         "gradients": gradient_figures(model),
     }
+
+
+def joined(numbers: list[int]) -> str:
+    return " ".join(map(str, numbers))
 
 
 def metric_figures(samples: int, length: int, vocabulary: int, hidden: int) -> dict[str, Any]:

@@ -24,7 +24,18 @@ from tests.benchmarks.common.originals import head_of, stand_in_for, write
 from tests.benchmarks.glm import golden_data as data
 from tests.benchmarks.glm.plain import END, MASK, START
 
-STAND_INS = ("apex", "deepspeed", "mpu", "fp16", "tensorboardX", "nltk", "pandas", "boto3", "botocore", "requests")
+STAND_INS = (
+    "apex",
+    "deepspeed",
+    "mpu",
+    "fp16",
+    "tensorboardX",
+    "nltk",
+    "pandas",
+    "boto3",
+    "botocore",
+    "requests",
+)
 ARGUMENTS = Namespace(
     sentinel_token=False, no_block_position=False, masked_lm=False, task_mask=False,
     continuous_prompt=False, prefix_prompt=0,
@@ -51,7 +62,11 @@ def model_figures() -> dict[str, Any]:
     """Scores, loss and gradients of the tiny model on the tiny questions."""
     model_module = importlib.import_module("model")
     shape = Namespace(
-        **data.SHAPE, hidden_dropout=0.0, attention_dropout=0.0, max_memory_length=0, checkpoint_activations=False
+        **data.SHAPE,
+        hidden_dropout=0.0,
+        attention_dropout=0.0,
+        max_memory_length=0,
+        checkpoint_activations=False,
     )
     model = model_module.create_model(shape)
     set_by_formula(model)
@@ -80,7 +95,13 @@ def collated() -> dict[str, Any]:
             for candidate in question.candidates
         ]  # fmt: skip
         ids, _, _, positions, separators, targets, is_target = zip(*rows, strict=True)
-        named = {"text": ids, "position": positions, "mask": separators, "target": targets, "logit_mask": is_target}
+        named = {
+            "text": ids,
+            "position": positions,
+            "mask": separators,
+            "target": targets,
+            "logit_mask": is_target,
+        }
         samples.append({name: torch.tensor(values).numpy() for name, values in named.items()})
     batch: dict[str, Any] = importlib.import_module("dataloaders.dataloader").my_collate(samples)
     return batch
@@ -94,14 +115,17 @@ def record_figures() -> dict[str, list[dict[str, Any]]]:
         lines, vocabulary = Path(folder, "lines.jsonl"), Path(folder, "vocab.txt")
         lines.write_text("".join(f"{line}\n" for line in data.record_lines()), encoding="utf-8")
         vocabulary.write_text("".join(f"{token}\n" for token in data.VOCABULARY), encoding="utf-8")
-        importlib.import_module("data_utils.wordpiece").PRETRAINED_VOCAB_ARCHIVE_MAP["bert-large-uncased"] = str(
-            vocabulary
+        importlib.import_module("data_utils.wordpiece").PRETRAINED_VOCAB_ARCHIVE_MAP["bert-large-uncased"] = (
+            str(vocabulary)
         )
-        tokenizer = importlib.import_module("data_utils.tokenization").BertWordPieceTokenizer(add_block_symbols=True)
+        tokenizer = importlib.import_module("data_utils.tokenization").BertWordPieceTokenizer(
+            add_block_symbols=True
+        )
         encoder = pattern(ARGUMENTS, tokenizer, ["0", "1"], data.LONGEST_RECORD)
         read = dataset.RecordProcessor._create_examples
         return {
-            name: [encoded(encoder, example) for example in read(str(lines), name)] for name in ("train", "dev")
+            name: [encoded(encoder, example) for example in read(str(lines), name)]
+            for name in ("train", "dev")
         }
 
 
@@ -113,7 +137,12 @@ def encoded(encoder: Any, example: Any) -> dict[str, Any]:
         source = int(sample["mask"][number])
         length = source + int(sample["logit_mask"][number].sum())
         position, block = sample["position"][number]
-        rows = {"ids": sample["text"][number], "positions": position, "blocks": block, "targets": sample["target"][number]}
+        rows = {
+            "ids": sample["text"][number],
+            "positions": position,
+            "blocks": block,
+            "targets": sample["target"][number],
+        }
         candidates[text] = {
             "source": source,
             **{name: " ".join(map(str, values[:length])) for name, values in rows.items()},
