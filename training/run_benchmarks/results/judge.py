@@ -31,6 +31,7 @@ from run_benchmarks.results.rules import rules_of
 from utils.events import Event, EventName
 from utils.figures import Figure, Peak, continued_of, figures_from_finished, of_this_part
 from utils.node import rank_log_name
+from utils.processor import precision_note
 from utils.records import Failure, FailureClass, Stage, Verdict
 
 # Rates are of the same samples over shorter and shorter times; a thousandth allows for rounding in the logs.
@@ -76,7 +77,7 @@ def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) ->
     shared = {
         **seen.shared(),
         "failure": failure,
-        "notes": (*seen.notes, *_notes(logs, figure_notes, failure)),
+        "notes": (*seen.notes, *_precision_notes(logs.events), *_notes(logs, figure_notes, failure)),
     }
     return RoundResult(
         **shared,
@@ -107,6 +108,12 @@ def _continued(events: Sequence[Event]) -> Mapping[str, Any] | None:
     """A round that fails later has continued all the same."""
     parts = (continued_of(event.value) for event in events if event.name == EventName.INIT_END)
     return next(filter(None, parts), None)
+
+
+def _precision_notes(events: Sequence[Event]) -> list[str]:
+    """What `precision = "auto"` came to; a round that fails later has settled it all the same."""
+    notes = (precision_note(event.value) for event in events if event.name == EventName.INIT_END)
+    return list(filter(None, notes))[:1]
 
 
 def _is_true(value: object) -> bool:

@@ -11,10 +11,11 @@ from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.caches import caches
 from run_benchmarks.stages.checkpoints import checkpoints
 from run_benchmarks.stages.checks import ALL_CHECKS, Check, Checker, HostUse, Place, Status, outcome
+from run_benchmarks.stages.precision import precision
 
 REACHABLE = "reachable"  # the name of that check
 REACHABLE_TIMEOUT_S = 30.0
-CHECKS: tuple[Checker, ...] = (*ALL_CHECKS, caches, checkpoints)
+CHECKS: tuple[Checker, ...] = (*ALL_CHECKS, caches, checkpoints, precision)
 
 
 async def preflight(

@@ -13,7 +13,12 @@ from typing import Any, ClassVar
 # (the settings that it is between, what is wrong with the first, what to do)
 Conflict = tuple[tuple[str, ...], str, str]
 
-PRECISIONS = ("fp32", "bf16", "fp16")
+# The fastest that every rank's processor computes natively; the driver settles it when the ranks have met.
+AUTO = "auto"
+PRECISIONS = ("fp32", "bf16", "fp16", AUTO)
+_ACCELERATORS_PRECISIONS = ("fp32", "bf16", "fp16")
+# What a framework computes in on a CPU, where that is not all; AUTO is one of them.
+_ON_CPU: Mapping[str, tuple[str, ...]] = {"paddle": ("fp32", AUTO)}
 OPTIMIZERS = ("adamw", "lamb")
 # What a framework's engine does not do: framework -> setting -> the values that it has.
 ONLY_IN_FRAMEWORK: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
@@ -22,6 +27,16 @@ ONLY_IN_FRAMEWORK: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
 # The frameworks' generators hold a seed in 64 bits, and every rank adds its number to it.
 MAX_SEED = 2**63 - 1
 SCHEDULES = ("linear", "constant")
+
+
+def precisions_of(framework: str, device_type: str) -> tuple[str, ...]:
+    """What `precision` may be there; of a device that is not known (empty) nothing is ruled out.
+
+    An accelerator's is named: its peak, and so MFU, is that of a dtype, and a comparison is of equals.
+    """
+    if device_type == "cpu":
+        return _ON_CPU.get(framework, PRECISIONS)
+    return _ACCELERATORS_PRECISIONS if device_type else PRECISIONS
 
 
 def setting(
@@ -84,7 +99,7 @@ class TrainingSettings:
     )  # of learning_rate, at and after the end of the decay
 
     # -- how it is computed --
-    # bf16 and fp16 are mixed precision: weights and optimizer stay fp32
+    # bf16 and fp16 are mixed precision: weights and optimizer stay fp32; auto: on processors, what is native
     precision: str = setting("bf16", choices=PRECISIONS)
     torch_compile: bool = False
     # of one rank; None: the cores that are ours / ranks of this host
