@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
@@ -126,15 +125,10 @@ def test_problems_of_all_three_files_are_reported_at_once(tree: Tree) -> None:
     [
         'PIP_SOURCE = "https://user:sesame@mirror.example.org/simple"',
         'VENDORS = {"acme": {"IMAGE_BUILD_ARGS": {"HF_TOKEN": "sesame"}}}',
-        'PIP_WHEEL_DIRS = ["/no/https://user:sesame@x/y"]',
     ],
 )
 def test_no_secret_of_it_is_shown(tree: Tree, line: str) -> None:
     tree.write(MACHINE, line + "\n")
-    shown: Any
-    try:
-        plan = tree.load()
-        shown = json.dumps(plan_as_dict(plan)) + plan.run.machine.sentence()
-    except Exception as error:
-        shown = str(error)
-    assert "sesame" not in shown
+    plan = tree.load()
+    assert plan.run.machine.settings
+    assert "sesame" not in json.dumps(plan_as_dict(plan)) + plan.run.machine.sentence()

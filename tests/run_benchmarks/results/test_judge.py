@@ -68,6 +68,16 @@ def test_figures_come_from_finished(folders: list[Path]) -> None:
         assert figure.unit and figure.window and figure.source
 
 
+def test_what_auto_came_to_is_a_note_also_of_a_round_that_failed_later(folders: list[Path]) -> None:
+    settled = {"precision": "fp32", "precision_reason": "bf16 would be emulated"}
+    begun = [Event(EventName.INIT_START, {}, 1), Event(EventName.INIT_END, settled, 2)]
+    write_rank_log(folders[0], begun)
+    assert 'precision = "auto" is fp32 here: bf16 would be emulated' in judge_folders(CASE, folders).notes
+    named = Event(EventName.INIT_END, {"precision": "fp32", "precision_reason": None}, 2)
+    write_rank_log(folders[0], [named])
+    assert not any("auto" in note for note in judge_folders(CASE, folders).notes)
+
+
 def test_facts_are_the_raw_values(folders: list[Path]) -> None:
     assert judged(folders).facts == FINISHED
 
