@@ -10,7 +10,7 @@ from run_benchmarks.stages.checks import Check, Status, with_status
 from utils.figures import DEFINITIONS, Definition, Figure
 
 NOT_MEASURED = "-"
-_MARKS = {Status.OK: "ok", Status.WARNING: "WARN", Status.ERROR: "FAILED"}
+_MARKS = {Status.OK: "ok", Status.SKIPPED: NOT_MEASURED, Status.WARNING: "WARN", Status.ERROR: "FAILED"}
 
 
 @dataclass(frozen=True)
