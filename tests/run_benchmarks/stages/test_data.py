@@ -24,7 +24,12 @@ def test_data_as_in_its_manifest(site: Site) -> None:
 def test_data_that_is_not_there(site: Site) -> None:
     (site.folder / "data").rmdir()
     check = site.check(data)
-    assert_bad(check, Status.ERROR, f"{site.folder}/data does not exist (toy:pytorch:X1:1:2:1)", "put the data there on this host")
+    assert_bad(
+        check,
+        Status.ERROR,
+        f"{site.folder}/data does not exist (toy:pytorch:X1:1:2:1)",
+        "put the data there on this host",
+    )
 
 
 @pytest.mark.parametrize("harm", ["missing", "short", "unexpected"])
@@ -56,8 +61,10 @@ def test_data_with_a_broken_manifest(site: Site) -> None:
 
 
 def test_all_folders_that_are_missing_are_said_at_once(site: Site) -> None:
-    site.conf('CASES["toy:pytorch:X1:1:1:1"] = "/no/such/data"\n')
+    site.conf('CASES["toy:pytorch:X1:1:2:3"] = "/no/such/data"\n')
     (site.folder / "data").rmdir()
     check = site.check(data)
-    assert_bad(check, Status.ERROR, f"{site.folder}/data does not exist (toy:pytorch:X1:1:2:1)", "put the data")
-    assert "/no/such/data does not exist (toy:pytorch:X1:1:1:1)" in check.detail
+    assert_bad(
+        check, Status.ERROR, f"{site.folder}/data does not exist (toy:pytorch:X1:1:2:1)", "put the data"
+    )
+    assert "/no/such/data does not exist (toy:pytorch:X1:1:2:3)" in check.detail

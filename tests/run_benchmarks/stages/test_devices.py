@@ -19,7 +19,12 @@ def test_devices_too_few(site: Site) -> None:
 def test_devices_of_another_kind(site: Site) -> None:
     site.devices("echo Acme X1; echo Acme X2")
     check = site.check(devices)
-    assert_bad(check, Status.ERROR, "toy:pytorch:X1:1:2:1 wants X1 (named Acme X1); there is 2 x Acme X1, Acme X2", "config_X1x1x2.py")
+    assert_bad(
+        check,
+        Status.ERROR,
+        "toy:pytorch:X1:1:2:1 wants X1 (named Acme X1); there is 2 x Acme X1, Acme X2",
+        "config_X1x1x2.py",
+    )
 
 
 def test_devices_that_cannot_be_listed(site: Site) -> None:
