@@ -28,7 +28,7 @@ class Seen(Display):
         self.events.append(event)
 
     def steps(self) -> list[int]:
-        return [event.value["global_steps"] for event in self.events]
+        return [event.value["global_steps"] for event in self.events if event.name == EventName.STEP_END]
 
 
 class Losing(LocalTransport):
@@ -112,9 +112,9 @@ def test_the_precision_that_was_settled_on_is_logged(tmp_path: Path) -> None:
 
     async def write(log: Path) -> AsyncIterator[int]:
         log.write_text(format_line(settled) + "\n")
-        while not lines:
-            await asyncio.sleep(0.01)
-        yield 0
+        with log.open("a") as file:
+            file.write(line(1))
+        yield 2
 
     lines: list[str] = []
     sink = LOGGER.add(lambda line: lines.append(str(line)), format="{message}")

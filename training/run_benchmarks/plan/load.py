@@ -98,6 +98,9 @@ class _Planner:
         self.case_problems = Problems()
         shipped = training_dir / "run_benchmarks" / "config"
         remedy = f"give the folder that holds it with --config, or copy the one from {shipped}"
+        if not config_dir.is_dir():
+            self.file_problems.add(config_dir, "--config", None, "there is no such folder", remedy)
+            raise ConfigError(self.file_problems.all)
         self.cluster_conf = read_config_file(config_dir / CLUSTER_CONF, self.file_problems, remedy)
         self.test_conf = read_config_file(config_dir / TEST_CONF, self.file_problems, remedy)
         self.machine = read_machine(training_dir, self.file_problems)
