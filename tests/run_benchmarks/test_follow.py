@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks import follow
-from run_benchmarks.display import Display
+from run_benchmarks.display.base import Display
 from run_benchmarks.follow import follow_events
 from run_benchmarks.training_state import TrainingState
 from run_benchmarks.transports.base import ByteSink, Completed, TransportError
