@@ -10,7 +10,7 @@ from rich.console import Console
 
 from run_benchmarks.display import progress as progress_module
 from run_benchmarks.display.base import Power
-from run_benchmarks.display.drawing import SPARE_LINES, WIDEST, round_panel
+from run_benchmarks.display.drawing import SPARE_COLUMNS, SPARE_LINES, WIDEST, round_panel
 from run_benchmarks.display.progress import POWER_KEPT_S, Progress
 from run_benchmarks.display.rows import ASCII, UNICODE, Style
 from tests.fakes.clock import HandClock
@@ -127,7 +127,7 @@ def test_it_fits(width: int, height: int, nodes: int, style: Style) -> None:
     progress.stages[progress.nodes[-1]] = "no contact"
     lines = shown(progress, width, height, style)
     assert len(lines) <= max(1, height - SPARE_LINES)
-    assert max(map(cell_len, lines)) <= min(width, WIDEST)
+    assert max(map(cell_len, lines)) <= max(1, min(width - SPARE_COLUMNS, WIDEST))
     if style is ASCII:
         assert "".join(lines).isascii()
 

@@ -17,17 +17,19 @@ from run_benchmarks.display.rows import Row, Style, drawn, fitted
 
 WIDEST = 120
 BORDER_WIDTH, BORDER_LINES = 4, 2
+LEAST_WIDTH = BORDER_WIDTH + 10
 # Below the panel the cursor needs a line, and above it a line of the log should be seen.
 SPARE_LINES = 2
+# The cursor waits behind the panel: there is room for the `^C` that a terminal writes there.
+SPARE_COLUMNS = 2
 LEAST_LINES = BORDER_LINES + 3
 
 
 def round_panel(progress: Progress, width: int, height: int, style: Style) -> RenderableType:
-    """The round in at most `width` cells and fewer than `height` lines; very low terminals get no border."""
-    lines = max(1, height - SPARE_LINES)
-    if lines < LEAST_LINES or width <= BORDER_WIDTH + 10:
-        return _joined(drawn(figure_rows(progress)[:lines], width, style))
-    width = min(width, WIDEST)
+    """The round, smaller than a terminal of `width` x `height`; very low ones get no border."""
+    width, lines = min(width - SPARE_COLUMNS, WIDEST), max(1, height - SPARE_LINES)
+    if lines < LEAST_LINES or width < LEAST_WIDTH:
+        return _joined(drawn(figure_rows(progress)[:lines], max(1, width), style))
     inner = width - BORDER_WIDTH
     rows = figure_rows(progress)[: lines - BORDER_LINES - 1]
     rows += node_rows(progress, lines - BORDER_LINES - len(rows))
