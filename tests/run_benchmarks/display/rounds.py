@@ -8,7 +8,7 @@ from dataclasses import replace
 from run_benchmarks.display.progress import Progress
 from run_benchmarks.names import nodes_of
 from run_benchmarks.training_state import TrainingState
-from tests.run_benchmarks.builders import make_case
+from tests.run_benchmarks.builders import START_MS, make_case
 from utils.events import Event, EventName
 from utils.parameters import KIND, MeasurementSettings
 
@@ -38,12 +38,13 @@ def operation(name: EventName, number: int, dtype: str, **value: object) -> Even
 def round_of(
     hosts: Sequence[str], *events: Event, case: str = "toy:pytorch:X1:2:1:1", measures: bool = False
 ) -> Progress:
-    """A round on these hosts, all at the stage train, after these events."""
+    """A round on these hosts, all at the stage train, after these events, a second apart."""
     plan = make_case(hosts, name=case)
     plan = replace(plan, parameters={KIND: MeasurementSettings.kind}) if measures else plan
     nodes, state = nodes_of(plan, 1), TrainingState()
     progress = Progress(nodes, state, dict.fromkeys(nodes, "train"))
-    for event in events:
-        state.update(event)
-        progress.event(event)
+    for second, event in enumerate(events):
+        timed = replace(event, time_ms=START_MS + 1000 * second)
+        state.update(timed)
+        progress.event(timed)
     return progress

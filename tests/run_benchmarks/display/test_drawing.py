@@ -117,9 +117,9 @@ def test_many_nodes_are_folded_to_those_that_differ() -> None:
 
 
 @pytest.mark.parametrize("style", [UNICODE, ASCII])
-@pytest.mark.parametrize("nodes", [1, 2, 16, 100])
-@pytest.mark.parametrize("width", [1, 12, 40, 60, 80, 200])
-@pytest.mark.parametrize("height", [1, 4, 7, 10, 24, 60])
+@pytest.mark.parametrize("nodes", [1, 100])
+@pytest.mark.parametrize("width", [1, 40, 80, 200])
+@pytest.mark.parametrize("height", [1, 8, 24])
 def test_it_fits(width: int, height: int, nodes: int, style: Style) -> None:
     hosts = [f"{number}-{LONG_HOST}" for number in range(nodes)]
     progress = round_of(hosts, *BEGUN, step(20), evaluation(0.2), step(40), evaluation(0.3), case="c" * 150)

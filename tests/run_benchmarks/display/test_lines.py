@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 
@@ -37,8 +38,8 @@ def log() -> io.StringIO:
 
 def state_of(*events: Event) -> TrainingState:
     state = TrainingState()
-    for event in events:
-        state.update(event)
+    for second, event in enumerate(events, 1):
+        state.update(replace(event, time_ms=1000 * second))
     return state
 
 
@@ -75,6 +76,14 @@ def test_plain_lines_show_every_evaluation_and_a_step_now_and_then(
     lines.close()
     step = "step 40, loss 2.3457, 812.3 samples/s"
     assert log.getvalue().splitlines() == ["stage: train", step, step, step]
+
+
+def test_the_evaluation_before_training_is_called_so(log: io.StringIO) -> None:
+    begun = Event(EventName.INIT_EVALUATION, {"metric": "accuracy", "accuracy": 0.125, "target": 0.5})
+    lines, state = PlainLines(), state_of(begun)
+    lines.round_started(make_nodes(), state)
+    lines.event(begun)
+    assert log.getvalue() == "initial evaluation: accuracy 0.1250 / 0.5\n"
 
 
 def test_plain_lines_show_every_operation_of_a_measurement(log: io.StringIO) -> None:

@@ -100,6 +100,9 @@ class PlainLines(Display):
             self._log.info(operation.line)
             return
         due = time.monotonic() - self._logged_at > LINE_EVERY_S
-        if event.name == EventName.EVALUATE or (event.name == EventName.STEP_END and due):
+        if event.name == EventName.INIT_EVALUATION and self._training.metric is not None:
+            state = self._training
+            self._log.info(f"initial evaluation: {state.metric_name} {metric_text(state)}")
+        elif event.name == EventName.EVALUATE or (event.name == EventName.STEP_END and due):
             self._log.info(training_line(self._training))
             self._logged_at = time.monotonic()

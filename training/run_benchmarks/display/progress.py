@@ -12,7 +12,7 @@ from run_benchmarks.display.series import Series
 from run_benchmarks.names import Node
 from run_benchmarks.training_state import TrainingState
 from utils.events import Event, EventName
-from utils.figures import number_in
+from utils.numbers import number_in
 from utils.parameters import KIND, MeasurementSettings
 
 # A monitor that has said nothing for so long says nothing of now.
