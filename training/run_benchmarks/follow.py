@@ -10,11 +10,13 @@ from contextlib import suppress
 from run_benchmarks.display.base import Display, Power
 from run_benchmarks.names import Node
 from run_benchmarks.results.telemetry_file import record_of
+from run_benchmarks.run_log import LOGGER
 from run_benchmarks.training_state import TrainingState
 from run_benchmarks.transports.base import Transport
 from utils.errors import FlagPerfError
-from utils.events import parse_line
+from utils.events import Event, EventName, parse_line
 from utils.node import rank_log_name
+from utils.processor import precision_note
 from utils.telemetry.lines import TELEMETRY_FILE
 from utils.telemetry.records import Sample, SourceInfo, Telemetry
 from utils.telemetry.windows import best_power_source
@@ -28,10 +30,17 @@ async def follow_events(transport: Transport, folder: str, state: TrainingState,
     def take(line: str) -> None:
         event = parse_line(line)
         if event is not None:
+            _note_precision(event)
             state.update(event)
             display.event(event)
 
     await _follow(transport, f"{folder}/{rank_log_name(0)}", take)
+
+
+def _note_precision(event: Event) -> None:
+    note = precision_note(event.value) if event.name == EventName.INIT_END else ""
+    if note:
+        LOGGER.info(note)
 
 
 async def follow_power(transport: Transport, folder: str, node: Node, display: Display) -> None:

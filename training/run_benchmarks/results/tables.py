@@ -13,7 +13,7 @@ from utils.numbers import DIGITS, shown
 
 NOT_MEASURED = "-"
 MARK = "*"  # behind a value: a footnote of the table says what to know of it
-_MARKS = {Status.OK: "ok", Status.WARNING: "WARN", Status.ERROR: "FAILED"}
+_MARKS = {Status.OK: "ok", Status.SKIPPED: NOT_MEASURED, Status.WARNING: "WARN", Status.ERROR: "FAILED"}
 
 
 @dataclass(frozen=True)
