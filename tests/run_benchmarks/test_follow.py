@@ -126,7 +126,7 @@ def test_the_precision_that_was_settled_on_is_logged(tmp_path: Path) -> None:
         followed(tmp_path, write)
     finally:
         LOGGER.remove(sink)
-    assert lines == ['precision = "auto" is bf16 here: it is native\n']
+    assert 'precision = "auto" is bf16 here: it is native\n' in lines
 
 
 def test_half_a_line_waits_for_its_other_half(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from utils.processor import CPUINFO, FP32, Processor, parse_cpuinfo
 READ_PROCESSORS = f"grep -E '^(model name|flags|Features)' {CPUINFO} | sort -u"
 
 
-async def precision(plan: Plan, runtime: Runtime, use: HostUse) -> str:
+async def precision(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
     """No case on the host's own processors asks for a precision that these only emulate."""
     wanted = {
         (case.settings.framework_name, str(case.parameters.get("precision"))): case
@@ -20,7 +20,7 @@ async def precision(plan: Plan, runtime: Runtime, use: HostUse) -> str:
         if _trains_on_processors(case)
     }
     if all(name == FP32 for _, name in wanted):
-        return "not needed"
+        return None
     read = await use.transport.run(["sh", "-c", READ_PROCESSORS], timeout=QUICK_S)
     if not read.stdout.strip():
         raise DoubtError(read.last_lines(1) or f"{CPUINFO} says nothing", remedy="look into it yourself")
