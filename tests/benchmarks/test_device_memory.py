@@ -35,7 +35,7 @@ def settings_of(configuration: Path) -> dict[str, Any]:
 def needed(case: str, settings: dict[str, Any]) -> float:
     """GiB of the device."""
     if case == "gemm":
-        return max(8 * (m * k + k * n + m * n) for m, n, k in settings["sizes"].values()) / GIB
+        return float(max(8 * (m * k + k * n + m * n) for m, n, k in settings["sizes"].values())) / GIB
     return rank_memory(case, settings).needed(settings["optimizer"]) / GIB
 
 
