@@ -123,24 +123,30 @@ ensure_podman() {
   engine_answers || { say "podman info fails: $(podman info 2>&1 >/dev/null | tail -n 1)"; return 1; }
 }
 
+# shellcheck source=/dev/null
+BUILT_BASE_IMAGE=flagperf-base:$(. /etc/os-release && printf %s "${VERSION_CODENAME:-any}")
+
+# find_base_image: sets BASE_IMAGE to the one that the engine has; 1 where it has none.
+find_base_image() {
+  for BASE_IMAGE in "$REGISTRY_BASE_IMAGE" "$BUILT_BASE_IMAGE"; do
+    "$ENGINE" image inspect "$BASE_IMAGE" >/dev/null 2>&1 && return
+  done
+  return 1
+}
+
 # ensure_base_image: sets BASE_IMAGE to an image with python3 and pip; 1 where none can be had.
 ensure_base_image() {
-  local built
-  # shellcheck source=/dev/null
-  built=flagperf-base:$(. /etc/os-release && printf %s "${VERSION_CODENAME:-any}")
-  for BASE_IMAGE in "$REGISTRY_BASE_IMAGE" "$built"; do
-    if "$ENGINE" image inspect "$BASE_IMAGE" >/dev/null 2>&1; then
-      say "the base image is there already: $BASE_IMAGE"
-      return
-    fi
-  done
+  if find_base_image; then
+    say "the base image is there already: $BASE_IMAGE"
+    return
+  fi
   BASE_IMAGE=$REGISTRY_BASE_IMAGE
   say "pulling $BASE_IMAGE"
   timeout 300 "$ENGINE" pull -q "$BASE_IMAGE" >/dev/null 2>&1 && return
-  say "no registry can be reached: building the base image $built from Debian packages (40 s on an idle machine)"
+  say "no registry can be reached: building the base image $BUILT_BASE_IMAGE from Debian packages (40 s on an idle machine)"
   command -v debootstrap >/dev/null || apt_install debootstrap || true
-  BASE_IMAGE=$built
-  ENGINE=$ENGINE training/cpu/docker_image/base/build_base_image.sh "$built"
+  BASE_IMAGE=$BUILT_BASE_IMAGE
+  ENGINE=$ENGINE training/cpu/docker_image/base/build_base_image.sh "$BASE_IMAGE"
 }
 
 OWN_MARK="# Written by a script, which leaves this file alone once the lines above have been edited:"
