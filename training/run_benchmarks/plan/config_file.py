@@ -35,10 +35,7 @@ class ConfigFile:
         taken = {
             name: value
             for name, value in below.values.items()
-            if name in names
-            and is_set(value)
-            and not self.is_odd(name)
-            and not is_set(self.values.get(name))
+            if name in names and is_set(value) and not self.is_odd(name) and not is_set(self.values.get(name))
         }
         return replace(self, values={**self.values, **taken}, below=dict.fromkeys(taken, below))
 
