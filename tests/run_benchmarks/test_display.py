@@ -18,8 +18,8 @@ from utils.events import Event, EventName
 from utils.figures import Figure
 from utils.records import Verdict
 
-STEP = Event(EventName.STEP_END, {"global_steps": 40, "loss": 2.34567, "seq/s": 812.34})
-EVALUATE = Event(EventName.EVALUATE, {"metric": "accuracy", "accuracy": 0.25, "target": 0.5})
+STEP = Event(EventName.STEP_END, {"global_steps": 40, "loss": 2.34567, "seq/s": 812.34}, 3000)
+EVALUATE = Event(EventName.EVALUATE, {"metric": "accuracy", "accuracy": 0.25, "target": 0.5}, 4000)
 
 
 class Clock:
@@ -76,7 +76,7 @@ def state_of(*events: Event) -> TrainingState:
 def test_a_line_says_what_is_known() -> None:
     assert training_line(TrainingState()) == "waiting for rank 0"
     assert training_line(state_of(Event(EventName.INIT_START))) == "initialising"
-    line = training_line(state_of(Event(EventName.TRAIN_START, {"max_steps": 80}), STEP, EVALUATE))
+    line = training_line(state_of(Event(EventName.TRAIN_START, {"max_steps": 80}, 1000), STEP, EVALUATE))
     assert line.startswith("step 40, loss 2.3457, accuracy 0.2500 / 0.5, 812.3 samples/s, at most ")
     assert training_line(state_of(STEP)) == "step 40, loss 2.3457, 812.3 samples/s"
 
@@ -122,7 +122,7 @@ def test_the_table_has_a_row_a_node(terminal: tuple[LiveTable, io.StringIO]) -> 
     ]
 
     table.stage(nodes[0], "train")
-    for event in (Event(EventName.TRAIN_START, {"max_steps": 80}), STEP, EVALUATE):
+    for event in (Event(EventName.TRAIN_START, {"max_steps": 80}, 1000), STEP, EVALUATE):
         state.update(event)
         table.event(event)
     first, second = ([cell.strip() for cell in row] for row in shown(table)[1:])
