@@ -109,7 +109,8 @@ def explanations(result: RoundResult) -> list[str]:
     shown = {name: f"`{heading}` ({name}, " for name, heading in columns.items()}
     shown |= {name: f"`{name}` (" for name in _own(result)}
     lines = [f"{head}{_explained(result.figures[name])}" for name, head in shown.items()]
-    return [*lines, f"`rules`: {result.rules.explanation()}"]
+    hooks = result.rules.hooks_line()
+    return [*lines, f"`rules`: {result.rules.explanation()}", *([hooks] if hooks else [])]
 
 
 def _explained(figure: Figure) -> str:
