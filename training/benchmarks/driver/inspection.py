@@ -101,6 +101,7 @@ class Inspector:
     unchecked: list[str] = field(default_factory=list)
     flops: dict[str, float] = field(default_factory=dict)
     _shadow: Any = None
+    _no_shadow: str = ""
 
     def __post_init__(self) -> None:
         self.unchecked += [f"{name}: {NOT_SEEN[name]}" for name in self.hooks.in_force]
@@ -155,7 +156,7 @@ class Inspector:
         hook = next(name for name in ("convert_model", "model_to_fp16") if name in self.hooks.in_force)
         try:
             if self._shadow is None:
-                raise NotCountableError("the case's model cannot be copied")
+                raise NotCountableError(self._no_shadow)
             case = self.facts.forward_flops(self._shadow, loss, inputs)
             vendor = self.facts.forward_flops(self.facts.shadow(model), loss, inputs)
         except NotCountableError as error:
@@ -190,8 +191,8 @@ class Inspector:
     def _keep_shadow(self, model: Any) -> None:
         try:
             self._shadow = self.facts.shadow(model)
-        except NotCountableError:
-            self._shadow = None  # `count_flops` says so
+        except NotCountableError as error:
+            self._no_shadow = str(error)  # `count_flops` says so
 
     def _is_vendors(self, *names: str) -> bool:
         return any(name in self.hooks.in_force for name in names)
