@@ -44,7 +44,10 @@ def test_a_real_run_is_shown_after_its_configuration_has_gone(
     assert whole.main("show") == 0
     shown = capsys.readouterr().out
     assert shown.splitlines()[2:4] == table
-    assert "exit code 0" in shown and "p_train, samples/s, higher is better; TRAIN_START..TRAIN_END" in shown
+    assert (
+        "exit code 0" in shown
+        and "`p_train /s` (samples/s; higher is better): samples / `no_eval_time`" in shown
+    )
     assert whole.main("show", "--rescore") == 0
     assert "CONVERGED, as before; 0 of" in capsys.readouterr().out
 
@@ -65,7 +68,7 @@ def test_tables_causes_and_meanings(log_path: Path, capsys: pytest.CaptureFixtur
     assert main(["show", RUN, "--log-path", str(log_path)]) == 0
     out = capsys.readouterr().out
     assert out.startswith(f"{RUN}: started 2026-01-02T03:04:05+00:00, exit code 1\n")
-    assert f"{NAME}  1      CONVERGED    15.0" in out
+    assert f"{NAME}  1      CONVERGED    15 " in out
     assert "rate" in out and "GB/s" in out
     assert f"{NAME}, round 2: FAILED\n  at the stage train on h2 (rank_failed): " in out
     assert "\x1b" not in out, "a log's colours would steer the terminal"

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from run_benchmarks.results.meanings import meanings
 from run_benchmarks.results.round_result import RoundResult, continuation_notes, saving_notes, write_json
-from run_benchmarks.results.summary import Run, as_markdown, write_summary
-from run_benchmarks.results.tables import aligned, explanations, preflight_text, results_tables, results_text
+from run_benchmarks.results.summary import Run, as_markdown, to_be_read, write_summary
+from run_benchmarks.results.tables import aligned, preflight_text, results_tables, results_text
 from run_benchmarks.stages.checks import Check, Status
 from tests.run_benchmarks.builders import judge_folders, make_case, training_events, write_rank_log
 from utils.figures import Figure
@@ -87,6 +88,8 @@ def test_result_json_holds_everything_and_is_json(converged: RoundResult, tmp_pa
         "source": "samples / raw_train_time",
         "better": "higher",
         "definition": "samples / `raw_train_time`",
+        "coverage": None,
+        "caveat": "",
     }
     assert result["facts"]["num_trained_samples"] == 1000
     assert result["facts"]["final_loss"] is None
@@ -145,7 +148,7 @@ def test_the_summary_to_be_read(converged: RoundResult, broken: RoundResult) -> 
     rows = [line for line in text.splitlines() if line.startswith("| ")]
     assert len(rows) == 4  # headings, rule, two rounds
     assert len({row.count("|") for row in rows}) == 1
-    assert "| CONVERGED | 15.0 | 21.5 | 9.0 | 100.0 | 125.0 | 200.0 | 0.001 | 0.3300 | - | - |" in rows[2]
+    assert "| CONVERGED | 15 | 21.5 | 9 | 100 | 125 | 200 | 0.000625 | 0.3300 | - | - |" in rows[2]
     assert rows[3].endswith("| FAILED | - | 21.5 |" + " - |" * 9)
     assert "samples / `raw_train_time`" in text  # what the figures mean
     assert "## toy:pytorch:X1:2:1:1, round 2: FAILED" in text
@@ -209,7 +212,20 @@ def test_columns_follow_from_the_results_shown(converged: RoundResult, broken: R
 
 def test_a_figure_that_is_0_is_shown_as_0(converged: RoundResult) -> None:
     figures = {"acc": Figure(0.0, "accuracy", "last evaluation", "x")}
-    assert "0.0000" in row_of(replace(converged, figures=figures))
+    assert "0" in row_of(replace(converged, figures=figures))
+
+
+def test_what_is_to_be_known_of_a_value_is_marked_and_stands_below_the_table(converged: RoundResult) -> None:
+    partly = Figure(123.4, "J/node", "training", "rapl", coverage=0.7, caveat="only 70 % was sampled")
+    result = replace(converged, figures={**converged.figures, "energy": partly})
+    (table,) = results_tables([converged, result])
+    assert [row[-2] for row in table.rows] == ["-", "123*"]
+    note = "energy of toy:pytorch:X1:2:1:1, round 1: only 70 % was sampled"
+    assert table.text().endswith(f"\n* {note}")
+    assert table.markdown().endswith(f"\n\n\\* {note}")
+    assert max(map(len, table.text(60).splitlines())) <= 60
+    none = replace(partly, value=None)
+    assert not results_tables([replace(result, figures={"energy": none})])[0].footnotes
 
 
 RATE = Figure(71.27, "TFLOP/s", "25 windows", "FINISHED", "higher", "median rate")
@@ -239,12 +255,12 @@ def test_figures_of_a_case_have_a_row_each_and_a_column_a_round(converged: Round
     assert measure.headings == ("case", "round", "verdict", "e2e s", "rules")
     assert own.headings == ("gemm", "unit", "better", "round 1", "round 2")
     assert own.rows == (
-        ("bf16", "TFLOP/s", "higher", "71.27", "0.0001234"),
+        ("bf16", "TFLOP/s", "higher", "71.3", "0.000123"),
         ("fp32", "TFLOP/s", "-", "-", "1234568"),
     )
-    lines = explanations(rounds[0])
-    assert "`bf16` (TFLOP/s, higher is better; 25 windows): median rate; FINISHED" in lines
-    assert any("`bf16_of_peak`" in line and "; none: " in line and "is not known" in line for line in lines)
+    lines = meanings(rounds[:1])
+    assert "`bf16` (TFLOP/s; higher is better): median rate; FINISHED" in lines
+    assert "no `bf16_of_peak`: the peak of X1 in bf16 is not known" in lines
 
 
 def test_a_table_that_is_too_wide_is_broken_into_parts(converged: RoundResult) -> None:
@@ -261,13 +277,49 @@ def test_a_cell_cannot_break_out_of_its_table(converged: RoundResult) -> None:
     assert "| a\\|b | 1 |" in table.markdown()
 
 
-def test_every_figure_shown_is_explained(converged: RoundResult) -> None:
-    lines = explanations(converged)
-    assert len(lines) == len(results_tables([converged])[0].headings) - 3
-    (mfu,) = [line for line in lines if "MFU" in line]
+def test_every_figure_shown_is_explained_once(converged: RoundResult) -> None:
+    lines = meanings([converged, replace(converged, round=2), replace(converged, case="other")])
+    headings = results_tables([converged])[0].headings[3:]
+    assert [sum(f"`{heading}`" in line.split(":")[0] for line in lines) for heading in headings] == [1] * len(
+        headings
+    )
+    (mfu,) = [line for line in lines if line.startswith("`MFU`")]
     assert "a data sheet" in mfu
-    (memory,) = [line for line in lines if "mem GiB" in line]
-    assert "is not reported" in memory  # also why there is none
+    assert "no `mem GiB`: mem_allocated_bytes is not reported: the device has no memory of its own" in lines
+    assert "`p_train /s` (samples/s; higher is better): samples / `no_eval_time`" in lines
+    assert "`e2e s` (s; lower is better): first line of rank 0's training script to FINISHED" in lines
+
+
+def test_where_a_figure_comes_from_is_said_of_each_case_that_differs(converged: RoundResult) -> None:
+    def with_energy(case: str, value: float | None, source: str) -> RoundResult:
+        energy = Figure(value, "J/node", "training", source, "lower", "energy of a node")
+        return replace(converged, case=case, figures={"energy": energy})
+
+    rounds = [
+        with_energy("a", 1.0, "the meter"),
+        with_energy("b", 2.0, "rapl"),
+        with_energy("c", None, "no source"),
+        with_energy("d", None, "no source"),
+    ]
+    lines = meanings(rounds)
+    assert lines[0] == "`energy J` (J/node; lower is better): energy of a node; the meter (a); rapl (b)"
+    assert lines[1] == "no `energy J` (c, d): no source"
+
+
+def test_a_round_that_failed_says_so_first_and_not_again_with_each_figure(broken: RoundResult) -> None:
+    text = as_markdown(summary_of(broken))
+    assert "exit code 1: 1 of 1 rounds did not succeed: toy:pytorch:X1:2:1:1 round 2 FAILED." in text
+    assert (
+        text.index("round 2: FAILED\n") < text.index("## What the figures mean") < text.index("## Preflight")
+    )
+    assert not [line for line in meanings([broken]) if line.startswith("no ")]
+
+
+def test_events_and_endless_lines_are_kept_from_a_reader_unless_there_is_nothing_else() -> None:
+    event = '[PerfLog] {"event": "STEP_END"}'
+    assert to_be_read(f"{event}\nTraceback\n{event}\nKeyError: 'x'") == "Traceback\nKeyError: 'x'"
+    assert to_be_read(event) == event
+    assert to_be_read("x" * 5000).endswith("xxx... (5000 characters in all)")
 
 
 def test_columns_are_aligned() -> None:

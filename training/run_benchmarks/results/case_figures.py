@@ -121,7 +121,11 @@ def _of_peak(name: str, figure: Figure, dtype: str, chip: PlannedChip | None) ->
     definition = f"{name} / the chip's dense peak in {dtype}"
     peak = chip.peak_flops.get(dtype) if chip else None
     if figure.value is None or chip is None or not peak:
-        reason = f"the peak of {chip.name} in {dtype} is not known: {chip.source}" if chip else "no such chip"
+        reason = (
+            f"the chip's peak in this dtype is not known ({chip.name}: {chip.source})"
+            if chip
+            else "no such chip"
+        )
         return Figure(None, "1", figure.window, reason, HIGHER, definition)
     source = f"{name} / ({peak:.4g} FLOP/s; {chip.name}, dense {dtype}: {chip.source})"
     return Figure(figure.value * RATES[figure.unit] / peak, "1", figure.window, source, HIGHER, definition)
