@@ -10,7 +10,8 @@ import numpy as np
 import paddle
 from paddle import nn
 
-from benchmarks.driver.inspection import NotCountableError, OptimizerFacts, Weight, family_of
+from benchmarks.driver.differences import OptimizerFacts, Weight, family_of
+from benchmarks.driver.inspection import NotCountableError
 
 _NOT_COUNTED = "PaddlePaddle has no counter of operations"
 

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks.driver.inspection import NotCountableError, OptimizerFacts, Weight, family_of
+from benchmarks.driver.differences import OptimizerFacts, Weight, family_of
+from benchmarks.driver.inspection import NotCountableError
 from benchmarks.driver.pytorch.tensors import moved
 
 _META = torch.device("meta")
