@@ -90,8 +90,8 @@ def _expected(model: TheirModel) -> Logits:
     ].numpy(), answer.seq_relationship_logits.numpy()
 
 
-def _assert_equal(found: Logits, expected: Logits) -> None:
-    for one, other in zip(found, expected, strict=True):
+def _assert_equal(ours: Logits, expected: Logits) -> None:
+    for one, other in zip(ours, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
@@ -204,7 +204,7 @@ def test_two_tensorflow_tensors_of_one_name_are_refused(
 
 @dataclass(frozen=True)
 class PytorchFile:
-    """A form in which PyTorch files of BERT are found: how tensors are named, wrapped, saved."""
+    """A form in which there are PyTorch files of BERT: how tensors are named, wrapped, saved."""
 
     rename: Callable[[str], str] = str
     wrap: Callable[[dict[str, Any]], Any] = dict

@@ -16,6 +16,7 @@ from benchmarks.driver.clock import PhaseClock
 from benchmarks.driver.configuration import Configuration, read_configuration
 from benchmarks.driver.extern import case_class, refuse_incomplete
 from benchmarks.driver.finished import finished_values, memory_values
+from benchmarks.driver.initial_metric import as_event, initial_metric, refuse_other_start
 from benchmarks.driver.loop import TrainingLoop
 from benchmarks.driver.measurement import MeasurementLoop, measured_values
 from benchmarks.driver.perf_log import PerfLog
@@ -68,8 +69,10 @@ def _train(
         engine.training_steps(start.counters.steps), settings.prefetch_batches
     )
     if settings.init_evaluation:
+        expected = initial_metric(case) if start.counters.steps == 0 else None
         value = {**engine.evaluate(), "metric": case.metric, "baseline": engine.baseline()}
-        perf_log.write(EventName.INIT_EVALUATION, value)
+        perf_log.write(EventName.INIT_EVALUATION, {**value, **as_event(expected)})
+        refuse_other_start(expected, value[case.metric], case.metric)
     restore_random(engine, start)
     perf_log.write(EventName.INIT_END, {"init_time": clock.end("init"), **start.as_dict()})
 
