@@ -224,8 +224,10 @@ def _out_of_bounds(value: Any, setting: Field[Any] | None) -> str:
         return f"choose one of {', '.join(bounds['choices'])}"
     if bounds["at_least"] is not None and not value >= bounds["at_least"]:
         return f"write a number of at least {bounds['at_least']:g}{or_none}"
-    if bounds["at_most"] is not None and value > bounds["at_most"]:
+    if bounds["at_most"] is not None and not value <= bounds["at_most"]:
         return f"write a number of at most {bounds['at_most']}{or_none}"
+    if bounds["below"] is not None and not value < bounds["below"]:
+        return f"write a number below {bounds['below']:g}{or_none}"
     if bounds["above"] is not None and not value > bounds["above"]:
         return f"write a number above {bounds['above']:g}{or_none}"
     return ""
