@@ -17,16 +17,16 @@ from benchmarks.bert.pytorch import inputs as torch_inputs
 from benchmarks.bert.pytorch import model as torch_model
 from benchmarks.bert.pytorch.weights import load_transformers_weights as load_into_torch
 from benchmarks.bert.shape import BertConfig
-from tests.benchmarks.bert.golden import formulas
+from tests.benchmarks.bert import golden_data as data
 
 
 class OnPytorch:
     """BERT on PyTorch."""
 
     def __init__(self, gelu: str) -> None:
-        self.model = torch_model.BertForPreTraining(BertConfig(**formulas.MODEL, gelu=gelu))
+        self.model = torch_model.BertForPreTraining(BertConfig(**data.MODEL, gelu=gelu))
         shapes = {transformers_name(n): tuple(p.shape) for n, p in self.model.named_parameters()}
-        load_into_torch(self.model, {name: formulas.weight(name, shape) for name, shape in shapes.items()})
+        load_into_torch(self.model, {name: data.weight(name, shape) for name, shape in shapes.items()})
 
     def logits(self, rows: dict[str, Any]) -> tuple[Any, Any]:
         """(M, vocabulary) and (B, 2)."""
@@ -57,10 +57,10 @@ class OnPaddle:
     """BERT on Paddle."""
 
     def __init__(self, gelu: str) -> None:
-        self.model = paddle_model.BertForPreTraining(BertConfig(**formulas.MODEL, gelu=gelu))
+        self.model = paddle_model.BertForPreTraining(BertConfig(**data.MODEL, gelu=gelu))
         # the other framework knows the names' shapes, with linear maps as (outputs, inputs)
         shapes = {transformers_name(n): tuple(p.shape) for n, p in OnPytorch(gelu).model.named_parameters()}
-        load_into_paddle(self.model, {name: formulas.weight(name, shape) for name, shape in shapes.items()})
+        load_into_paddle(self.model, {name: data.weight(name, shape) for name, shape in shapes.items()})
 
     def logits(self, rows: dict[str, Any]) -> tuple[Any, Any]:
         """(M, vocabulary) and (B, 2)."""

@@ -7,7 +7,6 @@ from transformers import BertConfig, BertForPreTraining
 
 from tests.benchmarks.bert.shard_files import TINY_MODEL
 
-
 GELU = "gelu_pytorch_tanh"  # transformers' name of BERT's own form
 
 

@@ -22,12 +22,12 @@ from benchmarks.driver.measurement import MeasurementLoop, measured_values
 from benchmarks.driver.perf_log import PerfLog
 from benchmarks.driver.ranks import read_rank_environment
 from benchmarks.driver.run_state import make_saver, restore, restore_random, task_of
-from benchmarks.driver.schedules import Schedule, make_schedule
+from benchmarks.driver.schedules import schedule_of
 from benchmarks.driver.start import start_engine
 from benchmarks.driver.vendor_facts import read_vendor_facts
 from utils.errors import FlagPerfError
 from utils.events import EventName
-from utils.parameters import MeasurementSettings, TrainingSettings
+from utils.parameters import MeasurementSettings
 
 
 def run(arguments: LaunchArguments, script_start: float) -> None:
@@ -77,7 +77,7 @@ def _train(
     perf_log.write(EventName.INIT_END, {"init_time": clock.end("init"), **start.as_dict()})
 
     loop = TrainingLoop(
-        settings, case.metric, engine, _schedule(settings), perf_log, clock, start=start, saver=saver
+        settings, case.metric, engine, schedule_of(settings), perf_log, clock, start=start, saver=saver
     )
     outcome = loop.run(steps)
     steps.close()
@@ -142,14 +142,3 @@ def _exit_code_of(action: Callable[[], None]) -> int:
         traceback.print_exc()
         return 1
     return 0
-
-
-def _schedule(settings: TrainingSettings) -> Schedule:
-    decay_steps = settings.decay_steps if settings.decay_steps is not None else settings.max_steps
-    return make_schedule(
-        settings.lr_schedule,
-        peak=settings.learning_rate,
-        warmup_steps=settings.warmup_steps,
-        decay_steps=decay_steps or 0,
-        end_factor=settings.end_learning_rate_factor,
-    )

@@ -1,6 +1,6 @@
 """A tiny BERT and its samples by formulas: the same in every framework, without a file or a generator of any.
 
-The originals were run on them (`make_flagperf.py`, `make_mlperf.py`); what they gave stands in `*.json` beside this.
+The originals were run on them (`make_golden_*.py`); what they gave stands in `golden_*.json`.
 It needs only numpy, for it is also imported beside the originals' own frameworks.
 """
 
@@ -68,3 +68,11 @@ def rows(first: int, samples: int = SAMPLES) -> dict[str, Any]:
         "masked_lm_ids": np.where(is_label, labels, 0).astype("i4"),
         "next_sentence_labels": (number * number % 5 % 2).astype("i1"),
     }
+
+
+def rounded(values: Any) -> Any:
+    """Numbers, or nests of them, to eight digits, as JSON has them."""
+    if isinstance(values, dict):
+        return {name: rounded(value) for name, value in values.items()}
+    array = np.asarray(values, dtype=np.float64)
+    return [rounded(value) for value in array] if array.ndim else float(f"{array:.8g}")

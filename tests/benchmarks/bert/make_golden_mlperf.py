@@ -1,20 +1,22 @@
-"""Runs MLPerf's reference BERT (TensorFlow) on the formulas' model and samples, and writes `mlperf.json`.
+"""Runs MLPerf's reference BERT (TensorFlow) on the model and samples of `golden_data.py`, and writes
+`golden_mlperf.json`.
 
     git clone https://github.com/mlcommons/training CHECKOUT
     python3.11 -m venv VENV && VENV/bin/pip install tensorflow-cpu==2.15.1
-    VENV/bin/python -m tests.benchmarks.bert.golden.make_mlperf CHECKOUT
+    VENV/bin/python -m tests.benchmarks.bert.make_golden_mlperf CHECKOUT
 
-Its graph (model, losses, metrics, LAMB with clipping, schedule) is built by its own `model_fn`. What it imports and does
-not use for that, its logger and the sharding over TPUs, is stood in for by empty modules. Embeddings are looked up by one-hot products, as the reference does on the TPUs for which its results are
-published: otherwise a word's gradients count row by row in the norm that is clipped.
+No line of theirs stands here: the graph (model, losses, metrics, LAMB with clipping, schedule) is built by their own
+`model_fn`, imported from its checkout. What they import and do not use for that, a logger and the sharding over TPUs,
+is stood in for. Embeddings are looked up by one-hot products, as the reference does on TPUs: otherwise a word's
+gradients count row by row in the norm that is clipped, and not as their sum.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from importlib.metadata import version
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -22,21 +24,12 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from tests.benchmarks.bert.golden import formulas, record
+from tests.benchmarks.bert import golden_data as data
+from tests.benchmarks.common.originals import head_of, stand_in_for, write
 
 FOLDER = "retired_benchmarks/bert"
-FILES = [
-    f"{FOLDER}/{name}.py" for name in ("modeling", "run_pretraining", "optimization", "lamb_optimizer_v1")
-]
-UNUSED = (
-    "mlp_logging",
-    "mlperf_logging",
-    "mlperf_logging.mllog",
-    "mlperf_logging.mllog.constants",
-    "tensorflow.compiler.xla.experimental",
-    "tensorflow.compiler.xla.experimental.xla_sharding",
-    "tensorflow.compiler.xla.experimental.xla_sharding.xla_sharding",
-)
+FILES = ("modeling.py", "run_pretraining.py", "optimization.py", "lamb_optimizer_v1.py")
+UNUSED = ("mlp_logging", "mlperf_logging", "tensorflow.compiler.xla.experimental")
 RENAMED = {
     "gamma": "weight",
     "beta": "bias",
@@ -49,22 +42,22 @@ RENAMED = {
 def main(checkout: Path) -> None:
     modeling, run_pretraining = import_originals(checkout)
     values = outputs(modeling, run_pretraining) | training(modeling, run_pretraining)
-    source = record.provenance(
-        checkout, FILES, ["tensorflow-cpu", "numpy"], "python -m tests.benchmarks.bert.golden.make_mlperf"
-    )
-    repository = {"repository": "https://github.com/mlcommons/training"}
-    record.write(Path(__file__).with_name("mlperf.json"), repository | source, values)
+    provenance = {
+        "code": f"github.com/mlcommons/training {FOLDER}: {', '.join(FILES)}",
+        "commit": head_of(checkout),
+        "made by": "tests/benchmarks/bert/make_golden_mlperf.py, fp32 on a CPU, without dropout, one-hot embeddings",
+        "versions": {
+            "python": sys.version.split()[0],
+            **{name: version(name) for name in ("tensorflow-cpu", "numpy")},
+        },
+    }
+    write(Path(__file__).with_name("golden_mlperf.json"), provenance, data.rounded(values))
 
 
 def import_originals(checkout: Path) -> tuple[Any, Any]:
     """Their modules `modeling` and `run_pretraining`."""
     sys.path.insert(0, str(checkout / FOLDER))
-    for name in UNUSED:
-        sys.modules[name] = ModuleType(name)
-    for name in UNUSED:
-        parent, _, attribute = name.rpartition(".")
-        if parent in sys.modules:
-            setattr(sys.modules[parent], attribute, sys.modules[name])
+    stand_in_for(UNUSED)
     import modeling
     import run_pretraining
 
@@ -75,19 +68,17 @@ def import_originals(checkout: Path) -> tuple[Any, Any]:
 
 
 class Original:
-    """Their graph in `mode`, with the formulas' weights."""
+    """Their graph in `mode`, with the weights of `golden_data.py`."""
 
-    def __init__(
-        self, modeling: Any, run_pretraining: Any, mode: str, samples: int = formulas.SAMPLES
-    ) -> None:
+    def __init__(self, modeling: Any, run_pretraining: Any, mode: str, samples: int = data.SAMPLES) -> None:
         tf.reset_default_graph()
         first = features(0, samples)
         self.keys = {key: tf.placeholder(value.dtype, value.shape) for key, value in first.items()}
         model_fn = run_pretraining.model_fn_builder(
-            modeling.BertConfig(**formulas.MODEL, hidden_act="gelu"),
+            modeling.BertConfig(**data.MODEL, hidden_act="gelu"),
             None,
-            formulas.RATE,
-            formulas.DECAY_STEPS,
+            data.RATE,
+            data.DECAY_STEPS,
             0,
             use_tpu=False,
             use_one_hot_embeddings=True,
@@ -102,7 +93,7 @@ class Original:
         for variable in tf.trainable_variables():
             variable.load(initial(variable), self.session)
 
-    def run(self, what: Any, first: int, samples: int = formulas.SAMPLES) -> Any:
+    def run(self, what: Any, first: int, samples: int = data.SAMPLES) -> Any:
         """Evaluate `what` of the samples from number `first` on."""
         feed = {self.keys[key]: value for key, value in features(first, samples).items()}
         return self.session.run(what, feed)
@@ -120,18 +111,18 @@ def outputs(modeling: Any, run_pretraining: Any) -> dict[str, Any]:
             for variable, gradient in zip(variables, gradients, strict=True)
         },
     }
-    evaluation = Original(modeling, run_pretraining, tf.estimator.ModeKeys.EVAL, formulas.EVALUATED)
+    evaluation = Original(modeling, run_pretraining, tf.estimator.ModeKeys.EVAL, data.EVALUATED)
     log_probabilities = [
         tf.get_default_graph().get_tensor_by_name(f"cls/{part}/LogSoftmax:0")
         for part in ("predictions", "seq_relationship")
     ]
-    tokens, pairs = evaluation.run(log_probabilities, 0, formulas.EVALUATED)
-    is_label = formulas.rows(0, formulas.EVALUATED)["masked_lm_positions"].reshape(-1) > 0
-    evaluation.run([update for _, update in evaluation.spec.eval_metric_ops.values()], 0, formulas.EVALUATED)
+    tokens, pairs = evaluation.run(log_probabilities, 0, data.EVALUATED)
+    is_label = data.rows(0, data.EVALUATED)["masked_lm_positions"].reshape(-1) > 0
+    evaluation.run([update for _, update in evaluation.spec.eval_metric_ops.values()], 0, data.EVALUATED)
     metrics = evaluation.session.run({n: value for n, (value, _) in evaluation.spec.eval_metric_ops.items()})
     return {
         **values,
-        "token_log_probabilities": tokens[is_label][:20, formulas.COLUMNS],
+        "token_log_probabilities": tokens[is_label][:20, data.COLUMNS],
         "next_sentence_log_probabilities": pairs[:20],
         **{f"evaluation_{name}": float(value) for name, value in metrics.items()},
     }
@@ -143,9 +134,9 @@ def training(modeling: Any, run_pretraining: Any) -> dict[str, Any]:
     variables = tf.trainable_variables()
     norm = tf.linalg.global_norm(tf.gradients(original.spec.loss, variables))
     losses, norms = [], []
-    for step in range(formulas.STEPS):
-        loss, gradient_norm = original.run([original.spec.loss, norm], step * formulas.SAMPLES)
-        original.run(original.spec.train_op, step * formulas.SAMPLES)
+    for step in range(data.STEPS):
+        loss, gradient_norm = original.run([original.spec.loss, norm], step * data.SAMPLES)
+        original.run(original.spec.train_op, step * data.SAMPLES)
         losses.append(float(loss))
         norms.append(float(gradient_norm))
     trained = original.session.run(variables)
@@ -178,13 +169,13 @@ def initial(variable: Any) -> Any:
     """The formula's weight of their variable; their kernels are (inputs, outputs)."""
     shape, name = tuple(variable.shape.as_list()), transformers_name(variable.name)
     if "kernel" in variable.name:
-        return formulas.weight(name, shape[::-1]).T
-    return formulas.weight(name, shape)
+        return data.weight(name, shape[::-1]).T
+    return data.weight(name, shape)
 
 
 def features(first: int, samples: int) -> dict[str, Any]:
     """The samples as their input pipeline gives them."""
-    rows = formulas.rows(first, samples)
+    rows = data.rows(first, samples)
     weights = (rows["masked_lm_positions"] > 0).astype(np.float32)
     return {key: value.astype(np.int32) for key, value in rows.items()} | {"masked_lm_weights": weights}
 

@@ -1,26 +1,25 @@
-"""Runs FlagPerf's own BERT (PyTorch) on the formulas' model and samples, and writes `flagperf.json`.
+"""Runs FlagPerf's own BERT (PyTorch) on the model and samples of `golden_data.py`, and writes `golden_flagperf.json`.
 
     git clone https://github.com/FlagOpen/FlagPerf CHECKOUT
-    python -m tests.benchmarks.bert.golden.make_flagperf CHECKOUT
+    .venv/bin/python -m tests.benchmarks.bert.make_golden_flagperf CHECKOUT
 
-Its model is imported from the checkout as it stands there. Of what it imports only the number of this rank is stood in
-for (`utils.get_rank`), which elsewhere in FlagPerf needs the whole benchmark; and a switch of the just-in-time
-compiler that PyTorch no longer has is skipped.
+No line of theirs stands here: the model is imported from its checkout. Stood in for is only their `utils`, which needs
+the whole benchmark and of which the model asks the number of its rank, for messages.
 """
 
 from __future__ import annotations
 
 import sys
+from importlib.metadata import version
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import torch
 
-from tests.benchmarks.bert.golden import formulas, record
+from tests.benchmarks.bert import golden_data as data
+from tests.benchmarks.common.originals import head_of, stand_in_for, write
 
 FOLDER = "training/benchmarks/bert/pytorch"
-FILES = [f"{FOLDER}/model/models/modeling.py", f"{FOLDER}/model/layers/activations.py"]
 # Their parts stand in two segments; the rest of a name is transformers'.
 SEGMENTS = ("bert_model_segment.", "heads_only_segment.")
 
@@ -36,22 +35,22 @@ def main(checkout: Path) -> None:
     # as the A100 configurations set it: tanh in the layers, the exact form in the head
     shipped = outputs(modeling, hidden_act="gelu", fused_gelu_bias=True)
     values["shipped_loss"] = shipped["loss"]
-    source = record.provenance(
-        checkout, FILES, ["torch", "numpy"], "python -m tests.benchmarks.bert.golden.make_flagperf"
-    )
-    repository = {"repository": "https://github.com/FlagOpen/FlagPerf"}
-    record.write(Path(__file__).with_name("flagperf.json"), repository | source, values)
+    provenance = {
+        "code": f"github.com/FlagOpen/FlagPerf {FOLDER}: model/models/modeling.py, model/layers",
+        "commit": head_of(checkout),
+        "made by": "tests/benchmarks/bert/make_golden_flagperf.py, fp32 on a CPU, without dropout",
+        "versions": {
+            "python": sys.version.split()[0],
+            **{name: version(name) for name in ("torch", "numpy")},
+        },
+    }
+    write(Path(__file__).with_name("golden_flagperf.json"), provenance, data.rounded(values))
 
 
 def import_originals(checkout: Path) -> tuple[Any, Any]:
     """Their modules `modeling` and `activations`."""
     sys.path.insert(0, str(checkout / FOLDER))
-    stand_in = ModuleType("utils")
-    stand_in.get_rank = lambda: 0  # type: ignore[attr-defined]
-    sys.modules["utils"] = stand_in
-    for name in ("_jit_set_profiling_mode", "_jit_override_can_fuse_on_cpu", "_jit_override_can_fuse_on_gpu"):
-        if not hasattr(torch._C, name):
-            setattr(torch._C, name, lambda _: None)
+    stand_in_for(("utils",))
     from model.layers import activations
     from model.models import modeling
 
@@ -61,7 +60,7 @@ def import_originals(checkout: Path) -> tuple[Any, Any]:
 def outputs(modeling: Any, *, hidden_act: Any, fused_gelu_bias: bool = False) -> dict[str, Any]:
     """What their model says of the first samples, its gradients, and of the evaluation set."""
     model = original_model(modeling, hidden_act, fused_gelu_bias)
-    tensors = as_tensors(formulas.rows(0))
+    tensors = as_tensors(data.rows(0))
     loss, _, _ = model(*tensors)
     loss.backward()
     gradients = {
@@ -70,15 +69,12 @@ def outputs(modeling: Any, *, hidden_act: Any, fused_gelu_bias: bool = False) ->
     }
     with torch.no_grad():
         scores, next_sentence = model(*tensors[:3])
-        evaluated = [
-            model(*as_tensors(formulas.rows(first)))
-            for first in range(0, formulas.EVALUATED, formulas.SAMPLES)
-        ]
+        evaluated = [model(*as_tensors(data.rows(first))) for first in range(0, data.EVALUATED, data.SAMPLES)]
         # as their Evaluator adds them up
         labels = float(sum(count for _, _, count in evaluated))
         accuracy = float(sum(accuracy * count for _, accuracy, count in evaluated)) / labels
     return {
-        "token_logits": scores[tensors[3] > 0][:, formulas.COLUMNS].tolist(),
+        "token_logits": scores[tensors[3] > 0][:, data.COLUMNS].tolist(),
         "next_sentence_logits": next_sentence.tolist(),
         "loss": loss.item(),
         "gradient_norms": gradients,
@@ -87,9 +83,9 @@ def outputs(modeling: Any, *, hidden_act: Any, fused_gelu_bias: bool = False) ->
 
 
 def original_model(modeling: Any, hidden_act: Any, fused_gelu_bias: bool) -> Any:
-    """Their model with the formulas' weights."""
+    """Their model with the weights of `golden_data.py`."""
     config = modeling.BertConfig.from_dict(
-        {**formulas.MODEL, "hidden_act": hidden_act, "initializer_range": 0.02}
+        {**data.MODEL, "hidden_act": hidden_act, "initializer_range": 0.02}
     )
     config.fused_gelu_bias = fused_gelu_bias
     config.fused_dropout_add = config.dense_seq_output = config.fuse_dropout = False
@@ -97,7 +93,7 @@ def original_model(modeling: Any, hidden_act: Any, fused_gelu_bias: bool) -> Any
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             plain = name.removeprefix(SEGMENTS[0]).removeprefix(SEGMENTS[1])
-            parameter.copy_(torch.from_numpy(formulas.weight(plain, tuple(parameter.shape))))
+            parameter.copy_(torch.from_numpy(data.weight(plain, tuple(parameter.shape))))
     return model.eval()
 
 
