@@ -47,12 +47,11 @@ def make_schedule(
 
 
 def schedule_of(settings: TrainingSettings) -> Schedule:
-    """The schedule that `settings` name; its decay ends at `max_steps` where no `decay_steps` are set."""
-    decay_steps = settings.decay_steps if settings.decay_steps is not None else settings.max_steps
+    """The schedule that `settings` name."""
     return make_schedule(
         settings.lr_schedule,
         peak=settings.learning_rate,
         warmup_steps=settings.warmup_steps,
-        decay_steps=decay_steps or 0,
+        decay_steps=settings.decay_end or 0,
         end_factor=settings.end_learning_rate_factor,
     )
