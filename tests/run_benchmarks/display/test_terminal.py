@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks.display.drawing import SPARE_COLUMNS
-from run_benchmarks.display.terminal import speaks_utf8
+from run_benchmarks.display.terminal import speaks_utf8, wrapped
 from tests.ports import reserved_port
 from tests.run_benchmarks.display.emulator import Terminal
 from tests.run_benchmarks.whole_run import REAL_TRAINING, WholeRun, make_whole_run
@@ -221,3 +221,22 @@ def test_a_pipe_gets_the_documented_lines(
 )
 def test_whether_the_locale_is_one_of_utf8(environment: dict[str, str], speaks: bool) -> None:
     assert speaks_utf8(environment) == speaks
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_a_long_line_is_broken_between_words_and_stays_one_line(width: int) -> None:
+    command = (
+        "../.venv/bin/python run_benchmarks/run.py cleanup run20260102030405-abcdef --config /etc/flagperf"
+    )
+    line = f"{' ' * 17}-> once node1 is back: {command}"
+    shown = wrapped(line, width)
+    rows = [shown[start : start + width] for start in range(0, len(shown), width)]
+    assert len(rows) > 1 and all(row.startswith(" " * 17) for row in rows)
+    assert shown.split() == line.split() and "\n" not in shown
+    assert [word for row in rows for word in row.split()] == line.split(), "no word is broken"
+
+
+def test_a_word_that_no_row_holds_is_left_to_the_terminal() -> None:
+    path = "/a" * 60
+    assert wrapped(f"results: {path} there", 40).split() == ["results:", path, "there"]
+    assert wrapped("", 40) == "" and wrapped("short", 40) == "short"
