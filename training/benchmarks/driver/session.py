@@ -141,11 +141,10 @@ def _exit_code_of(action: Callable[[], None]) -> int:
 
 
 def _schedule(settings: TrainingSettings) -> Schedule:
-    decay_steps = settings.decay_steps if settings.decay_steps is not None else settings.max_steps
     return make_schedule(
         settings.lr_schedule,
         peak=settings.learning_rate,
         warmup_steps=settings.warmup_steps,
-        decay_steps=decay_steps or 0,
+        decay_steps=settings.decay_end or 0,
         end_factor=settings.end_learning_rate_factor,
     )
