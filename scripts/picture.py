@@ -12,6 +12,7 @@ import io
 import os
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyte
@@ -28,8 +29,9 @@ PANEL = "╭"
 
 def main() -> int:
     """Run, and write the picture; the run's exit code."""
-    arguments = _parsed()
-    command = [sys.executable, str(RUN), *arguments.run]
+    end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    arguments = _parsed(sys.argv[1:end])
+    command = [sys.executable, str(RUN), *sys.argv[end + 1 :]]
     environment = {**os.environ, "TERM": "xterm-256color", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
     terminal = Terminal(command, environment, arguments.columns, arguments.lines)
     screens = []
@@ -75,14 +77,15 @@ def _colour(name: str) -> str:
     return {"brown": "yellow"}.get(name, name.replace("bright", "bright_"))
 
 
-def _parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="A picture of a run on a terminal.")
+def _parsed(argv: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description="A picture of a run on a terminal; after `--`: arguments of run.py."
+    )
     parser.add_argument("file", type=Path)
     parser.add_argument("--columns", type=int, default=80)
     parser.add_argument("--lines", type=int, default=24)
     parser.add_argument("--at", type=float, default=0.8, help="0: the first screen with a panel, 1: the last")
-    parser.add_argument("run", nargs="*", help="arguments of run.py, after `--`")
-    return parser.parse_args()
+    return parser.parse_args(argv)
 
 
 if __name__ == "__main__":

@@ -115,7 +115,7 @@ def test_a_run_from_its_first_line_to_its_table(whole: WholeRun, opened: Opened)
     let_go(whole)
     assert terminal.wait() == 0
     text = terminal.everything
-    assert "round 1: CONVERGED" in text and "exit code 0" in text
+    assert "round 1: CONVERGED" in text and "exit code 0: every round" in text
     assert "╭" not in text and "╰" not in text, "nothing of the panel stays"
     assert "\n".join(terminal.lines[-2:]).count("results and logs: ") == 1
     assert not terminal.screen.cursor.hidden
