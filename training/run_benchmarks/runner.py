@@ -90,6 +90,9 @@ async def _run_cases(session: Session, results: list[RoundResult]) -> None:
 def _log_result(result: RoundResult) -> None:
     head = f"case {result.case}, round {result.round}: {result.verdict.value}"
     failure = result.failure
+    hooks = result.rules.hooks_line()
+    if hooks:
+        LOGGER.info(f"case {result.case}, round {result.round}: {hooks}; {result.rules.explanation()}")
     if failure is None:
         LOGGER.info(head)
         return

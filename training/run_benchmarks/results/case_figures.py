@@ -6,7 +6,6 @@ An entry that is not what it should be is left out, and a note says why; the oth
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
@@ -14,10 +13,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, FiniteFloat, StringC
 
 from run_benchmarks.results.planned import PlannedChip
 from run_benchmarks.results.reading import first_problem
-from utils.figures import DEFINITIONS, FINISHED, HIGHER, Figure
+from utils.figure_names import OF_PEAK, name_problem
+from utils.figures import FINISHED, HIGHER, Figure
 
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}", re.ASCII)
-OF_PEAK = "_of_peak"
 # The units of a rate that a chip's peak can be set against, in operations per second.
 RATES = {f"{prefix}{what}/s": scale for what in ("FLOP", "OP") for prefix, scale in
          (("", 1.0), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1e15))}  # fmt: skip
@@ -116,12 +114,8 @@ def _doubt(value: float, part: Figure) -> str:
 
 def _valid(name: str, entry: object) -> _Entry:
     """The entry; ValueError where it is not what it should be."""
-    if not NAME.fullmatch(name):
-        raise ValueError("its name is not a letter with up to 63 letters, digits and underscores behind it")
-    if name in DEFINITIONS:
-        raise ValueError("its name is that of a figure of FlagPerf's own")
-    if name.endswith(OF_PEAK):
-        raise ValueError(f"names that end in {OF_PEAK} are derived from a rate and its `peak`")
+    if problem := name_problem(name):
+        raise ValueError(problem)
     try:
         valid = _Entry.model_validate(entry)
     except ValidationError as error:

@@ -65,9 +65,13 @@ def _reasons(names: Iterable[str], results: Sequence[RoundResult]) -> Iterator[s
 
 
 def _stamps(results: Sequence[RoundResult]) -> Iterator[str]:
+    cases = {result.case for result in results}
     stamps = ((result.rules.explanation(), result.case) for result in results)
-    for stamp, of_cases in _grouped(stamps, {result.case for result in results}):
+    for stamp, of_cases in _grouped(stamps, cases):
         yield f"`rules`{of_cases}: {stamp}"
+    hooks = ((line, result.case) for result in results if (line := result.rules.hooks_line()))
+    for line, of_cases in _grouped(hooks, cases):
+        yield f"{line}{of_cases}"
 
 
 def _grouped(texts: Iterable[tuple[str, str]], everywhere: set[str]) -> Iterator[tuple[str, str]]:
