@@ -34,10 +34,13 @@ def main() -> int:
     command = [sys.executable, str(RUN), *sys.argv[end + 1 :]]
     environment = {**os.environ, "TERM": "xterm-256color", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
     terminal = Terminal(command, environment, arguments.columns, arguments.lines)
-    screens = []
+    screens: list[Text] = []
+    shown = before = 0
     while terminal.read():
-        if PANEL in terminal.text:
+        if len(terminal.raw) == before > shown and PANEL in terminal.text:  # whole, and another one
             screens.append(screen_text(terminal.screen))
+            shown = before
+        before = len(terminal.raw)
     code = terminal.wait()
     print(terminal.everything)
     if screens:
