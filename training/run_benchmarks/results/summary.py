@@ -16,7 +16,7 @@ from run_benchmarks.results.round_result import SCHEMA, RoundResult, write_json
 from run_benchmarks.results.tables import preflight_text, remarks, results_tables
 from run_benchmarks.stages.checks import Check
 from utils.events import PREFIX
-from utils.text_files import printable
+from utils.text_files import printable, shortened
 
 MOST_NAMES = 5
 LONGEST_WORDS = 400  # characters of a line of evidence that are shown; result.json has all
@@ -76,10 +76,7 @@ def to_be_read(evidence: str) -> str:
     """What a log's last lines say to a reader: events are for programs, unless there is nothing else."""
     lines = evidence.splitlines()
     words = [line for line in lines if PREFIX not in line] or lines
-    return "\n".join(
-        line if len(line) <= LONGEST_WORDS else f"{line[:LONGEST_WORDS]}... ({len(line)} characters in all)"
-        for line in words
-    )
+    return "\n".join(shortened(line, LONGEST_WORDS) for line in words)
 
 
 def _listed(lines: Iterable[str]) -> str:
