@@ -75,7 +75,7 @@ def test_what_is_changed_beyond_the_mutable_names_is_listed() -> None:
         ({"dist_timeout_seconds": 1e9}, "at most 86400"),
         ({"train_batch_size": 2**31}, f"at most {2**31 - 1}"),
         ({"max_steps": 2**60}, f"at most {2**53}, or None"),
-        ({"precision": "fp15"}, "choose one of fp32, bf16, fp16"),
+        ({"precision": "fp15"}, "choose one of fp32, bf16, fp16, auto"),
         ({"optimizer": "sgd"}, "choose one of adamw, lamb"),
         ({"lr_schedule": "cosine"}, "choose one of linear, constant"),
         ({"max_steps": None}, "nothing ends the run"),
@@ -163,3 +163,31 @@ def test_what_the_framework_has_not_is_refused(settings: dict[str, Any]) -> None
     resolve(base, [Layer("vendor", settings)], framework="pytorch")
     with pytest.raises(ProblemsError, match="framework has"):
         resolve(base, [Layer("vendor", settings)], framework="paddle")
+
+
+@pytest.mark.parametrize(
+    ("framework", "device_type", "precision", "right"),
+    [
+        ("pytorch", "cpu", "auto", True),
+        ("pytorch", "cpu", "bf16", True),
+        ("pytorch", "cuda", "bf16", True),
+        ("pytorch", "cuda", "auto", False),
+        ("paddle", "cpu", "auto", True),
+        ("paddle", "cpu", "fp32", True),
+        ("paddle", "cpu", "bf16", False),
+        ("paddle", "cuda", "bf16", True),
+        ("pytorch", "", "auto", True),
+    ],
+)
+def test_a_precision_is_one_that_the_framework_has_on_the_device(
+    framework: str, device_type: str, precision: str, right: bool
+) -> None:
+    base, vendor = Layer("_base.py", {**BASE, "precision": "bf16"}), Layer("vendor", {"precision": precision})
+    if right:
+        config = resolve(base, [vendor], framework=framework, device_type=device_type)
+        assert config.driver.precision == precision
+        return
+    with pytest.raises(ProblemsError) as error:
+        resolve(base, [vendor], framework=framework, device_type=device_type)
+    assert f"is nothing that {framework} on {device_type} computes in" in str(error.value)
+    assert "vendor" in str(error.value)

@@ -6,19 +6,18 @@ import asyncio
 from contextlib import ExitStack
 from pathlib import Path
 
-from rich.console import Console
-
 from run_benchmarks import BANNER
-from run_benchmarks.display import Display, LiveTable, PlainLines
+from run_benchmarks.display.base import Display
+from run_benchmarks.display.terminal import open_display, output_width
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.failures import traceback_text
 from run_benchmarks.names import RunId
 from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.results.round_result import write_json
-from run_benchmarks.results.summary import Run
+from run_benchmarks.results.summary import Run, outcome_text
 from run_benchmarks.results.tables import results_text
-from run_benchmarks.run_log import LOGGER, log_to_file, log_to_terminal
+from run_benchmarks.run_log import LOGGER, log_to_file
 from run_benchmarks.runner import make_run_folder, run_plan
 from utils.errors import FlagPerfError
 
@@ -29,15 +28,7 @@ def run_in_foreground(plan: Plan) -> int:
     Raises:
         FlagPerfError: nothing was launched, for there is no room for its results.
     """
-    console = Console(stderr=True)
-    display: Display
-    if console.is_terminal:
-        table = LiveTable(console)
-        log_to_terminal(plan.run.log_level, table.print_line)
-        display = table
-    else:
-        log_to_terminal(plan.run.log_level)
-        display = PlainLines()
+    display = open_display(plan.run.log_level)
     try:
         return _run(plan, display)
     finally:
@@ -64,6 +55,8 @@ def _open_run(plan: Plan, opened: ExitStack) -> tuple[RunId, Path]:
         opened.enter_context(log_to_file(folder / "flagperf_run.log", plan.run.log_level))
         LOGGER.info(BANNER)
         LOGGER.info(f"run {run.name}; logs and results: {folder}")
+        if plan.run.machine.settings:
+            LOGGER.info(plan.run.machine.sentence())
         if plan.continue_from:
             LOGGER.info(f"the rounds go on from the checkpoints of {plan.continue_from}")
         LOGGER.info("Step 1: check the configuration and the hosts")
@@ -84,8 +77,7 @@ def _finish(summary: Run, folder: Path) -> None:
     LOGGER.info("Step 3: results and logs are collected")
     if (folder / "summary.md").is_file():  # a full disk has no room for it
         LOGGER.info(f"summary: {folder / 'summary.md'}")
-    LOGGER.info(f"exit code {summary.exit_code}")
+    LOGGER.info(f"exit code {outcome_text(summary)}")
     if summary.results:
-        shown = Console()
-        print(results_text(summary.results, shown.width if shown.is_terminal else None))
+        print(results_text(summary.results, output_width()))
     print(f"results and logs: {folder}")

@@ -1,5 +1,6 @@
-"""The run's log, in FlagPerf's documented format, in `flagperf_run.log` and on the terminal.
+"""The run's log: in FlagPerf's documented format in `flagperf_run.log` and on standard error, short on a terminal.
 
+What a terminal shows in another way is logged to LONG, and to SHORT what it shows in its place.
 Messages are whole texts: `LOGGER.info(f"...")`. Given arguments, loguru would take braces in them for fields.
 No sink shows the values of variables in a traceback, for they may be secrets.
 """
@@ -7,18 +8,37 @@ No sink shows the values of variables in a traceback, for they may be secrets.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from loguru import logger as LOGGER  # noqa: N812 - a constant: there is one log
 
 from utils.text_files import printable
 
-__all__ = ["LOGGER", "log_to_file", "log_to_terminal", "log_warnings"]
+if TYPE_CHECKING:
+    from loguru import Message
+
+__all__ = [
+    "LOGGER",
+    "LONG",
+    "SHORT",
+    "SHORT_HEAD",
+    "log_briefly",
+    "log_to_file",
+    "log_to_terminal",
+    "log_warnings",
+]
+
+LONG = LOGGER.bind(form="long")
+SHORT = LOGGER.bind(form="short")
 
 # 2022-11-21 19:19:24,013<TAB>[INFO]<TAB>[run.py,500]message
 _FORMAT = "{time:YYYY-MM-DD HH:mm:ss,SSS}\t[{level}]\t[{file},{line}]{message}\n"
+# 19:19:24 INFO    message
+_SHORT_FORMAT = "{time:HH:mm:ss} {level: <7} {message}"
+SHORT_HEAD = len("19:19:24 WARNING ")
 Sink = Callable[[str], None]
 
 
@@ -36,6 +56,28 @@ def log_to_terminal(level: str, sink: Sink | None = None) -> None:
     """
     LOGGER.remove()
     _add(sink or _to_standard_error, level)
+
+
+def log_briefly(level: str, show: Callable[[str, str], None]) -> None:
+    """Show the log in short lines through `show`, which gets the name of each line's level and the line.
+
+    Args:
+        level: as for `log_to_terminal`.
+    """
+    LOGGER.remove()
+
+    def sink(message: Message) -> None:
+        lines = printable(message).splitlines()
+        show(message.record["level"].name, f"\n{' ' * SHORT_HEAD}".join(lines))
+
+    LOGGER.add(
+        sink,
+        level=level.upper(),
+        format=lambda record: _SHORT_FORMAT,
+        filter=lambda record: record["extra"].get("form") != "long",
+        backtrace=False,
+        diagnose=False,
+    )
 
 
 class LineFile:
@@ -92,10 +134,14 @@ def _add(sink: Sink, level: str, line: str = _FORMAT, beside: Path | None = None
         lambda text: sink(printable(text)),  # a rank's last words may hold anything
         level=level.upper(),
         format=lambda record: line,
-        filter=lambda record: beside is None or record["extra"].get("beside") != beside,
+        filter=lambda record: _belongs(record["extra"], beside),
         backtrace=False,
         diagnose=False,
     )
+
+
+def _belongs(extra: Mapping[str, object], beside: Path | None) -> bool:
+    return extra.get("form") != "short" and (beside is None or extra.get("beside") != beside)
 
 
 def _to_standard_error(line: str) -> None:

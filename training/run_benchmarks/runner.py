@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from run_benchmarks.display import Display
+from run_benchmarks.display.base import Display
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.failures import traceback_text
 from run_benchmarks.health import check_standing_hosts, report_health
@@ -45,7 +45,7 @@ async def run_plan(plan: Plan, run: RunId, log_dir: Path, display: Display) -> R
     earlier = {"continue_from": plan.continue_from} if plan.continue_from else {}
     session.journal.write("run_started", run=run.name, uid=run.uid, **earlier)
     results: list[RoundResult] = []
-    with _interrupt_on_signals(session.interrupt):
+    with _interrupt_on_signals(session.interrupt, display):
         try:
             code = await _check_and_run(session, results)
         finally:
@@ -90,6 +90,9 @@ async def _run_cases(session: Session, results: list[RoundResult]) -> None:
 def _log_result(result: RoundResult) -> None:
     head = f"case {result.case}, round {result.round}: {result.verdict.value}"
     failure = result.failure
+    hooks = result.rules.hooks_line()
+    if hooks:
+        LOGGER.info(f"case {result.case}, round {result.round}: {hooks}; {result.rules.explanation()}")
     if failure is None:
         LOGGER.info(head)
         return
@@ -125,7 +128,7 @@ def _exit_code(session: Session, results: list[RoundResult]) -> int:
 
 
 @contextmanager
-def _interrupt_on_signals(interrupt: asyncio.Event) -> Iterator[None]:
+def _interrupt_on_signals(interrupt: asyncio.Event, display: Display) -> Iterator[None]:
     """Let Ctrl-C and SIGTERM end the run in order; pressing again does not skip the clean-up."""
     loop = asyncio.get_running_loop()
 
@@ -133,8 +136,9 @@ def _interrupt_on_signals(interrupt: asyncio.Event) -> Iterator[None]:
         if interrupt.is_set():
             LOGGER.warning("still stopping and cleaning up on every host; please wait")
         else:
-            LOGGER.warning("interrupted: stopping and cleaning up on every host")
             interrupt.set()
+            display.interrupted()
+            LOGGER.warning("interrupted: stopping and cleaning up on every host")
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ask)

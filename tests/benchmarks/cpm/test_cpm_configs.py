@@ -10,6 +10,7 @@ from benchmarks.cpm.prepare.parameters import DEMO
 from benchmarks.driver.arguments import LaunchArguments
 from benchmarks.driver.configuration import Configuration, read_configuration
 from benchmarks.driver.schedules import make_schedule
+from tests.benchmarks.common.evaluations import samples_at_evaluations
 
 TRAINING = Path(__file__).parents[3] / "training"
 CASE = TRAINING / "benchmarks" / "cpm" / "pytorch"
@@ -63,12 +64,24 @@ def test_nvidia_configs_change_what_they_may_and_keep_the_batch_that_the_rate_is
     assert driver.learning_rate == 5e-4
 
 
+@pytest.mark.parametrize("name", GLOBAL_BATCH)
+def test_every_size_is_evaluated_after_as_many_samples_as_published(name: str) -> None:
+    """At the first step that has 20,000 samples more; FlagPerf rounds each interval up to steps, so it stands later."""
+    batch = GLOBAL_BATCH[name]
+    at = samples_at_evaluations(configuration("nvidia", name).driver, batch, 3)
+    published = -(-20_000 // batch) * batch
+    assert at[0] == published
+    for number, samples in enumerate(at, start=1):
+        assert 0 <= samples - 20_000 * number < batch
+        assert samples <= number * published
+
+
 def test_every_nvidia_config_is_listed_here_and_in_the_readme() -> None:
     folder = TRAINING / "nvidia" / "cpm-pytorch"
-    found = {path.stem.removeprefix("config_") for path in (folder / "config").glob("config_*.py")}
-    assert found == set(GLOBAL_BATCH)
+    files = {path.stem.removeprefix("config_") for path in (folder / "config").glob("config_*.py")}
+    assert files == set(GLOBAL_BATCH)
     readme = (folder / "README.md").read_text(encoding="utf-8")
-    assert all(f"config_{name}.py" in readme for name in found)
+    assert all(f"config_{name}.py" in readme for name in files)
 
 
 @pytest.mark.parametrize(("name", "ranks"), [("cpux1x1", 1), ("cpux1x2", 2), ("cpux2x1", 2)])

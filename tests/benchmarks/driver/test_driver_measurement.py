@@ -102,6 +102,9 @@ def test_the_controller_takes_the_figures_and_the_notes() -> None:
     figures, notes = case_figures(json.loads(json.dumps(values)), None)
     assert list(figures) == ["adds", "adds_of_peak", "adds_spread"]
     assert notes == values["notes"] and len(notes) == 1
+    marked = [name for name, figure in figures.items() if figure.caveat]
+    assert marked == ["adds", "adds_spread"], "without a chip there is no part of a peak to be marked"
+    assert figures["adds"].caveat == "the rate was not steady after the warm-up"
 
 
 # ---- real ranks, a case of the test's own
@@ -138,7 +141,7 @@ def test_one_rank_measures(tmp_path: Path, capsys: Any, framework: str) -> None:
     events = run_here(capsys, case_folder(tmp_path, framework))
     names = [event.name for event in events]
     step = ["STEP_BEGIN", "STEP_END"]
-    assert names == ["INIT_START", "INIT_END", "TRAIN_START", *step, *step, "TRAIN_END", "FINISHED"]
+    assert names == ["INIT_START", "HOOKS", "INIT_END", "TRAIN_START", *step, *step, "TRAIN_END", "FINISHED"]
     finished = values_of(events, "FINISHED")[0]
     assert finished["kind"] == "measure"
     assert 0 < finished["figures"]["naps"]["value"] < 500

@@ -10,6 +10,7 @@ from benchmarks.driver.arguments import LaunchArguments
 from benchmarks.driver.configuration import Configuration, read_configuration
 from benchmarks.driver.schedules import make_schedule
 from benchmarks.glm.prepare.parameters import DEMO
+from tests.benchmarks.common.evaluations import samples_at_evaluations
 
 TRAINING = Path(__file__).parents[3] / "training"
 CASE = TRAINING / "benchmarks" / "glm" / "pytorch"
@@ -68,12 +69,21 @@ def test_nvidia_configs_change_what_they_may_and_keep_the_batch_that_the_rate_is
     assert driver.learning_rate == 1e-5
 
 
+@pytest.mark.parametrize("name", GLOBAL_BATCH)
+def test_every_size_is_evaluated_after_as_many_questions_as_published(name: str) -> None:
+    """FlagPerf's rule, every ceil(19,200 / global batch) steps, comes to 19,200 questions for each of its batches."""
+    driver = configuration("nvidia", name).driver
+    at = samples_at_evaluations(driver, GLOBAL_BATCH[name], 3)
+    assert at == [19_200, 38_400, 57_600]
+    assert driver.eval_iter_start_samples == 100
+
+
 def test_every_nvidia_config_is_listed_here_and_in_the_readme() -> None:
     folder = TRAINING / "nvidia" / "glm-pytorch"
-    found = {path.stem.removeprefix("config_") for path in (folder / "config").glob("config_*.py")}
-    assert found == set(GLOBAL_BATCH)
+    files = {path.stem.removeprefix("config_") for path in (folder / "config").glob("config_*.py")}
+    assert files == set(GLOBAL_BATCH)
     readme = (folder / "README.md").read_text(encoding="utf-8")
-    assert all(f"config_{name}.py" in readme for name in found)
+    assert all(f"config_{name}.py" in readme for name in files)
 
 
 @pytest.mark.parametrize(("name", "ranks"), [("cpux1x1", 1), ("cpux1x2", 2), ("cpux2x1", 2)])

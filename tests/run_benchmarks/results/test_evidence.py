@@ -257,3 +257,12 @@ def test_a_log_that_is_no_plain_file_is_told_of_and_not_read(
     assert "is no file" in read_rank_logs([round_folder]).errors[0]
     with pytest.raises(FlagPerfError, match="is no file"):
         read_telemetry(round_folder / "telemetry.jsonl")
+
+
+def test_a_line_of_evidence_that_is_cut_says_so(round_folder: Path) -> None:
+    round_folder.mkdir()
+    (round_folder / START_LOG).write_text(f"{'x' * 10_000}\nthe end\n")
+    failure = failure_of({0: round_folder}, {0: Ended(1, 1.0)})
+    first, last = failure.evidence.splitlines()
+    assert first.endswith("xxx... (10000 characters in all)") and len(first) < 9_000
+    assert last == "the end"

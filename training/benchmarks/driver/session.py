@@ -8,6 +8,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from itertools import chain
 from typing import Any, NoReturn
 
 from benchmarks.driver.arguments import LaunchArguments, parse_arguments
@@ -16,17 +17,21 @@ from benchmarks.driver.clock import PhaseClock
 from benchmarks.driver.configuration import Configuration, read_configuration
 from benchmarks.driver.extern import case_class, refuse_incomplete
 from benchmarks.driver.finished import finished_values, memory_values
+from benchmarks.driver.first_batch import check_case
+from benchmarks.driver.initial_metric import as_event, initial_metric, refuse_other_start
+from benchmarks.driver.inspection import hooks_of_all_ranks, never_called
 from benchmarks.driver.loop import TrainingLoop
 from benchmarks.driver.measurement import MeasurementLoop, measured_values
+from benchmarks.driver.operations import operations_of
 from benchmarks.driver.perf_log import PerfLog
 from benchmarks.driver.ranks import read_rank_environment
 from benchmarks.driver.run_state import make_saver, restore, restore_random, task_of
-from benchmarks.driver.schedules import Schedule, make_schedule
+from benchmarks.driver.schedules import schedule_of
 from benchmarks.driver.start import start_engine
 from benchmarks.driver.vendor_facts import read_vendor_facts
 from utils.errors import FlagPerfError
 from utils.events import EventName
-from utils.parameters import MeasurementSettings, TrainingSettings
+from utils.parameters import MeasurementSettings
 
 
 def run(arguments: LaunchArguments, script_start: float) -> None:
@@ -40,55 +45,61 @@ def run(arguments: LaunchArguments, script_start: float) -> None:
     perf_log = PerfLog(environment.rank)
     framework = load_framework(arguments.framework)
     case = case_class(arguments.case_dir)
-    config = read_configuration(arguments, getattr(case, "metric", ""))
-    refuse_incomplete(case, config.kind, arguments.case_dir)
     vendor = read_vendor_facts(arguments.vendor, arguments.framework)
+    config = read_configuration(arguments, getattr(case, "metric", ""), vendor.device_type)
+    refuse_incomplete(case, config.kind, arguments.case_dir)
 
     init_start = time.monotonic()
     perf_log.write(EventName.INIT_START, {"config": config.as_dict(), "changed": list(config.changed)})
     engine: Any = start_engine(framework, case, config, arguments, environment, vendor)
     clock = PhaseClock(engine.device.synchronize)
     clock.begin("init", at=init_start)
-    work = _measure if config.kind == MeasurementSettings.kind else _train
-    values = work(engine, config, arguments, perf_log, clock)
+    if config.kind == MeasurementSettings.kind:
+        values = _measure(engine, config, perf_log, clock)
+    else:
+        values = _train(engine, arguments, perf_log, clock)
     engine.group.barrier()
     perf_log.write(EventName.FINISHED, {"e2e_time": time.monotonic() - script_start, **values})
     engine.group.close()
 
 
-def _train(
-    engine: Any, config: Configuration, arguments: LaunchArguments, perf_log: PerfLog, clock: PhaseClock
-) -> dict[str, Any]:
+def _train(engine: Any, arguments: LaunchArguments, perf_log: PerfLog, clock: PhaseClock) -> dict[str, Any]:
     """Train until the target or a cap; what FINISHED says."""
-    case, settings = engine.case, config.driver
+    case, config, settings = engine.case, engine.config, engine.settings
     task = task_of(arguments, config, engine.world_size, arguments.data_dir)
     saver = make_saver(engine, settings, task, os.environ)
     start = restore(engine, settings, task, os.environ)
     steps: Prefetcher[Step] = Prefetcher(
         engine.training_steps(start.counters.steps), settings.prefetch_batches
     )
+    first = next(steps)
+    check_case(engine, first)
+    perf_log.write(EventName.HOOKS, hooks_of_all_ranks(engine.group.gather(engine.inspector.as_dict())))
     if settings.init_evaluation:
-        value = {**engine.evaluate(), "metric": case.metric, "baseline": engine.baseline()}
+        expected = initial_metric(case) if start.counters.steps == 0 else None
+        place = {"metric": case.metric, "baseline": engine.baseline(), "global_steps": start.counters.steps}
+        value = {**engine.evaluate(), **place, **as_event(expected)}
         perf_log.write(EventName.INIT_EVALUATION, value)
+        refuse_other_start(expected, value[case.metric], case.metric)
     restore_random(engine, start)
-    perf_log.write(EventName.INIT_END, {"init_time": clock.end("init"), **start.as_dict()})
+    precision = {"precision": settings.precision, "precision_reason": config.precision_reason or None}
+    perf_log.write(EventName.INIT_END, {"init_time": clock.end("init"), **precision, **start.as_dict()})
 
     loop = TrainingLoop(
-        settings, case.metric, engine, _schedule(settings), perf_log, clock, start=start, saver=saver
+        settings, case.metric, engine, schedule_of(settings), perf_log, clock, start=start, saver=saver
     )
-    outcome = loop.run(steps)
+    outcome = loop.run(chain([first], steps))
     steps.close()
     values = finished_values(
         outcome, settings=settings, engine=engine, metric=case.metric, flops_formula=case.flops_formula
     )
-    return {**values, **start.as_dict()}
+    return {**values, **precision, **start.as_dict()}
 
 
-def _measure(
-    engine: Any, config: Configuration, arguments: LaunchArguments, perf_log: PerfLog, clock: PhaseClock
-) -> dict[str, Any]:
+def _measure(engine: Any, config: Configuration, perf_log: PerfLog, clock: PhaseClock) -> dict[str, Any]:
     """Measure every operation of the case; what FINISHED says."""
-    operations = list(engine.case.operations())
+    operations = operations_of(engine.case)
+    perf_log.write(EventName.HOOKS, never_called(engine.hooks))
     perf_log.write(EventName.INIT_END, {"init_time": clock.end("init")})
     with clock.phase("measure"):
         results = MeasurementLoop(config.measurement, engine, perf_log).run(operations)
@@ -139,14 +150,3 @@ def _exit_code_of(action: Callable[[], None]) -> int:
         traceback.print_exc()
         return 1
     return 0
-
-
-def _schedule(settings: TrainingSettings) -> Schedule:
-    decay_steps = settings.decay_steps if settings.decay_steps is not None else settings.max_steps
-    return make_schedule(
-        settings.lr_schedule,
-        peak=settings.learning_rate,
-        warmup_steps=settings.warmup_steps,
-        decay_steps=decay_steps or 0,
-        end_factor=settings.end_learning_rate_factor,
-    )

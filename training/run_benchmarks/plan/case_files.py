@@ -19,6 +19,7 @@ from run_benchmarks.plan.records import (
     VendorSettings,
 )
 from run_benchmarks.plan.vendors import VENDOR_FILE
+from utils.code_files import code_files
 
 DRIVER_SCRIPT = "benchmarks/driver/run_pretraining.py"
 CASE_SCRIPT = "run_pretraining.py"
@@ -54,7 +55,7 @@ class CaseResolver:
             return None
         files = self._files(case_dir, image_dir)
         self._check_script(files, vendor)
-        parameters = read_parameters(self.root, files, self.problems)
+        parameters = read_parameters(self.root, files, self.problems, vendor.device_type)
         if parameters is None or len(self.problems.all) > before:
             return None
         hours = self.case.deadline_hours or self.run.case_deadline_hours
@@ -71,6 +72,7 @@ class CaseResolver:
             container_options=vendor.container_options if options is None else options,
             visible_devices_env=vendor.visible_devices_env if visible is None else visible,
             image_build_args=chosen.image_build_args,
+            extern=code_files(self.root / files.extern_dir),
         )
 
     def _report(self, name: str, value: str, message: str, remedy: str) -> None:

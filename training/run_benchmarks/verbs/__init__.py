@@ -17,22 +17,13 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn, Protocol
 
 from run_benchmarks import BANNER
-from run_benchmarks.exit_code import ExitCode
+from run_benchmarks.exit_code import MEANINGS, ExitCode
 from run_benchmarks.verbs import options
 from utils.errors import FlagPerfError, ProblemsError, nearest
 
 DEFAULT_VERB = "run"
-EPILOG = """\
-exit codes:
-    0  every round of every case converged, or was measured where it has no target
-    1  a round did not, or the run broke off
-    2  the configuration is wrong: nothing was launched
-    3  a host is not healthy
-    4  no case is valid
-  130  interrupted
-
-`run.py VERB --help` says what a verb takes.
-"""
+_CODES = "\n".join(f"{code:>5}  {meaning}" for code, meaning in MEANINGS.items())
+EPILOG = f"exit codes:\n{_CODES}\n\n`run.py VERB --help` says what a verb takes.\n"
 
 
 class Verb(Protocol):
@@ -56,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit code (see EPILOG).
     """
-    arguments = _parser(find_verbs()).parse_args(argv)
+    arguments = parse(argv)
     verb: Verb = arguments.verb
     try:
         code = verb.run(arguments)
@@ -70,6 +61,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except FlagPerfError as error:
         print(error, file=sys.stderr)
         return ExitCode.BAD_CONFIG
+
+
+def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """What the command line says; where it cannot be read, the process ends with 2, as with argparse."""
+    return _parser(find_verbs()).parse_args(argv)
 
 
 def find_verbs() -> dict[str, Verb]:

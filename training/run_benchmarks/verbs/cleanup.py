@@ -26,6 +26,8 @@ def run(arguments: argparse.Namespace) -> int:
     from run_benchmarks.plan.load import load_settings
 
     cluster, settings = load_settings(arguments.config, options.TRAINING_DIR)
+    if settings.machine.settings:
+        print(settings.machine.sentence(), file=sys.stderr)
     listing = arguments.run is None
     work = list_runs(cluster, settings) if listing else remove_run(cluster, settings, arguments.run)
     code = ExitCode.SUCCESS

@@ -14,7 +14,12 @@ from typing import Any, ClassVar
 # (the settings that it is between, what is wrong with the first, what to do)
 Conflict = tuple[tuple[str, ...], str, str]
 
-PRECISIONS = ("fp32", "bf16", "fp16")
+# The fastest that every rank's processor computes natively; the driver settles it when the ranks have met.
+AUTO = "auto"
+PRECISIONS = ("fp32", "bf16", "fp16", AUTO)
+_ACCELERATORS_PRECISIONS = ("fp32", "bf16", "fp16")
+# What a framework computes in on a CPU, where that is not all; AUTO is one of them.
+_ON_CPU: Mapping[str, tuple[str, ...]] = {"paddle": ("fp32", AUTO)}
 OPTIMIZERS = ("adamw", "lamb")
 # What a framework's engine does not do: framework -> setting -> the values that it has.
 ONLY_IN_FRAMEWORK: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
@@ -28,6 +33,16 @@ MOST = 2**31 - 1
 MOST_COUNTED = 2**53
 A_DAY = 86_400
 SCHEDULES = ("linear", "constant")
+
+
+def precisions_of(framework: str, device_type: str) -> tuple[str, ...]:
+    """What `precision` may be there; of a device that is not known (empty) nothing is ruled out.
+
+    An accelerator's is named: its peak, and so MFU, is that of a dtype, and a comparison is of equals.
+    """
+    if device_type == "cpu":
+        return _ON_CPU.get(framework, PRECISIONS)
+    return _ACCELERATORS_PRECISIONS if device_type else PRECISIONS
 
 
 def setting(
@@ -93,7 +108,7 @@ class TrainingSettings:
     end_learning_rate_factor: float = setting(0.0, at_least=0, at_most=1)
 
     # -- how it is computed --
-    # bf16 and fp16 are mixed precision: weights and optimizer stay fp32
+    # bf16 and fp16 are mixed precision: weights and optimizer stay fp32; auto: on processors, what is native
     precision: str = setting("bf16", choices=PRECISIONS)
     torch_compile: bool = False
     # of one rank; None: the cores that are ours / ranks of this host
@@ -102,6 +117,13 @@ class TrainingSettings:
     dist_timeout_seconds: float = setting(
         600.0, above=0, at_most=A_DAY
     )  # a rank that waits longer for its peers fails
+
+    @property
+    def decay_end(self) -> int | None:
+        """The step at which the learning rate's decay ends; None where it has none."""
+        if self.lr_schedule != "linear":
+            return None
+        return self.max_steps if self.decay_steps is None else self.decay_steps
 
     @staticmethod
     def conflicts(values: Mapping[str, Any]) -> Iterator[Conflict]:

@@ -24,7 +24,6 @@ max_samples_termination = None
 
 # -- evaluation --
 eval_interval_samples = 12_800
-eval_iter_start_samples = 0
 eval_batch_size = 128
 
 # -- optimizer --
@@ -32,4 +31,4 @@ learning_rate = 2e-3
 warmup_steps = 100
 decay_steps = 4_000
 
-precision = "fp32"  # Paddle has no bf16 on a CPU
+precision = "auto"  # Paddle has fp32 alone on a CPU

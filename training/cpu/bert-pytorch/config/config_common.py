@@ -24,7 +24,6 @@ max_steps = 4_000
 max_samples_termination = None
 
 # -- evaluation --
-eval_interval_steps = None
 eval_interval_samples = 12_800
 eval_batch_size = 128
 
@@ -35,4 +34,4 @@ warmup_steps = 100
 decay_steps = 4_000
 gradient_accumulation_steps = 1
 
-precision = "bf16"
+precision = "auto"  # bf16 where every rank's processor computes it natively, else fp32
