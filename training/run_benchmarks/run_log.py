@@ -1,15 +1,18 @@
 """The run's log, in FlagPerf's documented format, in `flagperf_run.log` and on the terminal.
 
 Messages are whole texts: `LOGGER.info(f"...")`. Given arguments, loguru would take braces in them for fields.
+What a reader of the terminal can do without, a traceback or a rank's last lines, goes to the file alone:
+`LOGGER.bind(detail="...").error("a sentence")`; elsewhere the sentence is followed by the file's path.
 No sink shows the values of variables in a traceback, for they may be secrets.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from loguru import logger as LOGGER  # noqa: N812 - a constant: there is one log
 
@@ -80,7 +83,8 @@ def log_to_file(path: Path, level: str) -> Iterator[None]:
     file = LineFile(path)
     number = _add(file.write, level, beside=path)
     try:
-        yield
+        with LOGGER.contextualize(file_of_run=path):
+            yield
     finally:
         LOGGER.remove(number)
         file.close()
@@ -91,10 +95,23 @@ def _add(sink: Sink, level: str, line: str = _FORMAT, beside: Path | None = None
     return LOGGER.add(
         lambda text: sink(printable(text)),  # a rank's last words may hold anything
         level=level.upper(),
-        format=lambda record: line,
+        format=lambda record: _with_detail(line, record["extra"], whole=beside is not None),
         filter=lambda record: beside is None or record["extra"].get("beside") != beside,
         backtrace=False,
         diagnose=False,
+    )
+
+
+def _with_detail(line: str, extra: Mapping[str, Any], whole: bool) -> str:
+    """The format of a record: where it has a detail, that follows in the file, and the file's path elsewhere."""
+    if "detail" not in extra:
+        return line
+    if whole:
+        return line + "{extra[detail]}\n"
+    return (
+        line.replace("{message}", "{message} (more in {extra[file_of_run]})")
+        if "file_of_run" in extra
+        else line
     )
 
 

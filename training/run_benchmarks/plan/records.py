@@ -248,6 +248,7 @@ class CasePlan:
 class Plan:
     """A whole run, resolved. `training_dir` is the controller's own copy of `training/`.
 
+    options: those of the command line that another command needs to come to the same files and results.
     continue_from: the uid of an earlier run, whose checkpoints the rounds go on from; empty: they begin anew.
     done: case -> its rounds that had succeeded in that run, as it is known here; they are not run again.
     """
@@ -256,6 +257,7 @@ class Plan:
     cluster: ClusterSettings
     run: RunSettings
     cases: tuple[CasePlan, ...]
+    options: tuple[str, ...] = ()
     continue_from: str = ""
     done: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
