@@ -41,7 +41,7 @@ FLOORS: Mapping[str, int] = {
 CONTROLLER_PACKAGES = frozenset({"asyncssh", "loguru", "pydantic", "rich"})
 # What runs on every node beside the training, in an image that may be anybody's: one package in every image.
 MONITOR_PACKAGES = frozenset({"psutil"})
-LONGEST_FILE = 320
+LONGEST_FILE = 300
 ENTRY_POINTS = frozenset({"run_benchmarks/run.py", "benchmarks/driver/run_pretraining.py"})
 
 

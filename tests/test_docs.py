@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from utils.records import FailureClass
+
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = sorted(
     path
@@ -59,3 +61,13 @@ def _imports_of_examples(path: Path) -> Iterator[tuple[str, str]]:
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in OWN:
                 yield from ((node.module, alias.name) for alias in node.names)
+
+
+def test_every_failure_class_leads_to_what_to_do() -> None:
+    headings = re.findall(r"^## (.*)$", (ROOT / "docs/failures.md").read_text(), re.MULTILINE)
+    assert headings == ["NOT_CONVERGED", *(each.value for each in FailureClass)]
+
+
+def test_every_page_stands_in_the_index() -> None:
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert pages <= set(LINK.findall((ROOT / "docs/README.md").read_text()))

@@ -97,5 +97,5 @@ def test_the_frame_writes_the_documented_log_and_energy_comes_from_the_counter(
     energy = energy_over(telemetry, Window(first.time_ms, last.time_ms), "nvidia")
     ticks = len(telemetry.samples) // 2
     assert energy.value == pytest.approx(2 * 2 * 10 * (ticks - 1))  # two GPUs, 20 J a tick each
-    assert energy.source == "nvidia (accelerator): hardware energy counter"
+    assert energy.source == "nvidia (accelerator: 0, 1): hardware energy counter"
     assert nvml.calls[-1] == "nvmlShutdown"

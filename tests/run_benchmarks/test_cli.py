@@ -176,7 +176,7 @@ def test_a_configuration_that_is_not_there_exits_with_2(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert verbs.main(["--config", str(tmp_path / "nowhere")]) == 2
-    assert "cluster_conf.py" in capsys.readouterr().err
+    assert "there is no such folder" in capsys.readouterr().err
 
 
 def test_no_valid_case_exits_with_4(run: WholeRun, capsys: Capture) -> None:

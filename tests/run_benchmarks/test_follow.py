@@ -11,6 +11,7 @@ import pytest
 from run_benchmarks import follow
 from run_benchmarks.display import Display
 from run_benchmarks.follow import follow_events
+from run_benchmarks.run_log import LOGGER
 from run_benchmarks.training_state import TrainingState
 from run_benchmarks.transports.base import ByteSink, Completed, TransportError
 from run_benchmarks.transports.local import LocalTransport
@@ -27,7 +28,7 @@ class Seen(Display):
         self.events.append(event)
 
     def steps(self) -> list[int]:
-        return [event.value["global_steps"] for event in self.events]
+        return [event.value["global_steps"] for event in self.events if event.name == EventName.STEP_END]
 
 
 class Losing(LocalTransport):
@@ -104,6 +105,24 @@ def test_a_log_that_grows(tmp_path: Path) -> None:
         yield 3
 
     assert followed(tmp_path, write).steps() == [1, 2, 3]
+
+
+def test_the_precision_that_was_settled_on_is_logged(tmp_path: Path) -> None:
+    settled = Event(EventName.INIT_END, {"precision": "bf16", "precision_reason": "it is native"})
+
+    async def write(log: Path) -> AsyncIterator[int]:
+        log.write_text(format_line(settled) + "\n")
+        with log.open("a") as file:
+            file.write(line(1))
+        yield 2
+
+    lines: list[str] = []
+    sink = LOGGER.add(lambda line: lines.append(str(line)), format="{message}")
+    try:
+        followed(tmp_path, write)
+    finally:
+        LOGGER.remove(sink)
+    assert 'precision = "auto" is bf16 here: it is native\n' in lines
 
 
 def test_half_a_line_waits_for_its_other_half(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_tables_causes_and_meanings(log_path: Path, capsys: pytest.CaptureFixtur
     assert main(["show", RUN, "--log-path", str(log_path)]) == 0
     out = capsys.readouterr().out
     assert out.startswith(f"{RUN}: started 2026-01-02T03:04:05+00:00, exit code 1\n")
-    assert f"{NAME}  1      CONVERGED    15.0" in out
+    assert f"{NAME}  1      CONVERGED    15 " in out
     assert "rate" in out and "GB/s" in out
     assert f"{NAME}, round 2: FAILED\n  at the stage train on h2 (rank_failed): " in out
     assert "\x1b" not in out, "a log's colours would steer the terminal"

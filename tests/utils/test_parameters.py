@@ -68,7 +68,14 @@ def test_what_is_changed_beyond_the_mutable_names_is_listed() -> None:
         ({"max_steps": -5}, "at least 1, or None"),
         ({"max_steps": 0}, "at least 1, or None"),
         ({"max_samples_termination": 0}, "at least 1, or None"),
-        ({"precision": "fp15"}, "choose one of fp32, bf16, fp16"),
+        ({"beta_1": 1.0}, "below 1"),
+        ({"beta_2": 1.5}, "below 1"),
+        ({"beta_2": -0.1}, "at least 0"),
+        ({"end_learning_rate_factor": 1.1}, "at most 1"),
+        ({"dist_timeout_seconds": 1e9}, "at most 86400"),
+        ({"train_batch_size": 2**31}, f"at most {2**31 - 1}"),
+        ({"max_steps": 2**60}, f"at most {2**53}, or None"),
+        ({"precision": "fp15"}, "choose one of fp32, bf16, fp16, auto"),
         ({"optimizer": "sgd"}, "choose one of adamw, lamb"),
         ({"lr_schedule": "cosine"}, "choose one of linear, constant"),
         ({"max_steps": None}, "nothing ends the run"),
@@ -94,6 +101,7 @@ def test_a_bad_value_is_named_with_its_file_and_remedy(layer: dict[str, Any], me
         ({}, "nothing ends the run"),
         ({"max_samples_termination": 9}, "the decay has no end"),
         ({**MEASURE, "windows": 3}, "at least 20"),
+        ({**MEASURE, "warmup_agreement": 1.0}, "below 1"),
         ({**MEASURE, "max_warmup_windows": 2}, "less than warmup_windows"),
     ],
 )
@@ -155,3 +163,31 @@ def test_what_the_framework_has_not_is_refused(settings: dict[str, Any]) -> None
     resolve(base, [Layer("vendor", settings)], framework="pytorch")
     with pytest.raises(ProblemsError, match="framework has"):
         resolve(base, [Layer("vendor", settings)], framework="paddle")
+
+
+@pytest.mark.parametrize(
+    ("framework", "device_type", "precision", "right"),
+    [
+        ("pytorch", "cpu", "auto", True),
+        ("pytorch", "cpu", "bf16", True),
+        ("pytorch", "cuda", "bf16", True),
+        ("pytorch", "cuda", "auto", False),
+        ("paddle", "cpu", "auto", True),
+        ("paddle", "cpu", "fp32", True),
+        ("paddle", "cpu", "bf16", False),
+        ("paddle", "cuda", "bf16", True),
+        ("pytorch", "", "auto", True),
+    ],
+)
+def test_a_precision_is_one_that_the_framework_has_on_the_device(
+    framework: str, device_type: str, precision: str, right: bool
+) -> None:
+    base, vendor = Layer("_base.py", {**BASE, "precision": "bf16"}), Layer("vendor", {"precision": precision})
+    if right:
+        config = resolve(base, [vendor], framework=framework, device_type=device_type)
+        assert config.driver.precision == precision
+        return
+    with pytest.raises(ProblemsError) as error:
+        resolve(base, [vendor], framework=framework, device_type=device_type)
+    assert f"is nothing that {framework} on {device_type} computes in" in str(error.value)
+    assert "vendor" in str(error.value)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from utils.telemetry.records import Measurement, Sample, Scope, SourceInfo, Telemetry, Window
-from utils.telemetry.windows import average_power, best_power_source, energy_over, max_power
+from utils.telemetry.windows import average_power, best_power_source, described, energy_over, max_power
 
 GPU = SourceInfo(0, "gpu", Scope.ACCELERATOR, 1.0, "a card")
 
@@ -28,7 +28,7 @@ def test_energy_is_the_difference_of_the_counter() -> None:
     energy = energy_over(telemetry_of(samples), Window(0, 10_000), "gpu")
     assert energy.value == pytest.approx(2500)
     assert (energy.coverage, energy.reason) == (1.0, "")
-    assert energy.source == "gpu (accelerator): hardware energy counter"
+    assert energy.source == "gpu (accelerator: 0): hardware energy counter"
 
 
 def test_a_window_between_two_readings_takes_its_share_of_them() -> None:
@@ -86,7 +86,7 @@ def test_a_frozen_counter_is_not_used_and_the_reader_is_told() -> None:
     samples = every_second(31, lambda n: Sample(0, "gpu", "3", energy_mj=min(n, 9) * 100_000, power_w=100))
     energy = energy_over(telemetry_of(samples), Window(0, 30_000), "gpu")
     assert energy.value == pytest.approx(3000)
-    assert energy.source == "gpu (accelerator): power integrated by the trapezoid rule"
+    assert energy.source == "gpu (accelerator: 3): power integrated by the trapezoid rule"
     assert energy.reason.startswith("gpu 3: the energy counter was not used: it stood still at 900000 mJ")
 
 
@@ -140,6 +140,19 @@ def test_a_device_that_never_answers_makes_the_sum_null_with_its_error() -> None
     assert "gpu 1: GPU is lost" in energy.reason
 
 
+def test_a_source_names_its_devices_in_the_order_of_their_numbers() -> None:
+    samples = [Sample(0, "gpu", str(number)) for number in (10, 2, 0)]
+    assert described(telemetry_of(samples), "gpu") == "gpu (accelerator: 0, 2, 10)"
+    assert described(telemetry_of([Sample(0, "gpu")]), "gpu") == "gpu (accelerator)"
+
+
+def test_two_samples_at_one_moment_are_one() -> None:
+    samples = every_second(11, lambda n: Sample(0, "gpu", "0", power_w=100))
+    twice = telemetry_of([*samples, replace(samples[-1], power_w=120)])
+    assert max_power(twice, Window(0, 10_000), "gpu").value == 120
+    assert energy_over(twice, Window(0, 10_000), "gpu").value == pytest.approx(1000)
+
+
 def test_largest_values_come_from_inside_the_window_only() -> None:
     samples = every_second(11, lambda n: Sample(0, "gpu", "0", power_w=100 + n))
     telemetry, window = telemetry_of(samples), Window(2_000, 6_000)
@@ -168,3 +181,4 @@ def test_the_source_nearest_to_the_whole_machine_is_chosen() -> None:
     assert best_power_source(Telemetry("t", (rapl, GPU, meter))) == "pwr"
     assert best_power_source(Telemetry("t", (rapl, GPU, replace(meter, reason="none")))) == "gpu"
     assert best_power_source(Telemetry("t", (replace(rapl, reason="none"),))) is None
+    assert best_power_source(Telemetry("t", (meter, rapl, replace(meter, reason="it is gone")))) == "rapl"

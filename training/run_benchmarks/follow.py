@@ -7,11 +7,13 @@ import codecs
 from contextlib import suppress
 
 from run_benchmarks.display import Display
+from run_benchmarks.run_log import LOGGER
 from run_benchmarks.training_state import TrainingState
 from run_benchmarks.transports.base import Transport
 from utils.errors import FlagPerfError
-from utils.events import parse_line
+from utils.events import Event, EventName, parse_line
 from utils.node import rank_log_name
+from utils.processor import precision_note
 
 RETRY_S = 2.0
 
@@ -41,6 +43,11 @@ class _Lines:
         self._rest = ""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
+    def _note_precision(self, event: Event) -> None:
+        note = precision_note(event.value) if event.name == EventName.INIT_END else ""
+        if note:
+            LOGGER.info(note)
+
     async def take(self, chunk: bytes) -> None:
         """The next part of the stream."""
         self.read += len(chunk)
@@ -48,5 +55,6 @@ class _Lines:
         for line in lines:
             event = parse_line(line)
             if event is not None:
+                self._note_precision(event)
                 self.state.update(event)
                 self.display.event(event)

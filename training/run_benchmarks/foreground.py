@@ -105,6 +105,8 @@ def _open_run(plan: Plan, opened: ExitStack) -> tuple[RunId, Path]:
         opened.enter_context(log_to_file(folder / "flagperf_run.log", plan.run.log_level))
         LOGGER.info(BANNER)
         LOGGER.info(f"run {run.name}; logs and results: {folder}")
+        if plan.run.machine.settings:
+            LOGGER.info(plan.run.machine.sentence())
         if plan.continue_from:
             LOGGER.info(f"the rounds go on from the checkpoints of {plan.continue_from}")
         LOGGER.info("Step 1: check the configuration and the hosts")

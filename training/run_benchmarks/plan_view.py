@@ -28,6 +28,8 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     rehearsed = asyncio.run(rehearse(plan))
     yield f"# runtime {plan.run.runtime}, hosts {', '.join(plan.cluster.hosts)}"
     yield f"# results go to {plan.run.log_path}/{rehearsed.run.name}"
+    if plan.run.machine.settings:
+        yield f"# {plan.run.machine.sentence()}"
     if plan.continue_from:
         yield f"# the rounds go on from the checkpoints of {plan.continue_from} in {plan.run.checkpoint_path}"
     yield ""

@@ -6,16 +6,21 @@ values, so that an old run can be scored anew. Not measured is None, never 0.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+
+from utils.numbers import DIGITS, number_in, rate
 
 GIB = 2**30
 FINISHED = "FINISHED event of global rank 0"
 TRAINING = "TRAIN_START..TRAIN_END"
 HIGHER = "higher"
 LOWER = "lower"
+# Of power and energy: what is measured over less of its window than this is marked, ...
+FULL_COVERAGE = 0.99
+# ... and over less than this it is none: nobody can say what it is a part of.
+LEAST_COVERAGE = 0.5
 
 
 @dataclass(frozen=True)
@@ -23,7 +28,8 @@ class Figure:
     """A measured or derived number. `window` is the time it speaks of, `source` where it comes from.
 
     Where `value` is None, `source` says why there is none. `better` is "higher", "lower" or None, where
-    neither is; `definition` is empty in results of earlier versions.
+    neither is; `definition` is empty in results of earlier versions. `coverage` is the part of the window that was
+    sampled, 0 to 1, None where nothing samples it. `caveat`: why the value is marked wherever it is shown.
     """
 
     value: float | None
@@ -32,6 +38,8 @@ class Figure:
     source: str
     better: str | None = None
     definition: str = ""
+    coverage: float | None = None
+    caveat: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,7 @@ class Definition:
     """What a figure is, whichever case reports it.
 
     absent: when there is none. formula: from FINISHED's values; None where it comes from elsewhere.
-    heading, form: its column in the tables, with how a value is written there; no heading, no column.
+    heading: of its column in the tables; without one it has none. digits: how many significant ones are shown.
     of_all_parts: in a run that was continued it is of all of the run, not of the last part alone.
     """
 
@@ -64,7 +72,7 @@ class Definition:
     absent: str
     formula: Formula | None = None
     heading: str = ""
-    form: str = "{:.1f}"
+    digits: int = DIGITS
     of_all_parts: bool = False
 
     def figure(self, value: float | None, source: str) -> Figure:
@@ -102,13 +110,6 @@ def of_this_part(figure: Figure, continued: Mapping[str, Any]) -> Figure:
     return replace(figure, window=f"{figure.window}; this part only, continued from step {continued['step']}")
 
 
-def rate(count: float | None, seconds: float | None) -> float | None:
-    """`count` per second; None where either is not measured or no time has passed."""
-    if count is None or not seconds or seconds <= 0:
-        return None
-    return count / seconds
-
-
 def model_flops_utilisation(
     flops_per_sample: float | None, p_train: float | None, peak: Peak
 ) -> float | None:
@@ -116,14 +117,6 @@ def model_flops_utilisation(
     if flops_per_sample is None or p_train is None or not peak.flops or peak.chips <= 0:
         return None
     return flops_per_sample * p_train / (peak.chips * peak.flops)
-
-
-def number_in(values: Mapping[str, Any], name: str) -> float | None:
-    """The finite number that `values` have under `name`; anything else, as any case may write it, is None."""
-    value = values.get(name)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    return float(value) if -sys.float_info.max <= value <= sys.float_info.max else None
 
 
 def _reported(raw: str) -> Formula:
@@ -196,6 +189,10 @@ def _quality(own: Definition, finished: Mapping[str, Any], _: Peak) -> Figure:
     return replace(own.figure(value, source), unit=metric or own.unit)
 
 
+_NO_POWER = (
+    "a node has no source, the nodes' speak of different parts of a machine, "
+    f"or less than {LEAST_COVERAGE:.0%} of the window was sampled"
+)
 _REGISTRY = (
     Definition(
         "e2e_time", "s", "first line of the training script..FINISHED", LOWER,
@@ -248,11 +245,11 @@ _REGISTRY = (
     ),
     Definition(
         "MFU", "1", TRAINING, HIGHER, "model FLOPs per sample x `p_train` / (chips x peak FLOP/s)",
-        "peak or FLOPs are not known", _mfu, heading="MFU", form="{:.3f}",
+        "peak or FLOPs are not known", _mfu, heading="MFU",
     ),
     Definition(
         "acc", "1", "last evaluation", HIGHER, "the case's metric; its name is the unit",
-        "no evaluation", _quality, heading="acc", form="{:.4f}", of_all_parts=True,
+        "no evaluation", _quality, heading="acc", digits=4, of_all_parts=True,
     ),
     Definition(
         "final_loss", "nats", "last training step", LOWER, "loss of the last step's global batch",
@@ -278,20 +275,18 @@ _REGISTRY = (
         "the device has no memory of its own (cpu)", _device_memory("mem_total_bytes"),
     ),
     Definition(
-        "energy", "J/node", TRAINING, LOWER, "energy, mean over the nodes",
-        "a node has no source", None, heading="energy J", form="{:.0f}",
+        "energy", "J/node", TRAINING, LOWER, "energy, mean over the nodes", _NO_POWER, None, heading="energy J",
     ),
     Definition(
-        "avg_power", "W/node", TRAINING, None,
-        "energy / time it was measured in, mean over the nodes", "a node has no source",
+        "avg_power", "W/node", TRAINING, None, "energy / time it was measured in, mean over the nodes", _NO_POWER,
     ),
     Definition(
         "max_power", "W/node", TRAINING, None,
-        "largest sample of all devices of a node together, mean over the nodes", "a node has no source",
+        "largest sample of all devices of a node together, mean over the nodes", _NO_POWER,
     ),
     Definition(
         "samples_per_joule", "samples/J", TRAINING, HIGHER, "samples / energy of all nodes",
-        "a node has no source, or less than 95 % of the window was sampled",
+        f"there is no energy, or less than {FULL_COVERAGE:.0%} of the window was sampled",
     ),
 )  # fmt: skip
 DEFINITIONS: Mapping[str, Definition] = {definition.name: definition for definition in _REGISTRY}

@@ -155,8 +155,8 @@ def test_a_vendor_replaces_hooks(tmp_path: Path, data_dir: Path, capsys: Any) ->
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"precision": "bf16"}, "computes in fp32 only on a CPU"),
-        ({"precision": "fp16"}, "computes in fp32 only on a CPU"),
+        ({"precision": "bf16"}, "nothing that paddle on cpu computes in"),
+        ({"precision": "fp16"}, "write 'fp32' or 'auto'"),
         ({"torch_compile": True}, "write False"),
         ({"optimizer": "lamb"}, "write 'adamw'"),
         ({"init_checkpoint": "absent.safetensors"}, "cannot read the checkpoint"),
@@ -205,3 +205,12 @@ def test_a_rank_without_peers_fails_after_the_timeout(tmp_path: Path, data_dir: 
     assert completed.returncode == 1
     assert f"127.0.0.1:{port}: rank 1 of 2 cannot join the gloo process group: no answer" in completed.stderr
     assert open_framework("paddle").is_secondary_failure(completed.stderr)
+
+
+def test_auto_is_the_one_precision_that_there_is(tmp_path: Path, data_dir: Path, capsys: Any) -> None:
+    events = run_here(capsys, _arguments(tmp_path, data_dir, max_steps=2, precision="auto"))
+    finished = values_of(events, "FINISHED")[0]
+    assert (finished["precision"], finished["precision_reason"]) == (
+        "fp32",
+        "paddle computes in nothing else on a CPU",
+    )

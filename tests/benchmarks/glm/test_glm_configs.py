@@ -64,7 +64,7 @@ def test_nvidia_configs_change_what_they_may_and_keep_the_batch_that_the_rate_is
     driver = config.driver
     samples = driver.train_batch_size * driver.gradient_accumulation_steps * int(nodes) * int(ranks)
     assert samples == GLOBAL_BATCH[name]
-    assert driver.precision == ("fp32" if chip == "A100" else "bf16")
+    assert driver.precision == ("fp16" if chip == "A100" else "bf16")
     assert driver.learning_rate == 1e-5
 
 

@@ -85,8 +85,18 @@ def test_missing_config_file(tree: Tree, name: str) -> None:
 
 def test_both_config_files_missing_are_both_reported(tmp_path: Path) -> None:
     tree = make_tree(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
     exit_code, problems = Tree(tree.training, tmp_path / "elsewhere").problems()
     assert [problem.name for problem in problems] == ["cluster_conf.py", "test_conf.py"]
+    assert exit_code == CONFIG
+
+
+def test_a_folder_that_is_missing_is_one_problem(tmp_path: Path) -> None:
+    tree = make_tree(tmp_path)
+    exit_code, problems = Tree(tree.training, tmp_path / "elsewhere").problems()
+    assert [(problem.where, problem.name) for problem in problems] == [
+        (str(tmp_path / "elsewhere"), "--config")
+    ]
     assert exit_code == CONFIG
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from run_benchmarks.results.rank_logs import read_rank_logs
 from run_benchmarks.results.round_result import RoundResult
 from tests.run_benchmarks.builders import (
     FINISHED,
@@ -66,6 +67,16 @@ def test_figures_come_from_finished(folders: list[Path]) -> None:
     assert "2 x 1e+14 FLOP/s; X1, dense bf16: a data sheet" in figures["MFU"].source
     for figure in figures.values():
         assert figure.unit and figure.window and figure.source
+
+
+def test_what_auto_came_to_is_a_note_also_of_a_round_that_failed_later(folders: list[Path]) -> None:
+    settled = {"precision": "fp32", "precision_reason": "bf16 would be emulated"}
+    begun = [Event(EventName.INIT_START, {}, 1), Event(EventName.INIT_END, settled, 2)]
+    write_rank_log(folders[0], begun)
+    assert 'precision = "auto" is fp32 here: bf16 would be emulated' in judge_folders(CASE, folders).notes
+    named = Event(EventName.INIT_END, {"precision": "fp32", "precision_reason": None}, 2)
+    write_rank_log(folders[0], [named])
+    assert not any("auto" in note for note in judge_folders(CASE, folders).notes)
 
 
 def test_facts_are_the_raw_values(folders: list[Path]) -> None:
@@ -241,3 +252,51 @@ def test_a_continued_round_says_so_also_where_it_fails(folders: list[Path]) -> N
     failed = judge_folders(CASE, folders)
     assert (failed.verdict, failed.continued) == (Verdict.INVALID, continued)
     assert judged([folders[1]]).continued is None
+
+
+def cut_off(folder: Path, *events: Event) -> RoundResult:
+    """A round whose rank 0 was ended after these events and TRAIN_START."""
+    write_rank_log(folder, [*training_events()[:2], *events])
+    return judge_folders(CASE, [folder])
+
+
+def evaluation(step: int, accuracy: float) -> Event:
+    value = {"metric": "mlm_accuracy", "mlm_accuracy": accuracy, "global_steps": step}
+    return Event(EventName.EVALUATE, {**value, "num_trained_samples": 20 * step}, 0)
+
+
+def test_a_round_that_was_cut_off_keeps_what_its_events_say(folders: list[Path]) -> None:
+    begun = Event(EventName.INIT_END, {"init_time": 2.5}, 0)
+    step = Event(EventName.STEP_END, {"global_steps": 50, "num_trained_samples": 1000, "loss": 1.0}, 0)
+    figures = cut_off(folders[0], begun, evaluation(20, 0.2), evaluation(40, 0.3), step).figures
+    names = ("acc", "steps", "samples", "init_time", "p_whole", "final_loss")
+    assert [figures[name].value for name in names] == [0.3, 50, 1000, 2.5, None, None]
+    acc = figures["acc"]
+    assert (acc.unit, acc.window) == ("mlm_accuracy", "last evaluation")
+    assert acc.caveat == "of the last evaluation before the round was cut off, after step 40"
+    assert figures["steps"].caveat and not figures["init_time"].caveat
+    assert judged(folders).figures["acc"].caveat == ""
+
+
+def test_what_is_cut_off_of_a_continued_round_is_of_its_own_part(folders: list[Path]) -> None:
+    begun = Event(EventName.INIT_END, {"continued": {"step": 10, "samples": 200}}, 0)
+    figures = cut_off(folders[0], begun, evaluation(40, 0.3)).figures
+    assert [figures[name].value for name in ("acc", "steps", "samples")] == [0.3, 30, 600]
+    assert figures["steps"].window.endswith("this part only, continued from step 10")
+    assert figures["acc"].window == "last evaluation"  # of the weights, whichever part trained them
+
+
+def test_a_log_of_any_length_is_read_and_events_that_are_too_long_are_told(folders: list[Path]) -> None:
+    many = [evaluation(step, 0.3) for step in range(1000)]
+    path = write_rank_log(folders[0], [*training_events()[:-1], *many, training_events()[-1]])
+    events = read_rank_logs(folders).events
+    names = [event.name for event in events]
+    assert names == [
+        *("INIT_START", "TRAIN_START", "STEP_END", "TRAIN_END", "EVALUATE", "EVALUATE", "FINISHED")
+    ]
+    assert [event.value["global_steps"] for event in events if event.name == "EVALUATE"] == [0, 999]
+    text = path.read_text()
+    path.write_text(text.replace('"FINISHED", "value": {', f'"FINISHED", "value": {{"x": "{"y" * 2**20}", '))
+    result = judge_folders(CASE, folders)
+    assert result.failure and "a log cannot be read" in result.failure.message
+    assert "an event of more than 1048576 characters is left out" in result.failure.evidence

@@ -61,7 +61,7 @@ def test_one_node(tmp_path: Path) -> None:
         "samples_per_joule": "samples/J",
     }
     assert "redfish (machine)" in figures["energy"].source
-    assert "100% of the window sampled" in figures["energy"].source
+    assert "100 % of the window sampled" in figures["energy"].source
 
 
 def test_several_nodes_are_averaged_and_all_of_them_pay_for_the_samples(tmp_path: Path) -> None:
@@ -73,7 +73,11 @@ def test_several_nodes_are_averaged_and_all_of_them_pay_for_the_samples(tmp_path
     assert figures["energy"].value == pytest.approx(2000.0)
     assert figures["avg_power"].value == pytest.approx(200.0)
     assert figures["samples_per_joule"].value == pytest.approx(1000 / 4000)
-    assert "mean of 2 node(s)" in figures["energy"].source
+    assert figures["energy"].source == (
+        "mean of 2 nodes; n0, n1: redfish (machine): power integrated by the trapezoid rule, "
+        "100 % of the window sampled"
+    )
+    assert (figures["energy"].coverage, figures["energy"].caveat) == (1.0, "")
 
 
 def test_a_node_without_power_leaves_the_round_without_it(tmp_path: Path) -> None:
@@ -82,7 +86,7 @@ def test_a_node_without_power_leaves_the_round_without_it(tmp_path: Path) -> Non
     figures = power_figures([good, bad], training_events())
     assert set(figures) == NAMES
     assert set(values(figures).values()) == {None}
-    assert "no /dev/ipmi0 on this machine" in figures["energy"].source
+    assert figures["energy"].source == "n1: redfish: no /dev/ipmi0 on this machine"
 
 
 def test_a_node_whose_monitor_wrote_nothing(tmp_path: Path) -> None:
@@ -97,18 +101,54 @@ def test_nodes_that_measure_different_things_have_no_mean(tmp_path: Path) -> Non
     package = write_telemetry(tmp_path / "n1", [80.0] * (SECONDS + 6), source="rapl", scope=Scope.PACKAGE)
     figures = power_figures([machine, package], training_events())
     assert set(values(figures).values()) == {None}
-    assert "machine, cpu package" in figures["avg_power"].source
+    assert figures["avg_power"].source.endswith("there is no mean: n0: machine; n1: cpu package")
+
+
+def test_nodes_that_measure_the_same_part_by_other_sources_are_told_and_marked(tmp_path: Path) -> None:
+    nodes = [
+        write_telemetry(tmp_path / f"n{rank}", [100.0] * (SECONDS + 6), source=source)
+        for rank, source in enumerate(("redfish", "pwr", "redfish"))
+    ]
+    figures = power_figures(nodes, training_events())
+    assert figures["energy"].value == pytest.approx(1000.0)
+    assert figures["energy"].source.startswith("mean of 3 nodes; n0, n2: redfish (machine): power")
+    assert "; n1: pwr (machine): power integrated" in figures["energy"].source
+    assert "by the same source" in figures["energy"].caveat
+    assert figures["samples_per_joule"].caveat == figures["energy"].caveat
+
+
+@pytest.mark.parametrize(("seconds", "energy"), [(10, 700.0), (9, 600.0), (8, 500.0), (7, None)])
+def test_energy_of_a_part_of_the_window_is_marked_and_of_less_than_half_it_is_none(
+    seconds: int, energy: float | None, tmp_path: Path
+) -> None:
+    node = write_telemetry(tmp_path / "n0", [100.0] * seconds)
+    figure = power_figures([node], training_events())["energy"]
+    assert figure.value == (None if energy is None else pytest.approx(energy))
+    assert figure.coverage == pytest.approx((seconds - 3) / 10)
+    told = f"only {seconds - 3}0 % of the window was sampled"
+    assert told in (figure.source if energy is None else figure.caveat)
 
 
 def test_samples_per_joule_needs_the_whole_window(tmp_path: Path) -> None:
-    """Half the window's energy set against all of its samples would flatter."""
-    node = write_telemetry(tmp_path / "n0", [100.0] * 7)  # ends 4 s into the training
+    """A part of the window's energy set against all of its samples would flatter."""
+    node = write_telemetry(tmp_path / "n0", [100.0] * 10)  # ends 7 s into the training
     figures = power_figures([node], training_events())
-    assert figures["energy"].value == pytest.approx(400.0)
-    assert "40% of the window sampled" in figures["energy"].source
+    assert "70 % of the window sampled" in figures["energy"].source
     assert figures["avg_power"].value == pytest.approx(100.0)
     assert figures["samples_per_joule"].value is None
-    assert "only 40% of the window" in figures["samples_per_joule"].source
+    assert figures["samples_per_joule"].coverage == pytest.approx(0.7)
+    assert "only 70 % of the window" in figures["samples_per_joule"].source
+
+
+def test_the_reasons_of_sources_stand_in_one_order_whichever_was_written_first(tmp_path: Path) -> None:
+    scopes = {"rapl": Scope.PACKAGE, "pwr": Scope.MACHINE, "mem": Scope.HOST, "acme": Scope.ACCELERATOR}
+    lines = [
+        record_line(SourceInfo(START_MS, name, scope, 1.0, reason="none")) for name, scope in scopes.items()
+    ]
+    for order in (lines, lines[::-1]):
+        (tmp_path / TELEMETRY_FILE).write_text("".join(order))
+        reason = power_figures([tmp_path], training_events())["energy"].source
+        assert reason == "pwr: none; acme: none; rapl: none"
 
 
 @pytest.mark.parametrize("samples", [None, "many", float("nan")])

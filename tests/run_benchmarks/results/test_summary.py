@@ -87,6 +87,8 @@ def test_result_json_holds_everything_and_is_json(converged: RoundResult, tmp_pa
         "source": "samples / raw_train_time",
         "better": "higher",
         "definition": "samples / `raw_train_time`",
+        "coverage": None,
+        "caveat": "",
     }
     assert result["facts"]["num_trained_samples"] == 1000
     assert result["facts"]["final_loss"] is None
@@ -145,7 +147,7 @@ def test_the_summary_to_be_read(converged: RoundResult, broken: RoundResult) -> 
     rows = [line for line in text.splitlines() if line.startswith("| ")]
     assert len(rows) == 4  # headings, rule, two rounds
     assert len({row.count("|") for row in rows}) == 1
-    assert "| CONVERGED | 15.0 | 21.5 | 9.0 | 100.0 | 125.0 | 200.0 | 0.001 | 0.3300 | - | - |" in rows[2]
+    assert "| CONVERGED | 15 | 21.5 | 9 | 100 | 125 | 200 | 0.000625 | 0.3300 | - | - |" in rows[2]
     assert rows[3].endswith("| FAILED | - | 21.5 |" + " - |" * 9)
     assert "samples / `raw_train_time`" in text  # what the figures mean
     assert "## toy:pytorch:X1:2:1:1, round 2: FAILED" in text
@@ -209,7 +211,20 @@ def test_columns_follow_from_the_results_shown(converged: RoundResult, broken: R
 
 def test_a_figure_that_is_0_is_shown_as_0(converged: RoundResult) -> None:
     figures = {"acc": Figure(0.0, "accuracy", "last evaluation", "x")}
-    assert "0.0000" in row_of(replace(converged, figures=figures))
+    assert "0" in row_of(replace(converged, figures=figures))
+
+
+def test_what_is_to_be_known_of_a_value_is_marked_and_stands_below_the_table(converged: RoundResult) -> None:
+    partly = Figure(123.4, "J/node", "training", "rapl", coverage=0.7, caveat="only 70 % was sampled")
+    result = replace(converged, figures={**converged.figures, "energy": partly})
+    (table,) = results_tables([converged, result])
+    assert [row[-2] for row in table.rows] == ["-", "123*"]
+    note = "energy of toy:pytorch:X1:2:1:1, round 1: only 70 % was sampled"
+    assert table.text().endswith(f"\n* {note}")
+    assert table.markdown().endswith(f"\n\n\\* {note}")
+    assert max(map(len, table.text(60).splitlines())) <= 60
+    none = replace(partly, value=None)
+    assert not results_tables([replace(result, figures={"energy": none})])[0].footnotes
 
 
 RATE = Figure(71.27, "TFLOP/s", "25 windows", "FINISHED", "higher", "median rate")
@@ -239,7 +254,7 @@ def test_figures_of_a_case_have_a_row_each_and_a_column_a_round(converged: Round
     assert measure.headings == ("case", "round", "verdict", "e2e s", "rules")
     assert own.headings == ("gemm", "unit", "better", "round 1", "round 2")
     assert own.rows == (
-        ("bf16", "TFLOP/s", "higher", "71.27", "0.0001234"),
+        ("bf16", "TFLOP/s", "higher", "71.3", "0.000123"),
         ("fp32", "TFLOP/s", "-", "-", "1234568"),
     )
     lines = explanations(rounds[0])

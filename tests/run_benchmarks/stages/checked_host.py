@@ -77,6 +77,11 @@ def assert_ok(check: Check, detail: str) -> None:
     assert check.remedy == ""
 
 
+def assert_skipped(check: Check) -> None:
+    """Nothing asked for the check."""
+    assert (check.status, check.detail, check.remedy) == (Status.SKIPPED, "", "")
+
+
 def assert_bad(check: Check, status: Status, detail: str, remedy: str) -> None:
     """The check did not pass; it tells this, and what to do."""
     assert check.status is status, check

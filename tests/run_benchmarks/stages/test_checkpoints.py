@@ -11,7 +11,7 @@ from run_benchmarks.plan.records import Plan
 from run_benchmarks.stages.checkpoints import checkpoints
 from run_benchmarks.stages.checks import Status
 from tests.run_benchmarks.plan.tree import BASE, TEST_CONF
-from tests.run_benchmarks.stages.checked_host import Site
+from tests.run_benchmarks.stages.checked_host import Site, assert_skipped
 
 EARLIER = "run20260102030405"
 CASE = "toy:pytorch:X1:1:2:2"
@@ -47,12 +47,12 @@ def save(site: Site, *names: str, run: str = EARLIER, case: str = CASE) -> None:
 
 def test_where_nothing_is_saved_nothing_is_asked(site: Site) -> None:
     check = site.check(checkpoints)
-    assert (check.status, check.detail) == (Status.OK, "not needed")
+    assert_skipped(check)
 
 
 def test_the_folder_is_made_on_the_first_host_only(saving: Site) -> None:
     saving.rank = 1
-    assert saving.check(checkpoints).detail == "not needed"
+    assert_skipped(saving.check(checkpoints))
     assert not (saving.folder / "ck").exists()
     saving.rank = 0
     check = saving.check(checkpoints)
@@ -123,6 +123,6 @@ def test_a_case_that_measures_has_none_and_begins_anew(continuing: Site) -> None
     continuing.tree.write("benchmarks/toy/pytorch/config/_base.py", 'case_kind = "measure"\n')
     continuing.tree.write("acme/toy-pytorch/config/config_X1x1x2.py", "windows = 30\n")
     check = continuing.check(checkpoints)
-    assert (check.status, check.detail) == (Status.OK, "not needed")
+    assert_skipped(check)
     continuing.conf("", TEST_CONF)
     assert continuing.plan.continue_from == EARLIER, "it needs no CHECKPOINT_PATH either"

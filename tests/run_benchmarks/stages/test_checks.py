@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
 
 import pytest
 
@@ -17,8 +16,7 @@ from run_benchmarks.stages import caches, checks
 from run_benchmarks.stages.checks import Status
 from run_benchmarks.transports.base import CommandError, Completed
 from tests.fakes.transports import AnsweringHost
-from tests.run_benchmarks.stages.checked_host import Site, assert_bad, assert_ok, prepare
-from utils import manifest
+from tests.run_benchmarks.stages.checked_host import Site, assert_bad, assert_ok, assert_skipped
 from utils.errors import FlagPerfError
 
 # ---- engine
@@ -53,96 +51,12 @@ def test_deploy_path_that_cannot_be_made(site: Site) -> None:
 def test_free_disk(site: Site) -> None:
     assert_ok(site.check(checks.free_disk), "GiB")  # the folder itself is not there yet
     site.conf("MIN_FREE_DISK_GIB = 1e9\n")
-    assert_bad(site.check(checks.free_disk), Status.ERROR, "GiB at", "MIN_FREE_DISK_GIB")
+    assert_bad(site.check(checks.free_disk), Status.ERROR, "GiB at", "MIN_FREE_DISK_GIB (1,000,000,000 GiB)")
 
 
 def test_free_disk_that_df_does_not_tell(site: Site) -> None:
     site.transport = AnsweringHost({"df -Pk": (1, "", "df: cannot read table of mounted file systems")})
     assert_bad(site.check(checks.free_disk), Status.WARNING, "cannot read table", "look yourself")
-
-
-# ---- data
-
-
-def test_data_without_a_manifest(site: Site) -> None:
-    assert_ok(site.check(checks.data), f"{site.folder}/data (no manifest)")
-
-
-def test_data_as_in_its_manifest(site: Site) -> None:
-    prepare(site.folder / "data")
-    assert_ok(site.check(checks.data), "2 files as in the manifest")
-
-
-def test_data_that_is_not_there(site: Site) -> None:
-    (site.folder / "data").rmdir()
-    check = site.check(checks.data)
-    assert_bad(check, Status.ERROR, f"{site.folder}/data does not exist", "put the data there on this host")
-
-
-@pytest.mark.parametrize("harm", ["missing", "short", "unexpected"])
-def test_data_that_is_not_as_in_its_manifest(harm: str, site: Site) -> None:
-    prepare(site.folder / "data")
-    shard = site.folder / "data" / "train" / "shard_1.hdf5"
-    harms: dict[str, Callable[[], object]] = {
-        "missing": shard.unlink,
-        "short": lambda: shard.write_bytes(b"y"),
-        "unexpected": lambda: shard.with_name("shard_2.hdf5").touch(),
-    }
-    harms[harm]()
-    check = site.check(checks.data)
-    assert_bad(check, Status.ERROR, harm, "copy it from a good host")
-    assert "train/shard_" in check.detail
-
-
-def test_data_of_which_much_is_wrong_is_told_in_a_few_words(site: Site) -> None:
-    prepare(site.folder / "data")
-    for number in range(2, 50):
-        (site.folder / "data" / "train" / f"shard_{number}.hdf5").touch()
-    check = site.check(checks.data)
-    assert_bad(check, Status.ERROR, "and 43 more", "prepare the data again")
-
-
-def test_data_with_a_broken_manifest(site: Site) -> None:
-    (site.folder / "data" / manifest.MANIFEST_NAME).write_text("{")
-    assert_bad(site.check(checks.data), Status.ERROR, "manifest cannot be read", "prepare")
-
-
-# ---- devices
-
-
-def test_devices(site: Site) -> None:
-    assert_ok(site.check(checks.devices), "2 x Acme X1")
-
-
-def test_devices_too_few(site: Site) -> None:
-    site.devices("echo Acme X1")
-    assert_bad(site.check(checks.devices), Status.ERROR, "1, but nproc is 2", "lower nproc")
-
-
-def test_devices_of_another_kind(site: Site) -> None:
-    site.devices("echo Acme X1; echo Acme X2")
-    check = site.check(checks.devices)
-    assert_bad(check, Status.ERROR, "Acme X2 is not a X1", "config_X1x1x2.py")
-
-
-def test_devices_that_cannot_be_listed(site: Site) -> None:
-    site.devices("echo 'driver not loaded' >&2; exit 9")
-    assert_bad(site.check(checks.devices), Status.ERROR, "driver not loaded", "check the driver of acme")
-
-
-def test_devices_that_nothing_says_how_to_list(site: Site) -> None:
-    """A vendor's folder of existing FlagPerf: it has no vendor.py."""
-    (site.tree.training / "acme/vendor.py").unlink()
-    site.tree.write("benchmarks/toy/pytorch/run_pretraining.py", "")
-    site.conf('ACCE_CONTAINER_OPT = ""\nACCE_VISIBLE_DEVICE_ENV_NAME = ""\n')
-    assert_bad(site.check(checks.devices), Status.WARNING, "not checked", "acme/vendor.py")
-
-
-def test_devices_that_the_vendors_own_code_cannot_read(site: Site) -> None:
-    text = (site.tree.training / "acme/vendor.py").read_text()
-    site.tree.write("acme/vendor.py", text.replace("stdout.splitlines()", "[stdout.splitlines()[9]]"))
-    check = site.check(checks.devices)
-    assert_bad(check, Status.ERROR, "parse_device_list: IndexError", "acme/vendor.py")
 
 
 # ---- clock
@@ -202,7 +116,7 @@ def test_leftovers_that_cannot_be_listed(site: Site) -> None:
 
 
 def test_caches(site: Site) -> None:
-    assert_ok(site.check(caches.caches), "kept")
+    assert_skipped(site.check(caches.caches))
     site.conf("CLEAR_CACHES = True\n")
     site.transport = AnsweringHost({caches.CAN_DROP_CACHES: (0, "", "")})
     assert_ok(site.check(caches.caches), "before every round")
@@ -214,7 +128,7 @@ def test_caches(site: Site) -> None:
 
 
 def test_software_in_an_image(site: Site) -> None:
-    assert_ok(site.check(checks.software), "in the image")
+    assert_skipped(site.check(checks.software))
 
 
 def test_software_without_images(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,6 +132,19 @@ def test_a_source_that_hangs_is_left_behind(
     assert len(values_of(tmp_path, "steady")) >= 3
 
 
+def test_the_first_sample_is_taken_at_once_and_the_last_at_the_order_to_stop(tmp_path: Path) -> None:
+    source, stop = Steady(), threading.Event()
+    monitors = threading.Thread(target=run_monitors, args=([source], tmp_path, 1000.0, stop))
+    monitors.start()
+    while source.ticks < 1 and monitors.is_alive():
+        time.sleep(TICK_S)
+    stop.set()
+    monitors.join(timeout=10)
+    assert not monitors.is_alive() and source.closed
+    assert values_of(tmp_path, "steady") == [0.5, 0.5]
+    assert len(read_telemetry(tmp_path / "telemetry.jsonl").samples) == 2
+
+
 class Slow(Steady):
     """A source that takes `durations` seconds, one after the other."""
 

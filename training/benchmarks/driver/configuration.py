@@ -15,12 +15,13 @@ MUTABLE_NAME = "mutable_params"
 __all__ = ["Configuration", "read_configuration"]
 
 
-def read_configuration(arguments: LaunchArguments, metric: str) -> Configuration:
+def read_configuration(arguments: LaunchArguments, metric: str, device_type: str = "") -> Configuration:
     """The configuration of a rank, from its files and command line.
 
     Args:
         arguments: the launch contract's.
         metric: name of the case's metric: the case's target is its setting `target_<metric>`; empty for none.
+        device_type: the vendor's; what the framework does not do on it is refused.
 
     Raises:
         FlagPerfError: a file is missing or fails.
@@ -32,7 +33,8 @@ def read_configuration(arguments: LaunchArguments, metric: str) -> Configuration
     if arguments.enable_extern_config and arguments.extern_config_file:
         vendor_file = (arguments.extern_config_dir or Path()) / arguments.extern_config_file
         above.insert(0, Layer(str(vendor_file), load_constants(vendor_file)))
-    config = resolve(base, above, mutable=_mutable_names(folder), framework=arguments.framework)
+    mutable, framework = _mutable_names(folder), arguments.framework
+    config = resolve(base, above, mutable=mutable, framework=framework, device_type=device_type)
     if config.metric not in ("", metric):
         message = f"is the target of another metric than the case's, which is {metric or 'none'}"
         raise ProblemsError([base.problem(f"target_{config.metric}", message, f"name it target_{metric}")])

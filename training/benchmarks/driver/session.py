@@ -40,27 +40,27 @@ def run(arguments: LaunchArguments, script_start: float) -> None:
     perf_log = PerfLog(environment.rank)
     framework = load_framework(arguments.framework)
     case = case_class(arguments.case_dir)
-    config = read_configuration(arguments, getattr(case, "metric", ""))
-    refuse_incomplete(case, config.kind, arguments.case_dir)
     vendor = read_vendor_facts(arguments.vendor, arguments.framework)
+    config = read_configuration(arguments, getattr(case, "metric", ""), vendor.device_type)
+    refuse_incomplete(case, config.kind, arguments.case_dir)
 
     init_start = time.monotonic()
     perf_log.write(EventName.INIT_START, {"config": config.as_dict(), "changed": list(config.changed)})
     engine: Any = start_engine(framework, case, config, arguments, environment, vendor)
     clock = PhaseClock(engine.device.synchronize)
     clock.begin("init", at=init_start)
-    work = _measure if config.kind == MeasurementSettings.kind else _train
-    values = work(engine, config, arguments, perf_log, clock)
+    if config.kind == MeasurementSettings.kind:
+        values = _measure(engine, config, perf_log, clock)
+    else:
+        values = _train(engine, arguments, perf_log, clock)
     engine.group.barrier()
     perf_log.write(EventName.FINISHED, {"e2e_time": time.monotonic() - script_start, **values})
     engine.group.close()
 
 
-def _train(
-    engine: Any, config: Configuration, arguments: LaunchArguments, perf_log: PerfLog, clock: PhaseClock
-) -> dict[str, Any]:
+def _train(engine: Any, arguments: LaunchArguments, perf_log: PerfLog, clock: PhaseClock) -> dict[str, Any]:
     """Train until the target or a cap; what FINISHED says."""
-    case, settings = engine.case, config.driver
+    case, config, settings = engine.case, engine.config, engine.settings
     task = task_of(arguments, config, engine.world_size, arguments.data_dir)
     saver = make_saver(engine, settings, task, os.environ)
     start = restore(engine, settings, task, os.environ)
@@ -71,7 +71,8 @@ def _train(
         value = {**engine.evaluate(), "metric": case.metric, "baseline": engine.baseline()}
         perf_log.write(EventName.INIT_EVALUATION, value)
     restore_random(engine, start)
-    perf_log.write(EventName.INIT_END, {"init_time": clock.end("init"), **start.as_dict()})
+    precision = {"precision": settings.precision, "precision_reason": config.precision_reason or None}
+    perf_log.write(EventName.INIT_END, {"init_time": clock.end("init"), **precision, **start.as_dict()})
 
     loop = TrainingLoop(
         settings, case.metric, engine, _schedule(settings), perf_log, clock, start=start, saver=saver
@@ -81,12 +82,10 @@ def _train(
     values = finished_values(
         outcome, settings=settings, engine=engine, metric=case.metric, flops_formula=case.flops_formula
     )
-    return {**values, **start.as_dict()}
+    return {**values, **precision, **start.as_dict()}
 
 
-def _measure(
-    engine: Any, config: Configuration, arguments: LaunchArguments, perf_log: PerfLog, clock: PhaseClock
-) -> dict[str, Any]:
+def _measure(engine: Any, config: Configuration, perf_log: PerfLog, clock: PhaseClock) -> dict[str, Any]:
     """Measure every operation of the case; what FINISHED says."""
     operations = list(engine.case.operations())
     perf_log.write(EventName.INIT_END, {"init_time": clock.end("init")})

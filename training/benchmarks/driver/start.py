@@ -9,6 +9,7 @@ from benchmarks.driver.case import Context
 from benchmarks.driver.configuration import Configuration
 from benchmarks.driver.engine import Engine
 from benchmarks.driver.hooks import load_hooks
+from benchmarks.driver.precision import settled
 from benchmarks.driver.ranks import RankEnvironment, threads_per_rank
 from benchmarks.driver.vendor_facts import VendorFacts
 from utils.parameters import MeasurementSettings
@@ -36,7 +37,8 @@ def start_engine(
     framework.prepare(settings, vendor.device_type, threads_per_rank(environment, settings.cpu_threads))
     device = framework.Device(vendor.device_type, environment.local_rank)
     group = framework.ProcessGroup(environment, vendor.backend, device, settings.dist_timeout_seconds)
-    task = case(Context(arguments.data_dir, settings, config.case, device.place))
+    config = settled(config, arguments.framework, group)
+    task = case(Context(arguments.data_dir, config.settings, config.case, device.place))
     if isinstance(settings, MeasurementSettings):
         return Engine(task, group, device)
     engine: Engine[Any] = framework.TrainingEngine(config, task, group, device, hooks)

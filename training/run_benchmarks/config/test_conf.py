@@ -1,4 +1,8 @@
-"""The benchmarks: whose chips, which cases, and how they are set up on the hosts."""
+"""The benchmarks: whose chips, which cases, and how they are set up on the hosts.
+
+Beside this file may lie machine_conf.py, which quickstart.sh writes: what this machine needs. It says RUNTIME,
+CONTAINER_ENGINE, PROCESS_PYTHON, the PIP_ settings and VENDORS where this file leaves them open.
+"""
 
 from pathlib import Path as _Path
 
@@ -76,14 +80,16 @@ CHECKPOINT_PATH = None
 
 # ---- How a task runs ---------------------------------------------------------------------------------
 
-# "docker" runs tasks in containers, "process" as plain processes on the hosts.
-RUNTIME = "docker"
+# "docker" runs tasks in containers, "process" as plain processes on the hosts. None: what machine_conf.py says,
+# else "docker".
+RUNTIME = None
 
-# The engine's command: "docker", "podman", or the absolute path of either.
-CONTAINER_ENGINE = "docker"
+# The engine's command: "docker", "podman", or the absolute path of either. None: as above, else "docker".
+CONTAINER_ENGINE = None
 
-# For RUNTIME = "process": the Python on the hosts that has the framework and psutil.
-PROCESS_PYTHON = "python3"
+# For RUNTIME = "process": the Python on the hosts that has the framework and psutil. None: as above, else
+# "python3".
+PROCESS_PYTHON = None
 
 # The size of /dev/shm in a container.
 SHM_SIZE = "32G"
@@ -109,7 +115,8 @@ IMAGE_DISTRIBUTION = "stream"
 # host[:port][/path], e.g. "registry.local:5000/flagperf".
 IMAGE_REGISTRY = None
 
-# Arguments of the Dockerfile, e.g. {"BASE_IMAGE": "registry.local:5000/python:3.11-slim"}.
+# Arguments of the Dockerfile, e.g. {"BASE_IMAGE": "registry.local:5000/python:3.11-slim"}; those that are not
+# here are taken from machine_conf.py.
 IMAGE_BUILD_ARGS: dict[str, str] = {}
 
 # Where pip finds packages while an image is built; later lines win over earlier ones.

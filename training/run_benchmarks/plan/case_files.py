@@ -54,7 +54,7 @@ class CaseResolver:
             return None
         files = self._files(case_dir, image_dir)
         self._check_script(files, vendor)
-        parameters = read_parameters(self.root, files, self.problems)
+        parameters = read_parameters(self.root, files, self.problems, vendor.device_type)
         if parameters is None or len(self.problems.all) > before:
             return None
         hours = self.case.deadline_hours or self.run.case_deadline_hours

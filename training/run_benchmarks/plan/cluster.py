@@ -36,7 +36,7 @@ def is_loopback(host: str) -> bool:
 def check_hosts(case: CaseSettings, where: str, cluster: ClusterSettings, problems: Problems) -> None:
     """Note where there are not the hosts that a case needs."""
     hosts = cluster.hosts_of(case.vendor)
-    if not cluster.hosts:  # the cluster's own file has a problem
+    if not hosts and (not cluster.hosts or case.vendor in cluster.groups):  # cluster_conf.py has a problem
         return
     if not hosts:
         message = f"{_FILE} has no hosts of the vendor {case.vendor}"

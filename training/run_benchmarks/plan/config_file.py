@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +22,30 @@ class ConfigFile:
     """One configuration file: `values` are the names that it sets to plain data.
 
     lines: where its assignments stand, and what is in their dicts and lists.
+    below: the names that it leaves open and another file sets.
     """
 
     path: Path
     values: Mapping[str, Any]
     lines: Mapping[Entry, int]
+    below: Mapping[str, ConfigFile] = field(default_factory=dict)
+
+    def over(self, below: ConfigFile, names: Collection[str]) -> ConfigFile:
+        """This file and, for those of `names` that it leaves out or at None, {}, [] or "", what `below` sets."""
+        taken = {
+            name: value
+            for name, value in below.values.items()
+            if name in names
+            and is_said(value)
+            and not self.is_odd(name)
+            and not is_said(self.values.get(name))
+        }
+        return replace(self, values={**self.values, **taken}, below=dict.fromkeys(taken, below))
 
     def where(self, *entry: str | int) -> str:
         """`file:line` of a setting or of what is in it; of what it is in, where its own line is not known."""
+        if entry and entry[0] in self.below:
+            return self.below[str(entry[0])].where(*entry)
         inner_first = (self.lines.get(entry[:depth]) for depth in range(len(entry), 0, -1))
         line = next((line for line in inner_first if line), None)
         return f"{self.path}:{line}" if line else str(self.path)
@@ -37,6 +53,11 @@ class ConfigFile:
     def is_odd(self, name: str) -> bool:
         """Whether the file sets `name`, but to no plain data, e.g. a set or a Path: not the same as absent."""
         return name not in self.values and (name,) in self.lines
+
+
+def is_said(value: Any) -> bool:
+    """Whether a setting says something: None, {}, [] and "" leave it open."""
+    return bool(value) or value is False
 
 
 def subject(entry: Entry) -> str:

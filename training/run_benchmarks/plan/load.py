@@ -15,6 +15,7 @@ from run_benchmarks.plan.cluster import check_hosts, read_cluster
 from run_benchmarks.plan.config_file import ConfigFile, read_config_file, subject
 from run_benchmarks.plan.continuation import check_continuation
 from run_benchmarks.plan.earlier_run import find_earlier
+from run_benchmarks.plan.machine import read_machine
 from run_benchmarks.plan.problems import ConfigError, NoValidCaseError, Problems
 from run_benchmarks.plan.reader import Reader
 from run_benchmarks.plan.records import (
@@ -33,6 +34,7 @@ from run_benchmarks.plan.settings import (
     read_vendor_choice,
     read_vendor_settings,
     require_devices,
+    vendor_sections,
 )
 from run_benchmarks.plan.vendors import find_vendors, read_vendor, report_no_vendor
 
@@ -48,7 +50,7 @@ def load_plan(
     log_path: Path | None = None,
     continue_from: str | None = None,
 ) -> Plan:
-    """Read `cluster_conf.py` and `test_conf.py` in `config_dir` and every file that they lead to.
+    """Read `cluster_conf.py` and `test_conf.py` in `config_dir`, `machine_conf.py`, and all that they lead to.
 
     Args:
         training_dir: the controller's copy of `training/`.
@@ -100,14 +102,19 @@ class _Planner:
         self.case_problems = Problems()
         shipped = training_dir / "run_benchmarks" / "config"
         remedy = f"give the folder that holds it with --config, or copy the one from {shipped}"
+        if not config_dir.is_dir():
+            self.file_problems.add(config_dir, "--config", None, "there is no such folder", remedy)
+            raise ConfigError(self.file_problems.all)
         self.cluster_conf = read_config_file(config_dir / CLUSTER_CONF, self.file_problems, remedy)
         self.test_conf = read_config_file(config_dir / TEST_CONF, self.file_problems, remedy)
+        self.machine = read_machine(training_dir, self.file_problems)
 
     def plan(self, only_cases: Sequence[str] | None, log_path: Path | None, continue_from: str) -> Plan:
         cluster, run, reader = self._settings(log_path)
         choice = read_vendor_choice(reader)
         settings = read_cases(reader, only_cases, choice.vendor)
-        of_vendors = read_vendor_settings(reader, choice)
+        sections = vendor_sections(reader, choice, self.machine.vendors)
+        of_vendors = read_vendor_settings(reader, sections)
         reader.report_rest(is_case_dict)
         self._check_vendor_names(cluster, choice, reader)
         vendors = self._vendors(choice.vendor, settings, reader, of_vendors)
@@ -116,9 +123,10 @@ class _Planner:
         earlier = find_earlier(continue_from, run.log_path, valid)
         check_continuation(valid, run, earlier, reader.file, self.file_problems)
         self._raise_if_wrong(settings, valid, reader.file)
-        return Plan(
-            self.training_dir, cluster, run, tuple(valid), continue_from=earlier.uid, done=earlier.done
-        )
+        used = self.machine.use(reader.file, sections, {case.vendor.name for case in valid})
+        run = replace(run, machine=used)
+        done, uid = earlier.done, earlier.uid
+        return Plan(self.training_dir, cluster, run, tuple(valid), continue_from=uid, done=done)
 
     def settings(self, log_path: Path | None) -> tuple[ClusterSettings, RunSettings]:
         cluster, run, _ = self._settings(log_path)
@@ -133,8 +141,9 @@ class _Planner:
             cluster = read_cluster(Reader(self.cluster_conf, self.file_problems))
         if self.test_conf is None:
             raise ConfigError(self.file_problems.all)
-        reader = Reader(self.test_conf, self.file_problems)
-        return cluster, read_run_settings(reader, self.training_dir, log_path), reader
+        reader = Reader(self.machine.below(self.test_conf), self.file_problems)
+        run = read_run_settings(reader, self.training_dir, log_path)
+        return cluster, replace(run, machine=self.machine.use(reader.file, {}, ())), reader
 
     def _check_vendor_names(self, cluster: ClusterSettings, choice: VendorChoice, reader: Reader) -> None:
         """A misspelt vendor in HOSTS or VENDORS would be a setting that does nothing."""
@@ -142,6 +151,8 @@ class _Planner:
         named = [(reader.file, ("VENDORS", name)) for name in choice.vendors]
         if self.cluster_conf is not None:
             named += [(self.cluster_conf, ("HOSTS", name)) for name in cluster.groups]
+        if self.machine.file is not None:
+            named += [(self.machine.file, ("VENDORS", name)) for name in self.machine.vendors]
         for file, entry in named:
             if entry[1] not in vendors:
                 where = file.where(*entry)

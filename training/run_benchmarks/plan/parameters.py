@@ -26,7 +26,9 @@ class Parameters:
     differs: Mapping[str, Any] | None = None
 
 
-def read_parameters(training_dir: Path, files: CaseFiles, problems: Problems) -> Parameters | None:
+def read_parameters(
+    training_dir: Path, files: CaseFiles, problems: Problems, device_type: str = ""
+) -> Parameters | None:
     """The case's parameters; None, with the reasons among `problems`, where one of the files is wrong.
 
     A case with a script of its own reads its configuration itself: it may have no `_base.py`, and which
@@ -47,14 +49,16 @@ def read_parameters(training_dir: Path, files: CaseFiles, problems: Problems) ->
     if own_script:
         differs = _differences(vendor, base, config_dir / MUTABLE_FILE, problems)
         return Parameters(_resolved({**base.values, **vendor.values}), differs)
-    return _checked(base, vendor, Path(files.case_dir).name, problems)
+    return _checked(base, vendor, Path(files.case_dir).name, device_type, problems)
 
 
-def _checked(base: ConfigFile, vendor: ConfigFile, framework: str, problems: Problems) -> Parameters | None:
+def _checked(
+    base: ConfigFile, vendor: ConfigFile, framework: str, device_type: str, problems: Problems
+) -> Parameters | None:
     """What every rank will make of the two files; it would refuse after the launch what is refused here."""
     layers = [Layer(str(file.path), file.values, file.where) for file in (base, vendor)]
     try:
-        config = resolve(layers[0], layers[1:], framework=framework)
+        config = resolve(layers[0], layers[1:], framework=framework, device_type=device_type)
     except ProblemsError as error:
         problems.extend(error.problems)
         return None

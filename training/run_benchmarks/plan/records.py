@@ -69,6 +69,27 @@ class PipSettings:
     wheel_dirs: tuple[Path, ...] = ()
 
 
+@dataclass(frozen=True)
+class MachineUse:
+    """What `machine_conf.py` says in the place of what `test_conf.py` leaves open; no secrets are in it.
+
+    path: of the file; empty where there is none. settings: those in force, as Python writes them -> value.
+    """
+
+    path: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def lines(self) -> list[str]:
+        """One for each setting: `RUNTIME = 'process'`."""
+        return [f"{name} = {value!r}" for name, value in self.settings.items()]
+
+    def sentence(self) -> str:
+        """For a log: the file and what it sets; empty where it sets nothing that counts."""
+        return (
+            f"settings of this machine, from {self.path}: {', '.join(self.lines())}" if self.settings else ""
+        )
+
+
 def _path(*names: str) -> Any:
     """A setting with a name for host and container at once, or one of its own: both dialects are read."""
     return Field(validation_alias=AliasChoices(*names))
@@ -101,6 +122,7 @@ class RunSettings:
     min_free_disk_gib: values.NotNegative = 5.0
     monitor_interval_s: values.Positive = Field(default=1.0, validation_alias="MONITOR_INTERVAL")
     pip: PipSettings = field(default_factory=PipSettings)
+    machine: MachineUse = field(default_factory=MachineUse)
 
     @property
     def uses_images(self) -> bool:
@@ -116,6 +138,16 @@ class VendorChoice:
     vendors: Annotated[
         dict[str, dict[str, Any]],
         Field(examples=['VENDORS = {"acme": {"ACCE_CONTAINER_OPT": " --device=/dev/acme"}}']),
+    ] = Field(default_factory=dict)
+
+
+@model(frozen=True, config=_IN_CAPITALS)
+class MachineVendors:
+    """`machine_conf.py`: what it says of each vendor, as VENDORS of `test_conf.py` does."""
+
+    vendors: Annotated[
+        dict[str, dict[str, Any]],
+        Field(examples=['{"cpu": {"IMAGE_BUILD_ARGS": {"BASE_IMAGE": "..."}}}']),
     ] = Field(default_factory=dict)
 
 

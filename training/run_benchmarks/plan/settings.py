@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from run_benchmarks.plan.records import RunSettings, Vendor, VendorChoice, Vendo
 
 DEFAULT_CONTAINER_HOME = "/workspace/flagperf"
 NO_VENDOR = "VENDOR"
+_BUILD_ARGS = "IMAGE_BUILD_ARGS"
 _GONE = {"RANK_LAUNCHER": "delete this line: FlagPerf's own launcher starts the ranks of every framework"}
 
 
@@ -99,20 +101,44 @@ def read_vendor_choice(reader: Reader) -> VendorChoice:
     return choice
 
 
-def read_vendor_settings(reader: Reader, choice: VendorChoice) -> dict[str, VendorSettings]:
-    """Vendor -> its settings; for the default vendor the top-level ones, under those of VENDORS."""
+def vendor_sections(
+    reader: Reader, choice: VendorChoice, machine: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """Vendor -> the settings of `VendorSettings` that the files have for it, by their names in a file.
+
+    From weakest to strongest: the machine's, for the default vendor the top-level ones, those of VENDORS.
+    """
     keys, before = list(fields_of(VendorSettings)), len(reader.problems.all)
-    settings = {choice.vendor: reader.read(VendorSettings) or VendorSettings()}
+    reader.read(VendorSettings)
     # what is wrong at the top has been noted there, and is not read again below the default vendor
     wrong = {problem.name.partition("[")[0] for problem in reader.problems.all[before:]}
     top = {name: reader.file.values.get(name) for name in keys if name not in wrong}
-    for vendor, section in choice.vendors.items():
-        entry = ("VENDORS", vendor)
-        reader.report_unknown_keys(entry, section, keys)
-        above = {name: value for name, value in section.items() if value is not None}
-        whole = {**top, **above} if vendor == choice.vendor else above
-        settings[vendor] = reader.read(VendorSettings, whole, entry) or VendorSettings()
-    return settings
+    sections = {}
+    for vendor in dict.fromkeys((choice.vendor, *choice.vendors, *machine)):
+        own = choice.vendors.get(vendor, {})
+        reader.report_unknown_keys(("VENDORS", vendor), own, keys)
+        above = top if vendor == choice.vendor else {}
+        sections[vendor] = reduce(_over, (above, own), dict(machine.get(vendor, {})))
+    return sections
+
+
+def _over(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """`above` where it says something; of build arguments each by itself."""
+    both = {**below, **{name: value for name, value in above.items() if value is not None}}
+    lower, upper = below.get(_BUILD_ARGS), above.get(_BUILD_ARGS)
+    if isinstance(lower, Mapping) and isinstance(upper, Mapping):
+        both[_BUILD_ARGS] = {**lower, **upper}
+    return both
+
+
+def read_vendor_settings(
+    reader: Reader, sections: Mapping[str, Mapping[str, Any]]
+) -> dict[str, VendorSettings]:
+    """Vendor -> its settings, of what `vendor_sections` gave."""
+    return {
+        vendor: reader.read(VendorSettings, section, ("VENDORS", vendor)) or VendorSettings()
+        for vendor, section in sections.items()
+    }
 
 
 def require_devices(vendor: Vendor, settings: VendorSettings, is_default: bool, reader: Reader) -> None:

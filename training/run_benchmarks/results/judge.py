@@ -14,6 +14,7 @@ from typing import Any
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.names import node_folder_name
 from run_benchmarks.results.case_figures import case_figures
+from run_benchmarks.results.cut_off import cut_off_figures
 from run_benchmarks.results.evidence import NodeLogs, explain
 from run_benchmarks.results.legacy_figures import in_present_names, legacy_rates
 from run_benchmarks.results.planned import PlannedCase
@@ -29,8 +30,9 @@ from run_benchmarks.results.round_result import (
 )
 from run_benchmarks.results.rules import rules_of
 from utils.events import Event, EventName
-from utils.figures import Figure, Peak, continued_of, figures_from_finished, of_this_part
+from utils.figures import DEFINITIONS, Figure, Peak, continued_of, figures_from_finished, of_this_part
 from utils.node import rank_log_name
+from utils.processor import precision_note
 from utils.records import Failure, FailureClass, Stage, Verdict
 
 # Rates are of the same samples over shorter and shorter times; a thousandth allows for rounding in the logs.
@@ -68,15 +70,18 @@ def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) ->
     continued = _continued(logs.events)
     own, figure_notes = case_figures(facts, case.chip)
     figures = {**_training_figures(case, folders, logs.events, facts), **own}
+    cut_off = {} if finished else cut_off_figures(logs.events)
+    figures |= cut_off
     if continued:
-        figures |= {name: of_this_part(figures[name], continued) for name in (*POWER, *own)}
+        of_part = (name for name in cut_off if not DEFINITIONS[name].of_all_parts)
+        figures |= {name: of_this_part(figures[name], continued) for name in (*POWER, *own, *of_part)}
     failure = seen.failure or _fault(case, logs, figures, own, figure_notes, next(iter(seen.hosts), ""))
     if case.kind == MEASURE:  # it owes none of training's figures: only those that it has are its own
         figures = {name: each for name, each in figures.items() if name in own or each.value is not None}
     shared = {
         **seen.shared(),
         "failure": failure,
-        "notes": (*seen.notes, *_notes(logs, figure_notes, failure)),
+        "notes": (*seen.notes, *_precision_notes(logs.events), *_notes(logs, figure_notes, failure)),
     }
     return RoundResult(
         **shared,
@@ -107,6 +112,12 @@ def _continued(events: Sequence[Event]) -> Mapping[str, Any] | None:
     """A round that fails later has continued all the same."""
     parts = (continued_of(event.value) for event in events if event.name == EventName.INIT_END)
     return next(filter(None, parts), None)
+
+
+def _precision_notes(events: Sequence[Event]) -> list[str]:
+    """What `precision = "auto"` came to; a round that fails later has settled it all the same."""
+    notes = (precision_note(event.value) for event in events if event.name == EventName.INIT_END)
+    return list(filter(None, notes))[:1]
 
 
 def _is_true(value: object) -> bool:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from utils.figures import DEFINITIONS, FINISHED, Figure, number_in
+from utils.figures import DEFINITIONS, FINISHED, Figure
+from utils.numbers import number_in
 
 TIMES = {
     "raw_train_time": "train_time",

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from run_benchmarks.results.telemetry_file import read_telemetry
 from utils.errors import FlagPerfError
 from utils.events import Event, EventName
-from utils.figures import DEFINITIONS, FINISHED, Figure, number_in, rate
+from utils.figures import DEFINITIONS, FINISHED, FULL_COVERAGE, LEAST_COVERAGE, Figure
+from utils.numbers import number_in, rate
 from utils.telemetry.lines import TELEMETRY_FILE
 from utils.telemetry.records import Measurement, Scope, Telemetry, Window
-from utils.telemetry.windows import average_power, best_power_source, energy_over, max_power
+from utils.telemetry.windows import (
+    POWER_SCOPES,
+    average_power,
+    best_power_source,
+    described,
+    energy_over,
+    max_power,
+)
 
-# Below this the energy of a part of the window would be set against the samples of the whole.
-LEAST_COVERAGE = 0.95
 MEASURED = {"energy": energy_over, "avg_power": average_power, "max_power": max_power}
 NAMES = (*MEASURED, "samples_per_joule")
 
@@ -29,14 +35,13 @@ def power_figures(folders: Sequence[Path], events: Sequence[Event]) -> dict[str,
     for folder in folders:
         node = _node(folder, window)
         if isinstance(node, str):
-            return _none(node)
+            return _none(node if len(folders) == 1 else f"{folder.name}: {node}")
         nodes.append(node)
     if len({node.scope for node in nodes}) > 1:
-        scopes = ", ".join(node.scope.value for node in nodes)
-        return _none(f"the nodes measure different things, of which there is no mean: {scopes}")
-    figures = {name: _mean(name, [node.measured[name] for node in nodes]) for name in MEASURED}
-    covered = min(node.measured["energy"].coverage for node in nodes)
-    return {**figures, "samples_per_joule": _per_joule(figures["energy"], covered, len(nodes), events)}
+        scopes = "; ".join(_by_text({node.name: node.scope.value for node in nodes}))
+        return _none(f"the nodes measure different parts of a machine, of which there is no mean: {scopes}")
+    figures = {name: _mean(name, nodes) for name in MEASURED}
+    return {**figures, "samples_per_joule": _per_joule(figures["energy"], len(nodes), events)}
 
 
 def training_window(events: Sequence[Event]) -> Window | str:
@@ -50,9 +55,11 @@ def training_window(events: Sequence[Event]) -> Window | str:
 
 @dataclass(frozen=True)
 class _Node:
-    """What one node measured; `scope`: of which part of it the figures speak."""
+    """What one node measured. scope: of which part of it the figures speak; what: by which source and devices."""
 
+    name: str
     scope: Scope
+    what: str
     measured: Mapping[str, Measurement]
 
 
@@ -66,38 +73,79 @@ def _node(folder: Path, window: Window) -> _Node | str:
     info = telemetry.info(source) if source else None
     if source is None or info is None:
         return _why_none(telemetry)
-    return _Node(info.scope, {name: over(telemetry, window, source) for name, over in MEASURED.items()})
+    measured = {name: over(telemetry, window, source) for name, over in MEASURED.items()}
+    return _Node(folder.name, info.scope, described(telemetry, source), measured)
 
 
 def _why_none(telemetry: Telemetry) -> str:
-    reasons = [f"{info.source}: {info.reason}" for info in telemetry.sources if info.reason]
-    return "; ".join(reasons) or "no power source on the node"
+    """Each source's reason, those first that would have come nearest to the whole machine."""
+    reasons = {
+        (POWER_SCOPES.index(info.scope), info.source): info.reason
+        for info in telemetry.sources
+        if info.reason and info.scope in POWER_SCOPES
+    }
+    return "; ".join(f"{key[1]}: {reasons[key]}" for key in sorted(reasons)) or "no power source on the node"
 
 
-def _mean(name: str, nodes: Sequence[Measurement]) -> Figure:
+def _mean(name: str, nodes: Sequence[_Node]) -> Figure:
+    """The mean over the nodes, each of which has a source of the same scope."""
     definition = DEFINITIONS[name]
-    missing = [node.reason for node in nodes if node.value is None]
-    values = [node.value for node in nodes if node.value is not None]
-    if missing or not values:
-        return definition.figure(None, missing[0] if missing else "not measured")
-    covered = min(node.coverage for node in nodes)
-    reasons = "".join(f"; {node.reason}" for node in nodes if node.reason)
-    source = f"{nodes[0].source}; mean of {len(nodes)} node(s); {covered:.0%} of the window sampled{reasons}"
-    return definition.figure(sum(values) / len(values), source)
-
-
-def _per_joule(energy: Figure, covered: float, nodes: int, events: Sequence[Event]) -> Figure:
-    definition = DEFINITIONS["samples_per_joule"]
-    if energy.value is None:
-        return definition.figure(None, energy.source)
+    measured = {node.name: node.measured[name] for node in nodes}
+    missing = {node: each.reason for node, each in measured.items() if each.value is None}
+    if missing:
+        return definition.figure(None, _told(missing, len(nodes)))
+    covered = min(each.coverage for each in measured.values())
+    sampled = f"{_percent(covered)} of the window was sampled"
     if covered < LEAST_COVERAGE:
-        reason = f"only {covered:.0%} of the window was sampled, but the samples are of all of it"
-        return definition.figure(None, reason)
+        reason = f"only {sampled}: less than {_percent(LEAST_COVERAGE)} says nothing of the whole"
+        return replace(definition.figure(None, reason), coverage=covered)
+    caveats = [f"only {sampled}"] if covered < FULL_COVERAGE else []
+    if len({node.what for node in nodes}) > 1:
+        caveats.append("the nodes do not measure by the same source and devices")
+    mean_of = f"mean of {len(nodes)} nodes; " if len(nodes) > 1 else ""
+    figure = definition.figure(
+        sum(each.value or 0.0 for each in measured.values()) / len(nodes),
+        f"{mean_of}{_told({node: _origin(each) for node, each in measured.items()}, len(nodes))}",
+    )
+    return replace(figure, coverage=covered, caveat="; ".join(caveats))
+
+
+def _origin(measured: Measurement) -> str:
+    text = f"{measured.source}, {_percent(measured.coverage)} of the window sampled"
+    return f"{text} ({measured.reason})" if measured.reason else text
+
+
+def _told(texts: Mapping[str, str], nodes: int) -> str:
+    """Each node's text, those with the same together; of the only node there is it need not be said which it is."""
+    return "; ".join(_by_text(texts)) if nodes > 1 else next(iter(texts.values()))
+
+
+def _by_text(texts: Mapping[str, str]) -> list[str]:
+    """`node, node: text`, in the nodes' order."""
+    nodes: dict[str, list[str]] = {}
+    for node, text in texts.items():
+        nodes.setdefault(text, []).append(node)
+    return [f"{', '.join(names)}: {text}" for text, names in nodes.items()]
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.3g} %"
+
+
+def _per_joule(energy: Figure, nodes: int, events: Sequence[Event]) -> Figure:
+    """All samples by all energy: of a part of the window it would flatter."""
+    definition = DEFINITIONS["samples_per_joule"]
+    if energy.value is None or energy.coverage is None:
+        return replace(definition.figure(None, energy.source), coverage=energy.coverage)
+    if energy.coverage < FULL_COVERAGE:
+        reason = f"{energy.caveat}, but the samples are of all of it"
+        return replace(definition.figure(None, reason), coverage=energy.coverage)
     finished = next((event.value for event in events if event.name == EventName.FINISHED), {})
     samples = number_in(finished, "num_trained_samples")
     if samples is None:
         return definition.figure(None, f"num_trained_samples is not in the {FINISHED}")
-    return definition.figure(rate(samples, energy.value * nodes), f"samples / energy of {nodes} node(s)")
+    figure = definition.figure(rate(samples, energy.value * nodes), f"samples / energy of {nodes} node(s)")
+    return replace(figure, coverage=energy.coverage, caveat=energy.caveat)
 
 
 def _none(reason: str) -> dict[str, Figure]:

@@ -40,7 +40,7 @@ class Rescored:
     anew: bool = False
 
     def figures(self) -> dict[str, tuple[Figure | None, Figure | None]]:
-        """The figures whose value, unit, window, better or definition differs: as they were and as they are."""
+        """The figures whose value, unit, window, better, definition or caveat differs: as they were and as they are."""
         if self.after is None:
             return {}
         old, new = self.before.figures, self.after.figures
@@ -80,7 +80,7 @@ class Rescored:
         changed = self.figures()
         yield f"{head}: {verdict}; {len(changed)} of {len(self.after.figures)} figures differ"
         for name, (was, now) in changed.items():
-            alike = "; its window, better or definition differs" if _shown(was) == _shown(now) else ""
+            alike = "; its window, better, definition or caveat differs" if _shown(was) == _shown(now) else ""
             yield f"  {name}: {_shown(was)} -> {_shown(now)}{alike}"
         for name, (was_so, is_so) in self.others().items():
             yield f"  {name}: {was_so} -> {is_so}"
@@ -139,7 +139,7 @@ def _same(old: Figure | None, new: Figure | None) -> bool:
 
 
 def _meaning(figure: Figure) -> tuple[str | None, ...]:
-    return (figure.unit, figure.window, figure.better, figure.definition)
+    return (figure.unit, figure.window, figure.better, figure.definition, figure.caveat)
 
 
 def _shown(figure: Figure | None) -> str:

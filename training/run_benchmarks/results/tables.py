@@ -2,37 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.stages.checks import Check, Status, with_status
 from utils.figures import DEFINITIONS, Definition, Figure
+from utils.numbers import DIGITS, shown
 
 NOT_MEASURED = "-"
-_MARKS = {Status.OK: "ok", Status.WARNING: "WARN", Status.ERROR: "FAILED"}
+MARK = "*"  # behind a value: a footnote of the table says what to know of it
+_MARKS = {Status.OK: "ok", Status.SKIPPED: NOT_MEASURED, Status.WARNING: "WARN", Status.ERROR: "FAILED"}
 
 
 @dataclass(frozen=True)
 class Table:
-    """Headings and rows of cells. The first `fixed` columns say what a row is of."""
+    """Headings and rows of cells. The first `fixed` columns say what a row is of; `footnotes` explain marked cells."""
 
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     fixed: int
+    footnotes: tuple[str, ...] = ()
 
     def text(self, width: int | None = None) -> str:
         """The table as text; what is wider than `width` characters (None: no limit) is broken into parts."""
         whole = aligned([self.headings, *self.rows])
-        if width is None or _width(whole) <= width or len(self.headings) == self.fixed:
-            return whole
-        return self._in_parts(width)
+        if width is not None and _width(whole) > width and len(self.headings) > self.fixed:
+            whole = self._in_parts(width)
+        return "\n".join([whole, *(textwrap.fill(note, width or len(note)) for note in self.footnotes)])
 
     def markdown(self) -> str:
         """The table as Markdown."""
         rule = tuple("---" for _ in self.headings)
         rows = (self.headings, rule, *self.rows)
-        return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows)
+        lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+        return "\n".join([*lines, *(f"\n\\{note}" for note in self.footnotes)])
 
     def _in_parts(self, width: int) -> str:
         """Side by side as many columns as fit, and the rest below."""
@@ -67,7 +72,16 @@ def results_text(results: Sequence[RoundResult], width: int | None) -> str:
 def _rounds(results: Sequence[RoundResult]) -> Table:
     columns = _columns(results)
     headings = ("case", "round", "verdict", *(column.heading for column in columns), "rules")
-    return Table(headings, tuple(_round_row(result, columns) for result in results), fixed=3)
+    notes = tuple(note for result in results for note in _footnotes(result, columns))
+    return Table(headings, tuple(_round_row(result, columns) for result in results), 3, notes)
+
+
+def _footnotes(result: RoundResult, columns: Sequence[Definition]) -> Iterator[str]:
+    """Why cells of a round are marked."""
+    for column in columns:
+        figure = result.figures.get(column.name)
+        if figure and figure.value is not None and figure.caveat:
+            yield f"{MARK} {column.name} of {result.case}, round {result.round}: {figure.caveat}"
 
 
 def _columns(results: Sequence[RoundResult]) -> list[Definition]:
@@ -80,7 +94,7 @@ def _round_row(result: RoundResult, columns: Sequence[Definition]) -> tuple[str,
     number = str(result.round)
     if result.continued is not None:
         number += f" (from step {result.continued.get('step')})"
-    cells = (_shown(result.figures.get(column.name), column.form) for column in columns)
+    cells = (_shown(result.figures.get(column.name), column.digits) for column in columns)
     return (result.case, number, result.verdict.value, *cells, result.rules.stamp or NOT_MEASURED)
 
 
@@ -152,12 +166,7 @@ def _width(text: str) -> int:
     return max(map(len, text.splitlines()))
 
 
-def _shown(figure: Figure | None, form: str = "") -> str:
+def _shown(figure: Figure | None, digits: int = DIGITS) -> str:
     if figure is None or figure.value is None:
         return NOT_MEASURED
-    return form.format(figure.value) if form else _significant(figure.value)
-
-
-def _significant(value: float) -> str:
-    """Four digits that say something, without an exponent where a reader does without."""
-    return f"{value:.0f}" if 9999.5 <= abs(value) < 1e12 else f"{value:.4g}"
+    return shown(figure.value, digits) + (MARK if figure.caveat else "")

@@ -94,9 +94,8 @@ class ContainerRuntime(Runtime):
     async def _start_limited(self, transport: Transport, unit: Unit) -> Completed:
         """Start with the engine's own limits, where it may not raise them (rootless, in a container)."""
         if transport.host not in self._limited:
-            LOGGER.warning(
-                f"{transport.host}: the engine may not raise the memlock and stack limits; its own stay, "
-                "which may not do for RDMA"
+            LOGGER.info(
+                f"{transport.host}: the engine may not raise the memlock and stack limits; its own stay"
             )
         self._limited.add(transport.host)
         await transport.run(self._engine.remove([unit.name]))

@@ -17,7 +17,7 @@ from utils.errors import FlagPerfError
 AT_ROUNDS = ("-mindepth", "3", "-maxdepth", "3")  # below a run's folder: CASE/ROUND/FILE
 
 
-async def checkpoints(plan: Plan, runtime: Runtime, use: HostUse) -> str:
+async def checkpoints(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
     """CHECKPOINT_PATH can be written, and every case that is to go on has a checkpoint here.
 
     A round without one begins anew, which is a warning: the run may have been cut off in a round before it.
@@ -28,7 +28,7 @@ async def checkpoints(plan: Plan, runtime: Runtime, use: HostUse) -> str:
     firsts = [place.case for place in use.places if place.rank == 0]
     cases = [case for case in firsts if path and uses_checkpoints(plan, case)]
     if not cases:
-        return "not needed"
+        return None
     await make_writable(use.transport, path, f"CHECKPOINT_PATH = {path}")
     return await _check_earlier(plan, use.transport, cases) if plan.continue_from else path
 

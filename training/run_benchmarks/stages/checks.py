@@ -14,7 +14,6 @@ from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.runtimes.base import Runtime, UnitState
 from run_benchmarks.stages.network import interface_to, peer_of
 from run_benchmarks.transports.base import Transport
-from utils import manifest as manifests
 from utils.errors import FlagPerfError
 
 QUICK_S = 30.0
@@ -28,13 +27,14 @@ class Status(str, Enum):
     """How a check ended."""
 
     OK = "ok"
+    SKIPPED = "skipped"  # nothing asks for it
     WARNING = "warning"
     ERROR = "error"
 
 
 @dataclass(frozen=True)
 class Check:
-    """One check of one host. `remedy` says what to do where it is not OK."""
+    """One check of one host. `remedy` says what to do where it did not pass."""
 
     name: str
     status: Status
@@ -75,15 +75,17 @@ class DoubtError(FlagPerfError):
     """Something that deserves a word but forbids nothing."""
 
 
-# Gives the detail of what is well; raises DoubtError, or any other FlagPerfError where a run is forbidden.
-Checker = Callable[[Plan, Runtime, HostUse], Awaitable[str]]
+# Gives the detail of what is well, or None where nothing asks for the check; raises DoubtError, or any other
+# FlagPerfError where a run is forbidden.
+Checker = Callable[[Plan, Runtime, HostUse], Awaitable[str | None]]
 
 
 async def outcome(checker: Checker, plan: Plan, runtime: Runtime, use: HostUse) -> Check:
     """How a check ends; its name is the function's."""
     name = checker.__name__.replace("_", " ")
     try:
-        return Check(name, Status.OK, await checker(plan, runtime, use))
+        detail = await checker(plan, runtime, use)
+        return Check(name, Status.SKIPPED, "") if detail is None else Check(name, Status.OK, detail)
     except FlagPerfError as error:
         status = Status.WARNING if isinstance(error, DoubtError) else Status.ERROR
         return Check(name, status, error.message, error.remedy)
@@ -129,85 +131,9 @@ async def free_disk(plan: Plan, runtime: Runtime, use: HostUse) -> str:
         raise DoubtError(done.last_lines(1), remedy="df gave no answer; look yourself")
     free = int(fields[3]) / 2**20
     if free < plan.run.min_free_disk_gib:
-        remedy = f"free {plan.run.min_free_disk_gib:g} GiB, or set MIN_FREE_DISK_GIB"
-        raise FlagPerfError(f"{free:.1f} GiB at {folder}", remedy=remedy)
+        remedy = f"free more there, or lower MIN_FREE_DISK_GIB ({plan.run.min_free_disk_gib:,.0f} GiB)"
+        raise FlagPerfError(f"only {free:,.1f} GiB at {folder}", remedy=remedy)
     return f"{free:.0f} GiB"
-
-
-async def data(plan: Plan, runtime: Runtime, use: HostUse) -> str:
-    """Every case's data directory exists; where it has a manifest, each file has the size noted there."""
-    folders = sorted({case.settings.data_dir_host for case in use.cases})
-    return "; ".join([await _data_in(use.transport, folder) for folder in folders])
-
-
-async def _data_in(transport: Transport, folder: str) -> str:
-    if not (await transport.run(["test", "-d", folder], timeout=QUICK_S)).ok:
-        remedy = "put the data there on this host, or correct the case's data dir"
-        raise FlagPerfError(f"{folder} does not exist", remedy=remedy)
-    text = await transport.run(["cat", f"{folder}/{manifests.MANIFEST_NAME}"], timeout=QUICK_S)
-    if not text.ok:
-        return f"{folder} (no manifest)"
-    manifest = manifests.parse(text.stdout, where=f"{transport.host}:{folder}/{manifests.MANIFEST_NAME}")
-    listed = await transport.run(manifests.listing_command(manifest, folder), timeout=300)
-    problems = manifests.compare_listing(manifest, listed.stdout, folder)
-    if problems:
-        wrong = "; ".join(f"{problem.name}: {problem.message}" for problem in problems[:5])
-        more = f" and {len(problems) - 5} more" if len(problems) > 5 else ""
-        remedy = "prepare the data again, or copy it from a good host"
-        raise FlagPerfError(f"{folder}: {wrong}{more}", remedy=remedy)
-    return f"{folder} ({len(manifest.files)} files as in the manifest)"
-
-
-async def devices(plan: Plan, runtime: Runtime, use: HostUse) -> str:
-    """There are as many devices as the cases want, and of the kind that their configs name.
-
-    A host that several vendors' cases use is asked for each vendor's devices.
-    """
-    of_vendor: dict[str, list[CasePlan]] = {}
-    for case in use.cases:
-        of_vendor.setdefault(case.vendor.name, []).append(case)
-    details, doubts = [], []
-    for cases in of_vendor.values():
-        try:
-            details.append(await _devices_of(cases, use.transport))
-        except DoubtError as doubt:  # another vendor's devices may yet forbid the run
-            doubts.append(doubt)
-    if doubts:
-        raise doubts[0]
-    return ", ".join(details) or "no case runs here"
-
-
-async def _devices_of(cases: list[CasePlan], transport: Transport) -> str:
-    """The devices of one vendor, which its cases want."""
-    vendor = cases[0].vendor
-    if not vendor.list_devices_command:
-        detail = f"not checked: nothing says how to list those of {vendor.name}"
-        remedy = f"see yourself that they are there, or write {vendor.folder / 'vendor.py'} (CONTRIBUTING.md)"
-        raise DoubtError(detail, remedy=remedy)
-    done = await transport.run(vendor.list_devices_command, timeout=60)
-    if not done.ok:
-        remedy = f"check the driver of {vendor.name} on this host, and the case's vendor in test_conf.py"
-        raise FlagPerfError(f"{' '.join(done.argv)}: {done.last_lines(2)}", remedy=remedy)
-    try:
-        devices = vendor.parse_devices(done.stdout)
-    except Exception as error:  # the vendor's own code: it may raise anything, and must not end the run
-        reason = f"{vendor.name}'s parse_device_list: {type(error).__name__}: {error}"
-        raise FlagPerfError(reason, remedy=f"mend it in {vendor.folder}/vendor.py") from error
-    need = max(case.settings.nproc for case in cases)
-    if len(devices) < need:
-        message = f"{len(devices)}, but nproc is {need}"
-        raise FlagPerfError(message, remedy="lower nproc, or run on a host with more")
-    for case in cases:
-        chip = case.chip
-        names = chip.device_names if chip else ()
-        other = [name for name in devices if names and not any(part in name for part in names)]
-        if chip and other:
-            remedy = (
-                f"use the config of the chip that is there, or correct the chip in {case.files.config_file}"
-            )
-            raise FlagPerfError(f"{other[0]} is not a {chip.name}", remedy=remedy)
-    kinds = ", ".join(sorted(set(devices)))
-    return f"{len(devices)} x {kinds}"
 
 
 async def clock(plan: Plan, runtime: Runtime, use: HostUse) -> str:
@@ -227,11 +153,11 @@ async def clock(plan: Plan, runtime: Runtime, use: HostUse) -> str:
     return detail
 
 
-async def master_port(plan: Plan, runtime: Runtime, use: HostUse) -> str:
+async def master_port(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
     """Nothing listens on MASTER_PORT of a host that is node 0 of a case."""
     port = plan.cluster.master_port
     if not any(place.rank == 0 for place in use.places):
-        return "not needed"
+        return None
     done = await use.transport.run(["cat", "/proc/net/tcp", "/proc/net/tcp6"], timeout=QUICK_S)
     taken = [line for line in done.stdout.splitlines() if _listens_on(line, port)]
     if taken:
@@ -270,10 +196,10 @@ def runs_of(units: Iterable[UnitState]) -> list[str]:
 MONITOR_MODULE = "psutil"
 
 
-async def software(plan: Plan, runtime: Runtime, use: HostUse) -> str:
+async def software(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
     """Without containers: the interpreter has what the frameworks and the monitor need."""
     if plan.run.uses_images:
-        return "in the image"
+        return None
     names = sorted({MONITOR_MODULE, *(name for case in use.cases for name in _required_modules(case))})
     code = "import importlib.util,sys;print(*[n for n in sys.argv[1:] if not importlib.util.find_spec(n)])"
     done = await use.transport.run([plan.run.process_python, "-c", code, *names], timeout=QUICK_S)
@@ -289,24 +215,10 @@ def _required_modules(case: CasePlan) -> tuple[str, ...]:
     return open_framework(case.settings.framework).required_modules
 
 
-async def peers(plan: Plan, runtime: Runtime, use: HostUse) -> str:
+async def peers(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
     """In a case of several nodes, the host's peer is known to it, and as another host than itself."""
     several = [place for place in use.places if len(place.addresses) > 1]
     wanted = sorted({peer_of(place.addresses, place.rank) for place in several})
     for peer in wanted:
         await interface_to(use.transport, peer)
-    return f"{', '.join(wanted)} known" if wanted else "not needed"
-
-
-ALL_CHECKS: tuple[Checker, ...] = (
-    engine,
-    deploy_path,
-    free_disk,
-    data,
-    devices,
-    clock,
-    master_port,
-    leftovers,
-    software,
-    peers,
-)
+    return f"{', '.join(wanted)} known" if wanted else None

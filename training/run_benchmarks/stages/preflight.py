@@ -8,13 +8,31 @@ from collections.abc import Sequence
 from run_benchmarks.hosts.base import Host
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.runtimes.base import Runtime
+from run_benchmarks.stages import checks
 from run_benchmarks.stages.caches import caches
 from run_benchmarks.stages.checkpoints import checkpoints
-from run_benchmarks.stages.checks import ALL_CHECKS, Check, Checker, HostUse, Place, Status, outcome
+from run_benchmarks.stages.checks import Check, Checker, HostUse, Place, Status, outcome
+from run_benchmarks.stages.data import data
+from run_benchmarks.stages.devices import devices
+from run_benchmarks.stages.precision import precision
 
 REACHABLE = "reachable"  # the name of that check
 REACHABLE_TIMEOUT_S = 30.0
-CHECKS: tuple[Checker, ...] = (*ALL_CHECKS, caches, checkpoints)
+CHECKS: tuple[Checker, ...] = (
+    checks.engine,
+    checks.deploy_path,
+    checks.free_disk,
+    data,
+    devices,
+    precision,
+    checks.clock,
+    checks.master_port,
+    checks.leftovers,
+    checks.software,
+    checks.peers,
+    caches,
+    checkpoints,
+)
 
 
 async def preflight(

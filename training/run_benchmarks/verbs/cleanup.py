@@ -15,6 +15,7 @@ from utils.errors import FlagPerfError
 
 if TYPE_CHECKING:
     from run_benchmarks.left_behind import Survey
+    from run_benchmarks.plan.records import ClusterSettings, RunSettings
 
 NAME = "cleanup"
 HELP = "list what runs left on the hosts, or remove what one left; a run that goes on is not touched unasked"
@@ -37,10 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Ask every host; the cases of test_conf.py are not looked at, for they may have changed since."""
-    from run_benchmarks.left_behind import remove_run, survey
+    from run_benchmarks.left_behind import survey
     from run_benchmarks.plan.load import load_settings
 
     cluster, settings = load_settings(arguments.config, options.TRAINING_DIR, arguments.log_path)
+    if settings.machine.settings:
+        print(settings.machine.sentence(), file=sys.stderr)
     seen = asyncio.run(survey(cluster, settings))
     for host, error in seen.unreached.items():
         print(f"{host}: {error}", file=sys.stderr)
@@ -52,13 +55,21 @@ def run(arguments: argparse.Namespace) -> int:
     if uid is None:
         return code
     _see_that_it_may_go(uid, seen, settings.log_path, arguments)
+    return _remove(uid, seen, cluster, settings)
+
+
+def _remove(uid: str, seen: Survey, cluster: ClusterSettings, settings: RunSettings) -> int:
+    """Remove the run from every host and report it; the exit code."""
+    from run_benchmarks.left_behind import remove_run
+
+    code = ExitCode.SUCCESS
     for host, names in asyncio.run(remove_run(cluster, settings, uid)).items():
-        if isinstance(names, FlagPerfError):
-            if host not in seen.unreached:
-                print(f"{host}: {names}", file=sys.stderr)
-            code = ExitCode.UNHEALTHY
-        else:
+        if not isinstance(names, FlagPerfError):
             _report(host, names, seen, uid)
+            continue
+        code = ExitCode.UNHEALTHY
+        if host not in seen.unreached:
+            print(f"{host}: {names}", file=sys.stderr)
     return code
 
 

@@ -1,5 +1,7 @@
 """Sample every source once an interval until told to stop, and write down what it says.
 
+The first sample is taken at once and the last one at the order to stop: a short round loses neither end.
+
 Each source has a thread and a schedule of its own, so that one that hangs or fails costs the others
 nothing. Ticks are at fixed times (start + k x interval): they do not drift. A tick whose time has
 passed by a whole interval is not made up for but counted as missed.
@@ -21,8 +23,8 @@ from utils.telemetry.records import Sample, SourceInfo
 
 log = logging.getLogger("utils.monitors")
 
-# How long a source may take to finish its last sample after the order to stop.
-STOP_GRACE_S = 2.0
+# How long a source may take to finish the sample that it is at and to take its last one after the order to stop.
+STOP_GRACE_S = 3.0
 
 
 @dataclass
@@ -77,7 +79,7 @@ class Sampler:
         self._last_failure = ""
 
     def run(self, stop: threading.Event, ticks: int | None) -> None:
-        """Sample until `stop` is set or `ticks` ticks have passed (None: for ever)."""
+        """Sample until `stop` is set, and then once more, or until `ticks` ticks have passed (None: for ever)."""
         with self._log_file:
             if self._open():
                 self._sample_until(stop, ticks)
@@ -89,6 +91,7 @@ class Sampler:
         while ticks is None or tick < ticks:
             due = start + tick * self._interval_s
             if stop.wait(max(0.0, due - time.monotonic())):
+                self._tick(lag_s=0.0)  # what happened since the last tick belongs to the round too
                 return
             self._tick(lag_s=time.monotonic() - due)
             tick = self._next_tick(tick, time.monotonic() - start)

@@ -1,9 +1,10 @@
 """The parameters of a case: which there are, and the one check that the controller and every rank share."""
 
 from utils.parameters.resolution import KIND, UNKNOWN, Configuration, Layer, resolve
-from utils.parameters.settings import KINDS, MeasurementSettings, TrainingSettings
+from utils.parameters.settings import AUTO, KINDS, MeasurementSettings, TrainingSettings, precisions_of
 
 __all__ = [
+    "AUTO",
     "KIND",
     "KINDS",
     "UNKNOWN",
@@ -11,5 +12,6 @@ __all__ = [
     "Layer",
     "MeasurementSettings",
     "TrainingSettings",
+    "precisions_of",
     "resolve",
 ]

@@ -13,7 +13,13 @@ from functools import reduce
 from typing import Any
 
 from utils.errors import Problem, ProblemsError, nearest
-from utils.parameters.settings import KINDS, ONLY_IN_FRAMEWORK, MeasurementSettings, TrainingSettings
+from utils.parameters.settings import (
+    KINDS,
+    ONLY_IN_FRAMEWORK,
+    MeasurementSettings,
+    TrainingSettings,
+    precisions_of,
+)
 
 KIND = "case_kind"
 # Whatever the case: they are about what becomes of a run that is cut off, and leave the task as it is.
@@ -52,12 +58,14 @@ class Configuration:
     `settings` are the driver's, of the case's kind; `case` the other names of the case's `_base.py`; `metric`
     what its target is of, empty for none. `changed` lists the names that the vendor or the command line changed
     although the case does not list them as mutable (a result with any is *open*, else *closed*).
+    `precision_reason` is why the precision is what AUTO came to; empty where it was named, or is not settled yet.
     """
 
     settings: TrainingSettings | MeasurementSettings
     case: Mapping[str, Any]
     changed: tuple[str, ...]
     metric: str = ""
+    precision_reason: str = ""
 
     @property
     def kind(self) -> str:
@@ -82,18 +90,24 @@ class Configuration:
 
 
 def resolve(
-    base: Layer, above: Sequence[Layer] = (), *, mutable: Sequence[str] = (), framework: str = ""
+    base: Layer,
+    above: Sequence[Layer] = (),
+    *,
+    mutable: Sequence[str] = (),
+    framework: str = "",
+    device_type: str = "",
 ) -> Configuration:
     """Lay `above` (lowest first) over `base`, the case's own, over the driver's settings.
 
     Args:
         mutable: the names that a vendor may set otherwise than the case.
         framework: the case's; what its engine does not do is refused.
+        device_type: the vendor's; what the framework does not do on it is refused. Empty: it is not known.
 
     Raises:
         ProblemsError: an unknown name, a wrong type or an impossible value, all of them at once.
     """
-    check = _Check(base, above, framework)
+    check = _Check(base, above, framework, device_type)
     if problems := list(check.problems()):
         raise ProblemsError(problems)
     values = check.values
@@ -112,9 +126,11 @@ class _Check:
     values: what all layers make of the settings, as far as it is known here; task: what the case alone does.
     """
 
-    def __init__(self, base: Layer, above: Sequence[Layer], framework: str) -> None:
+    def __init__(self, base: Layer, above: Sequence[Layer], framework: str, device_type: str) -> None:
         self.base = base
         self.only = ONLY_IN_FRAMEWORK.get(framework, {})
+        self.place = f"{framework} on {device_type}".strip()
+        self.precisions = precisions_of(framework, device_type)
         self.above = above
         self.settings = KINDS.get(str(base.values.get(KIND)), TrainingSettings)
         self.fields = {field.name: field for field in fields(self.settings)}
@@ -191,10 +207,18 @@ class _Check:
         }
         defaults = asdict(self.settings())
         comparable = {**self.values, **{name: defaults[name] for name in unclear & defaults.keys()}}
+        yield from self._precision_problems(comparable.get("precision"), layers)
         for names, message, remedy in self.settings.conflicts(comparable):
             if not unclear & set(names):
                 layer = next((layer for layer in layers if names[0] in layer.values), self.base)
                 yield layer.problem(names[0], message, remedy)
+
+    def _precision_problems(self, precision: Any, layers: Sequence[Layer]) -> Iterator[Problem]:
+        """The one that is in force; what the case says may be meant for another device."""
+        if self.settings is TrainingSettings and precision not in self.precisions:
+            layer = next((layer for layer in layers if "precision" in layer.values), self.base)
+            remedy = f"write {' or '.join(map(repr, self.precisions))}"
+            yield layer.problem("precision", f"is nothing that {self.place} computes in", remedy)
 
 
 def _fits(value: Any, wanted: str) -> bool:
@@ -224,8 +248,10 @@ def _out_of_bounds(value: Any, setting: Field[Any] | None) -> str:
         return f"choose one of {', '.join(bounds['choices'])}"
     if bounds["at_least"] is not None and not value >= bounds["at_least"]:
         return f"write a number of at least {bounds['at_least']:g}{or_none}"
-    if bounds["at_most"] is not None and value > bounds["at_most"]:
+    if bounds["at_most"] is not None and not value <= bounds["at_most"]:
         return f"write a number of at most {bounds['at_most']}{or_none}"
+    if bounds["below"] is not None and not value < bounds["below"]:
+        return f"write a number below {bounds['below']:g}{or_none}"
     if bounds["above"] is not None and not value > bounds["above"]:
         return f"write a number above {bounds['above']:g}{or_none}"
     return ""

@@ -8,12 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 # (the settings that it is between, what is wrong with the first, what to do)
 Conflict = tuple[tuple[str, ...], str, str]
 
-PRECISIONS = ("fp32", "bf16", "fp16")
+# The fastest that every rank's processor computes natively; the driver settles it when the ranks have met.
+AUTO = "auto"
+PRECISIONS = ("fp32", "bf16", "fp16", AUTO)
+_ACCELERATORS_PRECISIONS = ("fp32", "bf16", "fp16")
+# What a framework computes in on a CPU, where that is not all; AUTO is one of them.
+_ON_CPU: Mapping[str, tuple[str, ...]] = {"paddle": ("fp32", AUTO)}
 OPTIMIZERS = ("adamw", "lamb")
 # What a framework's engine does not do: framework -> setting -> the values that it has.
 ONLY_IN_FRAMEWORK: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
@@ -21,20 +27,40 @@ ONLY_IN_FRAMEWORK: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
 }
 # The frameworks' generators hold a seed in 64 bits, and every rank adds its number to it.
 MAX_SEED = 2**63 - 1
+# Sizes, threads and counts of what stands in memory: the frameworks' own numbers have 32 bits.
+MOST = 2**31 - 1
+# Steps and samples are counted in 64 bits, and stand in JSON, whose numbers are exact up to here.
+MOST_COUNTED = 2**53
+A_DAY = 86_400
 SCHEDULES = ("linear", "constant")
+
+
+def precisions_of(framework: str, device_type: str) -> tuple[str, ...]:
+    """What `precision` may be there; of a device that is not known (empty) nothing is ruled out.
+
+    An accelerator's is named: its peak, and so MFU, is that of a dtype, and a comparison is of equals.
+    """
+    if device_type == "cpu":
+        return _ON_CPU.get(framework, PRECISIONS)
+    return _ACCELERATORS_PRECISIONS if device_type else PRECISIONS
 
 
 def setting(
     default: Any,
     *,
     at_least: float | None = None,
-    at_most: int | None = None,
+    at_most: float | None = None,
     above: float | None = None,
+    below: float | None = None,
     choices: tuple[str, ...] = (),
 ) -> Any:
     """A field with bounds, or with the values that it may have."""
-    bounds = {"at_least": at_least, "at_most": at_most, "above": above, "choices": choices}
+    bounds = {"at_least": at_least, "at_most": at_most, "above": above, "below": below, "choices": choices}
     return field(default=default, metadata=bounds)
+
+
+size = partial(setting, at_least=1, at_most=MOST)
+count = partial(setting, at_least=1, at_most=MOST_COUNTED)
 
 
 @dataclass(frozen=True)
@@ -44,53 +70,53 @@ class TrainingSettings:
     kind: ClassVar[str] = "converge"
 
     # -- what is trained on each rank --
-    train_batch_size: int = setting(1, at_least=1)  # a micro-batch of one rank
+    train_batch_size: int = size(1)  # a micro-batch of one rank
     # micro-batches a step; the global batch is their product with ranks
-    gradient_accumulation_steps: int = setting(1, at_least=1)
-    eval_batch_size: int = setting(1, at_least=1)  # of one rank
+    gradient_accumulation_steps: int = size(1)
+    eval_batch_size: int = size(1)  # of one rank
     # initial weights, sample order and dropout follow from it
     seed: int = setting(42, at_least=0, at_most=MAX_SEED)
 
     # -- when it ends --
     target: float = 1.0  # of the case's metric, larger is better; `target_<metric>` sets it
-    max_steps: int | None = setting(None, at_least=1)
-    max_samples_termination: int | None = setting(None, at_least=1)  # counted over all ranks
+    max_steps: int | None = count(None)
+    max_samples_termination: int | None = count(None)  # counted over all ranks
 
     # -- when it is evaluated and logged --
-    eval_interval_steps: int | None = setting(None, at_least=1)
+    eval_interval_steps: int | None = count(None)
     # counted over all ranks; set this or eval_interval_steps
-    eval_interval_samples: int | None = setting(None, at_least=1)
-    eval_iter_start_samples: int = setting(0, at_least=0)  # no evaluation before so many samples
+    eval_interval_samples: int | None = count(None)
+    eval_iter_start_samples: int = count(0, at_least=0)  # no evaluation before so many samples
     init_evaluation: bool = True  # evaluate before training: the starting point is what it should be
-    log_freq: int = setting(
-        20, at_least=1
-    )  # steps between two STEP_END events; for each the device must finish
+    # steps between two STEP_END events; for each the device must finish
+    log_freq: int = count(20)
     # steps between two checkpoints, from which a run can go on; None: none
-    save_steps: int | None = setting(None, at_least=1)
+    save_steps: int | None = count(None)
 
     # -- optimizer --
     optimizer: str = setting("adamw", choices=OPTIMIZERS)
     learning_rate: float = setting(1e-3, at_least=0)
     weight_decay_rate: float = setting(0.0, at_least=0)  # not of biases and normalisation weights
-    beta_1: float = setting(0.9, at_least=0)
-    beta_2: float = setting(0.999, at_least=0)
+    beta_1: float = setting(0.9, at_least=0, below=1)  # at 1 the average never moves
+    beta_2: float = setting(0.999, at_least=0, below=1)
     epsilon: float = setting(1e-6, at_least=0)
     max_grad_norm: float | None = setting(1.0, above=0)  # clip the global gradient norm; None: do not clip
     lr_schedule: str = setting("linear", choices=SCHEDULES)
-    warmup_steps: int = setting(0, at_least=0)
-    decay_steps: int | None = setting(None, at_least=1)  # the step at which the decay ends; None: max_steps
-    end_learning_rate_factor: float = setting(
-        0.0, at_least=0
-    )  # of learning_rate, at and after the end of the decay
+    warmup_steps: int = count(0, at_least=0)
+    decay_steps: int | None = count(None)  # the step at which the decay ends; None: max_steps
+    # of learning_rate, at and after the end of the decay
+    end_learning_rate_factor: float = setting(0.0, at_least=0, at_most=1)
 
     # -- how it is computed --
-    # bf16 and fp16 are mixed precision: weights and optimizer stay fp32
+    # bf16 and fp16 are mixed precision: weights and optimizer stay fp32; auto: on processors, what is native
     precision: str = setting("bf16", choices=PRECISIONS)
     torch_compile: bool = False
     # of one rank; None: the cores that are ours / ranks of this host
-    cpu_threads: int | None = setting(None, at_least=1)
-    prefetch_batches: int = setting(4, at_least=1)  # micro-batches made ready ahead, by a thread of its own
-    dist_timeout_seconds: float = setting(600.0, above=0)  # a rank that waits longer for its peers fails
+    cpu_threads: int | None = size(None)
+    prefetch_batches: int = size(4)  # micro-batches made ready ahead, by a thread of its own
+    dist_timeout_seconds: float = setting(
+        600.0, above=0, at_most=A_DAY
+    )  # a rank that waits longer for its peers fails
 
     @staticmethod
     def conflicts(values: Mapping[str, Any]) -> Iterator[Conflict]:
@@ -116,14 +142,16 @@ class MeasurementSettings:
     kind: ClassVar[str] = "measure"
 
     seed: int = setting(42, at_least=0, at_most=MAX_SEED)  # what is computed on follows from it
-    windows: int = setting(20, at_least=20)  # that are measured; median and spread are taken over them
-    window_seconds: float = setting(0.1, above=0)
+    windows: int = setting(
+        20, at_least=20, at_most=MOST
+    )  # that are measured; median and spread are taken over them
+    window_seconds: float = setting(0.1, above=0, at_most=A_DAY)
     # warm-up is over when the rates of the last `warmup_windows` windows differ by at most this part
-    warmup_agreement: float = setting(0.02, above=0)
-    warmup_windows: int = setting(3, at_least=2)
-    max_warmup_windows: int = setting(100, at_least=1)  # a rate that is not steady by then is said to be so
-    cpu_threads: int | None = setting(None, at_least=1)  # as in training
-    dist_timeout_seconds: float = setting(600.0, above=0)
+    warmup_agreement: float = setting(0.02, above=0, below=1)
+    warmup_windows: int = setting(3, at_least=2, at_most=MOST)
+    max_warmup_windows: int = size(100)  # a rate that is not steady by then is said to be so
+    cpu_threads: int | None = size(None)  # as in training
+    dist_timeout_seconds: float = setting(600.0, above=0, at_most=A_DAY)
 
     @staticmethod
     def conflicts(values: Mapping[str, Any]) -> Iterator[Conflict]:

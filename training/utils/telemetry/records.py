@@ -67,21 +67,21 @@ class Telemetry:
     samples: tuple[Sample, ...] = ()
 
     def devices(self, source: str) -> dict[str, list[Sample]]:
-        """The samples of `source` by device, in time order."""
+        """The samples of `source` by device (2 before 10), in time order."""
         devices: dict[str, list[Sample]] = {}
         for sample in sorted(self.samples, key=lambda sample: sample.time_ms):
             if sample.source == source:
                 devices.setdefault(sample.device, []).append(sample)
-        return devices
+        return {name: devices[name] for name in sorted(devices, key=lambda name: (len(name), name))}
 
     def info(self, source: str) -> SourceInfo | None:
         """The latest word on `source`, or None where the monitor never spoke of it."""
         return next((info for info in reversed(self.sources) if info.source == source), None)
 
     def with_scope(self, scope: Scope) -> list[str]:
-        """The names of the sources of `scope` that worked, in the order in which they started."""
-        names = [info.source for info in self.sources if info.scope is scope and not info.reason]
-        return list(dict.fromkeys(names))
+        """The names of the sources of `scope` that work, by the latest word on each, in the order of the alphabet."""
+        latest = {info.source: info for info in self.sources}
+        return sorted(name for name, info in latest.items() if info.scope is scope and not info.reason)
 
 
 @dataclass(frozen=True)

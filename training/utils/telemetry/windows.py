@@ -22,6 +22,9 @@ FROZEN_AFTER_MS = 5_000
 # Within a minute even the smallest range (65 kJ) cannot wrap twice at 1 kW.
 WRAP_IS_CLEAR_MS = 60_000
 
+# From the whole machine to the least part of it.
+POWER_SCOPES = (Scope.MACHINE, Scope.ACCELERATOR, Scope.PACKAGE)
+
 COUNTER = "hardware energy counter"
 INTEGRATED = "power integrated by the trapezoid rule"
 
@@ -51,27 +54,31 @@ def average_power(telemetry: Telemetry, window: Window, source: str) -> Measurem
 
 def max_power(telemetry: Telemetry, window: Window, source: str) -> Measurement:
     """Largest power in W of all the source's devices together, among the moments when all were read."""
-    devices = telemetry.devices(source)
-    moments: dict[int, list[float]] = {}
-    for samples in devices.values():
-        for time_ms, watts in _points(samples, "power_w"):
-            moments.setdefault(time_ms, []).append(watts)
-    sums = {time_ms: sum(watts) for time_ms, watts in moments.items() if len(watts) == len(devices)}
+    devices = [dict(_points(samples, "power_w")) for samples in telemetry.devices(source).values()]
+    moments = set.intersection(*map(set, devices)) if devices else set()
+    sums = {time_ms: sum(watts[time_ms] for watts in devices) for time_ms in moments}
     inside = [watts for time_ms, watts in sums.items() if window.start_ms <= time_ms <= window.end_ms]
     if not inside:
         return _missing(telemetry, source, "no sample in the window has this value")
     spans = _spans([(time_ms, 0.0) for time_ms in sorted(sums)], window, _hole_ms(telemetry, source))
     coverage = sum(span.inside_ms for span in spans) / (window.seconds * 1000)
-    text = f"{_scoped(telemetry, source)}: largest sample of power"
-    return Measurement(max(inside), text, coverage)
+    return Measurement(max(inside), f"{described(telemetry, source)}: largest sample of power", coverage)
 
 
 def best_power_source(telemetry: Telemetry) -> str | None:
     """The source that comes nearest to the whole machine: machine, else accelerators, else packages."""
-    for scope in (Scope.MACHINE, Scope.ACCELERATOR, Scope.PACKAGE):
+    for scope in POWER_SCOPES:
         for source in telemetry.with_scope(scope):
             return source
     return None
+
+
+def described(telemetry: Telemetry, source: str) -> str:
+    """What a source measures: its name, its scope, and its devices, which are none for a host as a whole."""
+    info = telemetry.info(source)
+    devices = ", ".join(filter(None, telemetry.devices(source)))
+    scope = info.scope.value if info else "unknown scope"
+    return f"{source} ({scope}: {devices})" if devices else f"{source} ({scope})"
 
 
 def _over_devices(
@@ -88,7 +95,7 @@ def _over_devices(
         return _missing(telemetry, source, reasons)
     methods = " and ".join(sorted({total.method for total in totals.values()}))
     coverage = min(total.covered_ms for total in totals.values()) / (window.seconds * 1000)
-    text = f"{_scoped(telemetry, source)}: {methods}"
+    text = f"{described(telemetry, source)}: {methods}"
     return Measurement(combine(list(totals.values())), text, coverage, reasons)
 
 
@@ -98,7 +105,7 @@ def _missing(telemetry: Telemetry, source: str, reason: str) -> Measurement:
         reason = info.reason
     elif not telemetry.devices(source):
         reason = f"{telemetry.path} holds no samples of {source}"
-    return Measurement(None, _scoped(telemetry, source), 0.0, reason)
+    return Measurement(None, described(telemetry, source), 0.0, reason)
 
 
 def _energy(samples: Sequence[Sample], window: Window, hole_ms: float) -> _Total:
@@ -204,11 +211,6 @@ def _hole_ms(telemetry: Telemetry, source: str) -> float:
 
 def _label(source: str, device: str) -> str:
     return f"{source} {device}" if device else source
-
-
-def _scoped(telemetry: Telemetry, source: str) -> str:
-    info = telemetry.info(source)
-    return f"{source} ({info.scope.value})" if info else source
 
 
 def _value(total: _Total) -> float:

@@ -32,4 +32,4 @@ learning_rate = 2e-3
 warmup_steps = 100
 decay_steps = 4_000
 
-precision = "fp32"  # Paddle has no bf16 on a CPU
+precision = "auto"  # Paddle has fp32 alone on a CPU

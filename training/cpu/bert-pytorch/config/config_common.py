@@ -35,4 +35,4 @@ warmup_steps = 100
 decay_steps = 4_000
 gradient_accumulation_steps = 1
 
-precision = "bf16"
+precision = "auto"  # bf16 where every rank's processor computes it natively, else fp32

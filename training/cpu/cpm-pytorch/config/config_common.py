@@ -31,3 +31,5 @@ learning_rate = 2e-3
 max_grad_norm = 1.0
 warmup_steps = 100
 decay_steps = 3_000
+
+precision = "auto"  # bf16 where every rank's processor computes it natively, else fp32

@@ -30,3 +30,5 @@ weight_decay_rate = 0.0
 warmup_steps = 200
 decay_steps = 8_000
 end_learning_rate_factor = 0.0
+
+precision = "auto"  # bf16 where every rank's processor computes it natively, else fp32

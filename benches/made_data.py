@@ -1,0 +1,123 @@
+"""Training data made in place: random tokens in the cases' own file formats, for throughput alone.
+
+Nothing can be learnt from them; what a step costs depends on lengths and counts, and these are the tasks':
+
+- BERT: a fifth of the samples fill the sequence, the others have any length up to three quarters of it, so that
+  half of the places are padding, as in the Wikipedia set at 512 (Krell et al. 2021, arXiv:2107.02027); 15 % of the
+  tokens are predicted, at most 76.
+- GLM: sources of 300 tokens on average (100 to 480), ten candidates of one to five tokens: ReCoRD's.
+- CPM: chunks of 201 tokens, one in ten of them the end of a document, of any length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.bert import shards as bert_shards
+from benchmarks.cpm import chunks as cpm_chunks
+from benchmarks.glm import shards as glm_shards
+from benchmarks.glm.clozes import Clozes
+
+Generator = np.random.Generator
+
+
+@dataclass(frozen=True)
+class Amount:
+    """How much is made: samples of the training and of the evaluation set, tokens of a sequence, token ids."""
+
+    training: int
+    evaluation: int
+    tokens: int
+    vocabulary: int
+
+
+def make_bert(folder: Path, amount: Amount) -> None:
+    """HDF5 shards as MLPerf's Wikipedia set has them."""
+    generator = np.random.default_rng(1)
+    names = [bert_shards.shard_name(number, 2) for number in range(2)]
+    sets = dict.fromkeys(names, amount.training // 2) | {bert_shards.EVALUATION_FILE: amount.evaluation}
+    for name, samples in sets.items():
+        path = _file(folder, name)
+        bert_shards.write(path, _bert_arrays(generator, samples, amount))
+
+
+def _bert_arrays(generator: Generator, samples: int, amount: Amount) -> dict[str, np.ndarray]:
+    tokens, most = amount.tokens, -(-amount.tokens * 76 // 512)
+    lengths = np.where(
+        generator.random(samples) < 0.2, tokens, generator.integers(8, tokens * 3 // 4, samples)
+    )
+    places = np.arange(tokens)
+    is_token = places < lengths[:, None]
+    ids = np.where(is_token, generator.integers(1, amount.vocabulary, (samples, tokens)), 0)
+    predictions = np.clip(np.round(lengths * 0.15), 1, most).astype(int)
+    # the first places of a random order of those that hold a token; [CLS] is never predicted
+    order = np.argsort(np.where(is_token & (places > 0), generator.random(ids.shape), 2.0), axis=1)[:, :most]
+    is_label = np.arange(most) < predictions[:, None]
+    positions = np.where(is_label, order, 0)
+    return {
+        "input_ids": ids,
+        "input_mask": is_token,
+        "segment_ids": is_token & (places >= lengths[:, None] // 2),
+        "masked_lm_positions": positions,
+        "masked_lm_ids": np.where(is_label, np.take_along_axis(ids, positions, axis=1), 0),
+        "next_sentence_labels": generator.integers(0, 2, samples),
+    }
+
+
+def make_glm(folder: Path, amount: Amount) -> None:
+    """HDF5 files of clozes, one for each set."""
+    generator = np.random.default_rng(1)
+    size = amount.vocabulary
+    vocabulary = glm_shards.Vocabulary(size, start=size - 2, end=size - 1)
+    sets = {glm_shards.TRAIN_FOLDER: amount.training, glm_shards.EVAL_FOLDER: amount.evaluation}
+    for name, questions in sets.items():
+        path = _file(folder, glm_shards.shard_name(name, 0, 1))
+        glm_shards.write(path, _clozes(generator, questions, amount), vocabulary)
+
+
+def _clozes(generator: Generator, questions: int, amount: Amount) -> Clozes:
+    tokens, words = amount.tokens, amount.vocabulary - 2
+    part = tokens / 512  # of the lengths in full size
+    sources = np.clip(generator.normal(300 * part, 90 * part, questions), 100 * part, 480 * part).astype(int)
+    counts = np.full(questions, 10)
+    lengths = generator.integers(1, 6, counts.sum())
+    right = (np.arange(10) == generator.integers(0, 10, questions)[:, None]).reshape(-1)
+    return Clozes(
+        sources=generator.integers(1, words, sources.sum()),
+        source_lengths=sources,
+        blanks=generator.integers(1, sources),
+        candidate_counts=counts,
+        candidates=generator.integers(1, words, lengths.sum()),
+        candidate_lengths=lengths,
+        exact_match=right,
+        f1=right.astype(np.float32),
+        mentions=np.ones(len(lengths)),
+        in_query=np.zeros(len(lengths)),
+    )
+
+
+def make_cpm(folder: Path, amount: Amount) -> None:
+    """Arrays of chunks, one for each set; a chunk has a token more than the model takes at once."""
+    generator = np.random.default_rng(1)
+    sets = {cpm_chunks.TRAINING_FOLDER: amount.training, cpm_chunks.EVALUATION_FOLDER: amount.evaluation}
+    for name, samples in sets.items():
+        longest = amount.tokens + 1
+        ends = generator.random(samples) < 0.1
+        lengths = np.where(ends, generator.integers(2, longest, samples), longest)
+        ids = generator.integers(1, amount.vocabulary, (samples, longest))
+        chunks = np.where(np.arange(longest) < lengths[:, None], ids, cpm_chunks.PADDING)
+        np.save(_file(folder, f"{name}/chunks_0_of_1.npy"), chunks.astype(np.int32))
+
+
+def _file(folder: Path, name: str) -> Path:
+    """The path of a file below `folder`, whose own folder is there."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+MAKERS: dict[str, Callable[[Path, Amount], None]] = {"bert": make_bert, "glm": make_glm, "cpm": make_cpm}

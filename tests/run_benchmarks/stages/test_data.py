@@ -1,0 +1,70 @@
+"""The check of a host's data: real folders and manifests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from run_benchmarks.stages.checks import Status
+from run_benchmarks.stages.data import data
+from tests.run_benchmarks.stages.checked_host import Site, assert_bad, assert_ok, prepare
+from utils import manifest
+
+
+def test_data_without_a_manifest(site: Site) -> None:
+    assert_ok(site.check(data), f"{site.folder}/data (no manifest)")
+
+
+def test_data_as_in_its_manifest(site: Site) -> None:
+    prepare(site.folder / "data")
+    assert_ok(site.check(data), "2 files as in the manifest")
+
+
+def test_data_that_is_not_there(site: Site) -> None:
+    (site.folder / "data").rmdir()
+    check = site.check(data)
+    assert_bad(
+        check,
+        Status.ERROR,
+        f"{site.folder}/data does not exist (toy:pytorch:X1:1:2:1)",
+        "put the data there on this host",
+    )
+
+
+@pytest.mark.parametrize("harm", ["missing", "short", "unexpected"])
+def test_data_that_is_not_as_in_its_manifest(harm: str, site: Site) -> None:
+    prepare(site.folder / "data")
+    shard = site.folder / "data" / "train" / "shard_1.hdf5"
+    harms: dict[str, Callable[[], object]] = {
+        "missing": shard.unlink,
+        "short": lambda: shard.write_bytes(b"y"),
+        "unexpected": lambda: shard.with_name("shard_2.hdf5").touch(),
+    }
+    harms[harm]()
+    check = site.check(data)
+    assert_bad(check, Status.ERROR, harm, "copy it from a good host")
+    assert "train/shard_" in check.detail
+
+
+def test_data_of_which_much_is_wrong_is_told_in_a_few_words(site: Site) -> None:
+    prepare(site.folder / "data")
+    for number in range(2, 50):
+        (site.folder / "data" / "train" / f"shard_{number}.hdf5").touch()
+    check = site.check(data)
+    assert_bad(check, Status.ERROR, "and 43 more", "prepare the data again")
+
+
+def test_data_with_a_broken_manifest(site: Site) -> None:
+    (site.folder / "data" / manifest.MANIFEST_NAME).write_text("{")
+    assert_bad(site.check(data), Status.ERROR, "manifest cannot be read", "prepare")
+
+
+def test_all_folders_that_are_missing_are_said_at_once(site: Site) -> None:
+    site.conf('CASES["toy:pytorch:X1:1:2:3"] = "/no/such/data"\n')
+    (site.folder / "data").rmdir()
+    check = site.check(data)
+    assert_bad(
+        check, Status.ERROR, f"{site.folder}/data does not exist (toy:pytorch:X1:1:2:1)", "put the data"
+    )
+    assert "/no/such/data does not exist (toy:pytorch:X1:1:2:3)" in check.detail

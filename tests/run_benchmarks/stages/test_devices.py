@@ -1,0 +1,47 @@
+"""The check of a host's devices: FAKE vendors' tools, which are shell scripts, run for real."""
+
+from __future__ import annotations
+
+from run_benchmarks.stages.checks import Status
+from run_benchmarks.stages.devices import devices
+from tests.run_benchmarks.stages.checked_host import Site, assert_bad, assert_ok
+
+
+def test_devices(site: Site) -> None:
+    assert_ok(site.check(devices), "2 x Acme X1")
+
+
+def test_devices_too_few(site: Site) -> None:
+    site.devices("echo Acme X1")
+    assert_bad(site.check(devices), Status.ERROR, "wants 2 devices; there are 1 (1 x Acme X1)", "lower nproc")
+
+
+def test_devices_of_another_kind(site: Site) -> None:
+    site.devices("echo Acme X1; echo Acme X2")
+    check = site.check(devices)
+    assert_bad(
+        check,
+        Status.ERROR,
+        "toy:pytorch:X1:1:2:1 wants X1 (named Acme X1); there is 2 x Acme X1, Acme X2",
+        "config_X1x1x2.py",
+    )
+
+
+def test_devices_that_cannot_be_listed(site: Site) -> None:
+    site.devices("echo 'driver not loaded' >&2; exit 9")
+    assert_bad(site.check(devices), Status.ERROR, "driver not loaded", "check the driver of acme")
+
+
+def test_devices_that_nothing_says_how_to_list(site: Site) -> None:
+    """A vendor's folder of existing FlagPerf: it has no vendor.py."""
+    (site.tree.training / "acme/vendor.py").unlink()
+    site.tree.write("benchmarks/toy/pytorch/run_pretraining.py", "")
+    site.conf('ACCE_CONTAINER_OPT = ""\nACCE_VISIBLE_DEVICE_ENV_NAME = ""\n')
+    assert_bad(site.check(devices), Status.WARNING, "not checked", "acme/vendor.py")
+
+
+def test_devices_that_the_vendors_own_code_cannot_read(site: Site) -> None:
+    text = (site.tree.training / "acme/vendor.py").read_text()
+    site.tree.write("acme/vendor.py", text.replace("stdout.splitlines()", "[stdout.splitlines()[9]]"))
+    check = site.check(devices)
+    assert_bad(check, Status.ERROR, "parse_device_list: IndexError", "acme/vendor.py")

@@ -1,0 +1,52 @@
+"""The data of the cases on a host: each folder is there, and its files are those of its manifest."""
+
+from __future__ import annotations
+
+from run_benchmarks.plan.records import Plan
+from run_benchmarks.runtimes.base import Runtime
+from run_benchmarks.stages.checks import QUICK_S, HostUse
+from run_benchmarks.transports.base import Transport
+from utils import manifest as manifests
+from utils.errors import FlagPerfError
+
+LISTING_S = 300.0
+PROBLEMS_SHOWN = 5
+
+
+async def data(plan: Plan, runtime: Runtime, use: HostUse) -> str:
+    """Every case's data directory exists; where it has a manifest, each file has the size noted there.
+
+    All folders are looked at, so that what is missing on a host is said at once.
+    """
+    names: dict[str, list[str]] = {}
+    for case in use.cases:
+        names.setdefault(case.settings.data_dir_host, []).append(case.settings.name)
+    details, errors = [], []
+    for folder, cases in sorted(names.items()):
+        try:
+            details.append(await _data_in(use.transport, folder))
+        except FlagPerfError as error:
+            errors.append(FlagPerfError(f"{error.message} ({', '.join(cases)})", remedy=error.remedy))
+    if errors:
+        remedies = dict.fromkeys(error.remedy for error in errors)
+        raise FlagPerfError("; ".join(error.message for error in errors), remedy="; ".join(remedies))
+    return "; ".join(details)
+
+
+async def _data_in(transport: Transport, folder: str) -> str:
+    if not (await transport.run(["test", "-d", folder], timeout=QUICK_S)).ok:
+        remedy = "put the data there on this host, or correct the data directory in test_conf.py"
+        raise FlagPerfError(f"{folder} does not exist", remedy=remedy)
+    text = await transport.run(["cat", f"{folder}/{manifests.MANIFEST_NAME}"], timeout=QUICK_S)
+    if not text.ok:
+        return f"{folder} (no manifest)"
+    manifest = manifests.parse(text.stdout, where=f"{transport.host}:{folder}/{manifests.MANIFEST_NAME}")
+    listed = await transport.run(manifests.listing_command(manifest, folder), timeout=LISTING_S)
+    problems = manifests.compare_listing(manifest, listed.stdout, folder)
+    if problems:
+        wrong = "; ".join(f"{problem.name}: {problem.message}" for problem in problems[:PROBLEMS_SHOWN])
+        hidden = len(problems) - PROBLEMS_SHOWN
+        more = f" and {hidden} more" if hidden > 0 else ""
+        remedy = "prepare the data again, or copy it from a good host"
+        raise FlagPerfError(f"{folder}: {wrong}{more}", remedy=remedy)
+    return f"{folder} ({len(manifest.files)} files as in the manifest)"

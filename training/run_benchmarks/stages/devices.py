@@ -1,0 +1,67 @@
+"""The devices of a host: as many as the cases want, and of the kind that their configurations name."""
+
+from __future__ import annotations
+
+from run_benchmarks.plan.records import CasePlan, Plan
+from run_benchmarks.runtimes.base import Runtime
+from run_benchmarks.stages.checks import DoubtError, HostUse
+from run_benchmarks.transports.base import Transport
+from utils.errors import FlagPerfError
+
+LISTING_S = 60.0
+
+
+async def devices(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
+    """There are as many devices as the cases want, and of the kind that their configs name.
+
+    A host that several vendors' cases use is asked for each vendor's devices.
+    """
+    of_vendor: dict[str, list[CasePlan]] = {}
+    for case in use.cases:
+        of_vendor.setdefault(case.vendor.name, []).append(case)
+    details, doubts = [], []
+    for cases in of_vendor.values():
+        try:
+            details.append(await _check(cases, use.transport))
+        except DoubtError as doubt:  # another vendor's devices may yet forbid the run
+            doubts.append(doubt)
+    if doubts:
+        raise doubts[0]
+    return ", ".join(details) or None
+
+
+async def _check(cases: list[CasePlan], transport: Transport) -> str:
+    """Compare the devices of one vendor with what each of its cases wants."""
+    names = await _list(cases[0], transport)
+    kinds = f"{len(names)} x {', '.join(sorted(set(names)))}" if names else "none"
+    for case in cases:
+        settings, chip = case.settings, case.chip
+        if len(names) < settings.nproc:
+            message = f"{settings.name} wants {settings.nproc} devices; there are {len(names)} ({kinds})"
+            raise FlagPerfError(message, remedy="lower nproc, or run on a host with more")
+        wanted = chip.device_names if chip else ()
+        if chip and wanted and not all(any(part in name for part in wanted) for name in names):
+            message = f"{settings.name} wants {chip.name} (named {' or '.join(wanted)}); there is {kinds}"
+            remedy = (
+                f"use the config of the chip that is there, or correct the chip in {case.files.config_file}"
+            )
+            raise FlagPerfError(message, remedy=remedy)
+    return kinds
+
+
+async def _list(case: CasePlan, transport: Transport) -> list[str]:
+    """The names of the devices that the case's vendor sees."""
+    vendor = case.vendor
+    if not vendor.list_devices_command:
+        detail = f"not checked: nothing says how to list those of {vendor.name}"
+        remedy = f"see yourself that they are there, or write {vendor.folder / 'vendor.py'} (CONTRIBUTING.md)"
+        raise DoubtError(detail, remedy=remedy)
+    done = await transport.run(vendor.list_devices_command, timeout=LISTING_S)
+    if not done.ok:
+        remedy = f"check the driver of {vendor.name} on this host, and the case's vendor in test_conf.py"
+        raise FlagPerfError(f"{' '.join(done.argv)}: {done.last_lines(2)}", remedy=remedy)
+    try:
+        return list(vendor.parse_devices(done.stdout))
+    except Exception as error:  # the vendor's own code: it may raise anything, and must not end the run
+        reason = f"{vendor.name}'s parse_device_list: {type(error).__name__}: {error}"
+        raise FlagPerfError(reason, remedy=f"mend it in {vendor.folder}/vendor.py") from error

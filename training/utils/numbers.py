@@ -1,0 +1,37 @@
+"""Numbers of figures: taken from what a case reports, divided by times, and shown."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+DIGITS = 3
+# Outside these a number is shown with an exponent.
+SMALLEST, LARGEST = 1e-5, 1e15
+
+
+def number_in(values: Mapping[str, Any], name: str) -> float | None:
+    """The finite number that `values` have under `name`; anything else, as any case may write it, is None."""
+    value = values.get(name)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if -sys.float_info.max <= value <= sys.float_info.max else None
+
+
+def rate(count: float | None, seconds: float | None) -> float | None:
+    """`count` per second; None where either is not measured or no time has passed."""
+    if count is None or not seconds or seconds <= 0:
+        return None
+    return count / seconds
+
+
+def shown(value: float, digits: int = DIGITS) -> str:
+    """`value` with so many significant digits, all those before the point, and an exponent only far from 1."""
+    rounded = abs(float(f"{value:.{digits - 1}e}"))
+    if rounded < LARGEST and value == round(value):
+        return str(round(value))
+    if not SMALLEST <= rounded < LARGEST:
+        return f"{value:.{digits - 1}e}"
+    return f"{value:.{max(0, digits - 1 - math.floor(math.log10(rounded)))}f}"
