@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from run_benchmarks.display import PlainLines
+from run_benchmarks.display.lines import PlainLines
 from run_benchmarks.hosts.base import Allocator
 from run_benchmarks.hosts.fixed import FixedHosts
 from run_benchmarks.journal import Journal

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from run_benchmarks import foreground, round_state, runner
-from run_benchmarks.display import PlainLines
+from run_benchmarks.display.lines import PlainLines
 from run_benchmarks.runtimes.process import ProcessRuntime
 from run_benchmarks.stages import launch
 from tests.ports import reserved_port

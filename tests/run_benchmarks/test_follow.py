@@ -1,4 +1,4 @@
-"""Rank 0's log is followed while it grows: by a real `tail` on this machine."""
+"""What a node writes is followed while it grows: by a real `tail` on this machine."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks import follow
-from run_benchmarks.display import Display
-from run_benchmarks.follow import follow_events
+from run_benchmarks.display.base import Display, Power
+from run_benchmarks.follow import PowerMeter, follow_events, follow_power
+from run_benchmarks.names import Node
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.training_state import TrainingState
 from run_benchmarks.transports.base import ByteSink, Completed, TransportError
 from run_benchmarks.transports.local import LocalTransport
+from tests.run_benchmarks.builders import make_nodes
 from utils.events import Event, EventName, format_line
+from utils.telemetry.lines import TELEMETRY_FILE, record_line
+from utils.telemetry.records import Sample, Scope, SourceInfo
 
 
 class Seen(Display):
@@ -117,7 +121,7 @@ def test_the_precision_that_was_settled_on_is_logged(tmp_path: Path) -> None:
         yield 2
 
     lines: list[str] = []
-    sink = LOGGER.add(lambda line: lines.append(str(line)), format="{message}")
+    sink = LOGGER.add(lambda line: lines.append(str(line)), level="INFO", format="{message}")
     try:
         followed(tmp_path, write)
     finally:
@@ -162,3 +166,45 @@ def test_after_a_lost_contact_nothing_is_missed_and_nothing_comes_twice(tmp_path
     transport = Losing(after=2, times=3)
     assert followed(tmp_path, write, transport).steps() == [1, 2, 3, 4, 5, 6, 7]
     assert transport.runs == 4
+
+
+MACHINE = SourceInfo(1, "pwr", Scope.MACHINE, 1.0)
+PACKAGES = SourceInfo(1, "rapl", Scope.PACKAGE, 1.0)
+
+
+def test_the_power_of_a_node_while_its_telemetry_grows(tmp_path: Path) -> None:
+    class Meters(Display):
+        def __init__(self) -> None:
+            self.seen: list[tuple[Node, Power]] = []
+
+        def power(self, node: Node, power: Power) -> None:
+            self.seen.append((node, power))
+
+    async def scenario() -> None:
+        following = asyncio.create_task(follow_power(LocalTransport("node1"), str(tmp_path), node, meters))
+        for watts in (500.0, 612.5):
+            with (tmp_path / TELEMETRY_FILE).open("a") as file:
+                file.write(record_line(MACHINE) + "not a record\n")
+                file.write(record_line(Sample(2, "pwr", power_w=watts)))
+            while not meters.seen or meters.seen[-1][1].watts != watts:
+                await asyncio.sleep(0.01)
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+
+    meters, (node, _) = Meters(), make_nodes()
+    asyncio.run(asyncio.wait_for(scenario(), timeout=60))
+    assert meters.seen == [(node, Power(500.0, Scope.MACHINE)), (node, Power(612.5, Scope.MACHINE))]
+
+
+def test_power_is_that_of_the_source_that_the_figures_will_use() -> None:
+    meter = PowerMeter()
+    package = Sample(2, "rapl", "package-0", power_w=40.0)
+    assert meter.take(package) is None, "nobody knows of what it is"
+    assert meter.take(PACKAGES) is None
+    assert meter.take(package) == Power(40.0, Scope.PACKAGE)
+    assert meter.take(Sample(2, "rapl", "package-1")) is None, "a part of the devices is no power of the node"
+    assert meter.take(Sample(3, "rapl", "package-1", power_w=2.0)) == Power(42.0, Scope.PACKAGE)
+    meter.take(MACHINE)
+    assert meter.take(package) is None
+    assert meter.take(Sample(3, "pwr", power_w=300.0)) == Power(300.0, Scope.MACHINE)
+    assert meter.take(Sample(3, "cpu", utilisation=0.5)) is None

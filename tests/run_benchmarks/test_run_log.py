@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from run_benchmarks.run_log import LOGGER, log_to_file, log_to_terminal, log_warnings
+from run_benchmarks.run_log import (
+    LOGGER,
+    LONG,
+    SHORT,
+    log_briefly,
+    log_to_file,
+    log_to_terminal,
+    log_warnings,
+)
 
 # 2022-11-21 19:19:24,013<TAB>[INFO]<TAB>[run.py,500]message
 LINE = re.compile(
@@ -111,3 +119,31 @@ def test_what_would_steer_a_terminal_or_cannot_be_written_is_replaced(
         LOGGER.error("\x1b]0;x\a\ud800")
     for text in (terminal.getvalue(), (tmp_path / "log").read_text()):
         assert "\ufffd]0;x\ufffd\ufffd" in text
+
+
+def test_a_short_line_has_time_level_and_text(tmp_path: Path) -> None:
+    """Further lines of a message stand below its text; the file keeps the documented format."""
+    shown: list[tuple[str, str]] = []
+    log_briefly("info", lambda level, line: shown.append((level, line)))
+    with log_to_file(tmp_path / "log", "info"):
+        LOGGER.warning("{a} is\ntwo lines")
+        LOGGER.debug("not asked for")
+    ((level, line),) = shown
+    assert level == "WARNING"
+    assert re.fullmatch(r"\d\d:\d\d:\d\d WARNING \{a\} is\n {17}two lines", line)
+    assert LINE.fullmatch((tmp_path / "log").read_text().splitlines()[0])
+
+
+def test_what_a_terminal_shows_in_another_way_is_logged_to_the_file(
+    terminal: io.StringIO, tmp_path: Path
+) -> None:
+    with log_to_file(tmp_path / "log", "info"):
+        LONG.info("the whole table")
+        SHORT.info("its sum")
+    assert (tmp_path / "log").read_text().endswith("]the whole table\n")
+    assert terminal.getvalue() == (tmp_path / "log").read_text()
+    shown: list[str] = []
+    log_briefly("info", lambda level, line: shown.append(line))
+    LONG.info("the whole table")
+    SHORT.info("its sum")
+    assert [line[17:] for line in shown] == ["its sum"]

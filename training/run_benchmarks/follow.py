@@ -1,12 +1,15 @@
-"""Follow rank 0's events while a round runs, for the display and the signs of life."""
+"""Follow what grows on a node while a round runs: rank 0's events, and the power that the monitor samples."""
 
 from __future__ import annotations
 
 import asyncio
 import codecs
+from collections.abc import Callable
 from contextlib import suppress
 
-from run_benchmarks.display import Display
+from run_benchmarks.display.base import Display, Power
+from run_benchmarks.names import Node
+from run_benchmarks.results.telemetry_file import record_of
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.training_state import TrainingState
 from run_benchmarks.transports.base import Transport
@@ -14,47 +17,97 @@ from utils.errors import FlagPerfError
 from utils.events import Event, EventName, parse_line
 from utils.node import rank_log_name
 from utils.processor import precision_note
+from utils.telemetry.lines import TELEMETRY_FILE
+from utils.telemetry.records import Sample, SourceInfo, Telemetry
+from utils.telemetry.windows import best_power_source
 
 RETRY_S = 2.0
 
 
 async def follow_events(transport: Transport, folder: str, state: TrainingState, display: Display) -> None:
-    """Feed each event of global rank 0 to `state` and `display` until cancelled.
+    """Feed each event of global rank 0 to `state` and `display` until cancelled."""
 
-    What is missed while contact is lost is read after it: the log is followed from where it was left.
+    def take(line: str) -> None:
+        event = parse_line(line)
+        if event is not None:
+            _note_precision(event)
+            state.update(event)
+            display.event(event)
+
+    await _follow(transport, f"{folder}/{rank_log_name(0)}", take)
+
+
+def _note_precision(event: Event) -> None:
+    note = precision_note(event.value) if event.name == EventName.INIT_END else ""
+    if note:
+        LOGGER.info(note)
+
+
+async def follow_power(transport: Transport, folder: str, node: Node, display: Display) -> None:
+    """Tell `display` of the node's power whenever its monitor has sampled it, until cancelled."""
+    meter = PowerMeter()
+
+    def take(line: str) -> None:
+        with suppress(FlagPerfError):  # who reads the file for figures says what is wrong with it
+            power = meter.take(record_of(line, TELEMETRY_FILE))
+            if power is not None:
+                display.power(node, power)
+
+    await _follow(transport, f"{folder}/{TELEMETRY_FILE}", take)
+
+
+class PowerMeter:
+    """The power of a node from its telemetry, record by record: of the source that the figures will use."""
+
+    def __init__(self) -> None:
+        self._sources: tuple[SourceInfo, ...] = ()
+        self._best: SourceInfo | None = None
+        self._samples: dict[str, Sample] = {}  # the newest, by device
+
+    def take(self, record: Sample | SourceInfo) -> Power | None:
+        """All devices of the source together, when a sample of it comes in and each has one."""
+        if isinstance(record, SourceInfo):
+            self._sources = (*self._sources, record)
+            telemetry = Telemetry("", self._sources)
+            name = best_power_source(telemetry)
+            self._best = telemetry.info(name) if name else None
+            self._samples.clear()
+            return None
+        if self._best is None or record.source != self._best.source:
+            return None
+        self._samples[record.device] = record
+        draws = [sample.power_w for sample in self._samples.values()]
+        watts = [draw for draw in draws if draw is not None]
+        return Power(sum(watts), self._best.scope) if len(watts) == len(draws) else None
+
+
+async def _follow(transport: Transport, path: str, take: Callable[[str], None]) -> None:
+    """Hand on each line of a file of the host as it comes, until cancelled.
+
+    What is missed while contact is lost is read after it: the file is followed from where it was left.
     """
-    reader = _Lines(state, display)
+    lines = _Lines(take)
     while True:
         # `-F` waits for a file that does not exist yet; +N counts bytes from 1.
-        argv = ["tail", "-c", f"+{reader.read + 1}", "-F", f"{folder}/{rank_log_name(0)}"]
-        # losing sight of the log is not losing the task: whether that lives, the watch decides
+        argv = ["tail", "-c", f"+{lines.read + 1}", "-F", path]
+        # losing sight of a file is not losing the task: whether that lives, the watch decides
         with suppress(FlagPerfError):
-            await transport.run(argv, stdout=reader.take)
+            await transport.run(argv, stdout=lines.feed)
         await asyncio.sleep(RETRY_S)
 
 
 class _Lines:
-    """Cuts a stream of bytes into lines and hands on the events among them."""
+    """Cuts a stream of bytes into lines and hands them on."""
 
-    def __init__(self, state: TrainingState, display: Display) -> None:
-        self.state = state
-        self.display = display
+    def __init__(self, take: Callable[[str], None]) -> None:
         self.read = 0
+        self._take = take
         self._rest = ""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
-    def _note_precision(self, event: Event) -> None:
-        note = precision_note(event.value) if event.name == EventName.INIT_END else ""
-        if note:
-            LOGGER.info(note)
-
-    async def take(self, chunk: bytes) -> None:
+    async def feed(self, chunk: bytes) -> None:
         """The next part of the stream."""
         self.read += len(chunk)
         *lines, self._rest = (self._rest + self._decoder.decode(chunk)).split("\n")
         for line in lines:
-            event = parse_line(line)
-            if event is not None:
-                self._note_precision(event)
-                self.state.update(event)
-                self.display.event(event)
+            self._take(line)

@@ -11,10 +11,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from run_benchmarks import BANNER
-from run_benchmarks.display import Display, LiveTable, PlainLines
+from run_benchmarks.display.base import Display
+from run_benchmarks.display.terminal import open_display, output_width
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.failures import sentence_of, traceback_text
 from run_benchmarks.names import RunId
@@ -23,7 +22,7 @@ from run_benchmarks.plan.records import Plan
 from run_benchmarks.results.round_result import write_json
 from run_benchmarks.results.summary import Run
 from run_benchmarks.results.tables import results_text
-from run_benchmarks.run_log import LOGGER, log_to_file, log_to_terminal
+from run_benchmarks.run_log import LOGGER, log_to_file
 from run_benchmarks.runner import make_run_folder, run_plan
 from run_benchmarks.session import CANCEL_GRACE_S
 from utils.errors import FlagPerfError
@@ -35,15 +34,7 @@ def run_in_foreground(plan: Plan) -> int:
     Raises:
         FlagPerfError: nothing was launched, for there is no room for its results.
     """
-    console = Console(stderr=True)
-    display: Display
-    if console.is_terminal:
-        table = LiveTable(console)
-        log_to_terminal(plan.run.log_level, table.print_line)
-        display = table
-    else:
-        log_to_terminal(plan.run.log_level)
-        display = PlainLines()
+    display = open_display(plan.run.log_level)
     try:
         return _run(plan, display)
     finally:
@@ -130,6 +121,5 @@ def _finish(summary: Run, folder: Path) -> None:
     LOGGER.info(f"exit code {summary.exit_code}")
     with _terminal_may_be_gone():
         if summary.results:
-            shown = Console()
-            print(results_text(summary.results, shown.width if shown.is_terminal else None))
+            print(results_text(summary.results, output_width()))
         print(f"results and logs: {folder}", flush=True)

@@ -5,21 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from run_benchmarks.results.evidence import host_lost
+from run_benchmarks.results.preflight_fold import count_text, fold
 from run_benchmarks.results.tables import preflight_text
-from run_benchmarks.run_log import LOGGER
+from run_benchmarks.run_log import LONG, SHORT
 from run_benchmarks.session import Session
 from run_benchmarks.stages.checks import Check, Status, with_status
 from run_benchmarks.stages.preflight import REACHABLE, preflight
 from utils.records import Failure, FailureClass, Stage, Verdict
 
+LEVELS = {Status.WARNING: "WARNING", Status.ERROR: "ERROR"}
+
 
 def report_health(checks: Mapping[str, list[Check]]) -> None:
-    """Log the table of the checks, and what deserves a word or forbids to go on."""
+    """Log the table of the checks, and what deserves a word or forbids to go on; on a terminal this alone."""
     for line in preflight_text(checks).splitlines():
-        LOGGER.info(line)
-    for status, log in ((Status.WARNING, LOGGER.warning), (Status.ERROR, LOGGER.error)):
+        LONG.info(line)
+    for status, level in LEVELS.items():
         for host, check in with_status(checks, status):
-            log(f"{host}: {check.name}: {check.detail} -> {check.remedy}")
+            LONG.log(level, f"{host}: {check.name}: {check.detail} -> {check.remedy}")
+    if not checks:
+        return
+    SHORT.info(count_text(checks))
+    for status, text in fold(checks):
+        SHORT.log(LEVELS[status], text)
 
 
 def unhealthy(checks: Mapping[str, list[Check]]) -> Failure | None:

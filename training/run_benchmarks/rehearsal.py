@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from run_benchmarks.display import Display
+from run_benchmarks.display.base import Display
 from run_benchmarks.health import check_standing_hosts
 from run_benchmarks.names import Node, RunId, new_run_id
 from run_benchmarks.plan.records import Plan

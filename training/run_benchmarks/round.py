@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from run_benchmarks.failures import StageFailed, failure_on, interrupted, log_traceback
-from run_benchmarks.follow import follow_events
+from run_benchmarks.follow import follow_events, follow_power
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.health import report_health, unhealthy
 from run_benchmarks.hosts.base import AllocationError, Host
@@ -43,6 +43,7 @@ T = TypeVar("T")
 
 # An allocator that cannot give hosts back must not hold up the rounds that come after.
 GIVE_BACK_TIMEOUT_S = 60.0
+NO_CONTACT = "no contact"  # shown in place of a node's stage
 
 
 class Round:
@@ -256,23 +257,30 @@ class Round:
         session.display.stage(node, Stage.TRAIN.value)
 
     async def _watch(self) -> Outcome:
-        session, state, first = self.session, self.state, self.state.nodes[0]
-        folder = session.paths.node(first)
-        follower = asyncio.create_task(
-            follow_events(self._transport(first), folder, state.training, session.display)
-        )
+        session, state = self.session, self.state
         watch = Watch(
             session.runtime,
             {host.name: host.transport for host in self.hosts},
             {node.rank: unit_name(session.run, node, "task") for node in state.nodes},
             session.plan.cluster.host_lost_after_s,
             lambda: state.training.progressed_at,
+            lambda node, there: session.display.stage(node, Stage.TRAIN.value if there else NO_CONTACT),
         )
+        followers = [asyncio.create_task(work) for work in self._followers()]
         try:
             return await watch.run(state.nodes, state.case.deadline_s)
         finally:
-            follower.cancel()
-            await asyncio.gather(follower, return_exceptions=True)
+            for follower in followers:
+                follower.cancel()
+            await asyncio.gather(*followers, return_exceptions=True)
+
+    def _followers(self) -> Iterator[Coroutine[Any, Any, None]]:
+        """What reads from the nodes while they train: rank 0's events and, where it is shown, every node's power."""
+        session, nodes = self.session, self.state.nodes
+        folder = session.paths.node(nodes[0])
+        yield follow_events(self._transport(nodes[0]), folder, self.state.training, session.display)
+        for node in nodes if session.display.shows_power else ():
+            yield follow_power(self._transport(node), session.paths.node(node), node, session.display)
 
     async def _leave(self) -> None:
         self.state.notes += await leave(self.session, self.hosts)

@@ -1,8 +1,10 @@
-"""The run's log, in FlagPerf's documented format, in `flagperf_run.log` and on the terminal.
+"""The run's log: in FlagPerf's documented format in `flagperf_run.log` and on standard error, short on a terminal.
 
+What a terminal shows in another way is logged to LONG, and to SHORT what it shows in its place.
 Messages are whole texts: `LOGGER.info(f"...")`. Given arguments, loguru would take braces in them for fields.
 What a reader of the terminal can do without, a traceback or a rank's last lines, goes to the file alone:
-`LOGGER.bind(detail="...").error("a sentence")`; elsewhere the sentence is followed by the file's path.
+`LOGGER.bind(detail="...").error("a sentence")`. Elsewhere the sentence is followed by the path of the file, or of
+that which is bound as `more_in`.
 No sink shows the values of variables in a traceback, for they may be secrets.
 """
 
@@ -12,16 +14,25 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loguru import logger as LOGGER  # noqa: N812 - a constant: there is one log
 
 from utils.text_files import printable
 
-__all__ = ["LOGGER", "log_to_file", "log_to_terminal", "log_warnings"]
+if TYPE_CHECKING:
+    from loguru import Message
+
+__all__ = ["LOGGER", "LONG", "SHORT", "log_briefly", "log_to_file", "log_to_terminal", "log_warnings"]
+
+LONG = LOGGER.bind(form="long")
+SHORT = LOGGER.bind(form="short")
 
 # 2022-11-21 19:19:24,013<TAB>[INFO]<TAB>[run.py,500]message
 _FORMAT = "{time:YYYY-MM-DD HH:mm:ss,SSS}\t[{level}]\t[{file},{line}]{message}\n"
+# 19:19:24 INFO    message
+_SHORT_FORMAT = "{time:HH:mm:ss} {level: <7} {message}"
+_SHORT_HEAD = len("19:19:24 WARNING ")
 Sink = Callable[[str], None]
 
 
@@ -39,6 +50,28 @@ def log_to_terminal(level: str, sink: Sink | None = None) -> None:
     """
     LOGGER.remove()
     _add(sink or _to_standard_error, level)
+
+
+def log_briefly(level: str, show: Callable[[str, str], None]) -> None:
+    """Show the log in short lines through `show`, which gets the name of each line's level and the line.
+
+    Args:
+        level: as for `log_to_terminal`.
+    """
+    LOGGER.remove()
+
+    def sink(message: Message) -> None:
+        lines = printable(message).splitlines()
+        show(message.record["level"].name, f"\n{' ' * _SHORT_HEAD}".join(lines))
+
+    LOGGER.add(
+        sink,
+        level=level.upper(),
+        format=lambda record: _with_detail(_SHORT_FORMAT, record["extra"], whole=False),
+        filter=lambda record: record["extra"].get("form") != "long",
+        backtrace=False,
+        diagnose=False,
+    )
 
 
 class LineFile:
@@ -83,7 +116,7 @@ def log_to_file(path: Path, level: str) -> Iterator[None]:
     file = LineFile(path)
     number = _add(file.write, level, beside=path)
     try:
-        with LOGGER.contextualize(file_of_run=path):
+        with LOGGER.contextualize(more_in=path):
             yield
     finally:
         LOGGER.remove(number)
@@ -96,23 +129,24 @@ def _add(sink: Sink, level: str, line: str = _FORMAT, beside: Path | None = None
         lambda text: sink(printable(text)),  # a rank's last words may hold anything
         level=level.upper(),
         format=lambda record: _with_detail(line, record["extra"], whole=beside is not None),
-        filter=lambda record: beside is None or record["extra"].get("beside") != beside,
+        filter=lambda record: _belongs(record["extra"], beside),
         backtrace=False,
         diagnose=False,
     )
 
 
+def _belongs(extra: Mapping[str, object], beside: Path | None) -> bool:
+    return extra.get("form") != "short" and (beside is None or extra.get("beside") != beside)
+
+
 def _with_detail(line: str, extra: Mapping[str, Any], whole: bool) -> str:
-    """The format of a record: where it has a detail, that follows in the file, and the file's path elsewhere."""
+    """The format of a record: where it has a detail, that follows in the file, and a path elsewhere."""
     if "detail" not in extra:
         return line
     if whole:
         return line + "{extra[detail]}\n"
-    return (
-        line.replace("{message}", "{message} (more in {extra[file_of_run]})")
-        if "file_of_run" in extra
-        else line
-    )
+    pointer = " (more in {extra[more_in]})" if "more_in" in extra else ""
+    return line.replace("{message}", "{message}" + pointer)
 
 
 def _to_standard_error(line: str) -> None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from run_benchmarks.display import Display
+from run_benchmarks.display.base import Display
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.failures import sentence_of, traceback_text
 from run_benchmarks.health import check_standing_hosts, report_health
@@ -55,7 +55,7 @@ async def run_plan(plan: Plan, run: RunId, log_dir: Path, display: Display) -> R
     earlier = {"continue_from": plan.continue_from} if plan.continue_from else {}
     session.journal.write("run_started", run=run.name, uid=run.uid, **earlier)
     results: list[RoundResult] = []
-    with _interrupt_on_signals(session.interrupt):
+    with _interrupt_on_signals(session.interrupt, display):
         try:
             code = await _check_and_run(session, results)
         finally:
@@ -98,7 +98,7 @@ async def _run_cases(session: Session, results: list[RoundResult]) -> None:
 
 
 def _log_result(result: RoundResult, log_dir: Path) -> None:
-    """A sentence; where it tells of a failure, the evidence is in the log's file only."""
+    """A sentence, and what to do; the evidence of a failure is in the log's file and in the failure's own."""
     head = f"case {result.case}, round {result.round}: {result.verdict.value}"
     failure = result.failure
     if failure is None:
@@ -106,9 +106,8 @@ def _log_result(result: RoundResult, log_dir: Path) -> None:
         return
     cause = cause_in(failure)
     log = LOGGER.bind(detail=failure.evidence) if failure.evidence else LOGGER
+    log = log.bind(more_in=log_dir / failure.file) if failure.file else log
     log.error(f"{head} {failure.headline}{cause and f': {cause}'}")
-    if failure.file:
-        LOGGER.error(f"    -> read {log_dir / failure.file}")
     if failure.remedy:
         LOGGER.error(f"    -> {failure.remedy}")
 
@@ -154,7 +153,7 @@ def _exit_code(session: Session, results: list[RoundResult]) -> int:
 
 
 @contextmanager
-def _interrupt_on_signals(interrupt: asyncio.Event) -> Iterator[None]:
+def _interrupt_on_signals(interrupt: asyncio.Event, display: Display) -> Iterator[None]:
     """Let Ctrl-C, SIGTERM and the loss of the terminal end the run in order; a further one skips no clean-up."""
     loop = asyncio.get_running_loop()
 
@@ -163,12 +162,12 @@ def _interrupt_on_signals(interrupt: asyncio.Event) -> Iterator[None]:
             LOGGER.warning("still stopping and cleaning up on every host; please wait")
         else:
             interrupt.set()
+            display.interrupted()
             LOGGER.warning(f"interrupted by {number.name}: stopping and cleaning up on every host")
 
     numbers = [signal.SIGINT, signal.SIGTERM]
-    if (
-        signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
-    ):  # as nohup has it: the run outlives its terminal
+    outlives_terminal = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # as nohup has it
+    if not outlives_terminal:
         numbers.append(signal.SIGHUP)
     for number in numbers:
         loop.add_signal_handler(number, ask, number)

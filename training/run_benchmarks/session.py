@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from run_benchmarks.display import Display
+from run_benchmarks.display.base import Display
 from run_benchmarks.hosts import open_allocator
 from run_benchmarks.hosts.base import Allocator
 from run_benchmarks.hosts.fixed import Opener

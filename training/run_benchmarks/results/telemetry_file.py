@@ -25,7 +25,7 @@ def read_telemetry(path: Path) -> Telemetry:
     """
     # a host that lost power may leave half a line, or zero bytes that were allocated and never written
     records = [
-        _record(line, f"{path}:{number}")
+        record_of(line, f"{path}:{number}")
         for number, line in enumerate(lines_of(path), start=1)
         if line.endswith("\n") or len(line) == LONGEST_LINE
     ]
@@ -36,7 +36,12 @@ def read_telemetry(path: Path) -> Telemetry:
     )
 
 
-def _record(line: str, where: str) -> Sample | SourceInfo:
+def record_of(line: str, where: str) -> Sample | SourceInfo:
+    """The record that a line of `telemetry.jsonl` is.
+
+    Raises:
+        FlagPerfError: it is none; names `where`.
+    """
     try:
         return _RECORD.validate_json(line, strict=True)
     except ValidationError as error:

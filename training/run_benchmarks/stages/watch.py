@@ -70,6 +70,7 @@ class Watch:
     Args:
         progressed_at: when (monotonic) the training last showed progress; None where that cannot be seen.
             Training is synchronous: where a step is finished, every rank lives.
+        note_contact: told of a node whose contact is lost (False) or back (True).
     """
 
     runtime: Runtime
@@ -77,6 +78,7 @@ class Watch:
     names: Mapping[int, str]
     host_lost_after_s: float
     progressed_at: Callable[[], float | None]
+    note_contact: Callable[[Node, bool], None] = lambda node, there: None
 
     async def run(self, nodes: Sequence[Node], deadline_s: float) -> Outcome:
         """Wait until every task has ended, or one has failed and its peers had a moment to end too."""
@@ -127,9 +129,11 @@ class Watch:
                 LOGGER.warning(
                     f"{node.host}: contact is lost; the task goes on, trying again ({error.message})"
                 )
+                self.note_contact(node, False)
                 if not await self._contact_again(node, transport):
                     return Lost(error.message, isinstance(error, CommandError), time.monotonic())
                 LOGGER.info(f"{node.host}: contact is back")
+                self.note_contact(node, True)
             except FlagPerfError as error:
                 return Lost(error.message, isinstance(error, CommandError), time.monotonic())
 

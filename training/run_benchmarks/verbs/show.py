@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print it."""
+    from run_benchmarks.display.terminal import output_width
     from run_benchmarks.results.find import find_run
     from run_benchmarks.results.load import load_run
     from run_benchmarks.results.rescore import rescore
@@ -55,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
         }
     else:
         loaded = load_run(folder)
-        text, content = f"{run_text(loaded, _width())}\n\nresults and logs: {folder}", loaded.as_dict()
+        text, content = f"{run_text(loaded, output_width())}\n\nresults and logs: {folder}", loaded.as_dict()
     print(json.dumps(content, indent=2) if arguments.json else printable(text))
     return ExitCode.SUCCESS
 
@@ -80,8 +79,3 @@ def _values(path: Path) -> dict[str, Any]:
         return static_values(path)
     except (OSError, SyntaxError, ValueError, RecursionError):
         return {}
-
-
-def _width() -> int | None:
-    """Of the terminal; None where there is none, as in a pipe."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

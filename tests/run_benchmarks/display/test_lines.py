@@ -1,0 +1,105 @@
+"""Progress as lines of the log."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+
+from run_benchmarks.display import lines as display_lines
+from run_benchmarks.display.lines import PlainLines, duration, training_line
+from run_benchmarks.run_log import LOGGER
+from run_benchmarks.training_state import TrainingState
+from tests.run_benchmarks.builders import make_nodes
+from tests.run_benchmarks.display.rounds import operation
+from utils.events import Event, EventName
+
+STEP = Event(EventName.STEP_END, {"global_steps": 40, "loss": 2.34567, "seq/s": 812.34})
+EVALUATE = Event(EventName.EVALUATE, {"metric": "accuracy", "accuracy": 0.25, "target": 0.5})
+
+
+class Clock:
+    """The clock that the display reads."""
+
+    now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def log() -> io.StringIO:
+    """What the log shows."""
+    stream = io.StringIO()
+    LOGGER.add(stream, level="INFO", format="{message}")
+    return stream
+
+
+def state_of(*events: Event) -> TrainingState:
+    state = TrainingState()
+    for second, event in enumerate(events, 1):
+        state.update(replace(event, time_ms=1000 * second))
+    return state
+
+
+def test_a_line_says_what_is_known() -> None:
+    assert training_line(TrainingState()) == "waiting for rank 0"
+    assert training_line(state_of(Event(EventName.INIT_START))) == "initialising"
+    line = training_line(state_of(Event(EventName.TRAIN_START, {"max_steps": 80}), STEP, EVALUATE))
+    assert line.startswith("step 40, loss 2.3457, accuracy 0.2500 / 0.5, 812.3 samples/s, at most ")
+    assert training_line(state_of(STEP)) == "step 40, loss 2.3457, 812.3 samples/s"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0:00"), (59.9, "0:59"), (61, "1:01"), (3600, "1:00:00"), (90061, "25:01:01")]
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_plain_lines_show_every_evaluation_and_a_step_now_and_then(
+    log: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(display_lines, "time", clock)
+    lines, state = PlainLines(), state_of(STEP)
+    lines.round_started(make_nodes(), state)
+    lines.stage(None, "train")
+    for _ in range(5):
+        lines.event(STEP)
+        clock.now += 1
+    lines.event(EVALUATE)
+    clock.now += display_lines.LINE_EVERY_S + 1
+    lines.event(STEP)
+    lines.event(Event(EventName.EPOCH_END))
+    lines.close()
+    step = "step 40, loss 2.3457, 812.3 samples/s"
+    assert log.getvalue().splitlines() == ["stage: train", step, step, step]
+
+
+def test_the_evaluation_before_training_is_called_so(log: io.StringIO) -> None:
+    begun = Event(EventName.INIT_EVALUATION, {"metric": "accuracy", "accuracy": 0.125, "target": 0.5})
+    lines, state = PlainLines(), state_of(begun)
+    lines.round_started(make_nodes(), state)
+    lines.event(begun)
+    assert log.getvalue() == "initial evaluation: accuracy 0.1250 / 0.5\n"
+
+
+def test_plain_lines_show_every_operation_of_a_measurement(log: io.StringIO) -> None:
+    lines, state = PlainLines(), TrainingState()
+    lines.round_started(make_nodes(), state)
+    for event in (
+        operation(EventName.STEP_BEGIN, 1, "gemm_fp32"),
+        operation(EventName.STEP_END, 1, "gemm_fp32", gemm_fp32=0.71234, unit="TFLOP/s"),
+        operation(EventName.STEP_END, 2, "gemm_tf32", gemm_tf32=None, unsupported="not on this device"),
+        operation(EventName.STEP_END, 3, "gemm_int8"),
+    ):
+        state.update(event)
+        lines.event(event)
+    assert log.getvalue().splitlines() == [
+        "measuring gemm_fp32 (1 of 3)",
+        "gemm_fp32 (1 of 3): 0.7123 TFLOP/s",
+        "gemm_tf32 (2 of 3): left out: not on this device",
+        "gemm_int8 (3 of 3): left out: no rate was reported",
+    ]

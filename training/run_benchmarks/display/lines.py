@@ -1,0 +1,108 @@
+"""Progress as lines of the log."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from run_benchmarks.display.base import Display
+from run_benchmarks.names import Node
+from run_benchmarks.run_log import LOGGER
+from run_benchmarks.training_state import TrainingState
+from utils.events import Event, EventName
+
+# A line of progress this often is enough to see that training goes on, and does not fill a log.
+LINE_EVERY_S = 10.0
+
+
+def training_line(state: TrainingState) -> str:
+    """What rank 0 has reported, in a line."""
+    parts = [f"step {state.step}" if state.step is not None else state.phase or "waiting for rank 0"]
+    if state.loss is not None:
+        parts.append(f"loss {state.loss:.4f}")
+    if state.metric is not None:
+        parts.append(f"{state.metric_name} {metric_text(state)}")
+    if state.samples_per_second is not None:
+        parts.append(f"{state.samples_per_second:.1f} samples/s")
+    left = state.seconds_left()
+    if left is not None and state.phase == "training":
+        parts.append(f"at most {duration(left)} left")
+    return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class OperationEvent:
+    """What an event says of an operation of a case that measures. `outcome`: its rate, or why there is none."""
+
+    name: str
+    place: str
+    outcome: str
+
+    @property
+    def line(self) -> str:
+        """The same as a line."""
+        head = f"{self.name} ({self.place})"
+        return f"{head}: {self.outcome}" if self.outcome else f"measuring {head}"
+
+
+def operation_of(event: Event) -> OperationEvent | None:
+    """The operation that begins or ends with `event`; None for events of a training."""
+    value, name = event.value, str(event.value.get("metric"))
+    if event.name not in (EventName.STEP_BEGIN, EventName.STEP_END) or "metric" not in value:
+        return None
+    rate, outcome = value.get(name), ""
+    if event.name == EventName.STEP_END:
+        outcome = f"left out: {value.get('unsupported') or 'no rate was reported'}"
+        if isinstance(rate, (int, float)):
+            outcome = f"{rate:.4g} {value.get('unit', '')}"
+    return OperationEvent(name, f"{value.get('global_steps')} of {value.get('max_steps')}", outcome)
+
+
+def duration(seconds: float) -> str:
+    """Seconds as `h:mm:ss` or `m:ss`."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def metric_text(state: TrainingState) -> str:
+    """The metric and its target, as far as they were reported."""
+    value = "-" if state.metric is None else f"{state.metric:.4f}"
+    return value if state.target is None else f"{value} / {state.target:g}"
+
+
+class PlainLines(Display):
+    """Progress as lines of the log.
+
+    Args:
+        log: where to; the panel lets them stand in the file alone.
+    """
+
+    def __init__(self, log: Any = LOGGER) -> None:
+        self._log = log
+        self._training = TrainingState()
+        self._logged_at = 0.0
+
+    def round_started(self, nodes: tuple[Node, ...], training: TrainingState) -> None:
+        """Remember what to show."""
+        self._training = training
+
+    def stage(self, node: Node | None, name: str) -> None:
+        """A line a stage of the whole round."""
+        if node is None:
+            self._log.info(f"stage: {name}")
+
+    def event(self, event: Event) -> None:
+        """Every evaluation, every operation of a measurement, and a step now and then."""
+        operation = operation_of(event)
+        if operation is not None:
+            self._log.info(operation.line)
+            return
+        due = time.monotonic() - self._logged_at > LINE_EVERY_S
+        if event.name == EventName.INIT_EVALUATION and self._training.metric is not None:
+            state = self._training
+            self._log.info(f"initial evaluation: {state.metric_name} {metric_text(state)}")
+        elif event.name == EventName.EVALUATE or (event.name == EventName.STEP_END and due):
+            self._log.info(training_line(self._training))
+            self._logged_at = time.monotonic()

@@ -1,0 +1,62 @@
+"""How this run is shown: found out from standard error, its locale, and rich's own rules (NO_COLOR, TERM, ...)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+
+from rich.console import Console
+from rich.text import Text
+
+from run_benchmarks.display.base import Display
+from run_benchmarks.display.lines import PlainLines
+from run_benchmarks.display.panel import Panel
+from run_benchmarks.run_log import log_briefly, log_to_terminal
+
+STYLES = {"WARNING": "yellow", "ERROR": "red", "DEBUG": "bright_black"}
+# What Python puts into LC_CTYPE where the locale is C (PEP 538): the terminal knows no more for it.
+REPAIRED = "C.UTF-8"
+
+
+def open_display(level: str) -> Display:
+    """The display for standard error, where the log of `level` is shown from now on.
+
+    A terminal gets short lines and, where its cursor can be moved, a panel; all else the log in its documented
+    format, also where FORCE_COLOR asks for colours in a file: programs read it.
+    """
+    console = TerminalConsole(stderr=True)
+    if not (console.is_terminal and sys.stderr.isatty()):
+        log_to_terminal(level)
+        return PlainLines()
+    log_briefly(level, lambda name, line: print_line(console, name, line))
+    return Panel(console) if console.is_interactive else PlainLines()
+
+
+def print_line(console: Console, level: str, line: str) -> None:
+    """Print a line of the log, above a panel that is there. Long ones are left to the terminal to wrap, so that a
+    command in them can be copied as it stands.
+    """
+    console.print(Text(line, STYLES.get(level, "")), soft_wrap=True)
+
+
+def output_width() -> int | None:
+    """Of the terminal that standard output is; None where it is none, as in a pipe."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+class TerminalConsole(Console):
+    """A console that draws with ASCII where the locale says no better, though Python writes UTF-8 everywhere."""
+
+    @property
+    def encoding(self) -> str:
+        """What may be drawn in."""
+        return super().encoding if speaks_utf8(os.environ) else "ascii"
+
+
+def speaks_utf8(environment: Mapping[str, str]) -> bool:
+    """Whether the locale that the user set for characters is one of UTF-8."""
+    ctype, language = environment.get("LC_CTYPE", ""), environment.get("LANG", "")
+    name = environment.get("LC_ALL") or (language if ctype == REPAIRED else ctype) or language
+    return "utf8" in name.lower().replace("-", "")
