@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +18,7 @@ from run_benchmarks.stages import collect
 from tests.ports import reserved_port
 from tests.run_benchmarks.plan.tree import CLUSTER_CONF, TEST_CONF
 from tests.run_benchmarks.whole_run import REAL_TRAINING, WholeRun, make_whole_run
+from tests.run_benchmarks.written_run import SCHEMA1
 
 Capture = pytest.CaptureFixture[str]
 CASE = "toy:pytorch:X1:1:1:1"
@@ -79,10 +82,15 @@ def test_a_run_that_fails_exits_with_1_and_says_why(run: WholeRun, capsys: Captu
     run.behave("fail")
     assert run.main() == 1
     shown = capsys.readouterr()
-    assert "FAILED at the stage train on localhost" in shown.err
+    log = run.result / CASE / "round1" / "localhost_noderank0" / "rank0.out.log"
+    failed = (
+        "FAILED at the stage train on localhost (rank_failed): rank 0 ended with exit code 1: the toy breaks"
+    )
+    assert f"{failed} (more in {log})\n" in shown.err
+    assert "PerfLog" not in shown.err and "Traceback" not in shown.err
+    assert "the toy breaks" in (run.result / "summary.md").read_text()
     (result,) = run.summary["rounds"]
     assert result["failure"]["class"] == "rank_failed"
-    log = run.result / CASE / "round1" / "localhost_noderank0" / "rank0.out.log"
     assert "the toy breaks" in log.read_text()
     assert run.units_left() == []
 
@@ -268,12 +276,16 @@ def test_the_entry_point_reports_bad_input(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_reader_that_has_read_enough_sees_no_traceback() -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-    script = REAL_TRAINING / "run_benchmarks" / "run.py"
-    config = REAL_TRAINING / "run_benchmarks" / "config"
-    argv = [sys.executable, str(script), "plan", "--json", "--config", str(config)]
-    ended = subprocess.run(argv, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
-    os.close(writing)
-    assert (ended.returncode, ended.stderr) == (141, "")
+@pytest.mark.parametrize(
+    "words", ["plan", "plan --json", "show", "show --json", "cleanup", "--help", "nonsense 2>&1"]
+)
+def test_a_reader_that_has_read_enough_sees_no_traceback(words: str, run: WholeRun) -> None:
+    """As in `run.py plan | head -n 1`; also where Python writes at once, and where the reader was gone before."""
+    shutil.copytree(next((SCHEMA1 / "torn").iterdir()), run.folder / "result" / "run20260102030405")
+    program = shlex.join(run.command())
+    for python, reader in ((program, "true"), (f"env PYTHONUNBUFFERED=1 {program}", "head -n 1")):
+        pipe = f"{{ {python} {words}; echo $? >&3; }} 2>&4 | {reader}"
+        script = f"exec 3>{shlex.quote(str(run.folder / 'code'))} 4>&1; {pipe} >/dev/null"
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+        assert done.stdout == done.stderr == ""
+        assert (run.folder / "code").read_text() in ("0\n", "141\n", "2\n")

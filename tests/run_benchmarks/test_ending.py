@@ -7,7 +7,6 @@ import os
 import pty
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -15,18 +14,9 @@ from pathlib import Path
 import pytest
 
 from tests.ports import reserved_port
-from tests.run_benchmarks.whole_run import REAL_TRAINING, WholeRun, make_whole_run
+from tests.run_benchmarks.whole_run import WholeRun, make_whole_run
 
 PATIENCE_S = 120.0
-# What the entry point does, on the test's own tree.
-PROGRAM = """\
-import sys
-from pathlib import Path
-from run_benchmarks import verbs
-from run_benchmarks.verbs import options
-options.TRAINING_DIR = Path(sys.argv[1])
-sys.exit(verbs.main(sys.argv[2:]))
-"""
 
 
 @pytest.fixture
@@ -58,12 +48,10 @@ class Program:
 
     def __init__(self, run: WholeRun, *before: str, terminal: int | None = None) -> None:
         self.run = run
-        words = (str(run.tree.training), "--config", str(run.tree.config))
         with (run.folder / "output").open("wb") as output:
             streams = output if terminal is None else terminal
             self.process = subprocess.Popen(
-                [*before, sys.executable, "-c", PROGRAM, *words],
-                env={**os.environ, "PYTHONPATH": str(REAL_TRAINING)},
+                [*before, *run.command()],
                 stdin=subprocess.DEVNULL if terminal is None else terminal,
                 stdout=streams,
                 stderr=streams,

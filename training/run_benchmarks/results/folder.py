@@ -91,9 +91,7 @@ def _no_run(path: Path) -> FlagPerfError:
     run = next((parent for parent in path.resolve().parents[:3] if is_run_folder(parent)), None)
     if run:
         remedy = f"name the folder of its run: {run}"
-        return FlagPerfError(
-            "is a part of a run, and no result folder of a run", where=str(path), remedy=remedy
-        )
+        return FlagPerfError("is a part of a run", where=str(path), remedy=remedy)
     parts = sorted(child.name for child in path.iterdir() if ROUND_FOLDER.fullmatch(child.name))
     if parts or (path / "result.json").is_file():
         message = f"holds {', '.join(parts) or 'a round'}, but no case: it is no result folder of a run"
