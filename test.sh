@@ -11,8 +11,11 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 NAME="test"
+LOGS=$PWD/.venv/logs
 # shellcheck source=scripts/machine.sh
 . scripts/machine.sh
+# shellcheck source=scripts/parts.sh
+. scripts/parts.sh
 
 # What the lab and the transports' tests use, by command and package.
 LAB_TOOLS=(sshd:openssh-server ip:iproute2 tc:iproute2 iptables:iptables debootstrap:debootstrap dockerd:docker.io
@@ -28,7 +31,6 @@ install_tools() {
 }
 
 install_python() {
-  make_venv .venv
   local install=training/cpu/docker_image/pytorch/pytorch_install.sh
   PATH=$PWD/.venv/bin:$PATH once .venv/flagperf-pytorch "$(sha256sum <$install)" sh $install ||
     die "PyTorch could not be installed"
@@ -36,11 +38,27 @@ install_python() {
 }
 
 # A test converts a checkpoint that TensorFlow wrote; TensorFlow's versions of packages would disturb the others'.
+TENSORFLOW_VENV=.venv-tensorflow
 install_tensorflow() {
-  local venv=.venv-tensorflow
-  (make_venv $venv && pip_install_files $venv training/benchmarks/bert/prepare/requirements-tensorflow.txt) ||
-    { say "TensorFlow cannot be had here: the tests of its checkpoints are skipped"; return; }
-  export FLAGPERF_TEST_TENSORFLOW_PYTHON=$PWD/$venv/bin/python
+  (make_venv $TENSORFLOW_VENV &&
+    pip_install_files $TENSORFLOW_VENV training/benchmarks/bert/prepare/requirements-tensorflow.txt) ||
+    say "TensorFlow cannot be had here: the tests of its checkpoints are skipped"
+}
+
+install_engine() {
+  if ! ensure_engine; then return; fi
+  ensure_base_image || say "there is no base image; tests that need one fail"
+}
+
+# Parts side by side, once apt has done its work: it takes one at a time.
+set_up() {
+  install_tools
+  make_venv .venv
+  begin engine install_engine
+  begin tensorflow install_tensorflow
+  begin python install_python
+  finish python tensorflow engine
+  stages
 }
 
 # The lab's tests, which one worker runs, mostly wait: the whole suite has a worker more than there are cores.
@@ -53,13 +71,14 @@ else
   WORKERS=$((WORKERS + 1))
 fi
 
-install_tools
-install_python
-install_tensorflow
-if ensure_engine; then
-  ensure_base_image || say "there is no base image; tests that need one fail"
+trap end_parts EXIT
+set_up
+trap - EXIT
+# What the parts have made is found here, at once.
+if [ -f $TENSORFLOW_VENV/flagperf-requirements ]; then
+  export FLAGPERF_TEST_TENSORFLOW_PYTHON=$PWD/$TENSORFLOW_VENV/bin/python
 fi
-export FLAGPERF_TEST_BASE_IMAGE=${BASE_IMAGE:-}
+if engine_answers && find_base_image; then export FLAGPERF_TEST_BASE_IMAGE=$BASE_IMAGE; fi
 export PATH=$PWD/.venv/bin:$PATH:/usr/sbin:/sbin
 # Hundreds of short Python processes compile the same files else, where the environment forbids to keep them.
 unset PYTHONDONTWRITEBYTECODE

@@ -1,10 +1,16 @@
 # Shell functions that set up a machine; quickstart.sh and test.sh source this file.
 # shellcheck shell=bash
 
-BASE_IMAGE_FALLBACK_FROM=python:3.11-slim-bookworm
+REGISTRY_BASE_IMAGE=python:3.11-slim-bookworm
 ENGINE_WAIT_S=60
 
-say() { printf '%s: %s\n' "$NAME" "$*" >&2; }
+# In a part (parts.sh) standard error is its log: what is said goes to the terminal too.
+say() {
+  printf '%s: %s\n' "$NAME" "$*" >&2
+  [ -n "${PART:-}" ] || return 0
+  printf '%s: %s\n' "$NAME" "$*" >&3
+  printf '%s\n' "$*" >"$LOGS/$PART.step"
+}
 die() { say "$1"; [ -z "${2:-}" ] || say "  -> $2"; exit 1; }
 
 is_root() { [ "$(id -u)" = 0 ]; }
@@ -14,22 +20,29 @@ has_apt() { command -v apt-get >/dev/null; }
 apt_install() {
   is_root && has_apt || return 1
   if [ -z "${APT_UPDATED:-}" ]; then
-    apt-get update -qq >&2 || return 1
+    say "reading the lists of packages (apt-get update)"
+    setsid --wait apt-get update -qq >&2 || return 1
     APT_UPDATED=yes
   fi
-  say "installing $*"
-  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" >/dev/null
+  say "installing $* (apt-get)"
+  # In a session of its own: whoever stops this script does not leave half a package behind.
+  DEBIAN_FRONTEND=noninteractive setsid --wait apt-get install -y -qq "$@" >&2
 }
 
-# make_venv FOLDER: a virtual environment of the machine's python3.
-make_venv() {
-  [ -x "$1/bin/pip" ] && return # pip comes last: one that was broken off has none
-  command -v python3 >/dev/null || apt_install python3 || die "there is no python3" "apt-get install -y python3"
+# A python3 that is new enough and can make virtual environments.
+ensure_python() {
+  command -v python3 >/dev/null || apt_install python3 python3-venv || die "there is no python3" "apt-get install -y python3"
   python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
     die "python3 is $(python3 -V), but 3.10 or newer is needed" "install a newer Python and put it first on PATH"
   if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
     apt_install python3-venv || die "python3 cannot make virtual environments" "apt-get install -y python3-venv"
   fi
+}
+
+# make_venv FOLDER: a virtual environment of the machine's python3.
+make_venv() {
+  [ -x "$1/bin/pip" ] && return # pip comes last: one that was broken off has none
+  ensure_python
   say "making the virtual environment $1"
   python3 -m venv --clear "$1" || die "python3 -m venv failed"
 }
@@ -50,9 +63,15 @@ pip_install_files() {
   shift
   local files=() file
   for file in "$@"; do files+=(-r "$file"); done
-  once "$venv/flagperf-requirements" "$(cat "$@" | sha256sum)" \
-    "$venv/bin/python" -m pip install -qq --disable-pip-version-check "${files[@]}" ||
+  once "$venv/flagperf-requirements" "$(cat "$@" | sha256sum)" pip_install "$venv" "${files[@]}" ||
     die "pip could not install $*" "check the network, or pip's settings (pip config list) if you are behind a mirror"
+}
+
+pip_install() {
+  local venv=$1
+  shift
+  say "installing Python packages into $venv"
+  "$venv/bin/python" -m pip install -qq --disable-pip-version-check "$@"
 }
 
 ENGINE=${ENGINE:-docker} # or podman
@@ -104,19 +123,54 @@ ensure_podman() {
   engine_answers || { say "podman info fails: $(podman info 2>&1 >/dev/null | tail -n 1)"; return 1; }
 }
 
-# ensure_base_image: sets BASE_IMAGE to an image with python3 and pip; 1 where none can be had.
-ensure_base_image() {
-  local built
-  # shellcheck source=/dev/null
-  built=flagperf-base:$(. /etc/os-release && printf %s "${VERSION_CODENAME:-any}")
-  for BASE_IMAGE in "$BASE_IMAGE_FALLBACK_FROM" "$built"; do
+# shellcheck source=/dev/null
+BUILT_BASE_IMAGE=flagperf-base:$(. /etc/os-release && printf %s "${VERSION_CODENAME:-any}")
+
+# find_base_image: sets BASE_IMAGE to the one that the engine has; 1 where it has none.
+find_base_image() {
+  for BASE_IMAGE in "$REGISTRY_BASE_IMAGE" "$BUILT_BASE_IMAGE"; do
     "$ENGINE" image inspect "$BASE_IMAGE" >/dev/null 2>&1 && return
   done
-  BASE_IMAGE=$BASE_IMAGE_FALLBACK_FROM
+  return 1
+}
+
+# ensure_base_image: sets BASE_IMAGE to an image with python3 and pip; 1 where none can be had.
+ensure_base_image() {
+  if find_base_image; then
+    say "the base image is there already: $BASE_IMAGE"
+    return
+  fi
+  BASE_IMAGE=$REGISTRY_BASE_IMAGE
   say "pulling $BASE_IMAGE"
   timeout 300 "$ENGINE" pull -q "$BASE_IMAGE" >/dev/null 2>&1 && return
-  say "no registry can be reached; building the base image $built from Debian packages instead"
+  say "no registry can be reached: building the base image $BUILT_BASE_IMAGE from Debian packages (40 s on an idle machine)"
   command -v debootstrap >/dev/null || apt_install debootstrap || true
-  BASE_IMAGE=$built
-  ENGINE=$ENGINE training/cpu/docker_image/base/build_base_image.sh "$built"
+  BASE_IMAGE=$BUILT_BASE_IMAGE
+  ENGINE=$ENGINE training/cpu/docker_image/base/build_base_image.sh "$BASE_IMAGE"
+}
+
+OWN_MARK="# Written by a script, which leaves this file alone once the lines above have been edited:"
+
+# write_own FILE: write standard input to it, unless somebody has edited what stands there; then say what differs.
+# The mark is a comment in Python, and the sum after it that of the lines above.
+write_own() {
+  local file=$1 wanted line
+  wanted=$(cat)
+  mkdir -p "$(dirname "$file")"
+  if [ -e "$file" ] && ! is_as_written "$file"; then
+    say "$file has been edited: it is left as it is. Remove it to have it written anew; then (>) it would say:"
+    { diff -B <(grep -v "^$OWN_MARK" "$file") <(printf '%s\n' "$wanted") || true; } |
+      while IFS= read -r line; do case $line in [\<\>]*) say "  $line" ;; esac; done
+    return
+  fi
+  printf '%s\n\n%s\n' "$wanted" "$OWN_MARK $(printf '%s\n\n' "$wanted" | sha256sum | cut -d' ' -f1)" >"$file.partial"
+  mv "$file.partial" "$file"
+}
+
+is_as_written() { [ "$(tail -n 1 "$1")" = "$OWN_MARK $(head -n -1 "$1" | sha256sum | cut -d' ' -f1)" ]; }
+
+# python_text TEXT: as Python writes it.
+python_text() {
+  local text=${1//\\/\\\\}
+  printf '"%s"' "${text//\"/\\\"}"
 }

@@ -143,7 +143,7 @@ def test_an_existing_case_becomes_a_result_like_any_other(
     for name in ("no_eval_time", "p_train", "p_core", "MFU", "mem", "samples", "time_to_target"):
         assert figures[name]["value"] is None and figures[name]["source"], name
     assert "peak FLOP/s is not known" in figures["MFU"]["source"]
-    assert result["rules"] == {"stamp": "closed", "differs": {}}
+    assert result["rules"] == {"stamp": "closed", "differs": {}, "hooks": None, "doubt": ""}
     assert "not checked: nothing says how to list those of acme" in capsys.readouterr().err
     monitor_log = (existing.node / "monitor.log").read_text()
     assert "has no open_devices()" in monitor_log and "cpu" in monitor_log
@@ -164,6 +164,8 @@ def test_a_loss_that_is_not_finite_and_a_target_that_is_not_met(existing: Existi
     assert result["rules"] == {
         "stamp": "open",
         "differs": {"max_steps": 50, "target_accuracy": 2.0, "finite_loss": False},
+        "hooks": None,
+        "doubt": "",
     }
 
 

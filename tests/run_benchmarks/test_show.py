@@ -44,7 +44,10 @@ def test_a_real_run_is_shown_after_its_configuration_has_gone(
     assert whole.main("show") == 0
     shown = capsys.readouterr().out
     assert shown.splitlines()[2:4] == table
-    assert "exit code 0" in shown and "p_train, samples/s, higher is better; TRAIN_START..TRAIN_END" in shown
+    assert (
+        "exit code 0" in shown
+        and "`p_train /s` (samples/s; higher is better): samples / `no_eval_time`" in shown
+    )
     assert whole.main("show", "--rescore") == 0
     assert "CONVERGED, as before; 0 of" in capsys.readouterr().out
 

@@ -11,6 +11,7 @@ from run_benchmarks.images.build import MERGED, MERGED_WITH_VARIABLES
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.plan.redact import redact_argv, redact_values
 from run_benchmarks.rehearsal import Note, RehearsedRound, rehearse
+from utils.code_files import digest_of
 from utils.records import Stage
 
 WHAT = {
@@ -48,6 +49,8 @@ def _case(case: CasePlan, rehearsed: RehearsedRound | None) -> Iterator[str]:
     size = f"{settings.nnodes} node(s) x {settings.nproc} process(es)"
     yield f"# {size}, {settings.repeat} round(s), deadline {case.deadline_s:g} s"
     yield f"# parameters: {case.files.config_dir}/{case.files.config_file}"
+    if case.extern:
+        yield f"# hooks: {case.files.extern_dir} ({', '.join(case.extern)}), SHA-256 {digest_of(case.extern)}"
     if rehearsed is None:
         yield "# every round of it had succeeded: it is not run again"
         return

@@ -101,6 +101,9 @@ def _log_result(result: RoundResult, log_dir: Path) -> None:
     """A sentence, and what to do; the evidence of a failure is in the log's file and in the failure's own."""
     head = f"case {result.case}, round {result.round}: {result.verdict.value}"
     failure = result.failure
+    hooks = result.rules.hooks_line()
+    if hooks:
+        LOGGER.info(f"case {result.case}, round {result.round}: {hooks}; {result.rules.explanation()}")
     if failure is None:
         LOGGER.info(head)
         return

@@ -24,6 +24,7 @@ class EventName(str, Enum):
     """The events of a run, in the order in which they happen."""
 
     INIT_START = "INIT_START"
+    HOOKS = "HOOKS"
     INIT_EVALUATION = "INIT_EVALUATION"
     INIT_END = "INIT_END"
     TRAIN_START = "TRAIN_START"

@@ -147,8 +147,8 @@ def _device_memory(raw: str) -> Formula:
     def formula(own: Definition, finished: Mapping[str, Any], _: Peak) -> Figure:
         value = number_in(finished, raw)
         if value is None:
-            return own.figure(None, f"{raw} is not reported: no device memory")
-        return own.figure(value / GIB, f"{raw}, largest over ranks")
+            return own.figure(None, f"{raw} is not reported: the device has no memory of its own")
+        return own.figure(value / GIB, f"{raw}, {FINISHED}")
 
     return formula
 

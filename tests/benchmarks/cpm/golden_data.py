@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from tests.benchmarks.common.formulas import wave
 
-SHAPE: dict[str, int] = {
+SHAPE: dict[str, Any] = {
     "vocab_size": 50,
     "hidden_size": 16,
     "num_layers": 2,

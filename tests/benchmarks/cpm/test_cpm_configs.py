@@ -10,6 +10,7 @@ from benchmarks.cpm.prepare.parameters import DEMO
 from benchmarks.driver.arguments import LaunchArguments
 from benchmarks.driver.configuration import Configuration, read_configuration
 from benchmarks.driver.schedules import make_schedule
+from tests.benchmarks.common.evaluations import samples_at_evaluations
 
 TRAINING = Path(__file__).parents[3] / "training"
 CASE = TRAINING / "benchmarks" / "cpm" / "pytorch"
@@ -61,6 +62,18 @@ def test_nvidia_configs_change_what_they_may_and_keep_the_batch_that_the_rate_is
     assert samples == GLOBAL_BATCH[name]
     assert driver.precision == ("fp16" if chip == "A100" else "bf16")
     assert driver.learning_rate == 5e-4
+
+
+@pytest.mark.parametrize("name", GLOBAL_BATCH)
+def test_every_size_is_evaluated_after_as_many_samples_as_published(name: str) -> None:
+    """At the first step that has 20,000 samples more; FlagPerf rounds each interval up to steps, so it stands later."""
+    batch = GLOBAL_BATCH[name]
+    at = samples_at_evaluations(configuration("nvidia", name).driver, batch, 3)
+    published = -(-20_000 // batch) * batch
+    assert at[0] == published
+    for number, samples in enumerate(at, start=1):
+        assert 0 <= samples - 20_000 * number < batch
+        assert samples <= number * published
 
 
 def test_every_nvidia_config_is_listed_here_and_in_the_readme() -> None:

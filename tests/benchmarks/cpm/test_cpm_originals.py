@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks.common.arrays import Array
 from benchmarks.common.shape import TransformerConfig
 from benchmarks.cpm.chunks import PADDING
 from benchmarks.cpm.prepare.steps import cut
@@ -23,7 +24,7 @@ from tests.benchmarks.cpm.chunk_data import inputs_of
 GOLDEN: dict[str, Any] = json.loads(Path(__file__).with_name("golden.json").read_text(encoding="utf-8"))
 
 
-def our_chunks() -> np.ndarray:
+def our_chunks() -> Array:
     return cut(([*document, data.END] for document in data.documents()), data.INPUTS + 1)
 
 

@@ -138,7 +138,7 @@ def test_one_rank_measures(tmp_path: Path, capsys: Any, framework: str) -> None:
     events = run_here(capsys, case_folder(tmp_path, framework))
     names = [event.name for event in events]
     step = ["STEP_BEGIN", "STEP_END"]
-    assert names == ["INIT_START", "INIT_END", "TRAIN_START", *step, *step, "TRAIN_END", "FINISHED"]
+    assert names == ["INIT_START", "HOOKS", "INIT_END", "TRAIN_START", *step, *step, "TRAIN_END", "FINISHED"]
     finished = values_of(events, "FINISHED")[0]
     assert finished["kind"] == "measure"
     assert 0 < finished["figures"]["naps"]["value"] < 500

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.driver.schedules import make_schedule
+from utils.parameters import TrainingSettings
 
 
 def test_linear_warmup_and_decay_by_hand() -> None:
@@ -36,3 +37,9 @@ def test_constant_stays_at_its_peak_after_warmup() -> None:
 def test_a_warmup_as_long_as_the_run_does_not_divide_by_zero() -> None:
     rate = make_schedule("linear", peak=1.0, warmup_steps=5, decay_steps=5, end_factor=0.0)
     assert [rate(step) for step in (4, 5, 6)] == [1.0, 0.0, 0.0]
+
+
+def test_the_decay_ends_with_the_training_unless_it_is_said_where() -> None:
+    assert TrainingSettings(max_steps=12).decay_end == 12
+    assert TrainingSettings(max_steps=12, decay_steps=8).decay_end == 8
+    assert TrainingSettings(max_steps=12, decay_steps=8, lr_schedule="constant").decay_end is None

@@ -51,8 +51,8 @@ def _losses(events: Any) -> list[float]:
 def test_a_run_writes_every_event_and_every_raw_value(tmp_path: Path, data_dir: Path, capsys: Any) -> None:
     events = run_here(capsys, arguments(tmp_path, data_dir))
     names = [event.name for event in events]
-    assert names[:6] == [
-        "INIT_START", "INIT_EVALUATION", "INIT_END", "TRAIN_START", "EPOCH_BEGIN", "STEP_BEGIN",
+    assert names[:7] == [
+        "INIT_START", "HOOKS", "INIT_EVALUATION", "INIT_END", "TRAIN_START", "EPOCH_BEGIN", "STEP_BEGIN",
     ]  # fmt: skip
     assert names[-4:] == ["EVALUATE", "EPOCH_END", "TRAIN_END", "FINISHED"]
     assert names.count("STEP_END") == 20

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.benchmarks.glm.plain import MASK, Question
 
-SHAPE: dict[str, int] = {
+SHAPE: dict[str, Any] = {
     "vocab_size": 64,
     "hidden_size": 16,
     "num_layers": 2,

@@ -10,6 +10,7 @@ from benchmarks.driver.arguments import LaunchArguments
 from benchmarks.driver.configuration import Configuration, read_configuration
 from benchmarks.driver.schedules import make_schedule
 from benchmarks.glm.prepare.parameters import DEMO
+from tests.benchmarks.common.evaluations import samples_at_evaluations
 
 TRAINING = Path(__file__).parents[3] / "training"
 CASE = TRAINING / "benchmarks" / "glm" / "pytorch"
@@ -66,6 +67,15 @@ def test_nvidia_configs_change_what_they_may_and_keep_the_batch_that_the_rate_is
     assert samples == GLOBAL_BATCH[name]
     assert driver.precision == ("fp16" if chip == "A100" else "bf16")
     assert driver.learning_rate == 1e-5
+
+
+@pytest.mark.parametrize("name", GLOBAL_BATCH)
+def test_every_size_is_evaluated_after_as_many_questions_as_published(name: str) -> None:
+    """FlagPerf's rule, every ceil(19,200 / global batch) steps, comes to 19,200 questions for each of its batches."""
+    driver = configuration("nvidia", name).driver
+    at = samples_at_evaluations(driver, GLOBAL_BATCH[name], 3)
+    assert at == [19_200, 38_400, 57_600]
+    assert driver.eval_iter_start_samples == 100
 
 
 def test_every_nvidia_config_is_listed_here_and_in_the_readme() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks.common.arrays import Array
 from benchmarks.common.wordpiece import Vocabulary
 from benchmarks.glm.prepare.parameters import Parameters
 from benchmarks.glm.prepare.questions import Question, QuestionMaker, as_clozes, vocabulary_of
@@ -111,7 +112,7 @@ def our_sequences(question: Question) -> dict[str, dict[str, list[int]]]:
     return sequences
 
 
-def assert_seen_is(inputs: GlmInputs, rows: np.ndarray, source: int) -> None:
+def assert_seen_is(inputs: GlmInputs, rows: Array, source: int) -> None:
     """The originals' mask, a number: everybody sees so many tokens, and later ones see what is before them too."""
     everything = len(inputs.input_ids)
     identity, flat = torch.eye(everything)[:, None, :], torch.zeros(everything, 1, everything)

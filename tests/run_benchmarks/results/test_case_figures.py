@@ -57,7 +57,7 @@ def test_a_rate_that_names_its_dtype_is_set_against_the_chips_peak() -> None:
 
 
 def test_without_a_known_peak_the_part_of_it_is_none_and_says_why() -> None:
-    for dtype, chip, why in (("fp8", CHIP, "X1 in fp8"), ("bf16", None, "no such chip")):
+    for dtype, chip, why in (("fp8", CHIP, "not known (X1: a data sheet)"), ("bf16", None, "no such chip")):
         figures, notes = case_figures({"figures": {"x": {**RATE, "peak": dtype}}}, chip)
         assert notes == []
         assert figures["x"].value == 71.5

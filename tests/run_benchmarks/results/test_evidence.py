@@ -283,3 +283,12 @@ def test_the_cause_is_a_line_of_the_evidence(evidence: str, cause: str) -> None:
 def test_a_deadline_has_no_cause_among_the_last_lines() -> None:
     failure = Failure(Verdict.TIMED_OUT, Stage.TRAIN, FailureClass.DEADLINE, "h1", "not done", "step 7")
     assert cause_in(failure) == ""
+
+
+def test_a_line_of_evidence_that_is_cut_says_so(round_folder: Path) -> None:
+    round_folder.mkdir()
+    (round_folder / START_LOG).write_text(f"{'x' * 10_000}\nthe end\n")
+    failure = failure_of({0: round_folder}, {0: Ended(1, 1.0)})
+    first, last = failure.evidence.splitlines()
+    assert first.endswith("xxx... (10000 characters in all)") and len(first) < 9_000
+    assert last == "the end"

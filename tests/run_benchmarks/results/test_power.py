@@ -61,7 +61,7 @@ def test_one_node(tmp_path: Path) -> None:
         "samples_per_joule": "samples/J",
     }
     assert "redfish (machine)" in figures["energy"].source
-    assert "100 % of the window sampled" in figures["energy"].source
+    assert (figures["energy"].coverage, figures["energy"].caveat) == (1.0, "")
 
 
 def test_several_nodes_are_averaged_and_all_of_them_pay_for_the_samples(tmp_path: Path) -> None:
@@ -74,8 +74,7 @@ def test_several_nodes_are_averaged_and_all_of_them_pay_for_the_samples(tmp_path
     assert figures["avg_power"].value == pytest.approx(200.0)
     assert figures["samples_per_joule"].value == pytest.approx(1000 / 4000)
     assert figures["energy"].source == (
-        "mean of 2 nodes; n0, n1: redfish (machine): power integrated by the trapezoid rule, "
-        "100 % of the window sampled"
+        "mean of 2 nodes; n0, n1: redfish (machine): power integrated by the trapezoid rule"
     )
     assert (figures["energy"].coverage, figures["energy"].caveat) == (1.0, "")
 
@@ -129,11 +128,19 @@ def test_energy_of_a_part_of_the_window_is_marked_and_of_less_than_half_it_is_no
     assert told in (figure.source if energy is None else figure.caveat)
 
 
+def test_the_nodes_that_were_sampled_in_part_are_named(tmp_path: Path) -> None:
+    nodes = [
+        write_telemetry(tmp_path / f"n{rank}", [100.0] * seconds) for rank, seconds in enumerate((10, 20, 9))
+    ]
+    figure = power_figures(nodes, training_events())["energy"]
+    assert figure.coverage == pytest.approx(0.6)
+    assert figure.caveat == "only 60 % of the window was sampled on n0, n2"
+
+
 def test_samples_per_joule_needs_the_whole_window(tmp_path: Path) -> None:
     """A part of the window's energy set against all of its samples would flatter."""
     node = write_telemetry(tmp_path / "n0", [100.0] * 10)  # ends 7 s into the training
     figures = power_figures([node], training_events())
-    assert "70 % of the window sampled" in figures["energy"].source
     assert figures["avg_power"].value == pytest.approx(100.0)
     assert figures["samples_per_joule"].value is None
     assert figures["samples_per_joule"].coverage == pytest.approx(0.7)

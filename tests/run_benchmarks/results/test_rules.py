@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
+from run_benchmarks.results.hooks import NOT_REPORTED, OWN_SCRIPT
 from run_benchmarks.results.rules import Rules, rules_of
+from utils.code_files import digest_of
 from utils.events import Event
 
+FILES = {"optimizer.py": "ab" * 32}
+HOOKS: dict[str, Any] = {
+    "in_force": {"create_optimizer": "optimizer.py"},
+    "files": FILES,
+    "differs": [],
+    "unchecked": ["create_optimizer: that the optimizer's step is the one of its name"],
+    "flops": {},
+}
+NO_HOOKS: dict[str, Any] = {"in_force": {}, "files": {}, "differs": [], "unchecked": [], "flops": {}}
+SGD = {"hook": "create_optimizer", "what": "optimizer", "case": "adamw", "vendor": "sgd"}
 
-def _started(**value: object) -> list[Event]:
-    return [Event("INIT_START", value), Event("TRAIN_START")]
+
+def _started(hooks: dict[str, Any] | None = None, **value: object) -> list[Event]:
+    return [
+        Event("INIT_START", value),
+        *([Event("HOOKS", hooks)] if hooks is not None else []),
+        Event("TRAIN_START"),
+    ]
 
 
 def test_nothing_changed_is_closed() -> None:
@@ -24,3 +45,50 @@ def test_a_changed_name_is_open_with_the_value_that_it_ran_with() -> None:
 def test_a_case_that_does_not_tell_has_no_stamp() -> None:
     assert rules_of(_started()).stamp is None
     assert rules_of([]).stamp is None
+
+
+def test_hooks_that_change_nothing_are_closed_and_named() -> None:
+    rules = rules_of(_started(HOOKS, changed=[]), extern=FILES)
+    assert rules.stamp == "closed"
+    assert rules.hooks is not None and rules.hooks.digest == digest_of(FILES)
+    line = rules.hooks_line()
+    assert "create_optimizer (optimizer.py)" in line and digest_of(FILES)[:12] in line
+    assert "not checked: create_optimizer: that the optimizer's step" in line
+
+
+def test_without_a_vendors_code_nothing_is_said_of_hooks() -> None:
+    rules = rules_of(_started(NO_HOOKS, changed=[]), extern={})
+    assert (rules.stamp, rules.hooks_line()) == ("closed", "")
+
+
+def test_a_hook_that_changes_the_task_is_open_and_named() -> None:
+    rules = rules_of(_started({**HOOKS, "differs": [SGD]}, changed=[]), extern=FILES)
+    assert rules.stamp == "open"
+    assert "create_optimizer: optimizer: sgd, in place of adamw" in rules.explanation()
+
+
+@pytest.mark.parametrize("planned", [{"optimizer.py": "cd" * 32}, {}])
+def test_code_that_is_not_the_checkouts_is_open(planned: dict[str, str]) -> None:
+    rules = rules_of(_started(HOOKS, changed=[]), extern=planned)
+    assert rules.stamp == "open"
+    assert "extern/: SHA-256 of its files" in rules.explanation()
+
+
+def test_what_hooks_change_is_not_known_where_the_run_did_not_say_it() -> None:
+    rules = rules_of(_started(changed=[]), extern=FILES)
+    assert (rules.stamp, rules.doubt) == (None, NOT_REPORTED)
+    rules = rules_of(_started({"files": 3}, changed=[]), extern=FILES)
+    assert rules.stamp is None and "HOOKS cannot be read" in rules.doubt
+
+
+def test_a_changed_parameter_is_open_whatever_the_hooks_do() -> None:
+    rules = rules_of(_started(changed=["width"], config={"width": 2}), extern=FILES)
+    assert rules.stamp == "open"
+
+
+def test_hooks_of_a_cases_own_script_leave_no_stamp() -> None:
+    rules = rules_of([], {}, FILES, own_script=True)
+    assert (rules.stamp, rules.doubt) == (None, OWN_SCRIPT)
+    assert "hooks in force: none; extern/ has 1 file(s)" in rules.hooks_line()
+    assert rules_of([], {}, {}, own_script=True).stamp == "closed"
+    assert rules_of([], {"seed": 1}, FILES, own_script=True).stamp == "open"

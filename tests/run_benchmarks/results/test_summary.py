@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from run_benchmarks.results.meanings import meanings
 from run_benchmarks.results.round_result import RoundResult, continuation_notes, saving_notes, write_json
-from run_benchmarks.results.summary import Run, as_markdown, write_summary
-from run_benchmarks.results.tables import aligned, explanations, preflight_text, results_tables, results_text
+from run_benchmarks.results.summary import Run, as_markdown, to_be_read, write_summary
+from run_benchmarks.results.tables import aligned, preflight_text, results_tables, results_text
 from run_benchmarks.stages.checks import Check, Status
 from tests.run_benchmarks.builders import judge_folders, make_case, training_events, write_rank_log
 from utils.figures import Figure
@@ -258,9 +259,9 @@ def test_figures_of_a_case_have_a_row_each_and_a_column_a_round(converged: Round
         ("bf16", "TFLOP/s", "higher", "71.3", "0.000123"),
         ("fp32", "TFLOP/s", "-", "-", "1234568"),
     )
-    lines = explanations(rounds[0])
-    assert "`bf16` (TFLOP/s, higher is better; 25 windows): median rate; FINISHED" in lines
-    assert any("`bf16_of_peak`" in line and "; none: " in line and "is not known" in line for line in lines)
+    lines = meanings(rounds[:1])
+    assert "`bf16` (TFLOP/s; higher is better): median rate; FINISHED" in lines
+    assert "no `bf16_of_peak`: the peak of X1 in bf16 is not known" in lines
 
 
 def test_a_table_that_is_too_wide_is_broken_into_parts(converged: RoundResult) -> None:
@@ -277,13 +278,49 @@ def test_a_cell_cannot_break_out_of_its_table(converged: RoundResult) -> None:
     assert "| a\\|b | 1 |" in table.markdown()
 
 
-def test_every_figure_shown_is_explained(converged: RoundResult) -> None:
-    lines = explanations(converged)
-    assert len(lines) == len(results_tables([converged])[0].headings) - 3
-    (mfu,) = [line for line in lines if "MFU" in line]
+def test_every_figure_shown_is_explained_once(converged: RoundResult) -> None:
+    lines = meanings([converged, replace(converged, round=2), replace(converged, case="other")])
+    headings = results_tables([converged])[0].headings[3:]
+    assert [sum(f"`{heading}`" in line.split(":")[0] for line in lines) for heading in headings] == [1] * len(
+        headings
+    )
+    (mfu,) = [line for line in lines if line.startswith("`MFU`")]
     assert "a data sheet" in mfu
-    (memory,) = [line for line in lines if "mem GiB" in line]
-    assert "is not reported" in memory  # also why there is none
+    assert "no `mem GiB`: mem_allocated_bytes is not reported: the device has no memory of its own" in lines
+    assert "`p_train /s` (samples/s; higher is better): samples / `no_eval_time`" in lines
+    assert "`e2e s` (s; lower is better): first line of rank 0's training script to FINISHED" in lines
+
+
+def test_where_a_figure_comes_from_is_said_of_each_case_that_differs(converged: RoundResult) -> None:
+    def with_energy(case: str, value: float | None, source: str) -> RoundResult:
+        energy = Figure(value, "J/node", "training", source, "lower", "energy of a node")
+        return replace(converged, case=case, figures={"energy": energy})
+
+    rounds = [
+        with_energy("a", 1.0, "the meter"),
+        with_energy("b", 2.0, "rapl"),
+        with_energy("c", None, "no source"),
+        with_energy("d", None, "no source"),
+    ]
+    lines = meanings(rounds)
+    assert lines[0] == "`energy J` (J/node; lower is better): energy of a node; the meter (a); rapl (b)"
+    assert lines[1] == "no `energy J` (c, d): no source"
+
+
+def test_a_round_that_failed_says_so_first_and_not_again_with_each_figure(broken: RoundResult) -> None:
+    text = as_markdown(summary_of(broken))
+    assert "exit code 1: 1 of 1 rounds did not succeed: toy:pytorch:X1:2:1:1 round 2 FAILED." in text
+    assert (
+        text.index("round 2: FAILED\n") < text.index("## What the figures mean") < text.index("## Preflight")
+    )
+    assert not [line for line in meanings([broken]) if line.startswith("no ")]
+
+
+def test_events_and_endless_lines_are_kept_from_a_reader_unless_there_is_nothing_else() -> None:
+    event = '[PerfLog] {"event": "STEP_END"}'
+    assert to_be_read(f"{event}\nTraceback\n{event}\nKeyError: 'x'") == "Traceback\nKeyError: 'x'"
+    assert to_be_read(event) == event
+    assert to_be_read("x" * 5000).endswith("xxx... (5000 characters in all)")
 
 
 def test_columns_are_aligned() -> None:

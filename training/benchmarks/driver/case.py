@@ -5,16 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, NoReturn, Protocol, TypeVar
 
 from benchmarks.driver.batches import Batch
 from benchmarks.driver.sampling import Samples
+from utils.errors import FlagPerfError, nearest
 from utils.parameters import TrainingSettings
 
 DeviceT = TypeVar("DeviceT")
 SettingsT = TypeVar("SettingsT")
 ModelT = TypeVar("ModelT")
 TensorT_co = TypeVar("TensorT_co", covariant=True)
+
+
+class CaseValues(dict[str, Any]):
+    """The case's own names of the configuration. One that is not there is the author's mistake, and said so."""
+
+    def __init__(self, values: Mapping[str, Any], driver: object) -> None:
+        super().__init__(values)
+        self._driver = driver
+
+    def __missing__(self, name: str) -> NoReturn:
+        if hasattr(self._driver, name):
+            remedy = f"it is a setting of the driver: read context.driver.{name}"
+        else:
+            remedy = nearest(name, self) or f"add {name} to _base.py, which has {', '.join(self) or 'none'}"
+        message = f"the case reads the setting {name!r}, which its config/_base.py does not have"
+        raise FlagPerfError(message, where="context.settings", remedy=remedy)
 
 
 @dataclass(frozen=True)

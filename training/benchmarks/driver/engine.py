@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from benchmarks.driver.batches import Batch, Step
+from benchmarks.driver.case_answers import check_metrics
 from benchmarks.driver.configuration import Configuration
 from benchmarks.driver.device import Device
 from benchmarks.driver.hooks import Hooks
+from benchmarks.driver.inspection import FrameworkFacts, Inspector
 from benchmarks.driver.loader import Loader
 from benchmarks.driver.process_group import ProcessGroup
 
@@ -20,10 +22,10 @@ DeviceT = TypeVar("DeviceT", bound=Device[Any])
 
 
 class Engine(Generic[DeviceT]):
-    """A case, this rank's device, and the group of all ranks."""
+    """A case, this rank's device, and the group of all ranks; the vendor's hooks, which reach training alone."""
 
-    def __init__(self, case: Any, group: ProcessGroup, device: DeviceT) -> None:
-        self.case, self.group, self.device = case, group, device
+    def __init__(self, case: Any, group: ProcessGroup, device: DeviceT, hooks: Hooks) -> None:
+        self.case, self.group, self.device, self.hooks = case, group, device, hooks
         self.rank, self.world_size = group.rank, group.world_size
 
 
@@ -35,24 +37,28 @@ class TrainingEngine(Engine[DeviceT], ABC):
     Attributes:
         module: the model itself.
         model: the same, compiled and wrapped for the ranks.
+        inspector: what the vendor's hooks changed of both and of the optimizer.
     """
+
+    facts: ClassVar[FrameworkFacts]
 
     def __init__(
         self, config: Configuration, case: Any, group: ProcessGroup, device: DeviceT, hooks: Hooks
     ) -> None:
-        super().__init__(case, group, device)
-        self.config, self.settings, self.hooks = config, config.driver, hooks
+        super().__init__(case, group, device, hooks)
+        self.config, self.settings = config, config.driver
         self.loader = Loader(case, self.settings, self.rank, self.world_size, self._staged)
+        self.inspector = Inspector(hooks, self.facts)
         # The same seed on every rank: the same initial weights. Then one each: other dropout masks.
         self._set_seed(self.settings.seed)
-        self.module = self._placed(hooks.convert_model(config, case.build_model()))
+        self.module = self._placed(self.inspector.convert_model(config, case.build_model()))
         self._set_seed(self.settings.seed + 1 + self.rank)
-        self.optimizer = hooks.create_optimizer(config, self.module)
-        self.module, self.optimizer = hooks.model_to_fp16(config, self.module, self.optimizer)
+        self.optimizer = self.inspector.create_optimizer(config, self.module)
+        self.module, self.optimizer = self.inspector.model_to_fp16(config, self.module, self.optimizer)
         self.model = self._compiled(self.module)
         if self.world_size > 1:
             group.meet()  # the first collective: weights take their time to be read
-            self.model = hooks.model_to_ddp(config, self.model)
+            self.model = self.inspector.model_to_ddp(config, self.model)
         self.scaler = hooks.create_grad_scaler(config, device.kind)
         self._last_loss: Any = None
 
@@ -98,22 +104,28 @@ class TrainingEngine(Engine[DeviceT], ABC):
         Each rank takes its part, and no collective is called before its end. A rank whose part of a small
         evaluation set is empty still takes part, with zeros.
         """
-        self.module.eval()
         sums: Any = None
-        with self._without_gradients(), self._autocast():
+        with self.evaluating():
             for batch in self.loader.evaluation_batches():
-                added = self.case.evaluate(self.module, self._moved(batch.inputs)).double()
+                added = self.case.evaluate(self.module, self.moved(batch.inputs)).double()
                 sums = added if sums is None else sums + added
-        self.module.train()
         own = [] if sums is None else sums.tolist()
         self.group.meet()
         width = int(self.group.max_of([float(len(own))])[0])
-        metrics: dict[str, float] = self.case.metrics(self.group.sum_of(own + [0.0] * (width - len(own))))
-        return metrics
+        all_sums = self.group.sum_of(own + [0.0] * (width - len(own)))
+        return check_metrics(self.case, self.case.metrics(all_sums))
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """While the model is evaluated: no dropout, no gradients, in the configured precision."""
+        self.module.eval()
+        with self._without_gradients(), self._autocast():
+            yield
+        self.module.train()
 
     def _loss_sums(self, batch: Batch) -> Any:
         with self._autocast():
-            return self.case.loss(self.model, self._moved(batch.inputs))
+            return self.case.loss(self.model, self.moved(batch.inputs))
 
     def _gradients_sync(self, *, is_last: bool) -> AbstractContextManager[None]:
         """Only the last micro-batch's backward pass talks to the other ranks."""
@@ -133,6 +145,10 @@ class TrainingEngine(Engine[DeviceT], ABC):
         return inputs
 
     # ---- what each framework has its own words for
+
+    @abstractmethod
+    def moved(self, inputs: Any) -> Any:
+        """`inputs` with its tensors on the device."""
 
     @abstractmethod
     def loss_scale(self) -> float | None:
@@ -178,10 +194,6 @@ class TrainingEngine(Engine[DeviceT], ABC):
     @abstractmethod
     def _counts(self, own: Sequence[float]) -> Any:
         """A float32 tensor on the device, for which the device is not waited for."""
-
-    @abstractmethod
-    def _moved(self, inputs: Any) -> Any:
-        """`inputs` with its tensors on the device."""
 
     @abstractmethod
     def _autocast(self) -> AbstractContextManager[Any]: ...

@@ -56,15 +56,15 @@ def refuse_incomplete(case: Any, kind: str, folder: Path) -> None:
         )
 
 
-def vendor_functions(folder: Path | None, names: Sequence[str]) -> dict[str, Any]:
-    """The functions called `names` that the vendor's `folder` defines. A folder that is absent is normal.
+def vendor_functions(folder: Path | None, names: Sequence[str]) -> dict[str, tuple[Path, Any]]:
+    """The functions called `names` that the vendor's `folder` defines, with their files; none without a folder.
 
     Raises:
         FlagPerfError: one is defined twice, or a function's name is nearly that of a hook.
     """
     if folder is None or not folder.is_dir():
         return {}
-    hooks: dict[str, tuple[str, Any]] = {}
+    hooks: dict[str, tuple[Path, Any]] = {}
     for module in _modules_of(folder):
         for name, function in _own_functions(module):
             if name not in names:
@@ -72,8 +72,8 @@ def vendor_functions(folder: Path | None, names: Sequence[str]) -> dict[str, Any
             elif name in hooks:
                 raise FlagPerfError(f"{name} is defined in {hooks[name][0]} too", where=str(module.__file__))
             else:
-                hooks[name] = (str(module.__file__), function)
-    return {name: function for name, (_, function) in hooks.items()}
+                hooks[name] = (Path(str(module.__file__)), function)
+    return hooks
 
 
 def _modules_of(folder: Path) -> list[ModuleType]:

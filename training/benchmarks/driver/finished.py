@@ -25,7 +25,7 @@ def finished_values(
 ) -> dict[str, Any]:
     """Everything but `e2e_time`, which is read last. Every rank calls this: the counters are summed.
 
-    Counters and times are of this part of the run; `continued` says what was trained before it.
+    Counters and times are of this part of the run; what was trained before it is the start's to say.
     """
     counters, times = outcome.counters, outcome.times
     tokens, flops = _summed(engine, [counters.tokens, counters.flops])
@@ -44,7 +44,6 @@ def finished_values(
         "world_size": engine.world_size,
         "global_batch_size": counters.samples // counters.steps,
         "precision": settings.precision,
-        "continued": None if outcome.continued is None else outcome.continued.as_dict(),
         "failed_checkpoints": outcome.failed_checkpoints,
         "converged": outcome.converged,
         "final_loss": outcome.loss,

@@ -10,25 +10,33 @@ A vendor's `extern/` folder may define functions of these names, in any of its f
     create_grad_scaler(config, device_type) -> scaler or None     as torch.amp.GradScaler or paddle.amp.GradScaler
     backward(config, loss, optimizer, scaler) -> None of one micro-batch
 
-`config` is the driver's `Configuration`.
+`config` is the driver's `Configuration`. What they change is looked at by `driver/inspection.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from benchmarks.driver.extern import vendor_functions
+from utils.code_files import code_files
 
 Hook = Callable[..., Any]
+NAMES = (
+    "convert_model", "create_optimizer", "model_to_fp16", "model_to_ddp", "create_grad_scaler", "backward",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Hooks:
-    """The functions in use."""
+    """The functions in use.
+
+    own: the driver's, as a module. in_force: which are the vendor's -> the file of its folder that defines it.
+    files: of that folder, path -> SHA-256.
+    """
 
     convert_model: Hook
     create_optimizer: Hook
@@ -36,13 +44,19 @@ class Hooks:
     model_to_ddp: Hook
     create_grad_scaler: Hook
     backward: Hook
+    own: ModuleType
+    in_force: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
 
 
-def load_hooks(defaults: ModuleType, folder: Path | None) -> Hooks:
+def load_hooks(own: ModuleType, folder: Path | None) -> Hooks:
     """The vendor's hooks over those of a framework's module. A folder that is absent is normal.
 
     Raises:
         FlagPerfError: a hook is defined twice, or a function's name is nearly that of a hook.
     """
-    names = [field.name for field in fields(Hooks)]
-    return Hooks(**{name: getattr(defaults, name) for name in names} | vendor_functions(folder, names))
+    files = code_files(folder) if folder else {}  # before its code is executed
+    functions = vendor_functions(folder, NAMES)
+    in_use = {name: getattr(own, name) for name in NAMES} | {n: f for n, (_, f) in functions.items()}
+    in_force = {name: path.name for name, (path, _) in functions.items()}
+    return Hooks(**in_use, own=own, in_force=in_force, files=files)

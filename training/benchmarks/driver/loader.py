@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmarks.driver.batches import Batch, Step
 from benchmarks.driver.case import DataCase, Dataset
+from benchmarks.driver.case_answers import case_error
 from benchmarks.driver.sampling import Samples, ShuffledStream, all_samples, rank_steps
 from utils.parameters import TrainingSettings
 
@@ -41,7 +42,8 @@ class Loader:
 
         Every sample comes once an epoch. The order is the same whatever the number of ranks and micro-batches.
         """
-        data, accumulation = self.case.training_data(), self.settings.gradient_accumulation_steps
+        data = self._data_set("training_data")
+        accumulation = self.settings.gradient_accumulation_steps
         stream = ShuffledStream(data.shards, data.rows_of, self.settings.seed)
         size = self.settings.train_batch_size * accumulation * self.world_size
         for micro_batches in rank_steps(
@@ -56,12 +58,28 @@ class Loader:
     def evaluation_batches(self) -> list[Batch]:
         """This rank's part of the evaluation set, each sample on exactly one rank; made once and kept."""
         if self._evaluation is None:
-            data = self.case.evaluation_data()
+            data = self._data_set("evaluation_data")
             everything = all_samples([data.rows_of(shard) for shard in range(data.shards)])
             batches = everything.part(self.rank, self.world_size).split(self.settings.eval_batch_size)
             self._evaluation = [self._batch(data, samples) for samples in batches]
         return self._evaluation
 
+    def _data_set(self, method: str) -> Dataset:
+        data = getattr(self.case, method)()
+        if not isinstance(data, Dataset):
+            raise case_error(
+                self.case, f"{method} gave {data!r}", "return a Dataset (benchmarks/driver/case.py)"
+            )
+        return data
+
     def _batch(self, data: Dataset, samples: Samples) -> Batch:
         batch = data.batch(samples)
+        if not isinstance(batch, Batch):
+            remedy = "let Dataset.batch return a Batch (benchmarks/driver/batches.py)"
+            raise case_error(self.case, f"a batch is {type(batch).__name__}", remedy)
+        if batch.samples != len(samples):
+            message = f"the batch of {len(samples)} samples says that it has {batch.samples}"
+            raise case_error(
+                self.case, message, "let Batch.samples be how many were asked for: rates are of them"
+            )
         return replace(batch, inputs=self._staged(batch.inputs), epoch=samples.epoch)

@@ -12,7 +12,7 @@ from benchmarks.driver.clock import PhaseClock, Times
 from benchmarks.driver.counters import TrainingCounters, is_at_cap, is_evaluation_due
 from benchmarks.driver.engine import TrainingEngine
 from benchmarks.driver.perf_log import PerfLog
-from benchmarks.driver.run_state import Continued, Saver, Start
+from benchmarks.driver.run_state import Saver, Start
 from benchmarks.driver.schedules import Schedule
 from utils.errors import FlagPerfError
 from utils.events import EventName
@@ -23,7 +23,7 @@ from utils.parameters import TrainingSettings
 class Outcome:
     """What training came to. `loss` is that of the last step, `metrics` those of the last evaluation.
 
-    `counters` and `times` are of this part of the run: of all of it, unless it was `continued`.
+    `counters` and `times` are of this part of the run: of all of it, unless it goes on with an earlier one.
     """
 
     converged: bool
@@ -31,7 +31,6 @@ class Outcome:
     loss: float
     metrics: Mapping[str, float]
     times: Times
-    continued: Continued | None = None
     failed_checkpoints: int | None = None  # None: none were to be saved
 
 
@@ -81,7 +80,6 @@ class TrainingLoop:
             loss=self._finite_loss(),
             metrics=self.metrics,
             times=self._times(),
-            continued=self.start.continued,
             failed_checkpoints=None if self.saver is None else self.saver.failures,
         )
 

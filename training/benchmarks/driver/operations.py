@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from benchmarks.driver.case import Context
+from benchmarks.driver.case_answers import case_error, is_number, kind_of
 from utils.errors import FlagPerfError
+from utils.figure_names import name_problem
 from utils.parameters import MeasurementSettings
+
+# What the controller takes of a figure; the unit stands there as `<unit>/s`.
+LONGEST_UNIT, LONGEST_DEFINITION = 38, 600
 
 
 class UnsupportedError(FlagPerfError):
@@ -36,6 +43,47 @@ class Operation:
     definition: str
     start: Callable[[], Callable[[], object]]
     peak: str | None = None
+
+
+def operations_of(case: Any) -> list[Operation]:
+    """The operations of a case, each of which will be a figure.
+
+    Raises:
+        FlagPerfError: there is none, or one cannot be a figure: all that is wrong at once.
+    """
+    operations = list(case.operations())
+    problems = [] if operations else ["operations gave none"]
+    for number, operation in enumerate(operations, 1):
+        problems += [f"operation {number}: {problem}" for problem in _problems(operation)]
+    names = Counter(operation.name for operation in operations if isinstance(operation, Operation))
+    problems += [f"{count} operations are called {name!r}" for name, count in names.items() if count > 1]
+    if problems:
+        remedy = "give an Operation for each figure (benchmarks/driver/operations.py)"
+        raise case_error(case, "; ".join(problems), remedy)
+    return operations
+
+
+def _problems(operation: object) -> Iterator[str]:
+    if not isinstance(operation, Operation):
+        yield f"{kind_of(operation)} is no Operation"
+        return
+    for name in (operation.name, f"{operation.name}_spread"):
+        if problem := name_problem(name):
+            yield f"{name!r}: {problem}"
+            break
+    if not (is_number(operation.work) and math.isfinite(operation.work) and operation.work > 0):
+        yield f"work is {kind_of(operation.work)}, not a finite number above 0"
+    for field, longest in (("unit", LONGEST_UNIT), ("definition", LONGEST_DEFINITION)):
+        yield from _text_problems(field, getattr(operation, field), longest)
+    if not callable(operation.start):
+        yield f"start is {kind_of(operation.start)}, not a function"
+
+
+def _text_problems(field: str, value: object, longest: int) -> Iterator[str]:
+    if not (isinstance(value, str) and value.strip()):
+        yield f"{field} is {value!r}: a figure needs one"
+    elif len(value) > longest or not value.isprintable():
+        yield f"{field} is longer than {longest} characters, or has line breaks"
 
 
 class MeasurementCase(Protocol):

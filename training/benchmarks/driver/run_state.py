@@ -221,9 +221,7 @@ def task_of(
 ) -> dict[str, Any]:
     """What must be the same in all parts of a run, by name."""
     settings = config.driver
-    decay_steps = settings.decay_steps if settings.decay_steps is not None else settings.max_steps
-    resolved = replace(settings, decay_steps=decay_steps if settings.lr_schedule == "linear" else None)
-    parameters = replace(config, settings=resolved).as_dict()
+    parameters = replace(config, settings=replace(settings, decay_steps=settings.decay_end)).as_dict()
     return {
         **{name: value for name, value in parameters.items() if name not in FREE},
         "case": "/".join(arguments.case_dir.parts[-2:]),

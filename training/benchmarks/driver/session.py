@@ -8,6 +8,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from itertools import chain
 from typing import Any, NoReturn
 
 from benchmarks.driver.arguments import LaunchArguments, parse_arguments
@@ -16,8 +17,11 @@ from benchmarks.driver.clock import PhaseClock
 from benchmarks.driver.configuration import Configuration, read_configuration
 from benchmarks.driver.extern import case_class, refuse_incomplete
 from benchmarks.driver.finished import finished_values, memory_values
+from benchmarks.driver.first_batch import check_case
+from benchmarks.driver.inspection import hooks_of_all_ranks, never_called
 from benchmarks.driver.loop import TrainingLoop
 from benchmarks.driver.measurement import MeasurementLoop, measured_values
+from benchmarks.driver.operations import operations_of
 from benchmarks.driver.perf_log import PerfLog
 from benchmarks.driver.ranks import read_rank_environment
 from benchmarks.driver.run_state import make_saver, restore, restore_random, task_of
@@ -67,8 +71,12 @@ def _train(engine: Any, arguments: LaunchArguments, perf_log: PerfLog, clock: Ph
     steps: Prefetcher[Step] = Prefetcher(
         engine.training_steps(start.counters.steps), settings.prefetch_batches
     )
+    first = next(steps)
+    check_case(engine, first)
+    perf_log.write(EventName.HOOKS, hooks_of_all_ranks(engine.group.gather(engine.inspector.as_dict())))
     if settings.init_evaluation:
-        value = {**engine.evaluate(), "metric": case.metric, "baseline": engine.baseline()}
+        place = {"metric": case.metric, "baseline": engine.baseline(), "global_steps": start.counters.steps}
+        value = {**engine.evaluate(), **place}
         perf_log.write(EventName.INIT_EVALUATION, value)
     restore_random(engine, start)
     precision = {"precision": settings.precision, "precision_reason": config.precision_reason or None}
@@ -77,7 +85,7 @@ def _train(engine: Any, arguments: LaunchArguments, perf_log: PerfLog, clock: Ph
     loop = TrainingLoop(
         settings, case.metric, engine, _schedule(settings), perf_log, clock, start=start, saver=saver
     )
-    outcome = loop.run(steps)
+    outcome = loop.run(chain([first], steps))
     steps.close()
     values = finished_values(
         outcome, settings=settings, engine=engine, metric=case.metric, flops_formula=case.flops_formula
@@ -87,7 +95,8 @@ def _train(engine: Any, arguments: LaunchArguments, perf_log: PerfLog, clock: Ph
 
 def _measure(engine: Any, config: Configuration, perf_log: PerfLog, clock: PhaseClock) -> dict[str, Any]:
     """Measure every operation of the case; what FINISHED says."""
-    operations = list(engine.case.operations())
+    operations = operations_of(engine.case)
+    perf_log.write(EventName.HOOKS, never_called(engine.hooks))
     perf_log.write(EventName.INIT_END, {"init_time": clock.end("init")})
     with clock.phase("measure"):
         results = MeasurementLoop(config.measurement, engine, perf_log).run(operations)
@@ -141,11 +150,10 @@ def _exit_code_of(action: Callable[[], None]) -> int:
 
 
 def _schedule(settings: TrainingSettings) -> Schedule:
-    decay_steps = settings.decay_steps if settings.decay_steps is not None else settings.max_steps
     return make_schedule(
         settings.lr_schedule,
         peak=settings.learning_rate,
         warmup_steps=settings.warmup_steps,
-        decay_steps=decay_steps or 0,
+        decay_steps=settings.decay_end or 0,
         end_factor=settings.end_learning_rate_factor,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.driver.arguments import LaunchArguments
-from benchmarks.driver.case import Context
+from benchmarks.driver.case import CaseValues, Context
 from benchmarks.driver.configuration import Configuration
 from benchmarks.driver.engine import Engine
 from benchmarks.driver.hooks import load_hooks
@@ -38,8 +38,9 @@ def start_engine(
     device = framework.Device(vendor.device_type, environment.local_rank)
     group = framework.ProcessGroup(environment, vendor.backend, device, settings.dist_timeout_seconds)
     config = settled(config, arguments.framework, group)
-    task = case(Context(arguments.data_dir, config.settings, config.case, device.place))
+    values = CaseValues(config.case, config.settings)
+    task = case(Context(arguments.data_dir, config.settings, values, device.place))
     if isinstance(settings, MeasurementSettings):
-        return Engine(task, group, device)
+        return Engine(task, group, device, hooks)
     engine: Engine[Any] = framework.TrainingEngine(config, task, group, device, hooks)
     return engine

@@ -1,7 +1,8 @@
 """ReCoRD's two metrics, by the rules of its official evaluation (and SQuAD's, from which they are).
 
 A chosen candidate is compared with every right answer, and the best comparison counts: a question may be
-answered by several spellings of one entity ("Obama", "Barack Obama"), and each is right.
+answered by several spellings of one entity ("Obama", "Barack Obama"), and each is right. FlagPerf's evaluation compares
+places in the list of candidates instead, letter for letter: of the same choices it never reads higher.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from run_benchmarks.plan.records import (
     VendorSettings,
 )
 from run_benchmarks.plan.vendors import VENDOR_FILE
+from utils.code_files import code_files
 
 DRIVER_SCRIPT = "benchmarks/driver/run_pretraining.py"
 CASE_SCRIPT = "run_pretraining.py"
@@ -71,6 +72,7 @@ class CaseResolver:
             container_options=vendor.container_options if options is None else options,
             visible_devices_env=vendor.visible_devices_env if visible is None else visible,
             image_build_args=chosen.image_build_args,
+            extern=code_files(self.root / files.extern_dir),
         )
 
     def _report(self, name: str, value: str, message: str, remedy: str) -> None:

@@ -35,10 +35,7 @@ class ConfigFile:
         taken = {
             name: value
             for name, value in below.values.items()
-            if name in names
-            and is_said(value)
-            and not self.is_odd(name)
-            and not is_said(self.values.get(name))
+            if name in names and is_set(value) and not self.is_odd(name) and not is_set(self.values.get(name))
         }
         return replace(self, values={**self.values, **taken}, below=dict.fromkeys(taken, below))
 
@@ -55,7 +52,7 @@ class ConfigFile:
         return name not in self.values and (name,) in self.lines
 
 
-def is_said(value: Any) -> bool:
+def is_set(value: Any) -> bool:
     """Whether a setting says something: None, {}, [] and "" leave it open."""
     return bool(value) or value is False
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from run_benchmarks.plan.config_file import ConfigFile, Entry, is_said, read_config_file, subject
+from run_benchmarks.plan.config_file import ConfigFile, Entry, is_set, read_config_file, subject
 from run_benchmarks.plan.problems import Problems
 from run_benchmarks.plan.reader import Reader, fields_of
 from run_benchmarks.plan.records import MachineUse, MachineVendors, PipConf, VendorSettings
@@ -84,7 +84,7 @@ def _leaves(section: Section) -> Iterator[tuple[Entry, Any]]:
     for name, value in section.items():
         if isinstance(value, Mapping):
             yield from (((name, key), item) for key, item in value.items())
-        elif is_said(value) or value == "":  # "" says that there is none
+        elif is_set(value) or value == "":  # "" says that there is none
             yield (name,), value
 
 

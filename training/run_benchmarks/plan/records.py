@@ -261,6 +261,7 @@ class CasePlan:
     image_build_args: arguments of the vendor's Dockerfile.
     differs: what the vendor's file changes beyond the case's mutable names, name -> value. None where the
     shared driver tells it (INIT_START) or a case with a script of its own lists no mutable names.
+    extern: the files of the vendor's `extern/`, whose code runs in the ranks: path -> SHA-256.
     """
 
     settings: CaseSettings
@@ -274,6 +275,7 @@ class CasePlan:
     container_options: tuple[str, ...] = ()
     visible_devices_env: str = ""
     image_build_args: Mapping[str, str] = field(default_factory=dict)
+    extern: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

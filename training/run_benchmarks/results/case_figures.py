@@ -6,7 +6,6 @@ An entry that is not what it should be is left out, and a note says why; the oth
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
@@ -14,10 +13,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, FiniteFloat, StringC
 
 from run_benchmarks.results.planned import PlannedChip
 from run_benchmarks.results.reading import first_problem
-from utils.figures import DEFINITIONS, FINISHED, HIGHER, Figure
+from utils.figure_names import OF_PEAK, name_problem
+from utils.figures import FINISHED, HIGHER, Figure
 
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}", re.ASCII)
-OF_PEAK = "_of_peak"
 # The units of a rate that a chip's peak can be set against, in operations per second.
 RATES = {f"{prefix}{what}/s": scale for what in ("FLOP", "OP") for prefix, scale in
          (("", 1.0), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1e15))}  # fmt: skip
@@ -107,12 +105,8 @@ def _doubt(value: float, part: Figure) -> str:
 
 def _valid(name: str, entry: object) -> _Entry:
     """The entry; ValueError where it is not what it should be."""
-    if not NAME.fullmatch(name):
-        raise ValueError("its name is not a letter with up to 63 letters, digits and underscores behind it")
-    if name in DEFINITIONS:
-        raise ValueError("its name is that of a figure of FlagPerf's own")
-    if name.endswith(OF_PEAK):
-        raise ValueError(f"names that end in {OF_PEAK} are derived from a rate and its `peak`")
+    if problem := name_problem(name):
+        raise ValueError(problem)
     try:
         valid = _Entry.model_validate(entry)
     except ValidationError as error:
@@ -127,7 +121,11 @@ def _of_peak(name: str, figure: Figure, dtype: str, chip: PlannedChip | None) ->
     definition = f"{name} / the chip's dense peak in {dtype}"
     peak = chip.peak_flops.get(dtype) if chip else None
     if figure.value is None or chip is None or not peak:
-        reason = f"the peak of {chip.name} in {dtype} is not known: {chip.source}" if chip else "no such chip"
+        reason = (
+            f"the chip's peak in this dtype is not known ({chip.name}: {chip.source})"
+            if chip
+            else "no such chip"
+        )
         return Figure(None, "1", figure.window, reason, HIGHER, definition)
     source = f"{name} / ({peak:.4g} FLOP/s; {chip.name}, dense {dtype}: {chip.source})"
     return Figure(figure.value * RATES[figure.unit] / peak, "1", figure.window, source, HIGHER, definition)

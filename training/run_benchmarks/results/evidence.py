@@ -14,12 +14,12 @@ from utils.errors import FlagPerfError
 from utils.events import PREFIX
 from utils.node import rank_log_name
 from utils.records import Failure, FailureClass, Stage, Verdict
-from utils.text_files import lines_of
+from utils.text_files import lines_of, shortened
 
 EVIDENCE_LINES = 30
 # Of a log so much is looked at: a launcher's report of its ranks stands at its end.
 MOST_LINES = 2_000
-LONGEST_LINE = 2**16  # characters
+LONGEST_LINE = 2**13  # characters
 # What a task printed that ended before it had opened its log.
 TASK_OUTPUT = "task_output.log"
 OUT_OF_MEMORY = ("out of memory", "outofmemory", "cannot allocate memory", "oom-kill")
@@ -221,7 +221,7 @@ def _timed_out(nodes: Sequence[NodeLogs], outcome: Outcome, deadline_s: float) -
 def _text(path: Path) -> str:
     """The end of a log; empty where it is not there, for what ended early has not opened it."""
     try:
-        lines = (line.rstrip("\n")[:LONGEST_LINE] for line in lines_of(path))
+        lines = (shortened(line.rstrip("\n"), LONGEST_LINE) for line in lines_of(path))
         return "\n".join(deque(lines, MOST_LINES))
     except FlagPerfError as error:
         return "" if isinstance(error.__cause__, FileNotFoundError) else str(error)

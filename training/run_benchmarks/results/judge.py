@@ -87,7 +87,7 @@ def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) ->
         **shared,
         kind=case.kind,
         verdict=failure.verdict if failure else _verdict(case, facts),
-        rules=rules_of(logs.events, case.differs),
+        rules=rules_of(logs.events, case.differs, case.extern, own_script=not case.uses_driver),
         figures={**figures, "round_time": seen.round_time()},
         continued=continued,
         facts=facts,

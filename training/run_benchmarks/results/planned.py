@@ -43,7 +43,11 @@ class PlannedChip:
 
 @dataclass(frozen=True)
 class PlannedCase:
-    """A case of `plan.json`; differs: what the plan says of changes beyond the mutable names, if it looked."""
+    """A case of `plan.json`.
+
+    differs: what the plan says of changes beyond the mutable names, if it looked. extern: the files of the vendor's
+    `extern/`, path -> SHA-256; None where the plan does not say.
+    """
 
     settings: PlannedSettings
     files: PlannedFiles
@@ -51,6 +55,7 @@ class PlannedCase:
     parameters: Mapping[str, Any]
     deadline_s: float
     differs: Mapping[str, Any] | None = None
+    extern: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
         """Refuse a kind that this version does not know: no verdict would be its own."""

@@ -24,6 +24,7 @@ from utils.telemetry.windows import (
 
 MEASURED = {"energy": energy_over, "avg_power": average_power, "max_power": max_power}
 NAMES = (*MEASURED, "samples_per_joule")
+MOST_NAMES = 8  # of nodes of which the same is said
 
 
 def power_figures(folders: Sequence[Path], events: Sequence[Event]) -> dict[str, Figure]:
@@ -66,7 +67,7 @@ class _Node:
 def _node(folder: Path, window: Window) -> _Node | str:
     """The node's figures, or the reason why there are none."""
     try:
-        telemetry = read_telemetry(folder / TELEMETRY_FILE)
+        telemetry = read_telemetry(folder / TELEMETRY_FILE, POWER_SCOPES)
     except FlagPerfError as error:
         return str(error).splitlines()[0]
     source = best_power_source(telemetry)
@@ -95,24 +96,28 @@ def _mean(name: str, nodes: Sequence[_Node]) -> Figure:
     if missing:
         return definition.figure(None, _told(missing, len(nodes)))
     covered = min(each.coverage for each in measured.values())
-    sampled = f"{_percent(covered)} of the window was sampled"
     if covered < LEAST_COVERAGE:
-        reason = f"only {sampled}: less than {_percent(LEAST_COVERAGE)} says nothing of the whole"
-        return replace(definition.figure(None, reason), coverage=covered)
-    caveats = [f"only {sampled}"] if covered < FULL_COVERAGE else []
+        return replace(definition.figure(None, _sampled(measured)), coverage=covered)
+    origins = {node: _origin(each) for node, each in measured.items()}
+    mean_of = f"mean of {len(nodes)} nodes; " if len(nodes) > 1 else ""
+    mean = sum(each.value or 0.0 for each in measured.values()) / len(nodes)
+    figure = definition.figure(mean, f"{mean_of}{_told(origins, len(nodes))}")
+    caveats = [_sampled(measured)] if covered < FULL_COVERAGE else []
     if len({node.what for node in nodes}) > 1:
         caveats.append("the nodes do not measure by the same source and devices")
-    mean_of = f"mean of {len(nodes)} nodes; " if len(nodes) > 1 else ""
-    figure = definition.figure(
-        sum(each.value or 0.0 for each in measured.values()) / len(nodes),
-        f"{mean_of}{_told({node: _origin(each) for node, each in measured.items()}, len(nodes))}",
-    )
     return replace(figure, coverage=covered, caveat="; ".join(caveats))
 
 
+def _sampled(measured: Mapping[str, Measurement]) -> str:
+    """How much of the window was, at the least, and on which nodes it was not all."""
+    least = min(each.coverage for each in measured.values())
+    short = [node for node, each in measured.items() if each.coverage < FULL_COVERAGE]
+    where = f" on {_some(short)}" if len(measured) > 1 else ""
+    return f"only {100 * least:.3g} % of the window was sampled{where}"
+
+
 def _origin(measured: Measurement) -> str:
-    text = f"{measured.source}, {_percent(measured.coverage)} of the window sampled"
-    return f"{text} ({measured.reason})" if measured.reason else text
+    return f"{measured.source} ({measured.reason})" if measured.reason else measured.source
 
 
 def _told(texts: Mapping[str, str], nodes: int) -> str:
@@ -125,11 +130,12 @@ def _by_text(texts: Mapping[str, str]) -> list[str]:
     nodes: dict[str, list[str]] = {}
     for node, text in texts.items():
         nodes.setdefault(text, []).append(node)
-    return [f"{', '.join(names)}: {text}" for text, names in nodes.items()]
+    return [f"{_some(names)}: {text}" for text, names in nodes.items()]
 
 
-def _percent(part: float) -> str:
-    return f"{100 * part:.3g} %"
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _per_joule(energy: Figure, nodes: int, events: Sequence[Event]) -> Figure:

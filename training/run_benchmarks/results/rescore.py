@@ -126,7 +126,7 @@ def _about(result: RoundResult) -> dict[str, str]:
     failure = result.failure
     return {
         "kind": result.kind,
-        "rules": f"{result.rules.stamp} {dict(result.rules.differs) or ''}".strip(),
+        "rules": f"{result.rules.stamp} {'; '.join(result.rules.reasons())}".strip(),
         "failure": f"{failure.failure_class.value}: {failure.message}" if failure else "none",
     }
 

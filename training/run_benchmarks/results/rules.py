@@ -1,9 +1,9 @@
-"""The rules of the game: whether a vendor's config kept to what the case lets a vendor change.
+"""The rules of the game: whether a vendor kept to what the case lets a vendor change.
 
-The case names what may be changed (`config/mutable_params.py`); the driver compares what it was given
-with the case's own `_base.py` and says in INIT_START what else differs. For a case that does not use the
-driver the plan has compared the same files. A result with differences is *open*: it stands for itself. A
-*closed* one may be compared with other closed ones of the case.
+The case names which parameters may be changed (`config/mutable_params.py`); the driver compares what it was given
+with the case's own `_base.py` and says in INIT_START what else differs. For a case that does not use the driver the
+plan has compared the same files. What a vendor's hooks change, the driver says in HOOKS. A result with differences is
+*open*: it stands for itself. A *closed* one may be compared with other closed ones of the case.
 """
 
 from __future__ import annotations
@@ -12,36 +12,73 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from run_benchmarks.results.hooks import HooksSeen, hooks_seen
 from utils.events import Event, EventName
 
 CLOSED = "closed"
 OPEN = "open"
+_NOT_TOLD = "the case does not report what was changed"
 
 
 @dataclass(frozen=True)
 class Rules:
-    """`stamp` is None where the case does not say what was changed; `differs`: name -> the value it ran with."""
+    """The stamp, and what it follows from.
+
+    stamp: None where nobody can tell, and `doubt` says why. differs: parameter -> the value it ran with.
+    hooks: the vendor's; None where nothing tells of them, as in the logs of earlier versions.
+    """
 
     stamp: str | None = None
     differs: Mapping[str, Any] = field(default_factory=dict)
+    hooks: HooksSeen | None = None
+    doubt: str = ""
 
     def explanation(self) -> str:
         """What the stamp says, in a line."""
         if self.stamp is None:
-            return "the case does not report what was changed"
-        if not self.differs:
+            return self.doubt or _NOT_TOLD
+        if self.stamp == CLOSED:
             return "closed: nothing differs but what the case lets a vendor change"
-        changed = ", ".join(f"{name} = {value!r}" for name, value in self.differs.items())
-        return f"open: changed beyond what the case lets a vendor change: {changed}"
+        return f"open: changed beyond what the case lets a vendor change: {'; '.join(self.reasons())}"
+
+    def reasons(self) -> list[str]:
+        """Everything that makes it open."""
+        parameters = ", ".join(f"{name} = {value!r}" for name, value in self.differs.items())
+        return [*([parameters] if parameters else []), *map(str, self.hooks.differs if self.hooks else ())]
+
+    def hooks_line(self) -> str:
+        """The hooks in force, and what of them was not checked; empty where no code of a vendor ran in the ranks."""
+        summary = self.hooks.summary() if self.hooks else ""
+        unchecked = "; ".join(self.hooks.unchecked if self.hooks else ())
+        return f"{summary}; not checked: {unchecked or self.doubt or 'nothing'}" if summary else ""
 
 
-def rules_of(events: Sequence[Event], planned: Mapping[str, Any] | None = None) -> Rules:
-    """The stamp of a run, from its INIT_START; else from the differences that the plan names, if it looked."""
+def rules_of(
+    events: Sequence[Event],
+    planned: Mapping[str, Any] | None = None,
+    extern: Mapping[str, str] | None = None,
+    *,
+    own_script: bool = False,
+) -> Rules:
+    """The stamp of a round, from its INIT_START and HOOKS.
+
+    Args:
+        planned: the differences that the plan names, if it looked: for a case that does not report them.
+        extern, own_script: see `hooks_seen`.
+    """
     value = next((event.value for event in events if event.name == EventName.INIT_START), {})
     changed = value.get("changed")
-    if not isinstance(changed, list):
-        return Rules() if planned is None else Rules(OPEN if planned else CLOSED, planned)
-    config = value.get("config")
+    hooks, doubt = hooks_seen(events, extern, own_script=own_script)
+    differs = _values(value, changed) if isinstance(changed, list) else planned
+    if differs is None:
+        return Rules(hooks=hooks, doubt=doubt)
+    if differs or (hooks and hooks.differs):
+        return Rules(OPEN, differs, hooks, doubt)
+    return Rules(None if doubt else CLOSED, differs, hooks, doubt)
+
+
+def _values(started: Mapping[str, Any], changed: Sequence[Any]) -> dict[str, Any]:
+    """INIT_START's values of the parameters that it says were changed."""
+    config = started.get("config")
     values = config if isinstance(config, Mapping) else {}
-    differs = {str(name): values.get(str(name)) for name in changed}
-    return Rules(OPEN if differs else CLOSED, differs)
+    return {str(name): values.get(str(name)) for name in changed}

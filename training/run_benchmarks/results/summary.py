@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
+from run_benchmarks.results.meanings import WHERE, meanings
 from run_benchmarks.results.reading import Record
 from run_benchmarks.results.round_result import SCHEMA, RoundResult, write_json
-from run_benchmarks.results.tables import explanations, preflight_text, remarks, results_tables
+from run_benchmarks.results.tables import preflight_text, remarks, results_tables
 from run_benchmarks.stages.checks import Check
-from utils.text_files import printable
+from utils.events import PREFIX
+from utils.text_files import printable, shortened
+
+MOST_NAMES = 5
+LONGEST_WORDS = 400  # characters of a line of evidence that are shown; result.json has all
 
 
 @dataclass(frozen=True)
@@ -43,34 +48,33 @@ def write_summary(folder: Path, run: Run) -> None:
 
 
 def as_markdown(run: Run) -> str:
-    """The summary to be read: the table, what its figures mean, and every failure with its evidence."""
-    parts = [f"# {run.name}", f"Started {run.started}, exit code {run.exit_code}."]
+    """The summary to be read: the tables, every failure with its evidence, what the figures mean, the preflight."""
+    parts = [f"# {run.name}", f"Started {run.started}, exit code {run.exit_code}{_outcome(run.results)}."]
     if run.results:
-        parts += [
-            "## Results",
-            *(table.markdown() for table in results_tables(run.results)),
-            "## What the figures mean",
-            meanings(run.results),
-        ]
+        parts += ["## Results", *(table.markdown() for table in results_tables(run.results))]
         parts += [_round_notes(result) for result in run.results if result.failure or result.notes]
-    parts += ["## Preflight", f"```\n{preflight_text(run.checks)}\n```"]
-    parts += remarks(run.checks)
-    return printable("\n\n".join(parts)) + "\n"
+        parts += ["## What the figures mean", WHERE, _listed(meanings(run.results))]
+    parts += ["## Preflight", f"```\n{preflight_text(run.checks)}\n```", "\n".join(remarks(run.checks))]
+    return printable("\n\n".join(filter(None, parts))) + "\n"
 
 
-def meanings(results: tuple[RoundResult, ...]) -> str:
-    """A line a figure and meaning: rounds of one case share theirs, and most cases share most."""
-    cases: dict[str, list[str]] = {}
-    for result in results:
-        for line in explanations(result):
-            names = cases.setdefault(line, [])
-            if result.case not in names:
-                names.append(result.case)
-    everywhere = len({result.case for result in results})
-    return "\n".join(
-        f"- {line}" if len(names) == everywhere else f"- {line} ({', '.join(names)})"
-        for line, names in cases.items()
-    )
+def _outcome(results: Sequence[RoundResult]) -> str:
+    """How many rounds did not do what they are for, and which: those that failed have a section of their own."""
+    others = [result for result in results if not result.verdict.is_success]
+    names = [f"{each.case} round {each.round} {each.verdict.value}" for each in others[:MOST_NAMES]]
+    names += [f"{len(others) - MOST_NAMES} more"] if len(others) > MOST_NAMES else []
+    return f": {len(others)} of {len(results)} rounds did not succeed: {', '.join(names)}" if others else ""
+
+
+def to_be_read(evidence: str) -> str:
+    """What a log's last lines say to a reader: events are for programs, unless there is nothing else."""
+    lines = evidence.splitlines()
+    words = [line for line in lines if PREFIX not in line] or lines
+    return "\n".join(shortened(line, LONGEST_WORDS) for line in words)
+
+
+def _listed(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
 
 
 def _round_notes(result: RoundResult) -> str:
@@ -79,8 +83,7 @@ def _round_notes(result: RoundResult) -> str:
     if failure:
         lines.append(f"It ended {failure.headline}")
         if failure.evidence:
-            lines.append(f"```\n{failure.evidence}\n```")
+            lines.append(f"```\n{to_be_read(failure.evidence)}\n```")
         if failure.remedy:
             lines.append(f"What to do: {failure.remedy}")
-    lines += [f"- {note}" for note in result.notes]
-    return "\n\n".join(lines)
+    return "\n\n".join(filter(None, [*lines, _listed(result.notes)]))

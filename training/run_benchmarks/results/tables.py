@@ -100,8 +100,8 @@ def _round_row(result: RoundResult, columns: Sequence[Definition]) -> tuple[str,
 
 def _own_figures(case: str, results: Sequence[RoundResult]) -> Table:
     """What a case measures by its own definition; a figure that no round has a value of is only explained."""
-    rounds = [result for result in results if _own(result)]
-    names = dict.fromkeys(name for result in rounds for name in _own(result))
+    rounds = [result for result in results if own_figures(result)]
+    names = dict.fromkeys(name for result in rounds for name in own_figures(result))
     rows = []
     for name in names:
         figures = [result.figures.get(name) for result in rounds]
@@ -113,25 +113,9 @@ def _own_figures(case: str, results: Sequence[RoundResult]) -> Table:
     )
 
 
-def _own(result: RoundResult) -> dict[str, Figure]:
+def own_figures(result: RoundResult) -> dict[str, Figure]:
+    """The figures that the case defines itself."""
     return {name: figure for name, figure in result.figures.items() if name not in DEFINITIONS}
-
-
-def explanations(result: RoundResult) -> list[str]:
-    """One line a figure of the tables: its unit, window, definition and source, or why it is not there."""
-    columns = {column.name: column.heading for column in _columns([result])}
-    shown = {name: f"`{heading}` ({name}, " for name, heading in columns.items()}
-    shown |= {name: f"`{name}` (" for name in _own(result)}
-    lines = [f"{head}{_explained(result.figures[name])}" for name, head in shown.items()]
-    return [*lines, f"`rules`: {result.rules.explanation()}"]
-
-
-def _explained(figure: Figure) -> str:
-    better = f", {figure.better} is better" if figure.better else ""
-    origin = figure.source if figure.value is not None else f"none: {figure.source}"
-    if figure.definition.replace("`", "") == origin:
-        origin = ""
-    return f"{figure.unit}{better}; {figure.window}): {'; '.join(filter(None, (figure.definition, origin)))}"
 
 
 def preflight_text(checks: Mapping[str, Sequence[Check]]) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
+from run_benchmarks.results.meanings import WHERE, meanings
 from run_benchmarks.results.round_result import RoundResult
-from run_benchmarks.results.summary import Run, meanings
+from run_benchmarks.results.summary import Run, to_be_read
 from run_benchmarks.results.tables import remarks, results_text
 from utils.text_files import printable
 
@@ -18,8 +19,8 @@ def run_text(run: Run, width: int | None) -> str:
         parts.append(results_text(run.results, width))
     parts += ["\n".join(_round(result, width)) for result in run.results if result.failure or result.notes]
     if run.results:
-        lines = (_wrapped(line, width) for line in meanings(run.results).splitlines())
-        parts.append("\n".join(["What the figures mean:", *lines]))
+        lines = (_wrapped(f"- {line}", width) for line in meanings(run.results))
+        parts.append("\n".join(["What the figures mean:", *lines, _wrapped(WHERE, width)]))
     to_do = remarks(run.checks)
     if to_do:
         parts.append("\n".join(["Preflight:", *(_wrapped(line, width) for line in to_do)]))
@@ -37,7 +38,7 @@ def _round(result: RoundResult, width: int | None) -> Iterator[str]:
     failure = result.failure
     if failure:
         yield _wrapped(f"  {failure.headline}", width)
-        yield from (f"    {line}" for line in failure.evidence.splitlines())
+        yield from (f"    {line}" for line in to_be_read(failure.evidence).splitlines())
         if failure.remedy:
             yield _wrapped(f"  -> {failure.remedy}", width)
     yield from (_wrapped(f"- {note}", width) for note in result.notes)

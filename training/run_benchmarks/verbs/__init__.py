@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit code (see EPILOG).
     """
-    arguments = _parser(find_verbs()).parse_args(argv)
+    arguments = parse(argv)
     verb: Verb = arguments.verb
     try:
         code = verb.run(arguments)
@@ -71,6 +71,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except FlagPerfError as error:
         print(error, file=sys.stderr)
         return ExitCode.BAD_CONFIG
+
+
+def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """What the command line says; where it cannot be read, the process ends with 2, as with argparse."""
+    return _parser(find_verbs()).parse_args(argv)
 
 
 def find_verbs() -> dict[str, Verb]:

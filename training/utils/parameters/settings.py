@@ -118,6 +118,13 @@ class TrainingSettings:
         600.0, above=0, at_most=A_DAY
     )  # a rank that waits longer for its peers fails
 
+    @property
+    def decay_end(self) -> int | None:
+        """The step at which the learning rate's decay ends; None where it has none."""
+        if self.lr_schedule != "linear":
+            return None
+        return self.max_steps if self.decay_steps is None else self.decay_steps
+
     @staticmethod
     def conflicts(values: Mapping[str, Any]) -> Iterator[Conflict]:
         """Settings that are right each by itself, and that no training can have together."""

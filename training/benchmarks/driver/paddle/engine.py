@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, ClassVar
 
 import paddle
 from paddle import Tensor
 
 from benchmarks.driver.engine import TrainingEngine
+from benchmarks.driver.inspection import FrameworkFacts
+from benchmarks.driver.paddle import facts
 from benchmarks.driver.paddle.devices import Device
 from benchmarks.driver.paddle.state import (
     load,
@@ -29,6 +31,7 @@ _AUTOCAST: dict[str, Any] = {"bf16": "bfloat16", "fp16": "float16"}
 class PaddleEngine(TrainingEngine[Device]):
     """Paddle's part of a training engine."""
 
+    facts: ClassVar[FrameworkFacts] = facts
     save = staticmethod(save)
     load = staticmethod(load)
 
@@ -77,7 +80,8 @@ class PaddleEngine(TrainingEngine[Device]):
         # `full` takes its number with it: a copy from the host would wait for the device.
         return paddle.stack([paddle.full([], float(count)) for count in own])
 
-    def _moved(self, inputs: Any) -> Any:
+    def moved(self, inputs: Any) -> Any:
+        """`inputs` with its tensors on the device."""
         return self.uploads.moved(inputs)
 
     def _without_gradients(self) -> AbstractContextManager[Any]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from benchmarks.driver.engine import TrainingEngine
+from benchmarks.driver.inspection import FrameworkFacts
+from benchmarks.driver.pytorch import facts
 from benchmarks.driver.pytorch.devices import Device
 from benchmarks.driver.pytorch.state import load, save
 from benchmarks.driver.pytorch.tensors import moved, pinned
@@ -20,6 +22,7 @@ _AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 class PytorchEngine(TrainingEngine[Device]):
     """PyTorch's part of a training engine."""
 
+    facts: ClassVar[FrameworkFacts] = facts
     save = staticmethod(save)
     load = staticmethod(load)
 
@@ -72,7 +75,8 @@ class PytorchEngine(TrainingEngine[Device]):
     def _staged(self, inputs: Any) -> Any:
         return inputs if self.device.is_cpu else pinned(inputs)
 
-    def _moved(self, inputs: Any) -> Any:
+    def moved(self, inputs: Any) -> Any:
+        """`inputs` with its tensors on the device."""
         return moved(inputs, self.device.place)
 
     def _without_gradients(self) -> AbstractContextManager[Any]:
