@@ -280,9 +280,9 @@ class CasePlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """A whole run, resolved. `training_dir` is the controller's own copy of `training/`.
+    """A whole run, resolved; training_dir: the controller's own copy of `training/`.
 
-    options: those of the command line that another command needs to come to the same files and results.
+    options: what another command must be given to come to the same files.
     continue_from: the uid of an earlier run, whose checkpoints the rounds go on from; empty: they begin anew.
     done: case -> its rounds that had succeeded in that run, as it is known here; they are not run again.
     """
@@ -297,5 +297,5 @@ class Plan:
 
     def rounds(self, case: CasePlan) -> list[int]:
         """The rounds of a case that are to be run."""
-        done = self.done.get(case.settings.name, ())
-        return [number for number in range(1, case.settings.repeat + 1) if number not in done]
+        name, repeat = case.settings.name, case.settings.repeat
+        return [number for number in range(1, repeat + 1) if number not in self.done.get(name, ())]
