@@ -20,7 +20,7 @@ from run_benchmarks.names import RunId
 from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.results.round_result import write_json
-from run_benchmarks.results.summary import Run
+from run_benchmarks.results.summary import Run, outcome_text
 from run_benchmarks.results.tables import results_text
 from run_benchmarks.run_log import LOGGER, log_to_file
 from run_benchmarks.runner import make_run_folder, run_plan
@@ -118,7 +118,7 @@ def _finish(summary: Run, folder: Path) -> None:
     LOGGER.info("Step 3: results and logs are collected")
     if (folder / "summary.md").is_file():  # a full disk has no room for it
         LOGGER.info(f"summary: {folder / 'summary.md'}")
-    LOGGER.info(f"exit code {summary.exit_code}")
+    LOGGER.info(f"exit code {outcome_text(summary)}")
     with _terminal_may_be_gone():
         if summary.results:
             print(results_text(summary.results, output_width()))

@@ -23,7 +23,16 @@ from utils.text_files import printable
 if TYPE_CHECKING:
     from loguru import Message
 
-__all__ = ["LOGGER", "LONG", "SHORT", "log_briefly", "log_to_file", "log_to_terminal", "log_warnings"]
+__all__ = [
+    "LOGGER",
+    "LONG",
+    "SHORT",
+    "SHORT_HEAD",
+    "log_briefly",
+    "log_to_file",
+    "log_to_terminal",
+    "log_warnings",
+]
 
 LONG = LOGGER.bind(form="long")
 SHORT = LOGGER.bind(form="short")
@@ -32,7 +41,7 @@ SHORT = LOGGER.bind(form="short")
 _FORMAT = "{time:YYYY-MM-DD HH:mm:ss,SSS}\t[{level}]\t[{file},{line}]{message}\n"
 # 19:19:24 INFO    message
 _SHORT_FORMAT = "{time:HH:mm:ss} {level: <7} {message}"
-_SHORT_HEAD = len("19:19:24 WARNING ")
+SHORT_HEAD = len("19:19:24 WARNING ")
 Sink = Callable[[str], None]
 
 
@@ -62,7 +71,7 @@ def log_briefly(level: str, show: Callable[[str, str], None]) -> None:
 
     def sink(message: Message) -> None:
         lines = printable(message).splitlines()
-        show(message.record["level"].name, f"\n{' ' * _SHORT_HEAD}".join(lines))
+        show(message.record["level"].name, f"\n{' ' * SHORT_HEAD}".join(lines))
 
     LOGGER.add(
         sink,

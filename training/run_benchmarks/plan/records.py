@@ -1,7 +1,6 @@
 """The frozen records that flow from the config files to the runner.
 
-Those that stand in a file are pydantic's dataclasses: a setting is one field here, with its name, its type
-from `values`, its default, and what it means.
+A setting is one field of a pydantic dataclass here: its name, its type from `values`, its default, its meaning.
 """
 
 from __future__ import annotations
@@ -280,10 +279,10 @@ class CasePlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """A whole run, resolved; training_dir: the controller's own copy of `training/`.
+    """A whole run, resolved.
 
-    options: what another command must be given to come to the same files.
-    continue_from: the uid of an earlier run, whose checkpoints the rounds go on from; empty: they begin anew.
+    training_dir: the controller's own. options: what another command must be given to come to the same files.
+    continue_from: the uid of the run whose checkpoints the rounds go on from, or empty.
     done: case -> its rounds that had succeeded in that run, as it is known here; they are not run again.
     """
 

@@ -18,22 +18,13 @@ from typing import NoReturn, Protocol
 
 from run_benchmarks import BANNER
 from run_benchmarks.commands import run_command
-from run_benchmarks.exit_code import ExitCode
+from run_benchmarks.exit_code import MEANINGS, ExitCode
 from run_benchmarks.verbs import options
 from utils.errors import FlagPerfError, ProblemsError, nearest
 
 DEFAULT_VERB = "run"
-EPILOG = """\
-exit codes:
-    0  every round of every case converged, or was measured where it has no target
-    1  a round did not, or the run broke off
-    2  the configuration or the command line is wrong: nothing was launched, nothing removed
-    3  a host is not healthy
-    4  no case is valid
-  130  interrupted
-
-`run.py VERB --help` says what a verb takes.
-"""
+_CODES = "\n".join(f"{code:>5}  {meaning}" for code, meaning in MEANINGS.items())
+EPILOG = f"exit codes:\n{_CODES}\n\n`run.py VERB --help` says what a verb takes.\n"
 
 
 class Verb(Protocol):
