@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 class ExitCode:
-    """The exit codes; `run.py --help` and the README say them to the user."""
+    """The exit codes; `run.py --help`, the last line of a run's log and the README say them to the user."""
 
     SUCCESS = 0
     NOT_CONVERGED = 1
@@ -13,3 +15,13 @@ class ExitCode:
     NO_VALID_CASE = 4
     INTERRUPTED = 130
     NOBODY_READ_ON = 141  # as a shell says of a command that SIGPIPE ended
+
+
+MEANINGS: Mapping[int, str] = {
+    ExitCode.SUCCESS: "every round of every case converged, or was measured where it has no target",
+    ExitCode.NOT_CONVERGED: "a round did not converge, or the run broke off",
+    ExitCode.BAD_CONFIG: "the configuration or the command line is wrong: nothing was launched, nothing removed",
+    ExitCode.UNHEALTHY: "a host is not healthy",
+    ExitCode.NO_VALID_CASE: "no case is valid",
+    ExitCode.INTERRUPTED: "interrupted",
+}

@@ -26,6 +26,11 @@ def lines_of(path: Path) -> Iterator[str]:
         raise FlagPerfError(f"cannot be read: {error.strerror}", where=str(path)) from error
 
 
+def shortened(line: str, longest: int) -> str:
+    """`line`, which says so where it is cut."""
+    return line if len(line) <= longest else f"{line[:longest]}... ({len(line)} characters in all)"
+
+
 def printable(text: str) -> str:
     """`text` without what would steer a terminal or cannot be encoded."""
     return "".join(

@@ -102,6 +102,9 @@ def test_the_controller_takes_the_figures_and_the_notes() -> None:
     figures, notes = case_figures(json.loads(json.dumps(values)), None)
     assert list(figures) == ["adds", "adds_of_peak", "adds_spread"]
     assert notes == values["notes"] and len(notes) == 1
+    marked = [name for name, figure in figures.items() if figure.caveat]
+    assert marked == ["adds", "adds_spread"], "without a chip there is no part of a peak to be marked"
+    assert figures["adds"].caveat == "the rate was not steady after the warm-up"
 
 
 # ---- real ranks, a case of the test's own

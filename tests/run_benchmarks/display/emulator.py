@@ -48,15 +48,13 @@ class Terminal:
         """Wait until all of this is on the screen; the screen."""
         end = time.monotonic() + PATIENCE_S
         while not all(text in self.text for text in texts):
-            assert time.monotonic() < end and self._read(), (
-                f"{texts} is not on the screen:\n{self.everything}"
-            )
+            assert time.monotonic() < end and self.read(), f"{texts} is not on the screen:\n{self.everything}"
         return self.text
 
     def wait(self) -> int:
         """Wait for the command's end; its exit code."""
         end = time.monotonic() + PATIENCE_S
-        while self._read():
+        while self.read():
             assert time.monotonic() < end, f"it does not end:\n{self.everything}"
         self.child.close()
         return self.child.exitstatus if self.child.exitstatus is not None else -self.child.signalstatus
@@ -76,7 +74,7 @@ class Terminal:
             os.kill(self.child.pid, signal.SIGTERM)
             self.wait()
 
-    def _read(self) -> bool:
+    def read(self) -> bool:
         """Take in what was written meanwhile; False at the end."""
         try:
             data = self.child.read_nonblocking(65536, timeout=0.2)

@@ -94,6 +94,7 @@ def test_plain_lines_show_every_operation_of_a_measurement(log: io.StringIO) -> 
         operation(EventName.STEP_END, 1, "gemm_fp32", gemm_fp32=0.71234, unit="TFLOP/s"),
         operation(EventName.STEP_END, 2, "gemm_tf32", gemm_tf32=None, unsupported="not on this device"),
         operation(EventName.STEP_END, 3, "gemm_int8"),
+        operation(EventName.STEP_END, 3, "gemm_int8", gemm_int8=1.5, unit="TOP/s", caveat="not steady"),
     ):
         state.update(event)
         lines.event(event)
@@ -102,4 +103,5 @@ def test_plain_lines_show_every_operation_of_a_measurement(log: io.StringIO) -> 
         "gemm_fp32 (1 of 3): 0.7123 TFLOP/s",
         "gemm_tf32 (2 of 3): left out: not on this device",
         "gemm_int8 (3 of 3): left out: no rate was reported",
+        "gemm_int8 (3 of 3): 1.5 TOP/s (not steady)",
     ]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks.display.drawing import SPARE_COLUMNS
-from run_benchmarks.display.terminal import speaks_utf8
+from run_benchmarks.display.terminal import speaks_utf8, wrapped
 from tests.ports import reserved_port
 from tests.run_benchmarks.display.emulator import Terminal
 from tests.run_benchmarks.whole_run import REAL_TRAINING, WholeRun, make_whole_run
@@ -110,12 +110,12 @@ def test_a_run_from_its_first_line_to_its_table(whole: WholeRun, opened: Opened)
     assert any("140.0" in line for line in panel if line.startswith("│ samples/s"))
     above = terminal.lines[: -len(panel)]
     assert all(SHORT_LINE.fullmatch(line) or not re.match(r"\d\d:", line) for line in above), above
-    assert re.search(r"INFO    1 host: \d+ checks ok", terminal.everything), "the preflight is folded"
+    assert re.search(r"INFO    1 host: \d+( of \d+)? checks ok", terminal.everything), "it is folded"
     assert "reachable" not in terminal.everything
     let_go(whole)
     assert terminal.wait() == 0
     text = terminal.everything
-    assert "round 1: CONVERGED" in text and "exit code 0" in text
+    assert "round 1: CONVERGED" in text and "exit code 0: every round" in text
     assert "╭" not in text and "╰" not in text, "nothing of the panel stays"
     assert "\n".join(terminal.lines[-2:]).count("results and logs: ") == 1
     assert not terminal.screen.cursor.hidden
@@ -221,3 +221,22 @@ def test_a_pipe_gets_the_documented_lines(
 )
 def test_whether_the_locale_is_one_of_utf8(environment: dict[str, str], speaks: bool) -> None:
     assert speaks_utf8(environment) == speaks
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_a_long_line_is_broken_between_words_and_stays_one_line(width: int) -> None:
+    command = (
+        "../.venv/bin/python run_benchmarks/run.py cleanup run20260102030405-abcdef --config /etc/flagperf"
+    )
+    line = f"{' ' * 17}-> once node1 is back: {command}"
+    shown = wrapped(line, width)
+    rows = [shown[start : start + width] for start in range(0, len(shown), width)]
+    assert len(rows) > 1 and all(row.startswith(" " * 17) for row in rows)
+    assert shown.split() == line.split() and "\n" not in shown
+    assert [word for row in rows for word in row.split()] == line.split(), "no word is broken"
+
+
+def test_a_word_that_no_row_holds_is_left_to_the_terminal() -> None:
+    path = "/a" * 60
+    assert wrapped(f"results: {path} there", 40).split() == ["results:", path, "there"]
+    assert wrapped("", 40) == "" and wrapped("short", 40) == "short"

@@ -114,6 +114,7 @@ def test_a_failure_is_told_in_full(broken: RoundResult, tmp_path: Path) -> None:
         "message": "rank 1 ended with exit code -9",
         "evidence": "step 7\nstep 8",
         "remedy": "read rank1.out.log in the node's folder",
+        "file": "",
     }
     assert result["figures"]["p_train"]["value"] is None
     assert result["notes"] == ["units of this run may be left on h2"]
@@ -263,13 +264,27 @@ def test_figures_of_a_case_have_a_row_each_and_a_column_a_round(converged: Round
     assert "no `bf16_of_peak`: the peak of X1 in bf16 is not known" in lines
 
 
-def test_a_table_that_is_too_wide_is_broken_into_parts(converged: RoundResult) -> None:
-    whole = results_text([converged], None)
-    parts = results_text([converged], 80)
-    assert len(whole.splitlines()[0]) > 80 >= max(map(len, parts.splitlines()))
-    assert set(whole.split()) == set(parts.split())
-    assert results_text([converged], 400) == whole
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_a_table_that_is_too_wide_is_broken_into_parts(width: int, converged: RoundResult) -> None:
+    """Each case stands above its rounds, however long its name is."""
+    other = replace(converged, case="an-acme-vendor/bert:pytorch_2.9:A100-SXM4-80GB:16:8:10")
+    whole = results_text([converged, other], None)
+    parts = results_text([converged, other], width)
+    assert len(whole.splitlines()[0]) > width >= max(map(len, parts.splitlines()))
+    assert set(whole.split()) - {"case"} == set(parts.split())
+    blocks = parts.split(f"\n\n{other.case}\n")
+    assert len(blocks) == 2 and blocks[0].startswith(f"{converged.case}\nround  verdict  ")
+    assert all(len(block.splitlines()) <= 15 for block in blocks)
+    assert results_text([converged, other], 400) == whole
     assert results_text([converged], 10)  # nothing fits: a column a part
+
+
+def test_a_figure_of_a_case_that_is_to_be_marked_is_explained_below(converged: RoundResult) -> None:
+    figures = {name: Figure(1.5, "GB/s", "20 windows", "FINISHED", caveat=caveat) for name, caveat in
+               (("copy", "not steady"), ("scan", ""))}  # fmt: skip
+    _, own = results_tables([replace(converged, figures={**converged.figures, **figures})])
+    assert [row[3] for row in own.rows] == ["1.50*", "1.50"]
+    assert own.footnotes == (f"* copy of {converged.case}, round {converged.round}: not steady",)
 
 
 def test_a_cell_cannot_break_out_of_its_table(converged: RoundResult) -> None:

@@ -67,12 +67,18 @@ class Measured:
         """Of the slowest rank: what holds up all others where they work together."""
         return self.ranks[self.slowest].median
 
+    @property
+    def caveat(self) -> str:
+        """Why its figures are to be marked, or nothing."""
+        steady = not self.ranks or self.ranks[0].settled
+        return "" if steady else "the rate was not steady after the warm-up"
+
     def figures(self) -> dict[str, dict[str, Any]]:
         """The rate and its spread, as they stand in FINISHED; nothing where it is unsupported."""
         if self.unsupported:
             return {}
         operation, slowest = self.operation, self.ranks[self.slowest]
-        shared = {"window": self._window()}
+        shared = {"window": self._window(), **({"caveat": self.caveat} if self.caveat else {})}
         rate = {
             **shared,
             "value": self.rate,
@@ -142,7 +148,8 @@ class MeasurementLoop:
         self.perf_log.write(EventName.STEP_BEGIN, place)
         result = self._result(operation)
         value = {operation.name: None if result.unsupported else result.rate, "unit": f"{operation.unit}/s"}
-        self.perf_log.write(EventName.STEP_END, {**place, **value, "unsupported": result.unsupported or None})
+        remarks = {"unsupported": result.unsupported or None, "caveat": result.caveat or None}
+        self.perf_log.write(EventName.STEP_END, {**place, **value, **remarks})
         return result
 
     def _result(self, operation: Operation) -> Measured:

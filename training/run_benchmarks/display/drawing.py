@@ -35,7 +35,7 @@ def round_panel(progress: Progress, width: int, height: int, style: Style) -> Re
     rows += node_rows(progress, lines - BORDER_LINES - len(rows))
     return Panel(
         _joined(drawn(rows, inner, style)),
-        title=Text(fitted(title(progress), width - 6, style), "bold"),
+        title=Text(fitted(title(progress), width - 6, style), "bold default"),
         title_align="left",
         box=ASCII_BOX if style.ascii_only else ROUNDED,
         border_style="bright_black",

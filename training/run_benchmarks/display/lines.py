@@ -55,7 +55,8 @@ def operation_of(event: Event) -> OperationEvent | None:
     if event.name == EventName.STEP_END:
         outcome = f"left out: {value.get('unsupported') or 'no rate was reported'}"
         if isinstance(rate, (int, float)):
-            outcome = f"{rate:.4g} {value.get('unit', '')}"
+            caveat = value.get("caveat")
+            outcome = f"{rate:.4g} {value.get('unit', '')}{f' ({caveat})' if caveat else ''}"
     return OperationEvent(name, f"{value.get('global_steps')} of {value.get('max_steps')}", outcome)
 
 

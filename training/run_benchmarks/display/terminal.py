@@ -7,13 +7,14 @@ import shutil
 import sys
 from collections.abc import Mapping
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
 from run_benchmarks.display.base import Display
 from run_benchmarks.display.lines import PlainLines
 from run_benchmarks.display.panel import Panel
-from run_benchmarks.run_log import log_briefly, log_to_terminal
+from run_benchmarks.run_log import SHORT_HEAD, log_briefly, log_to_terminal
 
 STYLES = {"WARNING": "yellow", "ERROR": "red", "DEBUG": "bright_black"}
 # What Python puts into LC_CTYPE where the locale is C (PEP 538): the terminal knows no more for it.
@@ -35,10 +36,25 @@ def open_display(level: str) -> Display:
 
 
 def print_line(console: Console, level: str, line: str) -> None:
-    """Print a line of the log, above a panel that is there. Long ones are left to the terminal to wrap, so that a
-    command in them can be copied as it stands.
+    """Print a line of the log, above a panel that is there."""
+    text = "\n".join(wrapped(part, console.width) for part in line.expandtabs().splitlines())
+    console.print(Text(text, STYLES.get(level, "")), soft_wrap=True)
+
+
+def wrapped(line: str, width: int) -> str:
+    """The line with blanks put in, so that a terminal of `width` cells breaks it between words, below its text.
+
+    It stays one line: what is copied from it, such as a command, can be pasted.
     """
-    console.print(Text(line, STYLES.get(level, "")), soft_wrap=True)
+    first, *words = line.split(" ")
+    rows, indent = [first], " " * min(SHORT_HEAD, width // 2)
+    for word in words:
+        longer = f"{rows[-1]} {word}"
+        if cell_len(longer) <= width or not rows[-1].strip():
+            rows[-1] = longer
+        else:
+            rows.append(indent + word)
+    return "".join(row + " " * (-cell_len(row) % width) for row in rows[:-1]) + rows[-1]
 
 
 def output_width() -> int | None:

@@ -46,6 +46,7 @@ class _Entry(BaseModel):
     better: Literal["higher", "lower"] | None
     definition: _Prose
     peak: _Word | None = None
+    caveat: _Line | None = None
 
 
 def case_figures(facts: Mapping[str, Any], chip: PlannedChip | None) -> tuple[dict[str, Figure], list[str]]:
@@ -84,7 +85,15 @@ def _add(figures: dict[str, Figure], name: str, entry: object, chip: PlannedChip
         valid = _valid(name, entry)
     except ValueError as error:
         return f"is left out: {error}"
-    figures[name] = Figure(valid.value, valid.unit, valid.window, FINISHED, valid.better, valid.definition)
+    figures[name] = Figure(
+        valid.value,
+        valid.unit,
+        valid.window,
+        FINISHED,
+        valid.better,
+        valid.definition,
+        caveat=valid.caveat or "",
+    )
     if not valid.peak:
         return ""
     part = _of_peak(name, figures[name], valid.peak, chip)
@@ -128,4 +137,5 @@ def _of_peak(name: str, figure: Figure, dtype: str, chip: PlannedChip | None) ->
         )
         return Figure(None, "1", figure.window, reason, HIGHER, definition)
     source = f"{name} / ({peak:.4g} FLOP/s; {chip.name}, dense {dtype}: {chip.source})"
-    return Figure(figure.value * RATES[figure.unit] / peak, "1", figure.window, source, HIGHER, definition)
+    value = figure.value * RATES[figure.unit] / peak
+    return Figure(value, "1", figure.window, source, HIGHER, definition, caveat=figure.caveat)

@@ -67,7 +67,7 @@ class _Node:
 def _node(folder: Path, window: Window) -> _Node | str:
     """The node's figures, or the reason why there are none."""
     try:
-        telemetry = read_telemetry(folder / TELEMETRY_FILE)
+        telemetry = read_telemetry(folder / TELEMETRY_FILE, POWER_SCOPES)
     except FlagPerfError as error:
         return str(error).splitlines()[0]
     source = best_power_source(telemetry)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
+from run_benchmarks.exit_code import MEANINGS
 from run_benchmarks.results.meanings import WHERE, meanings
 from run_benchmarks.results.reading import Record
 from run_benchmarks.results.round_result import SCHEMA, RoundResult, write_json
 from run_benchmarks.results.tables import preflight_text, remarks, results_tables
 from run_benchmarks.stages.checks import Check
 from utils.events import PREFIX
-from utils.text_files import printable
+from utils.text_files import printable, shortened
 
 MOST_NAMES = 5
 LONGEST_WORDS = 400  # characters of a line of evidence that are shown; result.json has all
@@ -49,7 +50,7 @@ def write_summary(folder: Path, run: Run) -> None:
 
 def as_markdown(run: Run) -> str:
     """The summary to be read: the tables, every failure with its evidence, what the figures mean, the preflight."""
-    parts = [f"# {run.name}", f"Started {run.started}, exit code {run.exit_code}{_outcome(run.results)}."]
+    parts = [f"# {run.name}", f"Started {run.started}, exit code {outcome_text(run)}."]
     if run.results:
         parts += ["## Results", *(table.markdown() for table in results_tables(run.results))]
         parts += [_round_notes(result) for result in run.results if result.failure or result.notes]
@@ -58,22 +59,24 @@ def as_markdown(run: Run) -> str:
     return printable("\n\n".join(filter(None, parts))) + "\n"
 
 
-def _outcome(results: Sequence[RoundResult]) -> str:
-    """How many rounds did not do what they are for, and which: those that failed have a section of their own."""
-    others = [result for result in results if not result.verdict.is_success]
+def outcome_text(run: Run) -> str:
+    """The exit code and why: the rounds that did not do what they are for, else what the code means."""
+    others = [result for result in run.results if not result.verdict.is_success]
     names = [f"{each.case} round {each.round} {each.verdict.value}" for each in others[:MOST_NAMES]]
     names += [f"{len(others) - MOST_NAMES} more"] if len(others) > MOST_NAMES else []
-    return f": {len(others)} of {len(results)} rounds did not succeed: {', '.join(names)}" if others else ""
+    if others:
+        return (
+            f"{run.exit_code}: {len(others)} of {len(run.results)} rounds did not succeed: {', '.join(names)}"
+        )
+    meaning = MEANINGS.get(run.exit_code) if run.exit_code is not None else None
+    return f"{run.exit_code}: {meaning}" if meaning else f"{run.exit_code}"
 
 
 def to_be_read(evidence: str) -> str:
     """What a log's last lines say to a reader: events are for programs, unless there is nothing else."""
     lines = evidence.splitlines()
     words = [line for line in lines if PREFIX not in line] or lines
-    return "\n".join(
-        line if len(line) <= LONGEST_WORDS else f"{line[:LONGEST_WORDS]}... ({len(line)} characters in all)"
-        for line in words
-    )
+    return "\n".join(shortened(line, LONGEST_WORDS) for line in words)
 
 
 def _listed(lines: Iterable[str]) -> str:

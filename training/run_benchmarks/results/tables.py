@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from run_benchmarks.results.round_result import RoundResult
@@ -18,18 +18,22 @@ _MARKS = {Status.OK: "ok", Status.SKIPPED: NOT_MEASURED, Status.WARNING: "WARN",
 
 @dataclass(frozen=True)
 class Table:
-    """Headings and rows of cells. The first `fixed` columns say what a row is of; `footnotes` explain marked cells."""
+    """Headings and rows of cells. The first `fixed` columns say what a row is of; `footnotes` explain marked cells.
+
+    is_grouped: where the table is too wide, each value of the first column stands above its rows.
+    """
 
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     fixed: int
     footnotes: tuple[str, ...] = ()
+    is_grouped: bool = False
 
     def text(self, width: int | None = None) -> str:
         """The table as text; what is wider than `width` characters (None: no limit) is broken into parts."""
         whole = aligned([self.headings, *self.rows])
         if width is not None and _width(whole) > width and len(self.headings) > self.fixed:
-            whole = self._in_parts(width)
+            whole = self._in_groups(width) if self.is_grouped else self._in_parts(width)
         return "\n".join([whole, *(textwrap.fill(note, width or len(note)) for note in self.footnotes)])
 
     def markdown(self) -> str:
@@ -38,6 +42,16 @@ class Table:
         rows = (self.headings, rule, *self.rows)
         lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
         return "\n".join([*lines, *(f"\n\\{note}" for note in self.footnotes)])
+
+    def _in_groups(self, width: int) -> str:
+        """The rows of each value of the first column by themselves, below it."""
+        groups: dict[str, list[tuple[str, ...]]] = {}
+        for first, *cells in self.rows:
+            groups.setdefault(first, []).append(tuple(cells))
+        return "\n\n".join(
+            f"{first}\n{Table(self.headings[1:], tuple(rows), self.fixed - 1).text(width)}"
+            for first, rows in groups.items()
+        )
 
     def _in_parts(self, width: int) -> str:
         """Side by side as many columns as fit, and the rest below."""
@@ -72,16 +86,17 @@ def results_text(results: Sequence[RoundResult], width: int | None) -> str:
 def _rounds(results: Sequence[RoundResult]) -> Table:
     columns = _columns(results)
     headings = ("case", "round", "verdict", *(column.heading for column in columns), "rules")
-    notes = tuple(note for result in results for note in _footnotes(result, columns))
-    return Table(headings, tuple(_round_row(result, columns) for result in results), 3, notes)
+    notes = tuple(note for result in results for note in _footnotes(result, [each.name for each in columns]))
+    rows = tuple(_round_row(result, columns) for result in results)
+    return Table(headings, rows, fixed=3, footnotes=notes, is_grouped=True)
 
 
-def _footnotes(result: RoundResult, columns: Sequence[Definition]) -> Iterator[str]:
+def _footnotes(result: RoundResult, names: Iterable[str]) -> Iterator[str]:
     """Why cells of a round are marked."""
-    for column in columns:
-        figure = result.figures.get(column.name)
+    for name in names:
+        figure = result.figures.get(name)
         if figure and figure.value is not None and figure.caveat:
-            yield f"{MARK} {column.name} of {result.case}, round {result.round}: {figure.caveat}"
+            yield f"{MARK} {name} of {result.case}, round {result.round}: {figure.caveat}"
 
 
 def _columns(results: Sequence[RoundResult]) -> list[Definition]:
@@ -108,9 +123,9 @@ def _own_figures(case: str, results: Sequence[RoundResult]) -> Table:
         first = next((figure for figure in figures if figure and figure.value is not None), None)
         if first:
             rows.append((name, first.unit, first.better or NOT_MEASURED, *map(_shown, figures)))
-    return Table(
-        (case, "unit", "better", *(f"round {result.round}" for result in rounds)), tuple(rows), fixed=3
-    )
+    headings = (case, "unit", "better", *(f"round {result.round}" for result in rounds))
+    notes = tuple(note for result in rounds for note in _footnotes(result, names))
+    return Table(headings, tuple(rows), fixed=3, footnotes=notes)
 
 
 def own_figures(result: RoundResult) -> dict[str, Figure]:

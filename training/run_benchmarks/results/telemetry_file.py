@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from run_benchmarks.results.reading import first_problem
 from utils.errors import FlagPerfError
-from utils.telemetry.records import Sample, SourceInfo, Telemetry
+from utils.telemetry.records import Sample, Scope, SourceInfo, Telemetry
 from utils.text_files import LONGEST_LINE, lines_of
 
 _RECORD: TypeAdapter[Sample | SourceInfo] = TypeAdapter(
@@ -17,23 +18,25 @@ _RECORD: TypeAdapter[Sample | SourceInfo] = TypeAdapter(
 )
 
 
-def read_telemetry(path: Path) -> Telemetry:
-    """The records of a `telemetry.jsonl`.
+def read_telemetry(path: Path, scopes: Collection[Scope] = tuple(Scope)) -> Telemetry:
+    """The records of a `telemetry.jsonl`; no more samples are held than those of sources with these scopes.
 
     Raises:
         FlagPerfError: the file cannot be read, or a whole line is not a record; names file and line.
     """
-    # a host that lost power may leave half a line, or zero bytes that were allocated and never written
-    records = [
-        record_of(line, f"{path}:{number}")
-        for number, line in enumerate(lines_of(path), start=1)
-        if line.endswith("\n") or len(line) == LONGEST_LINE
-    ]
-    return Telemetry(
-        str(path),
-        tuple(record for record in records if isinstance(record, SourceInfo)),
-        tuple(record for record in records if isinstance(record, Sample)),
-    )
+    sources: list[SourceInfo] = []
+    samples: list[Sample] = []
+    left_out: set[str] = set()
+    for number, line in enumerate(lines_of(path), start=1):
+        if not line.endswith("\n") and len(line) < LONGEST_LINE:
+            continue  # a host that lost power may leave half a line, or zero bytes that were never written
+        record = record_of(line, f"{path}:{number}")
+        if isinstance(record, SourceInfo):
+            sources.append(record)
+            left_out |= set() if record.scope in scopes else {record.source}
+        elif record.source not in left_out:
+            samples.append(record)
+    return Telemetry(str(path), tuple(sources), tuple(samples))
 
 
 def record_of(line: str, where: str) -> Sample | SourceInfo:

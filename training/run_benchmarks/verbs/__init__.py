@@ -17,22 +17,14 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn, Protocol
 
 from run_benchmarks import BANNER
-from run_benchmarks.exit_code import ExitCode
+from run_benchmarks.commands import run_command
+from run_benchmarks.exit_code import MEANINGS, ExitCode
 from run_benchmarks.verbs import options
 from utils.errors import FlagPerfError, ProblemsError, nearest
 
 DEFAULT_VERB = "run"
-EPILOG = """\
-exit codes:
-    0  every round of every case converged, or was measured where it has no target
-    1  a round did not, or the run broke off
-    2  the configuration is wrong: nothing was launched
-    3  a host is not healthy
-    4  no case is valid
-  130  interrupted
-
-`run.py VERB --help` says what a verb takes.
-"""
+_CODES = "\n".join(f"{code:>5}  {meaning}" for code, meaning in MEANINGS.items())
+EPILOG = f"exit codes:\n{_CODES}\n\n`run.py VERB --help` says what a verb takes.\n"
 
 
 class Verb(Protocol):
@@ -105,7 +97,8 @@ class _Parser(argparse.ArgumentParser):
         """End with exit code 2, as argparse does."""
         misspelt = re.search(r"invalid choice: '(.*?)'", message)
         if misspelt:
-            remedy = nearest(misspelt[1], self.verbs) or "`run.py --help` says what each of them does"
+            help_command = run_command("--help")
+            remedy = nearest(misspelt[1], self.verbs) or f"{help_command} says what each of them does"
             message = f"{misspelt[1]!r} is none of the verbs {', '.join(self.verbs)}\n    -> {remedy}"
         super().error(message)
 
