@@ -33,7 +33,7 @@ from benchmarks.driver.paddle.case import Context as PaddleContext
 from benchmarks.driver.pytorch.case import Context as TorchContext
 from tests.benchmarks.bert.make_tf_checkpoint import FOLDER, weights
 from tests.benchmarks.bert.shard_files import TINY_MODEL, VOCABULARY, random_rows
-from tests.benchmarks.bert.their_bert import their_model
+from tests.benchmarks.bert.their_bert import GELU, their_model
 from utils.errors import FlagPerfError, ProblemsError
 from utils.parameters import TrainingSettings
 
@@ -90,15 +90,15 @@ def _expected(model: TheirModel) -> Logits:
     ].numpy(), answer.seq_relationship_logits.numpy()
 
 
-def _assert_equal(found: Logits, expected: Logits) -> None:
-    for one, other in zip(found, expected, strict=True):
+def _assert_equal(ours: Logits, expected: Logits) -> None:
+    for one, other in zip(ours, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
 def _of_tensorflow() -> TheirModel:
     """transformers' model with the weights of the TensorFlow checkpoint, each put where its name says."""
     tensors = {name: torch.from_numpy(array) for name, array in weights().items()}
-    model: Any = TheirModel(TheirConfig(**TINY_MODEL))
+    model: Any = TheirModel(TheirConfig(**TINY_MODEL, hidden_act=GELU))
     model.train(False)
 
     def dense(module: Any, name: str) -> None:
@@ -204,7 +204,7 @@ def test_two_tensorflow_tensors_of_one_name_are_refused(
 
 @dataclass(frozen=True)
 class PytorchFile:
-    """A form in which PyTorch files of BERT are found: how tensors are named, wrapped, saved."""
+    """A form in which there are PyTorch files of BERT: how tensors are named, wrapped, saved."""
 
     rename: Callable[[str], str] = str
     wrap: Callable[[dict[str, Any]], Any] = dict
@@ -333,3 +333,22 @@ def test_a_model_that_normalises_before_takes_no_checkpoint(
 ) -> None:
     with pytest.raises(FlagPerfError, match="pre_layer_norm = True"):
         logits_of(tmp_path / "model.safetensors", pre_layer_norm=True)
+
+
+@pytest.mark.parametrize("name", ["gelu", "gelu_new", "gelu_pytorch_tanh"])
+def test_the_names_of_berts_own_gelu_are_the_configured_one(
+    tmp_path: Path, logits_of: Callable[..., Logits], name: str
+) -> None:
+    _save_folder(their_model(), tmp_path / "folder")
+    config = json.loads((tmp_path / "folder/config.json").read_text()) | {"hidden_act": name}
+    (tmp_path / "folder/config.json").write_text(json.dumps(config))
+    path = converted(tmp_path / "folder")
+    _assert_equal(logits_of(path), _expected(their_model()))
+    if name != "gelu":
+        with pytest.raises(ProblemsError, match=f"hidden_act = '{name}': 'gelu' is configured"):
+            logits_of(path, gelu="erf")
+
+
+def test_a_gelu_that_there_is_not_is_refused(tmp_path: Path, logits_of: Callable[..., Logits]) -> None:
+    with pytest.raises(FlagPerfError, match="gelu = 'gelu_new' is no form of GELU"):
+        logits_of(tmp_path / "model.safetensors", gelu="gelu_new")

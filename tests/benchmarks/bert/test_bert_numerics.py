@@ -108,10 +108,10 @@ def test_bert_large_has_the_tensors_of_bert_large_uncased() -> None:
     }  # fmt: skip
     with torch.device("meta"):
         ours, theirs = BertForPreTraining(config), TheirModel(TheirConfig(**published))
-    found = {transformers_name(name): parameter.shape for name, parameter in ours.named_parameters()}
-    assert found == {name: parameter.shape for name, parameter in theirs.named_parameters()}
+    shapes = {transformers_name(name): parameter.shape for name, parameter in ours.named_parameters()}
+    assert shapes == {name: parameter.shape for name, parameter in theirs.named_parameters()}
     assert config.num_attention_heads == 16
-    assert sum(shape.numel() for shape in found.values()) == 336_226_108
+    assert sum(shape.numel() for shape in shapes.values()) == 336_226_108
 
 
 def test_what_stands_in_padding_changes_nothing() -> None:

@@ -97,9 +97,9 @@ def test_loss_and_gradients_equal_those_of_pytorch(full: bool, pre_layer_norm: b
     for name, parameter in ours.named_parameters():
         gradient = expected[name]
         assert parameter.grad is not None and gradient is not None
-        found = parameter.grad.numpy()
-        found = found.T if _is_transposed(ours, name) else found
-        np.testing.assert_allclose(found, gradient.numpy(), rtol=2e-4, atol=2e-6, err_msg=name)
+        grad = parameter.grad.numpy()
+        grad = grad.T if _is_transposed(ours, name) else grad
+        np.testing.assert_allclose(grad, gradient.numpy(), rtol=2e-4, atol=2e-6, err_msg=name)
 
 
 def _as_pre_norm(

@@ -32,7 +32,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self.names = frozenset(names)
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        return importlib.machinery.ModuleSpec(name, self) if name.split(".")[0] in self.names else None
+        is_wanted = any(f"{name}.".startswith(f"{own}.") for own in self.names)
+        return importlib.machinery.ModuleSpec(name, self) if is_wanted else None
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         return _StandIn(spec.name)
@@ -42,7 +43,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def stand_in_for(names: Sequence[str]) -> None:
-    """Let packages that are not there be imported: they are not used for what is computed."""
+    """Let packages, or parts of one, that are not there be imported: they are not used for what is computed."""
     sys.meta_path.insert(0, _Finder(names))
 
 

@@ -78,10 +78,10 @@ def test_every_size_is_evaluated_after_as_many_samples_as_published(name: str) -
 
 def test_every_nvidia_config_is_listed_here_and_in_the_readme() -> None:
     folder = TRAINING / "nvidia" / "cpm-pytorch"
-    found = {path.stem.removeprefix("config_") for path in (folder / "config").glob("config_*.py")}
-    assert found == set(GLOBAL_BATCH)
+    files = {path.stem.removeprefix("config_") for path in (folder / "config").glob("config_*.py")}
+    assert files == set(GLOBAL_BATCH)
     readme = (folder / "README.md").read_text(encoding="utf-8")
-    assert all(f"config_{name}.py" in readme for name in found)
+    assert all(f"config_{name}.py" in readme for name in files)
 
 
 @pytest.mark.parametrize(("name", "ranks"), [("cpux1x1", 1), ("cpux1x2", 2), ("cpux2x1", 2)])

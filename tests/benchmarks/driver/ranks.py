@@ -30,10 +30,12 @@ TINY: dict[str, Any] = {
     "max_steps": 20,
     "max_samples_termination": None,
     "eval_interval_steps": 10,
+    "eval_interval_samples": None,
     "target_mlm_accuracy": 1.0,
     "log_freq": 1,
     "optimizer": "lamb",
     "learning_rate": 0.02,
+    "decay_steps": None,  # to 0 at max_steps
     "precision": "fp32",
     "dist_timeout_seconds": 60.0,
     "cpu_threads": 1,  # two threads for so little only wait for each other on a busy machine

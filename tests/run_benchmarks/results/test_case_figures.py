@@ -173,3 +173,12 @@ def test_a_rate_that_cannot_be_right_is_kept_with_a_note(value: float, why: str)
     assert set(figures) == {"x", "x_of_peak"}
     (note,) = notes
     assert "not to be trusted" in note and why in note
+
+
+def test_a_measurement_that_was_cut_off_has_no_steps(tmp_path: Path) -> None:
+    """Its steps are operations, and what they came to until then is no figure yet."""
+    write_rank_log(tmp_path, training_events()[:3])
+    case = make_case(["h1"])
+    assert judge_folders(case, [tmp_path]).figures["steps"].value == 1
+    measure = replace(case, parameters={**case.parameters, "case_kind": "measure"})
+    assert set(judge_folders(measure, [tmp_path]).figures) == {"round_time"}

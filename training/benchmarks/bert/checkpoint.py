@@ -35,6 +35,8 @@ _SAME_IN_CONFIG = (
     "max_position_embeddings",
     "type_vocab_size",
 )
+# "gelu" is tanh's form in BERT's own files, and the exact one in transformers, which names the former so.
+_ALSO_CALLED = {("hidden_act", "tanh"): ("gelu_new", "gelu_pytorch_tanh")}
 
 
 def read_checkpoint(path: Path, config: BertConfig) -> Weights:
@@ -95,7 +97,7 @@ def _check_config(theirs: Mapping[str, Any], config: BertConfig, *, where: str) 
             "give another checkpoint, or configure it",
         )
         for name, value in wanted.items()
-        if theirs.get(name, value) != value
+        if theirs.get(name, value) not in (value, *_ALSO_CALLED.get((name, config.gelu), ()))
     ]
     if problems:
         raise ProblemsError(problems)

@@ -16,7 +16,7 @@ from benchmarks.bert.shards import EVALUATION_FILE, open_shard, training_files
 from benchmarks.common.sample_files import SampleFiles
 from benchmarks.common.shape import check_fits, configured
 from benchmarks.driver.batches import Batch
-from benchmarks.driver.case import Context, Dataset
+from benchmarks.driver.case import Context, Dataset, InitialMetric
 from benchmarks.driver.sampling import Samples
 from utils.parameters import TrainingSettings
 
@@ -56,6 +56,16 @@ class PretrainingTask(ABC):
         shard = open_shard(self.task.data_dir / EVALUATION_FILE)
         labels = shard["masked_lm_ids"][shard["masked_lm_positions"] > 0]
         return float(np.bincount(labels).max() / len(labels))
+
+    def initial_metric(self) -> InitialMetric | None:
+        """The accuracy that is published for the initial checkpoint; None for another one, or random weights."""
+        checkpoint = self.initial_checkpoint()
+        published = self.task.settings.get("checkpoint_mlm_accuracy", {})
+        if checkpoint is None or checkpoint.name not in published:
+            return None
+        return InitialMetric(
+            published[checkpoint.name], self.task.settings["checkpoint_tolerance"], checkpoint
+        )
 
     def metrics(self, sums: list[float]) -> dict[str, float]:
         """Accuracies over all masked tokens and all samples of the evaluation set, and the mean loss.

@@ -72,6 +72,21 @@ class Dataset:
         return self.rows if isinstance(self.rows, int) else self.rows(shard)
 
 
+@dataclass(frozen=True)
+class InitialMetric:
+    """What the metric is before training, of weights for which that is published.
+
+    Attributes:
+        value: the metric.
+        tolerance: by how much it may differ.
+        checkpoint: the file that the weights are from.
+    """
+
+    value: float
+    tolerance: float
+    checkpoint: Path
+
+
 class DataCase(Protocol):
     """The part of a case that no framework has a hand in: its data."""
 
@@ -86,7 +101,11 @@ class DataCase(Protocol):
 
 
 class Case(DataCase, Protocol[ModelT, TensorT_co]):
-    """A task. The driver imports `case.py` of the case's folder and calls its `Case(context)`."""
+    """A task. The driver imports `case.py` of the case's folder and calls its `Case(context)`.
+
+    A case may also have `initial_metric() -> InitialMetric | None`: a run whose evaluation before training gives
+    anything else is refused, because its weights or data are not those of the task.
+    """
 
     metric: ClassVar[str]
     """Name of the quality metric, larger is better; `target_<metric>` in the configuration is its target."""

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from utils.parameters import TrainingSettings
+
 Schedule = Callable[[int], float]
 
 
@@ -42,3 +44,14 @@ def make_schedule(
         )
 
     return rate
+
+
+def schedule_of(settings: TrainingSettings) -> Schedule:
+    """The schedule that `settings` name."""
+    return make_schedule(
+        settings.lr_schedule,
+        peak=settings.learning_rate,
+        warmup_steps=settings.warmup_steps,
+        decay_steps=settings.decay_end or 0,
+        end_factor=settings.end_learning_rate_factor,
+    )

@@ -18,6 +18,7 @@ from benchmarks.driver.configuration import Configuration, read_configuration
 from benchmarks.driver.extern import case_class, refuse_incomplete
 from benchmarks.driver.finished import finished_values, memory_values
 from benchmarks.driver.first_batch import check_case
+from benchmarks.driver.initial_metric import as_event, initial_metric, refuse_other_start
 from benchmarks.driver.inspection import hooks_of_all_ranks, never_called
 from benchmarks.driver.loop import TrainingLoop
 from benchmarks.driver.measurement import MeasurementLoop, measured_values
@@ -25,12 +26,12 @@ from benchmarks.driver.operations import operations_of
 from benchmarks.driver.perf_log import PerfLog
 from benchmarks.driver.ranks import read_rank_environment
 from benchmarks.driver.run_state import make_saver, restore, restore_random, task_of
-from benchmarks.driver.schedules import Schedule, make_schedule
+from benchmarks.driver.schedules import schedule_of
 from benchmarks.driver.start import start_engine
 from benchmarks.driver.vendor_facts import read_vendor_facts
 from utils.errors import FlagPerfError
 from utils.events import EventName
-from utils.parameters import MeasurementSettings, TrainingSettings
+from utils.parameters import MeasurementSettings
 
 
 def run(arguments: LaunchArguments, script_start: float) -> None:
@@ -75,15 +76,17 @@ def _train(engine: Any, arguments: LaunchArguments, perf_log: PerfLog, clock: Ph
     check_case(engine, first)
     perf_log.write(EventName.HOOKS, hooks_of_all_ranks(engine.group.gather(engine.inspector.as_dict())))
     if settings.init_evaluation:
+        expected = initial_metric(case) if start.counters.steps == 0 else None
         place = {"metric": case.metric, "baseline": engine.baseline(), "global_steps": start.counters.steps}
-        value = {**engine.evaluate(), **place}
+        value = {**engine.evaluate(), **place, **as_event(expected)}
         perf_log.write(EventName.INIT_EVALUATION, value)
+        refuse_other_start(expected, value[case.metric], case.metric)
     restore_random(engine, start)
     precision = {"precision": settings.precision, "precision_reason": config.precision_reason or None}
     perf_log.write(EventName.INIT_END, {"init_time": clock.end("init"), **precision, **start.as_dict()})
 
     loop = TrainingLoop(
-        settings, case.metric, engine, _schedule(settings), perf_log, clock, start=start, saver=saver
+        settings, case.metric, engine, schedule_of(settings), perf_log, clock, start=start, saver=saver
     )
     outcome = loop.run(chain([first], steps))
     steps.close()
@@ -147,13 +150,3 @@ def _exit_code_of(action: Callable[[], None]) -> int:
         traceback.print_exc()
         return 1
     return 0
-
-
-def _schedule(settings: TrainingSettings) -> Schedule:
-    return make_schedule(
-        settings.lr_schedule,
-        peak=settings.learning_rate,
-        warmup_steps=settings.warmup_steps,
-        decay_steps=settings.decay_end or 0,
-        end_factor=settings.end_learning_rate_factor,
-    )

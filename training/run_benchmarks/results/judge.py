@@ -70,7 +70,7 @@ def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) ->
     continued = _continued(logs.events)
     own, figure_notes = case_figures(facts, case.chip)
     figures = {**_training_figures(case, folders, logs.events, facts), **own}
-    cut_off = {} if finished else cut_off_figures(logs.events)
+    cut_off = {} if finished or case.kind == MEASURE else cut_off_figures(logs.events)
     figures |= cut_off
     if continued:
         of_part = (name for name in cut_off if not DEFINITIONS[name].of_all_parts)

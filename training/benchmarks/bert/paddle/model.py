@@ -93,16 +93,17 @@ def _side_by_side(rows: Tensor, *maps: nn.Linear) -> list[Tensor]:
 
 
 class FeedForward(nn.Layer):
-    """Two linear maps with GELU (its exact form, by the error function) between them."""
+    """Two linear maps with GELU between them."""
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.wide = Linear(config, config.hidden_size, config.intermediate_size)
         self.narrow = Linear(config, config.intermediate_size, config.hidden_size)
+        self.gelu = nn.GELU(approximate=config.gelu == "tanh")
 
     def forward(self, rows: Tensor) -> Tensor:
         """(rows, hidden) -> (rows, hidden)."""
-        narrow: Tensor = self.narrow(F.gelu(self.wide(rows)))
+        narrow: Tensor = self.narrow(self.gelu(self.wide(rows)))
         return narrow
 
 
@@ -140,12 +141,13 @@ class MaskedTokenHead(nn.Layer):
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.transform = Linear(config, config.hidden_size, config.hidden_size)
+        self.gelu = nn.GELU(approximate=config.gelu == "tanh")
         self.norm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
         self.bias = self.create_parameter([config.vocab_size], is_bias=True)
 
     def forward(self, rows: Tensor, words: Tensor) -> Tensor:
         """(M, hidden) and the word embedding (vocabulary, hidden) -> (M, vocabulary)."""
-        hidden = self.norm(F.gelu(self.transform(rows)))
+        hidden = self.norm(self.gelu(self.transform(rows)))
         logits: Tensor = hidden.matmul(words, transpose_y=True) + self.bias
         return logits
 

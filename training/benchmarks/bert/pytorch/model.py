@@ -18,6 +18,9 @@ from .layout import Layout
 
 Inputs = BertInputs[Tensor, Layout]
 
+# Of the forms of GELU, as PyTorch names them.
+_APPROXIMATION = {"tanh": "tanh", "erf": "none"}
+
 
 class Embeddings(nn.Module):
     """Sum of the token's, its position's and its segment's vectors, normalised."""
@@ -72,16 +75,17 @@ def _side_by_side(rows: Tensor, *maps: nn.Linear) -> tuple[Tensor, ...]:
 
 
 class FeedForward(nn.Module):
-    """Two linear maps with GELU (its exact form, by the error function) between them."""
+    """Two linear maps with GELU between them."""
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.wide = nn.Linear(config.hidden_size, config.intermediate_size)
         self.narrow = nn.Linear(config.intermediate_size, config.hidden_size)
+        self.gelu = nn.GELU(_APPROXIMATION[config.gelu])
 
     def forward(self, rows: Tensor) -> Tensor:
         """(rows, hidden) -> (rows, hidden)."""
-        narrow: Tensor = self.narrow(F.gelu(self.wide(rows)))
+        narrow: Tensor = self.narrow(self.gelu(self.wide(rows)))
         return narrow
 
 
@@ -119,12 +123,13 @@ class MaskedTokenHead(nn.Module):
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.transform = nn.Linear(config.hidden_size, config.hidden_size)
+        self.gelu = nn.GELU(_APPROXIMATION[config.gelu])
         self.norm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
         self.bias = nn.Parameter(torch.zeros(config.vocab_size))
 
     def forward(self, rows: Tensor, words: Tensor) -> Tensor:
         """(M, hidden) and the word embedding (vocabulary, hidden) -> (M, vocabulary)."""
-        return F.linear(self.norm(F.gelu(self.transform(rows))), words, self.bias)
+        return F.linear(self.norm(self.gelu(self.transform(rows))), words, self.bias)
 
 
 class BertForPreTraining(nn.Module):

@@ -24,7 +24,6 @@ max_samples_termination = None
 
 # -- evaluation --
 eval_interval_samples = 12_800
-eval_iter_start_samples = 0
 eval_batch_size = 128
 
 # -- optimizer --

@@ -24,7 +24,6 @@ max_steps = 4_000
 max_samples_termination = None
 
 # -- evaluation --
-eval_interval_steps = None
 eval_interval_samples = 12_800
 eval_batch_size = 128
 

@@ -6,4 +6,6 @@ precision = "fp16"  # "amp" in the published table: mixed precision with loss sc
 train_batch_size = 24
 eval_batch_size = 24  # published: that of training
 
+decay_steps = 20_000  # published
+
 seed = 9031  # published
