@@ -18,6 +18,7 @@ FLOORS: Mapping[str, int] = {
     "run_benchmarks.run": 4,
     "run_benchmarks": 3,
     "run_benchmarks.results": 3,
+    "run_benchmarks.commands": 2,
     "run_benchmarks.exit_code": 2,
     "run_benchmarks.hosts": 2,
     "run_benchmarks.names": 2,

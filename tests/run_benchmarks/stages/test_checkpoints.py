@@ -76,6 +76,7 @@ def test_every_round_has_one_to_go_on_from(continuing: Site) -> None:
 
 def test_a_round_without_one_begins_anew_and_is_named(continuing: Site) -> None:
     save(continuing, "round2/step00000020.ckpt", "round1/.step00000010.ckpt.partial")
+    (continuing.folder / "ck" / EARLIER / CASE / "round1" / "step00000030.ckpt").mkdir()  # no file
     check = continuing.check(checkpoints)
     assert check.status is Status.WARNING
     assert check.detail.endswith(f"/{EARLIER} has no checkpoint of {CASE} round1: begun anew")
