@@ -53,7 +53,7 @@ def figure_rows(progress: Progress) -> list[Row]:
     """What the round has come to, the most important row first."""
     rows = [_stage_row(progress), *_cap_row(progress)]
     if progress.measures:
-        rows += [Row(name, text) for name, text in progress.operations]
+        rows += [Row(name, words=outcome) for name, outcome in progress.operations]
     else:
         rows += [*_metric_rows(progress), *_course_rows(progress)]
     power = power_text(progress.nodes, progress.powers())
