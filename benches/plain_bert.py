@@ -132,7 +132,8 @@ def _contenders(size: Size, rows: Sequence[Columns], options: Options) -> dict[s
         model.load_state_dict(weights)
         return model
 
-    engine = our_engine(Case, options.settings(batch_size), {**size.constants(), "pre_layer_norm": False})
+    ours = {**size.constants(), "pre_layer_norm": False, "gelu": "erf"}  # as transformers has it
+    engine = our_engine(Case, options.settings(batch_size), ours)
     load_transformers_weights(engine.module, weights)
     theirs = [_their_batch(shard) for shard in rows]
     return {

@@ -15,6 +15,7 @@ FAKE_ENGINE = """\
 printf '%s\\n' "$*" >> "$STORE/asked"
 for last; do :; done
 file() { echo "$STORE/image-$(echo "$1" | tr /: __)"; }
+wait_a_while() { [ ! -f "$STORE/delay" ] || sleep "$(cat "$STORE/delay")"; }
 if [ -f "$STORE/fail-$1" ]; then
     [ "$1" != save ] || { echo "$last"; head -c 1000 "$(file "$last")"; }  # it breaks off in the middle
     cat "$STORE/fail-$1" >&2
@@ -22,18 +23,23 @@ if [ -f "$STORE/fail-$1" ]; then
 fi
 case "$1" in
 image)
+    case "$*" in *Size*) echo 100; exit ;; esac
     head -n 1 "$(file "$last")" 2>/dev/null || { echo "Error: No such image: $last" >&2; exit 1; } ;;
 build)
     while [ "$1" != --tag ]; do shift; done
     echo "building $2"
+    wait_a_while
     { echo "sha256:built-on-$NAME"; head -c "${SIZE:-100}" /dev/zero; } > "$(file "$2")" ;;
 save)
+    wait_a_while
     echo "$2"; cat "$(file "$2")" ;;
 load)
     read -r tag; cat > "$STORE/loading" && mv "$STORE/loading" "$(file "$tag")" ;;
 push)
+    wait_a_while
     cp "$(file "$2")" "$REGISTRY/$(basename "$(file "$2")")" ;;
 pull)
+    wait_a_while
     cp "$REGISTRY/$(basename "$(file "$2")")" "$STORE/" ;;
 run)
     cat "$STORE/software" ;;
@@ -72,6 +78,10 @@ class FakeEngineHost(LocalTransport):
     def fail(self, verb: str, text: str) -> None:
         """Let this verb fail from now on."""
         (self.store / f"fail-{verb}").write_text(text + "\n")
+
+    def delay(self, seconds: float) -> None:
+        """Let building, saving, pushing and pulling take this long."""
+        (self.store / "delay").write_text(str(seconds))
 
     def put_image(self, tag: str, image_id: str) -> None:
         """Have an image."""

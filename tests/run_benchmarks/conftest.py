@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 from run_benchmarks.run_log import LOGGER, log_warnings
+
+if TYPE_CHECKING:
+    from loguru import Message
 
 
 @pytest.fixture(autouse=True)
@@ -17,10 +21,11 @@ def log_put_back() -> Iterator[None]:
 
 
 class LogLines:
-    """The messages that were logged, of every level."""
+    """The messages that were logged, of every level, and what goes to the file alone."""
 
     def __init__(self) -> None:
         self.messages: list[str] = []
+        self.details: list[str] = []
 
     @property
     def text(self) -> str:
@@ -31,5 +36,10 @@ class LogLines:
 def log_lines() -> LogLines:
     """What the test logs."""
     lines = LogLines()
-    LOGGER.add(lambda message: lines.messages.append(message.record["message"]), level="DEBUG")
+
+    def take(message: Message) -> None:
+        lines.messages.append(message.record["message"])
+        lines.details += [message.record["extra"]["detail"]] if "detail" in message.record["extra"] else []
+
+    LOGGER.add(take, level="DEBUG")
     return lines

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from run_benchmarks import foreground, round_state, runner
+from run_benchmarks import foreground, round_state, runner, session
 from run_benchmarks.display.lines import PlainLines
+from run_benchmarks.hosts.fixed import FixedHosts
 from run_benchmarks.runtimes.process import ProcessRuntime
 from run_benchmarks.stages import launch
 from tests.ports import reserved_port
@@ -90,7 +93,7 @@ def test_what_goes_wrong_in_a_round_is_its_result_and_the_next_has_its_turn(
 def test_an_error_between_two_rounds_leaves_a_summary_of_the_first(
     run: WholeRun, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    def broken(result: object) -> None:
+    def broken(*arguments: object) -> None:
         raise FlagPerfError("the log broke, token=word")
 
     monkeypatch.setattr(runner, "_log_result", broken)
@@ -113,6 +116,40 @@ def test_an_error_that_escapes_the_run_is_not_taken_for_a_wrong_configuration(
     assert run.main() == 1
     assert "the hosts could not be left" in capsys.readouterr().err
     assert "the hosts could not be left" in (run.result / "flagperf_run.log").read_text()
+
+
+def test_hosts_that_cannot_be_let_go_of_do_not_cost_the_results(
+    run: WholeRun, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    async def broken(self: FixedHosts) -> None:
+        raise RuntimeError("the scheduler does not answer")
+
+    monkeypatch.setattr(FixedHosts, "close", broken)
+    assert run.main() == 0
+    note = "the hosts could not be let go of: RuntimeError: the scheduler does not answer"
+    assert run.summary["notes"] == [note]
+    error = capsys.readouterr().err
+    assert note in error and "Traceback" not in error
+    assert "Traceback" in (run.result / "flagperf_run.log").read_text()
+
+
+def test_the_end_of_a_run_does_not_wait_for_what_does_not_heed_it(
+    run: WholeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def swallows(self: FixedHosts) -> None:
+        while True:
+            with suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+
+    monkeypatch.setattr(FixedHosts, "close", swallows)
+    for place, name in (
+        (runner, "CLOSE_TIMEOUT_S"),
+        (session, "CANCEL_GRACE_S"),
+        (foreground, "CANCEL_GRACE_S"),
+    ):
+        monkeypatch.setattr(place, name, 0.1)
+    assert run.main() == 0
+    assert run.summary["notes"] == ["the hosts could not be let go of: TimeoutError: not done after 0.1 s"]
 
 
 def test_results_that_cannot_be_written_anywhere_end_the_run_before_it_launches(

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from run_benchmarks import round as one_round
+from run_benchmarks import session
 from run_benchmarks.hosts.base import Allocation, AllocationError, Host
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.transports.base import Completed, TransportError
@@ -205,4 +206,28 @@ def test_what_was_seen_is_written_before_the_hosts_are_given_back_which_has_a_li
 
     result = run_round(tmp_path, FakeRuntime(), allocator=Hangs())
     assert written == [True]
+    assert "the hosts could not be given back: not done after 0.1 s" in result.notes
+
+
+def test_a_give_back_that_does_not_heed_its_end_is_left_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It swallows its cancel; the next one is that of the end of the program."""
+    monkeypatch.setattr(one_round, "GIVE_BACK_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(session, "CANCEL_GRACE_S", 0.1)
+    let_go = asyncio.Event()
+
+    class Swallows(Granted):
+        @asynccontextmanager
+        async def acquire(self, case: CasePlan) -> AsyncIterator[Allocation]:
+            async with super().acquire(case) as allocation:
+                yield allocation
+            cancelled = 0
+            while cancelled < 2:
+                try:
+                    await let_go.wait()
+                except asyncio.CancelledError:
+                    cancelled += 1
+
+    result = run_round(tmp_path, FakeRuntime(), allocator=Swallows())
     assert "the hosts could not be given back: not done after 0.1 s" in result.notes

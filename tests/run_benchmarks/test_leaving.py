@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
+from run_benchmarks.commands import RUN_PY
 from run_benchmarks.hosts.base import Host
 from run_benchmarks.leaving import leave
 from run_benchmarks.names import HostPaths, RunId
@@ -23,7 +25,12 @@ def session_of(folder: Path, runtime: FakeRuntime) -> Session:
     run = f"{folder}/host/runs/{RUN.uid}"
     paths = HostPaths(f"{folder}/host", f"{folder}/host/tree", run, f"{run}/{RUN.name}")
     session = SimpleNamespace(
-        run=RUN, runtime=runtime, paths=paths, log_dir=folder / "result" / RUN.name, unclean=set()
+        plan=SimpleNamespace(options=("--config", "/a folder")),
+        run=RUN,
+        runtime=runtime,
+        paths=paths,
+        log_dir=folder / "result" / RUN.name,
+        unclean=set(),
     )
     return cast(Session, session)
 
@@ -34,10 +41,12 @@ def test_every_host_that_is_reached_is_left_and_the_others_are_remembered(
     runtime = FakeRuntime(gone=["h2"])
     session = session_of(tmp_path, runtime)
     session.unclean.update(("h1", "h2", "h3"))
-    assert asyncio.run(leave(session, [*HOSTS, HOSTS[0]])) == ["h2"]
+    (note,) = asyncio.run(leave(session, [*HOSTS, HOSTS[0]]))
+    command = f"{sys.executable} {RUN_PY} cleanup {RUN.uid} --config '/a folder'"
+    assert note == f"units of this run may be left on h2; once it is back: {command}"
     assert runtime.removed == [("h1", RUN.uid), ("h3", RUN.uid)]
     assert session.unclean == {"h2"}
-    assert f"run.py cleanup {RUN.uid}" in log_lines.text
+    assert command in log_lines.text
     runtime.gone.clear()
     assert asyncio.run(leave(session, [HOSTS[1]])) == []
     assert session.unclean == set()

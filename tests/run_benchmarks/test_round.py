@@ -102,7 +102,10 @@ def test_an_error_that_no_stage_knows_fails_the_round_and_nothing_stays(
     assert (failure.stage, failure.failure_class) == (Stage.LAUNCH, FailureClass.CONTROLLER_ERROR)
     assert "OSError" in failure.message and "No space left" in failure.message
     assert "free space" in failure.remedy
-    assert "Traceback" in log_lines.text and "in start" in log_lines.text
+    assert "Traceback" not in log_lines.text, "the traceback is for the file"
+    assert "an error at the stage launch that was not foreseen: OSError: " in log_lines.text
+    (detail,) = log_lines.details
+    assert "Traceback" in detail and "in start" in detail
     verbs = [verb for verb, _ in runtime.calls]
     assert verbs[-2:] == ["removed", "removed"]
     assert result_file(tmp_path).is_file()

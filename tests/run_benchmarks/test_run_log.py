@@ -147,3 +147,21 @@ def test_what_a_terminal_shows_in_another_way_is_logged_to_the_file(
     LONG.info("the whole table")
     SHORT.info("its sum")
     assert [line[17:] for line in shown] == ["its sum"]
+
+
+def test_a_detail_is_in_the_file_and_the_terminal_says_where(tmp_path: Path) -> None:
+    plain, path = io.StringIO(), tmp_path / "flagperf_run.log"
+    brief: list[str] = []
+    log_to_terminal("info", plain.write)
+    with log_to_file(path, "info"):
+        LOGGER.bind(detail="Traceback {x}\n  <line>").error("it broke")
+        LOGGER.bind(detail="last words", more_in="/run/rank0.out.log").error("rank 0 ended")
+    assert "]it broke\nTraceback {x}\n  <line>\n" in path.read_text()
+    assert f"]it broke (more in {path})\n" in plain.getvalue()
+    assert "]rank 0 ended (more in /run/rank0.out.log)\n" in plain.getvalue()
+    assert "Traceback" not in plain.getvalue() and "last words" not in plain.getvalue()
+    log_briefly("info", lambda level, line: brief.append(line))
+    LOGGER.bind(detail="Traceback").error("no file is open")
+    with log_to_file(path, "info"):
+        LOGGER.bind(detail="Traceback").error("it broke")
+    assert brief[0].endswith("no file is open") and brief[1].endswith(f"it broke (more in {path})")

@@ -80,8 +80,9 @@ def test_json_is_what_the_run_is_read_to(log_path: Path, capsys: pytest.CaptureF
     assert main(["show", str(log_path / RUN), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads((log_path / RUN / "summary.json").read_text())
     assert main(["show", str(log_path / RUN), "--json", "--rescore"]) == 0
-    first, *_ = json.loads(capsys.readouterr().out)
-    assert first["verdict"] == ["CONVERGED", "CONVERGED"]
+    rescored = json.loads(capsys.readouterr().out)
+    assert rescored["rounds"][0]["verdict"] == ["CONVERGED", "CONVERGED"]
+    assert (rescored["folder"], rescored["notes"]) == (str(log_path / RUN), [])
 
 
 def test_the_newest_run_below_the_log_path_of_a_configuration_that_is_not_valid(
@@ -104,5 +105,44 @@ def test_a_run_that_is_not_there(log_path: Path, capsys: pytest.CaptureFixture[s
     assert main(["show", "run20260102030406", "--log-path", str(log_path)]) == 2
     error = capsys.readouterr().err
     assert "there is no run 'run20260102030406'" in error and RUN in error
-    assert main(["show", str(log_path / RUN / NAME / "round1")]) == 2
-    assert "is no result folder of a run" in capsys.readouterr().err
+
+
+def test_a_folder_in_a_run_leads_to_the_run_and_one_without_a_case_is_no_run(
+    log_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for part in (log_path / RUN / NAME / "round1", log_path / RUN / NAME):
+        assert main(["show", str(part)]) == 2
+        assert (
+            f"is a part of a run\n    -> name the folder of its run: {log_path / RUN}\n"
+            in capsys.readouterr().err
+        )
+    shutil.copytree(log_path / RUN / NAME, tmp_path / "rounds")
+    assert main(["show", str(tmp_path / "rounds")]) == 2
+    assert "holds round1, round2, round3, but no case" in capsys.readouterr().err
+    assert main(["show", str(log_path / RUN / NAME / "round1" / "h1_noderank0")]) == 2
+    assert f"name the folder of its run: {log_path / RUN}" in capsys.readouterr().err
+
+
+def test_a_copy_under_another_name_is_shown(log_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    copy = log_path / "the good one"
+    (log_path / RUN).rename(copy)
+    (log_path / "no run").mkdir()
+    for words in ([], ["the good one"], ["latest"]):
+        assert main(["show", *words, "--log-path", str(log_path)]) == 0
+        assert f"results and logs: {copy}" in capsys.readouterr().out
+    shutil.copytree(next((SCHEMA1 / "torn").iterdir()), log_path / "a newer one")
+    assert main(["show", "--log-path", str(log_path)]) == 0, "the newest is that which was begun last"
+    assert f"results and logs: {log_path / 'a newer one'}" in capsys.readouterr().out
+    assert main(["show", "--log-path", str(copy)]) == 0, "the run's own folder"
+    assert f"results and logs: {copy}" in capsys.readouterr().out
+    assert main(["show", "elsewhere", "--log-path", str(log_path)]) == 2
+    assert "the good one" in capsys.readouterr().err
+
+
+def test_the_notes_of_a_damaged_folder_are_in_what_is_scored_again(
+    log_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (log_path / RUN / "plan.json").unlink()
+    assert main(["show", RUN, "--log-path", str(log_path), "--rescore", "--json"]) == 0
+    (note,) = json.loads(capsys.readouterr().out)["notes"]
+    assert note.startswith("plan.json is not there")

@@ -46,6 +46,16 @@ log(EventName.FINISHED, converged=behaviour == "converge", num_trained_samples=1
     no_eval_time=1.0, pure_compute_time=0.5, e2e_time=3.0, failed_checkpoints=3 * (behaviour == "unsaved"))
 """
 
+# What the entry point does, on the test's own tree.
+PROGRAM = """\
+import sys
+from pathlib import Path
+from run_benchmarks import verbs
+from run_benchmarks.verbs import options
+options.TRAINING_DIR = Path(sys.argv.pop(1))
+sys.exit(verbs.main(sys.argv[1:]))
+"""
+
 
 @dataclass
 class WholeRun:
@@ -87,6 +97,19 @@ class WholeRun:
     def main(self, *arguments: str) -> int:
         """Do what the command line says; the exit code."""
         return verbs.main(["--config", str(self.tree.config), *arguments])
+
+    def command(self, *arguments: str) -> list[str]:
+        """The same as a program of its own."""
+        python = ("env", f"PYTHONPATH={REAL_TRAINING}", sys.executable)
+        return [
+            *python,
+            "-c",
+            PROGRAM,
+            str(self.tree.training),
+            "--config",
+            str(self.tree.config),
+            *arguments,
+        ]
 
     def units_left(self) -> list[str]:
         """Units that are still on the host."""

@@ -79,8 +79,15 @@ def unexpected(stage: Stage, error: Exception) -> Failure:
 
 
 def log_traceback(stage: Stage, error: Exception) -> None:
-    """Keep where in the program an unexpected error came from."""
-    LOGGER.error(f"an error at the stage {stage.value} that was not foreseen\n{traceback_text(error)}")
+    """Say that there was an unexpected error; where in the program it came from is kept in the log's file."""
+    message = f"an error at the stage {stage.value} that was not foreseen: {sentence_of(error)}"
+    LOGGER.bind(detail=traceback_text(error)).error(message)
+
+
+def sentence_of(error: Exception) -> str:
+    """An error in a line, without the credentials that a command in it may hold."""
+    kind = "" if isinstance(error, FlagPerfError) else f"{type(error).__name__}: "
+    return redact_text(kind + str(error).partition("\n")[0])
 
 
 def traceback_text(error: Exception) -> str:

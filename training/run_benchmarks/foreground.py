@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import ExitStack
+import errno
+import os
+import sys
+from collections.abc import Coroutine, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from run_benchmarks import BANNER
 from run_benchmarks.display.base import Display
 from run_benchmarks.display.terminal import open_display, output_width
 from run_benchmarks.exit_code import ExitCode
-from run_benchmarks.failures import traceback_text
+from run_benchmarks.failures import sentence_of, traceback_text
 from run_benchmarks.names import RunId
 from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.records import Plan
@@ -19,6 +24,7 @@ from run_benchmarks.results.summary import Run, outcome_text
 from run_benchmarks.results.tables import results_text
 from run_benchmarks.run_log import LOGGER, log_to_file
 from run_benchmarks.runner import make_run_folder, run_plan
+from run_benchmarks.session import CANCEL_GRACE_S
 from utils.errors import FlagPerfError
 
 
@@ -32,20 +38,55 @@ def run_in_foreground(plan: Plan) -> int:
     try:
         return _run(plan, display)
     finally:
-        display.close()
+        with _terminal_may_be_gone():
+            display.close()
 
 
 def _run(plan: Plan, display: Display) -> int:
     with ExitStack() as opened:
         run, folder = _open_run(plan, opened)
         try:
-            summary = asyncio.run(run_plan(plan, run, folder, display))
+            summary = _to_its_end(run_plan(plan, run, folder, display))
+            with _terminal_may_be_gone():
+                display.close()
             _finish(summary, folder)
             assert summary.exit_code is not None  # it has ended
             return summary.exit_code
         except FlagPerfError as error:  # to the caller it would mean that nothing was launched
-            LOGGER.error(f"the run broke off\n{traceback_text(error)}")
+            LOGGER.bind(detail=traceback_text(error)).error(f"the run broke off: {sentence_of(error)}")
             return ExitCode.NOT_CONVERGED
+
+
+def _to_its_end(work: Coroutine[Any, Any, Run]) -> Run:
+    """`asyncio.run`, but that it waits for nothing that was left behind because it does not heed its end."""
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(work)
+    finally:
+        loop.run_until_complete(_end_all())
+        loop.set_exception_handler(lambda _, about: LOGGER.debug(f"left behind: {about.get('message')}"))
+        loop.close()
+
+
+async def _end_all() -> None:
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    if left:
+        await asyncio.wait(left, timeout=CANCEL_GRACE_S)
+
+
+@contextmanager
+def _terminal_may_be_gone() -> Iterator[None]:
+    """Show what can be shown: a run whose terminal has gone (EIO) is worth more than its last lines there."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        LOGGER.debug(f"the terminal is gone: {error}")
+        with suppress(OSError, ValueError):  # what is still buffered must not end the program with an error
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _open_run(plan: Plan, opened: ExitStack) -> tuple[RunId, Path]:
@@ -78,6 +119,7 @@ def _finish(summary: Run, folder: Path) -> None:
     if (folder / "summary.md").is_file():  # a full disk has no room for it
         LOGGER.info(f"summary: {folder / 'summary.md'}")
     LOGGER.info(f"exit code {outcome_text(summary)}")
-    if summary.results:
-        print(results_text(summary.results, output_width()))
-    print(f"results and logs: {folder}")
+    with _terminal_may_be_gone():
+        if summary.results:
+            print(results_text(summary.results, output_width()))
+        print(f"results and logs: {folder}", flush=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 from collections.abc import Iterable
 
+from run_benchmarks.commands import run_command
 from run_benchmarks.hosts.base import Host
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import Session
@@ -19,7 +20,11 @@ REMOVE_FOLDERS = (
 
 
 async def leave(session: Session, hosts: Iterable[Host]) -> list[str]:
-    """Remove every unit of the run from `hosts`, and its folder; where that failed. Idempotent."""
+    """Remove every unit of the run from `hosts`, and its folder. Idempotent.
+
+    Returns:
+        A note for each host where that failed: what may be left there, and the command that removes it.
+    """
     by_name = {host.name: host for host in hosts}
 
     async def leave_one(name: str) -> None:
@@ -31,10 +36,11 @@ async def leave(session: Session, hosts: Iterable[Host]) -> list[str]:
 
     errors = errors_of(await on_all(list(by_name), leave_one))
     session.unclean.difference_update(by_name.keys() - errors.keys())
+    remove = run_command("cleanup", session.run.uid, *session.plan.options)
     for name, error in errors.items():
         LOGGER.warning(f"{name}: units of this run may be left there: {error}")
-        LOGGER.warning(f"once {name} is back: python3 run_benchmarks/run.py cleanup {session.run.uid}")
-    return list(errors)
+        LOGGER.warning(f"once the run has ended and {name} is back: {remove}")
+    return [f"units of this run may be left on {name}; once it is back: {remove}" for name in errors]
 
 
 async def _remove_folder(session: Session, host: Host) -> None:

@@ -1,51 +1,152 @@
-"""What runs left behind on hosts that were out of reach when they ended: found again, and removed."""
+"""What runs left behind on hosts that were out of reach when they ended: listed, and removed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TypeVar
 
-from run_benchmarks.images.pip_handover import left_pip_folders_argv
-from run_benchmarks.names import WORK_FOLDER
+from run_benchmarks.images.pip_handover import left_pip_folders_argv, run_of_pip_folder
+from run_benchmarks.journal import JOURNAL, is_held
+from run_benchmarks.names import LABEL_RUN, WORK_FOLDER
 from run_benchmarks.plan.records import ClusterSettings, RunSettings
+from run_benchmarks.results.find import has_uid
 from run_benchmarks.runtimes import open_runtime
-from run_benchmarks.stages.checks import runs_of
+from run_benchmarks.runtimes.base import UnitState
 from run_benchmarks.stages.fan_out import on_all
 from run_benchmarks.transports import open_transport
-from run_benchmarks.transports.base import checked
+from run_benchmarks.transports.base import Transport, checked
 from utils.errors import FlagPerfError
 
-NamesByHost = Mapping[str, tuple[str, ...] | FlagPerfError]
+T = TypeVar("T")
+QUICK_S = 60.0
+# $0: a folder that need not be there.
+LIST_FOLDERS = '[ ! -d "$0" ] || exec find "$0" -mindepth 1 -maxdepth 1 -type d'
 
 
-async def list_runs(cluster: ClusterSettings, run: RunSettings) -> NamesByHost:
-    """Host -> the runs that have units there."""
-    runtime = open_runtime(run)
+@dataclass(frozen=True)
+class Leftovers:
+    """What one run has on one host.
 
-    async def runs(host: str) -> tuple[str, ...]:
-        transport = open_transport(host, cluster)
-        try:
-            return tuple(runs_of(await runtime.list_units(transport)))
-        finally:
-            await transport.close()
+    pip_folders: with the pip settings of its builds. logs: the folder of those that were not collected, or empty.
+    """
 
-    return await on_all(cluster.hosts, runs)
+    units: tuple[UnitState, ...] = ()
+    pip_folders: tuple[str, ...] = ()
+    logs: str = ""
+
+    @property
+    def running(self) -> bool:
+        """Whether a unit of it still runs."""
+        return any(unit.running for unit in self.units)
+
+    def __str__(self) -> str:
+        units = [f"{unit.name} ({'running' if unit.running else 'ended'})" for unit in self.units]
+        builds = [f"pip settings of a build in {folder}" for folder in self.pip_folders]
+        logs = [f"logs that were not collected, in {self.logs}"] if self.logs else []
+        return ", ".join((*units, *builds, *logs))
 
 
-async def remove_run(cluster: ClusterSettings, run: RunSettings, run_uid: str) -> NamesByHost:
+@dataclass(frozen=True)
+class Survey:
+    """What hosts hold of any run: host -> run -> what it has there, or why the host did not answer.
+
+    places: where was looked on each of them.
+    """
+
+    hosts: Mapping[str, Mapping[str, Leftovers] | FlagPerfError]
+    places: str
+
+    @property
+    def unreached(self) -> dict[str, FlagPerfError]:
+        """Those hosts that did not answer."""
+        return {name: seen for name, seen in self.hosts.items() if isinstance(seen, FlagPerfError)}
+
+    def runs(self) -> list[str]:
+        """The uids of all runs that left something."""
+        return sorted({uid for seen in self.hosts.values() if isinstance(seen, Mapping) for uid in seen})
+
+    def of_run(self, uid: str) -> dict[str, Leftovers]:
+        """What a run has, by those hosts that answered; empty where it has nothing."""
+        return {
+            host: seen.get(uid, Leftovers()) for host, seen in self.hosts.items() if isinstance(seen, Mapping)
+        }
+
+
+async def survey(cluster: ClusterSettings, run: RunSettings) -> Survey:
+    """Look on every host."""
+    runtime, work = open_runtime(run), _work(run)
+    pip, runs = f"{work}/pip", f"{work}/runs"
+
+    async def look(transport: Transport) -> dict[str, Leftovers]:
+        units = await runtime.list_units(transport)
+        pip_folders, logs = await _folders(transport, pip), await _folders(transport, runs)
+        return _by_run(units, pip_folders, logs)
+
+    hosts = await _on_hosts(cluster, look)
+    return Survey(hosts, f"{runtime.units_seen}; {pip}; {runs}")
+
+
+async def remove_run(
+    cluster: ClusterSettings, run: RunSettings, uid: str
+) -> Mapping[str, tuple[str, ...] | FlagPerfError]:
     """Remove the units of one run from every host: host -> their names, or why it failed.
 
     With them go the pip settings of its builds, which may hold credentials. Logs that were never collected stay.
     """
     runtime = open_runtime(run)
-    work = f"{run.flagperf_path_host.rstrip('/')}/{WORK_FOLDER}"
 
-    async def remove(host: str) -> tuple[str, ...]:
+    async def remove(transport: Transport) -> tuple[str, ...]:
+        removed = await runtime.remove_all(transport, uid, grace_s=5)
+        await checked(transport, left_pip_folders_argv(_work(run), uid), timeout=QUICK_S)
+        return removed
+
+    return await _on_hosts(cluster, remove)
+
+
+def still_runs(uid: str, log_path: Path) -> bool | None:
+    """Whether a run's controller lives, by the run's folder on this machine; None where that cannot be told."""
+    folder = log_path / uid.partition("-")[0]
+    try:
+        return is_held(folder / JOURNAL) if has_uid(folder, uid) else None
+    except FlagPerfError:
+        return None
+
+
+async def _on_hosts(
+    cluster: ClusterSettings, work: Callable[[Transport], Awaitable[T]]
+) -> dict[str, T | FlagPerfError]:
+    async def on_host(host: str) -> T:
         transport = open_transport(host, cluster)
         try:
-            removed = await runtime.remove_all(transport, run_uid, grace_s=5)
-            await checked(transport, left_pip_folders_argv(work, run_uid), timeout=60)
-            return removed
+            return await work(transport)
         finally:
             await transport.close()
 
-    return await on_all(cluster.hosts, remove)
+    return await on_all(cluster.hosts, on_host)
+
+
+def _work(run: RunSettings) -> str:
+    return f"{run.flagperf_path_host.rstrip('/')}/{WORK_FOLDER}"
+
+
+async def _folders(transport: Transport, folder: str) -> list[str]:
+    listed = await checked(transport, ("sh", "-c", LIST_FOLDERS, folder), timeout=QUICK_S)
+    return sorted(listed.stdout.splitlines())
+
+
+def _by_run(units: Iterable[UnitState], pip_folders: list[str], logs: list[str]) -> dict[str, Leftovers]:
+    units_of: dict[str, list[UnitState]] = {}
+    for unit in units:
+        units_of.setdefault(unit.labels.get(LABEL_RUN, ""), []).append(unit)
+    pip_of: dict[str, list[str]] = {}
+    for folder in pip_folders:
+        pip_of.setdefault(run_of_pip_folder(folder), []).append(folder)
+    logs_of = {PurePosixPath(folder).name: folder for folder in logs}
+    # a container made by hand from one of our images belongs to no run
+    uids = sorted({*units_of, *pip_of, *logs_of} - {""})
+    return {
+        uid: Leftovers(tuple(units_of.get(uid, ())), tuple(pip_of.get(uid, ())), logs_of.get(uid, ""))
+        for uid in uids
+    }

@@ -25,7 +25,7 @@ from run_benchmarks.results.round_result import Observation, RoundResult
 from run_benchmarks.round_end import RoundEnd
 from run_benchmarks.round_state import RoundState, conclude, write_observation
 from run_benchmarks.run_log import LOGGER
-from run_benchmarks.session import Interrupted, Session, unless_broken_off, unless_interrupted
+from run_benchmarks.session import Interrupted, Session, in_time, unless_broken_off, unless_interrupted
 from run_benchmarks.stages.caches import DROP_CACHES
 from run_benchmarks.stages.deploy import deploy_tree
 from run_benchmarks.stages.fan_out import errors_of, on_all, raise_first, values_of
@@ -213,7 +213,10 @@ class Round:
             self.state.images.update(await stage.run())
         except FlagPerfError as error:
             self.state.note_lost(error.where, error)
-            raise StageFailed(failure_on(error.where, Stage.IMAGE, error)) from error
+            failure = failure_on(error.where, Stage.IMAGE, error)
+            log = f"{self.state.case.settings.name}/image_build_{error.where}.log"
+            built = (session.log_dir / log).is_file()
+            raise StageFailed(replace(failure, file=log) if built else failure) from error
 
     def _build_site(self, host: str, tag: str) -> BuildSite:
         session = self.session
@@ -280,14 +283,13 @@ class Round:
             yield follow_power(self._transport(node), session.paths.node(node), node, session.display)
 
     async def _leave(self) -> None:
-        left = await leave(self.session, self.hosts)
-        self.state.notes += [f"units of this run may be left on {host}" for host in left]
+        self.state.notes += await leave(self.session, self.hosts)
 
     async def _give_back(self, held: AsyncExitStack) -> None:
         try:
-            await asyncio.wait_for(held.aclose(), GIVE_BACK_TIMEOUT_S)
-        except asyncio.TimeoutError:
-            self._note_kept(f"not done after {GIVE_BACK_TIMEOUT_S:g} s")
+            await in_time(held.aclose(), GIVE_BACK_TIMEOUT_S)
+        except asyncio.TimeoutError as error:
+            self._note_kept(str(error))
         except Exception as error:  # what the round measured stands all the same
             log_traceback(Stage.CLEAN_UP, error)
             self._note_kept(str(error))

@@ -3,11 +3,12 @@
 
 Edit `config/cluster_conf.py` and `config/test_conf.py`, then, in `training/`:
 
-    python3 run_benchmarks/run.py
+    ../.venv/bin/python run_benchmarks/run.py
 
 The other verbs (`run.py --help`) are the modules of `verbs/`.
 """
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -25,4 +26,5 @@ if __name__ == "__main__":
         if error.name not in NEEDED:
             raise
         requirements = Path(sys.path[0]) / "requirements.txt"
-        sys.exit(f"{error.name} is not installed\n    -> {sys.executable} -m pip install -r {requirements}")
+        install = shlex.join((sys.executable, "-m", "pip", "install", "-r", str(requirements)))
+        sys.exit(f"{error.name} is not installed\n    -> {install}")

@@ -2,6 +2,9 @@
 
 What a terminal shows in another way is logged to LONG, and to SHORT what it shows in its place.
 Messages are whole texts: `LOGGER.info(f"...")`. Given arguments, loguru would take braces in them for fields.
+What a reader of the terminal can do without, a traceback or a rank's last lines, goes to the file alone:
+`LOGGER.bind(detail="...").error("a sentence")`. Elsewhere the sentence is followed by the path of the file, or of
+that which is bound as `more_in`.
 No sink shows the values of variables in a traceback, for they may be secrets.
 """
 
@@ -11,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from loguru import logger as LOGGER  # noqa: N812 - a constant: there is one log
 
@@ -73,7 +76,7 @@ def log_briefly(level: str, show: Callable[[str, str], None]) -> None:
     LOGGER.add(
         sink,
         level=level.upper(),
-        format=lambda record: _SHORT_FORMAT,
+        format=lambda record: _with_detail(_SHORT_FORMAT, record["extra"], whole=False),
         filter=lambda record: record["extra"].get("form") != "long",
         backtrace=False,
         diagnose=False,
@@ -122,7 +125,8 @@ def log_to_file(path: Path, level: str) -> Iterator[None]:
     file = LineFile(path)
     number = _add(file.write, level, beside=path)
     try:
-        yield
+        with LOGGER.contextualize(more_in=path):
+            yield
     finally:
         LOGGER.remove(number)
         file.close()
@@ -133,7 +137,7 @@ def _add(sink: Sink, level: str, line: str = _FORMAT, beside: Path | None = None
     return LOGGER.add(
         lambda text: sink(printable(text)),  # a rank's last words may hold anything
         level=level.upper(),
-        format=lambda record: line,
+        format=lambda record: _with_detail(line, record["extra"], whole=beside is not None),
         filter=lambda record: _belongs(record["extra"], beside),
         backtrace=False,
         diagnose=False,
@@ -142,6 +146,16 @@ def _add(sink: Sink, level: str, line: str = _FORMAT, beside: Path | None = None
 
 def _belongs(extra: Mapping[str, object], beside: Path | None) -> bool:
     return extra.get("form") != "short" and (beside is None or extra.get("beside") != beside)
+
+
+def _with_detail(line: str, extra: Mapping[str, Any], whole: bool) -> str:
+    """The format of a record: where it has a detail, that follows in the file, and a path elsewhere."""
+    if "detail" not in extra:
+        return line
+    if whole:
+        return line + "{extra[detail]}\n"
+    pointer = " (more in {extra[more_in]})" if "more_in" in extra else ""
+    return line.replace("{message}", "{message}" + pointer)
 
 
 def _to_standard_error(line: str) -> None:

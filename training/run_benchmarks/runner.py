@@ -13,17 +13,27 @@ from pathlib import Path
 
 from run_benchmarks.display.base import Display
 from run_benchmarks.exit_code import ExitCode
-from run_benchmarks.failures import traceback_text
+from run_benchmarks.failures import sentence_of, traceback_text
 from run_benchmarks.health import check_standing_hosts, report_health
 from run_benchmarks.leaving import leave
 from run_benchmarks.names import RunId, new_run_id
 from run_benchmarks.plan.records import Plan
+from run_benchmarks.results.evidence import cause_in
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.summary import Run, write_summary
 from run_benchmarks.round import Round
 from run_benchmarks.run_log import LOGGER
-from run_benchmarks.session import Interrupted, Session, open_session, unless_interrupted
+from run_benchmarks.session import (
+    Interrupted,
+    Session,
+    in_time,
+    open_session,
+    unless_broken_off,
+    unless_interrupted,
+)
 from run_benchmarks.stages.checks import Status, with_status
+
+CLOSE_TIMEOUT_S = 60.0
 
 
 def make_run_folder(log_path: Path) -> tuple[RunId, Path]:
@@ -49,11 +59,11 @@ async def run_plan(plan: Plan, run: RunId, log_dir: Path, display: Display) -> R
         try:
             code = await _check_and_run(session, results)
         finally:
-            await _leave_hosts(session)
-    summary = _summed_up(log_dir, Run(run.name, run.uid, started, code, tuple(results), session.checks))
-    session.journal.write("run_ended", exit_code=summary.exit_code)
-    session.journal.close()
-    display.close()
+            notes = await _leave_hosts(session)
+        end = Run(run.name, run.uid, started, code, tuple(results), session.checks, tuple(notes))
+        summary = _summed_up(log_dir, end)
+        session.journal.write("run_ended", exit_code=summary.exit_code)
+        session.journal.close()
     return summary
 
 
@@ -68,7 +78,7 @@ async def _check_and_run(session: Session, results: list[RoundResult]) -> int:
     except Interrupted:
         LOGGER.warning("interrupted before anything was launched")
     except Exception as error:  # the rounds that there are make a summary all the same
-        LOGGER.error(f"the run broke off\n{traceback_text(error)}")
+        LOGGER.bind(detail=traceback_text(error)).error(f"the run broke off: {sentence_of(error)}")
         return _exit_code(session, results) or ExitCode.NOT_CONVERGED
     return _exit_code(session, results)
 
@@ -84,30 +94,49 @@ async def _run_cases(session: Session, results: list[RoundResult]) -> None:
             LOGGER.info(f"case {case.settings.name}, round {number} of {case.settings.repeat}: start")
             result = await Round(session, case, number).run()
             results.append(result)
-            _log_result(result)
+            _log_result(result, session.log_dir)
 
 
-def _log_result(result: RoundResult) -> None:
+def _log_result(result: RoundResult, log_dir: Path) -> None:
+    """A sentence, and what to do; the evidence of a failure is in the log's file and in the failure's own."""
     head = f"case {result.case}, round {result.round}: {result.verdict.value}"
     failure = result.failure
     hooks = result.rules.hooks_line()
     if hooks:
         LOGGER.info(f"case {result.case}, round {result.round}: {hooks}; {result.rules.explanation()}")
+    times = ", ".join(f"{stage} {seconds:.0f} s" for stage, seconds in result.times.items() if seconds >= 0.5)
     if failure is None:
-        LOGGER.info(head)
+        LOGGER.info(f"{head} ({times})" if times else head)
         return
-    LOGGER.error(f"{head} {failure.headline}")
-    for line in failure.evidence.splitlines():
-        LOGGER.error(f"    {line}")
+    cause = cause_in(failure)
+    log = LOGGER.bind(detail=failure.evidence) if failure.evidence else LOGGER
+    log = log.bind(more_in=log_dir / failure.file) if failure.file else log
+    log.error(f"{head} {failure.headline}{cause and f': {cause}'}")
     if failure.remedy:
         LOGGER.error(f"    -> {failure.remedy}")
 
 
-async def _leave_hosts(session: Session) -> None:
-    """Try again where a round could not clean up after itself, and let go of the hosts."""
-    allocator = session.allocator
-    await leave(session, [host for host in allocator.standing if host.name in session.unclean])
-    await allocator.close()
+async def _leave_hosts(session: Session) -> list[str]:
+    """Try again where a round could not clean up after itself, and let go of the hosts; what came of it, as notes.
+
+    Nothing is raised: the rounds that there are make a summary all the same.
+    """
+    notes: list[str] = []
+    unclean = [host for host in session.allocator.standing if host.name in session.unclean]
+    with _noted("the hosts could not be cleaned up", notes):
+        notes += await unless_broken_off(leave(session, unclean))
+    with _noted("the hosts could not be let go of", notes):
+        await in_time(session.allocator.close(), CLOSE_TIMEOUT_S)
+    return notes
+
+
+@contextmanager
+def _noted(what: str, notes: list[str]) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        notes.append(f"{what}: {sentence_of(error)}")
+        LOGGER.bind(detail=traceback_text(error)).error(notes[-1])
 
 
 def _summed_up(log_dir: Path, summary: Run) -> Run:
@@ -129,21 +158,25 @@ def _exit_code(session: Session, results: list[RoundResult]) -> int:
 
 @contextmanager
 def _interrupt_on_signals(interrupt: asyncio.Event, display: Display) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM end the run in order; pressing again does not skip the clean-up."""
+    """Let Ctrl-C, SIGTERM and the loss of the terminal end the run in order; a further one skips no clean-up."""
     loop = asyncio.get_running_loop()
 
-    def ask() -> None:
+    def ask(number: signal.Signals) -> None:
         if interrupt.is_set():
             LOGGER.warning("still stopping and cleaning up on every host; please wait")
         else:
             interrupt.set()
             display.interrupted()
-            LOGGER.warning("interrupted: stopping and cleaning up on every host")
+            LOGGER.warning(f"interrupted by {number.name}: stopping and cleaning up on every host")
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, ask)
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    outlives_terminal = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # as nohup has it
+    if not outlives_terminal:
+        numbers.append(signal.SIGHUP)
+    for number in numbers:
+        loop.add_signal_handler(number, ask, number)
     try:
         yield
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in numbers:
             loop.remove_signal_handler(number)

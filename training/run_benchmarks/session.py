@@ -14,7 +14,7 @@ from run_benchmarks.hosts.base import Allocator
 from run_benchmarks.hosts.fixed import Opener
 from run_benchmarks.images import open_image_store
 from run_benchmarks.images.store import ImageStore
-from run_benchmarks.journal import Journal
+from run_benchmarks.journal import JOURNAL, Journal
 from run_benchmarks.names import HostPaths, RunId, host_paths
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.runtimes import open_runtime
@@ -23,11 +23,12 @@ from run_benchmarks.stages.checks import Check
 from run_benchmarks.stages.deploy import Tree, tree_of
 
 T = TypeVar("T")
+CANCEL_GRACE_S = 5.0
 
 
 @dataclass(frozen=True)
 class Session:
-    """A run while it goes on. `interrupt` is set by Ctrl-C and SIGTERM, and never cleared.
+    """A run while it goes on. `interrupt` is set by a signal that ends the run, and never cleared.
 
     checks: host -> what its preflight gave; hosts that are known late are added as they come.
     unclean: hosts on which something of the run may be left.
@@ -67,7 +68,7 @@ def open_session(
         allocator=open_allocator(plan.cluster, opener),
         runtime=open_runtime(plan.run),
         images=open_image_store(plan.run),
-        journal=Journal(log_dir / "journal.jsonl"),
+        journal=Journal(log_dir / JOURNAL),
         display=display,
         interrupt=asyncio.Event(),
     )
@@ -103,6 +104,25 @@ async def unless_interrupted(interrupt: asyncio.Event, work: Coroutine[Any, Any,
 async def unless_broken_off(work: Coroutine[Any, Any, T]) -> T:
     """The result of `work`, which no interrupt ends; where it is cancelled, BrokenOffError."""
     return await unless_interrupted(asyncio.Event(), work)
+
+
+async def in_time(work: Coroutine[Any, Any, T], limit_s: float) -> T:
+    """The result of `work`, which has `limit_s` seconds; then it is cancelled, and left behind where it goes on.
+
+    Raises:
+        asyncio.TimeoutError: it was not done in time.
+        BrokenOffError: it was cancelled from within.
+    """
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.wait({task}, timeout=limit_s)
+        if task.done():
+            return _result_of(task)
+        raise asyncio.TimeoutError(f"not done after {limit_s:g} s")
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task}, timeout=CANCEL_GRACE_S)
 
 
 def _result_of(task: asyncio.Task[T]) -> T:

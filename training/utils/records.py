@@ -40,7 +40,7 @@ class Verdict(_Word):
     )
     TIMED_OUT = ("TIMED_OUT", "the deadline came first")
     UNREACHABLE = ("UNREACHABLE", "a host was lost")
-    INTERRUPTED = ("INTERRUPTED", "Ctrl-C or SIGTERM")
+    INTERRUPTED = ("INTERRUPTED", "Ctrl-C, SIGTERM, or SIGHUP when the terminal was closed")
     INVALID = (
         "INVALID",
         "the logs bear no result: FINISHED is missing, stands twice or comes from another rank too, the figures "
@@ -114,7 +114,10 @@ class FailureClass(_Word):
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a round did not end well: the stage and host, the class, and the evidence itself."""
+    """Why a round did not end well: the stage and host, the class, and the evidence itself.
+
+    file: where more of the evidence stands, relative to the run's folder; empty where that is not one file.
+    """
 
     # its name in `result.json`, `class`, is a word of Python's
     __pydantic_config__: ClassVar = {"alias_generator": lambda name: name.removeprefix("failure_")}
@@ -126,6 +129,7 @@ class Failure:
     message: str
     evidence: str = ""
     remedy: str = ""
+    file: str = ""
 
     @property
     def headline(self) -> str:

@@ -148,6 +148,15 @@ def test_a_registry_stands_before_every_tag(tree: Tree) -> None:
     assert tags == [f"registry.local:5000/team/{layer.tag}" for layer in plain.layers]
 
 
+@pytest.mark.parametrize("registry", ["registry.local:5000/flagperf", "registry.local:5000/team/flagperf/"])
+def test_a_registry_that_ends_with_flagperfs_own_folder_is_taken_as_it_is(registry: str, tree: Tree) -> None:
+    plain = image_of(tree)
+    tree.configure(test_conf=f'{TEST_CONF}IMAGE_DISTRIBUTION = "registry"\nIMAGE_REGISTRY = "{registry}"\n')
+    tags = [layer.tag for layer in image_of(tree).layers]
+    above = registry.rstrip("/").removesuffix("/flagperf")
+    assert tags == [f"{above}/{layer.tag}" for layer in plain.layers]
+
+
 def test_two_places_hold_the_same_image(tree: Tree, tmp_path: Path) -> None:
     """The tag does not know where the checkout lies: another controller finds the image of this one."""
     other = Tree(tmp_path / "elsewhere" / "training", tree.config)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks.frameworks import open_framework
-from run_benchmarks.results.evidence import EVIDENCE_LINES, Explanation, NodeLogs, explain
+from run_benchmarks.results.evidence import EVIDENCE_LINES, Explanation, NodeLogs, cause_in, explain
 from run_benchmarks.results.rank_logs import read_rank_logs
 from run_benchmarks.results.telemetry_file import read_telemetry
 from run_benchmarks.stages.watch import Ended, Ending, Lost, Outcome
@@ -71,6 +71,8 @@ def test_a_rank_that_raised_is_blamed_with_its_last_words(round_folder: Path) ->
     assert failure.message == "rank 1 ended with exit code 1"
     assert failure.evidence.endswith("ValueError: batch 3 of shard 7 is empty")
     assert "rank1.out.log" in failure.remedy
+    assert failure.file.endswith("round1/node0/rank1.out.log")
+    assert cause_in(failure) == "ValueError: batch 3 of shard 7 is empty"
 
 
 def test_a_rank_that_was_killed(round_folder: Path) -> None:
@@ -169,7 +171,7 @@ def test_a_lost_host_explains_a_peer_that_lost_it(round_folder: Path) -> None:
     assert (failure.verdict, failure.host) == (Verdict.UNREACHABLE, "h1")
     assert failure.failure_class is FailureClass.HOST_UNREACHABLE
     assert "Connection timed out" in failure.evidence
-    assert "cleanup" in failure.remedy
+    assert "check h1" in failure.remedy
 
 
 def test_a_frozen_host_is_lost_too(round_folder: Path) -> None:
@@ -257,6 +259,30 @@ def test_a_log_that_is_no_plain_file_is_told_of_and_not_read(
     assert "is no file" in read_rank_logs([round_folder]).errors[0]
     with pytest.raises(FlagPerfError, match="is no file"):
         read_telemetry(round_folder / "telemetry.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("evidence", "cause"),
+    [
+        ('[PerfLog] {"event": "STEP_END"}', ""),
+        ('the disk is full\n[PerfLog] {"event": "STEP_END"}\n\n----', "the disk is full"),
+        (
+            "Traceback:\n  x\n[rank1]: ValueError: bad shard\nW1122 torch says goodbye",
+            "ValueError: bad shard",
+        ),
+        ("RuntimeError: " + "x" * 1000, "RuntimeError: " + "x" * 286),
+        ("rank 1 ended", ""),
+    ],
+    ids=["events alone", "last line", "what was raised", "a long one", "said already"],
+)
+def test_the_cause_is_a_line_of_the_evidence(evidence: str, cause: str) -> None:
+    failure = Failure(Verdict.FAILED, Stage.TRAIN, FailureClass.RANK_FAILED, "h1", "rank 1 ended", evidence)
+    assert cause_in(failure) == cause
+
+
+def test_a_deadline_has_no_cause_among_the_last_lines() -> None:
+    failure = Failure(Verdict.TIMED_OUT, Stage.TRAIN, FailureClass.DEADLINE, "h1", "not done", "step 7")
+    assert cause_in(failure) == ""
 
 
 def test_a_line_of_evidence_that_is_cut_says_so(round_folder: Path) -> None:

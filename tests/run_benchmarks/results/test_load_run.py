@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from run_benchmarks.journal import Journal
 from run_benchmarks.results.load import load_run
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.summary import Run
@@ -98,7 +99,37 @@ def test_rounds_that_had_converged_before_are_not_missed(folder: Path) -> None:
     (folder / "plan.json").write_text(json.dumps({**plan, "done": {NAME: [2]}}))
     (folder / "summary.json").unlink()
     shutil.rmtree(folder / NAME / "round2")
+    journal = (folder / "journal.jsonl").read_text().splitlines(keepends=True)
+    (folder / "journal.jsonl").write_text("".join(line for line in journal if '"round": 2' not in line))
     assert not any("round 2" in note for note in load_run(folder).notes)
+
+
+def test_what_is_missing_of_a_copy_is_named(folder: Path) -> None:
+    assert load_run(folder).notes == ()
+    (folder / "plan.json").unlink()
+    shutil.rmtree(folder / NAME / "round2")
+    notes = "\n".join(load_run(folder).notes)
+    assert "plan.json is not there: which rounds were planned" in notes
+    round2 = f"case {NAME}, round 2"
+    assert f"{round2}: its folder is not there: {folder / NAME / 'round2'}; what is shown of it" in notes
+    (folder / "summary.json").unlink()
+    journal = folder / "journal.jsonl"
+    journal.write_text(journal.read_text() + '{"event": "run_ended", "exit_code": 1}\n')
+    loaded = load_run(folder)
+    notes = "\n".join(loaded.notes)
+    assert loaded.exit_code == 1
+    assert "summary.json is not there: the preflight is not known" in notes
+    assert f"{round2} has no result: " in notes and "its folder is not there" in notes
+    journal.unlink()
+    assert "journal.jsonl is not there" in "\n".join(load_run(folder).notes)
+
+
+def test_a_run_that_goes_on_is_told_from_one_that_was_ended(folder: Path) -> None:
+    (folder / "summary.json").unlink()
+    assert "the run did not come to its end" in load_run(folder).notes[0]
+    controller = Journal(folder / "journal.jsonl")
+    assert load_run(folder).notes[0] == "the run still goes on"
+    controller.close()
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,7 @@ def test_a_failure_is_told_in_full(broken: RoundResult, tmp_path: Path) -> None:
         "message": "rank 1 ended with exit code -9",
         "evidence": "step 7\nstep 8",
         "remedy": "read rank1.out.log in the node's folder",
+        "file": "",
     }
     assert result["figures"]["p_train"]["value"] is None
     assert result["notes"] == ["units of this run may be left on h2"]

@@ -76,6 +76,7 @@ def test_every_round_has_one_to_go_on_from(continuing: Site) -> None:
 
 def test_a_round_without_one_begins_anew_and_is_named(continuing: Site) -> None:
     save(continuing, "round2/step00000020.ckpt", "round1/.step00000010.ckpt.partial")
+    (continuing.folder / "ck" / EARLIER / CASE / "round1" / "step00000030.ckpt").mkdir()  # no file
     check = continuing.check(checkpoints)
     assert check.status is Status.WARNING
     assert check.detail.endswith(f"/{EARLIER} has no checkpoint of {CASE} round1: begun anew")
@@ -121,6 +122,7 @@ def test_a_case_that_saves_no_more_can_still_go_on(continuing: Site) -> None:
 
 def test_a_case_that_measures_has_none_and_begins_anew(continuing: Site) -> None:
     continuing.tree.write("benchmarks/toy/pytorch/config/_base.py", 'case_kind = "measure"\n')
+    continuing.tree.write("benchmarks/toy/pytorch/case.py", "class Case:\n    def operations(self): ...\n")
     continuing.tree.write("acme/toy-pytorch/config/config_X1x1x2.py", "windows = 30\n")
     check = continuing.check(checkpoints)
     assert_skipped(check)

@@ -14,14 +14,16 @@ from run_benchmarks.images.layers import ImagePlan, Layer
 from run_benchmarks.images.store import ImageStore
 from run_benchmarks.plan.records import ClusterSettings, PipSettings
 from run_benchmarks.runtimes.engine import engine_of
+from run_benchmarks.stages import progress
 from run_benchmarks.stages.image import ImageStage
-from run_benchmarks.stages.image_stream import stream_image
+from run_benchmarks.stages.image_stream import Counter, stream_image
 from run_benchmarks.transports import open_transport
 from run_benchmarks.transports.base import CommandError, TransportError
 from tests.fakes.container_engine import FakeEngineHost, fake_engine
 from tests.lab.fixtures import LabFactory
 from tests.lab.images import stream as load_into
 from tests.lab.tiny_image import build as build_tiny_image
+from tests.run_benchmarks.conftest import LogLines
 from utils.errors import FlagPerfError
 from utils.records import Failure, FailureClass, Stage, Verdict
 
@@ -108,7 +110,7 @@ def test_a_host_that_fails_to_load_does_not_keep_the_others_from_it(tmp_path: Pa
     cluster.hosts["h1"].put_image(TAG, "sha256:here")
     cluster.hosts["h3"].fail("load", "no space left on device")
     receivers = [cluster.hosts[name] for name in ("h2", "h3", "h4")]
-    errors = asyncio.run(stream_image(cluster.store, cluster.hosts["h1"], receivers, TAG))
+    errors = asyncio.run(stream_image(cluster.store, cluster.hosts["h1"], receivers, TAG, Counter()))
     assert list(errors) == ["h3"]
     assert isinstance(errors["h3"], CommandError)
     assert "no space left" in errors["h3"].message
@@ -204,6 +206,48 @@ def test_registry_that_lacks_it_gets_it_from_the_host_that_builds(cluster: Clust
     assert cluster.run("registry") == dict.fromkeys(cluster.hosts, "sha256:built-on-h1")
     assert (cluster.asked("build"), cluster.asked("push")) == (["h1"], ["h1"])
     assert cluster.asked("save") == []
+
+
+@pytest.mark.parametrize(
+    ("distribution", "lines"),
+    [
+        ("stream", [f"h1: building {TAG} (output: ", f"h1: streaming {TAG} (0.0 MiB) to h2"]),
+        (
+            "registry",
+            [
+                f"h1: pulling {TAG} from flagperf",
+                f"h1: building {TAG} (output: ",
+                f"h1: pushing {TAG} (0.0 MiB) to flagperf",
+                f"h2: pulling {TAG} from flagperf",
+            ],
+        ),
+    ],
+)
+def test_what_takes_long_is_told_when_it_begins_and_while_it_goes_on(
+    distribution: str,
+    lines: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    log_lines: LogLines,
+) -> None:
+    monkeypatch.setattr(progress, "LINE_EVERY_S", 0.1)
+    cluster = Cluster(tmp_path, 2)
+    for host in cluster.hosts.values():
+        host.delay(1.0)
+    cluster.run(distribution)
+    position = -1
+    for line in lines:
+        told = [number for number, message in enumerate(log_lines.messages) if message.startswith(line)]
+        assert len(told) > 2 and told[0] > position, (
+            "one when it begins, after the step before, and some after it"
+        )
+        position = told[0]
+    (end, *_) = [message for message in log_lines.messages if "streaming" in message or "pushing" in message][
+        -1:
+    ]
+    assert ": done after " in end
+    meanwhile = [message for message in log_lines.messages if f"building {TAG}" in message][1]
+    assert meanwhile.endswith(f"0 s, building {TAG}"), "the last line of its output"
 
 
 def test_registry_that_refuses_is_a_distribution_failure(cluster: Cluster) -> None:

@@ -78,7 +78,8 @@ def _add_requirements(digest: hashlib._Hash, training_dir: Path, names: Sequence
 
 
 def _tag(plan: Plan, name: str, digest: hashlib._Hash) -> str:
-    repository = re.sub(r"[^a-z0-9._/-]", "-", f"flagperf/{name}".lower())
+    repository = re.sub(r"[^a-z0-9._/-]", "-", name.lower())
     registry = plan.run.image_registry.rstrip("/")
-    prefix = f"{registry}/" if registry else ""
-    return f"{prefix}{repository}:{digest.hexdigest()[:12]}"
+    # a registry's own path may end with it
+    folder = registry if registry.rpartition("/")[2] == "flagperf" else f"{registry}/flagperf".lstrip("/")
+    return f"{folder}/{repository}:{digest.hexdigest()[:12]}"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import configparser
 import io
+import re
 import tarfile
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO
 from urllib.parse import unquote, urlsplit
 
@@ -22,6 +23,10 @@ INDEX_OPTIONS = ("index-url", "extra-index-url")
 CHUNK_BYTES = 2**20
 # $0: a private folder to make; its content as a tar file on standard input.
 UNPACK_PRIVATE = 'set -e; umask 077; rm -rf "$0"; mkdir -p "$0"; tar -xf - -C "$0"'
+
+
+# As `build_name` names what belongs to a build.
+BUILD_FOLDER = re.compile(r"flagperf-(.+)-build-[^-]+")
 
 
 @asynccontextmanager
@@ -44,6 +49,12 @@ async def pip_on_host(
 
 def _pip_folder(site: BuildSite) -> str:
     return f"{site.work}/pip/{site.name}"
+
+
+def run_of_pip_folder(folder: str) -> str:
+    """The uid of the run whose build the folder belongs to; empty where it is none of ours."""
+    match = BUILD_FOLDER.fullmatch(PurePosixPath(folder).name)
+    return match[1] if match else ""
 
 
 def left_pip_folders_argv(work: str, run_uid: str) -> tuple[str, ...]:

@@ -37,6 +37,12 @@ class ImageStore:
             completed, self.engine.remedy(completed) or f"check that `{listing}` works on this host"
         )
 
+    async def size(self, transport: Transport, tag: str) -> int | None:
+        """The bytes of an image that is on the host; None where the engine does not say."""
+        argv = (self.engine.command, "image", "inspect", "--format", "{{.Size}}", tag)
+        size = (await transport.run(argv, timeout=60)).stdout.strip()
+        return int(size) if size.isdecimal() else None
+
     async def build(
         self, transport: Transport, site: BuildSite, image: ImagePlan, pip: PipSettings, log: ByteSink
     ) -> None:
@@ -57,15 +63,16 @@ class ImageStore:
         """Load an archive while it arrives."""
         await checked(transport, (self.engine.command, "load"), stdin=archive, timeout=BUILD_TIMEOUT_S)
 
-    async def pull(self, transport: Transport, tag: str) -> None:
-        """Get the image from its registry."""
-        await checked(transport, (self.engine.command, "pull", tag), timeout=BUILD_TIMEOUT_S)
+    async def pull(self, transport: Transport, tag: str, log: ByteSink) -> None:
+        """Get the image from its registry; what the engine prints meanwhile goes to `log`."""
+        await checked(transport, (self.engine.command, "pull", tag), stdout=log, timeout=BUILD_TIMEOUT_S)
 
-    async def push(self, transport: Transport, tag: str) -> None:
-        """Bring the image to its registry."""
+    async def push(self, transport: Transport, tag: str, log: ByteSink) -> None:
+        """Bring the image to its registry; what the engine prints meanwhile goes to `log`."""
         login = shlex.join((self.engine.command, "login"))
         remedy = f"log in on {transport.host}: {login}, and check IMAGE_REGISTRY in test_conf.py"
-        await checked(transport, (self.engine.command, "push", tag), remedy=remedy, timeout=BUILD_TIMEOUT_S)
+        argv = (self.engine.command, "push", tag)
+        await checked(transport, argv, remedy=remedy, stdout=log, timeout=BUILD_TIMEOUT_S)
 
     async def software_digest(self, transport: Transport, tag: str) -> str:
         """A digest of what is installed in an image: interpreter, Python packages and system packages."""

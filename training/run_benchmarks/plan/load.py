@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from run_benchmarks.commands import place_options
 from run_benchmarks.plan.case_files import CaseResolver
 from run_benchmarks.plan.cases import is_case_dict, read_cases, where_case
 from run_benchmarks.plan.cluster import check_hosts, read_cluster
@@ -63,17 +64,20 @@ def load_plan(
     """
     with _no_bytecode():
         planner = _Planner(config_dir, training_dir.resolve())
-        return planner.plan(only_cases, log_path, continue_from or "")
+        plan = planner.plan(only_cases, log_path, continue_from or "")
+    return replace(plan, options=place_options(config_dir, log_path))
 
 
-def load_settings(config_dir: Path, training_dir: Path) -> tuple[ClusterSettings, RunSettings]:
+def load_settings(
+    config_dir: Path, training_dir: Path, log_path: Path | None = None
+) -> tuple[ClusterSettings, RunSettings]:
     """The hosts and the run's settings alone, for who has to do with neither a vendor nor a case.
 
     Raises:
         ConfigError: something is wrong with the two files, their cases aside.
     """
     with _no_bytecode():
-        return _Planner(config_dir, training_dir.resolve()).settings()
+        return _Planner(config_dir, training_dir.resolve()).settings(log_path)
 
 
 @contextmanager
@@ -121,10 +125,11 @@ class _Planner:
         self._raise_if_wrong(settings, valid, reader.file)
         used = self.machine.use(reader.file, sections, {case.vendor.name for case in valid})
         run = replace(run, machine=used)
-        return Plan(self.training_dir, cluster, run, tuple(valid), earlier.uid, earlier.done)
+        done, uid = earlier.done, earlier.uid
+        return Plan(self.training_dir, cluster, run, tuple(valid), continue_from=uid, done=done)
 
-    def settings(self) -> tuple[ClusterSettings, RunSettings]:
-        cluster, run, _ = self._settings(None)
+    def settings(self, log_path: Path | None) -> tuple[ClusterSettings, RunSettings]:
+        cluster, run, _ = self._settings(log_path)
         if self.file_problems:
             raise ConfigError(self.file_problems.all)
         return cluster, run

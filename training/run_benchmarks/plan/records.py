@@ -1,7 +1,6 @@
 """The frozen records that flow from the config files to the runner.
 
-Those that stand in a file are pydantic's dataclasses: a setting is one field here, with its name, its type
-from `values`, its default, and what it means.
+A setting is one field of a pydantic dataclass here: its name, its type from `values`, its default, its meaning.
 """
 
 from __future__ import annotations
@@ -280,9 +279,10 @@ class CasePlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """A whole run, resolved. `training_dir` is the controller's own copy of `training/`.
+    """A whole run, resolved.
 
-    continue_from: the uid of an earlier run, whose checkpoints the rounds go on from; empty: they begin anew.
+    training_dir: the controller's own. options: what another command must be given to come to the same files.
+    continue_from: the uid of the run whose checkpoints the rounds go on from, or empty.
     done: case -> its rounds that had succeeded in that run, as it is known here; they are not run again.
     """
 
@@ -290,10 +290,11 @@ class Plan:
     cluster: ClusterSettings
     run: RunSettings
     cases: tuple[CasePlan, ...]
+    options: tuple[str, ...] = ()
     continue_from: str = ""
     done: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def rounds(self, case: CasePlan) -> list[int]:
         """The rounds of a case that are to be run."""
-        done = self.done.get(case.settings.name, ())
-        return [number for number in range(1, case.settings.repeat + 1) if number not in done]
+        name, repeat = case.settings.name, case.settings.repeat
+        return [number for number in range(1, repeat + 1) if number not in self.done.get(name, ())]

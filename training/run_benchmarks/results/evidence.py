@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 from run_benchmarks.frameworks.base import Framework
 from run_benchmarks.stages.watch import Ended, Lost, Outcome
 from utils.errors import FlagPerfError
+from utils.events import PREFIX
 from utils.node import rank_log_name
 from utils.records import Failure, FailureClass, Stage, Verdict
 from utils.text_files import lines_of, shortened
@@ -22,6 +24,9 @@ LONGEST_LINE = 2**13  # characters
 TASK_OUTPUT = "task_output.log"
 OUT_OF_MEMORY = ("out of memory", "outofmemory", "cannot allocate memory", "oom-kill")
 KILLED = (-9, 137)
+# The line of a Python traceback that says what was raised; a launcher may prepend the rank's name.
+RAISED = re.compile(r"(\[\w+\]:? *)?([\w.]*(Error|Exception|Interrupt|Exit)\b.*)")
+LONGEST_CAUSE = 300  # characters
 
 
 @dataclass(frozen=True)
@@ -130,7 +135,24 @@ def _rank_failure(suspect: Suspect) -> Failure:
         message,
         suspect.tail,
         f"read {suspect.log.name} in the node's folder",
+        _below_run(suspect.log),
     )
+
+
+def _below_run(log: Path) -> str:
+    """A log of a node, relative to the run's folder: below it come the case, the round and the node."""
+    return "/".join(log.parts[-4:])
+
+
+def cause_in(failure: Failure) -> str:
+    """The line of the evidence that says what went wrong; empty where none does, or the message says it."""
+    if failure.failure_class is FailureClass.DEADLINE:  # it had not gone wrong yet
+        return ""
+    lines = [line.strip() for line in failure.evidence.splitlines() if PREFIX not in line]
+    raised = [match[2] for line in lines if (match := RAISED.match(line))]
+    words = [line for line in lines if any(map(str.isalnum, line))]
+    cause = next(reversed(raised or words), "")[:LONGEST_CAUSE]
+    return "" if cause in failure.message else cause
 
 
 def _class_of(suspect: Suspect) -> FailureClass:
@@ -175,14 +197,15 @@ def host_lost(host: str, stage: Stage, message: str) -> Failure:
         host,
         "the host is out of reach",
         message,
-        f"check {host}; its containers may still run: `run.py cleanup` removes them once it is back",
+        f"check {host} and the way to it; if something of the run may be left there, a note has the command that "
+        "removes it once the host is back",
     )
 
 
 def _timed_out(nodes: Sequence[NodeLogs], outcome: Outcome, deadline_s: float) -> Failure:
     running = [node for node in nodes if node.rank not in outcome.endings]
     node = running[0] if running else nodes[0]
-    logs = sorted(node.folder.glob("rank*.out.log"))
+    logs = sorted(node.folder.glob("rank*.out.log"))  # of the ranks on that node the first
     return Failure(
         Verdict.TIMED_OUT,
         Stage.TRAIN,
@@ -191,6 +214,7 @@ def _timed_out(nodes: Sequence[NodeLogs], outcome: Outcome, deadline_s: float) -
         f"not done after {deadline_s:g} s",
         _last_lines(_text(logs[0])) if logs else "",
         "raise the case's deadline in test_conf.py, or see why it is slow",
+        _below_run(logs[0]) if logs else "",
     )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
 
-from run_benchmarks.results.folder import open_folder
+from run_benchmarks.results.folder import is_run_folder, open_folder
 from utils.errors import FlagPerfError
 
 LATEST = "latest"
@@ -21,14 +22,17 @@ def find_run(given: str | None, log_path: Path) -> Path:
     Raises:
         FlagPerfError: there is no such run; the names that come nearest are in the remedy.
     """
-    names = _names_in(log_path)
+    folders = _runs_in(log_path)
+    names = [folder.name for folder in folders]
     if given in (None, LATEST):
-        if names:
-            return log_path / names[-1]
+        if folders:
+            return folders[-1]
+        if is_run_folder(log_path):  # the run's own folder was named, and not the one that holds it
+            return log_path
         raise FlagPerfError("there is no run here", where=str(log_path), remedy=_elsewhere())
     assert given is not None
     match = RUN_NAME.fullmatch(given)
-    if match and match[1] in names and (match[0] == match[1] or _has_uid(log_path / match[1], given)):
+    if match and match[1] in names and (match[0] == match[1] or has_uid(log_path / match[1], given)):
         return log_path / match[1]
     for path in (Path(given), log_path / given):
         if path.is_dir():
@@ -40,20 +44,35 @@ def find_run(given: str | None, log_path: Path) -> Path:
     raise FlagPerfError(f"there is no run {given!r}", where=str(log_path), remedy=remedy)
 
 
-def _has_uid(path: Path, uid: str) -> bool:
-    """Whether a run is that of this uid; its journal's first line says so, or its summary."""
+def has_uid(path: Path, uid: str) -> bool:
+    """Whether the run in a folder is that of this uid."""
+    return uid in _values(path, "uid")
+
+
+def uid_of(path: Path) -> str:
+    """The uid of the run in a folder; empty where it does not say, or is none."""
+    return next(_values(path, "uid"), "") if is_run_folder(path) else ""
+
+
+def _values(path: Path, key: str) -> Iterator[str]:
+    """What the summary, and the journal, whose first line says it, have under a key."""
     folder = open_folder(path)
-    return uid in (entry.get("uid") for entry in (folder.summary, *folder.journal))
+    return (entry[key] for entry in (folder.summary, *folder.journal) if isinstance(entry.get(key), str))
 
 
-def _names_in(log_path: Path) -> list[str]:
-    """The names of the runs below a log path, the newest last; none where it cannot be listed."""
+def _runs_in(log_path: Path) -> list[Path]:
+    """The runs below a log path, the newest last; none where it cannot be listed."""
     try:
-        return sorted(
-            path.name for path in log_path.iterdir() if RUN_NAME.fullmatch(path.name) and path.is_dir()
-        )
+        folders = [path for path in log_path.iterdir() if path.is_dir()]
     except OSError:
         return []
+    runs = [path for path in folders if RUN_NAME.fullmatch(path.name) or is_run_folder(path)]
+    return sorted(runs, key=lambda path: (_name(path), path.name))
+
+
+def _name(path: Path) -> str:
+    """The run's own name, also where its folder was given another; it sorts by the time of its start."""
+    return path.name if RUN_NAME.fullmatch(path.name) else next(_values(path, "run"), "")
 
 
 def _elsewhere() -> str:

@@ -11,14 +11,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from run_benchmarks.journal import JOURNAL
+from run_benchmarks.reading import object_in, parsed, read_object, read_text
 from run_benchmarks.results.planned import PlannedCase
-from run_benchmarks.results.reading import object_in, parsed, read_object, read_text
 from run_benchmarks.results.round_result import SCHEMA, Observation, RoundRecord, RoundResult
 from utils.errors import FlagPerfError
 from utils.figures import DEFINITIONS, Figure
 
 R = TypeVar("R", bound=RoundRecord)
 ROUND_FOLDER = re.compile(r"round([1-9]\d{0,8})", re.ASCII)
+RUN_FILES = ("plan.json", JOURNAL, "summary.json")
 REMEDY = "name the folder of a run: it holds plan.json, journal.jsonl and a folder for each case"
 
 
@@ -54,6 +56,11 @@ class RunFolder:
         self.notes.append(f"{error.where}: {error.message}" if error.where else error.message)
 
 
+def is_run_folder(path: Path) -> bool:
+    """Whether a run, or a part of one, lies in a folder; it need not have its own name any more."""
+    return any((path / name).is_file() for name in RUN_FILES)
+
+
 def open_folder(path: Path) -> RunFolder:
     """The folder with what it says of the whole run.
 
@@ -75,8 +82,21 @@ def open_folder(path: Path) -> RunFolder:
     entries.sort(key=lambda entry: order.index(entry.name) if entry.name in order else len(order))
     folder.rounds = [key for entry in entries for key in _rounds_in(folder, entry)]
     if not (folder.plan or folder.summary or folder.journal or folder.rounds):
-        raise FlagPerfError("is no result folder of a run", where=str(path), remedy=REMEDY)
+        raise _no_run(path)
     return folder
+
+
+def _no_run(path: Path) -> FlagPerfError:
+    """What is wrong with a folder in which there is nothing of a run; it may lie inside of one."""
+    run = next((parent for parent in path.resolve().parents[:3] if is_run_folder(parent)), None)
+    if run:
+        remedy = f"name the folder of its run: {run}"
+        return FlagPerfError("is a part of a run", where=str(path), remedy=remedy)
+    parts = sorted(child.name for child in path.iterdir() if ROUND_FOLDER.fullmatch(child.name))
+    if parts or (path / "result.json").is_file():
+        message = f"holds {', '.join(parts) or 'a round'}, but no case: it is no result folder of a run"
+        return FlagPerfError(message, where=str(path), remedy=REMEDY)
+    return FlagPerfError("is no result folder of a run", where=str(path), remedy=REMEDY)
 
 
 def read_observation(folder: RunFolder, key: RoundKey) -> Observation | None:
@@ -128,7 +148,7 @@ def _object(folder: RunFolder, name: str) -> Mapping[str, Any]:
 
 def _journal(folder: RunFolder) -> Iterator[Mapping[str, Any]]:
     """Its lines; of a run that was killed the last one may be half a line."""
-    path = folder.path / "journal.jsonl"
+    path = folder.path / JOURNAL
     try:
         lines = (read_text(path) or "").splitlines()
     except FlagPerfError as error:

@@ -7,6 +7,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from run_benchmarks.journal import JOURNAL, is_held
+from run_benchmarks.reading import parsed
 from run_benchmarks.results.folder import (
     RoundKey,
     RunFolder,
@@ -17,7 +19,6 @@ from run_benchmarks.results.folder import (
     summed_up,
 )
 from run_benchmarks.results.judge import judge
-from run_benchmarks.results.reading import parsed
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.summary import Run
 from run_benchmarks.stages.checks import Check
@@ -94,15 +95,37 @@ def _checks(folder: RunFolder) -> dict[str, list[Check]]:
 
 
 def _missing(folder: RunFolder, results: Mapping[RoundKey, RoundResult], *, ended: bool) -> Iterator[str]:
-    """What a reader misses: the end of the run, and the rounds that have no result."""
-    if not ended:
-        yield "the run did not come to its end: its controller was ended, or it still runs"
-    stages = _last_stages(folder)
-    for key in _planned_rounds(folder):
-        if key in stages and key not in results:
-            yield f"{key} has no result: it was last seen at the stage {stages[key]}"
-        elif key not in results:
-            yield f"{key} has no result: it was not begun"
+    """What a reader misses: the end of the run, files, rounds that have no result, and logs of those that have one."""
+    if is_held(folder.path / JOURNAL):
+        yield "the run still goes on"
+    elif not ended:
+        yield "the run did not come to its end: its controller was ended, or it still runs elsewhere"
+    yield from _missing_files(folder, ended)
+    stages, over = _last_stages(folder), {*results, *_ended_rounds(folder)}
+    for key in dict.fromkeys((*_planned_rounds(folder), *stages, *results)):
+        gone = (
+            f"its folder is not there: {folder.round_path(key)}"
+            if key in over.difference(folder.rounds)
+            else ""
+        )
+        if key not in results:
+            begun = f"it was last seen at the stage {stages[key]}" if key in stages else "it was not begun"
+            yield f"{key} has no result: {'; '.join(filter(None, (begun, gone)))}"
+        elif gone:
+            yield f"{key}: {gone}; what is shown of it is what summary.json says"
+
+
+def _missing_files(folder: RunFolder, ended: bool) -> Iterator[str]:
+    """Those files of the run that should be there and are not."""
+    losses = {
+        "plan.json": "which rounds were planned, and with which parameters, is not known",
+        JOURNAL: "how far rounds came that have no result is not known",
+    }
+    if ended:
+        losses["summary.json"] = "the preflight is not known"
+    for name, loss in losses.items():
+        if not (folder.path / name).exists():
+            yield f"{name} is not there: {loss}"
 
 
 def _last_stages(folder: RunFolder) -> dict[RoundKey, str]:
@@ -115,6 +138,16 @@ def _last_stages(folder: RunFolder) -> dict[RoundKey, str]:
                 entry.get("stage") or stages.get(RoundKey(case, number), "deploy")
             )
     return stages
+
+
+def _ended_rounds(folder: RunFolder) -> set[RoundKey]:
+    """The rounds that came to their end, by the journal: each has left a folder."""
+    ended = [entry for entry in folder.journal if entry.get("event") == "round_ended"]
+    return {RoundKey(str(entry.get("case")), _whole(entry.get("round"))) for entry in ended}
+
+
+def _whole(value: object) -> int:
+    return value if type(value) is int else 0
 
 
 def _planned_rounds(folder: RunFolder) -> Iterator[RoundKey]:

@@ -54,10 +54,12 @@ class Runtime(ABC):
     """Units on hosts. A command that fails raises CommandError, with its remedy; contact that is lost, TransportError.
 
     python: the interpreter that a unit starts Python programs with.
+    units_seen: where on a host units are looked for, to be read by the user.
     """
 
     name: str
     python: str
+    units_seen: str
 
     @abstractmethod
     def path_inside(self, mounts: Sequence[Mount], host_path: str) -> str:

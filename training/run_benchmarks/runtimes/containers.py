@@ -30,6 +30,7 @@ class ContainerRuntime(Runtime):
 
     def __init__(self, run: RunSettings) -> None:
         self._engine = engine_of(run.container_engine)
+        self.units_seen = f"the ssh user's containers of {run.container_engine} with the label {LABEL_RUN}"
         self._limited: set[str] = set()  # hosts whose engine may not raise limits
 
     def path_inside(self, mounts: Sequence[Mount], host_path: str) -> str:

@@ -24,6 +24,7 @@ class ProcessRuntime(Runtime):
     def __init__(self, run: RunSettings) -> None:
         self.python = run.process_python
         self._units = f"{run.flagperf_path_host.rstrip('/')}/{WORK_FOLDER}/units"
+        self.units_seen = f"{self._units} and the ssh user's processes"
 
     def path_inside(self, mounts: Sequence[Mount], host_path: str) -> str:
         return host_path

@@ -14,6 +14,8 @@ from run_benchmarks.transports.base import Transport
 from utils.checkpoints import CHECKPOINT_PATTERN
 from utils.errors import FlagPerfError
 
+AT_ROUNDS = ("-mindepth", "3", "-maxdepth", "3")  # below a run's folder: CASE/ROUND/FILE
+
 
 async def checkpoints(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
     """CHECKPOINT_PATH can be written, and every case that is to go on has a checkpoint here.
@@ -39,7 +41,8 @@ def uses_checkpoints(plan: Plan, case: CasePlan) -> bool:
 async def _check_earlier(plan: Plan, transport: Transport, cases: list[CasePlan]) -> str:
     folder = f"{plan.run.checkpoint_path}/{plan.continue_from}"
     listed = await transport.run(
-        ["find", folder, "-mindepth", "3", "-maxdepth", "3", "-name", CHECKPOINT_PATTERN], timeout=QUICK_S
+        ["find", "-L", folder, *AT_ROUNDS, "-type", "f", "-name", CHECKPOINT_PATTERN],
+        timeout=QUICK_S,
     )
     files = sorted(PurePosixPath(line) for line in listed.stdout.splitlines())
     having = {file.parent for file in files}

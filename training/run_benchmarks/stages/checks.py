@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from run_benchmarks.commands import run_command
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.names import LABEL_RUN, WORK_FOLDER
 from run_benchmarks.plan.records import CasePlan, Plan
@@ -180,7 +181,7 @@ async def leftovers(plan: Plan, runtime: Runtime, use: HostUse) -> str:
         return "none"
     running = any(unit.running for unit in units if unit.labels.get(LABEL_RUN))
     detail = f"{'running' if running else 'ended'} units of {', '.join(runs)}"
-    remedy = f"if that run is over: python3 run_benchmarks/run.py cleanup {runs[0]}"
+    remedy = f"if that run is over: {run_command('cleanup', runs[0], *plan.options)}"
     if running:
         remedy += "; if it is not, both runs share this host and their figures are not to be trusted"
     raise DoubtError(detail, remedy=remedy)

@@ -12,7 +12,8 @@ from run_benchmarks.images.store import ImageStore
 from run_benchmarks.plan.records import PipSettings
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.stages.fan_out import all_of, raise_first
-from run_benchmarks.stages.image_stream import stream_image
+from run_benchmarks.stages.image_stream import Counter, stream_image
+from run_benchmarks.stages.progress import LastWords, reported, size_text
 from run_benchmarks.transports.base import CommandError, CommandTimeoutError, Transport
 from utils.errors import FlagPerfError
 
@@ -85,14 +86,16 @@ class ImageStage:
     async def _build(self, host: str) -> None:
         self.log_dir.mkdir(parents=True, exist_ok=True)
         path = self.log_dir / f"image_build_{host}.log"
-        LOGGER.info(f"{host}: building {self.image.tag} (output: {path})")
+        last = LastWords()
         with path.open("ab") as file:
 
             async def log(chunk: bytes) -> None:
                 file.write(chunk)
                 file.flush()
+                await last.take(chunk)
 
-            await self.store.build(self.transports[host], self.sites[host], self.image, self.pip, log)
+            async with reported(f"{host}: building {self.image.tag} (output: {path})", last.__str__):
+                await self.store.build(self.transports[host], self.sites[host], self.image, self.pip, log)
 
     async def _from_one(self, source: str | None, missing: Sequence[str]) -> None:
         """One host that has it, or builds it, gives it to the others."""
@@ -102,11 +105,14 @@ class ImageStage:
         targets = [host for host in missing if host != source]
         if not targets:
             return
-        LOGGER.info(f"{source}: streaming {self.image.tag} to {', '.join(targets)}")
-        receivers = [self.transports[host] for host in targets]
+        receivers, sent = [self.transports[host] for host in targets], Counter()
+        what = f"{source}: streaming {await self._named(source)} to {', '.join(targets)}"
         try:
-            failed = await stream_image(self.store, self.transports[source], receivers, self.image.tag)
-            raise_first(failed.values())
+            async with reported(what, lambda: f"{size_text(sent.bytes)} sent"):
+                failed = await stream_image(
+                    self.store, self.transports[source], receivers, self.image.tag, sent
+                )
+                raise_first(failed.values())
         except (CommandError, CommandTimeoutError) as error:
             raise self._not_distributed(f"was not streamed from {source}", error) from error
 
@@ -127,18 +133,27 @@ class ImageStage:
             )
 
     async def _push(self, source: str) -> None:
+        last, registry = LastWords(), self.image.tag.rpartition("/")[0]
         try:
-            await self.store.push(self.transports[source], self.image.tag)
+            async with reported(f"{source}: pushing {await self._named(source)} to {registry}", last.__str__):
+                await self.store.push(self.transports[source], self.image.tag, last.take)
         except CommandError as error:
             raise self._not_distributed("cannot be pushed", error) from error
 
     async def _pulled(self, host: str) -> bool:
+        last, registry = LastWords(), self.image.tag.rpartition("/")[0]
         try:
-            await self.store.pull(self.transports[host], self.image.tag)
+            async with reported(f"{host}: pulling {self.image.tag} from {registry}", last.__str__):
+                await self.store.pull(self.transports[host], self.image.tag, last.take)
         except CommandError as error:
             LOGGER.info(f"{host}: {self.image.tag} was not pulled: {error.completed.last_lines(1)}")
             return False
         return True
+
+    async def _named(self, host: str) -> str:
+        """The image, with its size where the host's engine says it."""
+        size = size_text(await self.store.size(self.transports[host], self.image.tag))
+        return f"{self.image.tag}{size and f' ({size})'}"
 
     def _not_distributed(self, what: str, error: FlagPerfError) -> DistributionError:
         message = f"{self.image.tag} {what}: {error.message}"

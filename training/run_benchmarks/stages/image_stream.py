@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 
 from run_benchmarks.images.store import ImageStore
 from run_benchmarks.stages.fan_out import errors_of, on_all
@@ -11,10 +12,17 @@ from run_benchmarks.transports.base import Transport
 from utils.errors import FlagPerfError
 
 
+@dataclass
+class Counter:
+    """How much of an archive was sent so far, to be looked at meanwhile."""
+
+    bytes: int = 0
+
+
 async def stream_image(
-    store: ImageStore, source: Transport, targets: Sequence[Transport], tag: str
+    store: ImageStore, source: Transport, targets: Sequence[Transport], tag: str, sent: Counter
 ) -> dict[str, FlagPerfError]:
-    """Send `tag` from `source` to `targets`.
+    """Send `tag` from `source` to `targets`; what is on its way is counted in `sent`.
 
     Returns:
         The hosts that did not get it, with the reason. A slow host slows the others, a lost one does not.
@@ -28,6 +36,7 @@ async def stream_image(
     async def give_to_all(chunk: bytes | None) -> None:
         for host, queue in queues.items():
             await _put_unless_done(queue, chunk, loads[host])
+        sent.bytes += len(chunk or b"")
 
     try:
         await store.export(source, tag, give_to_all)

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn, Protocol
 
 from run_benchmarks import BANNER
+from run_benchmarks.commands import run_command
 from run_benchmarks.exit_code import MEANINGS, ExitCode
 from run_benchmarks.verbs import options
 from utils.errors import FlagPerfError, ProblemsError, nearest
@@ -96,7 +97,8 @@ class _Parser(argparse.ArgumentParser):
         """End with exit code 2, as argparse does."""
         misspelt = re.search(r"invalid choice: '(.*?)'", message)
         if misspelt:
-            remedy = nearest(misspelt[1], self.verbs) or "`run.py --help` says what each of them does"
+            help_command = run_command("--help")
+            remedy = nearest(misspelt[1], self.verbs) or f"{help_command} says what each of them does"
             message = f"{misspelt[1]!r} is none of the verbs {', '.join(self.verbs)}\n    -> {remedy}"
         super().error(message)
 

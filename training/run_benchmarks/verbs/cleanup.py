@@ -1,41 +1,143 @@
-"""`run.py cleanup`: remove what a run left behind on hosts that were out of reach when it ended."""
+"""`run.py cleanup`: list what runs left behind on the hosts, and remove what one of them left."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from run_benchmarks.commands import place_options, run_command
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.verbs import options
 from utils.errors import FlagPerfError
 
+if TYPE_CHECKING:
+    from run_benchmarks.left_behind import Survey
+    from run_benchmarks.plan.records import ClusterSettings, RunSettings
+
 NAME = "cleanup"
-HELP = "remove what a run left on hosts that were out of reach when it ended"
+HELP = "list what runs left on the hosts, or remove what one left; a run that goes on is not touched unasked"
+CONTROLLER = {
+    True: "its controller still runs",
+    False: "its controller has ended",
+    None: "whether its controller still runs is not known",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which run, on the hosts of which configuration."""
     options.add_config(parser)
+    options.add_log_path(parser)
     parser.add_argument("run", metavar="RUN", nargs="?", help="the run's ID; without it the runs are listed")
+    parser.add_argument(
+        "-y", "--yes", action="store_true", help="remove it without a question, also where it may still run"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Ask every host; the cases of test_conf.py are not looked at, for they may have changed since."""
-    from run_benchmarks.left_behind import list_runs, remove_run
+    from run_benchmarks.left_behind import survey
     from run_benchmarks.plan.load import load_settings
 
-    cluster, settings = load_settings(arguments.config, options.TRAINING_DIR)
+    cluster, settings = load_settings(arguments.config, options.TRAINING_DIR, arguments.log_path)
     if settings.machine.settings:
         print(settings.machine.sentence(), file=sys.stderr)
-    listing = arguments.run is None
-    work = list_runs(cluster, settings) if listing else remove_run(cluster, settings, arguments.run)
+    seen = asyncio.run(survey(cluster, settings))
+    for host, error in seen.unreached.items():
+        print(f"{host}: {error}", file=sys.stderr)
+    code = ExitCode.UNHEALTHY if seen.unreached else ExitCode.SUCCESS
+    if arguments.run is None:
+        _list(seen, settings.log_path)
+        return code
+    uid = _uid(arguments.run, seen, settings.log_path)
+    if uid is None:
+        return code
+    _see_that_it_may_go(uid, seen, settings.log_path, arguments)
+    return _remove(uid, seen, cluster, settings)
+
+
+def _remove(uid: str, seen: Survey, cluster: ClusterSettings, settings: RunSettings) -> int:
+    """Remove the run from every host and report it; the exit code."""
+    from run_benchmarks.left_behind import remove_run
+
     code = ExitCode.SUCCESS
-    for host, names in asyncio.run(work).items():
-        if isinstance(names, FlagPerfError):
+    for host, names in asyncio.run(remove_run(cluster, settings, uid)).items():
+        if not isinstance(names, FlagPerfError):
+            _report(host, names, seen, uid)
+            continue
+        code = ExitCode.UNHEALTHY
+        if host not in seen.unreached:
             print(f"{host}: {names}", file=sys.stderr)
-            code = ExitCode.UNHEALTHY
-        else:
-            nothing = "no run has left anything here" if listing else "nothing of this run is left here"
-            print(f"{host}: {', '.join(names) or nothing}")
     return code
+
+
+def _report(host: str, names: tuple[str, ...], seen: Survey, uid: str) -> None:
+    """What was removed of a run from a host, and what stays there."""
+    left = seen.of_run(uid).get(host)
+    removed = (*names, *(left.pip_folders if left else ()))
+    nothing = f"nothing of this run is left to remove here (looked at {seen.places})"
+    print(f"{host}: removed {', '.join(removed)}" if removed else f"{host}: {nothing}")
+    if left and left.logs:
+        print(f"{host}: its logs that were not collected stay in {left.logs}")
+
+
+def _list(seen: Survey, log_path: Path) -> None:
+    from run_benchmarks.left_behind import still_runs
+
+    for uid in seen.runs():
+        print(f"{uid}: {CONTROLLER[still_runs(uid, log_path)]}")
+        for host, left in seen.of_run(uid).items():
+            if str(left):
+                print(f"    {host}: {left}")
+    empty = [host for host, runs in seen.hosts.items() if not runs and host not in seen.unreached]
+    if empty:
+        print(f"{', '.join(empty)}: no run has left anything here (looked at {seen.places})")
+
+
+def _uid(given: str, seen: Survey, log_path: Path) -> str | None:
+    """The uid of the run that the user named by it or by its name; None where a host that may know it is silent.
+
+    Raises:
+        FlagPerfError: there is no such run, or there are several.
+    """
+    from run_benchmarks.results.find import uid_of
+
+    own = uid_of(log_path / given.partition("-")[0])
+    runs = sorted({*seen.runs(), *([own] if own else [])})
+    named = [uid for uid in runs if given in (uid, uid.partition("-")[0])]
+    if len(named) == 1:
+        return named[0]
+    if named:
+        raise FlagPerfError(f"there are several runs {given}", remedy=f"name one of {', '.join(named)}")
+    if seen.unreached:
+        print(f"nothing of a run {given} on the other hosts (looked at {seen.places})", file=sys.stderr)
+        return None
+    there = f"those that left something: {', '.join(seen.runs())}" if seen.runs() else "no run left anything"
+    raise FlagPerfError(
+        f"there is no run {given!r}: looked at {seen.places}; and on this machine at {log_path}",
+        where=", ".join(seen.hosts),
+        remedy=f"{there}; name another configuration with --config, or its results with --log-path",
+    )
+
+
+def _see_that_it_may_go(uid: str, seen: Survey, log_path: Path, arguments: argparse.Namespace) -> None:
+    """Ask where the run may still go on; FlagPerfError where that is not to be lost, or nobody can be asked."""
+    from run_benchmarks.left_behind import still_runs
+
+    alive = still_runs(uid, log_path)
+    running = any(left.running for left in seen.of_run(uid).values())
+    if arguments.yes or alive is False or (alive is None and not running):
+        return
+    doubt = f"{uid}: {CONTROLLER[alive]}" + ("" if alive else f" ({log_path} has no results of it)")
+    if sys.stdin.isatty():
+        answer = input(f"{doubt}. End and remove its units all the same? [y/N] ")
+        if answer.strip().lower() in ("y", "yes"):
+            return
+        raise FlagPerfError("nothing was removed")
+    places = place_options(arguments.config, arguments.log_path)
+    raise FlagPerfError(
+        f"{doubt}; nothing was removed",
+        remedy=f"if it is over, or may be lost: {run_command('cleanup', uid, '--yes', *places)}",
+    )

@@ -6,13 +6,15 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from run_benchmarks.commands import DEFAULT_CONFIG
+
 if TYPE_CHECKING:
     from run_benchmarks.plan.records import Plan
 
 TRAINING_DIR = Path(__file__).resolve().parents[2]
 # Set once, before the command line is read: an option that stands before the verb must not be undone after it.
 DEFAULTS: dict[str, Any] = {
-    "config": TRAINING_DIR / "run_benchmarks" / "config",
+    "config": DEFAULT_CONFIG,
     "cases": None,
     "log_path": None,
     "continue_from": None,

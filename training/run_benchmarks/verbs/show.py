@@ -44,11 +44,14 @@ def run(arguments: argparse.Namespace) -> int:
 
     folder = find_run(arguments.run, arguments.log_path or _log_path(arguments.config))
     if arguments.rescore:
-        rounds = rescore(folder)
+        rounds, notes = rescore(folder), load_run(folder).notes
         lines = [line for each in rounds for line in each.lines()]
-        notes = [f"- {note}" for note in load_run(folder).notes]
-        text = "\n".join([str(folder), *notes, *lines, "nothing was written"])
-        content: object = [each.as_dict() for each in rounds]
+        text = "\n".join([str(folder), *(f"- {note}" for note in notes), *lines, "nothing was written"])
+        content: object = {
+            "folder": str(folder),
+            "notes": notes,
+            "rounds": [each.as_dict() for each in rounds],
+        }
     else:
         loaded = load_run(folder)
         text, content = f"{run_text(loaded, output_width())}\n\nresults and logs: {folder}", loaded.as_dict()

@@ -1,0 +1,163 @@
+"""`run.py cleanup`: what it lists, what it removes, what it refuses to touch; real processes on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pty
+import re
+import secrets
+import shlex
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from run_benchmarks.commands import RUN_PY, place_options, run_command
+from run_benchmarks.journal import JOURNAL, Journal
+from run_benchmarks.runtimes import open_runtime
+from run_benchmarks.runtimes.base import Unit
+from run_benchmarks.transports.local import LocalTransport
+from tests.ports import reserved_port
+from tests.run_benchmarks.whole_run import REAL_TRAINING, WholeRun, make_whole_run
+
+Capture = pytest.CaptureFixture[str]
+NAME = "run20260102030405"
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WholeRun]:
+    with reserved_port() as port:  # nobody can listen on this port meanwhile
+        yield make_whole_run(tmp_path, port, monkeypatch)
+
+
+@pytest.fixture
+def uid(run: WholeRun) -> Iterator[str]:
+    """A run of which a unit goes on here."""
+    uid = f"{NAME}-{secrets.token_hex(3)}"
+    runtime = open_runtime(run.tree.load().run)
+    env = {"PYTHONPATH": str(REAL_TRAINING)}
+    unit = Unit(f"flagperf-{uid}", {"flagperf.run": uid}, "", ("sleep", "600"), env=env)
+    asyncio.run(runtime.start(LocalTransport(), unit))
+    yield uid
+    asyncio.run(runtime.remove_all(LocalTransport(), uid))
+
+
+@pytest.fixture
+def journal(run: WholeRun, uid: str) -> Iterator[Journal]:
+    """The journal of that run, whose controller goes on (this process)."""
+    folder = run.folder / "result" / NAME
+    folder.mkdir(parents=True)
+    journal = Journal(folder / JOURNAL)
+    journal.write("run_started", run=NAME, uid=uid)
+    yield journal
+    journal.close()
+
+
+def test_what_a_run_left_is_listed_with_what_of_it_runs(run: WholeRun, uid: str, capsys: Capture) -> None:
+    (run.host / "runs" / uid).mkdir(parents=True)
+    assert run.main("cleanup") == 0
+    listed = capsys.readouterr().out
+    assert f"{uid}: whether its controller still runs is not known\n" in listed
+    left = f"logs that were not collected, in {run.host / 'runs' / uid}"
+    assert f"    localhost: flagperf-{uid} (running), {left}\n" in listed
+
+
+def test_where_nothing_is_left_it_says_where_it_looked(run: WholeRun, capsys: Capture) -> None:
+    uid = f"{NAME}-000000"
+    assert run.main("cleanup") == 0
+    assert uid not in capsys.readouterr().out  # others' may be there: processes are seen on the whole machine
+    assert run.main("cleanup", uid) == 2
+    error = capsys.readouterr().err
+    assert f"localhost: there is no run '{uid}'" in error
+    for place in (run.host / "units", run.host / "pip", run.host / "runs", run.folder / "result"):
+        assert str(place) in error
+
+
+def test_a_run_that_ended_is_removed_and_others_are_left_alone(
+    run: WholeRun, uid: str, journal: Journal, capsys: Capture
+) -> None:
+    journal.close()
+    builds = [run.host / "pip" / f"flagperf-{owner}-build-0123" for owner in (uid, "run2-0")]
+    for build in builds:
+        build.mkdir(parents=True)
+        (build / "pip.conf").write_text("a secret")
+    assert run.main("cleanup") == 0
+    assert f"{uid}: its controller has ended\n" in capsys.readouterr().out
+    assert run.main("cleanup", uid) == 0
+    assert f"localhost: removed flagperf-{uid}, {builds[0]}\n" in capsys.readouterr().out
+    assert run.units_left() == []
+    assert [build.exists() for build in builds] == [False, True]
+    assert run.main("cleanup", NAME) == 0, "a run that is known here, by its name"
+    shown = capsys.readouterr().out
+    assert "nothing of this run is left to remove here" in shown and str(run.host / "units") in shown
+
+
+def test_a_run_that_goes_on_is_not_touched_unasked(
+    run: WholeRun, uid: str, journal: Journal, capsys: Capture
+) -> None:
+    assert run.main("cleanup", uid) == 2
+    error = capsys.readouterr().err
+    assert f"{uid}: its controller still runs; nothing was removed" in error
+    assert run.units_left() == [f"flagperf-{uid}"]
+    command = re.search(r"-> if it is over, or may be lost: (.*)", error)
+    assert command and f"cleanup {uid} --yes --config {run.tree.config}" in command[1]
+    assert run.main("cleanup", "--yes", uid) == 0
+    assert run.units_left() == []
+
+
+@pytest.mark.parametrize(("answer", "left"), [("n", 1), ("", 1), ("y", 0)])
+def test_on_a_terminal_it_asks(
+    answer: str, left: int, run: WholeRun, uid: str, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    controlling, terminal = pty.openpty()
+    with os.fdopen(controlling, "w") as typed, os.fdopen(terminal) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        typed.write(f"{answer}\n")
+        typed.flush()
+        assert run.main("cleanup", uid) == (2 if left else 0)
+    assert len(run.units_left()) == left
+
+
+def test_the_command_of_a_message_runs_as_it_stands(run: WholeRun, uid: str, tmp_path: Path) -> None:
+    """By any shell, in any folder, also where folders have blanks in their names."""
+    config = tmp_path / "a folder"
+    run.tree.config.rename(config)
+    command = run_command("cleanup", uid, "--yes", *place_options(config, run.folder / "result"))
+    done = subprocess.run(["sh", "-c", command], cwd="/", capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"removed flagperf-{uid}" in done.stdout
+    assert run.units_left() == []
+
+
+def test_a_command_names_a_configuration_where_it_is_not_the_default_one() -> None:
+    shipped = RUN_PY.parent / "config"
+    assert place_options(shipped) == ()
+    assert place_options(shipped, Path("/logs")) == ("--log-path", "/logs")
+    assert shlex.split(run_command("plan")) == [sys.executable, str(RUN_PY), "plan"]
+
+
+def test_it_works_where_the_cases_of_the_day_are_not_valid(run: WholeRun, capsys: Capture) -> None:
+    run.configure('CASES = {"no:such:case": 7}\nVENDOR = "none"\n')
+    (run.tree.training / "acme/vendor.py").write_text("raise SystemExit")
+    assert run.main("cleanup") == 0
+    assert "localhost: " in capsys.readouterr().out
+
+
+def test_settings_that_it_needs_are_refused_where_they_are_wrong(run: WholeRun, capsys: Capture) -> None:
+    run.configure('RUNTIME = "podmann"\n')
+    assert run.main("cleanup") == 2
+    assert "RUNTIME" in capsys.readouterr().err
+
+
+def test_a_host_that_is_out_of_reach_exits_with_3(run: WholeRun, capsys: Capture) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+        run.tree.configure(cluster_conf=f'HOSTS = ["127.0.0.1"]\nSSH_PORT = "{port}"\n')
+        assert run.main("cleanup", f"{NAME}-abcdef") == 3
+    error = capsys.readouterr().err
+    assert "127.0.0.1: " in error and "nothing of a run" in error

@@ -1,0 +1,122 @@
+"""How a run is ended from outside: by signals, and by its terminal; the real program, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.ports import reserved_port
+from tests.run_benchmarks.whole_run import WholeRun, make_whole_run
+
+PATIENCE_S = 120.0
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WholeRun]:
+    with reserved_port() as port:  # nobody can listen on this port meanwhile
+        run = make_whole_run(tmp_path, port, monkeypatch)
+        run.behave("hang")
+        yield run
+
+
+@pytest.fixture
+def start(run: WholeRun) -> Iterator[Callable[..., Program]]:
+    """Start the program; what a test that failed leaves of it is ended."""
+    programs: list[Program] = []
+
+    def start(*before: str, terminal: int | None = None) -> Program:
+        programs.append(Program(run, *before, terminal=terminal))
+        programs[-1].wait_until_it_trains()
+        return programs[-1]
+
+    yield start
+    for program in programs:
+        program.process.terminate()
+        program.ended()
+
+
+class Program:
+    """A run of the program; `before` are the words of a command that starts it, `terminal` is a file descriptor."""
+
+    def __init__(self, run: WholeRun, *before: str, terminal: int | None = None) -> None:
+        self.run = run
+        with (run.folder / "output").open("wb") as output:
+            streams = output if terminal is None else terminal
+            self.process = subprocess.Popen(
+                [*before, *run.command()],
+                stdin=subprocess.DEVNULL if terminal is None else terminal,
+                stdout=streams,
+                stderr=streams,
+                start_new_session=terminal is None,  # `setsid` sees to it otherwise
+            )
+
+    def wait_until_it_trains(self) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not list(self.run.host.glob("runs/*/*/*/round1/*/rank0.out.log")):
+            assert self.process.poll() is None, self.output
+            assert time.monotonic() < deadline, self.output
+            time.sleep(0.05)
+
+    @property
+    def output(self) -> str:
+        return (self.run.folder / "output").read_text()
+
+    def ended(self) -> int:
+        return self.process.wait(PATIENCE_S)
+
+
+def assert_left_in_order(run: WholeRun) -> None:
+    (result,) = run.summary["rounds"]
+    assert result["verdict"] == "INTERRUPTED"
+    assert run.summary["exit_code"] == 130
+    assert json.loads((run.result / "journal.jsonl").read_text().splitlines()[-1])["event"] == "run_ended"
+    assert run.units_left() == []
+    assert not list(run.host.glob("runs/*"))
+    # what there was is brought home all the same
+    assert (run.result / result["case"] / "round1" / "localhost_noderank0" / "rank0.out.log").is_file()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_run_in_order(
+    number: signal.Signals, run: WholeRun, start: Callable[..., Program]
+) -> None:
+    program = start()
+    program.process.send_signal(number)
+    assert program.ended() == 130, program.output
+    assert f"interrupted by {number.name}" in program.output
+    assert_left_in_order(run)
+
+
+def test_a_run_that_ignores_the_loss_of_its_terminal_goes_on(start: Callable[..., Program]) -> None:
+    program = start("nohup")
+    program.process.send_signal(signal.SIGHUP)
+    program.process.send_signal(signal.SIGTERM)  # is handled after it, if at all
+    assert program.ended() == 130
+    assert "SIGHUP" not in program.output
+    assert "interrupted by SIGTERM" in program.output
+
+
+@pytest.mark.parametrize(
+    "before", [(), ("sh", "-c", 'trap "" HUP; exec "$@"', "sh")], ids=["hung up", "ignored"]
+)
+def test_a_terminal_that_is_closed(
+    before: Sequence[str], run: WholeRun, start: Callable[..., Program]
+) -> None:
+    """Its kernel says SIGHUP to what runs in it, and every write to it fails from then on."""
+    controlling, terminal = pty.openpty()
+    # `setsid --ctty` makes the pseudo-terminal the controlling one, as a login does
+    program = start("setsid", "--ctty", *before, terminal=terminal)
+    os.close(terminal)
+    os.close(controlling)
+    if before:
+        program.process.send_signal(signal.SIGTERM)
+    assert program.ended() == 130
+    assert_left_in_order(run)

@@ -1,0 +1,63 @@
+"""Lines of the log for work that takes long: one when it begins, one now and then while it goes on, one at its end."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from run_benchmarks.plan.redact import redact_text
+from run_benchmarks.run_log import LOGGER
+
+LINE_EVERY_S = 15.0
+LONGEST_WORDS = 100  # characters
+
+
+class LastWords:
+    """A sink for a command's output that remembers the last line of it."""
+
+    def __init__(self) -> None:
+        self._line = b""
+        self._rest = b""
+
+    async def take(self, chunk: bytes) -> None:
+        """The next part of the output."""
+        *lines, self._rest = (self._rest + chunk).replace(b"\r", b"\n").split(b"\n")
+        del lines[:-LONGEST_WORDS]  # blank ones may end it
+        self._line = next((line for line in reversed(lines) if line.strip()), self._line)
+        self._rest = self._rest[-2 * LONGEST_WORDS :]
+
+    def __str__(self) -> str:
+        return redact_text(self._line.decode(errors="replace").strip())[:LONGEST_WORDS]
+
+
+@asynccontextmanager
+async def reported(what: str, how_far: Callable[[], object] = str) -> AsyncIterator[None]:
+    """Log `what` is done as it begins and as long as it goes on, with `how_far` it has come.
+
+    It is not reported as done where it ends with an error.
+    """
+    LOGGER.info(what)
+    begin = time.monotonic()
+    reporting = asyncio.create_task(_report(what, begin, how_far))
+    try:
+        yield
+        LOGGER.info(f"{what}: done after {time.monotonic() - begin:.0f} s")
+    finally:
+        reporting.cancel()
+        await asyncio.gather(reporting, return_exceptions=True)
+
+
+async def _report(what: str, begin: float, how_far: Callable[[], object]) -> None:
+    while True:
+        await asyncio.sleep(LINE_EVERY_S)
+        words = str(how_far())
+        LOGGER.info(f"{what}: {time.monotonic() - begin:.0f} s{words and f', {words}'}")
+
+
+def size_text(count: int | None) -> str:
+    """Bytes in MiB or GiB; empty where nobody knows."""
+    if count is None:
+        return ""
+    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.1f} MiB"
