@@ -114,7 +114,7 @@ def _contenders(size: Size, rows: Sequence[Columns], options: Options) -> dict[s
     }
     weights = models["eager"].state_dict()
     models["sdpa"].load_state_dict(weights)
-    engine = our_engine(Case, settings, {**size.constants(), "pre_layer_norm": False})
+    engine = our_engine(Case, settings, {**size.constants(), "pre_layer_norm": False, "gelu": "erf"})
     load_transformers_weights(engine.module, weights)  # type: ignore[arg-type]
     theirs = [_their_batch(shard) for shard in rows]
     return {

@@ -104,8 +104,9 @@ def _log_result(result: RoundResult, log_dir: Path) -> None:
     hooks = result.rules.hooks_line()
     if hooks:
         LOGGER.info(f"case {result.case}, round {result.round}: {hooks}; {result.rules.explanation()}")
+    times = ", ".join(f"{stage} {seconds:.0f} s" for stage, seconds in result.times.items() if seconds >= 0.5)
     if failure is None:
-        LOGGER.info(head)
+        LOGGER.info(f"{head} ({times})" if times else head)
         return
     cause = cause_in(failure)
     log = LOGGER.bind(detail=failure.evidence) if failure.evidence else LOGGER
