@@ -80,12 +80,13 @@ def test_a_measurement_says_what_is_under_way_and_what_came_out() -> None:
         ["h1"],
         Event(EventName.TRAIN_START),
         operation(EventName.STEP_BEGIN, 1, "gemm_fp32"),
-        operation(EventName.STEP_END, 1, "gemm_fp32", gemm_fp32=0.71234, unit="TFLOP/s"),
+        operation(EventName.STEP_END, 1, "gemm_fp32", gemm_fp32=0.71234, unit="TFLOP/s", caveat="c" * 90),
         operation(EventName.STEP_BEGIN, 2, "gemm_bf16"),
         measures=True,
     )
     assert "1 / 3, gemm_bf16 under way" in line_of(progress, "operations")
     assert "0.7123 TFLOP/s" in line_of(progress, "gemm_fp32")
+    assert "━" in line_of(progress, "operations")
     assert not any("left" in line or "samples/s" in line for line in shown(progress))
 
 

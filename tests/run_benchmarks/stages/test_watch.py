@@ -8,6 +8,7 @@ from typing import cast
 
 import pytest
 
+from run_benchmarks.names import Node
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages import watch
 from run_benchmarks.stages.watch import Ended, Lost, Outcome, Watch
@@ -46,6 +47,7 @@ def wait(
     *,
     progressed_at: Callable[[], float | None] = lambda: None,
     deadline_s: float = 3600.0,
+    note_contact: Callable[[Node, bool], None] = lambda node, there: None,
 ) -> Outcome:
     """Watch the units u0, u1, ... on the hosts h0, h1, ..."""
     names = [f"h{rank}" for rank in range(len(hosts))]
@@ -53,7 +55,7 @@ def wait(
     units = {rank: f"u{rank}" for rank in range(len(hosts))}
 
     async def scenario() -> Outcome:
-        watcher = Watch(cast(Runtime, runtime), transports, units, PATIENCE, progressed_at)
+        watcher = Watch(cast(Runtime, runtime), transports, units, PATIENCE, progressed_at, note_contact)
         outcome = await asyncio.wait_for(watcher.run(make_nodes(names), deadline_s), timeout=20)
         assert asyncio.all_tasks() == {asyncio.current_task()}  # nothing goes on behind the result
         return outcome
@@ -99,6 +101,15 @@ def test_a_lost_connection_that_comes_back_is_no_end(clock: HandClock) -> None:
     assert outcome.all_ended_well
     assert runtime.waits.count("u1") == 3
     assert host.pings == 3
+
+
+def test_who_shows_the_run_is_told_of_contact_that_is_lost_and_back(clock: HandClock) -> None:
+    seen: list[tuple[str, bool]] = []
+    hosts = [PingedHost(clock), PingedHost(clock, [False, True])]
+    wait(
+        ending(u0=[0], u1=[LOST, 0]), hosts, note_contact=lambda node, there: seen.append((node.host, there))
+    )
+    assert seen == [("h1", False), ("h1", True)]
 
 
 def test_an_exit_code_that_came_while_contact_was_lost_counts(clock: HandClock) -> None:

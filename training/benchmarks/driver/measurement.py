@@ -18,6 +18,9 @@ from utils.events import EventName
 from utils.figures import HIGHER, LOWER
 from utils.parameters import MeasurementSettings
 
+# Chips that differ by less than what the windows of one differ by cannot be told apart.
+MOST_SPREAD = 0.05
+
 
 @dataclass(frozen=True)
 class Rates:
@@ -69,16 +72,20 @@ class Measured:
 
     @property
     def caveat(self) -> str:
-        """Why its figures are to be marked, or nothing."""
-        steady = not self.ranks or self.ranks[0].settled
-        return "" if steady else "the rate was not steady after the warm-up"
+        """Why its rate is to be marked, or nothing."""
+        if not self.ranks:
+            return ""
+        if not self.ranks[0].settled:
+            return "the rate was not steady after the warm-up"
+        spread = self.ranks[self.slowest].spread
+        return f"the windows did not agree: a spread of {spread:.0%}" if spread > MOST_SPREAD else ""
 
     def figures(self) -> dict[str, dict[str, Any]]:
         """The rate and its spread, as they stand in FINISHED; nothing where it is unsupported."""
         if self.unsupported:
             return {}
         operation, slowest = self.operation, self.ranks[self.slowest]
-        shared = {"window": self._window(), **({"caveat": self.caveat} if self.caveat else {})}
+        shared = {"window": self._window()}
         rate = {
             **shared,
             "value": self.rate,
@@ -93,8 +100,9 @@ class Measured:
             "better": LOWER,
             "definition": f"interquartile range / median of {operation.name} over its windows",
         }
-        peak = {"peak": operation.peak} if operation.peak else {}
-        return {operation.name: rate | peak, f"{operation.name}_spread": spread}
+        more = {"peak": operation.peak, "caveat": self.caveat}
+        rate |= {key: value for key, value in more.items() if value}
+        return {operation.name: rate, f"{operation.name}_spread": spread}
 
     def details(self) -> dict[str, Any]:
         """Every rank's rates, as plain data."""

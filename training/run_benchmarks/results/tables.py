@@ -92,11 +92,14 @@ def _rounds(results: Sequence[RoundResult]) -> Table:
 
 
 def _footnotes(result: RoundResult, names: Iterable[str]) -> Iterator[str]:
-    """Why cells of a round are marked."""
+    """Why cells of a round are marked: a line a reason."""
+    reasons: dict[str, list[str]] = {}
     for name in names:
         figure = result.figures.get(name)
         if figure and figure.value is not None and figure.caveat:
-            yield f"{MARK} {name} of {result.case}, round {result.round}: {figure.caveat}"
+            reasons.setdefault(figure.caveat, []).append(name)
+    for caveat, marked in reasons.items():
+        yield f"{MARK} {', '.join(marked)} of {result.case}, round {result.round}: {caveat}"
 
 
 def _columns(results: Sequence[RoundResult]) -> list[Definition]:
