@@ -147,14 +147,11 @@ set_up() {
 
 read_options "$@"
 check_run_options
-trap end_parts EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
-trap 'exit 129' HUP
+end_parts_with_script
 set_up
 say "set up in $SECONDS s (parts ran side by side; their logs are in $LOGS):"
 stages
 say "this run goes by $WORK/config, a start for your own; your own runs: cd training; ../.venv/bin/python run_benchmarks/run.py"
-trap - EXIT
+trap - EXIT INT TERM HUP
 cd training
 exec ../.venv/bin/python run_benchmarks/run.py --config "$WORK/config" "${RUN_OPTIONS[@]}"

@@ -71,9 +71,9 @@ else
   WORKERS=$((WORKERS + 1))
 fi
 
-trap end_parts EXIT
+end_parts_with_script
 set_up
-trap - EXIT
+trap - EXIT INT TERM HUP
 # What the parts have made is found here, at once.
 if [ -f $TENSORFLOW_VENV/flagperf-requirements ]; then
   export FLAGPERF_TEST_TENSORFLOW_PYTHON=$PWD/$TENSORFLOW_VENV/bin/python

@@ -1,55 +1,57 @@
-"""What the comparisons of a case with a plain implementation have in common.
+"""What the comparisons of a case with its peers have in common.
 
-Both train the same model (no dropout) from the same weights on the same batches of prepared text with the
-padding that it has, in the same precision, with fused AdamW and gradient clipping, in one process. A step is
-forward, loss, backward, clipping, optimizer. Making batches is part of neither: both get ready tensors, each in
-the form in which it takes them. Both have the number of threads that is better for the plain one, one or all
-cores: on a machine that does other work too, threads wait for each other.
+All train the same model (no dropout) from the same weights on the same batches of prepared text with the padding
+that it has, in the same precision, with fused AdamW and gradient clipping, in one process. A step is forward,
+loss, backward, clipping, optimizer. Making batches is part of neither: each gets ready tensors, in the form in
+which it takes them. All have the number of threads that is better for the peers, one or all cores: on a machine
+that does other work too, threads wait for each other.
 
-The contenders take steps in turn; the ratio is that of the medians. The first losses are compared before: a
-figure for different mathematics would mean nothing.
+The contenders take steps in turn. The ratio is the median over the turns of the fastest peer's time over ours,
+beside its quartiles. The first losses are compared before: a figure for different mathematics would mean nothing.
+
+Peers marked *compiled* went through torch.compile, which on a CPU needs a C++ compiler (`apt install g++`). One
+that cannot be compiled is said to be so, in the table and in the JSON.
+
+`of gemm` is the model FLOP/s of ours (utils/figures.py's count: padding is none of them) over what one square
+product reaches in the same dtype, threads and turns, of the size at which it is fastest.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
+import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
 
-from benchmarks.driver.batches import Batch
-from benchmarks.driver.configuration import Configuration
-from benchmarks.driver.hooks import load_hooks
-from benchmarks.driver.pytorch import hooks
-from benchmarks.driver.pytorch.case import Context
-from benchmarks.driver.pytorch.devices import Device
-from benchmarks.driver.pytorch.engine import PytorchEngine
-from benchmarks.driver.pytorch.optimizers import make_optimizer
-from benchmarks.driver.pytorch.process_group import ProcessGroup
-from benchmarks.driver.ranks import RankEnvironment, usable_cores
+from benchmarks.driver.ranks import usable_cores
 from utils.parameters import TrainingSettings
 
 RATE = 1e-3
-WARM_UP = 2  # steps of each contender that are not measured
 SAME_LOSS = 0.02  # of the first step, in nats: bf16 rounds
-OURS = "ours"
+OURS, COMPILED, GEMM = "ours", ", compiled", "gemm"
+DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
+GEMM_SIZES = (512, 1024, 2048)
+PRECISIONS = tuple(DTYPES)
 Step = Callable[[int], float]  # trains on one batch, by its number; returns the loss
 
 
 @dataclass(frozen=True)
 class Options:
-    """How comparisons are made; threads: None for what is best for the plain contenders."""
+    """How comparisons are made; threads: None for what is best for the peers. `sizes`: only these, or all."""
 
     batches: int
     steps: int
     threads: int | None
     precision: str
+    compiled: bool
+    sizes: tuple[str, ...] = ()
 
     def settings(self, batch_size: int) -> TrainingSettings:
         """The driver's settings for a contender."""
@@ -61,116 +63,198 @@ class Options:
             weight_decay_rate=0.01,
         )
 
+    def wants(self, size: str) -> bool:
+        """Whether a size is to be measured."""
+        return not self.sizes or size in self.sizes
+
+
+@dataclass(frozen=True)
+class Result:
+    """A comparison's figures.
+
+    Attributes:
+        ratio: samples/s of ours over those of the fastest peer, the median over turns.
+        quartiles: of the same.
+        peer: the fastest one.
+        of_gemm: model FLOP/s of ours over those of the fastest square product.
+        not_compiled: peers that could not be compiled, and why.
+    """
+
+    ratio: float
+    quartiles: tuple[float, float]
+    peer: str
+    of_gemm: float
+    not_compiled: Mapping[str, str]
+
+    def as_json(self) -> dict[str, Any]:
+        """Rounded."""
+        return {
+            "ratio": round(self.ratio, 3),
+            "quartiles": [round(value, 3) for value in self.quartiles],
+            "peer": self.peer,
+            "of_gemm": round(self.of_gemm, 3),
+            **({"not_compiled": dict(self.not_compiled)} if self.not_compiled else {}),
+        }
+
 
 @dataclass(frozen=True)
 class Comparison:
-    """The contenders of one size, `ours` among them; `title` says the model's and the batches' shape."""
+    """The contenders of one size, `ours` among them; `title` says the model's and the batches' shape.
+
+    samples: a step. flops: model FLOPs of a step, the mean over the batches.
+    """
 
     size: str
     title: str
-    samples: int  # a step
+    samples: int
+    flops: float
     contenders: Mapping[str, Step]
 
-    def ratio(self, options: Options) -> float:
-        """Samples/s of ours over those of the fastest other; prints the table.
+    def result(self, options: Options) -> Result:
+        """Compare; prints the table.
 
         Raises:
             SystemExit: the first losses differ.
         """
-        losses = {name: step(0) for name, step in self.contenders.items()}
+        peers = [name for name in self.contenders if not name.endswith(COMPILED)]
+        losses = {name: self.contenders[name](0) for name in peers}
+        torch.set_num_threads(options.threads or self._best_threads(peers))
+        not_compiled = self._compile(losses)  # only now: what is compiled is for so many threads
         if max(losses.values()) - min(losses.values()) > SAME_LOSS:
             raise SystemExit(f"{self.size}: the first losses differ: {losses}")
-        torch.set_num_threads(options.threads or self._best_threads())
-        seconds = _measure(self.contenders, options.steps)
+        able = {name: self.contenders[name] for name in losses}
+        for step in able.values():
+            for number in range(
+                1, options.batches
+            ):  # every shape once: what is compiled for it is compiled now
+                step(number)
+        gemm = _best_product(DTYPES[options.precision])
+        seconds = _measure({**able, GEMM: gemm.step}, options.steps)
+        of_gemm = seconds.pop(GEMM)
         medians = {name: statistics.median(taken) for name, taken in seconds.items()}
-        ours = medians.pop(OURS)
-        ratio = min(medians.values()) / ours
-        self._print(options, seconds, losses)
-        print(f"ratio {ratio:.2f}", flush=True)
-        return ratio
+        peer = min((name for name in medians if name != OURS), key=lambda name: medians[name])
+        turns = [theirs / ours for theirs, ours in zip(seconds[peer], seconds[OURS], strict=True)]
+        first, _, last = statistics.quantiles(turns, n=4, method="inclusive")
+        rate = gemm.flops / statistics.median(of_gemm)
+        result = Result(
+            statistics.median(turns), (first, last), peer, self.flops / medians[OURS] / rate, not_compiled
+        )
+        self._print(options, seconds, losses, not_compiled)
+        print(
+            f"ratio {result.ratio:.2f} ({first:.2f} to {last:.2f}) against {peer}; ours: "
+            f"{self.flops / medians[OURS] / 1e9:.0f} model GFLOP/s, {result.of_gemm:.1%} of gemm's {rate / 1e9:.0f} "
+            f"(n = {gemm.size})",
+            flush=True,
+        )
+        return result
 
-    def _best_threads(self) -> int:
-        """One thread or all cores, whichever is better for the plain ones just now."""
-        plain = {name: step for name, step in self.contenders.items() if name != OURS}
+    def _compile(self, losses: dict[str, float]) -> dict[str, str]:
+        """Let the compiled peers take their first step, add its loss to `losses`; why one could not."""
+        reasons: dict[str, str] = {}
+        for name in (name for name in self.contenders if name.endswith(COMPILED)):
+            try:
+                losses[name] = self.contenders[name](0)
+            except Exception as error:  # whatever the compiler raises
+                reasons[name] = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+        return reasons
+
+    def _best_threads(self, names: Sequence[str]) -> int:
+        """One thread or all cores, whichever is better just now for these peers."""
+        peers = {name: self.contenders[name] for name in names if name != OURS}
         times: dict[int, float] = {}
         for threads in {1, usable_cores()}:
             torch.set_num_threads(threads)
-            times[threads] = min(statistics.median(taken) for taken in _measure(plain, steps=3).values())
+            _measure(peers, steps=1)
+            times[threads] = min(statistics.median(taken) for taken in _measure(peers, steps=3).values())
         return min(times, key=lambda threads: times[threads])
 
     def _print(
-        self, options: Options, seconds: Mapping[str, Sequence[float]], losses: Mapping[str, float]
+        self,
+        options: Options,
+        seconds: Mapping[str, Sequence[float]],
+        losses: Mapping[str, float],
+        not_compiled: Mapping[str, str],
     ) -> None:
         print(f"\n{self.size}: {self.title}, {options.precision}, {torch.get_num_threads()} threads")
-        print(f"{'':24}{'samples/s':>12}{'ms/step':>10}{'least':>10}{'first loss':>12}")
+        print(f"{'':40}{'samples/s':>12}{'ms/step':>10}{'least':>10}{'first loss':>12}")
         for name, taken in seconds.items():
             middle = statistics.median(taken)
             print(
-                f"{name:24}{self.samples / middle:12.1f}{middle * 1e3:10.2f}{min(taken) * 1e3:10.2f}"
+                f"{name:40}{self.samples / middle:12.1f}{middle * 1e3:10.2f}{min(taken) * 1e3:10.2f}"
                 f"{losses[name]:12.4f}"
             )
+        for name, reason in not_compiled.items():
+            print(f"{name:40}NOT COMPILED: {reason}")
 
 
-def read_options(description: str | None, **more: Mapping[str, Any]) -> tuple[Options, argparse.Namespace]:
-    """The options of the command line; `more` are added to them, with argparse's words."""
+@dataclass(frozen=True)
+class Product:
+    """A product of two square matrices with `size` rows; a step takes `calls` of them, `flops` in all."""
+
+    size: int
+    flops: float
+    step: Step
+
+
+def _best_product(dtype: torch.dtype) -> Product:
+    """That of GEMM_SIZES which is fastest now. A step takes some ten milliseconds."""
+    products = [_product(size, dtype) for size in GEMM_SIZES]
+    seconds = _measure({str(product.size): product.step for product in products}, steps=5)
+    return max(products, key=lambda product: product.flops / statistics.median(seconds[str(product.size)]))
+
+
+def _product(size: int, dtype: torch.dtype) -> Product:
+    left, right = (torch.randn(size, size).to(dtype) for _ in range(2))
+    out = torch.empty(size, size, dtype=dtype)
+    calls = max(1, (GEMM_SIZES[-1] // size) ** 3 // 8)
+
+    def step(number: int) -> float:
+        for _ in range(calls):
+            torch.mm(left, right, out=out)
+        return 0.0
+
+    return Product(size, 2.0 * size**3 * calls, step)
+
+
+def read_options(
+    description: str | None, words: Sequence[str] | None = None, **more: Mapping[str, Any]
+) -> tuple[list[Options], argparse.Namespace]:
+    """The options of the command line, those of each precision; `more` are added to them, in argparse's words."""
     parser = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter, epilog=__doc__
     )
-    parser.add_argument("--batches", type=int, default=16, help="different batches, trained on in turn")
+    parser.add_argument("--batches", type=int, default=8, help="different batches, trained on in turn")
     parser.add_argument("--steps", type=int, default=30, help="steps measured of each contender")
-    parser.add_argument("--threads", type=int, help="of each contender (what is best for the plain one)")
-    parser.add_argument("--precision", choices=("bf16", "fp32"), default="bf16")
-    for name, words in more.items():
-        parser.add_argument(f"--{name}", **words)
-    found = parser.parse_args()
-    return Options(found.batches, found.steps, found.threads, found.precision), found
+    parser.add_argument("--threads", type=int, help="of each contender (what is best for the peers)")
+    parser.add_argument("--precision", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
+    parser.add_argument("--sizes", nargs="+", default=[], help="only these, e.g. 4x256")
+    parser.add_argument("--data", type=Path, help="keep the prepared data here, for another time")
+    parser.add_argument("--without-compiled", action="store_true", help="leave out peers by torch.compile")
+    for name, of_parser in more.items():
+        parser.add_argument(f"--{name}", **of_parser)
+    chosen = parser.parse_args(words)
+    options = Options(
+        chosen.batches, chosen.steps, chosen.threads, "", not chosen.without_compiled, tuple(chosen.sizes)
+    )
+    return [replace(options, precision=precision) for precision in chosen.precision], chosen
 
 
-def our_engine(case: type, settings: TrainingSettings, values: dict[str, Any]) -> PytorchEngine:
-    """The driver's engine with a case of this class, one rank on the CPU; `values`: the case's constants."""
-    device = Device("cpu", 0)
-    config = Configuration(settings, values, ())
-    group = ProcessGroup(RankEnvironment(), "gloo", device, 60)
-    task = case(Context(Path(), settings, values, device.place))
-    return PytorchEngine(config, task, group, device, load_hooks(hooks, None))
-
-
-def our_step(engine: PytorchEngine, batches: Sequence[Batch]) -> Step:
-    """A step as the driver's loop takes it."""
-
-    def step(number: int) -> float:
-        engine.train_step([batches[number % len(batches)]], RATE)
-        return engine.loss()
-
-    return step
-
-
-def plain_step(
-    model: nn.Module, settings: TrainingSettings, batches: Sequence[Any], loss_of: Callable[[Any], Tensor]
-) -> Step:
-    """A step as it is written where nothing is known of the model; `loss_of` a batch is the model's."""
-    model.train()
-    optimizer = make_optimizer(settings, model)
-    enabled = settings.precision == "bf16"
-
-    def step(number: int) -> float:
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled):
-            loss = loss_of(batches[number % len(batches)])
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        return float(loss.detach())
-
-    return step
+@contextmanager
+def data_folder(kept: Path | None) -> Iterator[Path]:
+    """Where the prepared data lie: a folder that is kept, or one that is not."""
+    if kept is not None:
+        yield kept
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
 
 
 def _measure(contenders: Mapping[str, Step], steps: int) -> dict[str, list[float]]:
-    """Seconds of each contender's steps, taken in turn; some before, to warm up, are left out."""
+    """Seconds of each contender's steps, taken in turn."""
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
-    for number in range(steps + WARM_UP):
+    for number in range(steps):
         for name, step in contenders.items():
             begin = time.perf_counter()
             step(number)
             seconds[name].append(time.perf_counter() - begin)
-    return {name: taken[WARM_UP:] for name, taken in seconds.items()}
+    return seconds

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training"))
@@ -26,16 +27,13 @@ from gpu_rounds import FRAMEWORK, Place
 from torch import Tensor, nn
 
 from benchmarks.driver.arguments import LaunchArguments
-from benchmarks.driver.configuration import Configuration, read_configuration
+from benchmarks.driver.configuration import read_configuration
 from benchmarks.driver.extern import case_class
-from benchmarks.driver.hooks import load_hooks
-from benchmarks.driver.pytorch import hooks
-from benchmarks.driver.pytorch.case import Context
-from benchmarks.driver.pytorch.devices import Device
+from benchmarks.driver.pytorch import start
 from benchmarks.driver.pytorch.engine import PytorchEngine
-from benchmarks.driver.pytorch.process_group import ProcessGroup
-from benchmarks.driver.ranks import RankEnvironment, usable_cores
-from benchmarks.driver.vendor_facts import read_vendor_facts
+from benchmarks.driver.ranks import RankEnvironment
+from benchmarks.driver.start import start_engine
+from benchmarks.driver.vendor_facts import VendorFacts, read_vendor_facts
 
 REFERENCE = "fp32"
 LOSS_SCALE = 2.0**10  # of fp16: the driver's scaler begins higher, and skips steps until its scale fits
@@ -44,10 +42,11 @@ PROFILED_STEPS = 3
 
 @dataclass(frozen=True)
 class StepNumbers:
-    """Of one step: the loss in nats, and the gradient of each parameter on the host, in fp32."""
+    """Of one step: the loss in nats, the gradient of each parameter on the host, in fp32; how it was computed."""
 
     loss: float
     gradients: Mapping[str, Tensor]
+    precision: str = REFERENCE
 
     @property
     def norm(self) -> float:
@@ -89,8 +88,8 @@ class Bench:
         self.task_class = case_class(self.folder)
         self._model: nn.Module | None = None
 
-    def configuration(self, changes: Mapping[str, Any]) -> Configuration:
-        """The chip's, with `changes`."""
+    def engine(self, kind: type[PytorchEngine], device_type: str, changes: Mapping[str, Any]) -> Any:
+        """One rank of it, started as the driver does, with `changes`; all begin with the same weights."""
         file = self.place.config_file(self.case.name)
         arguments = LaunchArguments(
             case_dir=self.folder,
@@ -101,21 +100,21 @@ class Bench:
             enable_extern_config=True,
             overrides=dict(changes),
         )
-        return read_configuration(arguments, self.case.metric)
+        parts = {name: getattr(start, name) for name in start.__all__}
+        framework = SimpleNamespace(**{**parts, "TrainingEngine": kind})
+        config = read_configuration(arguments, self.case.metric)
+        facts = VendorFacts(device_type, "gloo")
+        return start_engine(framework, self._task, config, arguments, RankEnvironment(), facts)
 
-    def engine(self, kind: type[PytorchEngine], device_type: str, changes: Mapping[str, Any]) -> Any:
-        """One rank of it on the device; every engine begins with the same weights."""
-        config, device = self.configuration(changes), Device(device_type, 0)
-        group = ProcessGroup(RankEnvironment(), "gloo", device, 60)
-        context = Context(self.place.data(self.case.name), config.driver, config.case, device.place)
+    def _task(self, context: Any) -> Any:
         task = self.task_class(context)
         task.build_model = lambda build=task.build_model: self._same_model(build)
-        return kind(config, task, group, device, load_hooks(hooks, None))
+        return task
 
-    def step_numbers(self, device_type: str, precision: str) -> StepNumbers:
-        """One step on the device."""
+    def step_numbers(self, device_type: str, precision: str | None = None) -> StepNumbers:
+        """One step on the device; in the configured precision, unless one is given."""
         changes = {
-            "precision": precision,
+            **({"precision": precision} if precision else {}),
             "train_batch_size": self.case.compared,
             "gradient_accumulation_steps": 1,
             **dict.fromkeys(self.case.dropouts, 0.0),
@@ -124,7 +123,7 @@ class Bench:
         if engine.scaler is not None:
             engine.scaler = torch.amp.GradScaler(device_type, init_scale=LOSS_SCALE)
         engine.train_step(next(engine.training_steps()), 0.0)
-        return StepNumbers(engine.loss(), engine.gradients)
+        return StepNumbers(engine.loss(), engine.gradients, engine.settings.precision)
 
     def _same_model(self, build: Any) -> nn.Module:
         """Drawn once: random weights of a large model take longer than its step."""
@@ -140,16 +139,15 @@ def _norm(tensors: Any) -> float:
 
 def compared(bench: Bench, device_type: str) -> dict[str, Any]:
     """The differences in the configuration's precision and in fp32, with their tolerances."""
-    configured = bench.configuration({}).driver.precision
     reference = bench.step_numbers("cpu", REFERENCE)
     rows = {}
-    for precision in dict.fromkeys((REFERENCE, configured)):
-        differences = bench.step_numbers(device_type, precision).differences(reference)
-        tolerance = asdict(TOLERANCES[precision])
+    for step in (bench.step_numbers(device_type, REFERENCE), bench.step_numbers(device_type)):
+        differences = step.differences(reference)
+        tolerance = asdict(TOLERANCES[step.precision])
         # NaN, which JSON has not, is within nothing
         within = all(differences[name] <= tolerance[name] for name in tolerance)
         finite = {name: value if math.isfinite(value) else None for name, value in differences.items()}
-        rows[precision] = {"differences": finite, "tolerance": tolerance, "within": within}
+        rows[step.precision] = {"differences": finite, "tolerance": tolerance, "within": within}
     return {"loss": reference.loss, "gradient_norm": reference.norm, "precisions": rows}
 
 
@@ -186,7 +184,6 @@ def main() -> int:
         TRAINING[arguments.case], Place(arguments.place, vendor=arguments.vendor, chip=arguments.chip)
     )
     device_type = read_vendor_facts(arguments.vendor, FRAMEWORK, bench.place.training).device_type
-    torch.set_num_threads(usable_cores())
     if arguments.profile:
         print(profile(bench, device_type))
         return 0

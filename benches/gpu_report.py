@@ -62,20 +62,18 @@ def gemm_table(gemm: Round, peaks: Mapping[str, float | None]) -> Table:
     return Table("Matrix multiplication", ["dtype", "rate", "unit", "of peak", "spread"], rows)
 
 
-def training_row(
-    name: str, trained: Round, settings: Mapping[str, Any], gemm: Mapping[str, float]
-) -> list[str]:
+def training_row(name: str, trained: Round, gemm: Mapping[str, float]) -> list[str]:
     """The figures of a case."""
-    figure, precision = trained.figures.get, str(settings["precision"])
+    figure, config = trained.figures.get, trained.config
     return [
         name,
-        precision,
-        f"{settings['train_batch_size']} x {settings['gradient_accumulation_steps']}",
+        str(config["precision"]),
+        f"{config['train_batch_size']} x {config['gradient_accumulation_steps']}",
         _number(figure("p_train"), ".1f"),
         _number(trained.steady, ".1f"),
         _number(figure("tokens_per_second"), ".0f"),
         _number(figure("MFU"), ".3f"),
-        _number(part_of_gemm(trained, precision, gemm), ".3f"),
+        _number(part_of_gemm(trained, gemm), ".3f"),
         _number(figure("mem"), ".1f"),
         _number(figure("mem_reserved"), ".1f"),
         _number(figure("avg_power"), ".0f"),
@@ -90,12 +88,11 @@ TRAINING_COLUMNS = (
 NUMERICS_COLUMNS = ("case", "precision", "loss", "norm", "gradients", "within tolerance")
 
 
-def part_of_gemm(trained: Round, precision: str, gemm: Mapping[str, float]) -> float | None:
-    """Model FLOP/s over what `gemm` reaches in that precision; None where either is not measured."""
+def part_of_gemm(trained: Round, gemm: Mapping[str, float]) -> float | None:
+    """Model FLOP/s over what `gemm` reaches in the same precision; None where either is not measured."""
     flops, rate = trained.facts.get("model_flops_per_sample"), trained.figures.get("p_train")
-    if not flops or not rate or not gemm.get(precision):
-        return None
-    return float(flops) * rate / gemm[precision]
+    reached = gemm.get(str(trained.config.get("precision")))
+    return float(flops) * rate / reached if flops and rate and reached else None
 
 
 def numerics_rows(name: str, compared: Mapping[str, Any]) -> list[list[str]]:

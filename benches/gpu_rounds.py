@@ -9,13 +9,13 @@ import socket
 import statistics
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from utils.config_files import load_constants
-from utils.events import EventName, read_events
+from utils.events import Event, EventName, read_events
 from utils.node import rank_log_name
 
 TRAINING = Path(__file__).resolve().parents[1] / "training"
@@ -115,12 +115,14 @@ class Round:
         notes: of the result.
         steady: samples/s, the median of the intervals between two log lines, the first fifth left out; None
             for a case that does not train.
+        config: the configuration that its ranks had, with the precision that "auto" came to.
     """
 
     figures: Mapping[str, float | None]
     facts: Mapping[str, Any]
     notes: tuple[str, ...]
     steady: float | None
+    config: Mapping[str, Any]
 
     @classmethod
     def read(cls, path: Path) -> Round:
@@ -136,12 +138,20 @@ class Round:
             message = failure.get("message") or "; ".join(result.get("notes", ())) or "see its logs"
             raise PartError(f"{result['verdict']}: {message} ({path.parent})")
         figures = {name: figure["value"] for name, figure in result["figures"].items()}
-        return cls(figures, result["facts"], tuple(result["notes"]), _steady_rate(path.parent))
+        events = read_events(path.parent / "localhost_noderank0" / rank_log_name(0))
+        notes = tuple(result["notes"])
+        return cls(figures, result["facts"], notes, _steady_rate(events), _configuration(events))
 
 
-def _steady_rate(folder: Path) -> float | None:
-    """By the STEP_END events of rank 0."""
-    events = read_events(folder / "localhost_noderank0" / rank_log_name("0"))
+def _configuration(events: Sequence[Event]) -> dict[str, Any]:
+    of = {event.name: event.value for event in events}
+    started, ready = (of.get(name.value, {}) for name in (EventName.INIT_START, EventName.INIT_END))
+    precision = {"precision": ready["precision"]} if "precision" in ready else {}
+    return {**started.get("config", {}), **precision}
+
+
+def _steady_rate(events: Sequence[Event]) -> float | None:
+    """By the STEP_END events."""
     rates = [event.value.get("seq/s") for event in events if event.name == EventName.STEP_END.value]
     rates = [rate for rate in rates if isinstance(rate, (int, float))]
     return statistics.median(rates[len(rates) // 5 :]) if rates else None

@@ -22,6 +22,7 @@ from made_data import MAKERS
 
 from utils.loading import load_module
 
+SHOWN_SETTINGS = ("precision", "train_batch_size", "gradient_accumulation_steps", "torch_compile")
 NUMERICS = Path(__file__).with_name("gpu_numerics.py")
 
 
@@ -123,9 +124,7 @@ class GpuRun:
         gemm = self.rounds.get(GEMM)
         rates = report.gemm_rates(gemm)
         trained = [
-            report.training_row(name, self.rounds[name], self._settings(name), rates)
-            for name in TRAINING
-            if name in self.rounds
+            report.training_row(name, self.rounds[name], rates) for name in TRAINING if name in self.rounds
         ]
         numbers = [row for name, each in self.compared.items() for row in report.numerics_rows(name, each)]
         tables = [report.gemm_table(gemm, self._peaks())] if gemm else []
@@ -135,10 +134,6 @@ class GpuRun:
             heading = "One step against fp32 on the CPU: relative differences"
             tables.append(report.Table(heading, report.NUMERICS_COLUMNS, numbers))
         return tables
-
-    def _settings(self, name: str) -> dict[str, Any]:
-        names = ("precision", "train_batch_size", "gradient_accumulation_steps", "torch_compile")
-        return {each: self.place.shipped(name, each) for each in names}
 
     def _peaks(self) -> dict[str, float | None]:
         return dict(_chips(self.place.vendor)[self.place.chip]["peak_flops"])
@@ -163,10 +158,10 @@ class GpuRun:
             "gemm": rates,
             "training": {
                 name: {
-                    **self._settings(name),
+                    **{key: each.config.get(key) for key in SHOWN_SETTINGS},
                     **each.figures,
                     "steady": each.steady,
-                    "of_gemm": report.part_of_gemm(each, str(self._settings(name)["precision"]), rates),
+                    "of_gemm": report.part_of_gemm(each, rates),
                 }
                 for name, each in trained.items()
             },

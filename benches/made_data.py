@@ -5,7 +5,7 @@ Nothing can be learnt from them; what a step costs depends on lengths and counts
 - BERT: a fifth of the samples fill the sequence, the others have any length up to three quarters of it, so that
   half of the places are padding, as in the Wikipedia set at 512 (Krell et al. 2021, arXiv:2107.02027); 15 % of the
   tokens are predicted, at most 76.
-- GLM: sources of 300 tokens on average (100 to 480), ten candidates of one to five tokens: ReCoRD's.
+- GLM: sources of 300 tokens on average (100 to 480), ten candidates (5 to 15) of one to five tokens: ReCoRD's.
 - CPM: chunks of 201 tokens, one in ten of them the end of a document, of any length.
 """
 
@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.bert import shards as bert_shards
+from benchmarks.common.arrays import within
 from benchmarks.cpm import chunks as cpm_chunks
 from benchmarks.glm import shards as glm_shards
 from benchmarks.glm.clozes import Clozes
@@ -83,9 +84,9 @@ def _clozes(generator: Generator, questions: int, amount: Amount) -> Clozes:
     tokens, words = amount.tokens, amount.vocabulary - 2
     part = tokens / 512  # of the lengths in full size
     sources = np.clip(generator.normal(300 * part, 90 * part, questions), 100 * part, 480 * part).astype(int)
-    counts = np.full(questions, 10)
+    counts = generator.integers(5, 16, questions)
     lengths = generator.integers(1, 6, counts.sum())
-    right = (np.arange(10) == generator.integers(0, 10, questions)[:, None]).reshape(-1)
+    right = within(counts) == np.repeat(generator.integers(0, counts), counts)
     return Clozes(
         sources=generator.integers(1, words, sources.sum()),
         source_lengths=sources,

@@ -1,25 +1,31 @@
-"""BERT against transformers' BertForPreTraining with each of its attention implementations."""
+"""BERT against transformers' BertForPreTraining: eager attention, SDPA, and SDPA compiled."""
 
 from __future__ import annotations
 
 import itertools
+import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from comparison import OURS, Comparison, Options, our_engine, our_step, plain_step
+from comparison import OURS, Comparison, Options
+from contenders import our_engine, our_step, peer_step, peer_steps
 from transformers import BertConfig as TransformersConfig
 from transformers import BertForPreTraining as TransformersBert
 
 from benchmarks.bert.arrays import pretraining_arrays
+from benchmarks.bert.flops import training_flops
 from benchmarks.bert.prepare.command import main as prepare
 from benchmarks.bert.pytorch.case import Case
 from benchmarks.bert.pytorch.inputs import make_inputs
 from benchmarks.bert.pytorch.weights import load_transformers_weights
+from benchmarks.bert.shape import BertConfig
 from benchmarks.bert.shards import open_shard, training_files
 from benchmarks.common.sample_files import Columns, SampleFiles
+from benchmarks.common.shape import configured
 from benchmarks.driver.batches import Batch
 from benchmarks.driver.sampling import ShuffledStream
 
@@ -29,6 +35,7 @@ SIZES_TEXT = """\
                     share of short sequences (padding), batch 32
   bert 4x256 small  the same model on the demo's data, where the vocabulary is the smallest part of the work:
                     shown beside, since the gain depends on it
+  bert 8x512        8 layers of 512 on the data of 4x256, batch 16: what larger models come to
 """
 
 
@@ -76,26 +83,38 @@ LONGER = Data(
         "--short-seq-prob=0.1",
     ),
 )
-SIZES = {"demo": Size(2, 128, DEMO), "4x256": Size(4, 256, LONGER), "4x256 small": Size(4, 256, DEMO)}
+SIZES = {
+    "demo": Size(2, 128, DEMO),
+    "4x256": Size(4, 256, LONGER),
+    "4x256 small": Size(4, 256, DEMO),
+    "8x512": Size(8, 512, replace(LONGER, batch_size=16)),
+}
 
 
 def comparisons(folder: Path, options: Options) -> Iterator[Comparison]:
-    """One for each of SIZES; data is prepared below `folder`."""
-    rows = {
-        data: _batches(folder / f"bert{number}", data, options.batches)
-        for number, data in enumerate((DEMO, LONGER))
-    }
+    """One for each of SIZES that is wanted; data is prepared below `folder`."""
     for name, size in SIZES.items():
+        if not options.wants(name):
+            continue
         data = size.data
+        rows = _batches(folder / f"bert{data.vocabulary}", data, options.batches)
         title = (
             f"{size.layers} layers of {size.hidden}, vocabulary {data.vocabulary}, "
             f"batch {data.batch_size} x {data.tokens}"
         )
-        yield Comparison(name, f"bert, {title}", data.batch_size, _contenders(size, rows[data], options))
+        flops = statistics.mean(_flops(size, shard) for shard in rows)
+        contenders = _contenders(size, rows, options)
+        yield Comparison(name, f"bert, {title}", data.batch_size, flops, contenders)
+
+
+def _flops(size: Size, rows: Columns) -> float:
+    arrays = pretraining_arrays(rows)
+    config = configured(BertConfig, size.constants())
+    return training_flops(config, arrays.lengths, (arrays.positions > 0).sum(axis=1))
 
 
 def _batches(folder: Path, data: Data, count: int) -> list[Columns]:
-    if prepare(["--demo", "--out", str(folder), *data.options]) != 0:
+    if not folder.exists() and prepare(["--demo", "--out", str(folder), *data.options]) != 0:
         raise SystemExit("the data could not be prepared")
     files = SampleFiles(training_files(folder), open_shard)
     stream = ShuffledStream(len(files.files), files.rows, seed=1)
@@ -104,26 +123,28 @@ def _batches(folder: Path, data: Data, count: int) -> list[Columns]:
 
 
 def _contenders(size: Size, rows: Sequence[Columns], options: Options) -> dict[str, Any]:
-    settings = options.settings(size.data.batch_size)
+    batch_size = size.data.batch_size
     torch.manual_seed(1)
-    models = {
-        attention: TransformersBert(
-            TransformersConfig(**{**size.constants(), "attn_implementation": attention})
-        )
-        for attention in ("eager", "sdpa")
-    }
-    weights = models["eager"].state_dict()
-    models["sdpa"].load_state_dict(weights)
-    engine = our_engine(Case, settings, {**size.constants(), "pre_layer_norm": False, "gelu": "erf"})
-    load_transformers_weights(engine.module, weights)  # type: ignore[arg-type]
+    weights = _theirs(size, "eager").state_dict()
+
+    def make(attention: str) -> TransformersBert:
+        model = _theirs(size, attention)
+        model.load_state_dict(weights)
+        return model
+
+    ours = {**size.constants(), "pre_layer_norm": False, "gelu": "erf"}  # as transformers has it
+    engine = our_engine(Case, options.settings(batch_size), ours)
+    load_transformers_weights(engine.module, weights)
     theirs = [_their_batch(shard) for shard in rows]
     return {
         OURS: our_step(engine, [_our_batch(shard) for shard in rows]),
-        **{
-            f"transformers {kind}": plain_step(model, settings, theirs, _loss_of(model))
-            for kind, model in models.items()
-        },
+        "transformers eager": peer_step(make("eager"), options.settings(batch_size), theirs),
+        **peer_steps("transformers sdpa", partial(make, "sdpa"), options, batch_size, theirs),
     }
+
+
+def _theirs(size: Size, attention: str) -> TransformersBert:
+    return TransformersBert(TransformersConfig(**{**size.constants(), "attn_implementation": attention}))
 
 
 def _our_batch(rows: Columns) -> Batch:
@@ -131,10 +152,6 @@ def _our_batch(rows: Columns) -> Batch:
     samples = len(arrays.lengths)
     counts = (float(len(arrays.labels)), float(samples))
     return Batch(make_inputs(arrays, ragged=False), samples, None, None, counts)
-
-
-def _loss_of(model: Any) -> Any:
-    return lambda batch: model(**batch).loss
 
 
 def _their_batch(rows: Columns) -> dict[str, torch.Tensor]:

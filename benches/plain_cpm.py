@@ -1,4 +1,4 @@
-"""CPM against transformers' GPT2LMHeadModel with each of its attention implementations.
+"""CPM against transformers' GPT2LMHeadModel: eager attention, SDPA, and SDPA compiled.
 
 Ours has no padding outside attention, and makes and uses logits block by block. GPT2LMHeadModel has its own
 loss and gets no attention mask: padding comes after all that is looked at.
@@ -7,17 +7,22 @@ loss and gets no attention mask: padding comes after all that is looked at.
 from __future__ import annotations
 
 import itertools
+import statistics
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from comparison import OURS, Comparison, Options, our_engine, our_step, plain_step
+from comparison import OURS, Comparison, Options
+from contenders import our_engine, our_step, peer_step, peer_steps
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from benchmarks.common.arrays import Array
+from benchmarks.common.shape import TransformerConfig
 from benchmarks.cpm.chunks import COLUMN, TRAINING_FOLDER, chunk_arrays, chunk_files
+from benchmarks.cpm.flops import training_flops
 from benchmarks.cpm.prepare.command import main as prepare
 from benchmarks.cpm.pytorch.case import Case
 from benchmarks.cpm.pytorch.inputs import make_inputs
@@ -35,15 +40,23 @@ SIZES_TEXT = """\
 
 
 def comparisons(folder: Path, options: Options) -> Iterator[Comparison]:
-    """One for each of SIZES; data is prepared below `folder`."""
-    if prepare(["--demo", "--out", str(folder / "cpm")]) != 0:
+    """One for each of SIZES that is wanted; data is prepared below `folder`."""
+    if not (folder / "cpm").exists() and prepare(["--demo", "--out", str(folder / "cpm")]) != 0:
         raise SystemExit("the data could not be prepared")
     batches = _batches(folder / "cpm", options)
     filled = np.mean([(chunks[:, 1:] >= 0).mean() for chunks in batches])
     for name, (layers, hidden, heads) in SIZES.items():
+        if not options.wants(name):
+            continue
         title = f"cpm, {layers} layers of {hidden}, vocabulary {VOCABULARY}, batch {BATCH} x {LENGTH}"
         contenders = _contenders((layers, hidden, heads), batches, options)
-        yield Comparison(name, f"{title}, {filled:.0%} filled", BATCH, contenders)
+        flops = statistics.mean(_flops((layers, hidden, heads), chunks) for chunks in batches)
+        yield Comparison(name, f"{title}, {filled:.0%} filled", BATCH, flops, contenders)
+
+
+def _flops(shape: tuple[int, int, int], chunks: Array) -> float:
+    config = TransformerConfig(VOCABULARY, shape[1], shape[0], shape[2], LENGTH)
+    return training_flops(config, chunk_arrays(chunks).lengths)
 
 
 def _batches(data_dir: Path, options: Options) -> list[Array]:
@@ -66,32 +79,27 @@ def _contenders(shape: tuple[int, int, int], batches: Sequence[Array], options: 
         "vocab_size": VOCABULARY, "hidden_size": hidden, "num_layers": layers, "num_attention_heads": heads,
         "max_position_embeddings": LENGTH, "hidden_dropout": 0.0, "attention_dropout": 0.0,
     }  # fmt: skip
-    models = {
-        attention: GPT2LMHeadModel(GPT2Config(**{**theirs, "attn_implementation": attention}))
-        for attention in ("eager", "sdpa")
-    }
-    weights = models["eager"].state_dict()
-    models["sdpa"].load_state_dict(weights)
+    weights = GPT2LMHeadModel(GPT2Config(**theirs)).state_dict()
+
+    def make(attention: str) -> GPT2LMHeadModel:
+        model = GPT2LMHeadModel(GPT2Config(**{**theirs, "attn_implementation": attention}))
+        model.load_state_dict(weights)
+        return model
+
     engine = our_engine(Case, settings, ours)
     assert isinstance(engine.module, CpmModel)
     engine.module.load_state_dict(from_transformers(weights))
-    plain = [_their_batch(chunks) for chunks in batches]
+    peers = [_their_batch(chunks) for chunks in batches]
     return {
         OURS: our_step(engine, [_our_batch(chunks) for chunks in batches]),
-        **{
-            f"transformers {kind}": plain_step(model, settings, plain, _loss_of(model))
-            for kind, model in models.items()
-        },
+        "transformers eager": peer_step(make("eager"), settings, peers),
+        **peer_steps("transformers sdpa", partial(make, "sdpa"), options, BATCH, peers),
     }
 
 
 def _our_batch(chunks: Array) -> Batch:
     arrays = chunk_arrays(chunks)
     return Batch(make_inputs(arrays, ragged=False), len(chunks), None, None, (float(len(arrays.labels)),))
-
-
-def _loss_of(model: Any) -> Any:
-    return lambda batch: model(**batch).loss
 
 
 def _their_batch(chunks: Array) -> dict[str, torch.Tensor]:

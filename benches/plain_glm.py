@@ -1,28 +1,32 @@
-"""GLM against the plain form of the tests, which has every candidate as a padded sequence of its own.
+"""GLM against the same model written as transformers writes one (glm_peer.py): SDPA, padded batches, and compiled.
 
 Ours computes a question's source once for all of its candidates, which the definition allows: no token of the
-source sees an answer. Logits are made for the answers' tokens only.
+source sees an answer. One of the peers does so too, the other has a row for each candidate.
 """
 
 from __future__ import annotations
 
 import itertools
+import statistics
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from comparison import OURS, Comparison, Options, our_engine, our_step, plain_step
+from comparison import OURS, Comparison, Options
+from contenders import our_engine, our_step, peer_steps
+from glm_peer import GlmForMultiTokenCloze, Question, row_a_candidate, row_a_question
 
+from benchmarks.common.shape import TransformerConfig, configured
 from benchmarks.driver.batches import Batch
 from benchmarks.driver.sampling import ShuffledStream
 from benchmarks.glm.clozes import Clozes, starts
+from benchmarks.glm.flops import training_flops
 from benchmarks.glm.prepare.command import main as prepare
 from benchmarks.glm.pytorch.case import Case
 from benchmarks.glm.pytorch.inputs import make_inputs
 from benchmarks.glm.shards import TRAIN_FOLDER, ClozeSet, Vocabulary, read_folder
-from tests.benchmarks.glm.plain import PlainBatch, PlainGlm, Question, plain_batch
 
 BATCH = 32  # the demo's
 SIZES = {"demo": (3, 128, 8), "4x256": (4, 256, 4)}  # layers, hidden size, heads
@@ -33,8 +37,8 @@ SIZES_TEXT = f"""\
 
 
 def comparisons(folder: Path, options: Options) -> Iterator[Comparison]:
-    """One for each of SIZES; data is prepared below `folder`."""
-    if prepare(["--demo", "--out", str(folder / "glm")]) != 0:
+    """One for each of SIZES that is wanted; data is prepared below `folder`."""
+    if not (folder / "glm").exists() and prepare(["--demo", "--out", str(folder / "glm")]) != 0:
         raise SystemExit("the data could not be prepared")
     questions = read_folder(folder / "glm", TRAIN_FOLDER)
     stream = ShuffledStream(1, lambda _: len(questions.clozes), seed=1)
@@ -44,20 +48,21 @@ def comparisons(folder: Path, options: Options) -> Iterator[Comparison]:
     ]
     candidates = np.mean([len(clozes.candidate_lengths) / len(clozes) for clozes in batches])
     for name, (layers, hidden, heads) in SIZES.items():
+        if not options.wants(name):
+            continue
         title = (
             f"glm, {layers} layers of {hidden}, vocabulary {questions.vocabulary.size}, batch {BATCH} questions "
             f"with {candidates:.1f} candidates"
         )
         contenders = _contenders((layers, hidden, heads), batches, questions, options)
-        yield Comparison(name, title, BATCH, contenders)
+        config = configured(TransformerConfig, _constants((layers, hidden, heads), questions))
+        flops = statistics.mean(training_flops(config, clozes) for clozes in batches)
+        yield Comparison(name, title, BATCH, flops, contenders)
 
 
-def _contenders(
-    shape: tuple[int, int, int], batches: Sequence[Clozes], questions: ClozeSet, options: Options
-) -> dict[str, Any]:
+def _constants(shape: tuple[int, int, int], questions: ClozeSet) -> dict[str, Any]:
     layers, hidden, heads = shape
-    settings = options.settings(BATCH)
-    constants = {
+    return {
         "vocab_size": questions.vocabulary.size,
         "hidden_size": hidden,
         "num_layers": layers,
@@ -66,15 +71,26 @@ def _contenders(
         "hidden_dropout": 0.0,
         "attention_dropout": 0.0,
     }
+
+
+def _contenders(
+    shape: tuple[int, int, int], batches: Sequence[Clozes], questions: ClozeSet, options: Options
+) -> dict[str, Any]:
+    constants, vocabulary = _constants(shape, questions), questions.vocabulary
     torch.manual_seed(1)
-    engine = our_engine(Case, settings, constants)
-    plain = PlainGlm(engine.module.state_dict(), layers, heads)
-    vocabulary = questions.vocabulary
-    theirs = [_plain_batch(clozes, vocabulary) for clozes in batches]
-    return {
-        OURS: our_step(engine, [_our_batch(clozes, vocabulary) for clozes in batches]),
-        "plain": plain_step(plain, settings, theirs, plain.loss),
-    }
+    engine = our_engine(Case, options.settings(BATCH), constants)
+    weights = {name: tensor.clone() for name, tensor in engine.module.state_dict().items()}
+
+    def make() -> GlmForMultiTokenCloze:
+        model = GlmForMultiTokenCloze(configured(TransformerConfig, constants))
+        model.load_state_dict(weights)
+        return model
+
+    peers = {}
+    for name, batch_of in (("a row a candidate", row_a_candidate), ("a row a question", row_a_question)):
+        theirs = [batch_of(_questions(clozes), vocabulary.start, vocabulary.end) for clozes in batches]
+        peers |= peer_steps(name, make, options, BATCH, theirs)
+    return {OURS: our_step(engine, [_our_batch(clozes, vocabulary) for clozes in batches]), **peers}
 
 
 def _our_batch(clozes: Clozes, vocabulary: Vocabulary) -> Batch:
@@ -82,17 +98,18 @@ def _our_batch(clozes: Clozes, vocabulary: Vocabulary) -> Batch:
     return Batch(inputs, len(clozes), None, None, (float(len(clozes)),))
 
 
-def _plain_batch(clozes: Clozes, vocabulary: Vocabulary) -> PlainBatch:
+def _questions(clozes: Clozes) -> list[Question]:
     sources = np.split(clozes.sources, starts(clozes.source_lengths)[1:])
     candidates = np.split(clozes.candidates, starts(clozes.candidate_lengths)[1:])
     firsts = starts(clozes.candidate_counts)
-    questions = [
+    return [
         Question(
             source=source.tolist(),
+            blank=int(blank),
             candidates=[answer.tolist() for answer in candidates[first : first + count]],
             right=int(clozes.exact_match[first : first + count].argmax()),
         )
-        for source, first, count in zip(sources, firsts, clozes.candidate_counts, strict=True)
+        for source, blank, first, count in zip(
+            sources, clozes.blanks, firsts, clozes.candidate_counts, strict=True
+        )
     ]
-    mask = int(clozes.sources[starts(clozes.source_lengths)[0] + clozes.blanks[0]])
-    return plain_batch(questions, start=vocabulary.start, end=vocabulary.end, mask=mask)

@@ -160,7 +160,7 @@ write_own() {
   if [ -e "$file" ] && ! is_as_written "$file"; then
     say "$file has been edited: it is left as it is. Remove it to have it written anew; then (>) it would say:"
     { diff -B <(grep -v "^$OWN_MARK" "$file") <(printf '%s\n' "$wanted") || true; } |
-      while IFS= read -r line; do case $line in [\<\>]*) say "  $line" ;; esac; done
+      while IFS= read -r line; do case $line in [\<\>]\ ?*) say "  $line" ;; esac; done
     return
   fi
   printf '%s\n\n%s\n' "$wanted" "$OWN_MARK $(printf '%s\n\n' "$wanted" | sha256sum | cut -d' ' -f1)" >"$file.partial"

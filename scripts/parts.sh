@@ -4,6 +4,7 @@
 #   begin NAME COMMAND...   start a part, whose output goes to LOGS/NAME.log; `say` still reaches the terminal
 #   finish NAME...          wait for parts. If any that was begun fails, all end, and the script with them
 #   stages                  a line a part, with its seconds
+#   end_parts_with_script   however the script ends, no part outlives it
 
 STILL_EVERY_S=15 # so often a line says what is being done, where nothing else is said
 
@@ -66,6 +67,13 @@ end_parts() {
   for pid in "${PART_PID[@]}"; do kill -TERM -- "-$pid" 2>/dev/null || true; done
   for pid in "${PART_PID[@]}"; do wait "$pid" 2>/dev/null || true; done
   PART_PID=()
+}
+
+end_parts_with_script() {
+  trap end_parts EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
+  trap 'exit 129' HUP
 }
 
 say_what_goes_on() {

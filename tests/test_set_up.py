@@ -102,6 +102,15 @@ def test_a_part_that_fails_ends_the_others_and_the_script(tmp_path: Path) -> Non
     )
 
 
+@pytest.mark.parametrize(("name", "code"), [("INT", 130), ("TERM", 143), ("HUP", 129)])
+def test_no_part_outlives_the_script(tmp_path: Path, name: str, code: int) -> None:
+    began = time.monotonic()
+    script = f"end_parts_with_script; begin one slow; echo ${{PART_PID[one]}}; kill -{name} $$; finish one"
+    done = shell(tmp_path, PARTS + script)
+    assert done.returncode == code and time.monotonic() - began < 45
+    assert not Path("/proc", done.stdout.strip()).exists()
+
+
 def test_a_long_part_is_said_to_go_on(tmp_path: Path) -> None:
     done = shell(tmp_path, "part() { say working; sleep 3; }; STILL_EVERY_S=1; begin long part; finish long")
     assert " s of long, still: working" in done.stderr

@@ -62,7 +62,7 @@ def test_what_a_run_left_is_listed_with_what_of_it_runs(run: WholeRun, uid: str,
     assert run.main("cleanup") == 0
     listed = capsys.readouterr().out
     assert f"{uid}: whether its controller still runs is not known\n" in listed
-    left = f"logs that were not collected, in {run.host / 'runs' / uid}"
+    left = f"logs not collected so far, in {run.host / 'runs' / uid}"
     assert f"    localhost: flagperf-{uid} (running), {left}\n" in listed
 
 

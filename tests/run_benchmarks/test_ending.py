@@ -97,8 +97,11 @@ def test_a_signal_ends_the_run_in_order(
 
 def test_a_run_that_ignores_the_loss_of_its_terminal_goes_on(start: Callable[..., Program]) -> None:
     program = start("nohup")
+    status = Path(f"/proc/{program.process.pid}/status").read_text()
+    (ignored,) = (int(line.split()[1], 16) for line in status.splitlines() if line.startswith("SigIgn:"))
+    assert ignored & 1 << (signal.SIGHUP - 1), "still so while it trains"
     program.process.send_signal(signal.SIGHUP)
-    program.process.send_signal(signal.SIGTERM)  # is handled after it, if at all
+    program.process.send_signal(signal.SIGTERM)
     assert program.ended() == 130
     assert "SIGHUP" not in program.output
     assert "interrupted by SIGTERM" in program.output

@@ -99,6 +99,7 @@ def test_a_bad_value_is_named_with_its_file_and_remedy(layer: dict[str, Any], me
         ({"case_kind": "mesure"}, "choose one of converge, measure"),
         ({"max_steps": 1, "target_f1": 1, "target_accuracy": 1}, "stands beside target_f1"),
         ({}, "nothing ends the run"),
+        ({"max_steps": 1}, "write target_<metric> = ..."),
         ({"max_samples_termination": 9}, "the decay has no end"),
         ({**MEASURE, "windows": 3}, "at least 20"),
         ({**MEASURE, "warmup_agreement": 1.0}, "below 1"),
@@ -121,7 +122,7 @@ def test_all_problems_are_reported_at_once_those_between_settings_too() -> None:
 
 def test_of_a_wrong_value_nothing_else_is_said() -> None:
     with pytest.raises(ProblemsError) as error:
-        _resolved({"max_steps": "all"}, base={})
+        _resolved({"max_steps": "all"}, base={"target": 0.5})
     (problem,) = error.value.problems
     assert problem.name == "max_steps"
 
@@ -133,7 +134,8 @@ def test_a_whole_number_may_stand_for_a_float() -> None:
 
 def test_what_only_the_image_can_tell_is_not_judged_here() -> None:
     config = _resolved(
-        {"hidden_size": UNKNOWN, "max_steps": UNKNOWN, "dtype": UNKNOWN}, base={"hidden_size": 8}
+        {"hidden_size": UNKNOWN, "max_steps": UNKNOWN, "dtype": UNKNOWN},
+        base={"hidden_size": 8, "target": 1.0},
     )
     assert config.case["hidden_size"] == 8, "the layer below"
     with pytest.raises(ProblemsError, match="precision"):

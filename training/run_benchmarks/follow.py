@@ -22,10 +22,15 @@ from utils.telemetry.records import Sample, SourceInfo, Telemetry
 from utils.telemetry.windows import best_power_source
 
 RETRY_S = 2.0
+# The last lines are for the eye alone: a host that does not answer is not waited for longer.
+REST_S = 5.0
 
 
 async def follow_events(transport: Transport, folder: str, state: TrainingState, display: Display) -> None:
-    """Feed each event of global rank 0 to `state` and `display` until cancelled."""
+    """Feed each event of global rank 0 to `state` and `display` until cancelled, and then what it wrote last.
+
+    The evaluation that met the target stands among the last lines of a task that has ended.
+    """
 
     def take(line: str) -> None:
         event = parse_line(line)
@@ -34,7 +39,12 @@ async def follow_events(transport: Transport, folder: str, state: TrainingState,
             state.update(event)
             display.event(event)
 
-    await _follow(transport, f"{folder}/{rank_log_name(0)}", take)
+    path, lines = f"{folder}/{rank_log_name(0)}", _Lines(take)
+    try:
+        await _follow(transport, path, lines)
+    finally:
+        with suppress(FlagPerfError):
+            await transport.run(["tail", "-c", f"+{lines.read + 1}", path], stdout=lines.feed, timeout=REST_S)
 
 
 def _note_precision(event: Event) -> None:
@@ -53,7 +63,7 @@ async def follow_power(transport: Transport, folder: str, node: Node, display: D
             if power is not None:
                 display.power(node, power)
 
-    await _follow(transport, f"{folder}/{TELEMETRY_FILE}", take)
+    await _follow(transport, f"{folder}/{TELEMETRY_FILE}", _Lines(take))
 
 
 class PowerMeter:
@@ -81,12 +91,11 @@ class PowerMeter:
         return Power(sum(watts), self._best.scope) if len(watts) == len(draws) else None
 
 
-async def _follow(transport: Transport, path: str, take: Callable[[str], None]) -> None:
-    """Hand on each line of a file of the host as it comes, until cancelled.
+async def _follow(transport: Transport, path: str, lines: _Lines) -> None:
+    """Feed a file of the host to `lines` as it grows, until cancelled.
 
     What is missed while contact is lost is read after it: the file is followed from where it was left.
     """
-    lines = _Lines(take)
     while True:
         # `-F` waits for a file that does not exist yet; +N counts bytes from 1.
         argv = ["tail", "-c", f"+{lines.read + 1}", "-F", path]

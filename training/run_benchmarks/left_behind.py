@@ -44,7 +44,7 @@ class Leftovers:
     def __str__(self) -> str:
         units = [f"{unit.name} ({'running' if unit.running else 'ended'})" for unit in self.units]
         builds = [f"pip settings of a build in {folder}" for folder in self.pip_folders]
-        logs = [f"logs that were not collected, in {self.logs}"] if self.logs else []
+        logs = [f"logs not collected so far, in {self.logs}"] if self.logs else []
         return ", ".join((*units, *builds, *logs))
 
 

@@ -135,6 +135,7 @@ def case_folder(folder: Path, framework: str, text: str = CASE) -> LaunchArgumen
     (case / "__init__.py").touch()
     (case / "case.py").write_text(text)
     (case / "config" / "_base.py").write_text(BASE)
+    (case / "config" / "mutable_params.py").write_text("mutable_params = []\n")
     return LaunchArguments(case_dir=case, data_dir=folder, vendor="cpu")
 
 

@@ -105,3 +105,14 @@ def test_plain_lines_show_every_operation_of_a_measurement(log: io.StringIO) -> 
         "gemm_int8 (3 of 3): left out: no rate was reported",
         "gemm_int8 (3 of 3): 1.5 TOP/s (not steady)",
     ]
+
+
+def test_a_line_says_when_its_metric_was_evaluated() -> None:
+    before = Event(EventName.INIT_EVALUATION, {"metric": "accuracy", "accuracy": 0.125, "target": 0.5}, 500)
+    assert "accuracy 0.1250 / 0.5 (initial)" in training_line(state_of(before, STEP))
+    evaluated = Event(EventName.EVALUATE, {**EVALUATE.value, "global_steps": 40}, 4000)
+    assert "accuracy 0.2500 / 0.5, " in training_line(state_of(STEP, evaluated))
+    later = Event(EventName.STEP_END, {"global_steps": 60}, 5000)
+    assert "accuracy 0.2500 / 0.5 (step 40)" in training_line(state_of(STEP, evaluated, later))
+    met = Event(EventName.EVALUATE, {**evaluated.value, "accuracy": 0.5, "global_steps": 60}, 6000)
+    assert "accuracy 0.5000 / 0.5 (met at step 60)" in training_line(state_of(STEP, met))

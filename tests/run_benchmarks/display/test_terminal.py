@@ -18,10 +18,22 @@ from tests.run_benchmarks.whole_run import REAL_TRAINING, WholeRun, make_whole_r
 
 # Goes on as far as the file `go` of its data directory says; `go` may come later.
 SCRIPT = """\
-import sys, time
+import os, sys, time
 from pathlib import Path
 
 from utils.events import Event, EventName, format_line
+from utils.telemetry.lines import TELEMETRY_FILE, record_line
+from utils.telemetry.records import Sample, Scope, SourceInfo
+
+# beside this rank's log, where the node's monitor writes: this machine may have no power meter
+TELEMETRY = Path(os.readlink("/proc/self/fd/1")).with_name(TELEMETRY_FILE)
+
+
+def write_power(watts):
+    now = time.time_ns() // 10**6
+    records = (SourceInfo(now, "meter", Scope.MACHINE, 1.0), Sample(now, "meter", power_w=watts))
+    with TELEMETRY.open("a") as file:
+        file.write("".join(map(record_line, records)))
 
 
 def log(name, **value):
@@ -36,7 +48,8 @@ for step in range(10, 50, 10):
     log(EventName.STEP_END, global_steps=step, loss=5 - step / 10, **{"seq/s": 100.0 + step})
 log(EventName.EVALUATE, metric="accuracy", accuracy=0.3, target=0.5)
 while not (data / "go").exists():
-    time.sleep(0.05)
+    write_power(612.0)
+    time.sleep(0.5)
 log(EventName.EVALUATE, metric="accuracy", accuracy=0.6, target=0.5)
 log(EventName.TRAIN_END)
 log(EventName.FINISHED, converged=True, num_trained_samples=100, raw_train_time=2.0, no_eval_time=1.0,
@@ -103,7 +116,7 @@ def panel_of(terminal: Terminal) -> list[str]:
 
 def test_a_run_from_its_first_line_to_its_table(whole: WholeRun, opened: Opened) -> None:
     terminal = opened()
-    terminal.wait_for("40 / 80", "0.3000 / 0.5, from 0.1000", "node 0: train")
+    terminal.wait_for("40 / 80", "0.3000 / 0.5, from 0.1000", "node 0: train", "612 W (machine)")
     panel = panel_of(terminal)
     assert "toy:pytorch:X1:1:1:1, round 1 of 1" in panel[0]
     assert panel[-1].startswith("╰") and all(len(line) == 80 - SPARE_COLUMNS for line in panel)
@@ -136,7 +149,7 @@ def test_ctrl_c_takes_the_panel_away_and_says_what_happens(whole: WholeRun, open
     terminal.press_ctrl_c()
     assert terminal.wait() == 130
     text = terminal.everything
-    assert "WARNING interrupted: stopping and cleaning up on every host" in text
+    assert "WARNING interrupted by SIGINT: stopping and cleaning up on every host" in text
     assert "stage: collect" in text, "stages are lines from then on"
     assert "╭" not in text and not terminal.screen.cursor.hidden
     assert whole.units_left() == []

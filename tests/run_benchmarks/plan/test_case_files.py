@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.run_benchmarks.plan.test_bad_input import edit
-from tests.run_benchmarks.plan.tree import Tree
+from tests.run_benchmarks.plan.tree import CASE, Tree
 
 
 def test_case_of_the_shared_driver(tree: Tree) -> None:
@@ -59,9 +59,13 @@ def test_plain_processes_need_no_image(tree: Tree) -> None:
 
 def test_customized_cases_lie_in_the_vendors_folder(tree: Tree) -> None:
     edit(tree, "test_conf.py", "", 'TEST_TYPE = "customized"\n')
+    own = "acme/benchmarks/toy/pytorch"
     tree.write(
-        "acme/benchmarks/toy/pytorch/config/_base.py", "max_steps = 1\ntrain_batch_size = 1\nown = 3\n"
+        f"{own}/config/_base.py", "max_steps = 1\ntarget_accuracy = 1\ntrain_batch_size = 1\nown = 3\n"
     )
+    tree.write(f"{own}/config/mutable_params.py", "mutable_params = []\n")
+    tree.write(f"{own}/__init__.py", "")
+    tree.write(f"{own}/case.py", CASE)
     case = tree.load().cases[0]
     assert case.files.case_dir == "acme/benchmarks/toy/pytorch"
     assert case.parameters["own"] == 3

@@ -86,6 +86,7 @@ def test_what_a_vendor_changed(existing: Tree, base: str, config: str, differs: 
 
 
 def test_without_a_list_of_mutable_names_nobody_knows(existing: Tree) -> None:
+    (existing.training / MUTABLE).unlink()
     assert existing.load().cases[0].differs is None
     existing.write(MUTABLE, "mutable_params = 'train_batch_size'\n")
     assert existing.load().cases[0].differs is None

@@ -43,12 +43,13 @@ BASES = st.one_of(
 def test_both_sides_agree(tmp_path_factory: Any, base: dict[str, Any], vendor: dict[str, Any]) -> None:
     root = tmp_path_factory.mktemp("tree", numbered=True)
     _write(root / FILES.case_dir / "config" / "_base.py", base)
+    _write(root / FILES.case_dir / "config" / "mutable_params.py", {"mutable_params": ["seed"]})
     _write(root / FILES.config_dir / FILES.config_file, vendor)
     assert _on_the_controller(root) == _in_a_rank(root)
 
 
 def _write(path: Path, values: dict[str, Any]) -> None:
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{name} = {value!r}\n" for name, value in values.items()))
 
 

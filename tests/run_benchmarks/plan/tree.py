@@ -38,9 +38,26 @@ max_steps = 100
 train_batch_size = 8
 """
 
+CASE = """\
+class Case:
+    metric = "accuracy"
+    flops_formula = "none"
+
+    def build_model(self): ...
+    def training_data(self): ...
+    def evaluation_data(self): ...
+    def baseline(self): ...
+    def loss(self, model, inputs): ...
+    def evaluate(self, model, inputs): ...
+    def metrics(self, sums): ...
+"""
+
 FILES = {
     "benchmarks/driver/run_pretraining.py": "",
+    "benchmarks/toy/pytorch/__init__.py": "",
+    "benchmarks/toy/pytorch/case.py": CASE,
     "benchmarks/toy/pytorch/config/_base.py": BASE,
+    "benchmarks/toy/pytorch/config/mutable_params.py": 'mutable_params = ["train_batch_size"]\n',
     "utils/monitors/requirements.txt": "pip\n",  # what every base image has
     "acme/vendor.py": VENDOR,
     "acme/docker_image/pytorch/Dockerfile": "FROM scratch\n",

@@ -22,6 +22,7 @@ def test_all_is_well() -> None:
     assert count_text(checks) == "2 hosts: 3 checks ok"
     assert fold(checks) == []
     assert count_text({"h1": [GOOD[0]]}) == "1 host: 1 check ok"
+    assert count_text({"h1": [clock(0.7)]}) == "1 host: 0 of 1 checks ok"
 
 
 def test_a_check_is_ok_if_it_is_on_every_host() -> None:

@@ -122,6 +122,7 @@ def test_a_case_that_saves_no_more_can_still_go_on(continuing: Site) -> None:
 
 def test_a_case_that_measures_has_none_and_begins_anew(continuing: Site) -> None:
     continuing.tree.write("benchmarks/toy/pytorch/config/_base.py", 'case_kind = "measure"\n')
+    continuing.tree.write("benchmarks/toy/pytorch/case.py", "class Case:\n    def operations(self): ...\n")
     continuing.tree.write("acme/toy-pytorch/config/config_X1x1x2.py", "windows = 30\n")
     check = continuing.check(checkpoints)
     assert_skipped(check)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.driver.arguments import LaunchArguments
+from utils.case_form import MUTABLE_FILE, MUTABLE_NAME, mutable_problem
 from utils.config_files import load_constants
 from utils.errors import ProblemsError
 from utils.parameters import Configuration, Layer, resolve
-
-MUTABLE_FILE = "mutable_params.py"
-MUTABLE_NAME = "mutable_params"
 
 __all__ = ["Configuration", "read_configuration"]
 
@@ -42,6 +40,9 @@ def read_configuration(arguments: LaunchArguments, metric: str, device_type: str
 
 
 def _mutable_names(folder: Path) -> tuple[str, ...]:
-    """What the case lets a vendor change; without the file nothing."""
+    """What the case lets a vendor change."""
     path = folder / MUTABLE_FILE
-    return tuple(load_constants(path).get(MUTABLE_NAME, ())) if path.is_file() else ()
+    values = load_constants(path) if path.is_file() else None
+    if problem := mutable_problem(path, values):
+        raise ProblemsError([problem])
+    return tuple((values or {})[MUTABLE_NAME])

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from utils.case_form import CASE_CLASS, CASE_FILE, DOCS, PARTS, lacking
 from utils.errors import FlagPerfError, nearest
 from utils.loading import load_module, load_package
-from utils.parameters import MeasurementSettings, TrainingSettings
-
-# What a case of each kind has; `driver/case.py` and `driver/operations.py` say it with shapes and units.
-PARTS: Mapping[str, Sequence[str]] = {
-    TrainingSettings.kind: (
-        "metric", "flops_formula", "build_model", "training_data", "evaluation_data", "baseline", "loss", "evaluate",
-        "metrics",
-    ),
-    MeasurementSettings.kind: ("operations",),
-}  # fmt: skip
 
 
 def case_class(folder: Path) -> Any:
@@ -29,15 +20,16 @@ def case_class(folder: Path) -> Any:
     Raises:
         FlagPerfError: there is none.
     """
-    package = load_package(folder, f"flagperf_case_{abs(hash(folder))}")
-    module = importlib.import_module(f"{package.__name__}.case")
-    case = getattr(module, "Case", None)
-    if case is None:
+    path = folder / CASE_FILE
+    if not path.is_file():
         raise FlagPerfError(
-            "there is no class Case",
-            where=str(folder / "case.py"),
-            remedy="see benchmarks/driver/case.py",
+            "no such file", where=str(path), remedy=f"write the class {CASE_CLASS}; see {DOCS}"
         )
+    package = load_package(folder, f"flagperf_case_{abs(hash(folder))}")
+    module = importlib.import_module(f"{package.__name__}.{path.stem}")
+    case = getattr(module, CASE_CLASS, None)
+    if case is None:
+        raise FlagPerfError(f"there is no class {CASE_CLASS}", where=str(path), remedy=f"see {DOCS}")
     return case
 
 
@@ -49,11 +41,7 @@ def refuse_incomplete(case: Any, kind: str, folder: Path) -> None:
     """
     missing = [part for part in PARTS[kind] if not hasattr(case, part)]
     if missing:
-        raise FlagPerfError(
-            f"the class Case lacks {', '.join(missing)}, which a case of the kind {kind} has",
-            where=str(folder / "case.py"),
-            remedy="see docs/adding-a-case.md",
-        )
+        raise FlagPerfError(lacking(missing, kind), where=str(folder / CASE_FILE), remedy=f"see {DOCS}")
 
 
 def vendor_functions(folder: Path | None, names: Sequence[str]) -> dict[str, tuple[Path, Any]]:

@@ -85,8 +85,10 @@ def _metric_rows(progress: Progress) -> list[Row]:
     state = progress.training
     if state.target is None:
         return []
-    before = "" if progress.start is None else f", from {progress.start:.4f}"
-    way = Row(state.metric_name or "metric", metric_text(state) + before, part=progress.to_target())
+    beside = "" if progress.start is None else f", from {progress.start:.4f}"
+    if state.is_target_met:
+        beside = f", met at step {state.evaluated_step}"
+    way = Row(state.metric_name or "metric", metric_text(state) + beside, part=progress.to_target())
     return [way, Row("", course=progress.metric)] if len(progress.metric.points) > 1 else [way]
 
 

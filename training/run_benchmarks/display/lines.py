@@ -22,7 +22,7 @@ def training_line(state: TrainingState) -> str:
     if state.loss is not None:
         parts.append(f"loss {state.loss:.4f}")
     if state.metric is not None:
-        parts.append(f"{state.metric_name} {metric_text(state)}")
+        parts.append(f"{state.metric_name} {metric_text(state)}{_evaluated(state)}")
     if state.samples_per_second is not None:
         parts.append(f"{state.samples_per_second:.1f} samples/s")
     left = state.seconds_left()
@@ -71,6 +71,15 @@ def metric_text(state: TrainingState) -> str:
     """The metric and its target, as far as they were reported."""
     value = "-" if state.metric is None else f"{state.metric:.4f}"
     return value if state.target is None else f"{value} / {state.target:g}"
+
+
+def _evaluated(state: TrainingState) -> str:
+    """When the metric was evaluated, where that is not the step that the line begins with."""
+    if state.is_initial:
+        return " (initial)"
+    if state.is_target_met:
+        return f" (met at step {state.evaluated_step})"
+    return "" if state.evaluated_step in (None, state.step) else f" (step {state.evaluated_step})"
 
 
 class PlainLines(Display):

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from run_benchmarks.frameworks import FRAMEWORKS
+from run_benchmarks.plan.case_code import check_case_code
 from run_benchmarks.plan.parameters import read_parameters
 from run_benchmarks.plan.problems import Problems, choices
 from run_benchmarks.plan.records import (
@@ -20,6 +21,7 @@ from run_benchmarks.plan.records import (
 )
 from run_benchmarks.plan.vendors import VENDOR_FILE
 from utils.code_files import code_files
+from utils.parameters import KIND
 
 DRIVER_SCRIPT = "benchmarks/driver/run_pretraining.py"
 CASE_SCRIPT = "run_pretraining.py"
@@ -56,6 +58,9 @@ class CaseResolver:
         files = self._files(case_dir, image_dir)
         self._check_script(files, vendor)
         parameters = read_parameters(self.root, files, self.problems, vendor.device_type)
+        if parameters is not None and files.script == DRIVER_SCRIPT:
+            kind = str(parameters.values[KIND])
+            check_case_code(self.root / case_dir, kind, parameters.metric, self.problems)
         if parameters is None or len(self.problems.all) > before:
             return None
         hours = self.case.deadline_hours or self.run.case_deadline_hours

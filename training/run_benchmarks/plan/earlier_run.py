@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from run_benchmarks.journal import JOURNAL
 from run_benchmarks.plan.as_dict import plain
 from run_benchmarks.plan.records import CasePlan
+from run_benchmarks.reading import object_in, parsed, read_object, read_text
+from utils.errors import FlagPerfError
 from utils.records import Verdict
 
 
@@ -40,27 +44,45 @@ def find_earlier(given: str, log_path: Path, cases: Iterable[CasePlan]) -> Earli
     return EarlierRun(given, name)
 
 
+@dataclass(frozen=True)
+class _Case:
+    """A case as the earlier run's plan has it."""
+
+    settings: Mapping[str, Any]
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What there is of the earlier run's plan; done: by a run that it went on with itself."""
+
+    cases: tuple[_Case, ...] = ()
+    done: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+
 def _uid_of(folder: Path) -> str:
     """The journal begins with it; empty where there is none."""
-    try:
-        with (folder / "journal.jsonl").open(encoding="utf-8") as journal:
-            first = json.loads(journal.readline())
-    except (OSError, ValueError):
-        return ""
-    return str(first.get("uid") or "") if isinstance(first, dict) else ""
+    journal = folder / JOURNAL
+    with suppress(FlagPerfError):
+        first, _, _ = (read_text(journal) or "").partition("\n")
+        return str(object_in(first, str(journal)).get("uid") or "")
+    return ""
 
 
 def _done(folder: Path, cases: Iterable[CasePlan]) -> dict[str, tuple[int, ...]]:
     """A case that has other parameters now, a higher target say, is not done: it goes on."""
-    then = _object(folder / "plan.json")
-    parameters = {case["settings"]["name"]: case["parameters"] for case in then.get("cases", ())}
+    path = folder / "plan.json"
+    then = _Plan()
+    with suppress(FlagPerfError):  # cut off with the run: nothing is known to be done
+        then = parsed(_Plan, read_object(path) or {}, str(path))
+    parameters = {case.settings.get("name"): case.parameters for case in then.cases}
     done = {}
     for case in cases:
         name = case.settings.name
         if parameters.get(name) != json.loads(json.dumps(plain(case.parameters))):
             continue
-        before = then.get("done", {}).get(name, ())  # by a run that went on with one before it
         rounds = range(1, case.settings.repeat + 1)
+        before = then.done.get(name, ())
         finished = tuple(number for number in rounds if number in before or _succeeded(folder / name, number))
         if finished:
             done[name] = finished
@@ -68,14 +90,7 @@ def _done(folder: Path, cases: Iterable[CasePlan]) -> dict[str, tuple[int, ...]]
 
 
 def _succeeded(folder: Path, number: int) -> bool:
-    verdict = _object(folder / f"round{number}" / "result.json").get("verdict")
-    return any(verdict == each for each in Verdict if each.is_success)
-
-
-def _object(path: Path) -> dict[str, Any]:
-    """What a JSON file holds; nothing where it is not there or was cut off with the run."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
+    with suppress(FlagPerfError):
+        verdict = (read_object(folder / f"round{number}" / "result.json") or {}).get("verdict")
+        return any(verdict == each for each in Verdict if each.is_success)
+    return False

@@ -10,20 +10,20 @@ from typing import Any
 from run_benchmarks.plan.config_file import ConfigFile, read_config_file
 from run_benchmarks.plan.problems import Problems
 from run_benchmarks.plan.records import CaseFiles
+from utils.case_form import MUTABLE_FILE, MUTABLE_NAME, mutable_problem
 from utils.errors import ProblemsError
 from utils.parameters import KIND, UNKNOWN, Layer, resolve
 
-MUTABLE_FILE = "mutable_params.py"
-MUTABLE_NAME = "mutable_params"
 _ABSENT = object()
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """`values`: name -> value. `differs`: see CasePlan."""
+    """`values`: name -> value. `differs`: see CasePlan. `metric`: what the target is of, where the driver trains."""
 
     values: Mapping[str, Any]
     differs: Mapping[str, Any] | None = None
+    metric: str = ""
 
 
 def read_parameters(
@@ -49,6 +49,7 @@ def read_parameters(
     if own_script:
         differs = _differences(vendor, base, config_dir / MUTABLE_FILE, problems)
         return Parameters(_resolved({**base.values, **vendor.values}), differs)
+    _check_mutable(config_dir / MUTABLE_FILE, problems)
     return _checked(base, vendor, Path(files.case_dir).name, device_type, problems)
 
 
@@ -65,7 +66,15 @@ def _checked(
     values = {KIND: config.kind, **config.as_dict()}
     if config.metric:
         values[f"target_{config.metric}"] = values.pop("target")
-    return Parameters(values)
+    return Parameters(values, metric=config.metric)
+
+
+def _check_mutable(path: Path, problems: Problems) -> None:
+    listed = read_config_file(path, problems, "", for_images=True) if path.is_file() else None
+    if listed is None and path.is_file():
+        return  # what is wrong with it is among the problems
+    if problem := mutable_problem(path, None if listed is None else listed.values):
+        problems.extend([problem])
 
 
 def _resolved(values: Mapping[str, Any]) -> dict[str, Any]:

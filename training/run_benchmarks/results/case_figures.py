@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, FiniteFloat, StringConstraints, ValidationError
 
+from run_benchmarks.reading import first_problem
 from run_benchmarks.results.planned import PlannedChip
-from run_benchmarks.results.reading import first_problem
 from utils.figure_names import OF_PEAK, name_problem
 from utils.figures import FINISHED, HIGHER, Figure
 

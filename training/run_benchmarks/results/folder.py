@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from run_benchmarks.journal import JOURNAL
+from run_benchmarks.reading import object_in, parsed, read_object, read_text
 from run_benchmarks.results.planned import PlannedCase
-from run_benchmarks.results.reading import object_in, parsed, read_object, read_text
 from run_benchmarks.results.round_result import SCHEMA, Observation, RoundRecord, RoundResult
 from utils.errors import FlagPerfError
 from utils.figures import DEFINITIONS, Figure

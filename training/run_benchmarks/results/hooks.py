@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from run_benchmarks.results.reading import parsed
+from run_benchmarks.reading import parsed
 from utils.code_files import digest_of
 from utils.errors import FlagPerfError
 from utils.events import Event, EventName

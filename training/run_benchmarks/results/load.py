@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from run_benchmarks.journal import JOURNAL, is_held
+from run_benchmarks.reading import parsed
 from run_benchmarks.results.folder import (
     RoundKey,
     RunFolder,
@@ -18,7 +19,6 @@ from run_benchmarks.results.folder import (
     summed_up,
 )
 from run_benchmarks.results.judge import judge
-from run_benchmarks.results.reading import parsed
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.summary import Run
 from run_benchmarks.stages.checks import Check

@@ -9,7 +9,7 @@ from typing import Any
 from run_benchmarks.plan.as_dict import plain
 from run_benchmarks.plan.case_files import DRIVER_SCRIPT
 from run_benchmarks.plan.records import CasePlan
-from run_benchmarks.results.reading import parsed
+from run_benchmarks.reading import parsed
 from run_benchmarks.results.round_result import CONVERGE
 from utils.parameters import KIND, KINDS
 

@@ -22,7 +22,7 @@ def count_text(checks: Mapping[str, Sequence[Check]]) -> str:
     good = len(names - {check.name for check in asked if check.status is not Status.OK})
     count = f"{good} of {len(names)}" if good < len(names) else str(good)
     return (
-        f"{len(checks)} host{'s' if len(checks) > 1 else ''}: {count} check{'s' if len(names) > 1 else ''} ok"
+        f"{len(checks)} host{'s' if len(checks) > 1 else ''}: {count} check{'' if count == '1' else 's'} ok"
     )
 
 

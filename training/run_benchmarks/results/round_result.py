@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from run_benchmarks.results.reading import Record
+from run_benchmarks.reading import Record
 from run_benchmarks.results.rules import Rules
 from run_benchmarks.stages.watch import Outcome
 from utils.figures import DEFINITIONS, Figure

@@ -10,8 +10,9 @@ from typing import Annotated
 from pydantic import Field
 
 from run_benchmarks.exit_code import MEANINGS
+from run_benchmarks.reading import Record
+from run_benchmarks.results.evidence import cause_in
 from run_benchmarks.results.meanings import WHERE, meanings
-from run_benchmarks.results.reading import Record
 from run_benchmarks.results.round_result import SCHEMA, RoundResult, write_json
 from run_benchmarks.results.tables import preflight_text, remarks, results_tables
 from run_benchmarks.stages.checks import Check
@@ -87,8 +88,10 @@ def _round_notes(result: RoundResult) -> str:
     lines = [f"## {result.case}, round {result.round}: {result.verdict.value}"]
     failure = result.failure
     if failure:
-        lines.append(f"It ended {failure.headline}")
+        cause = cause_in(failure)
+        lines.append(f"It ended {failure.headline}{cause and f': {cause}'}")
         if failure.evidence:
+            lines.append(f"The end of `{failure.file}`:" if failure.file else "")
             lines.append(f"```\n{to_be_read(failure.evidence)}\n```")
         if failure.remedy:
             lines.append(f"What to do: {failure.remedy}")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from run_benchmarks.results.reading import first_problem
+from run_benchmarks.reading import first_problem
 from utils.errors import FlagPerfError
 from utils.telemetry.records import Sample, Scope, SourceInfo, Telemetry
 from utils.text_files import LONGEST_LINE, lines_of

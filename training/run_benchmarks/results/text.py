@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
+from run_benchmarks.results.evidence import cause_in
 from run_benchmarks.results.meanings import WHERE, meanings
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.summary import Run, to_be_read
@@ -37,7 +38,8 @@ def _round(result: RoundResult, width: int | None) -> Iterator[str]:
     yield f"{result.case}, round {result.round}: {result.verdict.value}"
     failure = result.failure
     if failure:
-        yield _wrapped(f"  {failure.headline}", width)
+        cause = cause_in(failure)
+        yield _wrapped(f"  {failure.headline}{cause and f': {cause}'}", width)
         yield from (f"    {line}" for line in to_be_read(failure.evidence).splitlines())
         if failure.remedy:
             yield _wrapped(f"  -> {failure.remedy}", width)

@@ -181,10 +181,9 @@ async def leftovers(plan: Plan, runtime: Runtime, use: HostUse) -> str:
         return "none"
     running = any(unit.running for unit in units if unit.labels.get(LABEL_RUN))
     detail = f"{'running' if running else 'ended'} units of {', '.join(runs)}"
-    remedy = f"if that run is over: {run_command('cleanup', runs[0], *plan.options)}"
-    if running:
-        remedy += "; if it is not, both runs share this host and their figures are not to be trusted"
-    raise DoubtError(detail, remedy=remedy)
+    shared = "both runs share this host, and their figures are not to be trusted; " if running else ""
+    command = run_command("cleanup", runs[0], *plan.options)  # at the end, so that it can be copied
+    raise DoubtError(detail, remedy=f"{shared}if that run is over: {command}")
 
 
 def runs_of(units: Iterable[UnitState]) -> list[str]:

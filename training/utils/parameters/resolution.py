@@ -156,6 +156,10 @@ class _Check:
     def problems(self) -> Iterator[Problem]:
         """Everything that is wrong, each where it stands."""
         yield from self._kind_problems()
+        if self.settings is TrainingSettings and not self.targets and "target" not in self.base.values:
+            message = "is missing: a case that trains has a target"
+            remedy = f"write {_TARGET}<metric> = ..., with the metric that case.py names; larger is better"
+            yield self.base.problem(f"{_TARGET}<metric>", message, remedy)
         for name in self.targets[1:]:
             remedy = f"rename one: {_TARGET}<metric> is the name of the case's target"
             yield self.base.problem(name, f"stands beside {self.targets[0]}", remedy)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 from benchmarks.driver.differences import OptimizerFacts, Weight, family_of
 from benchmarks.driver.inspection import NotCountableError
@@ -78,14 +78,14 @@ def forward_flops(model: nn.Module, loss: Callable[[Any, Any], Any], inputs: Any
 
 
 class _ForeignOperators(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes the operators that are not PyTorch's own."""
+    """Notes the operators that are not PyTorch's own and have no formula."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.names: set[str] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func.namespace not in _COUNTED_NAMESPACES:
+        if func.namespace not in _COUNTED_NAMESPACES and func.overloadpacket not in flop_registry:
             self.names.add(f"{func.namespace}::{func.__name__}")
         return func(*args, **(kwargs or {}))
 

@@ -1,0 +1,79 @@
+"""A case's `case.py` as far as it can be judged without its framework: it is read, never executed."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from run_benchmarks.plan.problems import Problems
+from utils.case_form import CASE_CLASS, CASE_FILE, DOCS, PARTS, lacking
+
+_SEE = f"see {DOCS}"
+
+
+def check_case_code(folder: Path, kind: str, metric: str, problems: Problems) -> None:
+    """Note what every rank would refuse of the code in a case's `folder`.
+
+    Args:
+        kind: what the case's parameters say that it is for.
+        metric: what its target is of.
+    """
+    path = folder / CASE_FILE
+    for name in ("__init__.py", CASE_FILE):
+        if not (folder / name).is_file():
+            what = (
+                "an empty file will do" if name == "__init__.py" else f"write the class {CASE_CLASS}; {_SEE}"
+            )
+            problems.add(folder / name, name, None, "there is no such file", what)
+    if not path.is_file():
+        return
+    try:
+        tree = ast.parse(path.read_bytes())
+    except SyntaxError as error:
+        where, shown = f"{path}:{error.lineno}", (error.text or "").strip()
+        problems.add(where, CASE_FILE, None, f"syntax error: {error.msg}: {shown}", "correct this line")
+        return
+    case = next((n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == CASE_CLASS), None)
+    if case is not None:
+        _check_class(case, path, kind, metric, problems)
+    elif not _may_bind_it(tree):
+        problems.add(path, CASE_CLASS, None, f"there is no class {CASE_CLASS}", _SEE)
+
+
+def _check_class(case: ast.ClassDef, path: Path, kind: str, metric: str, problems: Problems) -> None:
+    """Of a class with parents or decorators the rest may come from elsewhere: the ranks will see."""
+    where, attributes = f"{path}:{case.lineno}", _attributes(case)
+    missing = [part for part in PARTS[kind] if part not in attributes]
+    if missing and not case.bases and not case.decorator_list:
+        problems.add(where, CASE_CLASS, None, lacking(missing, kind), _SEE)
+    value = attributes.get("metric")
+    if metric and isinstance(value, ast.Constant) and value.value != metric:
+        message = f"is not the metric that _base.py names the target of, {metric}"
+        remedy = f"rename target_{metric} in _base.py, or the metric"
+        problems.add(f"{path}:{value.lineno}", "metric", value.value, message, remedy)
+
+
+def _attributes(case: ast.ClassDef) -> dict[str, ast.expr | None]:
+    """The names that the class itself has, with what is assigned to them."""
+    names: dict[str, ast.expr | None] = {}
+    for node in case.body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            names[node.name] = None
+        elif isinstance(node, ast.Assign):
+            names |= {target.id: node.value for target in node.targets if isinstance(target, ast.Name)}
+        elif isinstance(node, ast.AnnAssign) and node.value is not None and isinstance(node.target, ast.Name):
+            names[node.target.id] = node.value
+    return names
+
+
+def _may_bind_it(tree: ast.Module) -> bool:
+    """Whether the module gets the class in another way than by defining it at its top."""
+    names = {
+        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.ImportFrom, ast.Import)):
+            names |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.ClassDef):
+            names.add(node.name)
+    return bool(names & {CASE_CLASS, "*"})

@@ -1,0 +1,47 @@
+"""The form of a case's folder: the controller holds to it before anything is launched, every rank when it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from utils.errors import Problem
+from utils.parameters import MeasurementSettings, TrainingSettings
+
+CASE_FILE = "case.py"
+CASE_CLASS = "Case"
+MUTABLE_FILE = "mutable_params.py"
+MUTABLE_NAME = "mutable_params"
+DOCS = "docs/adding-a-case.md"
+# What the class of a case of each kind has; `benchmarks/driver/case.py` and `operations.py` say what each is.
+PARTS: Mapping[str, Sequence[str]] = {
+    TrainingSettings.kind: (
+        "metric", "flops_formula", "build_model", "training_data", "evaluation_data", "baseline", "loss", "evaluate",
+        "metrics",
+    ),
+    MeasurementSettings.kind: ("operations",),
+}  # fmt: skip
+
+
+def lacking(parts: Sequence[str], kind: str) -> str:
+    """The message for a class without some of its parts."""
+    return f"the class {CASE_CLASS} lacks {', '.join(parts)}, which a case of the kind {kind} has"
+
+
+def mutable_problem(path: Path, values: Mapping[str, Any] | None) -> Problem | None:
+    """What is wrong with the list of what a vendor may change; None where it is right.
+
+    Args:
+        values: what the file sets; None where there is none.
+    """
+    remedy = f"write {MUTABLE_NAME} = [...], the parameters that a vendor may set otherwise and stay closed; "
+    remedy += "[] for none"
+    if values is None:
+        message = "there is no such file: every result of the case would be open"
+        return Problem(str(path), path.name, "", message, remedy)
+    names = values.get(MUTABLE_NAME)
+    if isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names):
+        return None
+    shown = repr(names) if MUTABLE_NAME in values else ""
+    return Problem(str(path), MUTABLE_NAME, shown, "is no list of names", remedy)
