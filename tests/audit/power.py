@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import sys
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,16 @@ LEAST_COVERAGE, LEAST_COVERAGE_FOR_SAMPLES = 0.5, 0.99
 INTERVALS_OF_A_HOLE = 5
 LONGEST_WITH_A_RANGE_MS = 60_000.0
 LONGEST_STANDSTILL_MS = 5_000.0
+
+KEYS = {
+    "source": {"time_ms": "whole", "interval_s": "number"}
+    | dict.fromkeys(("source", "scope", "note", "reason"), "text"),
+    "sample": {"time_ms": "whole"}
+    | dict.fromkeys(("source", "device", "error"), "text")
+    | dict.fromkeys(("utilisation", "power_w", "energy_mj", "energy_range_mj"), "reading")
+    | dict.fromkeys(("memory_used_mib", "memory_total_mib", "temperature_c"), "reading"),
+}
+REQUIRED = {"source": {"time_ms", "source", "scope", "interval_s"}, "sample": {"time_ms", "source"}}
 
 Value = float | None
 Window = tuple[float, float]
@@ -67,7 +78,7 @@ def number(value: object) -> Value:
     """A finite JSON number; None is "not reported"."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if math.isfinite(value) else None
+    return float(value) if abs(value) <= sys.float_info.max else None
 
 
 def figures(folder: Path, hosts: list[str], window: Window | None, samples: Value) -> dict[str, Value]:
@@ -101,14 +112,16 @@ def mean(values: list[Value], coverage: float) -> Value:
 def node_of(folder: Path, window: Window) -> Node | None:
     """One node by the source that is nearest to the whole machine; None where there is none."""
     records = telemetry(folder / "telemetry.jsonl")
-    sources = {record.get("source"): record for record in records if record.get("kind") == "source"}
+    if records is None:
+        return None
+    sources = {record["source"]: record for record in records if record["kind"] == "source"}
     working = [
         source for source in sources.values() if not source.get("reason") and source.get("scope") in SCOPES
     ]
     if not working:
         return None
     source = min(working, key=lambda each: (SCOPES.index(each["scope"]), each["source"]))
-    hole = INTERVALS_OF_A_HOLE * (number(source.get("interval_s")) or 0) * 1000
+    hole = INTERVALS_OF_A_HOLE * source["interval_s"] * 1000
     devices = devices_of(records, source["source"])
     node = Node(source["scope"])
     node.max_power, node.max_coverage = largest(devices, window, hole)
@@ -120,23 +133,43 @@ def node_of(folder: Path, window: Window) -> Node | None:
     return node
 
 
-def telemetry(path: Path) -> list[dict[str, Any]]:
-    """Its records; a last line without its end is left out."""
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    return [json.loads(line) for line in text.split("\n")[:-1] if line.strip()]
+def telemetry(path: Path) -> list[dict[str, Any]] | None:
+    """Its records, but for a last line without its end; None where a line is no record."""
+    lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
+    try:
+        records = [json.loads(line) for line in lines]
+    except ValueError:
+        return None
+    return records if all(is_record(record) for record in records) else None
+
+
+def is_record(record: Any) -> bool:
+    """Whether it has the keys that the page names, with values of their types, and no others."""
+    keys = KEYS.get(record.get("kind")) if isinstance(record, dict) else None
+    if keys is None or not record.keys() <= {"kind", *keys} or not REQUIRED[record["kind"]] <= record.keys():
+        return False
+    values = [(keys[key], value) for key, value in record.items() if key != "kind"]
+    return all(is_of(kind, value) for kind, value in values)
+
+
+def is_of(kind: str, value: object) -> bool:
+    if kind == "text":
+        return isinstance(value, str)
+    if kind == "whole":
+        return isinstance(value, int) and not isinstance(value, bool)
+    return (kind == "reading" and value is None) or number(value) is not None
 
 
 def devices_of(records: list[dict[str, Any]], source: str) -> list[Device]:
     """The devices of one source, with their readings in order of time."""
-    devices: dict[Any, Device] = defaultdict(Device)
-    samples = [each for each in records if each.get("kind") == "sample" and each.get("source") == source]
-    timed = [(time, each) for each in samples if (time := number(each.get("time_ms"))) is not None]
-    for time, each in sorted(timed, key=lambda timed: timed[0]):
-        device = devices[each.get("device")]
-        power, counter = number(each.get("power_w")), number(each.get("energy_mj"))
+    devices: dict[str, Device] = defaultdict(Device)
+    samples = [each for each in records if each["kind"] == "sample" and each["source"] == source]
+    for sample in sorted(samples, key=lambda each: int(each["time_ms"])):
+        device, time = devices[sample.get("device", "")], float(sample["time_ms"])
+        power, counter = sample.get("power_w"), sample.get("energy_mj")
         device.power += [] if power is None else [(time, power)]
         device.counter += [] if counter is None else [(time, counter)]
-        device.range_mj = number(each.get("energy_range_mj")) or device.range_mj
+        device.range_mj = sample.get("energy_range_mj") or device.range_mj
     return list(devices.values())
 
 
@@ -156,13 +189,14 @@ def by_counter(device: Device, window: Window, hole: float) -> tuple[float, floa
     """None where the counter is not sound."""
     energy = covered = still = 0.0
     furthest = LONGEST_WITH_A_RANGE_MS if device.range_mj else math.inf
+    hole = min(hole, furthest)
     for pair in pairs(device.counter, window):
         if pair.length > (furthest if pair.whole else hole):
             continue
         growth = pair.right[1] - pair.left[1]
         if growth < 0 and device.range_mj:
             growth += device.range_mj
-        still = still + pair.length if growth == 0 else 0.0
+        still = 0.0 if growth else still + pair.end - pair.begin
         if growth < 0 or still > LONGEST_STANDSTILL_MS:
             return None
         energy += growth / 1000 * (pair.end - pair.begin) / pair.length

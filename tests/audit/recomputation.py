@@ -178,10 +178,10 @@ def figures_of_case(facts: dict[str, Any], case: dict[str, Any]) -> Figures:
     own: Figures = {}
     valid = {name: entry for name, entry in (facts.get("figures") or {}).items() if is_valid(name, entry)}
     for name, entry in list(valid.items())[:MOST_OF_A_CASE]:
-        own[name] = number(entry["value"])
+        own[name] = value = float(entry["value"])
         if "peak" in entry:
             prefix = entry["unit"][0] if entry["unit"][0] in PREFIXES else ""
-            own[f"{name}_of_peak"] = quotient(own[name] * PREFIXES[prefix], peak_of(case, entry["peak"]))
+            own[f"{name}_of_peak"] = quotient(value * PREFIXES[prefix], peak_of(case, entry["peak"]))
     return own
 
 

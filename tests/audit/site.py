@@ -26,7 +26,7 @@ SMALL = 'sizes = dict.fromkeys(("fp64", "fp32", "int8"), (64, 64, 64))\n' + (
     "window_seconds = 0.002\nmax_warmup_windows = 3\n"
 )
 NEVER_ENDS = (
-    "train_batch_size = 64\ntarget_accuracy = 1.01\nmax_steps = 10_000_000\nsave_steps = 60\nlog_freq = 7\n"
+    "train_batch_size = 64\ntarget_accuracy = 1.01\nmax_steps = 10_000_000\nsave_steps = 40\nlog_freq = 7\n"
 )
 # Made up, so that the figures that need a peak are there to be compared.
 PEAK = '"peak_flops": {"fp32": 1.7e12, "fp64": 0.9e12},'
@@ -111,7 +111,7 @@ def make_site(folder: Path) -> Site:
     (training / "cpu" / "gemm-pytorch" / "config").mkdir(parents=True)
     (training / "cpu" / "gemm-pytorch" / "config" / "config_cpux1x2.py").write_text(SMALL)
     write_the_two_files(folder)
-    prepare = [sys.executable, "-m", "benchmarks.digits.prepare", "--out", folder / "data"]
+    prepare = [sys.executable, "-m", "benchmarks.digits.prepare", "--out", f"{folder}/data"]
     subprocess.run(prepare, cwd=TRAINING, env=environment(), check=True, timeout=PATIENCE_S)
     return Site(folder)
 
@@ -139,9 +139,9 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(TRAINING)}
 
 
-def scored_again(run: Path) -> dict[tuple[str, int], dict[str, Any]]:
-    """Case and round -> the result of each round, as `run.py show --rescore` derives it."""
-    command = [sys.executable, TRAINING / "run_benchmarks" / "run.py", "show", run, "--rescore", "--json"]
+def shown(run: Path, *options: str) -> dict[str, Any]:
+    """What `run.py show --json` prints of a run's folder."""
+    command = [sys.executable, f"{TRAINING}/run_benchmarks/run.py", "show", str(run), "--json", *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-    rounds = json.loads(done.stdout)["rounds"]
-    return {(result["case"], result["round"]): result for result in rounds}
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))

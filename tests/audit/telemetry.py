@@ -7,6 +7,7 @@ the copies' TRAIN_START is set back to make room for.
 from __future__ import annotations
 
 import json
+import math
 import random
 import re
 import shutil
@@ -73,6 +74,12 @@ def accelerators(times: list[int], number: int = 4, **missing: list[int]) -> lis
     return records
 
 
+def standing(begin: int, end: int, times: list[int]) -> list[Record]:
+    """A counter that stands still from `begin` to `end`, and power."""
+    counts = {time: 9**6 + 8 * (time - min(max(time - begin, 0), end - begin)) for time in times}
+    return [RAPL, *(sample("rapl", time, energy_mj=counts[time], power_w=9.0) for time in times)]
+
+
 RAPL = source("rapl", "cpu package")
 SCENARIOS: dict[str, Scenario] = {
     "power only": [metered(every(700))],
@@ -90,6 +97,23 @@ SCENARIOS: dict[str, Scenario] = {
     "a counter through a hole of 61 s": [[RAPL, *counted(without(every(), 20_000, 81_000), 5)]],
     "a counter without a range through a hole of 80 s": [[RAPL, *counted(without(every(), 10_000, 90_000), 5, None)]],
     "a counter's hole over the edge": [[RAPL, *counted(without(every(), -2_000, 8_000), 5)]],
+    "a counter that stands still for 4 s": [standing(30_000, 34_000, every())],
+    "a counter that stands still for 5 s": [standing(30_000, 35_000, every())],
+    "a counter that stands still for 6 s": [standing(30_000, 36_000, every())],
+    "a counter that stands still for 6 s, 4.1 s of them in the window": [
+        standing(-1900, 4100, every(2000, -5900, 106_100))
+    ],
+    "readings further apart than a counter with a range can be trusted over": [
+        [source("rapl", "cpu package", 20.0), *counted([-10_000, 55_000, 120_000], 3)]
+    ],
+    "readings as far apart of a counter without a range": [
+        [source("rapl", "cpu package", 20.0), *counted([-10_000, 55_000, 120_000], 3, None)]
+    ],
+    "a reading that is no number": [[*metered(every()), sample("pwr", 5500, power_w=math.nan)]],
+    "a record of another form": [[*metered(every()), sample("pwr", 5500, volts=3.0)]],
+    "a device that is the host itself": [
+        [{key: value for key, value in each.items() if key != "device"} for each in metered(every())]
+    ],
     "no sample at the edges": [metered(every(begin=3_300, end=97_100))],
     "99 % and no more": [metered(every(begin=500, end=99_500))],
     "98.9 %": [metered(every(100, begin=500, end=99_400))],
@@ -117,18 +141,6 @@ SCENARIOS: dict[str, Scenario] = {
     "two nodes, parts that differ": [metered(every()), [RAPL, *counted(every(), 3)]],
     "two nodes, one without": [metered(every()), []],
 }  # fmt: skip
-for _standstill in (4, 5, 6):
-    _times = every()
-    _still = [min(max(time - 30_000, 0), _standstill * 1000) for time in _times]
-    SCENARIOS[f"a counter that stands still for {_standstill} s"] = [
-        [
-            RAPL,
-            *(
-                sample("rapl", time, energy_mj=8 * (time - still) + 9**6, power_w=9.0)
-                for time, still in zip(_times, _still, strict=True)
-            ),
-        ]
-    ]
 
 
 def by_chance(seed: int) -> Scenario:
@@ -201,11 +213,7 @@ def _write_round(original: Path, folder: Path, number: int, scenario: Scenario) 
     (folder / "round.json").write_text(json.dumps(seen))
     start = _with_a_long_window(folder / "localhost_noderank0" / "rank0.out.log")
     for rank, (host, records) in enumerate(zip(hosts, scenario, strict=True)):
-        lines = [
-            json.dumps({**record, **({"time_ms": record["time_ms"] + start} if "time_ms" in record else {})})
-            + "\n"
-            for record in records
-        ]
+        lines = [json.dumps({**record, "time_ms": record["time_ms"] + start}) + "\n" for record in records]
         node = folder / f"{host}_noderank{rank}"
         node.mkdir(exist_ok=True)
         (node / "telemetry.jsonl").write_text(

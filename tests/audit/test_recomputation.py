@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.audit.finished import finished, rates_of_operations
 from tests.audit.recomputation import figures_of_run
-from tests.audit.site import CONVERGES, ENDLESS, MEASURES, Site, make_site, scored_again
+from tests.audit.site import CONVERGES, ENDLESS, MEASURES, Site, make_site, shown
+from tests.audit.telemetry import SCENARIOS, by_chance, write_scenarios
+
+POWER = ("energy", "avg_power", "max_power", "samples_per_joule")
 
 
 @pytest.fixture(scope="module")
@@ -29,10 +35,17 @@ def continued(site: Site, run: Path) -> Path:
     return site.run_until_cut_off("--continue-from", run.name)
 
 
+def by_round(results: Iterable[dict[str, Any]]) -> dict[tuple[str, int], dict[str, Any]]:
+    return {(result["case"], result["round"]): result for result in results}
+
+
 def written(run: Path) -> dict[tuple[str, int], dict[str, Any]]:
     """Case and round -> result.json."""
-    results = [json.loads(path.read_text()) for path in run.glob("*/round*/result.json")]
-    return {(result["case"], result["round"]): result for result in results}
+    return by_round(json.loads(path.read_text()) for path in run.glob("*/round*/result.json"))
+
+
+def values_of(result: dict[str, Any]) -> dict[str, float | None]:
+    return {name: figure["value"] for name, figure in result["figures"].items()}
 
 
 def assert_same_figures(run: Path, results: dict[tuple[str, int], dict[str, Any]]) -> None:
@@ -40,8 +53,11 @@ def assert_same_figures(run: Path, results: dict[tuple[str, int], dict[str, Any]
     own = figures_of_run(run)
     assert set(own) == set(results)
     for key, result in results.items():
-        theirs = {name: figure["value"] for name, figure in result["figures"].items()}
-        assert theirs == pytest.approx(own[key], rel=1e-12, abs=0.0), key
+        assert values_of(result) == agrees(own[key]), key
+
+
+def agrees(own: Mapping[str, Any]) -> Any:
+    return pytest.approx(own, rel=1e-12, abs=0.0)
 
 
 def test_every_figure_of_every_round_follows_from_its_raw_files(run: Path) -> None:
@@ -49,11 +65,49 @@ def test_every_figure_of_every_round_follows_from_its_raw_files(run: Path) -> No
     verdicts = {case: result["verdict"] for (case, _), result in results.items()}
     assert verdicts == {CONVERGES: "CONVERGED", MEASURES: "MEASURED", ENDLESS: "INTERRUPTED"}
     assert_same_figures(run, results)
+    assert values_of(results[CONVERGES, 1])["MFU"]
+    assert values_of(results[MEASURES, 1])["gemm_fp32_of_peak"]
+    assert values_of(results[ENDLESS, 1])["acc"]
 
 
-def test_every_figure_follows_from_them_again(run: Path) -> None:
-    assert_same_figures(run, scored_again(run))
+def test_they_follow_again_where_there_is_no_result(run: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(run, tmp_path / run.name)
+    assert [again["figures"] for again in shown(copy, "--rescore")["rounds"]] == [{}, {}, {}]
+    for path in copy.glob("*/round*/result.json"):
+        path.unlink()
+    assert_same_figures(copy, by_round(shown(copy)["rounds"]))
 
 
-def test_so_it_is_with_a_continued_round_that_was_cut_off(continued: Path) -> None:
-    assert_same_figures(continued, written(continued))
+def test_a_round_that_was_continued_and_cut_off_tells_of_its_own_part(continued: Path) -> None:
+    results = written(continued)
+    assert results[ENDLESS, 1]["continued"]["step"] >= 40
+    assert_same_figures(continued, results)
+
+
+def test_what_training_reports_at_its_end_follows_from_its_events(run: Path) -> None:
+    folder = run / CONVERGES / "round1"
+    facts, own = finished(folder, json.loads((folder / "round.json").read_text()))
+    assert {name: facts[name] for name in own} == agrees(own)
+
+
+def test_rates_follow_from_those_of_all_windows(run: Path) -> None:
+    result = written(run)[MEASURES, 1]
+    own = rates_of_operations(result["facts"])
+    assert {name: values_of(result)[name] for name in own} == pytest.approx(own, rel=1e-9, abs=1e-12)
+    assert len(own) == 6
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_power_and_energy_follow_from_telemetry(run: Path, tmp_path: Path, nodes: int) -> None:
+    scenarios = SCENARIOS | {f"by chance, {seed}": by_chance(seed) for seed in range(80)}
+    scenarios = {name: scenario for name, scenario in scenarios.items() if len(scenario) == nodes}
+    write_scenarios(run, CONVERGES, tmp_path / "copy", list(scenarios.values()))
+    own = figures_of_run(tmp_path / "copy")
+    results = by_round(shown(tmp_path / "copy")["rounds"])
+    assert len(results) == len(scenarios)
+    theirs = {name: values_of(results[CONVERGES, number]) for number, name in enumerate(scenarios, 1)}
+    wrong = {
+        name for number, name in enumerate(scenarios, 1) if theirs[name] != agrees(own[CONVERGES, number])
+    }
+    assert not wrong
+    assert all(len({figures[name] for figures in theirs.values()}) > 1 for name in POWER)  # not all are null
