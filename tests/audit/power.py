@@ -145,7 +145,7 @@ def telemetry(path: Path) -> list[dict[str, Any]] | None:
 
 def is_record(record: Any) -> bool:
     """Whether it has the keys that the page names, with values of their types, and no others."""
-    keys = KEYS.get(record.get("kind")) if isinstance(record, dict) else None
+    keys = KEYS.get(str(record.get("kind"))) if isinstance(record, dict) else None
     if keys is None or not record.keys() <= {"kind", *keys} or not REQUIRED[record["kind"]] <= record.keys():
         return False
     values = [(keys[key], value) for key, value in record.items() if key != "kind"]

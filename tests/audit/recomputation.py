@@ -21,11 +21,8 @@ MOST_OF_A_CASE = 200
 TIMES = ("init_time", "raw_train_time", "no_eval_time", "pure_compute_time")
 EARLIER_TIMES = ("train_time", "train_no_eval_time", "pure_training_computing_time")
 RATES = {"p_whole": "raw_train_time", "p_train": "no_eval_time", "p_core": "pure_compute_time"}
-EARLIER_RATES = {
-    "p_whole": ("{}(ips)_raw", "{}(sps)_raw", "training_sequences_per_second", "training_images_per_second"),
-    "p_train": ("{}(ips)_no_eval", "{}(sps)_no_eval"),
-    "p_core": ("{}(ips)_pure_compute", "{}(sps)_pure_compute"),
-}
+EARLIER_RATES = {"p_whole": "raw", "p_train": "no_eval", "p_core": "pure_compute"}
+EARLIER_WHOLE = ("training_sequences_per_second", "training_images_per_second")
 
 Figures = dict[str, Value]
 
@@ -154,19 +151,19 @@ def until_the_cut(events: list[tuple[str, dict[str, Any], float]]) -> Figures:
 
 def with_todays_names(facts: dict[str, Any], case: dict[str, Any]) -> dict[str, Any]:
     """The value of FINISHED with the names of earlier versions' scripts under today's."""
-    renamed = {new: facts[old] for new, old in zip(TIMES[1:], EARLIER_TIMES, strict=True) if old in facts}
+    renamed = {new: facts.get(old) for new, old in zip(TIMES[1:], EARLIER_TIMES, strict=True)}
     metrics = [name[6:] for name in facts if name.startswith("final_") and name != "final_loss"]
     if len(metrics) > 1:
         metrics = [name for name in metrics if f"target_{name}" in case["parameters"]]
-    return renamed | ({"metric": metrics[0]} if len(metrics) == 1 else {}) | facts
+    renamed |= {"metric": metrics[0]} if len(metrics) == 1 else {}
+    return renamed | {name: value for name, value in facts.items() if value is not None}
 
 
 def earlier_rate(value: Figures, name: str) -> Value:
     """A rate that the case computed itself."""
-    patterns = [
-        pattern.format(word) for pattern in EARLIER_RATES[name] for word in ("throughput", "throuhgput")
-    ]
-    rates = (value.get(pattern) for pattern in patterns)
+    part = EARLIER_RATES[name]
+    names = [f"throughput(ips)_{part}", f"throughput(sps)_{part}", f"throuhgput(ips)_{part}"]
+    rates = (value.get(each) for each in (*names, *(EARLIER_WHOLE if name == "p_whole" else ())))
     return next((rate for rate in rates if rate is not None and rate > 0), None)
 
 

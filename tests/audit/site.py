@@ -53,21 +53,11 @@ class Site:
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         """Start run.py."""
-        command = [
-            sys.executable,
-            "-c",
-            PROGRAM,
-            self.folder / "training",
-            "--config",
-            self.folder / "config",
-        ]
+        config = f"{self.folder}/config"
+        command = [sys.executable, "-c", PROGRAM, f"{self.folder}/training", "--config", config, *arguments]
         with (self.folder / "output").open("ab") as output:
             return subprocess.Popen(
-                [*command, *arguments],
-                env=environment(),
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
+                command, env=environment(), stdout=output, stderr=output, start_new_session=True
             )
 
     def run_until_cut_off(self, *arguments: str) -> Path:

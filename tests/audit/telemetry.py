@@ -221,6 +221,15 @@ def _write_round(original: Path, folder: Path, number: int, scenario: Scenario) 
         )  # cut off while it was written
 
 
+def report(log: Path, facts: Record) -> None:
+    """Let FINISHED have another value."""
+    lines = log.read_text().splitlines()
+    (number,) = (number for number, line in enumerate(lines) if '"FINISHED"' in line)
+    event = json.loads(lines[number].partition("]")[2])
+    lines[number] = f"text before [PerfLog] {json.dumps({**event, 'value': facts})} and after"
+    log.write_text("\n".join(lines) + "\n")
+
+
 def _with_a_long_window(log: Path) -> int:
     """Let TRAIN_START be 100 s before TRAIN_END; its time in ms."""
     text = log.read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from tests.audit.finished import finished, rates_of_operations
 from tests.audit.recomputation import figures_of_run
 from tests.audit.site import CONVERGES, ENDLESS, MEASURES, Site, make_site, shown
-from tests.audit.telemetry import SCENARIOS, by_chance, write_scenarios
+from tests.audit.telemetry import SCENARIOS, by_chance, report, write_scenarios
 
 POWER = ("energy", "avg_power", "max_power", "samples_per_joule")
 
@@ -95,6 +96,55 @@ def test_rates_follow_from_those_of_all_windows(run: Path) -> None:
     own = rates_of_operations(result["facts"])
     assert {name: values_of(result)[name] for name in own} == pytest.approx(own, rel=1e-9, abs=1e-12)
     assert len(own) == 6
+
+
+TODAYS = {"raw_train_time": 8.0, "no_eval_time": 7.0, "pure_compute_time": 6.0, "num_trained_samples": 640}
+EARLIER = {"train_time": 8.0, "train_no_eval_time": 7.0, "pure_training_computing_time": 6.0, "final_f1": 0.5}
+OWN = {"value": 3.0, "unit": "GOP/s", "window": "all", "definition": "a rate", "better": None}
+REPORTS: list[dict[str, Any]] = [
+    {**TODAYS, "num_trained_tokens": 7_000, "mem_allocated_bytes": 2**31, "mem_total_bytes": 3 * 2**30},
+    {**TODAYS, "precision": "fp32", "model_flops_per_sample": 1e9, "metric": "f1", "final_f1": 0.25},
+    {**TODAYS, "precision": "fp8", "model_flops_per_sample": 1e9, "final_loss": 1.5},
+    {
+        **TODAYS,
+        "raw_train_time": True,
+        "no_eval_time": "7",
+        "pure_compute_time": math.nan,
+        "e2e_time": math.inf,
+    },
+    {
+        **TODAYS,
+        "raw_train_time": 0,
+        "no_eval_time": -1.0,
+        "pure_compute_time": 0.0,
+        "mem_reserved_bytes": None,
+    },
+    {**EARLIER, "num_trained_samples": 640, "final_loss": 1.0},
+    {**EARLIER, "throughput(ips)_raw": 0, "throughput(sps)_raw": 70.0, "throuhgput(ips)_no_eval": 80.0},
+    {**EARLIER, "training_images_per_second": 60.0, "throughput(ips)_pure_compute": 90.0, "final_acc": 0.7},
+    {**EARLIER, "raw_train_time": None, "training_sequences_per_second": 65.0, "metric": "f1"},
+    {**TODAYS, "figures": {"rate": {**OWN, "peak": "fp32"}, "other": {**OWN, "peak": "bf16"}, "9": OWN}},
+    {
+        **TODAYS,
+        "figures": {
+            "mem": OWN,
+            "x_of_peak": OWN,
+            "long": {**OWN, "unit": "u" * 41},
+            "a": {**OWN, "value": 1},
+        },
+    },
+    {**TODAYS, "figures": {"b": {**OWN, "better": "big"}, "c": {**OWN, "unit": "GB/s", "peak": "fp32"}}},
+    {},
+]
+
+
+def test_whatever_a_case_reports(run: Path, tmp_path: Path) -> None:
+    """Also what a script of an earlier version or of an author's own does."""
+    copy = tmp_path / "copy"
+    write_scenarios(run, CONVERGES, copy, [[[]] for _ in REPORTS])
+    for number, facts in enumerate(REPORTS, 1):
+        report(copy / CONVERGES / f"round{number}" / "localhost_noderank0" / "rank0.out.log", facts)
+    assert_same_figures(copy, by_round(shown(copy)["rounds"]))
 
 
 @pytest.mark.parametrize("nodes", [1, 2])
