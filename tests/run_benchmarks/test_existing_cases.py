@@ -143,7 +143,13 @@ def test_an_existing_case_becomes_a_result_like_any_other(
     for name in ("no_eval_time", "p_train", "p_core", "MFU", "mem", "samples", "time_to_target"):
         assert figures[name]["value"] is None and figures[name]["source"], name
     assert "peak FLOP/s is not known" in figures["MFU"]["source"]
-    assert result["rules"] == {"stamp": "closed", "differs": {}, "hooks": None, "doubt": ""}
+    assert result["rules"] == {
+        "stamp": "closed",
+        "differs": {},
+        "hooks": None,
+        "doubt": "",
+        "vendors_case": "",
+    }
     assert "not checked: nothing says how to list those of acme" in capsys.readouterr().err
     monitor_log = (existing.node / "monitor.log").read_text()
     assert "has no open_devices()" in monitor_log and "cpu" in monitor_log
@@ -166,6 +172,7 @@ def test_a_loss_that_is_not_finite_and_a_target_that_is_not_met(existing: Existi
         "differs": {"max_steps": 50, "target_accuracy": 2.0, "finite_loss": False},
         "hooks": None,
         "doubt": "",
+        "vendors_case": "",
     }
 
 
@@ -218,6 +225,8 @@ def test_a_driver_beside_all_cases_of_a_vendor(existing: Existing) -> None:
     existing.configure('\nTEST_TYPE = "customized"\n' + PROCESS.format(python=sys.executable))
     assert verbs.main(["--config", str(existing.tree.config)]) == 0
     assert existing.result["verdict"] == "CONVERGED"
+    rules = existing.result["rules"]
+    assert (rules["stamp"], rules["vendors_case"]) == ("open", "acme/benchmarks/rings/pytorch")
 
 
 def test_a_case_without_its_driver_is_refused_before_the_launch(existing: Existing) -> None:

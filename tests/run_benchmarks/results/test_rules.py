@@ -47,6 +47,12 @@ def test_a_case_that_does_not_tell_has_no_stamp() -> None:
     assert rules_of([]).stamp is None
 
 
+def test_a_case_of_the_vendors_own_is_open_whatever_it_says() -> None:
+    rules = rules_of(_started(changed=[]), vendors_case="acme/benchmarks/toy/pytorch")
+    assert rules.stamp == "open"
+    assert "acme/benchmarks/toy/pytorch is the vendor's own" in rules.explanation()
+
+
 def test_hooks_that_change_nothing_are_closed_and_named() -> None:
     rules = rules_of(_started(HOOKS, changed=[]), extern=FILES)
     assert rules.stamp == "closed"

@@ -27,9 +27,10 @@ class PlannedSettings:
 
 @dataclass(frozen=True)
 class PlannedFiles:
-    """script: the training script, relative to `training/`."""
+    """Relative to `training/`: the training script, and the case's folder, which earlier plans do not all name."""
 
     script: str
+    case_dir: str = ""
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,11 @@ class PlannedCase:
     def kind(self) -> str:
         """MEASURE for a case that does a fixed amount of work and reports figures of its own, else CONVERGE."""
         return str(self.parameters.get(KIND, CONVERGE))
+
+    @property
+    def vendors_folder(self) -> str:
+        """The case's folder where it is a vendor's own (TEST_TYPE = "customized"), else empty."""
+        return "" if self.files.case_dir.startswith("benchmarks/") else self.files.case_dir
 
     @property
     def uses_driver(self) -> bool:

@@ -25,13 +25,15 @@ class Rules:
     """The stamp, and what it follows from.
 
     stamp: None where nobody can tell, and `doubt` says why. differs: parameter -> the value it ran with.
-    hooks: the vendor's; None where nothing tells of them, as in the logs of earlier versions.
+    hooks: the vendor's; None where nothing tells of them, as in the logs of earlier versions. vendors_case: the
+    folder of a case that is the vendor's own, else empty.
     """
 
     stamp: str | None = None
     differs: Mapping[str, Any] = field(default_factory=dict)
     hooks: HooksSeen | None = None
     doubt: str = ""
+    vendors_case: str = ""
 
     def explanation(self) -> str:
         """What the stamp says, in a line."""
@@ -44,7 +46,12 @@ class Rules:
     def reasons(self) -> list[str]:
         """Everything that makes it open."""
         parameters = ", ".join(f"{name} = {value!r}" for name, value in self.differs.items())
-        return [*([parameters] if parameters else []), *map(str, self.hooks.differs if self.hooks else ())]
+        own = [f"the whole case: {self.vendors_case} is the vendor's own"] if self.vendors_case else []
+        return [
+            *own,
+            *([parameters] if parameters else []),
+            *map(str, self.hooks.differs if self.hooks else ()),
+        ]
 
     def hooks_line(self) -> str:
         """The hooks in force, and what of them was not checked; empty where no code of a vendor ran in the ranks."""
@@ -59,21 +66,23 @@ def rules_of(
     extern: Mapping[str, str] | None = None,
     *,
     own_script: bool = False,
+    vendors_case: str = "",
 ) -> Rules:
     """The stamp of a round, from its INIT_START and HOOKS.
 
     Args:
         planned: the differences that the plan names, if it looked: for a case that does not report them.
         extern, own_script: see `hooks_seen`.
+        vendors_case: see `Rules`; such a case sets its own rules, so that nothing of it can be closed.
     """
     value = next((event.value for event in events if event.name == EventName.INIT_START), {})
     changed = value.get("changed")
     hooks, doubt = hooks_seen(events, extern, own_script=own_script)
     differs = _values(value, changed) if isinstance(changed, list) else planned
+    if vendors_case or differs or (hooks and hooks.differs):
+        return Rules(OPEN, differs or {}, hooks, doubt, vendors_case)
     if differs is None:
         return Rules(hooks=hooks, doubt=doubt)
-    if differs or (hooks and hooks.differs):
-        return Rules(OPEN, differs, hooks, doubt)
     return Rules(None if doubt else CLOSED, differs, hooks, doubt)
 
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import copy
 import zlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
+from benchmarks.driver.batches import mapped
 from benchmarks.driver.differences import OptimizerFacts, Weight, family_of
 from benchmarks.driver.inspection import NotCountableError
-from benchmarks.driver.pytorch.tensors import moved
 
-_META = torch.device("meta")
+_CPU = torch.device("cpu")
 # What a step depends on -> what stands for it where an optimizer has no such setting.
 _SETTINGS: Mapping[str, Any] = {
     "lr": None, "betas": None, "eps": None, "weight_decay": None,
@@ -42,35 +44,43 @@ def optimizer_facts(optimizer: Any) -> OptimizerFacts:
     return OptimizerFacts(_name_of(inner), family_of(inner, decoupled=decoupled), settings)
 
 
-def shadow(model: nn.Module) -> nn.Module:
-    """A copy whose tensors have no memory.
+@dataclass(frozen=True)
+class Shadow:
+    """A model whose tensors have shapes and no memory, and the mode in which they live; as if on a CPU."""
+
+    model: nn.Module
+    mode: FakeTensorMode
+
+
+def shadow(model: nn.Module) -> Shadow:
+    """A copy without memory.
 
     Raises:
         NotCountableError: the model cannot be copied.
     """
-    tensors = [*model.parameters(), *model.buffers()]
-    memo = {id(tensor): _on_meta(tensor) for tensor in tensors}
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
     try:
+        memo = {id(tensor): _faked(mode, tensor) for tensor in (*model.parameters(), *model.buffers())}
         copied: nn.Module = copy.deepcopy(model, memo)
     except Exception as error:  # a vendor's module may hold anything
-        raise NotCountableError(f"the model cannot be copied ({_said_by(error)})") from error
-    return copied.eval()
+        raise NotCountableError(f"the model cannot be copied ({_summary(error)})") from error
+    return Shadow(copied.eval(), mode)
 
 
-def forward_flops(model: nn.Module, loss: Callable[[Any, Any], Any], inputs: Any) -> float:
-    """Operations of the forward pass of a `shadow`, by PyTorch's own counter of matrix products and convolutions.
+def forward_flops(shadow: Shadow, loss: Callable[[Any, Any], Any], inputs: Any) -> float:
+    """Operations of the forward pass, by PyTorch's own counter of matrix products and convolutions.
 
     Raises:
-        NotCountableError: it cannot be run without memory, or has kernels that the counter does not know.
+        NotCountableError: it cannot be run without data, or has kernels that the counter does not know.
     """
-    there = moved(inputs, _META)
     operators = _ForeignOperators()
     counter: Any = FlopCounterMode(display=False)
     try:
-        with torch.no_grad(), counter, operators:
-            loss(model, there)
+        there = mapped(inputs, Tensor, lambda tensor: _faked(shadow.mode, tensor))
+        with shadow.mode, torch.no_grad(), counter, operators:
+            loss(shadow.model, there)
     except Exception as error:  # what depends on values has none here
-        raise NotCountableError(f"the forward pass does not run without data ({_said_by(error)})") from error
+        raise NotCountableError(f"the forward pass does not run without data ({_summary(error)})") from error
     if operators.names:
         names = ", ".join(sorted(operators.names))
         raise NotCountableError(f"nobody counts the operations of {names}")
@@ -111,14 +121,15 @@ def _checksum(tensor: Tensor) -> int:
     return zlib.crc32(values.view(torch.uint8).numpy().data)
 
 
-def _on_meta(tensor: Tensor) -> Tensor:
-    there = tensor.detach().to(_META)
-    return nn.Parameter(there, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else there
+def _faked(mode: FakeTensorMode, tensor: Tensor) -> Tensor:
+    with mode:
+        there = mode.from_tensor(tensor.detach()).to(_CPU)
+        return nn.Parameter(there, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else there
 
 
 def _name_of(thing: object) -> str:
     return f"{type(thing).__module__}.{type(thing).__qualname__}"
 
 
-def _said_by(error: Exception) -> str:
+def _summary(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0][:120]}"

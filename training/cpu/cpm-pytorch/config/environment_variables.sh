@@ -1,0 +1,3 @@
+# Read by the ranks' shell before they start.
+
+. "${BASH_SOURCE[0]%/*}/../../keep_memory.sh"
