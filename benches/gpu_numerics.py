@@ -141,14 +141,29 @@ def compared(bench: Bench, device_type: str) -> dict[str, Any]:
     """The differences in the configuration's precision and in fp32, with their tolerances."""
     reference = bench.step_numbers("cpu", REFERENCE)
     rows = {}
-    for step in (bench.step_numbers(device_type, REFERENCE), bench.step_numbers(device_type)):
-        differences = step.differences(reference)
-        tolerance = asdict(TOLERANCES[step.precision])
-        # NaN, which JSON has not, is within nothing
-        within = all(differences[name] <= tolerance[name] for name in tolerance)
-        finite = {name: value if math.isfinite(value) else None for name, value in differences.items()}
-        rows[step.precision] = {"differences": finite, "tolerance": tolerance, "within": within}
+    for precision in (None, REFERENCE):
+        try:
+            step = bench.step_numbers(device_type, precision)
+        except RuntimeError as error:  # no kernel for it, no memory: the other one is still worth knowing
+            lost = dict.fromkeys(asdict(TOLERANCES[REFERENCE]))
+            reason = str(error).strip().partition("\n")[0]
+            rows[precision or "configured"] = {
+                "differences": lost,
+                "tolerance": lost,
+                "within": False,
+                "error": reason,
+            }
+            continue
+        rows[step.precision] = _row(step, reference)
     return {"loss": reference.loss, "gradient_norm": reference.norm, "precisions": rows}
+
+
+def _row(step: StepNumbers, reference: StepNumbers) -> dict[str, Any]:
+    differences, tolerance = step.differences(reference), asdict(TOLERANCES[step.precision])
+    # NaN, which JSON has not, is within nothing
+    within = all(differences[name] <= tolerance[name] for name in tolerance)
+    finite = {name: value if math.isfinite(value) else None for name, value in differences.items()}
+    return {"differences": finite, "tolerance": tolerance, "within": within}
 
 
 def profile(bench: Bench, device_type: str) -> str:

@@ -100,10 +100,10 @@ def numerics_rows(name: str, compared: Mapping[str, Any]) -> list[list[str]]:
     rows = []
     for precision, row in compared["precisions"].items():
         cells = [
-            f"{_number(row['differences'][part], '.1e')} (<= {row['tolerance'][part]:.0e})"
+            f"{_number(row['differences'][part], '.1e')} (<= {_number(row['tolerance'][part], '.0e')})"
             for part in ("loss", "norm", "gradients")
         ]
-        rows.append([name, precision, *cells, "yes" if row["within"] else "NO"])
+        rows.append([name, precision, *cells, row.get("error") or ("yes" if row["within"] else "NO")])
     return rows
 
 

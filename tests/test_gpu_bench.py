@@ -140,3 +140,22 @@ def test_wrong_gradients_are_out_of_tolerance_and_so_is_nan(bench: Any) -> None:
         right
     )
     assert not lost["norm"] <= cases.TOLERANCES["bf16"].norm
+
+
+def test_a_precision_without_a_kernel_does_not_take_the_other_one(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numerics, report = bench("gpu_numerics"), bench("gpu_report")
+    right = numerics.StepNumbers(2.0, {"a": torch.ones(8)}, "bf16")
+
+    class Half:
+        def step_numbers(self, device_type: str, precision: str | None = None) -> Any:
+            if device_type == "cuda" and precision == "fp32":
+                raise RuntimeError("no kernel\nat all")
+            return right
+
+    rows = numerics.compared(Half(), "cuda")
+    assert rows["precisions"]["bf16"]["within"]
+    assert rows["precisions"]["fp32"]["error"] == "no kernel"
+    assert not rows["precisions"]["fp32"]["within"]
+    assert report.numerics_rows("bert", rows)[1][-1] == "no kernel"
