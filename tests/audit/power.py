@@ -167,8 +167,8 @@ def devices_of(records: list[dict[str, Any]], source: str) -> list[Device]:
     for sample in sorted(samples, key=lambda each: int(each["time_ms"])):
         device, time = devices[sample.get("device", "")], float(sample["time_ms"])
         power, counter = sample.get("power_w"), sample.get("energy_mj")
-        device.power += [] if power is None else [(time, power)]
-        device.counter += [] if counter is None else [(time, counter)]
+        device.power += [] if power is None or power < 0 else [(time, power)]
+        device.counter += [] if counter is None or counter < 0 else [(time, counter)]
         device.range_mj = sample.get("energy_range_mj") or device.range_mj
     return list(devices.values())
 

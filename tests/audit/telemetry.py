@@ -110,6 +110,9 @@ SCENARIOS: dict[str, Scenario] = {
         [source("rapl", "cpu package", 20.0), *counted([-10_000, 55_000, 120_000], 3, None)]
     ],
     "a reading that is no number": [[*metered(every()), sample("pwr", 5500, power_w=math.nan)]],
+    "readings below 0": [
+        [*metered(every()), sample("pwr", 5500, power_w=-1.0), sample("pwr", 50_500, power_w=-40.0)]
+    ],
     "a record of another form": [[*metered(every()), sample("pwr", 5500, volts=3.0)]],
     "a device that is the host itself": [
         [{key: value for key, value in each.items() if key != "device"} for each in metered(every())]

@@ -198,8 +198,9 @@ def _spans(
 
 
 def _points(samples: Sequence[Sample], name: str) -> list[Point]:
+    """The readings; one below 0 is a tool's way to say that it has none."""
     values = ((sample.time_ms, getattr(sample, name)) for sample in samples)
-    return [(time_ms, float(value)) for time_ms, value in values if value is not None]
+    return [(time_ms, float(value)) for time_ms, value in values if value is not None and value >= 0]
 
 
 def _why_empty(samples: Sequence[Sample], name: str) -> str:
