@@ -55,6 +55,8 @@ def test_a_cut_last_line_is_left_out(tmp_path: Path, cut: str) -> None:
         '{"kind": "something"}',
         '{"kind": "sample", "time_ms": 1, "source": "gpu", "volts": 12}',
         '{"kind": "sample", "time_ms": "now", "source": "gpu"}',
+        '{"kind": "sample", "time_ms": 1, "source": "gpu", "power_w": NaN}',
+        '{"kind": "source", "time_ms": 1, "source": "gpu", "scope": "machine", "interval_s": Infinity}',
         '{"kind": "source", "time_ms": 1, "source": "gpu", "scope": "rack", "interval_s": 1}',
     ],
 )

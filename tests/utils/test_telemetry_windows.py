@@ -116,6 +116,11 @@ def test_power_is_integrated_by_the_trapezoid_rule() -> None:
     assert average_power(telemetry_of(samples), Window(500, 3_500), "gpu").value == pytest.approx(200)
 
 
+def test_power_below_0_is_no_reading() -> None:
+    samples = every_second(11, lambda n: Sample(0, "gpu", power_w=-1 if n == 5 else 100))
+    assert energy_over(telemetry_of(samples), Window(0, 10_000), "gpu").value == pytest.approx(1000)
+
+
 def test_devices_are_added_and_the_worst_covered_counts() -> None:
     whole = every_second(11, lambda n: Sample(0, "gpu", "0", energy_mj=n * 100_000, power_w=100))
     half = every_second(6, lambda n: Sample(0, "gpu", "1", energy_mj=n * 300_000, power_w=300))

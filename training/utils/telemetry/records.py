@@ -33,7 +33,7 @@ class SourceInfo:
     note: str = ""
     reason: str = ""
     kind: Literal["source"] = "source"
-    __pydantic_config__: ClassVar = {"extra": "forbid"}  # for who reads it back
+    __pydantic_config__: ClassVar = {"extra": "forbid", "allow_inf_nan": False}  # for who reads it back
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Sample:
     temperature_c: float | None = None
     error: str = ""
     kind: Literal["sample"] = "sample"
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
+    __pydantic_config__: ClassVar = {"extra": "forbid", "allow_inf_nan": False}
 
 
 @dataclass(frozen=True)

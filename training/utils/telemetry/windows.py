@@ -184,19 +184,23 @@ def _spans(
     """The spans that lie in the window, holes left out.
 
     A counter counts on through a hole: between two readings inside the window it is trusted over
-    `trusted_ms`. A span that is cut by the window's edge is divided by time, which a hole forbids.
+    `trusted_ms`, and nowhere over more. A span that is cut by the window's edge is divided by time, which a
+    hole forbids.
     """
     for (left, first), (right, last) in zip(points, points[1:]):  # noqa: B905, RUF007 - for Python 3.8
         start, end = max(left, window.start_ms), min(right, window.end_ms)
         whole = (start, end) == (left, right)
-        limit = trusted_ms if whole and trusted_ms is not None else hole_ms
+        limit = hole_ms
+        if trusted_ms is not None:
+            limit = trusted_ms if whole else min(hole_ms, trusted_ms)
         if start < end and right - left <= limit:
             yield _Span(left, right - left, first, last, start, end)
 
 
 def _points(samples: Sequence[Sample], name: str) -> list[Point]:
+    """The readings; one below 0 is a tool's way to say that it has none."""
     values = ((sample.time_ms, getattr(sample, name)) for sample in samples)
-    return [(time_ms, float(value)) for time_ms, value in values if value is not None]
+    return [(time_ms, float(value)) for time_ms, value in values if value is not None and value >= 0]
 
 
 def _why_empty(samples: Sequence[Sample], name: str) -> str:

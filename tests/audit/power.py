@@ -1,0 +1,225 @@
+"""Power and energy of a round, computed again from its telemetry as docs/results.md says it: see recomputation.py."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import sys
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+SCOPES = ("machine", "accelerator", "cpu package")
+LEAST_COVERAGE, LEAST_COVERAGE_FOR_SAMPLES = 0.5, 0.99
+INTERVALS_OF_A_HOLE = 5
+LONGEST_WITH_A_RANGE_MS = 60_000.0
+LONGEST_STANDSTILL_MS = 5_000.0
+
+KEYS = {
+    "source": {"time_ms": "whole", "interval_s": "number"}
+    | dict.fromkeys(("source", "scope", "note", "reason"), "text"),
+    "sample": {"time_ms": "whole"}
+    | dict.fromkeys(("source", "device", "error"), "text")
+    | dict.fromkeys(("utilisation", "power_w", "energy_mj", "energy_range_mj"), "reading")
+    | dict.fromkeys(("memory_used_mib", "memory_total_mib", "temperature_c"), "reading"),
+}
+REQUIRED = {"source": {"time_ms", "source", "scope", "interval_s"}, "sample": {"time_ms", "source"}}
+
+Value = float | None
+Window = tuple[float, float]
+
+
+@dataclass
+class Node:
+    """What one node comes to: W and J, and the parts of the window they were measured in."""
+
+    scope: str
+    energy: Value = None
+    avg_power: Value = None
+    max_power: Value = None
+    coverage: float = 0.0
+    max_coverage: float = 0.0
+
+
+@dataclass
+class Device:
+    """Its readings, by time."""
+
+    power: list[tuple[float, float]] = field(default_factory=list)
+    counter: list[tuple[float, float]] = field(default_factory=list)
+    range_mj: Value = None
+
+
+@dataclass
+class Pair:
+    """Two neighbouring readings, and the part of their time that lies in the window."""
+
+    left: tuple[float, float]
+    right: tuple[float, float]
+    begin: float
+    end: float
+
+    @property
+    def length(self) -> float:
+        return self.right[0] - self.left[0]
+
+    @property
+    def whole(self) -> bool:
+        return self.begin == self.left[0] and self.end == self.right[0]
+
+    def at(self, time: float) -> float:
+        """The value between the readings, linear in time."""
+        return self.left[1] + (self.right[1] - self.left[1]) * (time - self.left[0]) / self.length
+
+
+def number(value: object) -> Value:
+    """A finite JSON number; None is "not reported"."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if abs(value) <= sys.float_info.max else None
+
+
+def figures(folder: Path, hosts: list[str], window: Window | None, samples: Value) -> dict[str, Value]:
+    """The round's four figures."""
+    if window is None:
+        return {}
+    nodes = [node_of(folder / f"{host}_noderank{rank}", window) for rank, host in enumerate(hosts)]
+    present = [node for node in nodes if node is not None]
+    if len(present) < len(nodes) or len({node.scope for node in present}) != 1:
+        return {}
+    least = min(node.coverage for node in present)
+    own = {
+        "energy": mean([node.energy for node in present], least),
+        "avg_power": mean([node.avg_power for node in present], least),
+        "max_power": mean([node.max_power for node in present], min(node.max_coverage for node in present)),
+    }
+    energy = own["energy"]
+    if energy and energy > 0 and samples is not None and least >= LEAST_COVERAGE_FOR_SAMPLES:
+        own["samples_per_joule"] = samples / (energy * len(nodes))
+    return own
+
+
+def mean(values: list[Value], coverage: float) -> Value:
+    """Null where a node has none, or too little of the window was sampled."""
+    given = [value for value in values if value is not None]
+    if len(given) < len(values) or coverage < LEAST_COVERAGE:
+        return None
+    return math.fsum(given) / len(values)
+
+
+def node_of(folder: Path, window: Window) -> Node | None:
+    """One node by the source that is nearest to the whole machine; None where there is none."""
+    records = telemetry(folder / "telemetry.jsonl")
+    if records is None:
+        return None
+    sources = {record["source"]: record for record in records if record["kind"] == "source"}
+    working = [
+        source for source in sources.values() if not source.get("reason") and source.get("scope") in SCOPES
+    ]
+    if not working:
+        return None
+    source = min(working, key=lambda each: (SCOPES.index(each["scope"]), each["source"]))
+    hole = INTERVALS_OF_A_HOLE * source["interval_s"] * 1000
+    devices = devices_of(records, source["source"])
+    node = Node(source["scope"])
+    node.max_power, node.max_coverage = largest(devices, window, hole)
+    measured = [energy_of(device, window, hole) for device in devices]
+    if measured and all(covered > 0 for _, covered in measured):
+        node.energy = math.fsum(energy for energy, _ in measured)
+        node.avg_power = math.fsum(energy / (covered / 1000) for energy, covered in measured)
+        node.coverage = min(covered for _, covered in measured) / (window[1] - window[0])
+    return node
+
+
+def telemetry(path: Path) -> list[dict[str, Any]] | None:
+    """Its records, but for a last line without its end; None where a line is no record."""
+    lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
+    try:
+        records = [json.loads(line) for line in lines]
+    except ValueError:
+        return None
+    return records if all(is_record(record) for record in records) else None
+
+
+def is_record(record: Any) -> bool:
+    """Whether it has the keys that the page names, with values of their types, and no others."""
+    keys = KEYS.get(str(record.get("kind"))) if isinstance(record, dict) else None
+    if keys is None or not record.keys() <= {"kind", *keys} or not REQUIRED[record["kind"]] <= record.keys():
+        return False
+    values = [(keys[key], value) for key, value in record.items() if key != "kind"]
+    return all(is_of(kind, value) for kind, value in values)
+
+
+def is_of(kind: str, value: object) -> bool:
+    if kind == "text":
+        return isinstance(value, str)
+    if kind == "whole":
+        return isinstance(value, int) and not isinstance(value, bool)
+    return (kind == "reading" and value is None) or number(value) is not None
+
+
+def devices_of(records: list[dict[str, Any]], source: str) -> list[Device]:
+    """The devices of one source, with their readings in order of time."""
+    devices: dict[str, Device] = defaultdict(Device)
+    samples = [each for each in records if each["kind"] == "sample" and each["source"] == source]
+    for sample in sorted(samples, key=lambda each: int(each["time_ms"])):
+        device, time = devices[sample.get("device", "")], float(sample["time_ms"])
+        power, counter = sample.get("power_w"), sample.get("energy_mj")
+        device.power += [] if power is None or power < 0 else [(time, power)]
+        device.counter += [] if counter is None or counter < 0 else [(time, counter)]
+        device.range_mj = sample.get("energy_range_mj") or device.range_mj
+    return list(devices.values())
+
+
+def pairs(readings: list[tuple[float, float]], window: Window) -> list[Pair]:
+    """The neighbours that have a part in the window."""
+    every = itertools.pairwise(readings)
+    clipped = [Pair(left, right, max(left[0], window[0]), min(right[0], window[1])) for left, right in every]
+    return [pair for pair in clipped if pair.end > pair.begin]
+
+
+def energy_of(device: Device, window: Window, hole: float) -> tuple[float, float]:
+    """Energy in J and the time in ms in which it was measured; 0 for nothing."""
+    return by_counter(device, window, hole) or by_power(device, window, hole)
+
+
+def by_counter(device: Device, window: Window, hole: float) -> tuple[float, float] | None:
+    """None where the counter is not sound."""
+    energy = covered = still = 0.0
+    furthest = LONGEST_WITH_A_RANGE_MS if device.range_mj else math.inf
+    hole = min(hole, furthest)
+    for pair in pairs(device.counter, window):
+        if pair.length > (furthest if pair.whole else hole):
+            continue
+        growth = pair.right[1] - pair.left[1]
+        if growth < 0 and device.range_mj:
+            growth += device.range_mj
+        still = 0.0 if growth else still + pair.end - pair.begin
+        if growth < 0 or still > LONGEST_STANDSTILL_MS:
+            return None
+        energy += growth / 1000 * (pair.end - pair.begin) / pair.length
+        covered += pair.end - pair.begin
+    return (energy, covered) if covered > 0 else None
+
+
+def by_power(device: Device, window: Window, hole: float) -> tuple[float, float]:
+    """The trapezoid rule."""
+    counted = [pair for pair in pairs(device.power, window) if pair.length <= hole]
+    energy = math.fsum(
+        (pair.at(pair.begin) + pair.at(pair.end)) / 2 * (pair.end - pair.begin) / 1000 for pair in counted
+    )
+    return energy, math.fsum(pair.end - pair.begin for pair in counted)
+
+
+def largest(devices: list[Device], window: Window, hole: float) -> tuple[Value, float]:
+    """The largest sum over all devices of one time, and the part of the window such times cover."""
+    by_time = [dict(device.power) for device in devices]
+    if not by_time:
+        return None, 0.0
+    together = sorted(set.intersection(*(set(each) for each in by_time)))
+    sums = [math.fsum(each[time] for each in by_time) for time in together if window[0] <= time <= window[1]]
+    gaps = [pair for pair in pairs([(time, 0.0) for time in together], window) if pair.length <= hole]
+    covered = math.fsum(pair.end - pair.begin for pair in gaps)
+    return max(sums, default=None), covered / (window[1] - window[0])

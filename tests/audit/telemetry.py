@@ -1,0 +1,242 @@
+"""Telemetry made up for the audit (no meter was read), in copies of a round that was really run.
+
+A scenario is what the monitors of each node wrote. Times are milliseconds since the start of a window of 100 s, which
+the copies' TRAIN_START is set back to make room for.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import re
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+WINDOW_MS = 100_000
+RANGE_MJ = 1_000_000
+Record = dict[str, Any]
+Scenario = list[list[Record]]  # by node
+
+
+def source(name: str, scope: str, interval_s: float = 1.0, **more: Any) -> Record:
+    return {
+        "kind": "source",
+        "time_ms": -3000,
+        "source": name,
+        "scope": scope,
+        "interval_s": interval_s,
+        **more,
+    }
+
+
+def sample(name: str, time_ms: int, device: str = "0", **values: Any) -> Record:
+    return {"kind": "sample", "time_ms": time_ms, "source": name, "device": device, **values}
+
+
+def watts(time_ms: int, device: int = 0) -> float:
+    """A load that rises and falls in steps."""
+    return 100.0 + 37.5 * (time_ms // 3000 % 5) + 11.25 * device
+
+
+def metered(times: Iterable[int], name: str = "pwr", scope: str = "machine") -> list[Record]:
+    """A node with power alone."""
+    return [source(name, scope), *(sample(name, time, power_w=watts(time)) for time in times)]
+
+
+def counted(
+    times: Iterable[int], rate: int, range_mj: int | None = RANGE_MJ, device: str = "0"
+) -> list[Record]:
+    """Samples of a processor package whose counter grows by `rate` mJ a millisecond and starts again at the range."""
+    more = {} if range_mj is None else {"energy_range_mj": range_mj}
+    values = {time: (rate * (time + 10_000)) % (range_mj or 10**15) for time in times}
+    return [sample("rapl", time, device, energy_mj=value, **more) for time, value in values.items()]
+
+
+def every(step: int = 1000, begin: int = -2000, end: int = WINDOW_MS + 2000) -> list[int]:
+    return list(range(begin, end + 1, step))
+
+
+def without(times: list[int], begin: int, end: int) -> list[int]:
+    """A hole from `begin` to `end`, which are both sampled where they were."""
+    return [time for time in times if not begin < time < end]
+
+
+def accelerators(times: list[int], number: int = 4, **missing: list[int]) -> list[Record]:
+    """A node with several devices; `missing`: device -> the times at which its power was not read."""
+    records = [source("acme", "accelerator")]
+    for time in times:
+        for device in range(number):
+            values = {} if time in missing.get(f"d{device}", []) else {"power_w": watts(time, device)}
+            records.append(sample("acme", time, f"d{device}", **values))
+    return records
+
+
+def standing(begin: int, end: int, times: list[int]) -> list[Record]:
+    """A counter that stands still from `begin` to `end`, and power."""
+    counts = {time: 9**6 + 8 * (time - min(max(time - begin, 0), end - begin)) for time in times}
+    return [RAPL, *(sample("rapl", time, energy_mj=counts[time], power_w=9.0) for time in times)]
+
+
+RAPL = source("rapl", "cpu package")
+SCENARIOS: dict[str, Scenario] = {
+    "power only": [metered(every(700))],
+    "a counter that wraps": [[RAPL, *counted(every(), 23)]],
+    "a counter that wraps, on two packages": [[RAPL, *counted(every(), 23), *counted(every(900), 7, device="1")]],
+    "a counter that begins anew and has no range": [
+        [RAPL, *counted(every(end=50_000), 9, None), *counted(every(begin=50_500), 2, None)]
+    ],
+    "it begins anew, and power stands in": [
+        [RAPL, *(counted(every(end=40_000), 9, None) + counted(every(begin=41_000), 2, None))]
+        + [sample("rapl", time, power_w=watts(time)) for time in every(1300)]
+    ],
+    "a counter through a hole of 59 s": [[RAPL, *counted(without(every(), 20_000, 79_000), 5)]],
+    "a counter through a hole of 60 s": [[RAPL, *counted(without(every(), 20_000, 80_000), 5)]],
+    "a counter through a hole of 61 s": [[RAPL, *counted(without(every(), 20_000, 81_000), 5)]],
+    "a counter without a range through a hole of 80 s": [[RAPL, *counted(without(every(), 10_000, 90_000), 5, None)]],
+    "a counter's hole over the edge": [[RAPL, *counted(without(every(), -2_000, 8_000), 5)]],
+    "a counter that stands still for 4 s": [standing(30_000, 34_000, every())],
+    "a counter that stands still for 5 s": [standing(30_000, 35_000, every())],
+    "a counter that stands still for 6 s": [standing(30_000, 36_000, every())],
+    "a counter that stands still for 6 s, 4.1 s of them in the window": [
+        standing(-1900, 4100, every(2000, -5900, 106_100))
+    ],
+    "readings further apart than a counter with a range can be trusted over": [
+        [source("rapl", "cpu package", 20.0), *counted([-10_000, 55_000, 120_000], 3)]
+    ],
+    "readings as far apart of a counter without a range": [
+        [source("rapl", "cpu package", 20.0), *counted([-10_000, 55_000, 120_000], 3, None)]
+    ],
+    "a reading that is no number": [[*metered(every()), sample("pwr", 5500, power_w=math.nan)]],
+    "readings below 0": [
+        [*metered(every()), sample("pwr", 5500, power_w=-1.0), sample("pwr", 50_500, power_w=-40.0)]
+    ],
+    "a record of another form": [[*metered(every()), sample("pwr", 5500, volts=3.0)]],
+    "a device that is the host itself": [
+        [{key: value for key, value in each.items() if key != "device"} for each in metered(every())]
+    ],
+    "no sample at the edges": [metered(every(begin=3_300, end=97_100))],
+    "99 % and no more": [metered(every(begin=500, end=99_500))],
+    "98.9 %": [metered(every(100, begin=500, end=99_400))],
+    "half": [metered(every(begin=25_000, end=75_000))],
+    "less than half": [metered(every(begin=25_000, end=74_000))],
+    "a hole of 5 intervals": [metered(without(every(), 30_000, 35_000))],
+    "a hole of more": [metered(without(every(), 30_000, 35_000 + 1000))],
+    "samples out of order, and two at one time": [
+        [*metered(every())[::-1], sample("pwr", 5000, power_w=999.0), sample("pwr", 9000, power_w=55.0)]
+    ],
+    "accelerators": [accelerators(every())],
+    "accelerators, one not always read": [accelerators(every(), d2=every(2000))],
+    "accelerators, one never read": [accelerators(every(), d1=every())],
+    "accelerators, one with a hole": [accelerators(every(), d3=every(begin=40_000, end=60_000))],
+    "the machine before its chips": [[*accelerators(every()), *metered(every(), "z")]],
+    "a meter that does not work": [
+        [source("pwr", "machine", reason="no meter"), *accelerators(every()), RAPL, *counted(every(), 3)]
+    ],
+    "a source that works later": [[source("pwr", "machine", reason="not yet"), *metered(every())]],
+    "two of one scope": [[*metered(every(1100), "b"), *metered(every(900), "a")]],
+    "nothing works": [[source("pwr", "machine", reason="no meter")]],
+    "no telemetry": [[]],
+    "two nodes": [metered(every()), metered(every(800), "acpi")],
+    "two nodes, less of one": [metered(every()), metered(every(end=90_000))],
+    "two nodes, parts that differ": [metered(every()), [RAPL, *counted(every(), 3)]],
+    "two nodes, one without": [metered(every()), []],
+}  # fmt: skip
+
+
+def by_chance(seed: int) -> Scenario:
+    """One or two nodes with devices that were read, or not, by chance."""
+    chance = random.Random(seed)
+    return [_node_by_chance(chance) for _ in range(chance.choice((1, 1, 2)))]
+
+
+def _node_by_chance(chance: random.Random) -> list[Record]:
+    interval = chance.choice((200, 1000, 2500, 15_000))
+    records = [source("acme", "accelerator", interval / 1000)]
+    holes = [(begin, begin + chance.randrange(70_000)) for begin in chance.sample(range(-9000, WINDOW_MS), 3)]
+    times = [
+        t + chance.randrange(-interval // 3, interval // 3) for t in every(interval, -9000, WINDOW_MS + 9000)
+    ]
+    for begin, end in holes[: chance.randrange(4)]:
+        times = without(times, begin, end)
+    for device in range(chance.randrange(1, 4)):
+        missing, still, range_mj = (
+            chance.choice((0, 0, 0.05, 0.3)),
+            chance.choice((0, 0, 0.5, 0.9)),
+            3_000_000,
+        )
+        kinds = chance.choice((("power_w",), ("energy_mj",), ("power_w", "energy_mj")))
+        more = {"energy_range_mj": range_mj} if chance.random() < 0.6 else {}
+        counter = chance.randrange(range_mj)
+        for time in times:
+            counter += 0 if chance.random() < still else chance.randrange(interval * 100)
+            counter = counter % range_mj if more else counter
+            values = {"power_w": chance.uniform(1, 400), "energy_mj": counter}
+            read = {
+                name: value for name, value in values.items() if name in kinds and chance.random() >= missing
+            }
+            records.append(
+                sample("acme", time, f"d{device}", **read, **(more if "energy_mj" in read else {}))
+            )
+    return records
+
+
+# ---- into a run's folder
+
+
+def write_scenarios(run: Path, case: str, copy: Path, scenarios: list[Scenario]) -> None:
+    """A run of as many rounds of `case` as scenarios, all of one number of nodes, without a result."""
+    nodes = len(scenarios[0])
+    plan = json.loads((run / "plan.json").read_text())
+    plan["cases"] = [entry for entry in plan["cases"] if entry["settings"]["name"] == case]
+    plan["cases"][0]["settings"] |= {"nnodes": nodes, "repeat": len(scenarios)}
+    copy.mkdir(parents=True)
+    (copy / "plan.json").write_text(json.dumps(plan))
+    journal = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
+    lines = [line for line in journal if line["event"] == "run_started"]
+    for number, scenario in enumerate(scenarios, 1):
+        lines += [
+            {**lines[0], "event": name, "case": case, "round": number}
+            for name in ("round_started", "round_ended")
+        ]
+        _write_round(run / case / "round1", copy / case / f"round{number}", number, scenario)
+    (copy / "journal.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+
+def _write_round(original: Path, folder: Path, number: int, scenario: Scenario) -> None:
+    shutil.copytree(original, folder)
+    (folder / "result.json").unlink()
+    seen = json.loads((folder / "round.json").read_text())
+    hosts = ["localhost", "other"][: len(scenario)]
+    (ending,) = seen["outcome"]["endings"].values()
+    seen |= {"round": number, "hosts": hosts}
+    seen["outcome"]["endings"] = {str(rank): ending for rank in range(len(hosts))}
+    (folder / "round.json").write_text(json.dumps(seen))
+    start = _with_a_long_window(folder / "localhost_noderank0" / "rank0.out.log")
+    for rank, (host, records) in enumerate(zip(hosts, scenario, strict=True)):
+        lines = [json.dumps({**record, "time_ms": record["time_ms"] + start}) + "\n" for record in records]
+        node = folder / f"{host}_noderank{rank}"
+        node.mkdir(exist_ok=True)
+        (node / "telemetry.jsonl").write_text(
+            "".join(lines) + '{"kind": "sam'
+        )  # cut off while it was written
+
+
+def report(log: Path, facts: Record) -> None:
+    """Let FINISHED have another value."""
+    lines = log.read_text().splitlines()
+    (number,) = (number for number, line in enumerate(lines) if '"FINISHED"' in line)
+    event = json.loads(lines[number].partition("]")[2])
+    lines[number] = f"text before [PerfLog] {json.dumps({**event, 'value': facts})} and after"
+    log.write_text("\n".join(lines) + "\n")
+
+
+def _with_a_long_window(log: Path) -> int:
+    """Let TRAIN_START be 100 s before TRAIN_END; its time in ms."""
+    text = log.read_text()
+    (end,) = re.findall(r'"TRAIN_END".*"time_ms": (\d+)', text)
+    start = int(end) - WINDOW_MS
+    log.write_text(re.sub(r'("TRAIN_START".*"time_ms": )\d+', rf"\g<1>{start}", text))
+    return start
