@@ -9,7 +9,7 @@
 # Everything it makes lies in this checkout (.venv, .quickstart, training/run_benchmarks/config/machine_conf.py) and in
 # the container engine. As root it installs a container engine where there is none. Run again, it starts at once.
 set -euo pipefail
-cd "$(dirname "$0")"
+cd "$(dirname "$(readlink -f "$0")")" # the script may be called through a link
 NAME=quickstart
 WORK=$PWD/.quickstart
 LOGS=$WORK/logs

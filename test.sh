@@ -9,7 +9,7 @@
 # As root on Debian or Ubuntu it installs what the lab (several hosts on this machine) needs. Without
 # root those tests are skipped, and the last lines say so; where CI is set, a skip of them is a failure.
 set -euo pipefail
-cd "$(dirname "$0")"
+cd "$(dirname "$(readlink -f "$0")")" # the script may be called through a link
 NAME="test"
 LOGS=$PWD/.venv/logs
 # shellcheck source=scripts/machine.sh

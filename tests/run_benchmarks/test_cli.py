@@ -289,3 +289,16 @@ def test_a_reader_that_has_read_enough_sees_no_traceback(words: str, run: WholeR
         done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
         assert done.stdout == done.stderr == ""
         assert (run.folder / "code").read_text() in ("0\n", "141\n", "2\n")
+
+
+@pytest.mark.parametrize(("words", "code"), [("", 0), ("plan", 74), ("show --json", 74), ("cleanup", 74)])
+@pytest.mark.parametrize("output", [">&-", ">/dev/full"])
+def test_output_that_cannot_be_printed_is_said_and_a_run_keeps_its_code(
+    words: str, code: int, output: str, run: WholeRun
+) -> None:
+    shutil.copytree(next((SCHEMA1 / "torn").iterdir()), run.folder / "result" / "run20260102030405")
+    command = ["bash", "-c", f"{shlex.join(run.command())} {words} {output}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert done.stderr.count("be printed" if code == 0 else "standard output cannot be written") == 1
+    assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr

@@ -123,3 +123,55 @@ def test_a_terminal_that_is_closed(
         program.process.send_signal(signal.SIGTERM)
     assert program.ended() == 130
     assert_left_in_order(run)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("module", ["run_benchmarks.plan.load", "run_benchmarks.stages.deploy"])
+def test_a_signal_before_the_run_has_a_folder_is_said_in_a_sentence(
+    module: str, number: signal.Signals, run: WholeRun
+) -> None:
+    """While the program loads what it needs: its own import is where the signal comes."""
+    done = run_with(run, f"imported({module!r}, {int(number)})")
+    assert (done.returncode, done.stderr) == (130, f"interrupted by {number.name}\n")
+    assert not (run.folder / "result").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_between_the_folder_and_the_first_host_is_told_in_the_summary(
+    number: signal.Signals, run: WholeRun
+) -> None:
+    done = run_with(run, f"packed({int(number)})")
+    assert done.returncode == 130, done.stderr
+    assert f"interrupted by {number.name}" in done.stderr and "Traceback" not in done.stderr
+    assert run.summary["exit_code"] == 130 and run.summary["rounds"] == []
+    assert json.loads((run.result / "journal.jsonl").read_text().splitlines()[-1])["event"] == "run_ended"
+    assert not run.host.exists()
+
+
+# A signal at a moment that no clock can hit: when a module is loaded, or when the tree has been packed.
+MOMENTS = """\
+import importlib.abc, os, sys
+
+def imported(name, number):
+    class Finder(importlib.abc.MetaPathFinder):
+        def find_spec(self, fullname, path=None, target=None):
+            if fullname == name:
+                os.kill(os.getpid(), number)
+    sys.meta_path.insert(0, Finder())
+
+def packed(number):
+    from run_benchmarks import session
+    real = session.tree_of
+    def tree_of(plan):
+        os.kill(os.getpid(), number)
+        return real(plan)
+    session.tree_of = tree_of
+
+"""
+
+
+def run_with(run: WholeRun, moment: str) -> subprocess.CompletedProcess[str]:
+    command = run.command()
+    place = command.index("-c") + 1
+    command[place] = f"{MOMENTS}{moment}\n{command[place]}"
+    return subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)

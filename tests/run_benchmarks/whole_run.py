@@ -50,10 +50,15 @@ log(EventName.FINISHED, converged=behaviour == "converge", num_trained_samples=1
 PROGRAM = """\
 import sys
 from pathlib import Path
-from run_benchmarks import verbs
-from run_benchmarks.verbs import options
-options.TRAINING_DIR = Path(sys.argv.pop(1))
-sys.exit(verbs.main(sys.argv[1:]))
+from run_benchmarks.program import run_program
+
+def run_verb():
+    from run_benchmarks import verbs
+    from run_benchmarks.verbs import options
+    options.TRAINING_DIR = Path(sys.argv.pop(1))
+    return verbs.main(sys.argv[1:])
+
+sys.exit(run_program(run_verb))
 """
 
 

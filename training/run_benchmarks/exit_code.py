@@ -13,6 +13,7 @@ class ExitCode:
     BAD_CONFIG = 2
     UNHEALTHY = 3
     NO_VALID_CASE = 4
+    NOT_PRINTED = 74  # EX_IOERR of sysexits.h
     INTERRUPTED = 130
     NOBODY_READ_ON = 141  # as a shell says of a command that SIGPIPE ended
 
@@ -23,5 +24,6 @@ MEANINGS: Mapping[int, str] = {
     ExitCode.BAD_CONFIG: "the configuration or the command line is wrong: nothing was launched, nothing removed",
     ExitCode.UNHEALTHY: "a host is not healthy",
     ExitCode.NO_VALID_CASE: "no case is valid",
+    ExitCode.NOT_PRINTED: "what `plan`, `show` or `cleanup` had to say could not be printed",
     ExitCode.INTERRUPTED: "interrupted",
 }

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import os
-import sys
 from collections.abc import Coroutine, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from run_benchmarks.failures import sentence_of, traceback_text
 from run_benchmarks.names import RunId
 from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.records import Plan
+from run_benchmarks.program import NotPrintedError, discard_output, put, signals_kept
 from run_benchmarks.results.round_result import write_json
 from run_benchmarks.results.summary import Run, outcome_text
 from run_benchmarks.results.tables import results_text
@@ -44,17 +43,18 @@ def run_in_foreground(plan: Plan) -> int:
 
 def _run(plan: Plan, display: Display) -> int:
     with ExitStack() as opened:
-        run, folder = _open_run(plan, opened)
-        try:
-            summary = _to_its_end(run_plan(plan, run, folder, display))
-            with _terminal_may_be_gone():
-                display.close()
-            _finish(summary, folder)
-            assert summary.exit_code is not None  # it has ended
-            return summary.exit_code
-        except FlagPerfError as error:  # to the caller it would mean that nothing was launched
-            LOGGER.bind(detail=traceback_text(error)).error(f"the run broke off: {sentence_of(error)}")
-            return ExitCode.NOT_CONVERGED
+        with signals_kept() as signals:  # once there is a folder, a signal's end of the run is told there
+            run, folder = _open_run(plan, opened)
+            try:
+                summary = _to_its_end(run_plan(plan, run, folder, display, signals))
+            except FlagPerfError as error:  # to the caller it would mean that nothing was launched
+                LOGGER.bind(detail=traceback_text(error)).error(f"the run broke off: {sentence_of(error)}")
+                return ExitCode.NOT_CONVERGED
+        with _terminal_may_be_gone():
+            display.close()
+        _finish(summary, folder)
+        assert summary.exit_code is not None  # it has ended
+        return summary.exit_code
 
 
 def _to_its_end(work: Coroutine[Any, Any, Run]) -> Run:
@@ -85,8 +85,6 @@ def _terminal_may_be_gone() -> Iterator[None]:
         if error.errno != errno.EIO:
             raise
         LOGGER.debug(f"the terminal is gone: {error}")
-        with suppress(OSError, ValueError):  # what is still buffered must not end the program with an error
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _open_run(plan: Plan, opened: ExitStack) -> tuple[RunId, Path]:
@@ -119,7 +117,10 @@ def _finish(summary: Run, folder: Path) -> None:
     if (folder / "summary.md").is_file():  # a full disk has no room for it
         LOGGER.info(f"summary: {folder / 'summary.md'}")
     LOGGER.info(f"exit code {outcome_text(summary)}")
-    with _terminal_may_be_gone():
-        if summary.results:
-            print(results_text(summary.results, output_width()))
-        print(f"results and logs: {folder}", flush=True)
+    table = results_text(summary.results, output_width()) if summary.results else ""
+    try:
+        put("\n".join(filter(None, (table, f"results and logs: {folder}"))))
+    except (BrokenPipeError, NotPrintedError) as error:  # the exit code tells of the run all the same
+        discard_output()
+        reason = error.message if isinstance(error, NotPrintedError) else "nobody reads standard output"
+        LOGGER.error(f"the results could not be printed: {reason}; they are in {folder}")

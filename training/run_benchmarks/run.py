@@ -8,23 +8,32 @@ Edit `config/cluster_conf.py` and `config/test_conf.py`, then, in `training/`:
 The other verbs (`run.py --help`) are the modules of `verbs/`.
 """
 
-import shlex
 import sys
 from pathlib import Path
 
 # Python puts this file's own folder on the path; the packages lie one above it.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from run_benchmarks.verbs import main  # noqa: E402
+from run_benchmarks.program import run_program  # noqa: E402 - first: a signal may come while the rest is loaded
 
 NEEDED = ("asyncssh", "loguru", "pydantic", "rich")
 
-if __name__ == "__main__":
+
+def run_verb() -> int:
+    """Do what the command line says; the exit code."""
+    from run_benchmarks.verbs import main
+
     try:
-        sys.exit(main())
+        return main()
     except ModuleNotFoundError as error:  # a verb loads what it needs when it is chosen
         if error.name not in NEEDED:
             raise
+        import shlex
+
         requirements = Path(sys.path[0]) / "requirements.txt"
         install = shlex.join((sys.executable, "-m", "pip", "install", "-r", str(requirements)))
         sys.exit(f"{error.name} is not installed\n    -> {install}")
+
+
+if __name__ == "__main__":
+    sys.exit(run_program(run_verb))

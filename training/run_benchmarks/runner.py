@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -18,6 +18,7 @@ from run_benchmarks.health import check_standing_hosts, report_health
 from run_benchmarks.leaving import leave
 from run_benchmarks.names import RunId, new_run_id
 from run_benchmarks.plan.records import Plan
+from run_benchmarks.program import signals_restored
 from run_benchmarks.results.evidence import cause_in
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.summary import Run, write_summary
@@ -48,14 +49,20 @@ def make_run_folder(log_path: Path) -> tuple[RunId, Path]:
             time.sleep(0.1)  # another run started in this second: the next one has another name
 
 
-async def run_plan(plan: Plan, run: RunId, log_dir: Path, display: Display) -> Run:
-    """Run the whole plan; the summary is written to `log_dir` on every path out."""
+async def run_plan(
+    plan: Plan, run: RunId, log_dir: Path, display: Display, earlier_signals: Sequence[signal.Signals]
+) -> Run:
+    """Run the whole plan; the summary is written to `log_dir` on every path out.
+
+    Args:
+        earlier_signals: those that came since the run had a folder, and more while it gets ready to heed them.
+    """
     session = open_session(plan, run, log_dir, display)
     started = datetime.now().astimezone().isoformat(timespec="seconds")
     earlier = {"continue_from": plan.continue_from} if plan.continue_from else {}
     session.journal.write("run_started", run=run.name, uid=run.uid, **earlier)
     results: list[RoundResult] = []
-    with _interrupt_on_signals(session.interrupt, display):
+    with _interrupt_on_signals(session.interrupt, display, earlier_signals):
         try:
             code = await _check_and_run(session, results)
         finally:
@@ -157,7 +164,9 @@ def _exit_code(session: Session, results: list[RoundResult]) -> int:
 
 
 @contextmanager
-def _interrupt_on_signals(interrupt: asyncio.Event, display: Display) -> Iterator[None]:
+def _interrupt_on_signals(
+    interrupt: asyncio.Event, display: Display, earlier: Sequence[signal.Signals]
+) -> Iterator[None]:
     """Let Ctrl-C, SIGTERM and the loss of the terminal end the run in order; a further one skips no clean-up."""
     loop = asyncio.get_running_loop()
 
@@ -169,14 +178,13 @@ def _interrupt_on_signals(interrupt: asyncio.Event, display: Display) -> Iterato
             display.interrupted()
             LOGGER.warning(f"interrupted by {number.name}: stopping and cleaning up on every host")
 
-    numbers = [signal.SIGINT, signal.SIGTERM]
-    outlives_terminal = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # as nohup has it
-    if not outlives_terminal:
-        numbers.append(signal.SIGHUP)
-    for number in numbers:
-        loop.add_signal_handler(number, ask, number)
-    try:
-        yield
-    finally:
+    with signals_restored() as numbers:
         for number in numbers:
-            loop.remove_signal_handler(number)
+            loop.add_signal_handler(number, ask, number)
+        for number in earlier:
+            ask(number)
+        try:
+            yield
+        finally:
+            for number in numbers:
+                loop.remove_signal_handler(number)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import os
 import pkgutil
 import re
 import sys
@@ -19,6 +18,7 @@ from typing import NoReturn, Protocol
 from run_benchmarks import BANNER
 from run_benchmarks.commands import run_command
 from run_benchmarks.exit_code import MEANINGS, ExitCode
+from run_benchmarks.program import NotPrintedError, discard_output
 from run_benchmarks.verbs import options
 from utils.errors import FlagPerfError, ProblemsError, nearest
 
@@ -51,12 +51,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parse(argv)
     verb: Verb = arguments.verb
     try:
-        code = verb.run(arguments)
-        sys.stdout.flush()
-        return code
+        return verb.run(arguments)
     except BrokenPipeError:  # whoever read our output, `head` say, has read enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
         return ExitCode.NOBODY_READ_ON
+    except NotPrintedError as error:
+        print(error, file=sys.stderr)
+        return ExitCode.NOT_PRINTED
     except ProblemsError as error:
         return _refuse(error)
     except FlagPerfError as error:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from run_benchmarks.commands import place_options, run_command
 from run_benchmarks.exit_code import ExitCode
+from run_benchmarks.program import put
 from run_benchmarks.verbs import options
 from utils.errors import FlagPerfError
 
@@ -78,22 +79,22 @@ def _report(host: str, names: tuple[str, ...], seen: Survey, uid: str) -> None:
     left = seen.of_run(uid).get(host)
     removed = (*names, *(left.pip_folders if left else ()))
     nothing = f"nothing of this run is left to remove here (looked at {seen.places})"
-    print(f"{host}: removed {', '.join(removed)}" if removed else f"{host}: {nothing}")
+    put(f"{host}: removed {', '.join(removed)}" if removed else f"{host}: {nothing}")
     if left and left.logs:
-        print(f"{host}: its logs that were not collected stay in {left.logs}")
+        put(f"{host}: its logs that were not collected stay in {left.logs}")
 
 
 def _list(seen: Survey, log_path: Path) -> None:
     from run_benchmarks.left_behind import still_runs
 
     for uid in seen.runs():
-        print(f"{uid}: {CONTROLLER[still_runs(uid, log_path)]}")
+        put(f"{uid}: {CONTROLLER[still_runs(uid, log_path)]}")
         for host, left in seen.of_run(uid).items():
             if str(left):
-                print(f"    {host}: {left}")
+                put(f"    {host}: {left}")
     empty = [host for host, runs in seen.hosts.items() if not runs and host not in seen.unreached]
     if empty:
-        print(f"{', '.join(empty)}: no run has left anything here (looked at {seen.places})")
+        put(f"{', '.join(empty)}: no run has left anything here (looked at {seen.places})")
 
 
 def _uid(given: str, seen: Survey, log_path: Path) -> str | None:

@@ -6,6 +6,7 @@ import argparse
 import json
 
 from run_benchmarks.exit_code import ExitCode
+from run_benchmarks.program import put
 from run_benchmarks.verbs import options
 
 NAME = "plan"
@@ -25,8 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     plan = options.plan_of(arguments)
     if arguments.json:
-        print(json.dumps(plan_as_dict(plan), indent=2))
+        put(json.dumps(plan_as_dict(plan), indent=2))
     else:
-        for line in plan_lines(plan):
-            print(line)
+        put("\n".join(plan_lines(plan)))
     return ExitCode.SUCCESS

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from run_benchmarks.exit_code import ExitCode
+from run_benchmarks.program import put
 from run_benchmarks.verbs import options
 from utils.errors import FlagPerfError
 
@@ -55,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         loaded = load_run(folder)
         text, content = f"{run_text(loaded, output_width())}\n\nresults and logs: {folder}", loaded.as_dict()
-    print(json.dumps(content, indent=2) if arguments.json else printable(text))
+    put(json.dumps(content, indent=2) if arguments.json else printable(text))
     return ExitCode.SUCCESS
 
 
