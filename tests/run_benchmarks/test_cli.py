@@ -302,3 +302,23 @@ def test_output_that_cannot_be_printed_is_said_and_a_run_keeps_its_code(
     assert done.returncode == code, done.stderr
     assert done.stderr.count("be printed" if code == 0 else "standard output cannot be written") == 1
     assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
+
+
+@pytest.mark.parametrize("words", [["show"], ["cleanup"], ["--config"], ["--log-path"], ["--continue-from"]])
+def test_a_name_that_no_file_can_have_is_refused(words: list[str], run: WholeRun, capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as caught:
+        run.main(*words, "x" * 5000)
+    assert caught.value.code == 2
+    shown = capsys.readouterr().err
+    assert "no file can have this name of 5000 characters" in shown and "x" * 100 not in shown
+
+
+@pytest.mark.parametrize("script", ["quickstart.sh", "test.sh"])
+def test_a_script_finds_its_parts_where_it_is_called_through_a_link(script: str, tmp_path: Path) -> None:
+    checkout = tmp_path / "checkout"
+    (checkout / "scripts").mkdir(parents=True)
+    shutil.copy(REAL_TRAINING.parent / script, checkout)
+    (checkout / "scripts" / "machine.sh").write_text("pwd; exit 0\n")
+    (tmp_path / "link").symlink_to(checkout / script)
+    done = subprocess.run([tmp_path / "link"], capture_output=True, text=True, check=False, cwd="/")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{checkout}\n", "")

@@ -77,3 +77,18 @@ def test_missing_file(tmp_path: Path) -> None:
     with pytest.raises(FlagPerfError, match="no such file") as caught:
         load_constants(tmp_path / "none.py")
     assert caught.value.where == str(tmp_path / "none.py")
+
+
+def test_a_file_that_ends_the_program_is_an_error_like_others(tmp_path: Path) -> None:
+    path = write(tmp_path, "import sys\nsys.exit(7)\n")
+    with pytest.raises(FlagPerfError, match="SystemExit: 7") as caught:
+        load_constants(path)
+    assert caught.value.where == f"{path}:2"
+
+
+def test_a_binary_file_has_no_line(tmp_path: Path) -> None:
+    path = tmp_path / "conf.py"
+    path.write_bytes(b"A = 1\0\xff\n")
+    with pytest.raises(FlagPerfError) as caught:
+        load_constants(path)
+    assert "None" not in caught.value.where and caught.value.where.startswith(str(path))

@@ -15,9 +15,10 @@ from run_benchmarks.display.terminal import open_display, output_width
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.failures import sentence_of, traceback_text
 from run_benchmarks.names import RunId
+from run_benchmarks.output import NotPrintedError, put
 from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.records import Plan
-from run_benchmarks.program import NotPrintedError, discard_output, put, signals_kept
+from run_benchmarks.program import discard_output, signals_kept
 from run_benchmarks.results.round_result import write_json
 from run_benchmarks.results.summary import Run, outcome_text
 from run_benchmarks.results.tables import results_text

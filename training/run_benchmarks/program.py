@@ -1,6 +1,6 @@
 """The program around a verb: its standard streams, and the signals that end it wherever it is.
 
-It imports the standard library alone, so that it is there before anything that takes time to load.
+It imports hardly anything, for a signal may come while that is loaded.
 """
 
 from __future__ import annotations
@@ -10,14 +10,8 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from types import FrameType
 
 from run_benchmarks.exit_code import ExitCode
-from utils.errors import FlagPerfError
-
-
-class NotPrintedError(FlagPerfError):
-    """Standard output cannot be written."""
 
 
 def run_program(work: Callable[[], int]) -> int:
@@ -35,25 +29,6 @@ def run_program(work: Callable[[], int]) -> int:
     finally:
         _flush_or_discard()
         _set_all(signal.SIG_DFL)  # Python takes a while to end, and has nothing more to say
-
-
-def put(text: str) -> None:
-    """Print `text` and a line's end on standard output, now.
-
-    Raises:
-        NotPrintedError: it cannot be written: it is closed, or a file on a full disk.
-        BrokenPipeError: whoever read it has gone.
-    """
-    try:
-        print(text, flush=True)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        discard_output()
-        raise NotPrintedError(
-            f"standard output cannot be written: {error.strerror}",
-            remedy="send it to a terminal, a pipe, or a file that has room",
-        ) from error
 
 
 def discard_output() -> None:
@@ -89,7 +64,7 @@ def _ending_signals() -> list[signal.Signals]:
     return [signal.SIGINT, signal.SIGTERM, *([] if outlives_terminal else [signal.SIGHUP])]
 
 
-def _interrupt(number: int, _: FrameType | None) -> None:
+def _interrupt(number: int, _: object) -> None:
     raise KeyboardInterrupt(signal.Signals(number).name)
 
 

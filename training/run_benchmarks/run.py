@@ -8,13 +8,18 @@ Edit `config/cluster_conf.py` and `config/test_conf.py`, then, in `training/`:
 The other verbs (`run.py --help`) are the modules of `verbs/`.
 """
 
+import os
 import sys
-from pathlib import Path
 
 # Python puts this file's own folder on the path; the packages lie one above it.
-sys.path[0] = str(Path(__file__).resolve().parent.parent)
+# pathlib would take a while to load, in which a signal may come.
+sys.path[0] = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # noqa: PTH120
 
-from run_benchmarks.program import run_program  # noqa: E402 - first: a signal may come while the rest is loaded
+try:
+    from run_benchmarks.program import run_program
+except KeyboardInterrupt:  # what is loaded here sees to signals from then on
+    print("interrupted by SIGINT", file=sys.stderr)
+    sys.exit(130)
 
 NEEDED = ("asyncssh", "loguru", "pydantic", "rich")
 
@@ -29,6 +34,7 @@ def run_verb() -> int:
         if error.name not in NEEDED:
             raise
         import shlex
+        from pathlib import Path
 
         requirements = Path(sys.path[0]) / "requirements.txt"
         install = shlex.join((sys.executable, "-m", "pip", "install", "-r", str(requirements)))

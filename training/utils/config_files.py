@@ -26,11 +26,11 @@ def load_constants(path: Path) -> dict[str, Any]:
     except SyntaxError as error:
         shown = (error.text or "").strip()
         raise FlagPerfError(
-            f"syntax error: {error.msg}: {shown}",
-            where=f"{error.filename or path}:{error.lineno}",
-            remedy="correct this line; the file is Python",
+            f"syntax error: {error.msg}" + (f": {shown}" if shown else ""),
+            where=f"{error.filename or path}:{error.lineno}" if error.lineno else str(path),
+            remedy="correct it; the file is Python, as text in UTF-8",
         ) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # sys.exit() in a file must not end what reads it
         raise FlagPerfError(
             f"{type(error).__name__}: {error}",
             where=_line_of(path, error),

@@ -7,6 +7,7 @@ pip's `nvidia.*` packages), so they are loaded from where they lie and `sys.path
 from __future__ import annotations
 
 import importlib.util
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,11 +24,25 @@ def load_module(path: Path, name: str) -> ModuleType:
     Raises:
         FlagPerfError: there is no such file. What the file itself raises is passed on.
     """
-    if not path.is_file():
-        raise FlagPerfError("no such file", where=str(path))
+    missing = why_no_file(path)
+    if missing:
+        raise FlagPerfError(missing, where=str(path))
     spec = importlib.util.spec_from_file_location(name, path)
     with _siblings_of(path.parent):
         return _execute(spec, path)
+
+
+def why_no_file(path: Path) -> str:
+    """Why `path` is no file that could be read; empty where it is one."""
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return "is a link that leads nowhere" if path.is_symlink() else "there is no such file"
+    except OSError as error:
+        return f"cannot be reached: {error.strerror}"
+    if stat.S_ISREG(mode):
+        return ""
+    return "is a folder, not a file" if stat.S_ISDIR(mode) else "is no regular file"
 
 
 def load_package(folder: Path, name: str) -> ModuleType:

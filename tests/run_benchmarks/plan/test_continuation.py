@@ -73,3 +73,11 @@ def test_a_place_on_the_hosts_is_absolute(tree: Tree) -> None:
 def test_shipped_settings_name_no_place() -> None:
     training = Path(__file__).resolve().parents[3] / "training"
     assert load_plan(training / "run_benchmarks" / "config", training).run.checkpoint_path == ""
+
+
+def test_measurements_have_nothing_to_go_on_from(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("run_benchmarks.plan.continuation.can_save", lambda case: False)
+    with pytest.raises(ConfigError) as caught:
+        continued(tree, "run20200101000000-typo", TEST_CONF)
+    (problem,) = caught.value.problems
+    assert "no case of this run saves checkpoints" in problem.message

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -132,3 +133,30 @@ def test_no_secret_of_it_is_shown(tree: Tree, line: str) -> None:
     plan = tree.load()
     assert plan.run.machine.settings
     assert "sesame" not in json.dumps(plan_as_dict(plan)) + plan.run.machine.sentence()
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("dangling", "is a link that leads nowhere"),
+        ("loop", "cannot be reached: Too many levels of symbolic links"),
+        ("folder", "is a folder, not a file"),
+        ("fifo", "is no regular file"),
+        ("ended", "SystemExit: 7"),
+    ],
+)
+def test_what_is_there_but_no_file_that_can_be_read_is_not_passed_over(
+    tree: Tree, kind: str, message: str
+) -> None:
+    path = tree.write(MACHINE, "import sys\nsys.exit(7)\n")
+    if kind != "ended":
+        path.unlink()
+        make = {
+            "dangling": lambda: path.symlink_to("nowhere.py"),
+            "loop": lambda: path.symlink_to(path.name),
+            "folder": path.mkdir,
+            "fifo": lambda: os.mkfifo(path),
+        }
+        make[kind]()
+    code, problems = tree.problems()
+    assert (code, [problem.message for problem in problems]) == (2, [message])

@@ -12,6 +12,7 @@ from run_benchmarks.plan.problems import Problems
 from run_benchmarks.plan.static_values import assignments, static_values
 from utils.config_files import load_constants
 from utils.errors import FlagPerfError
+from utils.loading import why_no_file
 
 # A name, and the keys and indices that lead into it.
 Entry = tuple[str | int, ...]
@@ -69,8 +70,9 @@ def read_config_file(
 
     A file `for_images` may import modules that only the images have; it then gives what it can.
     """
-    if not path.is_file():
-        problems.add(path, path.name, None, "there is no such file", remedy_if_missing)
+    missing = why_no_file(path)
+    if missing:
+        problems.add(path, path.name, None, missing, remedy_if_missing)
         return None
     try:
         values = _values_of(path, for_images)

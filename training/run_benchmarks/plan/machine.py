@@ -58,7 +58,7 @@ class Machine:
 def read_machine(training_dir: Path, problems: Problems) -> Machine:
     """The file of this checkout; what is wrong with it is among `problems`. There need be none."""
     path = training_dir / "run_benchmarks" / "config" / MACHINE_CONF
-    if not path.exists():
+    if not path.exists() and not path.is_symlink():  # a link that leads nowhere was meant to be read
         return Machine()
     file = read_config_file(path, problems, "make it a file, or remove it: quickstart.sh writes it")
     if file is None:

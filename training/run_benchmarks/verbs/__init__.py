@@ -18,7 +18,8 @@ from typing import NoReturn, Protocol
 from run_benchmarks import BANNER
 from run_benchmarks.commands import run_command
 from run_benchmarks.exit_code import MEANINGS, ExitCode
-from run_benchmarks.program import NotPrintedError, discard_output
+from run_benchmarks.output import NotPrintedError
+from run_benchmarks.program import discard_output
 from run_benchmarks.verbs import options
 from utils.errors import FlagPerfError, ProblemsError, nearest
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from run_benchmarks.commands import place_options, run_command
 from run_benchmarks.exit_code import ExitCode
-from run_benchmarks.program import put
+from run_benchmarks.output import put
 from run_benchmarks.verbs import options
 from utils.errors import FlagPerfError
 
@@ -31,7 +31,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which run, on the hosts of which configuration."""
     options.add_config(parser)
     options.add_log_path(parser)
-    parser.add_argument("run", metavar="RUN", nargs="?", help="the run's ID; without it the runs are listed")
+    parser.add_argument(
+        "run",
+        metavar="RUN",
+        nargs="?",
+        type=options.name_of,
+        help="the run's ID; without it the runs are listed",
+    )
     parser.add_argument(
         "-y", "--yes", action="store_true", help="remove it without a question, also where it may still run"
     )

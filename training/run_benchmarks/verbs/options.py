@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import errno
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from run_benchmarks.plan.records import Plan
 
 TRAINING_DIR = Path(__file__).resolve().parents[2]
+MOST_SHOWN = 60
 # Set once, before the command line is read: an option that stands before the verb must not be undone after it.
 DEFAULTS: dict[str, Any] = {
     "config": DEFAULT_CONFIG,
@@ -25,7 +28,7 @@ def add_config(parser: argparse.ArgumentParser) -> None:
     """`--config DIR`."""
     parser.add_argument(
         "--config",
-        type=Path,
+        type=path_of,
         metavar="DIR",
         default=argparse.SUPPRESS,
         help="the folder with cluster_conf.py and test_conf.py (default: run_benchmarks/config)",
@@ -36,7 +39,7 @@ def add_log_path(parser: argparse.ArgumentParser) -> None:
     """`--log-path DIR`."""
     parser.add_argument(
         "--log-path",
-        type=Path,
+        type=path_of,
         metavar="DIR",
         default=argparse.SUPPRESS,
         help="the folder of the result folders (default: FLAGPERF_LOG_PATH of test_conf.py)",
@@ -56,10 +59,28 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
     add_log_path(parser)
     parser.add_argument(
         "--continue-from",
+        type=name_of,
         metavar="RUN",
         default=argparse.SUPPRESS,
         help="let each round go on from the newest checkpoint of the same round of this earlier run",
     )
+
+
+def name_of(text: str) -> str:
+    """A path, or the name of what lies in one; argparse refuses it where no file can have it."""
+    try:
+        os.lstat(text)
+    except (OSError, ValueError) as error:
+        if isinstance(error, ValueError) or error.errno == errno.ENAMETOOLONG:
+            shown = text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
+            reason = f"no file can have this name of {len(text)} characters: {shown!r}"
+            raise argparse.ArgumentTypeError(reason) from error
+    return text
+
+
+def path_of(text: str) -> Path:
+    """The same as a path."""
+    return Path(name_of(text))
 
 
 def plan_of(arguments: argparse.Namespace) -> Plan:

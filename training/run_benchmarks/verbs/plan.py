@@ -6,7 +6,7 @@ import argparse
 import json
 
 from run_benchmarks.exit_code import ExitCode
-from run_benchmarks.program import put
+from run_benchmarks.output import put
 from run_benchmarks.verbs import options
 
 NAME = "plan"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from run_benchmarks.exit_code import ExitCode
-from run_benchmarks.program import put
+from run_benchmarks.output import put
 from run_benchmarks.verbs import options
 from utils.errors import FlagPerfError
 
@@ -23,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "run",
         metavar="RUN",
+        type=options.name_of,
         nargs="?",
         help="its result folder, its name, or `latest` (the default): the newest one",
     )
