@@ -8,7 +8,7 @@ plan has compared the same files. What a vendor's hooks change, the driver says 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,7 +68,7 @@ def rules_of(
     own_script: bool = False,
     vendors_case: str = "",
 ) -> Rules:
-    """The stamp of a round, from its INIT_START and HOOKS.
+    """The stamp of a round, from its INIT_START and HOOKS: the first of each, and a doubt where there are more.
 
     Args:
         planned: the differences that the plan names, if it looked: for a case that does not report them.
@@ -78,12 +78,21 @@ def rules_of(
     value = next((event.value for event in events if event.name == EventName.INIT_START), {})
     changed = value.get("changed")
     hooks, doubt = hooks_seen(events, extern, own_script=own_script)
+    if not own_script:
+        doubt = "; ".join(filter(None, (doubt, *_repetitions(events))))
     differs = _values(value, changed) if isinstance(changed, list) else planned
     if vendors_case or differs or (hooks and hooks.differs):
         return Rules(OPEN, differs or {}, hooks, doubt, vendors_case)
     if differs is None:
         return Rules(hooks=hooks, doubt=doubt)
     return Rules(None if doubt else CLOSED, differs, hooks, doubt)
+
+
+def _repetitions(events: Sequence[Event]) -> Iterator[str]:
+    """The driver writes each of these once; of two that a log has, nobody can tell which is true."""
+    for name in (EventName.INIT_START, EventName.HOOKS):
+        if sum(event.name == name for event in events) > 1:
+            yield f"rank 0's log of the round has {name.value} more than once: the first was taken"
 
 
 def _values(started: Mapping[str, Any], changed: Sequence[Any]) -> dict[str, Any]:
