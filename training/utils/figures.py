@@ -6,6 +6,7 @@ values, so that an old run can be scored anew. Not measured is None, never 0.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -40,6 +41,12 @@ class Figure:
     definition: str = ""
     coverage: float | None = None
     caveat: str = ""
+
+    def __post_init__(self) -> None:
+        """A number that is none, as of a quotient that overflows, is not measured: JSON could not even hold it."""
+        if self.value is not None and not math.isfinite(self.value):
+            object.__setattr__(self, "source", f"{self.value} is no figure: {self.source}")
+            object.__setattr__(self, "value", None)
 
 
 @dataclass(frozen=True)
@@ -179,7 +186,8 @@ def _mfu(own: Definition, finished: Mapping[str, Any], peak: Peak) -> Figure:
         return own.figure(None, f"{missing} is not known ({peak.source})")
     formula = finished.get("flops_formula") or "reported by the case"
     chips = f"{peak.chips} x {peak.flops:.4g} FLOP/s; {peak.source}"
-    return own.figure(value, f"{flops:.4g} FLOPs/sample ({formula}) x p_train / ({chips})")
+    figure = own.figure(value, f"{flops:.4g} FLOPs/sample ({formula}) x p_train / ({chips})")
+    return replace(figure, caveat="more than the chips' peak: not to be trusted") if value > 1 else figure
 
 
 def _quality(own: Definition, finished: Mapping[str, Any], _: Peak) -> Figure:
@@ -245,7 +253,7 @@ _REGISTRY = (
     ),
     Definition(
         "MFU", "1", TRAINING, HIGHER, "model FLOPs per sample x `p_train` / (chips x peak FLOP/s)",
-        "peak or FLOPs are not known", _mfu, heading="MFU",
+        "peak or FLOPs are not known, or a vendor's hook changed the model", _mfu, heading="MFU",
     ),
     Definition(
         "acc", "1", "last evaluation", HIGHER, "the case's metric; its name is the unit",

@@ -101,7 +101,11 @@ class FailureClass(_Word):
         "case's own script may report it on each), its log cannot be read, or it has no figure where the case is to "
         "measure",
     )
-    INCONSISTENT_RESULT = ("inconsistent_result", "p_whole <= p_train <= p_core does not hold")
+    INCONSISTENT_RESULT = (
+        "inconsistent_result",
+        "p_whole <= p_train <= p_core does not hold; or, of the shared driver: the plan's target was not met though "
+        "it says so, the samples are not the last evaluation's, `time_to_target` is not within the training",
+    )
     LOGS_NOT_COLLECTED = (
         "logs_not_collected",
         "training ended well, but the first node's logs could not be collected",

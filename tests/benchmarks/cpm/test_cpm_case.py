@@ -18,7 +18,7 @@ from benchmarks.cpm.prepare.command import main
 from benchmarks.cpm.pytorch.model import CpmModel
 from benchmarks.driver.configuration import Configuration
 from benchmarks.driver.hooks import load_hooks
-from benchmarks.driver.pytorch import hooks
+from benchmarks.driver.pytorch import facts, hooks
 from benchmarks.driver.pytorch.devices import Device
 from benchmarks.driver.pytorch.engine import PytorchEngine
 from benchmarks.driver.pytorch.process_group import ProcessGroup
@@ -99,6 +99,15 @@ def test_the_loss_of_the_case_is_the_sum_over_labels(tmp_path: Path) -> None:
     loss = case.loss(model, inputs)
     assert loss.shape == (1,)
     assert loss.item() == model(inputs).item()
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_operations_are_counted_without_data(tmp_path: Path, training: bool) -> None:
+    """Else nobody would see what a vendor's hook leaves out of them."""
+    write_set(tmp_path, "train", random_chunks())
+    case, model = make_case(tmp_path, settings()), our_model(their_model())
+    inputs = inputs_of(random_chunks())
+    assert facts.forward_flops(facts.shadow(model), case.loss, inputs, training=training) > 0
 
 
 def cpm_checkpoint(model: CpmModel) -> dict[str, torch.Tensor]:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from benchmarks.driver.first_batch import check_case
 from benchmarks.driver.inspection import hooks_of_all_ranks
-from run_benchmarks.results.rules import rules_of
 from tests.benchmarks.driver.engines import engine_starter
-from tests.benchmarks.driver.ranks import TRAINING, arguments, run_here, values_of
 from utils.code_files import code_files
 
 BOTH = pytest.mark.parametrize("framework", ["pytorch", "paddle"])
@@ -87,8 +83,10 @@ def test_other_kernels_are_no_difference(tmp_path: Path, data_dir: Path, framewo
     assert "backward: that the gradients are those of the loss" in unchecked
     assert "what the code of extern/ does besides" in unchecked
     if framework == "pytorch":
-        assert report["flops"]["forward_of_case"] == report["flops"]["forward_of_vendor"] > 0
-        assert report["flops"]["training_declared"] > 0
+        flops = report["flops"]
+        for mode in ("training", "evaluation"):
+            assert flops[f"forward_of_case_in_{mode}"] == flops[f"forward_of_vendor_in_{mode}"] > 0
+        assert flops["training_declared"] > 0
     else:
         assert "model FLOPs: PaddlePaddle has no counter" in unchecked
 
@@ -178,81 +176,50 @@ def test_other_initial_values_are_seen(tmp_path: Path, data_dir: Path, framework
 
 def test_weights_that_are_held_in_half_precision_are_seen(tmp_path: Path, data_dir: Path) -> None:
     code = "def model_to_fp16(config, model, optimizer):\n    return model.bfloat16(), optimizer\n"
-    changed = _changed(_report_of_model_to_fp16(tmp_path, data_dir, code))
+    changed = _changed(_report_of_the_start(tmp_path, data_dir, code))
     assert changed["optimizer's dtype"][0].startswith("float32 ")
     assert changed["optimizer's dtype"][1].startswith("bfloat16 ")
+    assert _dtype_difference(changed) == ("float32", "bfloat16 (initial values not compared)")
 
 
-def _report_of_model_to_fp16(folder: Path, data_dir: Path, code: str) -> dict[str, Any]:
+def test_trained_weights_in_half_precision_are_seen(tmp_path: Path, data_dir: Path) -> None:
+    """The case's optimizer is of the case's model: that of the hook's would be in half precision as well."""
+    code = """
+import torch
+from benchmarks.driver.pytorch.hooks import create_optimizer as own
+def convert_model(config, model):
+    model.load_state_dict({name: torch.ones_like(value) for name, value in model.state_dict().items()})
+    return model.bfloat16()
+def create_optimizer(config, model):
+    return own(config, model)
+"""
+    changed = _changed(_report_of_the_start(tmp_path, data_dir, code))
+    assert _dtype_difference(changed) == ("float32", "bfloat16 (initial values not compared)")
+    case, vendor = changed["optimizer's dtype"]
+    assert case.startswith("float32 (of ") and vendor.startswith("bfloat16 (of ")
+    assert len(changed) == 2
+
+
+def test_other_dtypes_in_paddle_are_seen(tmp_path: Path, data_dir: Path) -> None:
+    code = "def convert_model(config, model):\n    return model.to(dtype='float64')\n"
+    report = _report_of_the_start(tmp_path, data_dir, code, "paddle")
+    assert _dtype_difference(_changed(report)) == ("float32", "float64 (initial values not compared)")
+
+
+def _dtype_difference(changed: dict[str, tuple[str, str]]) -> tuple[str, str]:
+    (what,) = (what for what in changed if what.startswith("dtype of "))
+    return changed[what]
+
+
+def _report_of_the_start(
+    folder: Path, data_dir: Path, code: str, framework: str = "pytorch"
+) -> dict[str, Any]:
     """Of the engine alone: a model that is not what the case built need not take its batches."""
     extern = folder / "extern"
     extern.mkdir()
     (extern / "hooks.py").write_text(code)
-    report: dict[str, Any] = engine_starter("pytorch", folder, data_dir, extern).start().inspector.as_dict()
+    report: dict[str, Any] = engine_starter(framework, folder, data_dir, extern).start().inspector.as_dict()
     return report
-
-
-MLP = """
-import torch
-from torch import nn
-def convert_model(config, model):
-    return nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
-def create_optimizer(config, model):
-    return torch.optim.SGD(model.parameters(), lr=0.1)
-"""
-# The parameters are the case's, and half of the work is left out.
-SHORT_CUT = """
-from torch import nn
-class Short(nn.Sequential):
-    def forward(self, images):
-        for layer in list(self)[:2]:
-            images = layer(images)
-        pooled = nn.functional.avg_pool2d(images, 2)
-        return self[-1](self[-2](self._both(pooled)))
-    def _both(self, images):
-        import torch
-        return torch.cat([images, images], 1)
-def convert_model(config, model):
-    model.__class__ = Short
-    return model
-"""
-
-
-def _digits_round(folder: Path, capsys: Any, code: str) -> tuple[Any, dict[str, str]]:
-    """The events of the digits with a vendor's hooks, and the files that a plan would have seen."""
-    table = np.random.default_rng(0).integers(0, 10, (128, 65)).astype(np.uint8)
-    data = folder / "data"
-    data.mkdir()
-    for name in ("training", "held_out"):
-        np.save(data / f"{name}.npy", table)
-    extern = folder / "extern"
-    extern.mkdir()
-    (extern / "hooks.py").write_text(code)
-    launch = replace(
-        arguments(folder, data, extern),
-        case_dir=TRAINING / "benchmarks" / "digits" / "pytorch",
-        enable_extern_config=True,
-    )
-    (folder / "config_cpux1x1.py").write_text("max_steps = 2\ncpu_threads = 1\nlog_freq = 1\n")
-    return run_here(capsys, launch), code_files(extern)
-
-
-def test_an_mlp_trained_by_sgd_is_open_and_says_why(tmp_path: Path, capsys: Any) -> None:
-    events, files = _digits_round(tmp_path, capsys, MLP)
-    rules = rules_of(events, extern=files)
-    assert rules.stamp == "open"
-    reasons = "; ".join(rules.reasons())
-    assert "max_steps = 2" in reasons
-    assert "convert_model: parameters: 4 tensors of 2410 numbers: without " in reasons
-    assert "create_optimizer: optimizer: sgd (torch.optim.sgd.SGD), in place of adamw" in reasons
-    assert "hooks in force: convert_model (hooks.py), create_optimizer (hooks.py)" in rules.hooks_line()
-
-
-def test_work_that_is_left_out_is_seen_by_its_operations(tmp_path: Path, capsys: Any) -> None:
-    events, files = _digits_round(tmp_path, capsys, SHORT_CUT)
-    (report,) = values_of(events, "HOOKS")
-    assert [each["what"] for each in report["differs"]] == ["forward FLOPs of a micro-batch"]
-    assert rules_of(events, extern=files).stamp == "open"
 
 
 def test_what_a_hook_does_on_another_rank_counts_too() -> None:

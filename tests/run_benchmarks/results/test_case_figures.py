@@ -160,11 +160,10 @@ def test_a_case_that_trains_may_have_figures_of_its_own_too(tmp_path: Path) -> N
     assert judgement.figures["p_whole"].value == 100.0 and judgement.figures["bf16"].value == 71.5
 
 
-def test_a_part_of_the_peak_beyond_any_number_is_left_out_with_a_note() -> None:
-    figures, notes = case_figures({"figures": {"x": {**RATE, "value": 1.7e308, "unit": "PFLOP/s"}}}, CHIP)
-    assert list(figures) == ["x"]
-    (note,) = notes
-    assert "'x'" in note and "larger than any number" in note
+def test_a_part_of_the_peak_beyond_any_number_is_null_with_the_reason() -> None:
+    figures, _ = case_figures({"figures": {"x": {**RATE, "value": 1.7e308, "unit": "PFLOP/s"}}}, CHIP)
+    assert figures["x_of_peak"].value is None
+    assert "inf is no figure" in figures["x_of_peak"].source
 
 
 @pytest.mark.parametrize(("value", "why"), [(101.0, "1.01 of the chip's peak"), (-1.0, "below 0")])

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from run_benchmarks.plan.case_files import DRIVER_SCRIPT
 from run_benchmarks.results.rank_logs import read_rank_logs
 from run_benchmarks.results.round_result import RoundResult
 from tests.run_benchmarks.builders import (
@@ -194,6 +195,38 @@ def test_rates_in_the_wrong_order_are_no_result(times: dict[str, Any], folders: 
 )
 def test_rates_that_are_equal_or_not_known_are_in_order(times: dict[str, Any], folders: list[Path]) -> None:
     assert judged(folders, **times).verdict is Verdict.CONVERGED
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"final_mlm_accuracy": 0.1}, "mlm_accuracy is 0.1 and the plan's target 0.3"),
+        ({"num_trained_samples": 100_000}, "num_trained_samples is 100000, but the last EVALUATE says 1000"),
+        ({"time_to_target": 11.0}, "time_to_target is 11 s, of 10 s of training"),
+        ({"time_to_target": -1.0}, "time_to_target is -1 s"),
+    ],
+    ids=str,
+)
+def test_a_result_that_contradicts_plan_or_events_is_none(
+    values: dict[str, Any], message: str, folders: list[Path]
+) -> None:
+    *events, finished = training_events(**values)
+    evaluated = Event(EventName.EVALUATE, {"num_trained_samples": 1000}, finished.time_ms - 20)
+    write_rank_log(folders[0], [*events, evaluated, finished])
+    files = replace(CASE.files, script=DRIVER_SCRIPT)
+    case = replace(CASE, files=files, parameters={"target_mlm_accuracy": 0.3})
+    failure = judge_folders(case, folders).failure
+    assert failure is not None and failure.failure_class is FailureClass.INCONSISTENT_RESULT
+    assert message in failure.message
+
+
+def test_a_number_that_overflows_is_not_measured(folders: list[Path]) -> None:
+    figures = judged(folders, num_trained_samples=1e308, no_eval_time=1e-3, pure_compute_time=1e-3).figures
+    assert figures["p_train"].value is None and "inf is no figure" in figures["p_train"].source
+
+
+def test_more_than_the_peak_is_marked(folders: list[Path]) -> None:
+    assert "more than the chips' peak" in judged(folders, model_flops_per_sample=1e15).figures["MFU"].caveat
 
 
 def test_a_result_does_not_undo_a_failure(folders: list[Path]) -> None:

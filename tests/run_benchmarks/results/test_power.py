@@ -186,3 +186,10 @@ def test_the_window() -> None:
     backwards = [Event(EventName.TRAIN_START, {}, END_MS), Event(EventName.TRAIN_END, {}, START_MS)]
     assert training_window(backwards) == "TRAIN_END does not come after TRAIN_START"
     assert FINISHED["raw_train_time"] == SECONDS
+
+
+def test_a_wall_clock_that_was_set_during_the_training_marks_its_energy(tmp_path: Path) -> None:
+    node = write_telemetry(tmp_path / "n0", [100.0] * (SECONDS + 6))
+    figures = power_figures([node], training_events(raw_train_time=50.0))
+    assert figures["energy"].caveat == "the wall clock says 10 s of training, the monotonic clock 50 s"
+    assert figures["samples_per_joule"].caveat == figures["energy"].caveat

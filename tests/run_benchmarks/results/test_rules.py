@@ -98,3 +98,25 @@ def test_hooks_of_a_cases_own_script_leave_no_stamp() -> None:
     assert "hooks in force: none; extern/ has 1 file(s)" in rules.hooks_line()
     assert rules_of([], {}, {}, own_script=True).stamp == "closed"
     assert rules_of([], {"seed": 1}, FILES, own_script=True).stamp == "open"
+
+
+def test_events_that_stand_more_than_once_leave_no_stamp() -> None:
+    for name, value in (("INIT_START", {"changed": []}), ("HOOKS", NO_HOOKS)):
+        events = [*_started(NO_HOOKS, changed=[]), Event(name, value)]
+        rules = rules_of(events, extern={})
+        assert (rules.stamp, rules.hooks) == (None, rules_of(events[:-1], extern={}).hooks)
+        assert f"{name} more than once" in rules.explanation()
+        assert rules_of([*_started(NO_HOOKS, changed=["seed"]), Event(name, value)]).stamp == "open"
+    assert rules_of(_started() + _started(), {}, {}, own_script=True).stamp == "closed"
+
+
+def test_what_ran_with_another_value_than_the_plans_is_open() -> None:
+    started = _started(changed=[], config={"lr": 1.0, "width": 4})
+    assert rules_of(started, parameters={"lr": 1.0, "width": 8}) == Rules("open", {"width": 4})
+    assert rules_of(started, parameters={"lr": 1.0, "width": 4, "case_kind": "converge"}).stamp == "closed"
+
+
+def test_a_hook_that_changed_the_model_makes_it_another_one() -> None:
+    changed = {"hook": "convert_model", "what": "parameters", "case": "2 tensors", "vendor": "4 tensors"}
+    assert rules_of(_started({**HOOKS, "differs": [changed]}, changed=[])).has_another_model
+    assert not rules_of(_started({**HOOKS, "differs": [SGD]}, changed=[])).has_another_model

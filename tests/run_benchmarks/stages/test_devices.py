@@ -45,3 +45,16 @@ def test_devices_that_the_vendors_own_code_cannot_read(site: Site) -> None:
     site.tree.write("acme/vendor.py", text.replace("stdout.splitlines()", "[stdout.splitlines()[9]]"))
     check = site.check(devices)
     assert_bad(check, Status.ERROR, "parse_device_list: IndexError", "acme/vendor.py")
+
+
+def test_devices_whose_names_are_no_text(site: Site) -> None:
+    text = (site.tree.training / "acme/vendor.py").read_text()
+    site.tree.write("acme/vendor.py", text.replace("stdout.splitlines()", "[0, 1]"))
+    assert_bad(site.check(devices), Status.ERROR, "acme's parse_device_list", "acme/vendor.py")
+
+
+def test_names_of_devices_are_shown_without_control_characters(site: Site) -> None:
+    site.devices("printf 'X\\033[31mred\\n'; echo X")
+    check = site.check(devices)
+    assert check.status is Status.ERROR
+    assert "\x1b" not in check.detail and "?[31mred" in check.detail

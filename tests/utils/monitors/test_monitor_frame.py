@@ -256,6 +256,23 @@ def test_a_vendors_cards_stand_in_the_documented_log(
 
 
 @pytest.mark.parametrize(
+    "wrong", ["power_w=-5", "power_w='61 W'", "power_w=True", "power_w=float('nan')", "energy_mj=-1"]
+)
+def test_a_reading_that_is_none_costs_nothing_but_itself(wrong: str, acme: Path, tmp_path: Path) -> None:
+    name = wrong.partition("=")[0]
+    text = (
+        MONITOR.replace("power_w=61, ", "").replace(", energy_mj=5", "").replace("temp", f"{wrong}, temp", 1)
+    )
+    (acme / "acme_monitor.py").write_text(text)
+    run_monitors([Accelerators(acme)], tmp_path, TICK_S, threading.Event(), ticks=1)
+    first = read_telemetry(tmp_path / "telemetry.jsonl").samples[0]
+    assert getattr(first, name) is None
+    assert f"{name} = " in first.error and "is no reading" in first.error
+    assert first.memory_used_mib == 1234
+    assert f"device 0: {name} = " in (tmp_path / "acme_monitor.log").read_text()
+
+
+@pytest.mark.parametrize(
     ("text", "reason"),
     [
         (

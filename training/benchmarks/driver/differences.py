@@ -11,6 +11,12 @@ _MOST_NAMES = 3
 # What a wrapper puts before the names of all parameters, and between them.
 _WRAPPERS = ("module", "_layers", "_orig_mod")
 _INNER_WRAPPERS = ("_orig_mod", "_checkpoint_wrapped_module")
+# How it is called, the attribute of `Weight`, and what follows from a difference.
+_ATTRIBUTES = (
+    ("shape", "shape", ""),
+    ("dtype", "dtype", " (initial values not compared)"),
+    ("whether it is trained", "trained", ""),
+)
 
 
 @dataclass(frozen=True)
@@ -68,11 +74,11 @@ def model_differences(
         new = [name for name in vendor if name not in case]
         parts = [f"without {_listed(lost)}"] * bool(lost) + [f"with {_listed(new)}"] * bool(new)
         differences.append(("parameters", _amount(case), f"{_amount(vendor)}: {', '.join(parts)}"))
-    for what, attribute in (("shape", "shape"), ("whether it is trained", "trained")):
+    for what, attribute, note in _ATTRIBUTES:
         names = [n for n in shared if getattr(case[n], attribute) != getattr(vendor[n], attribute)]
         if names:
             was, now = (str(getattr(side[names[0]], attribute)) for side in (case, vendor))
-            differences.append((f"{what} of {_listed(names)}", was, now))
+            differences.append((f"{what} of {_listed(names)}", was, now + note))
     alike = [n for n in shared if (case[n].shape, case[n].dtype) == (vendor[n].shape, vendor[n].dtype)]
     names = [name for name in alike if case[name].checksum != vendor[name].checksum]
     if names:

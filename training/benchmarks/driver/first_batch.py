@@ -24,10 +24,10 @@ def check_case(engine: TrainingEngine[Any], step: Step) -> None:
     with engine.evaluating():
         _check_loss(engine, step[0])
         _check_evaluation(engine)
-    engine.load_random_state(device)
-    set_host_random_state(host)
     inputs, loss = step[0].inputs, engine.case.loss
     engine.inspector.count_flops(engine.module, loss, inputs, step[0].flops)
+    engine.load_random_state(device)
+    set_host_random_state(host)
 
 
 def _check_baseline(engine: TrainingEngine[Any]) -> None:

@@ -42,8 +42,10 @@ class FrameworkFacts(Protocol):
     def shadow(self, model: Any) -> Any:
         """A copy without memory, in which a forward pass can be counted."""
 
-    def forward_flops(self, shadow: Any, loss: Callable[[Any, Any], Any], inputs: Any) -> float:
-        """Operations of the forward pass."""
+    def forward_flops(
+        self, shadow: Any, loss: Callable[[Any, Any], Any], inputs: Any, *, training: bool
+    ) -> float:
+        """Operations of the forward pass, in training or in evaluation; random states stay as they are."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class Inspector:
     differences: list[Difference] = field(default_factory=list)
     unchecked: list[str] = field(default_factory=list)
     flops: dict[str, float] = field(default_factory=dict)
+    _own_optimizer: OptimizerFacts | None = None
     _shadow: Any = None
     _no_shadow: str = ""
 
@@ -79,17 +82,19 @@ class Inspector:
         """The model as the hook makes it of the case's."""
         if self._is_vendors("convert_model", "model_to_fp16"):
             self._keep_shadow(model)
+        if self._is_vendors("create_optimizer"):  # of the case's model: a hook's may be of another dtype
+            self._own_optimizer = self.facts.optimizer_facts(self.hooks.own.create_optimizer(config, model))
         return self._model("convert_model", model, lambda: self.hooks.convert_model(config, model))
 
     def create_optimizer(self, config: Any, model: Any) -> Any:
-        """The optimizer, compared with the driver's own."""
-        if not self._is_vendors("create_optimizer"):
+        """The optimizer, compared with the driver's own of the model that `convert_model` was given."""
+        if self._own_optimizer is None:
             return self.hooks.create_optimizer(config, model)
         before = self.facts.model_facts(model)
         optimizer = self.hooks.create_optimizer(config, model)
         self._note("create_optimizer", model_differences(before, self.facts.model_facts(model)))
-        own = self.facts.optimizer_facts(self.hooks.own.create_optimizer(config, model))
-        self._note("create_optimizer", optimizer_differences(own, self.facts.optimizer_facts(optimizer)))
+        after = self.facts.optimizer_facts(optimizer)
+        self._note("create_optimizer", optimizer_differences(self._own_optimizer, after))
         return optimizer
 
     def model_to_fp16(self, config: Any, model: Any, optimizer: Any) -> tuple[Any, Any]:
@@ -111,7 +116,7 @@ class Inspector:
     def count_flops(
         self, model: Any, loss: Callable[[Any, Any], Any], inputs: Any, declared: float | None
     ) -> None:
-        """Compare the forward pass of the case's model with that of the hooks', on a micro-batch.
+        """Compare the forward passes of the case's model with those of the hooks', on a micro-batch.
 
         Args:
             declared: training FLOPs of the micro-batch as the case counts them, padding left out.
@@ -122,18 +127,24 @@ class Inspector:
         try:
             if self._shadow is None:
                 raise NotCountableError(self._no_shadow)
-            case = self.facts.forward_flops(self._shadow, loss, inputs)
-            vendor = self.facts.forward_flops(self.facts.shadow(model), loss, inputs)
+            shadows = self._shadow, self.facts.shadow(model)
         except NotCountableError as error:
             self.unchecked.append(f"{hook}: model FLOPs: {error}")
             return
         finally:
             self._shadow = None
-        self.flops = {"forward_of_case": case, "forward_of_vendor": vendor}
-        if declared is not None:
+        for mode in ("training", "evaluation"):
+            try:
+                case, vendor = (
+                    self.facts.forward_flops(each, loss, inputs, training=mode == "training")
+                    for each in shadows
+                )
+            except NotCountableError as error:
+                self.unchecked.append(f"{hook}: model FLOPs in {mode}: {error}")
+            else:
+                self._compare_flops(hook, mode, case, vendor)
+        if self.flops and declared is not None:
             self.flops["training_declared"] = declared
-        if abs(vendor - case) > FLOPS_TOLERANCE * case:
-            self._note(hook, [("forward FLOPs of a micro-batch", f"{case:.4g}", f"{vendor:.4g}")])
 
     def as_dict(self) -> dict[str, Any]:
         """As it stands in the HOOKS event."""
@@ -152,6 +163,12 @@ class Inspector:
         after = call()
         self._note(hook, model_differences(before, self.facts.model_facts(after)))
         return after
+
+    def _compare_flops(self, hook: str, mode: str, case: float, vendor: float) -> None:
+        self.flops |= {f"forward_of_case_in_{mode}": case, f"forward_of_vendor_in_{mode}": vendor}
+        if abs(vendor - case) > FLOPS_TOLERANCE * case:
+            what = f"forward FLOPs of a micro-batch in {mode}"
+            self._note(hook, [(what, f"{case:.4g}", f"{vendor:.4g}")])
 
     def _keep_shadow(self, model: Any) -> None:
         try:

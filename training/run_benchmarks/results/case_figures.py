@@ -5,7 +5,6 @@ An entry that is not what it should be is left out, and a note says why; the oth
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
@@ -97,8 +96,6 @@ def _add(figures: dict[str, Figure], name: str, entry: object, chip: PlannedChip
     if not valid.peak:
         return ""
     part = _of_peak(name, figures[name], valid.peak, chip)
-    if part.value is not None and not math.isfinite(part.value):
-        return f"has no {OF_PEAK.strip('_')}: it is larger than any number"
     figures[f"{name}{OF_PEAK}"] = part
     return _doubt(valid.value, part)
 

@@ -32,6 +32,7 @@ from run_benchmarks.results.rules import rules_of
 from utils.events import Event, EventName
 from utils.figures import DEFINITIONS, Figure, Peak, continued_of, figures_from_finished, of_this_part
 from utils.node import rank_log_name
+from utils.numbers import number_in
 from utils.processor import precision_note
 from utils.records import Failure, FailureClass, Stage, Verdict
 
@@ -78,6 +79,17 @@ def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) ->
     failure = seen.failure or _fault(case, logs, figures, own, figure_notes, next(iter(seen.hosts), ""))
     if case.kind == MEASURE:  # it owes none of training's figures: only those that it has are its own
         figures = {name: each for name, each in figures.items() if name in own or each.value is not None}
+    rules = rules_of(
+        logs.events,
+        case.differs,
+        case.extern,
+        own_script=not case.uses_driver,
+        vendors_case=case.vendors_folder,
+        parameters=case.parameters,
+    )
+    if "MFU" in figures and rules.has_another_model:
+        reason = "a hook of the vendor changed the model: the FLOPs that the case counts are not this model's"
+        figures["MFU"] = DEFINITIONS["MFU"].figure(None, reason)
     shared = {
         **seen.shared(),
         "failure": failure,
@@ -87,13 +99,7 @@ def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) ->
         **shared,
         kind=case.kind,
         verdict=failure.verdict if failure else _verdict(case, facts),
-        rules=rules_of(
-            logs.events,
-            case.differs,
-            case.extern,
-            own_script=not case.uses_driver,
-            vendors_case=case.vendors_folder,
-        ),
+        rules=rules,
         figures={**figures, "round_time": seen.round_time()},
         continued=continued,
         facts=facts,
@@ -158,9 +164,11 @@ def _fault(
             "let global rank 0 report `figures` with FINISHED, in the form that docs/results.md describes"
         )
         return _invalid(FailureClass.NO_RESULT, host, message, "\n".join(figure_notes), remedy)
-    message = _wrong_order(figures)
+    message = _wrong_order(figures) or (_contradiction(case, logs.events) if case.uses_driver else "")
     if message:
-        remedy = "the times in FINISHED do not add up; mend the case's clock"
+        remedy = (
+            "FINISHED does not add up: see what reports it, and whether the host's files are the controller's"
+        )
         return _invalid(FailureClass.INCONSISTENT_RESULT, host, message, "", remedy)
     return None
 
@@ -198,6 +206,30 @@ def _notes(logs: RankLogs, of_figures: Sequence[str], failure: Failure | None) -
         [f"FINISHED was reported by {', '.join(others)} too; global rank 0's counts"] if others else []
     )
     return (*logs.errors, *only_first, *of_figures)
+
+
+def _contradiction(case: PlannedCase, events: Sequence[Event]) -> str:
+    """What FINISHED of the shared driver says against the plan or the events before it, or nothing."""
+    last = {event.name: event.value for event in events}
+    facts, evaluated = last.get(EventName.FINISHED, {}), last.get(EventName.EVALUATE, {})
+    metric = str(facts.get("metric"))
+    reached, target = number_in(facts, f"final_{metric}"), number_in(case.parameters, f"target_{metric}")
+    if _is_true(facts.get("converged")) and reached is not None and target is not None and reached < target:
+        return f"converged, but {metric} is {reached:.6g} and the plan's target {target:.6g}"
+    continued = facts.get("continued")
+    before = number_in(continued, "samples") if isinstance(continued, Mapping) else 0.0
+    samples, seen = number_in(facts, "num_trained_samples"), number_in(evaluated, "num_trained_samples")
+    if None not in (samples, seen, before) and samples != seen - before:  # type: ignore[operator]
+        return f"num_trained_samples is {samples:.10g}, but the last EVALUATE says {seen:.10g}"
+    took, trained = number_in(facts, "time_to_target"), number_in(facts, "raw_train_time")
+    if (
+        not continued
+        and took is not None
+        and trained is not None
+        and not 0 <= took <= trained * ORDER_TOLERANCE
+    ):
+        return f"time_to_target is {took:.6g} s, of {trained:.6g} s of training"
+    return ""
 
 
 def _wrong_order(figures: Mapping[str, Figure]) -> str:

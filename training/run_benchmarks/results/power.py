@@ -24,6 +24,8 @@ from utils.telemetry.windows import (
 
 MEASURED = {"energy": energy_over, "avg_power": average_power, "max_power": max_power}
 NAMES = (*MEASURED, "samples_per_joule")
+# TRAIN_START's and TRAIN_END's times may differ so much from the time trained: their lines are written just after.
+CLOCK_SLACK_S, CLOCK_SLACK = 1.0, 0.01
 MOST_NAMES = 8  # of nodes of which the same is said
 
 
@@ -41,7 +43,8 @@ def power_figures(folders: Sequence[Path], events: Sequence[Event]) -> dict[str,
     if len({node.scope for node in nodes}) > 1:
         scopes = "; ".join(_by_text({node.name: node.scope.value for node in nodes}))
         return _none(f"the nodes measure different parts of a machine, of which there is no mean: {scopes}")
-    figures = {name: _mean(name, nodes) for name in MEASURED}
+    doubt = _clock_doubt(window, events)
+    figures = {name: _mean(name, nodes, doubt) for name in MEASURED}
     return {**figures, "samples_per_joule": _per_joule(figures["energy"], len(nodes), events)}
 
 
@@ -52,6 +55,15 @@ def training_window(events: Sequence[Event]) -> Window | str:
     if not start or not end:
         return "TRAIN_START or TRAIN_END was not reported"
     return Window(start, end) if end > start else "TRAIN_END does not come after TRAIN_START"
+
+
+def _clock_doubt(window: Window, events: Sequence[Event]) -> str:
+    """Why the window is not what was trained in, or nothing: a wall clock may be set, the monotonic one may not."""
+    finished = next((event.value for event in events if event.name == EventName.FINISHED), {})
+    trained = number_in(finished, "raw_train_time")
+    if trained is None or abs(window.seconds - trained) <= CLOCK_SLACK_S + CLOCK_SLACK * trained:
+        return ""
+    return f"the wall clock says {window.seconds:.4g} s of training, the monotonic clock {trained:.4g} s"
 
 
 @dataclass(frozen=True)
@@ -88,8 +100,8 @@ def _why_none(telemetry: Telemetry) -> str:
     return "; ".join(f"{key[1]}: {reasons[key]}" for key in sorted(reasons)) or "no power source on the node"
 
 
-def _mean(name: str, nodes: Sequence[_Node]) -> Figure:
-    """The mean over the nodes, each of which has a source of the same scope."""
+def _mean(name: str, nodes: Sequence[_Node], doubt: str) -> Figure:
+    """The mean over the nodes, each of which has a source of the same scope; `doubt`: of its window, or empty."""
     definition = DEFINITIONS[name]
     measured = {node.name: node.measured[name] for node in nodes}
     missing = {node: each.reason for node, each in measured.items() if each.value is None}
@@ -105,6 +117,7 @@ def _mean(name: str, nodes: Sequence[_Node]) -> Figure:
     caveats = [_sampled(measured)] if covered < FULL_COVERAGE else []
     if len({node.what for node in nodes}) > 1:
         caveats.append("the nodes do not measure by the same source and devices")
+    caveats += [doubt] if doubt else []
     return replace(figure, coverage=covered, caveat="; ".join(caveats))
 
 

@@ -8,7 +8,7 @@ plan has compared the same files. What a vendor's hooks change, the driver says 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from utils.events import Event, EventName
 
 CLOSED = "closed"
 OPEN = "open"
+MODEL_HOOK = "convert_model"
 _NOT_TOLD = "the case does not report what was changed"
 
 
@@ -53,6 +54,11 @@ class Rules:
             *map(str, self.hooks.differs if self.hooks else ()),
         ]
 
+    @property
+    def has_another_model(self) -> bool:
+        """Whether a hook of the vendor changed the model that the case builds."""
+        return any(each.hook == MODEL_HOOK for each in (self.hooks.differs if self.hooks else ()))
+
     def hooks_line(self) -> str:
         """The hooks in force, and what of them was not checked; empty where no code of a vendor ran in the ranks."""
         summary = self.hooks.summary() if self.hooks else ""
@@ -67,23 +73,43 @@ def rules_of(
     *,
     own_script: bool = False,
     vendors_case: str = "",
+    parameters: Mapping[str, Any] | None = None,
 ) -> Rules:
-    """The stamp of a round, from its INIT_START and HOOKS.
+    """The stamp of a round, from its INIT_START and HOOKS: the first of each, and a doubt where there are more.
 
     Args:
         planned: the differences that the plan names, if it looked: for a case that does not report them.
         extern, own_script: see `hooks_seen`.
+        parameters: the plan's. What ran with another value, for whatever reason, differs.
         vendors_case: see `Rules`; such a case sets its own rules, so that nothing of it can be closed.
     """
     value = next((event.value for event in events if event.name == EventName.INIT_START), {})
     changed = value.get("changed")
     hooks, doubt = hooks_seen(events, extern, own_script=own_script)
-    differs = _values(value, changed) if isinstance(changed, list) else planned
+    if not own_script:
+        doubt = "; ".join(filter(None, (doubt, *_repetitions(events))))
+    differs = planned
+    if isinstance(changed, list):
+        differs = {**_values(value, changed), **_strayed(value, parameters or {})}
     if vendors_case or differs or (hooks and hooks.differs):
         return Rules(OPEN, differs or {}, hooks, doubt, vendors_case)
     if differs is None:
         return Rules(hooks=hooks, doubt=doubt)
     return Rules(None if doubt else CLOSED, differs, hooks, doubt)
+
+
+def _repetitions(events: Sequence[Event]) -> Iterator[str]:
+    """The driver writes each of these once; of two that a log has, nobody can tell which is true."""
+    for name in (EventName.INIT_START, EventName.HOOKS):
+        if sum(event.name == name for event in events) > 1:
+            yield f"rank 0's log of the round has {name.value} more than once: the first was taken"
+
+
+def _strayed(started: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """What INIT_START says ran with another value than the plan's: the files on a host are not the controller's."""
+    config = started.get("config")
+    values = config if isinstance(config, Mapping) else {}
+    return {name: values[name] for name in parameters if name in values and values[name] != parameters[name]}
 
 
 def _values(started: Mapping[str, Any], changed: Sequence[Any]) -> dict[str, Any]:

@@ -10,18 +10,29 @@ passed by a whole interval is not made up for but counted as missed.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from utils.monitors.source import Source, SourceUnavailableError
 from utils.telemetry.lines import TELEMETRY_FILE, note_line, record_line
 from utils.telemetry.records import Sample, SourceInfo
 
 log = logging.getLogger("utils.monitors")
+
+READINGS = (
+    "utilisation",
+    "power_w",
+    "energy_mj",
+    "energy_range_mj",
+    "memory_used_mib",
+    "memory_total_mib",
+    "temperature_c",
+)
 
 # How long a source may take to finish the sample that it is at and to take its last one after the order to stop.
 STOP_GRACE_S = 3.0
@@ -65,6 +76,28 @@ def open_log(path: Path) -> IO[str]:
         whole = path.read_bytes().rpartition(b"\n")
         path.write_bytes(whole[0] + whole[1])
     return path.open("a", encoding="utf-8")
+
+
+def _sound(sample: Sample) -> Sample:
+    """The sample without readings that are no numbers, or below 0 where that cannot be: they become its error.
+
+    One of them in `telemetry.jsonl` would cost the node all that was measured there.
+    """
+    readings: dict[str, Any] = {name: getattr(sample, name) for name in READINGS}
+    unsound = [name for name, value in readings.items() if not _is_reading(name, value)]
+    if not unsound:
+        return sample
+    words = [f"{name} = {repr(readings[name])[:60]} is no reading" for name in unsound]
+    changes: dict[str, Any] = dict.fromkeys(unsound)
+    return replace(sample, error="; ".join(filter(None, (sample.error, *words))), **changes)
+
+
+def _is_reading(name: str, value: object) -> bool:
+    if value is None:
+        return True
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return False
+    return value >= 0 or name == "temperature_c"
 
 
 class Sampler:
@@ -120,7 +153,7 @@ class Sampler:
         self.counts.late += lag_s > self._interval_s / 2
         now = _now_ms()
         try:
-            samples = self.source.sample(now)
+            samples = [_sound(sample) for sample in self.source.sample(now)]
             self._write(now, samples)
         except Exception as error:  # whatever a vendor's library raises must not end the monitor
             self.counts.failed += 1

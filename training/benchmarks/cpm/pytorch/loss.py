@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd.function import once_differentiable
 
 _CPU_LOGITS = 1 << 22  # of one block: large enough for the products, small enough for the caches
@@ -61,8 +62,10 @@ def _losses_and_probabilities(logits: Tensor, labels: Tensor) -> tuple[Tensor, T
     """Of each row -log softmax at its label (rows,), and its softmax (rows, vocabulary), both float32."""
     probabilities = logits.softmax(dim=-1, dtype=torch.float32)
     of_labels = probabilities.gather(-1, labels[:, None]).squeeze(-1)
-    # To look at a device's numbers is to wait for it; on a CPU it spares two passes over all logits.
-    if logits.device.type == "cpu" and bool((of_labels >= _SMALLEST).all()):
+    # To look at a device's numbers is to wait for it; on a CPU it spares two passes over all logits. Where operations
+    # are counted without data there is nothing to look at.
+    looked_at = logits.device.type == "cpu" and not isinstance(logits, FakeTensor)
+    if looked_at and bool((of_labels >= _SMALLEST).all()):
         return -of_labels.log(), probabilities
     return _exact_losses(logits, probabilities, labels), probabilities
 

@@ -41,7 +41,7 @@ def shadow(model: nn.Layer) -> Any:
     raise NotCountableError(_NOT_COUNTED)
 
 
-def forward_flops(model: Any, loss: Callable[[Any, Any], Any], inputs: Any) -> float:
+def forward_flops(model: Any, loss: Callable[[Any, Any], Any], inputs: Any, *, training: bool) -> float:
     """None are counted.
 
     Raises:

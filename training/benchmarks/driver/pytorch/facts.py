@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode, flop_registry
 from benchmarks.driver.batches import mapped
 from benchmarks.driver.differences import OptimizerFacts, Weight, family_of
 from benchmarks.driver.inspection import NotCountableError
+from benchmarks.driver.random_states import host_random_state, set_host_random_state
 
 _CPU = torch.device("cpu")
 # What a step depends on -> what stands for it where an optimizer has no such setting.
@@ -64,11 +66,14 @@ def shadow(model: nn.Module) -> Shadow:
         copied: nn.Module = copy.deepcopy(model, memo)
     except Exception as error:  # a vendor's module may hold anything
         raise NotCountableError(f"the model cannot be copied ({_summary(error)})") from error
-    return Shadow(copied.eval(), mode)
+    return Shadow(copied, mode)
 
 
-def forward_flops(shadow: Shadow, loss: Callable[[Any, Any], Any], inputs: Any) -> float:
+def forward_flops(shadow: Shadow, loss: Callable[[Any, Any], Any], inputs: Any, *, training: bool) -> float:
     """Operations of the forward pass, by PyTorch's own counter of matrix products and convolutions.
+
+    Args:
+        training: as in training, with gradients to come; else as in evaluation. Random states stay as they are.
 
     Raises:
         NotCountableError: it cannot be run without data, or has kernels that the counter does not know.
@@ -77,7 +82,8 @@ def forward_flops(shadow: Shadow, loss: Callable[[Any, Any], Any], inputs: Any) 
     counter: Any = FlopCounterMode(display=False)
     try:
         there = mapped(inputs, Tensor, lambda tensor: _faked(shadow.mode, tensor))
-        with shadow.mode, torch.no_grad(), counter, operators:
+        shadow.model.train(training)
+        with _kept_random_states(), shadow.mode, torch.set_grad_enabled(training), counter, operators:
             loss(shadow.model, there)
     except Exception as error:  # what depends on values has none here
         raise NotCountableError(f"the forward pass does not run without data ({_summary(error)})") from error
@@ -85,6 +91,17 @@ def forward_flops(shadow: Shadow, loss: Callable[[Any, Any], Any], inputs: Any) 
         names = ", ".join(sorted(operators.names))
         raise NotCountableError(f"nobody counts the operations of {names}")
     return float(counter.get_total_flops())
+
+
+@contextmanager
+def _kept_random_states() -> Iterator[None]:
+    """Layers that are left out at random are the same ones in every count, and training draws as without a count."""
+    host = host_random_state()
+    try:
+        with torch.random.fork_rng(devices=()):
+            yield
+    finally:
+        set_host_random_state(host)
 
 
 class _ForeignOperators(TorchDispatchMode):  # type: ignore[no-untyped-call]
