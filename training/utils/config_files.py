@@ -28,7 +28,7 @@ def load_constants(path: Path) -> dict[str, Any]:
         raise FlagPerfError(
             f"syntax error: {error.msg}" + (f": {shown}" if shown else ""),
             where=f"{error.filename or path}:{error.lineno}" if error.lineno else str(path),
-            remedy="correct it; the file is Python, as text in UTF-8",
+            remedy=f"correct {'this line' if error.lineno else 'it'}; the file is Python",
         ) from error
     except (Exception, SystemExit) as error:  # sys.exit() in a file must not end what reads it
         raise FlagPerfError(
