@@ -77,8 +77,9 @@ def _train(engine: Any, arguments: LaunchArguments, perf_log: PerfLog, clock: Ph
     perf_log.write(EventName.HOOKS, hooks_of_all_ranks(engine.group.gather(engine.inspector.as_dict())))
     if settings.init_evaluation:
         expected = initial_metric(case) if start.counters.steps == 0 else None
+        metrics = engine.evaluate()  # a case may know its baseline only after it
         place = {"metric": case.metric, "baseline": engine.baseline(), "global_steps": start.counters.steps}
-        value = {**engine.evaluate(), **place, **as_event(expected)}
+        value = {**metrics, **place, **as_event(expected)}
         perf_log.write(EventName.INIT_EVALUATION, value)
         refuse_other_start(expected, value[case.metric], case.metric)
     restore_random(engine, start)
