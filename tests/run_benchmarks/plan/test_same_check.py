@@ -6,7 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.driver.arguments import LaunchArguments
@@ -38,7 +38,7 @@ BASES = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(base=BASES, vendor=PARAMETERS)
 def test_both_sides_agree(tmp_path_factory: Any, base: dict[str, Any], vendor: dict[str, Any]) -> None:
     root = tmp_path_factory.mktemp("tree", numbered=True)
