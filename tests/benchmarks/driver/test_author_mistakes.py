@@ -142,6 +142,7 @@ class Case:
         ('"naps a second"', "None", "definition is None: a figure needs one"),
         ('"naps",', '"MFU",', "'MFU': its name is that of a figure of FlagPerf's own"),
         ('"naps",', '"my naps",', "'my naps': its name is not a letter"),
+        ("lambda: None)", "lambda: None, 'bf16')", "peak is 'bf16', but unit is 'nap'"),
         ("lambda: lambda: None", "3", "start is 3 (int), not a function"),
         ('[Operation("naps"', '["naps"] + [Operation("naps"', "operation 1: 'naps' (str) is no Operation"),
         ("return [", "return 2 * [", "2 operations are called 'naps'"),

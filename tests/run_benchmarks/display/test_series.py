@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from run_benchmarks.display.series import ASCII_LEVELS, LEVELS, MOST_POINTS, Series
@@ -41,6 +41,7 @@ def test_one_level_is_in_the_middle() -> None:
     assert series_of(2.0, 2.0).line(0) == ""
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.floats(), max_size=600), st.integers(1, 80))
 def test_a_line_fits_whatever_comes(numbers: list[float], width: int) -> None:
     line = series_of(*numbers).line(width)

@@ -278,7 +278,11 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(data=st.data())
 def test_whatever_stands_in_a_file_a_run_is_read_and_shown(data: st.DataObject, folder: Path) -> None:
     """One value somewhere in one file is replaced; what the folder holds besides is read all the same."""

@@ -75,7 +75,7 @@ def _problems(operation: object) -> Iterator[str]:
         yield f"work is {kind_of(operation.work)}, not a finite number above 0"
     for field, longest in (("unit", LONGEST_UNIT), ("definition", LONGEST_DEFINITION)):
         yield from _text_problems(field, getattr(operation, field), longest)
-    if operation.peak is not None and not operation.unit.endswith(("FLOP", "OP")):
+    if operation.peak is not None and not str(operation.unit).endswith(("FLOP", "OP")):
         yield f"peak is {operation.peak!r}, but unit is {operation.unit!r}: a part of a peak is of FLOP or OP"
     if not callable(operation.start):
         yield f"start is {kind_of(operation.start)}, not a function"
