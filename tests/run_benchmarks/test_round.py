@@ -12,6 +12,7 @@ import pytest
 
 from run_benchmarks import round_end, round_state
 from run_benchmarks.round_state import conclude
+from run_benchmarks.stages.checks import Check, Status
 from run_benchmarks.transports.base import CommandError, Completed, TransportError
 from tests.fakes.runtime import FakeRuntime
 from tests.run_benchmarks.builders import make_case, observed, training_events, write_rank_log
@@ -55,6 +56,16 @@ def test_a_round_without_a_result_is_invalid_and_its_result_is_written(tmp_path:
     written: dict[str, Any] = json.loads(result_file(tmp_path).read_text())
     assert written == result.as_dict()
     assert written["failure"]["class"] == "no_result"
+
+
+def test_a_round_beside_another_run_says_so_in_its_result(tmp_path: Path) -> None:
+    other = Check("leftovers", Status.WARNING, "running units of run9", "look there")
+    ended = Check("leftovers", Status.WARNING, "ended units of run8", "look there")
+    checks = {"192.0.2.1": [other], "192.0.2.2": [ended], "192.0.2.3": [other]}
+    result = run_round(tmp_path, FakeRuntime(), checks=checks)
+    assert [note for note in result.notes if "doubtful" in note] == [
+        "192.0.2.1 was shared, figures are doubtful: running units of run9"
+    ]
 
 
 @pytest.mark.parametrize("code", [1, 137])

@@ -14,6 +14,7 @@ from run_benchmarks.results.evidence import TASK_OUTPUT, start_log_of
 from run_benchmarks.round_state import RoundState
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import Session
+from run_benchmarks.stages.checks import RUNNING, Status, leftovers, with_status
 from run_benchmarks.stages.collect import collect_folder
 from run_benchmarks.stages.fan_out import errors_of, on_all, raise_first
 from run_benchmarks.stages.watch import Ended, Ending
@@ -36,7 +37,14 @@ class RoundEnd:
 
     def steps(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
         """What is to be done, in this order; where a step fails the next is done all the same."""
-        return self._stop_units, self._collect, self._keep_output
+        return self._note_others, self._stop_units, self._collect, self._keep_output
+
+    async def _note_others(self) -> None:
+        """What shares the hosts with a round makes its figures doubtful: the preflight's word goes with them."""
+        names = {host.name for host in self.hosts}
+        for host, check in with_status(self.session.checks, Status.WARNING):
+            if host in names and check.name == leftovers.__name__ and check.detail.startswith(RUNNING):
+                self.state.notes.append(f"{host} was shared, figures are doubtful: {check.detail}")
 
     def _transport(self, node: Node) -> Transport:
         return self.hosts[node.rank].transport

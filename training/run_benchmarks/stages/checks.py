@@ -21,6 +21,7 @@ QUICK_S = 30.0
 CLOCK_WARNING_S = 0.5
 CLOCK_ERROR_S = 30.0
 LISTENING = "0A"
+RUNNING = "running"  # units of another run, which disturb this one
 
 
 class Status(str, Enum):
@@ -180,7 +181,7 @@ async def leftovers(plan: Plan, runtime: Runtime, use: HostUse) -> str:
     if not runs:
         return "none"
     running = any(unit.running for unit in units if unit.labels.get(LABEL_RUN))
-    detail = f"{'running' if running else 'ended'} units of {', '.join(runs)}"
+    detail = f"{RUNNING if running else 'ended'} units of {', '.join(runs)}"
     shared = "both runs share this host, and their figures are not to be trusted; " if running else ""
     command = run_command("cleanup", runs[0], *plan.options)  # at the end, so that it can be copied
     raise DoubtError(detail, remedy=f"{shared}if that run is over: {command}")
