@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from run_benchmarks.plan.earlier_run import EarlierRun
 from run_benchmarks.plan.load import load_plan
 from run_benchmarks.plan.problems import ConfigError
 from run_benchmarks.plan.records import Plan
@@ -81,3 +82,11 @@ def test_measurements_have_nothing_to_go_on_from(tree: Tree, monkeypatch: pytest
         continued(tree, "run20200101000000-typo", TEST_CONF)
     (problem,) = caught.value.problems
     assert "no case of this run saves checkpoints" in problem.message
+
+
+def test_rounds_that_were_measured_are_gone_on_from(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("run_benchmarks.plan.continuation.can_save", lambda case: False)
+    name, two = "toy:pytorch:X1:1:2:2", TEST_CONF.replace("X1:1:2:1", "X1:1:2:2")
+    earlier = EarlierRun("run20260102030405", "run20260102030405-abcdef", {name: (1,)})
+    monkeypatch.setattr("run_benchmarks.plan.load.find_earlier", lambda *_: earlier)
+    assert continued(tree, earlier.given, two).done == {name: (1,)}

@@ -42,11 +42,10 @@ def check_continuation(
     if not run.checkpoint_path and any(map(can_save, cases)):
         message = f"the checkpoints lie in CHECKPOINT_PATH, which {conf.path} does not set"
         problems.add("command line", OPTION, given, message, f"add {_EXAMPLE} as in that run")
-    if cases and not any(map(can_save, cases)):
-        message = "no case of this run saves checkpoints: a measurement is begun anew every time"
-        problems.add(
-            "command line", OPTION, given, message, f"start it without {OPTION}, or choose other cases"
-        )
+    if cases and not any(map(can_save, cases)) and not any(earlier.done.values()):
+        message = "no case of this run saves checkpoints, and no result here names a round that is done"
+        remedy = f"give the result folder of that run, start without {OPTION}, or choose other cases"
+        problems.add("command line", OPTION, given, message, remedy)
         return
     for case in cases:
         if case.files.script != DRIVER_SCRIPT:
