@@ -26,7 +26,8 @@ def test_two_hosts_train_to_the_target(two_hosts: Lab, bench: Callable[..., Benc
     assert result["verdict"] == "CONVERGED"
     assert result["hosts"] == ["h1", "h2"]
     assert result["failure"] is None
-    assert result["notes"] == []
+    (note,) = result["notes"]
+    assert note.startswith('precision = "auto" is ')
     # The same image on both hosts.
     assert len(set(result["images"].values())) == 1
     assert set(result["images"]) == {"h1", "h2"}
