@@ -19,6 +19,14 @@ from tests.run_benchmarks.whole_run import WholeRun, make_whole_run
 PATIENCE_S = 120.0
 
 
+@pytest.fixture(autouse=True)
+def hangup_is_heeded() -> Iterator[None]:
+    """What starts here must not inherit that SIGHUP is ignored: `nohup` may have begun the tests."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WholeRun]:
     with reserved_port() as port:  # nobody can listen on this port meanwhile
