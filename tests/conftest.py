@@ -1,6 +1,9 @@
 """Fixtures and hooks for the whole suite."""
 
 import signal
+from collections.abc import Iterator
+
+import pytest
 
 pytest_plugins = ["tests.lab.fixtures", "tests.side_by_side", "tests.slow"]
 
@@ -9,3 +12,11 @@ def pytest_configure() -> None:
     """Let Ctrl-C mean what it means to a user: a shell starts what runs in its background with it ignored."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def hangup_is_heeded() -> Iterator[None]:
+    """What starts here must not inherit that SIGHUP is ignored: `nohup` may have begun the tests."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)

@@ -17,14 +17,7 @@ from tests.ports import reserved_port
 from tests.run_benchmarks.whole_run import WholeRun, make_whole_run
 
 PATIENCE_S = 120.0
-
-
-@pytest.fixture(autouse=True)
-def hangup_is_heeded() -> Iterator[None]:
-    """What starts here must not inherit that SIGHUP is ignored: `nohup` may have begun the tests."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGHUP, before)
+pytestmark = pytest.mark.usefixtures("hangup_is_heeded")
 
 
 @pytest.fixture
