@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -90,7 +89,6 @@ def test_parts_say_what_they_do_and_keep_the_rest_in_their_logs(tmp_path: Path) 
 
 
 def test_a_part_that_fails_ends_the_others_and_the_script(tmp_path: Path) -> None:
-    began = time.monotonic()
     done = shell(
         tmp_path, PARTS + "trap end_parts EXIT; begin one slow; begin two bad; finish one two; echo end"
     )
