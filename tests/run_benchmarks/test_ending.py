@@ -175,4 +175,6 @@ def run_with(run: WholeRun, moment: str) -> subprocess.CompletedProcess[str]:
     command = run.command()
     place = command.index("-c") + 1
     command[place] = f"{MOMENTS}{moment}\n{command[place]}"
-    return subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=PATIENCE_S
+    )
