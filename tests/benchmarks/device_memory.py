@@ -8,7 +8,7 @@ GPU is put in place: attention saves what flash kernels save, dropout a byte a v
 
 GAPS stands for what the allocator cannot use, 5 %, a usual share; RESERVE for what is not PyTorch's. Both are
 estimates, as is that a kernel needs no workspace worth the name: the result is right to some 5 %. The count itself is
-exact: the same step with real tensors gives the same number to half a percent, and what the backward pass keeps is
+exact: the same step with real tensors gives the same number to a thousandth, and what the backward pass keeps is
 what PyTorch's own hooks see and what a layer's code says (`test_device_memory.py`). Against a GPU's counter it has not
 been held yet.
 """

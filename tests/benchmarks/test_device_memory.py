@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import astuple
 from pathlib import Path
@@ -81,11 +82,14 @@ def small(case: str, batch: int, precision: str, **changed: Any) -> dict[str, An
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("case", CASES)
-def test_the_count_is_that_of_real_tensors(case: str, precision: str) -> None:
-    """But for what a loss does otherwise where it may look at numbers (CPM's), which depends on the weights drawn."""
+def test_the_count_is_that_of_real_tensors(
+    case: str, precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # CPM's loss takes a shorter way where it sees that no probability is too small; without numbers, the long one.
+    monkeypatch.setattr("benchmarks.cpm.pytorch.loss._SMALLEST", math.inf)
     settings = small(case, 5, precision)
     assert astuple(counted(case, settings)) == pytest.approx(
-        astuple(counted(case, settings, fake=False)), rel=5e-3
+        astuple(counted(case, settings, fake=False)), rel=1e-3
     )
 
 
