@@ -73,8 +73,8 @@ def parse_line(line: str) -> Event | None:
     Text may stand before the prefix, where a launcher prepends the rank's name or a progress bar has not
     ended its line, and after the record, where another thread's output ran into the line.
     """
-    _, found, text = line.partition(PREFIX)
-    if not found:
+    _, prefix, text = line.partition(PREFIX)
+    if not prefix:
         return None
     try:
         record, _ = _DECODER.raw_decode(text.lstrip())

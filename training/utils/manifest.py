@@ -169,24 +169,24 @@ def _sizes(manifest: Manifest, directory: Path) -> dict[str, int]:
     """Sizes of the listed files that are there, and of all else in the folders that hold them."""
     listed = {directory / entry.path for entry in manifest.files}
     beside = {file for folder in _closed_folders(manifest) for file in (directory / folder).glob("*")}
-    found = sorted(file for file in listed | beside if file.is_file())
-    return {file.relative_to(directory).as_posix(): file.stat().st_size for file in found}
+    present = sorted(file for file in listed | beside if file.is_file())
+    return {file.relative_to(directory).as_posix(): file.stat().st_size for file in present}
 
 
 def _closed_folders(manifest: Manifest) -> set[str]:
     return {str(PurePosixPath(entry.path).parent) for entry in manifest.files} - {"."}
 
 
-def _compare_sizes(manifest: Manifest, found: Mapping[str, int], where: str) -> list[Problem]:
+def _compare_sizes(manifest: Manifest, sizes: Mapping[str, int], where: str) -> list[Problem]:
     listed = {entry.path for entry in manifest.files}
     closed = _closed_folders(manifest)
     problems = [
         Problem(where, path, f"{size} bytes", "unexpected: the manifest does not list it", "move it away")
-        for path, size in sorted(found.items())
+        for path, size in sorted(sizes.items())
         if path not in listed and _is_in_closed_folder(PurePosixPath(path), closed)
     ]
     for entry in manifest.files:
-        size = found.get(entry.path)
+        size = sizes.get(entry.path)
         if size is None:
             problems.append(_missing(where, entry))
         elif size != entry.bytes:

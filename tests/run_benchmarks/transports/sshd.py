@@ -117,6 +117,8 @@ class Sshd:
 
     def _wait_until_listening(self) -> None:
         for _ in range(200):
+            if self.process is None or self.process.poll() is not None:
+                break  # who answers at its port now is somebody else
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", self.port)) == 0:
                     return

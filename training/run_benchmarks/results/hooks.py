@@ -56,7 +56,7 @@ class HooksSeen:
 def hooks_seen(
     events: Sequence[Event], planned: Mapping[str, str] | None, *, own_script: bool
 ) -> tuple[HooksSeen | None, str]:
-    """The hooks of a round, None where nothing is told of them; and why they cannot be judged, or nothing.
+    """The hooks of a round, None where the case reports none; and why they cannot be judged, or nothing.
 
     Args:
         planned: the files of the checkout's `extern/`; None where the plan does not say, as of earlier versions.

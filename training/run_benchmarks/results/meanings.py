@@ -42,8 +42,8 @@ def _meaning(name: str, rounds: Sequence[tuple[str, Figure]]) -> str:
     units = ", ".join(dict.fromkeys(figure.unit for figure in figures))
     better = f"; {first.better} is better" if first.better else ""
     origins = ((figure.source, case) for case, figure in rounds if _tells_more(figure))
-    told = [f"{origin}{of_cases}" for origin, of_cases in _grouped(origins, {case for case, _ in rounds})]
-    return f"`{_label(name)}` ({units}{better}): {'; '.join((first.definition, *told))}"
+    sources = [f"{origin}{of_cases}" for origin, of_cases in _grouped(origins, {case for case, _ in rounds})]
+    return f"`{_label(name)}` ({units}{better}): {'; '.join((first.definition, *sources))}"
 
 
 def _tells_more(figure: Figure) -> bool:

@@ -106,14 +106,14 @@ def _mean(name: str, nodes: Sequence[_Node], doubt: str) -> Figure:
     measured = {node.name: node.measured[name] for node in nodes}
     missing = {node: each.reason for node, each in measured.items() if each.value is None}
     if missing:
-        return definition.figure(None, _told(missing, len(nodes)))
+        return definition.figure(None, _joined(missing, len(nodes)))
     covered = min(each.coverage for each in measured.values())
     if covered < LEAST_COVERAGE:
         return replace(definition.figure(None, _sampled(measured)), coverage=covered)
     origins = {node: _origin(each) for node, each in measured.items()}
     mean_of = f"mean of {len(nodes)} nodes; " if len(nodes) > 1 else ""
     mean = sum(each.value or 0.0 for each in measured.values()) / len(nodes)
-    figure = definition.figure(mean, f"{mean_of}{_told(origins, len(nodes))}")
+    figure = definition.figure(mean, f"{mean_of}{_joined(origins, len(nodes))}")
     caveats = [_sampled(measured)] if covered < FULL_COVERAGE else []
     if len({node.what for node in nodes}) > 1:
         caveats.append("the nodes do not measure by the same source and devices")
@@ -133,7 +133,7 @@ def _origin(measured: Measurement) -> str:
     return f"{measured.source} ({measured.reason})" if measured.reason else measured.source
 
 
-def _told(texts: Mapping[str, str], nodes: int) -> str:
+def _joined(texts: Mapping[str, str], nodes: int) -> str:
     """Each node's text, those with the same together; of the only node there is it need not be said which it is."""
     return "; ".join(_by_text(texts)) if nodes > 1 else next(iter(texts.values()))
 

@@ -18,7 +18,7 @@ from utils.events import Event, EventName
 CLOSED = "closed"
 OPEN = "open"
 MODEL_HOOK = "convert_model"
-_NOT_TOLD = "the case does not report what was changed"
+_NOT_REPORTED = "the case does not report what was changed"
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Rules:
     def explanation(self) -> str:
         """What the stamp says, in a line."""
         if self.stamp is None:
-            return self.doubt or _NOT_TOLD
+            return self.doubt or _NOT_REPORTED
         if self.stamp == CLOSED:
             return "closed: nothing differs but what the case lets a vendor change"
         return f"open: changed beyond what the case lets a vendor change: {'; '.join(self.reasons())}"
