@@ -74,7 +74,7 @@ class Round:
         except Exception as error:
             state.note_error(error)
         await self._finish(held)
-        result = conclude(state.case, self._seen, self._folder)
+        result = conclude(state.case, self._seen, self._folder, session.plan.secrets)
         self._record("round_ended", verdict=result.verdict.value)
         return result
 
@@ -84,7 +84,7 @@ class Round:
 
     @property
     def _seen(self) -> Observation:
-        return self.state.observed(self.session.plan.continue_from)
+        return self.session.plan.secrets.hide_in(self.state.observed(self.session.plan.continue_from))
 
     async def _train(self, held: AsyncExitStack) -> None:
         with self._stage(Stage.ACQUIRE):

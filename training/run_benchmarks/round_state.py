@@ -9,6 +9,7 @@ from run_benchmarks.failures import log_traceback, unexpected
 from run_benchmarks.frameworks.base import Framework
 from run_benchmarks.names import Node
 from run_benchmarks.plan.records import CasePlan
+from run_benchmarks.plan.secrets import NO_SECRETS, Secrets
 from run_benchmarks.results.judge import judge
 from run_benchmarks.results.planned import planned
 from run_benchmarks.results.round_result import Observation, RoundResult, write_json
@@ -80,8 +81,8 @@ class RoundState:
         )
 
 
-def conclude(case: CasePlan, seen: Observation, folder: Path) -> RoundResult:
-    """Write what was seen of a round into its folder, judge it, and write the result beside it.
+def conclude(case: CasePlan, seen: Observation, folder: Path, secrets: Secrets = NO_SECRETS) -> RoundResult:
+    """Write what was seen of a round into its folder, judge it, and write the result beside it, without `secrets`.
 
     An error in judging is the round's failure, so that the rounds after it are not lost. A result that cannot be
     written counts as failed: who asks for the file would find none.
@@ -91,6 +92,7 @@ def conclude(case: CasePlan, seen: Observation, folder: Path) -> RoundResult:
         result = judge(planned(case), seen, folder)
     except Exception as error:
         result = _unjudged(seen, error)
+    result = secrets.hide_in(result)
     try:
         write_json(folder / "result.json", result.as_dict())
         return result

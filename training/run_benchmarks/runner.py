@@ -68,7 +68,7 @@ async def run_plan(
         finally:
             notes = await _leave_hosts(session)
         end = Run(run.name, run.uid, started, code, tuple(results), session.checks, tuple(notes))
-        summary = _summed_up(log_dir, end)
+        summary = _summed_up(log_dir, plan.secrets.hide_in(end))
         session.journal.write("run_ended", exit_code=summary.exit_code)
         session.journal.close()
     return summary

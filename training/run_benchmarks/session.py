@@ -68,7 +68,7 @@ def open_session(
         allocator=open_allocator(plan.cluster, opener),
         runtime=open_runtime(plan.run),
         images=open_image_store(plan.run),
-        journal=Journal(log_dir / JOURNAL),
+        journal=Journal(log_dir / JOURNAL, plan.secrets),
         display=display,
         interrupt=asyncio.Event(),
     )

@@ -15,7 +15,7 @@ import pytest
 
 from run_benchmarks.transports.base import CommandError, CommandTimeoutError, Transport, checked
 from tests.run_benchmarks.conftest import LogLines
-from tests.run_benchmarks.process_table import pids_with
+from tests.run_benchmarks.process_table import argvs_meanwhile, pids_with
 from tests.run_benchmarks.transports.conftest import Host, eventually
 
 MIB = 2**20
@@ -73,6 +73,19 @@ def test_arguments_arrive_byte_for_byte(host: Host) -> None:
 
 def test_standard_input_is_empty_without_one(host: Host) -> None:
     assert host.use(lambda t: t.run(["cat"])).stdout == ""
+
+
+def test_variables_arrive_unchanged_and_are_seen_nowhere(host: Host, log_lines: LogLines) -> None:
+    """What the command reads from standard input is empty, and its own."""
+    variables = {"WORDS": "hunter2 'x' \"$HOME\" `id` \\ ü", "LINES_OF_KEY": "hunter2\n two \n\n"}
+    script = 'printf "%s|" "$WORDS" "$LINES_OF_KEY"; cat; cat "/proc/$$/cmdline" "/proc/$PPID/cmdline" >&2'
+    with argvs_meanwhile() as argvs:
+        done = host.use(lambda t: t.run(["sh", "-c", script + "; sleep 0.3"], variables=variables))
+    assert done.stdout == "".join(f"{value}|" for value in variables.values())
+    assert done.argv == ("sh", "-c", script + "; sleep 0.3")
+    assert any("LINES_OF_KEY" in argv for argv in argvs)
+    assert [argv for argv in argvs if "hunter2" in argv] == []
+    assert "hunter2" not in done.stderr + log_lines.text
 
 
 def test_bytes_pass_unchanged_both_ways(host: Host) -> None:

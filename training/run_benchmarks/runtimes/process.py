@@ -30,18 +30,18 @@ class ProcessRuntime(Runtime):
         return host_path
 
     async def start(self, transport: Transport, unit: Unit) -> None:
-        """`python3 -m utils.process_unit start ...` from the deployed tree, which the unit's PYTHONPATH names."""
+        """`python3 -m utils.process_unit start ...` from the deployed tree, which the unit's PYTHONPATH names.
+
+        Its environment is that of this command.
+        """
         argv = (
-            "env",
-            f"PYTHONPATH={unit.env['PYTHONPATH']}",
             *(self.python, "-m", "utils.process_unit", "start", self._folder(unit.name)),
             *(f"--label={name}={value}" for name, value in unit.labels.items()),
-            *(f"--env={name}={value}" for name, value in unit.env.items()),
             *((f"--workdir={unit.workdir}",) if unit.workdir else ()),
             "--",
             *unit.argv,
         )
-        await self._checked(transport, argv)
+        await self._checked(transport, argv, variables={**unit.env, **unit.secrets})
 
     async def remove_all(self, transport: Transport, run_id: str, grace_s: int = 0) -> tuple[str, ...]:
         completed = await self._program(transport, "remove", self._units, run_id, str(grace_s))
