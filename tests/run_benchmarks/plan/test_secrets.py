@@ -21,7 +21,7 @@ DOCKERFILE = "acme/docker_image/pytorch/Dockerfile"
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 SECRET = st.text(st.characters(exclude_categories=["Cs"]), min_size=6, max_size=30)
 few = settings(
-    max_examples=200, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.filter_too_much]
+    max_examples=100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.filter_too_much]
 )
 
 
@@ -53,13 +53,15 @@ def test_what_holds_no_secret_stays_as_it_is(values: set[str], text: str) -> Non
     assert secrets.hide_in({"a": [text, 1], "b": (text,)}) == {"a": [text, 1], "b": (text,)}
 
 
-VALUE = st.text(st.characters(codec="ascii", categories=["L", "N", "P", "S", "Zs"]), min_size=4, max_size=20)
+VALUE = st.text(st.characters(codec="ascii", categories=["L", "N", "P", "S", "Zs"]), max_size=20)
 
 
 @few
-@given(st.sampled_from([name for name in SECRET_NAMES if name.isupper()]), VALUE, TEXT)
-def test_an_assigned_value_is_hidden_however_it_is_quoted(name: str, value: str, after: str) -> None:
-    assume(value not in f"{name}{after}***export -e ")
+@given(
+    st.sampled_from([name for name in SECRET_NAMES if name.isupper()]), VALUE, st.text("ab, }", max_size=9)
+)
+def test_an_assigned_value_is_hidden_however_it_is_quoted(name: str, inner: str, after: str) -> None:
+    value = f"Q{inner}Q"
     texts = [
         f"export {name}={shlex.quote(value)} {after}",
         f"-e {shlex.quote(f'{name}={value}')} {after}",
@@ -67,9 +69,10 @@ def test_an_assigned_value_is_hidden_however_it_is_quoted(name: str, value: str,
     ]
     for text in texts:
         hidden = redact_text(text)
-        assert value not in hidden or value in text.replace(shlex.quote(value), "").replace(f"={value}", "")
+        assert "Q" not in hidden
+        assert after in hidden
         assert redact_text(hidden) == hidden
-    assert redact_argv(["-e", f"{name}={value}", after or "x"])[1] == f"{name}=***"
+    assert redact_argv(["-e", f"{name}={value}", after]) == ["-e", f"{name}=***", after]
 
 
 @pytest.mark.parametrize("value", ["abc", "12345", "3.14", "2024-01-01"])
@@ -104,7 +107,7 @@ def test_it_is_gathered_from_wherever_a_user_writes_it() -> None:
 
 def test_records_keep_their_types() -> None:
     failure = Failure(Verdict.FAILED, Stage.TRAIN, FailureClass.COMMAND_FAILED, "h", "sesame!", "a\nsesame!")
-    outcome = Outcome({0: Ended(1, 1.0)}, False)
+    outcome = Outcome({0: Ended(1, 1.0)}, False, {})
     secrets = Secrets(held=frozenset({"sesame!"}))
     hidden = secrets.hide_in((failure, outcome, 1.5, None))
     assert hidden == (
@@ -167,7 +170,6 @@ def test_marks_are_names(tree: Tree, marks: str) -> None:
         "IMAGE_BUILD_ARGS = {'LICENSE_KEY': ['hunter22 and more']}\n",
         "IMAGE_BUILD_ARGS = {'SITE': 5, 'OTHER': 'hunter22 and more\\n'}\nSECRETS = ['OTHER']\n",
         "LICENSE_KEY = 'hunter22 and more'\n",
-        "SHM_SIZE = 'hunter22 and more'\nACCE_CONTAINER_OPT = \"-e DB_PWD='hunter22 and more'\"\n",
         "ACCE_CONTAINER_OPT = \"-e X_API_KEY='hunter22 and more\n",  # a syntax error shows its line
     ],
 )

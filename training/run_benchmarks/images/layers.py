@@ -51,7 +51,7 @@ class ImagePlan:
     build_args: tuple[tuple[str, str], ...]
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     mounted: tuple[str, ...] = ()
-    hide: Callable[[str], str] = str
+    hide: Callable[[str], str] = field(default=str, compare=False, repr=False)
 
     @property
     def proxies(self) -> tuple[str, ...]:

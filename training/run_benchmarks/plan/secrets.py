@@ -25,7 +25,7 @@ T = TypeVar("T")
 # Of these settings a value may be a secret; all others (hosts, cases, paths) are open, and so is what they hold.
 MAY_BE_SECRET = frozenset({"ACCE_CONTAINER_OPT", "IMAGE_BUILD_ARGS", "VENDORS", "PIP_SOURCE"})
 SHORTEST = 6  # characters: a shorter value stands in too much else to be hidden wherever it stands
-_NUMBER = re.compile(r"[\d.,:+-]{1,9}")
+_NUMBER = re.compile(r"[\d.,:+-]{1,11}")
 # `--env NAME=value` and its other spellings, without the blank.
 _ENV_OPTION = re.compile(r"(?:-e|--env)=?([^-=][^=]*)=(.*)", re.DOTALL)
 
@@ -67,21 +67,21 @@ class Secrets:
             before, text = text, self._pattern.sub(HIDDEN, text)
         return text
 
-    def hide_in(self, value: T) -> T:
-        """`value` with every text in it hidden, to any depth of records, lists and dicts."""
-        hidden: Any = value
+    def hide_in(self, record: T) -> T:
+        """`record` with every text in it hidden, to any depth of records, lists and dicts."""
+        value: Any = record
         if not self.values:
-            return value
+            return record
         if type(value) is str:
-            hidden = self.hide(value)
+            value = self.hide(value)
         elif is_dataclass(value) and not isinstance(value, type):
             own = {each.name: self.hide_in(getattr(value, each.name)) for each in fields(value) if each.init}
-            hidden = replace(value, **own)
+            value = replace(value, **own)
         elif isinstance(value, Mapping):
-            hidden = {key: self.hide_in(item) for key, item in value.items()}
-        elif type(value) in (list, tuple, set, frozenset):
-            hidden = type(value)(map(self.hide_in, value))  # type: ignore[call-arg]
-        return hidden  # type: ignore[no-any-return]
+            value = {key: self.hide_in(item) for key, item in value.items()}
+        elif type(value) in (list, tuple):
+            value = type(value)(map(self.hide_in, value))
+        return value  # type: ignore[no-any-return]
 
     def split(self, values: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
         """Those of the variables that anybody may see, and those that are secret."""
@@ -101,7 +101,11 @@ class Secrets:
 
     def with_those_of(self, settings: Mapping[str, Any], argv: Sequence[str] = (), text: str = "") -> Secrets:
         """These and the secrets that stand in settings, in a container engine's options, in a shell file."""
-        others = [value for name, value in settings.items() if name not in MAY_BE_SECRET | self.marked]
+        others = [
+            value
+            for name, value in settings.items()
+            if name not in MAY_BE_SECRET and not self.are_named(name)
+        ]
         held = [*self._values_in(settings), *self._values_of_options(argv), *secrets_in_text(text)]
         return replace(
             self,
@@ -154,7 +158,8 @@ def _with_variables(options: Sequence[str]) -> Iterator[tuple[list[str], str, st
     for word in words:
         option = [word, *islice(words, word in ("-e", "--env"))]
         match = _ENV_OPTION.fullmatch("".join(option))
-        yield option, *(match.groups() if match else ("", ""))
+        name, value = match.groups() if match else ("", "")
+        yield option, name, value
 
 
 def _words(text: str) -> list[str]:

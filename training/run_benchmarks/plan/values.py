@@ -172,7 +172,8 @@ HostGroups = Annotated[
 ]
 # Vendor -> its settings, which are read by themselves.
 Sections = Annotated[
-    dict[str, dict[str, Any]], Field(examples=['{"acme": {"ACCE_CONTAINER_OPT": " --device=/dev/acme"}}'])
+    dict[str, dict[str, Any]],
+    Field(examples=['VENDORS = {"acme": {"ACCE_CONTAINER_OPT": " --device=/dev/acme"}}']),
 ]
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)]
 TestType = Annotated[Literal["default", "customized"], BeforeValidator(_lower)]
