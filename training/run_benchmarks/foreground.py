@@ -54,7 +54,7 @@ def _run(plan: Plan, display: Display) -> int:
         with _terminal_may_be_gone():
             display.close()
         _finish(summary, folder)
-        assert summary.exit_code is not None  # it has ended
+        assert summary.exit_code is not None  # noqa: S101 - it has ended
         return summary.exit_code
 
 

@@ -13,6 +13,7 @@ from run_benchmarks.plan.redact import redact_argv, redact_values
 from run_benchmarks.rehearsal import Note, RehearsedRound, rehearse
 from utils.code_files import digest_of
 from utils.records import Stage
+from utils.text_files import one_line
 
 WHAT = {
     Stage.DEPLOY: "the training/ tree, as a tar file, if it is not there yet; the round's folder",
@@ -26,6 +27,11 @@ WHAT = {
 
 def plan_lines(plan: Plan) -> Iterator[str]:
     """The whole text, line by line. Lines that are not commands are comments of the shell. Nothing is touched."""
+    # a comment that went on in a further line would be pasted as a command
+    return (one_line(line) if line.startswith("#") else line for line in _lines(plan))
+
+
+def _lines(plan: Plan) -> Iterator[str]:
     rehearsed = asyncio.run(rehearse(plan))
     yield f"# runtime {plan.run.runtime}, hosts {', '.join(plan.cluster.hosts)}"
     yield f"# results go to {plan.run.log_path}/{rehearsed.run.name}"

@@ -239,7 +239,7 @@ class Round:
 
     async def _start(self, node: Node, interface: str) -> None:
         session, framework, transport = self.session, self.state.framework, self._transport(node)
-        assert framework is not None
+        assert framework is not None  # noqa: S101 - for mypy
         launch = Launch(
             session.plan,
             session.run,
