@@ -51,7 +51,7 @@ def write_summary(folder: Path, run: Run) -> None:
 
 def as_markdown(run: Run) -> str:
     """The summary to be read: the tables, every failure with its evidence, what the figures mean, the preflight."""
-    parts = [f"# {run.name}", f"Started {run.started}, exit code {outcome_text(run)}."]
+    parts = [f"# {run.name}", f"Started {run.started}, exit code {outcome_text(run)}.", _listed(run.notes)]
     if run.results:
         parts += ["## Results", *(table.markdown() for table in results_tables(run.results))]
         parts += [_round_notes(result) for result in run.results if result.failure or result.notes]
