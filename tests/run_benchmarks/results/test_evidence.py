@@ -246,7 +246,7 @@ def test_an_abort_before_the_end_is_a_failure(round_folder: Path) -> None:
     aborted = "terminate called without an active exception"
     write_rank_log(folder, training_events()[:3], tail=aborted)
     failure = failure_of({0: folder}, {0: Ended(1, 1.0)})
-    assert failure.message.endswith("ended with exit code -6")
+    assert failure.message.endswith("was ended by SIGABRT (exit code -6)")
 
 
 def test_what_a_task_printed_stands_in_for_a_start_log_that_it_never_opened(round_folder: Path) -> None:
@@ -254,7 +254,7 @@ def test_what_a_task_printed_stands_in_for_a_start_log_that_it_never_opened(roun
     (round_folder / "task_output.log").write_text("bash: line 1: /logs/start.log: Read-only file system\n")
     failure = failure_of({0: round_folder}, {0: Ended(1, 1.0)})
     assert failure.evidence == "bash: line 1: /logs/start.log: Read-only file system"
-    assert failure.remedy == "read task_output.log in the node's folder"
+    assert failure.remedy == "read task_output.log in the node's folder; see docs/failures.md, rank_failed"
 
 
 def test_a_log_that_cannot_be_read_is_told_of_in_the_evidence(round_folder: Path) -> None:
