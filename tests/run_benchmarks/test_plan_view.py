@@ -126,7 +126,7 @@ def test_it_says_what_is_run_and_where_results_go(tree: Tree) -> None:
     assert "runtime docker, hosts node1, node2" in text
     assert f"# results go to {tree.training}/result/run" in text
     assert "case toy:pytorch:X1:2:1:3: toy on pytorch, vendor acme" in text
-    assert "3 round(s), deadline 86400 s" in text
+    assert "3 rounds, deadline 86400 s" in text
     assert "parameters: acme/toy-pytorch/config/config_X1x2x1.py" in text
 
 

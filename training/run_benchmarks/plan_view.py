@@ -12,6 +12,7 @@ from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.plan.redact import redact_argv, redact_values
 from run_benchmarks.rehearsal import Note, RehearsedRound, rehearse
 from utils.code_files import digest_of
+from utils.numbers import counted
 from utils.records import Stage
 from utils.text_files import one_line
 
@@ -52,8 +53,8 @@ def _case(case: CasePlan, rehearsed: RehearsedRound | None) -> Iterator[str]:
     settings = case.settings
     yield ""
     yield f"# ===== case {settings.name}: {settings.model} on {settings.framework}, vendor {settings.vendor}"
-    size = f"{settings.nnodes} node(s) x {settings.nproc} process(es)"
-    yield f"# {size}, {settings.repeat} round(s), deadline {case.deadline_s:g} s"
+    size = f"{counted(settings.nnodes, 'node')} x {counted(settings.nproc, 'process', 'processes')}"
+    yield f"# {size}, {counted(settings.repeat, 'round')}, deadline {case.deadline_s:g} s"
     yield f"# parameters: {case.files.config_dir}/{case.files.config_file}"
     if case.extern:
         yield f"# hooks: {case.files.extern_dir} ({', '.join(case.extern)}), SHA-256 {digest_of(case.extern)}"

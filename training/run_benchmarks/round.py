@@ -163,9 +163,7 @@ class Round:
             raise StageFailed(failure_on(error.where, Stage.ACQUIRE, error)) from error
         self.hosts = allocation.hosts
         if len(self.hosts) != case.settings.nnodes:
-            message = (
-                f"{len(self.hosts)} host(s) were granted, and the case has {case.settings.nnodes} node(s)"
-            )
+            message = f"hosts granted: {len(self.hosts)}, nodes of the case: {case.settings.nnodes}"
             raise StageFailed(failure_on("", Stage.ACQUIRE, AllocationError(message)))
         names = tuple(host.name for host in self.hosts)
         state.case = replace(case, hosts=names)

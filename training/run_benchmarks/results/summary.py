@@ -52,7 +52,8 @@ def write_summary(folder: Path, run: Run) -> None:
 
 def as_markdown(run: Run) -> str:
     """The summary to be read: the tables, every failure with its evidence, what the figures mean, the preflight."""
-    parts = [f"# {inline(run.name)}", inline(f"Started {run.started}, exit code {outcome_text(run)}.")]
+    started = inline(f"Started {run.started}, exit code {outcome_text(run)}.")
+    parts = [f"# {inline(run.name)}", started, listed(run.notes)]
     if run.results:
         parts += ["## Results", *(table.markdown() for table in results_tables(run.results))]
         parts += [_round_notes(result) for result in run.results if result.failure or result.notes]
