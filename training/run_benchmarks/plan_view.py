@@ -15,7 +15,9 @@ from run_benchmarks.plan.secrets import Secrets
 from run_benchmarks.rehearsal import Note, RehearsedRound, rehearse
 from run_benchmarks.transports.base import WITH_VARIABLES
 from utils.code_files import digest_of
+from utils.numbers import counted
 from utils.records import Stage
+from utils.text_files import one_line
 
 WHAT = {
     Stage.DEPLOY: "the training/ tree, as a tar file, if it is not there yet; the round's folder",
@@ -29,7 +31,8 @@ WHAT = {
 
 def plan_lines(plan: Plan) -> Iterator[str]:
     """The whole text, line by line. Lines that are not commands are comments of the shell. Nothing is touched."""
-    return map(plan.secrets.hide, _lines(plan))
+    # a comment that went on in a further line would be pasted as a command
+    return (one_line(line) if line.startswith("#") else line for line in map(plan.secrets.hide, _lines(plan)))
 
 
 def _lines(plan: Plan) -> Iterator[str]:
@@ -53,8 +56,8 @@ def _case(case: CasePlan, rehearsed: RehearsedRound | None, secrets: Secrets) ->
     settings = case.settings
     yield ""
     yield f"# ===== case {settings.name}: {settings.model} on {settings.framework}, vendor {settings.vendor}"
-    size = f"{settings.nnodes} node(s) x {settings.nproc} process(es)"
-    yield f"# {size}, {settings.repeat} round(s), deadline {case.deadline_s:g} s"
+    size = f"{counted(settings.nnodes, 'node')} x {counted(settings.nproc, 'process', 'processes')}"
+    yield f"# {size}, {counted(settings.repeat, 'round')}, deadline {case.deadline_s:g} s"
     yield f"# parameters: {case.files.config_dir}/{case.files.config_file}"
     if case.extern:
         yield f"# hooks: {case.files.extern_dir} ({', '.join(case.extern)}), SHA-256 {digest_of(case.extern)}"
