@@ -87,7 +87,9 @@ def test_a_run_that_ended_is_removed_and_others_are_left_alone(
     run: WholeRun, uid: str, journal: Journal, capsys: Capture
 ) -> None:
     journal.close()
-    builds = [run.host / "pip" / f"flagperf-{owner}-build-0123" for owner in (uid, f"{NAME}-ffffff")]
+    builds = [
+        run.host / "pip" / f"flagperf-{owner}-build-0123" for owner in (uid, "run20250101000000-ffffff")
+    ]
     for build in builds:
         build.mkdir(parents=True)
         (build / "pip.conf").write_text("a secret")

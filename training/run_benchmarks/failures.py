@@ -27,8 +27,10 @@ _CLASSES_BY_ERROR = {
     DistributionError: FailureClass.IMAGE_NOT_DISTRIBUTED,
     ImagesDifferError: FailureClass.IMAGES_DIFFER,
 }
-# What tools and engines say.
-_DISK_FULL = re.compile("no space left on device|disk quota exceeded", re.IGNORECASE)
+# What tools and engines say; tar, of the file that took the last room.
+_DISK_FULL = re.compile(
+    r"no space left on device|disk quota exceeded|wrote only \d+ of \d+ bytes", re.IGNORECASE
+)
 _FREE_SPACE = (
     "free space on {host} (`df -h` there), or name another FLAGPERF_PATH_HOST; with MIN_FREE_DISK_GIB in test_conf.py "
     "the preflight refuses a host that has less"

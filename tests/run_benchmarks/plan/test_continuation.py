@@ -97,7 +97,7 @@ def test_shipped_settings_name_no_place() -> None:
 def test_measurements_have_nothing_to_go_on_from(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("run_benchmarks.plan.continuation.can_save", lambda case: False)
     with pytest.raises(ConfigError) as caught:
-        continued(tree, "run20200101000000-typo", TEST_CONF)
+        continued(tree, "run20200101000000-abcdef", TEST_CONF)
     (problem,) = caught.value.problems
     assert "no case of this run saves checkpoints" in problem.message
 

@@ -258,5 +258,6 @@ def test_a_full_disk_is_named_as_such(training: Path, small_disk: Path) -> None:
         deploy_to(small_disk / "host", pack_tree(training))
     failure = failure_on("node1", Stage.DEPLOY, caught.value)
     assert failure.failure_class is FailureClass.DISK_FULL
-    assert "No space left on device" in failure.evidence and "free space on node1" in failure.remedy
+    assert failure.message == f"the code could not be brought to {small_disk}/host/tree"
+    assert "tar: large.py: " in failure.evidence and "free space on node1" in failure.remedy
     assert list((small_disk / "host").iterdir()) == []

@@ -6,7 +6,8 @@ from run_benchmarks.names import HostPaths
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.stages.tree import END_MARK, Tree
 from run_benchmarks.stages.work_folder import REMEDY, in_work_folder
-from run_benchmarks.transports.base import Transport, checked
+from run_benchmarks.transports.base import Transport
+from utils.errors import FlagPerfError
 
 TIMEOUT_S = 600.0
 MISSING, ALTERED = 3, 4
@@ -47,7 +48,10 @@ async def deploy_tree(transport: Transport, tree: Tree, paths: HostPaths) -> lis
     if seen.ok:
         return []
     argv = ["sh", "-c", UNPACK, paths.tree, tree.digest]
-    await checked(transport, argv, stdin=tree.archive, timeout=TIMEOUT_S, remedy=REMEDY)
+    done = await transport.run(argv, stdin=tree.archive, timeout=TIMEOUT_S)
+    if not done.ok:
+        message = f"the code could not be brought to {paths.tree}\n{done.last_lines()}"
+        raise FlagPerfError(message, where=transport.host, remedy=REMEDY)
     LOGGER.info(f"{transport.host}: deployed to {paths.tree}")
     if seen.returncode == MISSING:
         return []
