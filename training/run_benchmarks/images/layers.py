@@ -21,7 +21,7 @@ from pathlib import Path
 
 from run_benchmarks.plan.handover import PROXIES, dockerfile_of
 from run_benchmarks.plan.records import CasePlan, Plan
-from run_benchmarks.stages.deploy import pack
+from run_benchmarks.stages.tree import pack
 
 MONITOR_REQUIREMENTS = "utils/monitors/requirements.txt"
 
