@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from utils.errors import FlagPerfError
 from utils.events import PREFIX
 from utils.node import rank_log_name
 from utils.records import Failure, FailureClass, Stage, Verdict
-from utils.text_files import lines_of, shortened
+from utils.text_files import last_lines_of, shortened
 
 EVIDENCE_LINES = 30
 # Of a log so much is looked at: a launcher's report of its ranks stands at its end.
@@ -135,11 +134,11 @@ def _rank_failure(suspect: Suspect) -> Failure:
         message,
         suspect.tail,
         f"read {suspect.log.name} in the node's folder",
-        _below_run(suspect.log),
+        below_run(suspect.log),
     )
 
 
-def _below_run(log: Path) -> str:
+def below_run(log: Path) -> str:
     """A log of a node, relative to the run's folder: below it come the case, the round and the node."""
     return "/".join(log.parts[-4:])
 
@@ -214,15 +213,14 @@ def _timed_out(nodes: Sequence[NodeLogs], outcome: Outcome, deadline_s: float) -
         f"not done after {deadline_s:g} s",
         _last_lines(_text(logs[0])) if logs else "",
         "raise the case's deadline in test_conf.py, or see why it is slow",
-        _below_run(logs[0]) if logs else "",
+        below_run(logs[0]) if logs else "",
     )
 
 
 def _text(path: Path) -> str:
     """The end of a log; empty where it is not there, for what ended early has not opened it."""
     try:
-        lines = (shortened(line.rstrip("\n"), LONGEST_LINE) for line in lines_of(path))
-        return "\n".join(deque(lines, MOST_LINES))
+        return "\n".join(shortened(line, LONGEST_LINE) for line in last_lines_of(path)[-MOST_LINES:])
     except FlagPerfError as error:
         return "" if isinstance(error.__cause__, FileNotFoundError) else str(error)
 
