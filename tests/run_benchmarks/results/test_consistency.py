@@ -86,7 +86,6 @@ def test_nor_of_a_script_of_the_cases_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"final_mlm_accuracy": 7.0}, "mlm_accuracy is 7, more than all"),
         ({"final_mlm_accuracy": 0.1}, "mlm_accuracy is 0.1 and the plan's target 0.3"),
         ({"global_steps": 0}, "global_steps is 0: nothing was trained"),
         ({"num_trained_samples": -1000}, "num_trained_samples is -1000: nothing was trained"),
@@ -110,7 +109,8 @@ def test_values_that_cannot_be_true(case: Any, values: dict[str, Any], message: 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"metric": "zeal", "final_zeal": 1.0}, "converged is True, but there is no target_zeal in the plan"),
+        ({"metric": "zeal", "final_zeal": 1.0}, "converged, but there is no target_zeal in the plan"),
+        ({"final_mlm_accuracy": 7.0}, "mlm_accuracy is 7, more than all"),
         ({"final_mlm_accuracy": None}, "there is no final_mlm_accuracy"),
         ({"converged": False, "time_to_target": None}, "not converged, but mlm_accuracy is 0.33"),
         ({"global_steps": None}, "global_steps is not reported"),
@@ -196,6 +196,8 @@ def test_a_script_of_the_cases_own_may_begin_the_training_anew(tmp_path: Path) -
         ("acc1", {"target_acc1": 75.9}, 76.2, Verdict.CONVERGED),  # per cent
         ("acc1", {"target_acc1": 75.9}, 75.85, Verdict.CONVERGED),  # a log that rounds
         ("acc1", {"target_acc1": 75.9}, 0.76, Verdict.INVALID),
+        ("acc1", {"target_acc1": 0.4}, 1.5, Verdict.CONVERGED),  # a trial, in per cent
+        ("acc1", {"target_acc1": 0.92}, 7.0, Verdict.INVALID),
         ("acc1", {}, 0.0, Verdict.CONVERGED),  # nobody can tell
     ],
 )
@@ -242,6 +244,11 @@ def test_a_part_of_a_run_counts_from_where_it_began(tmp_path: Path) -> None:
         replace(e, value={**e.value, "time_to_target": 5.0}) if e.name == "FINISHED" else e for e in events
     ]
     assert_refused(judged(tmp_path, early), "time_to_target is 5 s, less than the 7.5 s of the part before")
+
+
+def test_a_metric_that_is_no_number_has_not_converged(tmp_path: Path) -> None:
+    values = {"converged": False, "final_mlm_accuracy": None, "time_to_target": None}
+    assert judged(tmp_path, training_events(**values)).verdict is Verdict.NOT_CONVERGED
 
 
 def test_a_case_that_measures_owes_no_training(tmp_path: Path) -> None:
