@@ -19,6 +19,7 @@ EVIDENCE_LINES = 30
 # Of a log so much is looked at: a launcher's report of its ranks stands at its end.
 MOST_LINES = 2_000
 LONGEST_LINE = 2**13  # characters
+MOST_SUSPECTS = 256  # of a node, whose logs are looked at
 # What a task printed that ended before it had opened its log.
 TASK_OUTPUT = "task_output.log"
 OUT_OF_MEMORY = ("out of memory", "outofmemory", "cannot allocate memory", "oom-kill")
@@ -109,7 +110,7 @@ def start_log_of(framework: str, folder: Path) -> Path:
 def _of_node(node: NodeLogs, code: int, framework: Framework) -> list[Suspect]:
     start_log, early_log = start_log_of(framework.name, node.folder), node.folder / TASK_OUTPUT
     text = _text(start_log)
-    failed = framework.failed_ranks(text)
+    failed = framework.failed_ranks(text)[:MOST_SUSPECTS]
     if not failed and not text and early_log.is_file():
         return [Suspect(node, code, None, None, _last_lines(_text(early_log)), early_log)]
     if not failed:
