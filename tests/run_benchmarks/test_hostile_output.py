@@ -98,8 +98,8 @@ def test_no_line_breaks_what_is_shown_of_a_round(name: str, log_lines: LogLines)
         def event(self, event: Event) -> None:
             progress.event(event)
 
-    state, display = TrainingState(), Seen()
-    progress = Progress(make_nodes(["h1"]), state, dict.fromkeys(make_nodes(["h1"]), "train"))
+    state, display, nodes = TrainingState(), Seen(), make_nodes(["h1"])
+    progress = Progress(nodes, state, dict.fromkeys(nodes, "train"))
 
     def take(line: str) -> None:
         event = parse_line(line)

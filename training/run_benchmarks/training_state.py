@@ -66,6 +66,8 @@ class TrainingState:
             self.started_ms = event.time_ms
         self.phase = PHASES.get(event.name, self.phase)
         self._take(value)
+        if event.name == EventName.STEP_END and "loss" in value and number_in(value, "loss") is None:
+            self.loss = math.nan  # it has diverged, for which JSON has no number
         if event.name == EventName.INIT_END:
             self._continue_from(continued_of(value) or {})
         self._note_evaluation(event)

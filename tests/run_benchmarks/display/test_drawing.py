@@ -145,7 +145,8 @@ def test_nothing_that_counts_is_cut_off(width: int) -> None:
 
 def test_every_event_of_a_training_can_be_shown() -> None:
     events: list[Event] = []
-    for event in training_events():
+    for event in (*training_events(), Event(EventName.STEP_END, {"loss": float("nan")})):
         events.append(event)
         lines = shown(round_of(["h1"], *events))
         assert lines[0].startswith("╭") and lines[-1].startswith("╰")
+    assert any("nan" in line for line in lines)

@@ -67,8 +67,8 @@ def contradictions(
         round_s: what the round took by the controller's clock, None where that is not known.
     """
     report = _Report(case, events, in_present_names(facts, case.parameters), figures, round_s)
-    checks: list[Callable[[_Report], Iterable[str]]] = [_signs, _order, _clocks, _events]
-    checks += [] if case.kind == MEASURE else [_work, _quality]
+    checks: list[Callable[[_Report], Iterable[str]]] = [] if case.kind == MEASURE else [_quality, _work]
+    checks += [_signs, _order, _clocks, _events]
     checks += [_sums, _last_evaluation] if case.uses_driver and case.kind != MEASURE else []
     return [problem for check in checks for problem in check(report)]
 
@@ -169,8 +169,8 @@ def _events(report: _Report) -> Iterator[str]:
             yield f"{second.value} stands behind {first.value}"
     if report.case.uses_driver:
         yield from (f"{name.value} stands more than once" for name in ONCE if names.count(name) > 1)
-        owed = () if report.case.kind == MEASURE else OWED
-        yield from (f"there is no {name.value} before FINISHED" for name in owed if name not in names)
+        owed = [] if report.case.kind == MEASURE else [name.value for name in OWED if name not in names]
+        yield from [f"there is no {', '.join(owed)} before FINISHED"] if owed else []
 
 
 def _work(report: _Report) -> Iterator[str]:
