@@ -22,6 +22,7 @@ from run_benchmarks.follow import PowerMeter, _Lines
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.plan.as_dict import plain
 from run_benchmarks.results.evidence import NodeLogs, explain
+from run_benchmarks.results.judge import judge
 from run_benchmarks.results.load import load_run
 from run_benchmarks.results.power import power_figures
 from run_benchmarks.results.rank_logs import read_rank_logs
@@ -148,8 +149,7 @@ def test_what_breaks_the_judge_costs_the_round_its_figures_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log_lines: LogLines
 ) -> None:
     """A fault of our own: a result that no file can hold."""
-    original = round_state.judge
-    monkeypatch.setattr(round_state, "judge", lambda *given: replace(original(*given), facts={"x": object()}))
+    monkeypatch.setattr(round_state, "judge", lambda *given: replace(judge(*given), facts={"x": object()}))
     result = concluded(tmp_path)
     assert result.failure is not None and result.failure.failure_class is FailureClass.CONTROLLER_ERROR
     assert set(result.figures) == {"round_time"}
