@@ -163,9 +163,7 @@ class Round:
             raise StageFailed(failure_on(error.where, Stage.ACQUIRE, error)) from error
         self.hosts = allocation.hosts
         if len(self.hosts) != case.settings.nnodes:
-            message = (
-                f"{len(self.hosts)} host(s) were granted, and the case has {case.settings.nnodes} node(s)"
-            )
+            message = f"hosts granted: {len(self.hosts)}, nodes of the case: {case.settings.nnodes}"
             raise StageFailed(failure_on("", Stage.ACQUIRE, AllocationError(message)))
         names = tuple(host.name for host in self.hosts)
         state.case = replace(case, hosts=names)
@@ -193,8 +191,7 @@ class Round:
     async def _prepare_host(self, node: Node) -> None:
         session = self.session
         transport = self._transport(node)
-        if await deploy_tree(transport, session.tree, session.paths.tree):
-            LOGGER.info(f"{node.host}: deployed to {session.paths.tree}")
+        self.state.notes += await deploy_tree(transport, session.tree, session.paths)
         await checked(transport, ["mkdir", "-p", session.paths.node(node)], timeout=60)
         if session.plan.run.clear_caches:
             await checked(transport, ["sh", "-c", DROP_CACHES], timeout=120)
@@ -239,7 +236,7 @@ class Round:
 
     async def _start(self, node: Node, interface: str) -> None:
         session, framework, transport = self.session, self.state.framework, self._transport(node)
-        assert framework is not None
+        assert framework is not None  # noqa: S101 - for mypy
         launch = Launch(
             session.plan,
             session.run,

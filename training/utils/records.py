@@ -30,7 +30,7 @@ class Verdict(_Word):
     CONVERGED = ("CONVERGED", "an evaluation met the target")
     MEASURED = (
         "MEASURED",
-        "a case that has no target (of the kind *measure*) did its work and reported its figures",
+        "a case that has no target (of the kind `measure`) did its work and reported its figures",
     )
     NOT_CONVERGED = ("NOT_CONVERGED", "training reached its cap of steps or samples first")
     FAILED = (
@@ -44,7 +44,7 @@ class Verdict(_Word):
     INVALID = (
         "INVALID",
         "the logs bear no result: FINISHED is missing, stands twice or comes from another rank too, what it says "
-        "does not add up, or a case of the kind *measure* reports no figure",
+        "does not add up, or a case of the kind `measure` reports no figure",
     )
 
     @property
@@ -93,6 +93,7 @@ class FailureClass(_Word):
     OUT_OF_MEMORY = ("out_of_memory", "its last lines say so")
     HOST_UNREACHABLE = ("host_unreachable", "contact was lost and did not come back in time")
     COMMAND_FAILED = ("command_failed", "another command on a host, e.g. when the code was brought there")
+    DISK_FULL = ("disk_full", "a host has no room, or its user no quota, for the code, an image or a task")
     DEADLINE = ("deadline", "training took longer than `CASE_DEADLINE_HOURS`")
     INTERRUPTED = ("interrupted", "the user ended the run")
     NO_RESULT = (

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from run_benchmarks.plan.problems import Problems
 from utils.case_form import CASE_CLASS, CASE_FILE, DOCS, PARTS, lacking
+from utils.config_files import failure_in
 
 _SEE = f"see {DOCS}"
 
@@ -28,10 +29,10 @@ def check_case_code(folder: Path, kind: str, metric: str, problems: Problems) ->
     if not path.is_file():
         return
     try:
-        tree = ast.parse(path.read_bytes())
-    except SyntaxError as error:
-        where, shown = f"{path}:{error.lineno}", (error.text or "").strip()
-        problems.add(where, CASE_FILE, None, f"syntax error: {error.msg}: {shown}", "correct this line")
+        tree = ast.parse(path.read_bytes(), str(path))
+    except Exception as error:  # bytes that are no Python can be refused in many ways
+        failure = failure_in(path, error)
+        problems.add(failure.where, CASE_FILE, None, failure.message, failure.remedy)
         return
     case = next((n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == CASE_CLASS), None)
     if case is not None:
