@@ -102,7 +102,8 @@ async def _run_cases(session: Session, results: list[RoundResult]) -> None:
             LOGGER.info(f"case {case.settings.name}, round {number} of {case.settings.repeat}: start")
             result = await Round(session, case, number).run()
             results.append(result)
-            _log_result(result, session.log_dir)
+            with _noted("what the round ended with could not be logged", []):
+                _log_result(result, session.log_dir)
 
 
 def _not_begun(session: Session, results: Sequence[RoundResult]) -> list[str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from run_benchmarks.transports import streams
 from run_benchmarks.transports.base import CommandError, CommandTimeoutError, Transport, checked
 from tests.run_benchmarks.conftest import LogLines
 from tests.run_benchmarks.process_table import argvs_meanwhile, pids_with
@@ -45,6 +46,12 @@ def test_exit_code(host: Host, code: int) -> None:
 def test_an_end_by_signal_is_128_plus_its_number(host: Host, number: signal.Signals) -> None:
     completed = host.use(lambda t: t.run(["sh", "-c", f"kill -{number.value} $$"]))
     assert completed.returncode == 128 + number
+
+
+def test_of_output_without_bounds_the_end_is_held(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "MOST_BYTES", MIB)
+    completed = host.use(lambda t: t.run(["sh", "-c", f"head -c {8 * MIB} /dev/zero; echo the end"]))
+    assert len(completed.stdout) == MIB and completed.stdout.endswith("the end\n")
 
 
 def test_a_command_that_is_not_there_is_127(host: Host) -> None:

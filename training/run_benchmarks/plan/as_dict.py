@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
@@ -43,4 +44,6 @@ def plain(value: Any) -> Any:
         return str(value)
     if callable(value):  # the vendor's parser of its device list
         return value.__name__
+    if isinstance(value, float) and not math.isfinite(value):  # a script of a case's own may be set so
+        return str(value)  # JSON has no such number
     return redact_url(value) if isinstance(value, str) else value
