@@ -18,6 +18,7 @@ from run_benchmarks.names import RunId
 from run_benchmarks.output import NotPrintedError, put
 from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.records import Plan
+from run_benchmarks.plan_notes import notes_of
 from run_benchmarks.program import discard_output, signals_kept
 from run_benchmarks.results.round_result import write_json
 from run_benchmarks.results.summary import Run, outcome_text
@@ -103,6 +104,8 @@ def _open_run(plan: Plan, opened: ExitStack) -> tuple[RunId, Path]:
         LOGGER.info(
             f"{len(plan.cases)} case(s), {len(plan.cluster.hosts)} host(s): the configuration is valid"
         )
+        for note in notes_of(plan):
+            LOGGER.warning(note)
         write_json(folder / "plan.json", plan_as_dict(plan))
     except OSError as error:
         raise FlagPerfError(
