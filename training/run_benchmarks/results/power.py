@@ -34,9 +34,22 @@ def power_figures(folders: Sequence[Path], events: Sequence[Event]) -> dict[str,
     window = training_window(events)
     if isinstance(window, str):
         return _none(window)
+    silent: dict[str, str] = {}
+    figures = _of_nodes(folders, events, window, silent)
+    caveats = [f"not sampled: {text}" for text in _by_text(silent)]
+    return {
+        name: replace(each, caveat="; ".join(filter(None, (each.caveat, *caveats))))
+        for name, each in figures.items()
+    }
+
+
+def _of_nodes(
+    folders: Sequence[Path], events: Sequence[Event], window: Window, silent: dict[str, str]
+) -> dict[str, Figure]:
+    """The figures; into `silent` come the nodes whose accelerators have a monitor that gave nothing, and why."""
     nodes = []
     for folder in folders:
-        node = _node(folder, window)
+        node = _node(folder, window, silent)
         if isinstance(node, str):
             return _none(node if len(folders) == 1 else f"{folder.name}: {node}")
         nodes.append(node)
@@ -76,18 +89,26 @@ class _Node:
     measured: Mapping[str, Measurement]
 
 
-def _node(folder: Path, window: Window) -> _Node | str:
+def _node(folder: Path, window: Window, silent: dict[str, str]) -> _Node | str:
     """The node's figures, or the reason why there are none."""
     try:
         telemetry = read_telemetry(folder / TELEMETRY_FILE, POWER_SCOPES)
     except FlagPerfError as error:
         return str(error).splitlines()[0]
+    silent |= _silent_accelerators(folder.name, telemetry)
     source = best_power_source(telemetry)
     info = telemetry.info(source) if source else None
     if source is None or info is None:
         return _why_none(telemetry)
     measured = {name: over(telemetry, window, source) for name, over in MEASURED.items()}
     return _Node(folder.name, info.scope, described(telemetry, source), measured)
+
+
+def _silent_accelerators(node: str, telemetry: Telemetry) -> dict[str, str]:
+    """What a reader must know also where another source has the power: it is not that of the chips."""
+    latest = {info.source: info for info in telemetry.sources if info.scope is Scope.ACCELERATOR}
+    reasons = [f"{info.source}: {info.reason}" for info in latest.values() if info.reason]
+    return {node: "; ".join(reasons)} if reasons else {}
 
 
 def _why_none(telemetry: Telemetry) -> str:
