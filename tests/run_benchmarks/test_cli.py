@@ -105,8 +105,8 @@ def test_a_round_whose_checkpoints_were_not_written_says_so(run: WholeRun) -> No
     run.behave("unsaved")
     run.main()
     notes = run.summary["rounds"][0]["notes"]
-    assert any(note.startswith("3 checkpoint(s) could not be written") for note in notes)
-    assert "- 3 checkpoint(s) could not be written" in (run.result / "summary.md").read_text()
+    assert any(note.startswith("3 checkpoints could not be written") for note in notes)
+    assert "- 3 checkpoints could not be written" in (run.result / "summary.md").read_text()
 
 
 def test_a_host_that_is_not_healthy_exits_with_3_and_launches_nothing(run: WholeRun, capsys: Capture) -> None:

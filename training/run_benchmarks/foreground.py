@@ -27,6 +27,7 @@ from run_benchmarks.run_log import LOGGER, log_to_file
 from run_benchmarks.runner import make_run_folder, run_plan
 from run_benchmarks.session import CANCEL_GRACE_S
 from utils.errors import FlagPerfError
+from utils.numbers import counted
 
 
 def run_in_foreground(plan: Plan) -> int:
@@ -55,7 +56,7 @@ def _run(plan: Plan, display: Display) -> int:
         with _terminal_may_be_gone():
             display.close()
         _finish(summary, folder)
-        assert summary.exit_code is not None  # it has ended
+        assert summary.exit_code is not None  # noqa: S101 - it has ended
         return summary.exit_code
 
 
@@ -101,9 +102,8 @@ def _open_run(plan: Plan, opened: ExitStack) -> tuple[RunId, Path]:
         if plan.continue_from:
             LOGGER.info(f"the rounds go on from the checkpoints of {plan.continue_from}")
         LOGGER.info("Step 1: check the configuration and the hosts")
-        LOGGER.info(
-            f"{len(plan.cases)} case(s), {len(plan.cluster.hosts)} host(s): the configuration is valid"
-        )
+        cases, hosts = counted(len(plan.cases), "case"), counted(len(plan.cluster.hosts), "host")
+        LOGGER.info(f"{cases}, {hosts}: the configuration is valid")
         for note in notes_of(plan):
             LOGGER.warning(note)
         write_json(folder / "plan.json", plan_as_dict(plan))

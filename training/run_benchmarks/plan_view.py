@@ -13,7 +13,9 @@ from run_benchmarks.plan.redact import redact_argv, redact_values
 from run_benchmarks.plan_notes import notes_of, stamp_of
 from run_benchmarks.rehearsal import Note, RehearsedRound, rehearse
 from utils.code_files import digest_of
+from utils.numbers import counted
 from utils.records import Stage
+from utils.text_files import one_line
 
 WHAT = {
     Stage.DEPLOY: "the training/ tree, as a tar file, if it is not there yet; the round's folder",
@@ -27,6 +29,11 @@ WHAT = {
 
 def plan_lines(plan: Plan) -> Iterator[str]:
     """The whole text, line by line. Lines that are not commands are comments of the shell. Nothing is touched."""
+    # a comment that went on in a further line would be pasted as a command
+    return (one_line(line) if line.startswith("#") else line for line in _lines(plan))
+
+
+def _lines(plan: Plan) -> Iterator[str]:
     rehearsed = asyncio.run(rehearse(plan))
     yield f"# runtime {plan.run.runtime}, hosts {', '.join(plan.cluster.hosts)}"
     yield f"# results go to {plan.run.log_path}/{rehearsed.run.name}"
@@ -48,8 +55,8 @@ def _case(case: CasePlan, rehearsed: RehearsedRound | None) -> Iterator[str]:
     settings = case.settings
     yield ""
     yield f"# ===== case {settings.name}: {settings.model} on {settings.framework}, vendor {settings.vendor}"
-    size = f"{settings.nnodes} node(s) x {settings.nproc} process(es)"
-    yield f"# {size}, {settings.repeat} round(s), deadline {case.deadline_s:g} s"
+    size = f"{counted(settings.nnodes, 'node')} x {counted(settings.nproc, 'process', 'processes')}"
+    yield f"# {size}, {counted(settings.repeat, 'round')}, deadline {case.deadline_s:g} s"
     yield f"# parameters: {case.files.config_dir}/{case.files.config_file}"
     if case.extern:
         yield f"# hooks: {case.files.extern_dir} ({', '.join(case.extern)}), SHA-256 {digest_of(case.extern)}"

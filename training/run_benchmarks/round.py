@@ -163,9 +163,7 @@ class Round:
             raise StageFailed(failure_on(error.where, Stage.ACQUIRE, error)) from error
         self.hosts = allocation.hosts
         if len(self.hosts) != case.settings.nnodes:
-            message = (
-                f"{len(self.hosts)} host(s) were granted, and the case has {case.settings.nnodes} node(s)"
-            )
+            message = f"hosts granted: {len(self.hosts)}, nodes of the case: {case.settings.nnodes}"
             raise StageFailed(failure_on("", Stage.ACQUIRE, AllocationError(message)))
         names = tuple(host.name for host in self.hosts)
         state.case = replace(case, hosts=names)
@@ -239,7 +237,7 @@ class Round:
 
     async def _start(self, node: Node, interface: str) -> None:
         session, framework, transport = self.session, self.state.framework, self._transport(node)
-        assert framework is not None
+        assert framework is not None  # noqa: S101 - for mypy
         launch = Launch(
             session.plan,
             session.run,

@@ -141,9 +141,8 @@ def _per_second(what: str, divisor: str) -> Formula:
 
     def formula(own: Definition, finished: Mapping[str, Any], _: Peak) -> Figure:
         value = rate(number_in(finished, f"num_trained_{what}"), number_in(finished, divisor))
-        return own.figure(
-            value, f"{what} / {divisor}" if value is not None else f"{what} or {divisor} is not reported"
-        )
+        source = f"{what} / {divisor}" if value is not None else f"{what} or {divisor} is not reported"
+        return own.figure(value, source)
 
     return formula
 
@@ -192,8 +191,9 @@ def _mfu(own: Definition, finished: Mapping[str, Any], peak: Peak) -> Figure:
 
 def _quality(own: Definition, finished: Mapping[str, Any], _: Peak) -> Figure:
     metric = str(finished.get("metric") or "")
-    value = number_in(finished, f"final_{metric}") if metric else None
-    source = f"final_{metric}, {FINISHED}" if value is not None else "no quality metric is reported"
+    value, target = (number_in(finished, name) for name in (f"final_{metric}", "target"))
+    aim = "" if target is None else f"; its target: {target:.6g}"
+    source = f"final_{metric}, {FINISHED}{aim}" if value is not None else "no quality metric is reported"
     return replace(own.figure(value, source), unit=metric or own.unit)
 
 

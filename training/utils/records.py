@@ -30,7 +30,7 @@ class Verdict(_Word):
     CONVERGED = ("CONVERGED", "an evaluation met the target")
     MEASURED = (
         "MEASURED",
-        "a case that has no target (of the kind *measure*) did its work and reported its figures",
+        "a case that has no target (of the kind `measure`) did its work and reported its figures",
     )
     NOT_CONVERGED = ("NOT_CONVERGED", "training reached its cap of steps or samples first")
     FAILED = (
@@ -44,7 +44,7 @@ class Verdict(_Word):
     INVALID = (
         "INVALID",
         "the logs bear no result: FINISHED is missing, stands twice or comes from another rank too, the figures "
-        "contradict each other, or a case of the kind *measure* reports none",
+        "contradict each other, or a case of the kind `measure` reports none",
     )
 
     @property

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from utils.errors import FlagPerfError
 
+# Letters and signs that look like a blank, or like nothing; a row of them could make a line of words look like two.
+_BLANK_LETTERS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
 LONGEST_LINE = 2**20  # characters: the longest event has a few thousand
 
 
@@ -32,7 +34,19 @@ def shortened(line: str, longest: int) -> str:
 
 
 def printable(text: str) -> str:
-    """`text` without what would steer a terminal or cannot be encoded."""
-    return "".join(
-        char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}" for char in text
-    )
+    """`text`, of one line or several, without what would steer a terminal, hide, or cannot be encoded.
+
+    That are controls, format characters (directions, zero width), halves of pairs, and blanks but for " ".
+    """
+    hidden = [char for char in set(text) - {"\n", "\t"} if not char.isprintable() or char in _BLANK_LETTERS]
+    return text.translate(dict.fromkeys(map(ord, hidden), "\N{REPLACEMENT CHARACTER}"))
+
+
+def one_line(text: str) -> str:
+    """`text` as a part of a line, a cell or a name: `printable`, with blanks for its tabs and the ends of its lines."""
+    return printable(text).replace("\n", " ").replace("\t", " ")
+
+
+def continued(text: str, indent: str = "    ") -> str:
+    """`text`, `printable`, with its further lines indented: none of them passes for one that begins at the margin."""
+    return printable(text).replace("\n", f"\n{indent}")

@@ -193,7 +193,7 @@ def test_a_continued_round_is_marked_and_explained(converged: RoundResult) -> No
 @pytest.mark.parametrize("failed", [None, 0, "3"])
 def test_only_checkpoints_that_were_not_written_deserve_a_note(failed: object) -> None:
     assert saving_notes({"failed_checkpoints": failed}) == saving_notes({}) == []
-    assert saving_notes({"failed_checkpoints": 3})[0].startswith("3 checkpoint(s) could not be written")
+    assert saving_notes({"failed_checkpoints": 3})[0].startswith("3 checkpoints could not be written")
 
 
 def row_of(result: RoundResult) -> tuple[str, ...]:

@@ -71,7 +71,7 @@ def test_every_round_has_one_to_go_on_from(continuing: Site) -> None:
     save(continuing, "round1/step00000010.ckpt", "round2/step00000020.ckpt", "round2/step00000030.ckpt")
     check = continuing.check(checkpoints)
     assert check.status is Status.OK, check
-    assert check.detail == f"2 round(s) go on from {continuing.folder}/ck/{EARLIER}"
+    assert check.detail == f"goes on from {continuing.folder}/ck/{EARLIER} in 2 rounds"
 
 
 def test_a_round_without_one_begins_anew_and_is_named(continuing: Site) -> None:

@@ -7,18 +7,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from run_benchmarks.plan.problems import Problems
+from utils.config_files import failure_in
 
 
 def parsed(path: Path, problems: Problems) -> ast.Module | None:
     """The file's syntax tree; None, with the reason among the problems, where it is not Python."""
     try:
-        return ast.parse(path.read_bytes())
-    except SyntaxError as error:
-        where, shown = f"{path}:{error.lineno}" if error.lineno else path, (error.text or "").strip()
-        message = f"syntax error: {error.msg}" + (f": {shown}" if shown else "")
-        problems.add(where, path.name, None, message, "correct this line")
-    except (OSError, ValueError) as error:  # it cannot be read, or has a zero byte in it
-        problems.add(path, path.name, None, f"cannot be read: {error}", "correct the file")
+        return ast.parse(path.read_bytes(), str(path))
+    except Exception as error:  # bytes that are no Python can be refused in many ways
+        failure = failure_in(path, error)
+        problems.add(failure.where, path.name, None, failure.message, failure.remedy)
     return None
 
 

@@ -51,7 +51,8 @@ def _evaluate(value: ast.expr, values: dict[str, Any]) -> Any:
     """Of literals, names set before and arithmetic on them; whatever else it needs is not there."""
     names = {name: earlier for name, earlier in values.items() if earlier is not UNKNOWN}
     try:
-        result = eval(compile(ast.Expression(value), "setting", "eval"), {"__builtins__": {}}, names)
+        code = compile(ast.Expression(value), "setting", "eval")
+        result = eval(code, {"__builtins__": {}}, names)  # noqa: S307 - the file is the user's code anyway
     except Exception:  # in the image the file may fail by itself
         return UNKNOWN
     return result if is_plain(result) else UNKNOWN

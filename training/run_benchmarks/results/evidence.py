@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ OUT_OF_MEMORY = ("out of memory", "outofmemory", "cannot allocate memory", "oom-
 KILLED = (-9, 137)
 # The line of a Python traceback that says what was raised; a launcher may prepend the rank's name.
 RAISED = re.compile(r"(\[\w+\]:? *)?([\w.]*(Error|Exception|Interrupt|Exit)\b.*)")
+ARROW = "-> "  # what stands before the remedy of FlagPerf's own errors
 LONGEST_CAUSE = 300  # characters
 
 
@@ -124,19 +126,37 @@ def _of_node(node: NodeLogs, code: int, framework: Framework) -> list[Suspect]:
 
 def _rank_failure(suspect: Suspect) -> Failure:
     if suspect.rank is None:
-        message = f"the task on node rank {suspect.node.rank} ended with exit code {suspect.code}"
+        message = f"the task on node rank {suspect.node.rank} {_end_by(suspect.code)}"
     else:
-        message = f"rank {suspect.rank} ended with exit code {suspect.rank_code}"
+        message = f"rank {suspect.rank} {_end_by(suspect.rank_code)}"
+    failure_class = _class_of(suspect)
+    remedy = _own_remedy(suspect.tail) or f"read {suspect.log.name} in the node's folder"
     return Failure(
         Verdict.FAILED,
         Stage.TRAIN,
-        _class_of(suspect),
+        failure_class,
         suspect.node.host,
         message,
         suspect.tail,
-        f"read {suspect.log.name} in the node's folder",
+        f"{remedy}; see docs/failures.md, {failure_class.value}",
         _below_run(suspect.log),
     )
+
+
+def _end_by(code: int | None) -> str:
+    """How a process ended, by its exit code: Python's -n and a shell's 128 + n are signal n."""
+    try:
+        name = signal.Signals(0 if code is None else -code if code < 0 else code - 128).name
+    except ValueError:
+        return f"ended with exit code {code}"
+    return f"was ended by {name} (exit code {code})"
+
+
+def _own_remedy(tail: str) -> str:
+    """What FlagPerf's own error among the last lines says is to be done; empty where there is none, or several."""
+    lines = [line.strip() for line in tail.splitlines()]
+    remedies = [line[len(ARROW) :] for line in lines if line.startswith(ARROW)]
+    return remedies[0] if len(remedies) == 1 else ""
 
 
 def _below_run(log: Path) -> str:
@@ -213,7 +233,7 @@ def _timed_out(nodes: Sequence[NodeLogs], outcome: Outcome, deadline_s: float) -
         node.host,
         f"not done after {deadline_s:g} s",
         _last_lines(_text(logs[0])) if logs else "",
-        "raise the case's deadline in test_conf.py, or see why it is slow",
+        "see whether it hangs or is slow: docs/failures.md, deadline; or raise CASE_DEADLINE_HOURS in test_conf.py",
         _below_run(logs[0]) if logs else "",
     )
 

@@ -30,7 +30,7 @@ def find_run(given: str | None, log_path: Path) -> Path:
         if is_run_folder(log_path):  # the run's own folder was named, and not the one that holds it
             return log_path
         raise FlagPerfError("there is no run here", where=str(log_path), remedy=_elsewhere())
-    assert given is not None
+    assert given is not None  # noqa: S101 - for mypy
     match = RUN_NAME.fullmatch(given)
     if match and match[1] in names and (match[0] == match[1] or has_uid(log_path / match[1], given)):
         return log_path / match[1]

@@ -10,7 +10,7 @@ from run_benchmarks.results.telemetry_file import read_telemetry
 from utils.errors import FlagPerfError
 from utils.events import Event, EventName
 from utils.figures import DEFINITIONS, FINISHED, FULL_COVERAGE, LEAST_COVERAGE, Figure
-from utils.numbers import number_in, rate
+from utils.numbers import counted, number_in, rate
 from utils.telemetry.lines import TELEMETRY_FILE
 from utils.telemetry.records import Measurement, Scope, Telemetry, Window
 from utils.telemetry.windows import (
@@ -184,7 +184,9 @@ def _per_joule(energy: Figure, nodes: int, events: Sequence[Event]) -> Figure:
     samples = number_in(finished, "num_trained_samples")
     if samples is None:
         return definition.figure(None, f"num_trained_samples is not in the {FINISHED}")
-    figure = definition.figure(rate(samples, energy.value * nodes), f"samples / energy of {nodes} node(s)")
+    figure = definition.figure(
+        rate(samples, energy.value * nodes), f"samples / energy of {counted(nodes, 'node')}"
+    )
     return replace(figure, coverage=energy.coverage, caveat=energy.caveat)
 
 

@@ -12,6 +12,7 @@ from run_benchmarks.reading import Record
 from run_benchmarks.results.rules import Rules
 from run_benchmarks.stages.watch import Outcome
 from utils.figures import DEFINITIONS, Figure
+from utils.numbers import counted
 from utils.parameters import MeasurementSettings, TrainingSettings
 from utils.records import Failure, Stage, Verdict
 
@@ -116,5 +117,5 @@ def saving_notes(facts: Mapping[str, Any]) -> list[str]:
     failed, anew = facts.get("failed_checkpoints"), facts.get("begun_anew")
     notes = [f"begun anew: {anew}"] if anew else []
     if isinstance(failed, int) and failed > 0:
-        notes.append(f"{failed} checkpoint(s) could not be written: global rank 0's log says why")
+        notes.append(f"{counted(failed, 'checkpoint')} could not be written: global rank 0's log says why")
     return notes

@@ -15,7 +15,7 @@ from typing import ClassVar
 from run_benchmarks.runtimes.base import Mount, Unit
 from run_benchmarks.transports.base import Completed
 
-SHARED_MEMORY = "/dev/shm"
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - it is mounted, and nothing made in it
 # What Podman says -> what to do about it.
 PODMAN_REMEDIES = {
     "container-init binary not found": "install catatonit on {host}, which Podman's --init needs",

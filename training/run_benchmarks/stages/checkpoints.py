@@ -13,6 +13,7 @@ from run_benchmarks.stages.checks import QUICK_S, DoubtError, HostUse, make_writ
 from run_benchmarks.transports.base import Transport
 from utils.checkpoints import CHECKPOINT_PATTERN
 from utils.errors import FlagPerfError
+from utils.numbers import counted
 
 AT_ROUNDS = ("-mindepth", "3", "-maxdepth", "3")  # below a run's folder: CASE/ROUND/FILE
 
@@ -57,7 +58,7 @@ async def _check_earlier(plan: Plan, transport: Transport, cases: list[CasePlan]
     if anew:
         message = f"{folder} has no checkpoint of {', '.join(anew)}: begun anew"
         raise DoubtError(message, remedy=f"nothing, or name the run that has one with {OPTION}")
-    return f"{len(wanted)} round(s) go on from {folder}"
+    return f"goes on from {folder} in {counted(len(wanted), 'round')}"
 
 
 def _folders(plan: Plan, case: CasePlan, rounds: Iterable[int]) -> list[PurePosixPath]:

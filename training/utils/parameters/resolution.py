@@ -80,13 +80,13 @@ class Configuration:
     @property
     def driver(self) -> TrainingSettings:
         """The settings of a case that trains."""
-        assert isinstance(self.settings, TrainingSettings), "the case does not train"
+        assert isinstance(self.settings, TrainingSettings), "the case does not train"  # noqa: S101 - for mypy
         return self.settings
 
     @property
     def measurement(self) -> MeasurementSettings:
         """The settings of a case that measures."""
-        assert isinstance(self.settings, MeasurementSettings), "the case does not measure"
+        assert isinstance(self.settings, MeasurementSettings), "the case does not measure"  # noqa: S101 - for mypy
         return self.settings
 
     def as_dict(self) -> dict[str, Any]:

@@ -218,7 +218,7 @@ def _label(source: str, device: str) -> str:
 
 
 def _value(total: _Total) -> float:
-    assert total.value is not None  # _over_devices has seen to it
+    assert total.value is not None  # noqa: S101 - _over_devices has seen to it
     return total.value
 
 
