@@ -17,7 +17,7 @@ import pytest
 
 from run_benchmarks import verbs
 from run_benchmarks.verbs import options
-from tests.run_benchmarks.plan.tree import TEST_CONF, VENDOR, Tree, make_tree
+from tests.run_benchmarks.plan.tree import TEST_CONF, VENDOR, Tree, copy_code, make_tree
 
 REAL_TRAINING = Path(__file__).resolve().parents[2] / "training"
 # The toy's behaviour is the text of the file `behaviour` in its data directory.
@@ -130,7 +130,7 @@ def make_whole_run(folder: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> 
     tree.write("acme/toy-pytorch/config/config_X1x1x1.py", "")
     tree.write("benchmarks/toy/pytorch/run_pretraining.py", SCRIPT)
     shutil.rmtree(tree.training / "utils")
-    (tree.training / "utils").symlink_to(REAL_TRAINING / "utils")
+    copy_code(REAL_TRAINING / "utils", tree.training / "utils")
     (folder / "data").mkdir()
     monkeypatch.setattr(options, "TRAINING_DIR", tree.training)
     run = WholeRun(tree, folder)

@@ -191,8 +191,7 @@ class Round:
     async def _prepare_host(self, node: Node) -> None:
         session = self.session
         transport = self._transport(node)
-        if await deploy_tree(transport, session.tree, session.paths.tree):
-            LOGGER.info(f"{node.host}: deployed to {session.paths.tree}")
+        self.state.notes += await deploy_tree(transport, session.tree, session.paths)
         await checked(transport, ["mkdir", "-p", session.paths.node(node)], timeout=60)
         if session.plan.run.clear_caches:
             await checked(transport, ["sh", "-c", DROP_CACHES], timeout=120)

@@ -20,7 +20,7 @@ from run_benchmarks.plan.records import Plan
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.checks import Check
-from run_benchmarks.stages.deploy import Tree, tree_of
+from run_benchmarks.stages.tree import Tree, tree_of
 
 T = TypeVar("T")
 CANCEL_GRACE_S = 5.0

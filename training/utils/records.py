@@ -93,6 +93,7 @@ class FailureClass(_Word):
     OUT_OF_MEMORY = ("out_of_memory", "its last lines say so")
     HOST_UNREACHABLE = ("host_unreachable", "contact was lost and did not come back in time")
     COMMAND_FAILED = ("command_failed", "another command on a host, e.g. when the code was brought there")
+    DISK_FULL = ("disk_full", "a host has no room, or its user no quota, for the code, an image or a task")
     DEADLINE = ("deadline", "training took longer than `CASE_DEADLINE_HOURS`")
     INTERRUPTED = ("interrupted", "the user ended the run")
     NO_RESULT = (

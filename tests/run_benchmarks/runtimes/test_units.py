@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -272,3 +273,39 @@ def test_an_engine_that_is_not_installed(tmp_path: Path, changes: dict[str, str]
         bench.use(runtime.version)
     assert remedy in caught.value.remedy
     assert "install" in caught.value.remedy
+
+
+@pytest.mark.parametrize("module", ["json.py", "utils/process_unit.py", "pathlib.py"])
+def test_no_module_of_the_folder_that_it_is_called_in_runs(
+    module: str, processes: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who calls run.py in /tmp as root must not run what somebody has put there."""
+    planted = tmp_path / "here" / module
+    planted.parent.mkdir(parents=True)
+    planted.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "here"))
+
+    async def scenario(transport: Transport) -> tuple[str, ...]:
+        await processes.runtime.version(transport)
+        unit = processes.unit("exit 3")
+        await processes.runtime.start(transport, unit)
+        assert await processes.runtime.wait(transport, unit.name) == 3
+        await processes.runtime.list_units(transport)
+        return await processes.runtime.remove_all(transport, processes.run)
+
+    assert processes.use(scenario) == (f"{processes.run}-unit",)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_unit_leaves_no_bytecode_beside_its_code(processes: Bench, tmp_path: Path) -> None:
+    """It would be run in the place of the code that was deployed."""
+    (tmp_path / "module.py").write_text("")
+    unit = processes.unit(f"cd {tmp_path}; {sys.executable} -c 'import module'")
+    assert processes.end_of(unit)[0] == 0
+    assert not (tmp_path / "__pycache__").exists()
+
+
+def test_what_a_unit_prints_is_read_in_bounds(processes: Bench) -> None:
+    code, output = processes.end_of(processes.unit("head -c 20000000 /dev/zero | tr '\\0' x"))
+    assert (code, set(output)) == (0, {"x"}) and len(output) <= 2**16

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from run_benchmarks.plan.records import CasePlan, Plan
-from run_benchmarks.stages.deploy import pack
+from run_benchmarks.stages.tree import pack
 
 MONITOR_REQUIREMENTS = "utils/monitors/requirements.txt"
 

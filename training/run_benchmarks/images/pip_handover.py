@@ -14,6 +14,7 @@ from typing import IO
 from urllib.parse import unquote, urlsplit
 
 from run_benchmarks.images.build import BuildSite
+from run_benchmarks.names import RUN_UID
 from run_benchmarks.plan.records import PipSettings
 from run_benchmarks.runtimes.base import Mount
 from run_benchmarks.transports.base import Transport, checked
@@ -26,7 +27,7 @@ UNPACK_PRIVATE = 'set -e; umask 077; rm -rf "$0"; mkdir -p "$0"; tar -xf - -C "$
 
 
 # As `build_name` names what belongs to a build.
-BUILD_FOLDER = re.compile(r"flagperf-(.+)-build-[^-]+")
+BUILD_FOLDER = re.compile(rf"flagperf-({RUN_UID.pattern})-build-[^-]+", re.ASCII)
 
 
 @asynccontextmanager

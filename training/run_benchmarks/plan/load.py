@@ -37,6 +37,7 @@ from run_benchmarks.plan.settings import (
     vendor_sections,
 )
 from run_benchmarks.plan.vendors import find_vendors, read_vendor, report_no_vendor
+from run_benchmarks.stages.tree import tree_problems
 
 CLUSTER_CONF = "cluster_conf.py"
 TEST_CONF = "test_conf.py"
@@ -122,6 +123,7 @@ class _Planner:
         valid = [case for case in cases if case is not None]
         earlier = find_earlier(continue_from, run.log_path, valid)
         check_continuation(valid, run, earlier, reader.file, self.file_problems)
+        self.file_problems.extend(tree_problems(self.training_dir, run.log_path))
         self._raise_if_wrong(settings, valid, reader.file)
         used = self.machine.use(reader.file, sections, {case.vendor.name for case in valid})
         run = replace(run, machine=used)
