@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from run_benchmarks.results.telemetry_file import read_telemetry
+from run_benchmarks.results.telemetry_file import read_telemetry, record_of
 from tests.fakes.clock import HandClock
 from tests.utils.monitors.value_log import logged_values
 from utils.monitors import frame
@@ -18,7 +18,7 @@ from utils.monitors.accelerators import Accelerators
 from utils.monitors.frame import Sampler, TelemetryFile, open_log, run_monitors
 from utils.monitors.source import Source, SourceUnavailableError
 from utils.telemetry.lines import value_log
-from utils.telemetry.records import Sample, Scope
+from utils.telemetry.records import Sample, Scope, SourceInfo
 
 TICK_S = 0.01
 
@@ -220,8 +220,9 @@ class FailsOnce(Steady):
 
 def reasons_of(folder: Path, name: str) -> list[str]:
     """What a source's records in telemetry.jsonl say why it has no samples, one after the other."""
-    sources = read_telemetry(folder / "telemetry.jsonl").sources
-    return [info.reason for info in sources if info.source == name]
+    lines = (folder / "telemetry.jsonl").read_text().splitlines()
+    records = (record_of(line, name) for line in lines)
+    return [each.reason for each in records if isinstance(each, SourceInfo) and each.source == name]
 
 
 def test_a_source_that_never_answers_has_its_reason_in_the_telemetry(
