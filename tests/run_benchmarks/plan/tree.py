@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,6 +151,11 @@ class Tree:
         except (ConfigError, NoValidCaseError) as error:
             return error.exit_code, error.problems
         raise AssertionError(f"no problem was found: {plan}")
+
+
+def copy_code(source: Path, target: Path) -> None:
+    """Copy a folder of the real tree: hosts get no links."""
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
 
 
 def make_tree(folder: Path) -> Tree:

@@ -123,6 +123,9 @@ EnvironmentName = Annotated[
               'use A-Z, 0-9 and _, e.g. "CUDA_VISIBLE_DEVICES"'),
     Field(examples=['"CUDA_VISIBLE_DEVICES"']),
 ]  # fmt: skip
+EnvironmentNames = Annotated[
+    tuple[Annotated[EnvironmentName, AfterValidator(_not_empty)], ...], Field(examples=['["SITE_LICENSE"]'])
+]
 TextDict = Annotated[
     dict[Annotated[EnvironmentName, AfterValidator(_not_empty)], Text],
     Field(examples=['{"BASE_IMAGE": "python:3.11-slim"}']),
@@ -166,6 +169,11 @@ Hosts = Annotated[tuple[Host, ...], Field(examples=['["10.1.2.2", "10.1.2.3"]'])
 HostList = Annotated[Hosts, BeforeValidator(lambda hosts: () if isinstance(hosts, dict) else hosts)]
 HostGroups = Annotated[
     dict[PathName, Hosts], BeforeValidator(lambda hosts: hosts if isinstance(hosts, dict) else {})
+]
+# Vendor -> its settings, which are read by themselves.
+Sections = Annotated[
+    dict[str, dict[str, Any]],
+    Field(examples=['VENDORS = {"acme": {"ACCE_CONTAINER_OPT": " --device=/dev/acme"}}']),
 ]
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)]
 TestType = Annotated[Literal["default", "customized"], BeforeValidator(_lower)]

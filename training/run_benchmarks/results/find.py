@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
 
+from run_benchmarks.names import RUN_NAME
 from run_benchmarks.results.folder import is_run_folder, open_folder
 from utils.errors import FlagPerfError
 
 LATEST = "latest"
-# A run's name and, behind it in its uid, what makes that unique.
-RUN_NAME = re.compile(r"(run\d{14})(?:-[0-9a-f]{6})?", re.ASCII)
 MOST_NAMES = 5
 
 

@@ -27,22 +27,31 @@ NAMES = (*MEASURED, "samples_per_joule")
 # TRAIN_START's and TRAIN_END's times may differ so much from the time trained: their lines are written just after.
 CLOCK_SLACK_S, CLOCK_SLACK = 1.0, 0.01
 MOST_NAMES = 8  # of nodes of which the same is said
+# Of a node's telemetry so much may be no record: with more, nobody can say what is missing.
+MOST_WRONG = 0.01
 
 
-def power_figures(folders: Sequence[Path], events: Sequence[Event]) -> dict[str, Figure]:
-    """`energy`, `avg_power`, `max_power` (mean over the nodes) and `samples_per_joule`."""
+def power_figures(folders: Sequence[Path], events: Sequence[Event]) -> tuple[dict[str, Figure], list[str]]:
+    """`energy`, `avg_power`, `max_power` (mean over the nodes) and `samples_per_joule`; and what was left out."""
+    notes: list[str] = []
+    return _figures(folders, events, notes), notes
+
+
+def _figures(folders: Sequence[Path], events: Sequence[Event], notes: list[str]) -> dict[str, Figure]:
     window = training_window(events)
     if isinstance(window, str):
-        return _none(window)
+        return no_power(window)
     nodes = []
     for folder in folders:
-        node = _node(folder, window)
+        node = _node(folder, window, notes)
         if isinstance(node, str):
-            return _none(node if len(folders) == 1 else f"{folder.name}: {node}")
+            return no_power(node if len(folders) == 1 else f"{folder.name}: {node}")
         nodes.append(node)
     if len({node.scope for node in nodes}) > 1:
         scopes = "; ".join(_by_text({node.name: node.scope.value for node in nodes}))
-        return _none(f"the nodes measure different parts of a machine, of which there is no mean: {scopes}")
+        return no_power(
+            f"the nodes measure different parts of a machine, of which there is no mean: {scopes}"
+        )
     doubt = _clock_doubt(window, events)
     figures = {name: _mean(name, nodes, doubt) for name in MEASURED}
     return {**figures, "samples_per_joule": _per_joule(figures["energy"], len(nodes), events)}
@@ -68,26 +77,33 @@ def _clock_doubt(window: Window, events: Sequence[Event]) -> str:
 
 @dataclass(frozen=True)
 class _Node:
-    """What one node measured. scope: of which part of it the figures speak; what: by which source and devices."""
+    """What one node measured. scope: of which part of it the figures speak; what: by which source and devices.
+
+    doubt: what of its telemetry was left out, or nothing.
+    """
 
     name: str
     scope: Scope
     what: str
     measured: Mapping[str, Measurement]
+    doubt: str = ""
 
 
-def _node(folder: Path, window: Window) -> _Node | str:
-    """The node's figures, or the reason why there are none."""
+def _node(folder: Path, window: Window, notes: list[str]) -> _Node | str:
+    """The node's figures, or the reason why there are none; what was left out of its telemetry goes to `notes`."""
     try:
         telemetry = read_telemetry(folder / TELEMETRY_FILE, POWER_SCOPES)
     except FlagPerfError as error:
         return str(error).splitlines()[0]
+    notes += [telemetry.doubt] if telemetry.wrong else []
+    if telemetry.wrong > MOST_WRONG * telemetry.lines:
+        return telemetry.doubt
     source = best_power_source(telemetry)
     info = telemetry.info(source) if source else None
     if source is None or info is None:
         return _why_none(telemetry)
     measured = {name: over(telemetry, window, source) for name, over in MEASURED.items()}
-    return _Node(folder.name, info.scope, described(telemetry, source), measured)
+    return _Node(folder.name, info.scope, described(telemetry, source), measured, telemetry.doubt)
 
 
 def _why_none(telemetry: Telemetry) -> str:
@@ -118,6 +134,7 @@ def _mean(name: str, nodes: Sequence[_Node], doubt: str) -> Figure:
     if len({node.what for node in nodes}) > 1:
         caveats.append("the nodes do not measure by the same source and devices")
     caveats += [doubt] if doubt else []
+    caveats += [f"{node.name}: {node.doubt}" for node in nodes if node.doubt][:1]
     return replace(figure, coverage=covered, caveat="; ".join(caveats))
 
 
@@ -169,5 +186,6 @@ def _per_joule(energy: Figure, nodes: int, events: Sequence[Event]) -> Figure:
     return replace(figure, coverage=energy.coverage, caveat=energy.caveat)
 
 
-def _none(reason: str) -> dict[str, Figure]:
+def no_power(reason: str) -> dict[str, Figure]:
+    """None of them, and why."""
     return {name: DEFINITIONS[name].figure(None, reason) for name in NAMES}

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "run",
         metavar="RUN",
         nargs="?",
-        type=options.name_of,
+        type=options.run_id,
         help="the run's ID; without it the runs are listed",
     )
     parser.add_argument(
@@ -109,10 +109,11 @@ def _uid(given: str, seen: Survey, log_path: Path) -> str | None:
     Raises:
         FlagPerfError: there is no such run, or there are several.
     """
+    from run_benchmarks.names import RUN_UID
     from run_benchmarks.results.find import uid_of
 
     own = uid_of(log_path / given.partition("-")[0])
-    runs = sorted({*seen.runs(), *([own] if own else [])})
+    runs = sorted({*seen.runs(), *([own] if RUN_UID.fullmatch(own) else [])})
     named = [uid for uid in runs if given in (uid, uid.partition("-")[0])]
     if len(named) == 1:
         return named[0]
