@@ -47,7 +47,7 @@ def test_a_run_that_converges(run: WholeRun, capsys: Capture) -> None:
     assert {"rank0.out.log", "start_pytorch_task.log", "cpu_monitor.log", "telemetry.jsonl"} <= names
     result = json.loads((run.result / CASE / "round1" / "result.json").read_text())
     assert result["verdict"] == "CONVERGED"
-    assert result["figures"]["p_train"]["value"] == 100.0
+    assert result["figures"]["p_train"]["value"] == 2500.0
     assert result["figures"]["round_time"]["value"] > 0
     assert set(result["times"]) == {"acquire", "deploy", "image", "launch", "train", "collect", "clean_up"}
     # The log of the run is in the file too, and nothing is left on the host but the tree.

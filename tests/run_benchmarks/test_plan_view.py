@@ -151,17 +151,22 @@ def test_secrets_are_not_shown(tree: Tree) -> None:
         'ACCE_CONTAINER_OPT = "--env=HF_TOKEN=word3 --env HTTPS_PROXY=http://u:word4@proxy:3128"\n'
         'PIP_SOURCE = "https://u:word5@mirror/simple"\n'
     )
+    tree.write(f"{DOCKER}/Dockerfile", "FROM scratch\nRUN --mount=type=secret,id=REPO_TOKEN true\n")
     lines = view(tree, TWO_NODES + secrets)
     text = "\n".join(lines)
     assert [word for word in ("word1", "word2", "word3", "word4", "word5") if word in text] == []
     assert "proxy:3128" in text
-    # Who pastes the commands fills in the variables that the build takes its secrets from.
+    # Who pastes the commands fills in the variables that a command takes its secrets from.
     words = commands(lines)
-    build = next(argv for argv in words if argv[:2] == ["docker", "build"])
-    assert {"REPO_TOKEN", "MIRROR"} <= set(build)
+    build = next(argv for argv in words if "--build-arg" in argv or "--tag" in argv)
+    assert "--secret=id=REPO_TOKEN,env=REPO_TOKEN" in build
+    assert not [word for word in build if "MIRROR" in word], "the Dockerfile does not ask for it"
     before = words[: words.index(build)]
     assert ["export", "REPO_TOKEN=***"] in before
-    assert ["export", "MIRROR=https://***@host/x"] in before
+    task = next(argv for argv in words if "--env=HF_TOKEN" in argv)
+    before = words[: words.index(task)]
+    assert ["export", "HF_TOKEN=***"] in before
+    assert ["export", "HTTPS_PROXY=http://***@proxy:3128"] in before
 
 
 def test_a_base_image_that_is_pinned_by_its_digest_is_no_secret(tree: Tree) -> None:

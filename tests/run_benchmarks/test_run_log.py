@@ -12,6 +12,7 @@ from run_benchmarks.run_log import (
     LOGGER,
     LONG,
     SHORT,
+    hidden_in_log,
     log_briefly,
     log_to_file,
     log_to_terminal,
@@ -98,6 +99,19 @@ def test_no_value_of_a_variable_is_shown_with_an_exception(terminal: io.StringIO
             LOGGER.exception("it broke")
     shown = terminal.getvalue() + (tmp_path / "log").read_text()
     assert "it broke" in shown and "word" not in shown.replace("password", "")
+
+
+def test_what_is_to_be_hidden_is_hidden_in_every_sink(terminal: io.StringIO, tmp_path: Path) -> None:
+    shown: list[str] = []
+    log_briefly("debug", lambda level, line: shown.append(line))
+    with log_to_file(tmp_path / "log", "debug"), hidden_in_log(lambda text: text.replace("sesame", "***")):
+        LOGGER.bind(detail="why: sesame").error("open sesame")
+        LONG.debug("long sesame")
+    text = (tmp_path / "log").read_text() + "\n".join(shown)
+    assert text.count("***") == 4
+    assert "sesame" not in text
+    LOGGER.info("sesame")
+    assert "sesame" in shown[-1]
 
 
 def test_a_full_disk_is_told_of_once_on_the_terminal_and_ends_nothing(

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
@@ -46,10 +46,12 @@ class Place:
         """A unit's folder."""
         return self.units / self.unit(name)
 
-    def start(self, name: str, *argv: str, env: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    def start(
+        self, name: str, *argv: str, env: Sequence[tuple[str, str]] = ()
+    ) -> subprocess.CompletedProcess[str]:
         """Start a unit of the run."""
-        words = [f"--label=flagperf.run={self.run}", *(f"--env={pair}" for pair in env), "--", *argv]
-        return self._python(str(PROGRAM), "start", str(self.folder(name)), *words)
+        words = [f"--label=flagperf.run={self.run}", "--", *argv]
+        return self._python(str(PROGRAM), "start", str(self.folder(name)), *words, more=env)
 
     def verb(self, verb: str, name: str, *values: str) -> subprocess.CompletedProcess[str]:
         """Run `wait` or `stop` with the unit's own copy of the program."""
@@ -73,8 +75,10 @@ class Place:
         argv = [sys.executable, str(self.folder(name) / "process_unit.py"), "wait", str(self.folder(name))]
         return subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
 
-    def _python(self, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        env = {**os.environ, "PYTHONPATH": str(TRAINING)}
+    def _python(
+        self, *words: str, stdin: str = "", more: Sequence[tuple[str, str]] = ()
+    ) -> subprocess.CompletedProcess[str]:
+        env = {**os.environ, "PYTHONPATH": str(TRAINING), **dict(more)}
         argv = [sys.executable, *words]
         return subprocess.run(argv, input=stdin, env=env, capture_output=True, text=True, timeout=60)
 
@@ -132,7 +136,9 @@ def test_a_name_that_is_taken(place: Place) -> None:
 
 
 def test_the_environment_is_the_units_own(place: Place) -> None:
-    place.start("a", "sh", "-c", 'echo "$WORDS"; echo "$FLAGPERF_UNIT $FLAGPERF_RUN"', env=("WORDS=a=b c",))
+    place.start(
+        "a", "sh", "-c", 'echo "$WORDS"; echo "$FLAGPERF_UNIT $FLAGPERF_RUN"', env=[("WORDS", "a=b c")]
+    )
     place.verb("wait", "a")
     assert (place.folder("a") / "output.log").read_text() == f"a=b c\n{place.unit('a')} {place.run}\n"
 

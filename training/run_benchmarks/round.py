@@ -25,7 +25,7 @@ from run_benchmarks.results.round_result import Observation, RoundResult
 from run_benchmarks.round_end import RoundEnd
 from run_benchmarks.round_state import RoundState, conclude, write_observation
 from run_benchmarks.run_log import LOGGER
-from run_benchmarks.session import Interrupted, Session, in_time, unless_broken_off, unless_interrupted
+from run_benchmarks.session import Interrupted, Session, in_time, now, unless_broken_off, unless_interrupted
 from run_benchmarks.stages.caches import DROP_CACHES
 from run_benchmarks.stages.deploy import deploy_tree
 from run_benchmarks.stages.fan_out import errors_of, on_all, raise_first, values_of
@@ -54,7 +54,7 @@ class Round:
         started = datetime.now().astimezone().isoformat(timespec="seconds")
         self.state = RoundState(case, number, started)
         self.hosts: tuple[Host, ...] = ()  # by node rank
-        self._begin = time.monotonic()
+        self._begin = now()
 
     async def run(self) -> RoundResult:
         """The round's result, whatever goes wrong: nothing of it is raised, and the rounds after it have their turn.
@@ -74,7 +74,7 @@ class Round:
         except Exception as error:
             state.note_error(error)
         await self._finish(held)
-        result = conclude(state.case, self._seen, self._folder)
+        result = conclude(state.case, self._seen, self._folder, session.plan.secrets)
         self._record("round_ended", verdict=result.verdict.value)
         return result
 
@@ -84,7 +84,7 @@ class Round:
 
     @property
     def _seen(self) -> Observation:
-        return self.state.observed(self.session.plan.continue_from)
+        return self.session.plan.secrets.hide_in(self.state.observed(self.session.plan.continue_from))
 
     async def _train(self, held: AsyncExitStack) -> None:
         with self._stage(Stage.ACQUIRE):
@@ -107,7 +107,7 @@ class Round:
         with self._stage(Stage.COLLECT):
             for step in RoundEnd(self.session, self.state, self.hosts).steps():
                 await self._in_any_case(step())
-        self.state.time_s = time.monotonic() - self._begin
+        self.state.time_s = now() - self._begin
         # from here on the round can be judged, whatever becomes of the controller
         write_observation(self._seen, self._folder)
         with self._stage(Stage.CLEAN_UP):
@@ -169,7 +169,7 @@ class Round:
         state.case = replace(case, hosts=names)
         state.nodes = nodes_of(state.case, state.number)
         self.session.unclean.update(names)
-        self._begin = time.monotonic()  # waiting in a queue is not the round's time
+        self._begin = now()  # waiting in a queue is not the round's time
         self._record("acquired", hosts=names)
         self.session.display.round_started(state.nodes, state.training)
 

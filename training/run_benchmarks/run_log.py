@@ -22,13 +22,14 @@ from loguru import logger as LOGGER  # noqa: N812 - a constant: there is one log
 from utils.text_files import continued
 
 if TYPE_CHECKING:
-    from loguru import Message
+    from loguru import Message, Record
 
 __all__ = [
     "LOGGER",
     "LONG",
     "SHORT",
     "SHORT_HEAD",
+    "hidden_in_log",
     "log_briefly",
     "log_to_file",
     "log_to_terminal",
@@ -113,6 +114,22 @@ class LineFile:
             if first:  # a sink may not log to itself
                 own = LOGGER.bind(beside=self.path)
                 own.error(f"{self.path} is not complete, the run goes on: {error.strerror}")
+
+
+@contextmanager
+def hidden_in_log(hide: Callable[[str], str]) -> Iterator[None]:
+    """Pass every text that is logged through `hide`, wherever it goes, as long as the context lasts."""
+
+    def patch(record: Record) -> None:
+        record["message"] = hide(record["message"])
+        details = {name: hide(value) for name, value in record["extra"].items() if isinstance(value, str)}
+        record["extra"].update(details)
+
+    LOGGER.configure(patcher=patch)
+    try:
+        yield
+    finally:
+        LOGGER.configure(patcher=lambda record: None)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Units without containers: a process tree that outlives the connection which started it.
 
-    python3 process_unit.py start FOLDER [--label K=V] [--env K=V] [--workdir DIR] -- ARGV...
+    python3 process_unit.py start FOLDER [--label K=V] [--workdir DIR] -- ARGV...
     python3 FOLDER/process_unit.py wait FOLDER           prints the exit code, once there is one
     python3 FOLDER/process_unit.py stop FOLDER GRACE_S   SIGTERM to the tree, SIGKILL to what is left
     python3 - list UNITS [RUN]                           a line of JSON a unit, of one run or of all
@@ -50,9 +50,9 @@ class Process(NamedTuple):
 
 
 def start(folder: Path, *words: str) -> None:
-    """Start a unit in the background; returns once its main process runs."""
+    """Start a unit in the background, with this command's environment; returns once its main process runs."""
     options, argv = _start_options(words)
-    labels, env = (dict(word.split("=", 1) for word in given) for given in (options.label, options.env))
+    labels = dict(word.split("=", 1) for word in options.label)
     if not NAME.fullmatch(folder.name):
         _fail(f"not a name for a unit: {folder.name!r}", REFUSED)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -68,7 +68,7 @@ def start(folder: Path, *words: str) -> None:
     with (folder / "output.log").open("ab") as output:
         subprocess.Popen(
             [sys.executable, "-I", program, "supervise", str(folder), str(tell), options.workdir, *argv],
-            env={**os.environ, **env, **marks},
+            env={**os.environ, **marks},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
@@ -286,7 +286,6 @@ def _start_options(words: tuple[str, ...]) -> tuple[argparse.Namespace, list[str
     """What stands before `--`, and the command after it."""
     parser = argparse.ArgumentParser(prog="process_unit start FOLDER")
     parser.add_argument("--label", action="append", default=[])
-    parser.add_argument("--env", action="append", default=[])
     parser.add_argument("--workdir", default=".")
     end = words.index("--")
     return parser.parse_args(words[:end]), list(words[end + 1 :])

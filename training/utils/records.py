@@ -43,8 +43,8 @@ class Verdict(_Word):
     INTERRUPTED = ("INTERRUPTED", "Ctrl-C, SIGTERM, or SIGHUP when the terminal was closed")
     INVALID = (
         "INVALID",
-        "the logs bear no result: FINISHED is missing, stands twice or comes from another rank too, the figures "
-        "contradict each other, or a case of the kind `measure` reports none",
+        "the logs bear no result: FINISHED is missing, stands twice or comes from another rank too, what it says "
+        "does not add up, or a case of the kind `measure` reports no figure",
     )
 
     @property
@@ -104,8 +104,8 @@ class FailureClass(_Word):
     )
     INCONSISTENT_RESULT = (
         "inconsistent_result",
-        "p_whole <= p_train <= p_core does not hold; or, of the shared driver: the plan's target was not met though "
-        "it says so, the samples are not the last evaluation's, `time_to_target` is not within the training",
+        "what FINISHED says does not add up: with itself, with the events before it, with the plan's target, or with "
+        "the controller's clock; the message names both values",
     )
     LOGS_NOT_COLLECTED = (
         "logs_not_collected",

@@ -15,7 +15,7 @@ from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Mount
 from run_benchmarks.transports.base import CommandError, Transport, TransportError
 from run_benchmarks.transports.ssh import SshTransport
-from tests.run_benchmarks.process_table import pids_with
+from tests.run_benchmarks.process_table import argvs_meanwhile, pids_with
 from tests.run_benchmarks.runtimes.conftest import Bench, settings
 from tests.run_benchmarks.transports.conftest import eventually, live_as, need_sshd
 from tests.run_benchmarks.transports.sshd import Sshd
@@ -36,6 +36,18 @@ def test_arguments_and_environment_arrive_unchanged(bench: Bench) -> None:
     env = {"PYTHONPATH": str(Path(__file__).resolve().parents[3] / "training"), "WORDS": awkward}
     unit = bench.unit('echo "$1"; echo "$WORDS"; pwd', awkward, env=env, workdir="/dev")
     assert bench.end_of(unit) == (0, f"{awkward}\n{awkward}\n/dev")
+
+
+def test_secrets_reach_the_unit_and_no_list_of_processes(bench: Bench) -> None:
+    key = "hunter2 'a' \"$HOME\"\n  second line\n"
+    script = (
+        'printf "%s\\n" "$A_KEY" | while IFS= read -r line; do echo "[$line]"; done; echo "$WORDS"; sleep 1'
+    )
+    unit = bench.unit(script, secrets={"A_KEY": key, "WORDS": "a=b c"})
+    with argvs_meanwhile() as argvs:
+        assert bench.end_of(unit) == (0, "[hunter2 'a' \"$HOME\"]\n[  second line]\n[]\na=b c")
+    assert any(unit.name in argv for argv in argvs)
+    assert [argv for argv in argvs if "hunter2" in argv or "second line" in argv] == []
 
 
 def test_last_output_is_the_end(bench: Bench) -> None:

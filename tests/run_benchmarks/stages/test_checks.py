@@ -12,7 +12,9 @@ import pytest
 
 from run_benchmarks.names import LABEL_RUN
 from run_benchmarks.runtimes.base import UnitState
+from run_benchmarks.runtimes.engine import engine_of
 from run_benchmarks.stages import caches, checks
+from run_benchmarks.stages.build_secrets import build_secrets
 from run_benchmarks.stages.checks import Status
 from run_benchmarks.transports.base import CommandError, Completed
 from tests.fakes.transports import AnsweringHost
@@ -154,6 +156,17 @@ def test_software_without_images(site: Site, monkeypatch: pytest.MonkeyPatch) ->
     assert_bad(check, Status.ERROR, f"{sys.executable} lacks no_such_module", "PROCESS_PYTHON")
 
 
+def test_a_python_that_the_shared_driver_is_not_written_for(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.conf(f'RUNTIME = "process"\nPROCESS_PYTHON = "{sys.executable}"\n')
+    monkeypatch.setattr(checks, "_required_modules", lambda case: ("json",))
+    monkeypatch.setattr(checks, "DRIVER_PYTHON", (3, 99))
+    assert_bad(site.check(checks.software), Status.ERROR, "lacks Python 3.99 (it is 3.", "PROCESS_PYTHON")
+    site.tree.write("benchmarks/toy/pytorch/run_pretraining.py", "")
+    assert_ok(site.check(checks.software), "json, psutil")
+
+
 def test_software_of_the_monitor(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.runtime.uses_images = False
     site.conf(f'RUNTIME = "process"\nPROCESS_PYTHON = "{sys.executable}"\n')
@@ -165,3 +178,21 @@ def test_software_of_the_monitor(site: Site, monkeypatch: pytest.MonkeyPatch) ->
 def test_software_without_an_interpreter(site: Site) -> None:
     site.conf('RUNTIME = "process"\nPROCESS_PYTHON = "/no/such/python"\n')
     assert_bad(site.check(checks.software), Status.ERROR, "/no/such/python", "PROCESS_PYTHON")
+
+
+@pytest.mark.parametrize("answer", [0, 1])
+def test_build_secrets(answer: int, site: Site) -> None:
+    """Asked where an image may be built that mounts one, and nowhere else."""
+    builder = " ".join(engine_of("docker").takes_secrets())
+    site.transport = AnsweringHost({builder: (answer, "", "")})
+    site.conf("IMAGE_BUILD_ARGS = {'REPO_TOKEN': 'hunter22'}\n")
+    assert site.check(build_secrets).status is Status.SKIPPED
+    site.tree.write("acme/docker_image/pytorch/Dockerfile", "RUN --mount=id=REPO_TOKEN,type=secret true\n")
+    check = site.check(build_secrets)
+    assert check.status is (Status.ERROR if answer else Status.OK)
+    assert "REPO_TOKEN" in check.detail
+    assert "hunter22" not in str(check)
+    site.rank = 1
+    assert site.check(build_secrets).status is Status.SKIPPED
+    site.conf("IMAGE_BUILD_ARGS = {'REPO_TOKEN': 'hunter22'}\nIMAGE_DISTRIBUTION = 'build'\n")
+    assert site.check(build_secrets).status is not Status.SKIPPED

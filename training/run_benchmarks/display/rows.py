@@ -78,7 +78,7 @@ def _drawing(row: Row, width: int, style: Style) -> list[tuple[str, str]]:
     if row.part is None:
         words = row.course.line(width, style.ascii_only) if row.course else row.words
         return [(words.ljust(width), "cyan" if row.course else "")]
-    done = min(width, int(max(0.0, row.part) * width))
+    done = int(min(1.0, max(0.0, row.part)) * width)  # also of a part that is no number
     return [(style.done * done, "green"), (style.rest * (width - done), "bright_black")]
 
 

@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from run_benchmarks.exit_code import MEANINGS
+from run_benchmarks.failures import log_traceback
 from run_benchmarks.reading import Record
 from run_benchmarks.results.evidence import cause_in
 from run_benchmarks.results.markdown import fenced, inline, listed
@@ -18,6 +19,7 @@ from run_benchmarks.results.round_result import SCHEMA, RoundResult, write_json
 from run_benchmarks.results.tables import preflight_text, remarks, results_tables
 from run_benchmarks.stages.checks import Check
 from utils.events import PREFIX
+from utils.records import Stage
 from utils.text_files import shortened
 
 MOST_NAMES = 5
@@ -46,8 +48,17 @@ def write_summary(folder: Path, run: Run) -> None:
     """Write both files into the run's folder."""
     write_json(folder / "summary.json", run.as_dict())
     partial = folder / ".summary.md.partial"
-    partial.write_text(as_markdown(run), encoding="utf-8")
+    partial.write_text(_markdown_or_why(run), encoding="utf-8")
     partial.replace(folder / "summary.md")
+
+
+def _markdown_or_why(run: Run) -> str:
+    """The summary to be read; where a fault of ours keeps it from being made, that, and where all of it stands."""
+    try:
+        return as_markdown(run)
+    except Exception as error:
+        log_traceback(Stage.JUDGE, error)
+        return f"# {run.name}\n\nThis summary could not be made ({type(error).__name__}); summary.json has all.\n"
 
 
 def as_markdown(run: Run) -> str:

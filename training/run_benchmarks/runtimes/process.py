@@ -36,7 +36,10 @@ class ProcessRuntime(Runtime):
         return host_path
 
     async def start(self, transport: Transport, unit: Unit) -> None:
-        """`python3 .../utils/process_unit.py start ...` of the deployed tree, which the unit's PYTHONPATH names."""
+        """`python3 .../utils/process_unit.py start ...` of the deployed tree, which the unit's PYTHONPATH names.
+
+        Its environment is that of this command.
+        """
         argv = (
             *(
                 self.python,
@@ -46,12 +49,11 @@ class ProcessRuntime(Runtime):
                 self._folder(unit.name),
             ),
             *(f"--label={name}={value}" for name, value in unit.labels.items()),
-            *(f"--env={name}={value}" for name, value in {**unit.env, **NO_BYTECODE}.items()),
             *((f"--workdir={unit.workdir}",) if unit.workdir else ()),
             "--",
             *unit.argv,
         )
-        await self._checked(transport, argv)
+        await self._checked(transport, argv, variables={**unit.env, **unit.secrets, **NO_BYTECODE})
 
     async def remove_all(self, transport: Transport, run_id: str, grace_s: int = 0) -> tuple[str, ...]:
         completed = await self._program(transport, "remove", self._units, run_id, str(grace_s))
