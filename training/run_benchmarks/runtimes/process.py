@@ -14,6 +14,7 @@ from utils import process_unit
 
 PROGRAM, OUTPUT = "process_unit.py", "output.log"  # in every unit's folder
 OLDEST_PYTHON = (3, 8)
+LAST_BYTES = 65536  # of what a unit printed
 
 
 class ProcessRuntime(Runtime):
@@ -54,8 +55,9 @@ class ProcessRuntime(Runtime):
         return tuple(UnitState(unit["name"], unit["labels"], unit["running"]) for unit in units)
 
     async def last_output(self, transport: Transport, name: str, lines: int = 50) -> str:
-        completed = await transport.run(("tail", "-n", str(lines), f"{self._folder(name)}/{OUTPUT}"))
-        return completed.stdout.strip() if completed.ok else ""
+        # a task may print a line that has no end
+        completed = await transport.run(("tail", "-c", str(LAST_BYTES), f"{self._folder(name)}/{OUTPUT}"))
+        return completed.last_lines(lines) if completed.ok else ""
 
     async def version(self, transport: Transport) -> str:
         """The interpreter's version; it may be missing, or too old."""

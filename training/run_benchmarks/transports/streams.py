@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from run_benchmarks.transports.base import ByteSink, ByteSource
+from utils.errors import FlagPerfError
 
 if TYPE_CHECKING:
     import asyncssh
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     ByteWriter = asyncio.StreamWriter | asyncssh.SSHWriter[bytes]
 
 CHUNK_BYTES = 256 * 1024
+LARGEST_ANSWER = 64 * 2**20  # bytes of standard output or error that are kept
 
 
 async def exchange(feeding: Coroutine[Any, Any, None], *reading: Coroutine[Any, Any, Any]) -> list[Any]:
@@ -50,13 +52,19 @@ async def feed(writer: ByteWriter, source: ByteSource) -> None:
 
 
 async def collect(reader: ByteReader, sink: ByteSink | None = None) -> bytes:
-    """Read to the end; what was read, or nothing where `sink` took it."""
+    """Read to the end; what was read, or nothing where `sink` took it.
+
+    Raises:
+        FlagPerfError: there is more than an answer may have, and no sink.
+    """
     kept = bytearray()
     while chunk := await reader.read(CHUNK_BYTES):
-        if sink is None:
-            kept += chunk
-        else:
+        if sink is not None:
             await sink(chunk)
+        elif len(kept) + len(chunk) > LARGEST_ANSWER:
+            raise FlagPerfError(f"a command prints more than {LARGEST_ANSWER >> 20} MiB; it was ended")
+        else:
+            kept += chunk
     return bytes(kept)
 
 
