@@ -25,8 +25,9 @@ class Unit:
     name: unique on the cluster: it holds the run, case, round and node rank.
     labels: `flagperf.run`, `flagperf.case`, `flagperf.round`, `flagperf.node_rank`, `flagperf.role`.
     argv: the main process; when it ends the unit has ended, with its exit code.
-    options: engine options (ACCE_CONTAINER_OPT or the vendor's), for containers only.
-    host_namespaces: see all of the host's processes (for monitors).
+    options: engine options (ACCE_CONTAINER_OPT or the vendor's), for containers only; they win.
+    capabilities: those of the container's root; it has no others, but for what `options` add.
+    host_network: be on the network as the host is, by its name; else there is no network.
     """
 
     name: str
@@ -38,7 +39,8 @@ class Unit:
     options: tuple[str, ...] = ()
     shm_size: str = ""
     workdir: str = ""
-    host_namespaces: bool = False
+    capabilities: tuple[str, ...] = ()
+    host_network: bool = False
 
 
 @dataclass(frozen=True)
