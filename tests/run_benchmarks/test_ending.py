@@ -96,6 +96,17 @@ def test_a_signal_ends_the_run_in_order(
     assert_left_in_order(run)
 
 
+def test_rounds_that_were_not_begun_are_named(run: WholeRun, start: Callable[..., Program]) -> None:
+    case = "toy:pytorch:X1:1:1:3"
+    run.configure(f'CASES = {{"{case}": "{run.folder}/data"}}\n')
+    program = start()
+    program.process.send_signal(signal.SIGTERM)
+    assert program.ended() == 130, program.output
+    note = f"{case}: not begun: round 2, 3"
+    assert run.summary["notes"] == [note]
+    assert f"- {note}\n" in (run.result / "summary.md").read_text()
+
+
 def test_a_run_that_ignores_the_loss_of_its_terminal_goes_on(start: Callable[..., Program]) -> None:
     program = start("nohup")
     status = Path(f"/proc/{program.process.pid}/status").read_text()

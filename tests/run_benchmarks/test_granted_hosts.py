@@ -121,7 +121,7 @@ def test_another_number_of_hosts_than_the_case_has_nodes_is_refused(
     result = run_round(tmp_path, FakeRuntime(), allocator=Granted(*names))
     assert result.failure is not None
     assert result.failure.failure_class is FailureClass.HOSTS_NOT_ACQUIRED
-    assert f"{len(names)} host(s) were granted" in result.failure.message
+    assert f"hosts granted: {len(names)}, nodes of the case: " in result.failure.message
 
 
 def test_hosts_that_are_refused_are_a_result_of_the_round(tmp_path: Path) -> None:

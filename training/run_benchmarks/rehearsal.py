@@ -15,6 +15,7 @@ from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.round import Round
 from run_benchmarks.session import open_session
 from run_benchmarks.stages.collect_listing import LIST
+from run_benchmarks.stages.deploy import LOOK, MISSING
 from run_benchmarks.transports.base import ByteSink, ByteSource, Transport
 from utils.records import Stage
 
@@ -80,8 +81,8 @@ class RehearsedHost(Transport):
             return 0, "192.0.2.1 STREAM", ""
         if argv == ("cat", "/proc/net/route"):
             return 0, ROUTES, ""
-        if argv[:2] == ("test", "-d") and self._rehearsal.now == Stage.DEPLOY.value:
-            return 1, "", ""  # the tree is not there yet
+        if argv[0] == "sh" and argv[2].endswith(LOOK):
+            return MISSING, "", ""  # the tree is not there yet
         if LIST in argv:
             return 0, EMPTY_FOLDER, ""
         if "wait" in argv:

@@ -112,7 +112,8 @@ class RoundEnd:
             text = await self.session.runtime.last_output(self._transport(node), name)
             if text:
                 folder.mkdir(parents=True, exist_ok=True)
-                (folder / TASK_OUTPUT).write_text(f"{text}\n", encoding="utf-8")
+                shown = self.session.plan.secrets.hide(text)
+                (folder / TASK_OUTPUT).write_text(f"{shown}\n", encoding="utf-8")
 
         for node, error in errors_of(await on_all(self.state.nodes, keep)).items():
             LOGGER.warning(f"{node.host}: what its task printed is not known: {error.message}")

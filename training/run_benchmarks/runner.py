@@ -67,8 +67,9 @@ async def run_plan(
             code = await _check_and_run(session, results)
         finally:
             notes = await _leave_hosts(session)
+        notes = [*_not_begun(session, results), *notes]
         end = Run(run.name, run.uid, started, code, tuple(results), session.checks, tuple(notes))
-        summary = _summed_up(log_dir, end)
+        summary = _summed_up(log_dir, plan.secrets.hide_in(end))
         session.journal.write("run_ended", exit_code=summary.exit_code)
         session.journal.close()
     return summary
@@ -101,7 +102,20 @@ async def _run_cases(session: Session, results: list[RoundResult]) -> None:
             LOGGER.info(f"case {case.settings.name}, round {number} of {case.settings.repeat}: start")
             result = await Round(session, case, number).run()
             results.append(result)
-            _log_result(result, session.log_dir)
+            with _noted("what the round ended with could not be logged", []):
+                _log_result(result, session.log_dir)
+
+
+def _not_begun(session: Session, results: Sequence[RoundResult]) -> list[str]:
+    """A note of the rounds that the plan has and the run has not come to, case by case."""
+    begun = {(result.case, result.round) for result in results}
+    notes = []
+    for case in session.plan.cases:
+        name = case.settings.name
+        missing = [str(number) for number in session.plan.rounds(case) if (name, number) not in begun]
+        if missing:
+            notes.append(f"{name}: not begun: round {', '.join(missing)}")
+    return notes
 
 
 def _log_result(result: RoundResult, log_dir: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +21,7 @@ from run_benchmarks.plan.records import Plan
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.checks import Check
-from run_benchmarks.stages.deploy import Tree, tree_of
+from run_benchmarks.stages.tree import Tree, tree_of
 
 T = TypeVar("T")
 CANCEL_GRACE_S = 5.0
@@ -70,10 +71,15 @@ def open_session(
         allocator=open_allocator(plan.cluster, opener),
         runtime=open_runtime(plan.run),
         images=open_image_store(plan.run),
-        journal=Journal(log_dir / JOURNAL),
+        journal=Journal(log_dir / JOURNAL, plan.secrets),
         display=display,
         interrupt=asyncio.Event(),
     )
+
+
+def now() -> float:
+    """Seconds of a clock that nobody sets, and that goes on while this machine sleeps, as the hosts do."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class Interrupted(Exception):  # noqa: N818 - not an error: the user asked for it

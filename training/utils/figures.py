@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from utils.checkpoints import continued_of
 from utils.numbers import DIGITS, number_in, rate
 
 GIB = 2**30
@@ -106,12 +107,6 @@ def figures_from_finished(finished: Mapping[str, Any], peak: Peak) -> dict[str, 
     return figures
 
 
-def continued_of(values: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """What an event says of the earlier part that a run goes on from: `step`, `samples`, `train_time` (s), `file`."""
-    continued = values.get("continued")
-    return continued if isinstance(continued, Mapping) and "step" in continued else None
-
-
 def of_this_part(figure: Figure, continued: Mapping[str, Any]) -> Figure:
     """The same figure, saying that it is of this part of a continued run."""
     return replace(figure, window=f"{figure.window}; this part only, continued from step {continued['step']}")
@@ -141,9 +136,8 @@ def _per_second(what: str, divisor: str) -> Formula:
 
     def formula(own: Definition, finished: Mapping[str, Any], _: Peak) -> Figure:
         value = rate(number_in(finished, f"num_trained_{what}"), number_in(finished, divisor))
-        return own.figure(
-            value, f"{what} / {divisor}" if value is not None else f"{what} or {divisor} is not reported"
-        )
+        source = f"{what} / {divisor}" if value is not None else f"{what} or {divisor} is not reported"
+        return own.figure(value, source)
 
     return formula
 
@@ -192,8 +186,9 @@ def _mfu(own: Definition, finished: Mapping[str, Any], peak: Peak) -> Figure:
 
 def _quality(own: Definition, finished: Mapping[str, Any], _: Peak) -> Figure:
     metric = str(finished.get("metric") or "")
-    value = number_in(finished, f"final_{metric}") if metric else None
-    source = f"final_{metric}, {FINISHED}" if value is not None else "no quality metric is reported"
+    value, target = (number_in(finished, name) for name in (f"final_{metric}", "target"))
+    aim = "" if target is None else f"; its target: {target:.6g}"
+    source = f"final_{metric}, {FINISHED}{aim}" if value is not None else "no quality metric is reported"
     return replace(own.figure(value, source), unit=metric or own.unit)
 
 

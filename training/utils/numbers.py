@@ -27,6 +27,11 @@ def rate(count: float | None, seconds: float | None) -> float | None:
     return count / seconds
 
 
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """`1 host`, `2 hosts`; `plural` where it is not the noun with an s."""
+    return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
+
+
 def shown(value: float, digits: int = DIGITS) -> str:
     """`value` with so many significant digits, all those before the point, and an exponent only far from 1."""
     rounded = abs(float(f"{value:.{digits - 1}e}"))

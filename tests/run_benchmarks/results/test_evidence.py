@@ -70,7 +70,7 @@ def test_a_rank_that_raised_is_blamed_with_its_last_words(round_folder: Path) ->
     assert failure.host == "h0"
     assert failure.message == "rank 1 ended with exit code 1"
     assert failure.evidence.endswith("ValueError: batch 3 of shard 7 is empty")
-    assert "rank1.out.log" in failure.remedy
+    assert failure.remedy == "read rank1.out.log in the node's folder; see docs/failures.md, rank_failed"
     assert failure.file.endswith("round1/node0/rank1.out.log")
     assert cause_in(failure) == "ValueError: batch 3 of shard 7 is empty"
 
@@ -78,13 +78,13 @@ def test_a_rank_that_raised_is_blamed_with_its_last_words(round_folder: Path) ->
 def test_a_rank_that_was_killed(round_folder: Path) -> None:
     failure = failure_of({0: collected(round_folder, "kill", 0)}, {0: Ended(1, 1.0)})
     assert failure.failure_class is FailureClass.RANK_KILLED
-    assert failure.message == "rank 1 ended with exit code -9"
+    assert failure.message == "rank 1 was ended by SIGKILL (exit code -9)"
 
 
 def test_a_rank_that_crashed(round_folder: Path) -> None:
     failure = failure_of({0: collected(round_folder, "segv", 0)}, {0: Ended(1, 1.0)})
     assert failure.failure_class is FailureClass.RANK_FAILED
-    assert failure.message == "rank 1 ended with exit code -11"
+    assert failure.message == "rank 1 was ended by SIGSEGV (exit code -11)"
 
 
 def test_of_two_ranks_that_failed_together_the_one_with_its_own_fault_is_blamed(round_folder: Path) -> None:
@@ -113,6 +113,24 @@ def test_where_every_rank_only_lost_a_peer_the_first_is_told(round_folder: Path)
 
 
 @pytest.mark.parametrize(
+    ("more", "remedy"),
+    [
+        ("", "rank1.out.log says: write it"),
+        ("b.py: y is wrong\n    -> mend y", "read rank1.out.log in the node's folder"),
+    ],
+)
+def test_the_remedy_of_an_error_of_our_own_is_the_failures(
+    more: str, remedy: str, round_folder: Path
+) -> None:
+    """Of several problems none is chosen."""
+    folder = collected(round_folder, "raise", 0)
+    tail = f"utils.errors.FlagPerfError: a.py: x is missing\n    -> write it\n{more}"
+    write_rank_log(folder, training_events()[:3], rank=1, tail=tail)
+    failure = failure_of({0: folder}, {0: Ended(1, 1.0)})
+    assert failure.remedy == f"{remedy}; see docs/failures.md, rank_failed"
+
+
+@pytest.mark.parametrize(
     "words",
     [
         "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB.",
@@ -135,7 +153,7 @@ def test_a_task_that_was_killed_as_a_whole(round_folder: Path) -> None:
     (folder / START_LOG).write_text("INFO: Waiting for workers\n")
     failure = failure_of({0: folder}, {0: Ended(137, 1.0)})
     assert failure.failure_class is FailureClass.RANK_KILLED
-    assert failure.message == "the task on node rank 0 ended with exit code 137"
+    assert failure.message == "the task on node rank 0 was ended by SIGKILL (exit code 137)"
     assert failure.evidence == "INFO: Waiting for workers"
     assert START_LOG in failure.remedy
 
@@ -228,7 +246,7 @@ def test_an_abort_before_the_end_is_a_failure(round_folder: Path) -> None:
     aborted = "terminate called without an active exception"
     write_rank_log(folder, training_events()[:3], tail=aborted)
     failure = failure_of({0: folder}, {0: Ended(1, 1.0)})
-    assert failure.message.endswith("ended with exit code -6")
+    assert failure.message.endswith("was ended by SIGABRT (exit code -6)")
 
 
 def test_what_a_task_printed_stands_in_for_a_start_log_that_it_never_opened(round_folder: Path) -> None:
@@ -236,7 +254,7 @@ def test_what_a_task_printed_stands_in_for_a_start_log_that_it_never_opened(roun
     (round_folder / "task_output.log").write_text("bash: line 1: /logs/start.log: Read-only file system\n")
     failure = failure_of({0: round_folder}, {0: Ended(1, 1.0)})
     assert failure.evidence == "bash: line 1: /logs/start.log: Read-only file system"
-    assert failure.remedy == "read task_output.log in the node's folder"
+    assert failure.remedy == "read task_output.log in the node's folder; see docs/failures.md, rank_failed"
 
 
 def test_a_log_that_cannot_be_read_is_told_of_in_the_evidence(round_folder: Path) -> None:

@@ -193,7 +193,7 @@ def test_a_continued_round_is_marked_and_explained(converged: RoundResult) -> No
 @pytest.mark.parametrize("failed", [None, 0, "3"])
 def test_only_checkpoints_that_were_not_written_deserve_a_note(failed: object) -> None:
     assert saving_notes({"failed_checkpoints": failed}) == saving_notes({}) == []
-    assert saving_notes({"failed_checkpoints": 3})[0].startswith("3 checkpoint(s) could not be written")
+    assert saving_notes({"failed_checkpoints": 3})[0].startswith("3 checkpoints could not be written")
 
 
 def row_of(result: RoundResult) -> tuple[str, ...]:
@@ -225,8 +225,8 @@ def test_what_is_to_be_known_of_a_value_is_marked_and_stands_below_the_table(con
     assert table.text().endswith(f"\n* {note}")
     assert table.markdown().endswith(f"\n\n\\* {note}")
     assert max(map(len, table.text(60).splitlines())) <= 60
-    none = replace(partly, value=None)
-    assert not results_tables([replace(result, figures={"energy": none})])[0].footnotes
+    (table,) = results_tables([replace(result, figures={"energy": replace(partly, value=None)})])
+    assert (table.rows[0][-2], table.footnotes) == ("-*", (f"* {note}",))
 
 
 RATE = Figure(71.27, "TFLOP/s", "25 windows", "FINISHED", "higher", "median rate")

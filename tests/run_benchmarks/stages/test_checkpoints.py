@@ -50,6 +50,15 @@ def test_where_nothing_is_saved_nothing_is_asked(site: Site) -> None:
     assert_skipped(check)
 
 
+def test_a_folder_in_which_others_may_plant_checkpoints_is_a_warning(saving: Site) -> None:
+    (saving.folder / "ck").mkdir()
+    (saving.folder / "ck").chmod(0o777)
+    check = saving.check(checkpoints)
+    assert check.status is Status.WARNING
+    assert f"others may replace what is in {saving.folder}/ck" in check.detail
+    assert "let only root and the ssh user write there" in check.remedy
+
+
 def test_the_folder_is_made_on_the_first_host_only(saving: Site) -> None:
     saving.rank = 1
     assert_skipped(saving.check(checkpoints))
@@ -71,7 +80,7 @@ def test_every_round_has_one_to_go_on_from(continuing: Site) -> None:
     save(continuing, "round1/step00000010.ckpt", "round2/step00000020.ckpt", "round2/step00000030.ckpt")
     check = continuing.check(checkpoints)
     assert check.status is Status.OK, check
-    assert check.detail == f"2 round(s) go on from {continuing.folder}/ck/{EARLIER}"
+    assert check.detail == f"goes on from {continuing.folder}/ck/{EARLIER} in 2 rounds"
 
 
 def test_a_round_without_one_begins_anew_and_is_named(continuing: Site) -> None:

@@ -39,6 +39,19 @@ def task_of(plan: Plan, rank: int = 1, interface: str = "ib0") -> Unit:
     return launch_of(plan).task(nodes_of(plan.cases[0], 1)[rank], interface)
 
 
+@pytest.mark.parametrize("runtime", ["docker", "process"])
+def test_secrets_go_to_the_tasks_container_alone(runtime: str, tree: Tree) -> None:
+    path = tree.config / "test_conf.py"
+    options = "--gpus all -e LICENSE_KEY='a b' --env=NCCL_DEBUG=INFO"
+    path.write_text(path.read_text() + f'RUNTIME = "{runtime}"\nACCE_CONTAINER_OPT = "{options}"\n')
+    plan = tree.load()
+    task, monitor = task_of(plan), launch_of(plan).monitor(nodes_of(plan.cases[0], 1)[0])
+    assert task.secrets == ({"LICENSE_KEY": "a b"} if runtime == "docker" else {})
+    assert monitor.secrets == {}
+    assert task.options == monitor.options == ("--gpus", "all", "--env=NCCL_DEBUG=INFO")
+    assert "a b" not in repr((task, monitor))
+
+
 def option(unit: Unit, name: str) -> str:
     """The value of an option of the launched command."""
     return unit.argv[unit.argv.index(name) + 1]

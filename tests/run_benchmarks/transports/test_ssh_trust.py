@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks.plan.records import ClusterSettings
-from run_benchmarks.transports.base import Completed, HostKeyError
+from run_benchmarks.transports.base import Completed, HostKeyError, TransportError
+from run_benchmarks.transports.ssh.trust import PLAIN
 from tests.run_benchmarks.transports.conftest import Host, host_at
 from tests.run_benchmarks.transports.sshd import Sshd, make_key
 
@@ -142,6 +143,47 @@ def test_a_host_key_alias_is_looked_up(sshd: Sshd) -> None:
     sshd.known_hosts.write_text(f"the-cluster {key}")
     sshd.configure("Host 127.0.0.1\n  HostKeyAlias the-cluster\n")
     assert connect(sshd).ok
+
+
+KINDS = {"rsa": ("-t", "rsa", "-b", "2048"), "ecdsa": ("-t", "ecdsa")}
+
+
+@pytest.mark.parametrize(
+    ("known", "signature"),
+    [
+        ("ed25519", "ssh-ed25519"),
+        ("ecdsa", "ecdsa-sha2-nistp256"),
+        ("rsa", "rsa-sha2-512"),
+        ("rsa", "rsa-sha2-256"),
+    ],
+)
+def test_of_several_host_keys_the_one_that_is_known_is_asked_for(
+    make_sshd: Callable[..., Sshd], known: str, signature: str
+) -> None:
+    """Whichever it is: the server has one of each kind, and of the known one can make this signature alone."""
+    server = make_sshd()
+    server.stop()
+    keys = {kind: make_key(server.folder / f"{kind}_key", *options) for kind, options in KINDS.items()}
+    keys["ed25519"] = server.folder / "host_key"
+    offered = [name for name in PLAIN if known not in name] + [signature]
+    server.settings = (
+        *(f"HostKey {key}" for key in keys.values()),
+        f"HostKeyAlgorithms {','.join(offered)}",
+    )
+    server.start()
+    server.trust(keys[known])
+    assert connect(server).ok
+
+
+def test_a_signature_with_sha1_is_not_accepted(make_sshd: Callable[..., Sshd]) -> None:
+    server = make_sshd()
+    server.stop()
+    key = make_key(server.folder / "rsa_key", *KINDS["rsa"])
+    server.settings = (f"HostKey {key}", "HostKeyAlgorithms ssh-rsa")
+    server.start()
+    server.trust(key)
+    with pytest.raises(TransportError, match="closed the connection"):
+        connect(server)
 
 
 def certify(folder: Path, principal: str) -> Path:

@@ -10,6 +10,7 @@ from run_benchmarks.plan.config_file import Entry
 from run_benchmarks.plan.problems import Problems, listing
 from run_benchmarks.plan.reader import Reader
 from run_benchmarks.plan.records import CaseSettings, ClusterSettings
+from utils.numbers import counted
 
 _FILE = "cluster_conf.py"
 LOOPBACK_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost")
@@ -44,7 +45,7 @@ def check_hosts(case: CaseSettings, where: str, cluster: ClusterSettings, proble
         problems.add(where, f"{case.name}: vendor", case.vendor, message, remedy)
     elif case.nnodes > len(hosts):
         group = f"HOSTS[{case.vendor!r}]" if cluster.groups else "HOSTS"
-        message = f"is more than the {len(hosts)} host(s) in {group} of {_FILE}"
+        message = f"is more than the {counted(len(hosts), 'host')} in {group} of {_FILE}"
         remedy = f"add hosts to {group}, or set nnodes to {len(hosts)} at most"
         problems.add(where, f"{case.name}: nnodes", case.nnodes, message, remedy)
     loopback = [host for host in hosts[: case.nnodes] if is_loopback(host)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import deque
+import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,18 +14,20 @@ from utils.errors import FlagPerfError
 from utils.events import PREFIX
 from utils.node import rank_log_name
 from utils.records import Failure, FailureClass, Stage, Verdict
-from utils.text_files import lines_of, shortened
+from utils.text_files import last_lines_of, shortened
 
 EVIDENCE_LINES = 30
 # Of a log so much is looked at: a launcher's report of its ranks stands at its end.
 MOST_LINES = 2_000
 LONGEST_LINE = 2**13  # characters
+MOST_SUSPECTS = 256  # of a node, whose logs are looked at
 # What a task printed that ended before it had opened its log.
 TASK_OUTPUT = "task_output.log"
 OUT_OF_MEMORY = ("out of memory", "outofmemory", "cannot allocate memory", "oom-kill")
 KILLED = (-9, 137)
 # The line of a Python traceback that says what was raised; a launcher may prepend the rank's name.
 RAISED = re.compile(r"(\[\w+\]:? *)?([\w.]*(Error|Exception|Interrupt|Exit)\b.*)")
+ARROW = "-> "  # what stands before the remedy of FlagPerf's own errors
 LONGEST_CAUSE = 300  # characters
 
 
@@ -110,7 +112,7 @@ def start_log_of(framework: str, folder: Path) -> Path:
 def _of_node(node: NodeLogs, code: int, framework: Framework) -> list[Suspect]:
     start_log, early_log = start_log_of(framework.name, node.folder), node.folder / TASK_OUTPUT
     text = _text(start_log)
-    failed = framework.failed_ranks(text)
+    failed = framework.failed_ranks(text)[:MOST_SUSPECTS]
     if not failed and not text and early_log.is_file():
         return [Suspect(node, code, None, None, _last_lines(_text(early_log)), early_log)]
     if not failed:
@@ -124,22 +126,41 @@ def _of_node(node: NodeLogs, code: int, framework: Framework) -> list[Suspect]:
 
 def _rank_failure(suspect: Suspect) -> Failure:
     if suspect.rank is None:
-        message = f"the task on node rank {suspect.node.rank} ended with exit code {suspect.code}"
+        message = f"the task on node rank {suspect.node.rank} {_end_by(suspect.code)}"
     else:
-        message = f"rank {suspect.rank} ended with exit code {suspect.rank_code}"
+        message = f"rank {suspect.rank} {_end_by(suspect.rank_code)}"
+    failure_class = _class_of(suspect)
+    own = _own_remedy(suspect.tail)  # by its looks: whatever runs in a rank can write it
+    remedy = f"{suspect.log.name} says: {own}" if own else f"read {suspect.log.name} in the node's folder"
     return Failure(
         Verdict.FAILED,
         Stage.TRAIN,
-        _class_of(suspect),
+        failure_class,
         suspect.node.host,
         message,
         suspect.tail,
-        f"read {suspect.log.name} in the node's folder",
-        _below_run(suspect.log),
+        f"{remedy}; see docs/failures.md, {failure_class.value}",
+        below_run(suspect.log),
     )
 
 
-def _below_run(log: Path) -> str:
+def _end_by(code: int | None) -> str:
+    """How a process ended, by its exit code: Python's -n and a shell's 128 + n are signal n."""
+    try:
+        name = signal.Signals(0 if code is None else -code if code < 0 else code - 128).name
+    except ValueError:
+        return f"ended with exit code {code}"
+    return f"was ended by {name} (exit code {code})"
+
+
+def _own_remedy(tail: str) -> str:
+    """What FlagPerf's own error among the last lines says is to be done; empty where there is none, or several."""
+    lines = [line.strip() for line in tail.splitlines()]
+    remedies = [line[len(ARROW) :] for line in lines if line.startswith(ARROW)]
+    return remedies[0] if len(remedies) == 1 else ""
+
+
+def below_run(log: Path) -> str:
     """A log of a node, relative to the run's folder: below it come the case, the round and the node."""
     return "/".join(log.parts[-4:])
 
@@ -213,16 +234,15 @@ def _timed_out(nodes: Sequence[NodeLogs], outcome: Outcome, deadline_s: float) -
         node.host,
         f"not done after {deadline_s:g} s",
         _last_lines(_text(logs[0])) if logs else "",
-        "raise the case's deadline in test_conf.py, or see why it is slow",
-        _below_run(logs[0]) if logs else "",
+        "see whether it hangs or is slow: docs/failures.md, deadline; or raise CASE_DEADLINE_HOURS in test_conf.py",
+        below_run(logs[0]) if logs else "",
     )
 
 
 def _text(path: Path) -> str:
     """The end of a log; empty where it is not there, for what ended early has not opened it."""
     try:
-        lines = (shortened(line.rstrip("\n"), LONGEST_LINE) for line in lines_of(path))
-        return "\n".join(deque(lines, MOST_LINES))
+        return "\n".join(shortened(line, LONGEST_LINE) for line in last_lines_of(path)[-MOST_LINES:])
     except FlagPerfError as error:
         return "" if isinstance(error.__cause__, FileNotFoundError) else str(error)
 

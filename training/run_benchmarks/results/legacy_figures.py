@@ -41,6 +41,8 @@ def in_present_names(finished: Mapping[str, Any], parameters: Mapping[str, Any])
         metrics = [metric for metric in metrics if f"target_{metric}" in parameters]
     if not finished.get("metric") and len(metrics) == 1:
         added["metric"] = metrics[0]
+        target = parameters.get(f"target_{metrics[0]}")
+        added |= {} if target is None or "target" in finished else {"target": target}
     return {**finished, **added}
 
 

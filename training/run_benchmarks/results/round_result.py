@@ -12,11 +12,13 @@ from run_benchmarks.reading import Record
 from run_benchmarks.results.rules import Rules
 from run_benchmarks.stages.watch import Outcome
 from utils.figures import DEFINITIONS, Figure
+from utils.numbers import counted
 from utils.parameters import MeasurementSettings, TrainingSettings
 from utils.records import Failure, Stage, Verdict
 
 # 1: until figures had `better` and `definition` and a round had its `kind` and its round.json.
 SCHEMA: Final = 2
+BY_UMASK, PRIVATE = 0o666, 0o600  # modes of a file
 CONVERGE, MEASURE = TrainingSettings.kind, MeasurementSettings.kind
 
 
@@ -93,9 +95,10 @@ class RoundResult(RoundRecord):
         )
 
 
-def write_json(path: Path, record: Mapping[str, Any]) -> None:
+def write_json(path: Path, record: Mapping[str, Any], mode: int = BY_UMASK) -> None:
     """Write `record` so that a reader sees all of it or nothing."""
     partial = path.with_name(f".{path.name}.partial")
+    partial.touch(mode)
     partial.write_text(json.dumps(record, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     partial.replace(path)
 
@@ -116,5 +119,5 @@ def saving_notes(facts: Mapping[str, Any]) -> list[str]:
     failed, anew = facts.get("failed_checkpoints"), facts.get("begun_anew")
     notes = [f"begun anew: {anew}"] if anew else []
     if isinstance(failed, int) and failed > 0:
-        notes.append(f"{failed} checkpoint(s) could not be written: global rank 0's log says why")
+        notes.append(f"{counted(failed, 'checkpoint')} could not be written: global rank 0's log says why")
     return notes

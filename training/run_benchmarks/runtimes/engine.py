@@ -15,7 +15,7 @@ from typing import ClassVar
 from run_benchmarks.runtimes.base import Mount, Unit
 from run_benchmarks.transports.base import Completed
 
-SHARED_MEMORY = "/dev/shm"
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - it is mounted, and nothing made in it
 # What Podman says -> what to do about it.
 PODMAN_REMEDIES = {
     "container-init binary not found": "install catatonit on {host}, which Podman's --init needs",
@@ -36,6 +36,8 @@ class Engine:
 
     RUN_OPTIONS: ClassVar[tuple[str, ...]] = ()
     FORMAT: ClassVar[tuple[str, ...]] = ()
+    # BuildKit alone hands secrets to a Dockerfile, and Docker's own builder is chosen where nothing says so
+    SECRET_BUILDER: ClassVar[tuple[str, ...]] = ("env", "DOCKER_BUILDKIT=1")
 
     # Containers.
 
@@ -59,6 +61,7 @@ class Engine:
             "--log-opt=max-size=16m",
             *_shared_memory(unit),
             *_flags("--env", unit.env),
+            *(f"--env={name}" for name in unit.secrets),  # its value comes from the command's own environment
             *unit.options,
             *_main_process(unit),
         )
@@ -88,11 +91,20 @@ class Engine:
 
     # Images.
 
-    def build(self, context: str, tag: str, build_args: Sequence[str], label: str) -> tuple[str, ...]:
-        """Build a Dockerfile. Of an argument that is a name alone the value comes from the environment."""
+    def build(
+        self, context: str, tag: str, build_args: Sequence[str], label: str, secrets: Sequence[str] = ()
+    ) -> tuple[str, ...]:
+        """Build a Dockerfile. Of secrets, and of an argument that is a name alone, the value is in the environment."""
         args = [word for argument in build_args for word in ("--build-arg", argument)]
+        args += [f"--secret=id={name},env={name}" for name in secrets]
         options = ("--network=host", "--rm", "--force-rm", "--label", label)
-        return (self.command, "build", *self.FORMAT, *options, *args, "--tag", tag, context)
+        builder = self.SECRET_BUILDER if secrets else ()
+        return (*builder, self.command, "build", *self.FORMAT, *options, *args, "--tag", tag, context)
+
+    def takes_secrets(self) -> tuple[str, ...]:
+        """Whether its builds take secrets: by its exit code."""
+        script = '"$@" --help 2>&1 | grep -q -e --secret'
+        return ("sh", "-c", script, "sh", *self.SECRET_BUILDER, self.command, "build")
 
     def commit(self, container: str, tag: str, changes: Sequence[str]) -> tuple[str, ...]:
         """Make an image of a container that has ended."""
@@ -131,6 +143,7 @@ class Podman(Engine):
 
     # under SELinux a container may not read the host's folders; with --ipc=host Podman does this by itself
     RUN_OPTIONS = ("--security-opt=label=disable",)
+    SECRET_BUILDER = ()
     # the OCI format would drop a Dockerfile's SHELL, ONBUILD and HEALTHCHECK
     FORMAT = ("--format=docker",)
 

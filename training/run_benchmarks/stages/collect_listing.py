@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from run_benchmarks.stages.run_folder import ENTER
+from run_benchmarks.stages.run_folder import GO_BELOW
 from utils.errors import FlagPerfError
 
 # Logs of days are far smaller; core dumps and profiles are not.
@@ -20,7 +20,7 @@ NOT_THERE = 9
 # A record an entry: its kind (`r`: a file that may be read), size and path. The folder's own comes first, so that no
 # record means that there is no find; what lies deeper comes last, so that it is what too long a list is cut by.
 LIST = (
-    f'[ -e "$0/$1" ] || [ -L "$0/$1" ] || exit {NOT_THERE}; {ENTER}'
+    f'[ -e "$0/$1" ] || [ -L "$0/$1" ] || exit {NOT_THERE}; {GO_BELOW}'
     'entries() { find . "$@" -path . -printf ". 0 \\0" -o -type d -readable -executable '
     '-o -type f -readable -printf "r %s %P\\0" -o -printf "%y %s %P\\0" -type d -prune; }; '
     f"{{ entries -maxdepth 1; entries -mindepth 2 2>/dev/null; }} | head -c {LARGEST_LISTING}"

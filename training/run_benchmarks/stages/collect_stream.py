@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from run_benchmarks.stages.run_folder import ENTER
+from run_benchmarks.stages.run_folder import GO_BELOW
 from utils.errors import FlagPerfError
 from utils.manifest import sha256_of
 
@@ -19,7 +19,7 @@ TAR = (
     "--owner=0 --group=0 --mtime=@0"
 )
 # The names, each with "./" before it, come on standard input. None holds a folder: no link is on the way to a file.
-SEND = f'{ENTER}exec xargs -0rx sh -c \'{TAR} -cf - -- "$@"; sha256sum --zero -- "$@"\' sh'
+SEND = f'{GO_BELOW}exec xargs -0rx sh -c \'{TAR} -cf - -- "$@"; sha256sum --zero -- "$@"\' sh'
 SOME_FAILED = 123  # what xargs says where a file has vanished meanwhile
 BLOCK = 512
 OVERHEAD = 3 * BLOCK  # at most, of a file: its header, what fills its last block, its checksum

@@ -55,14 +55,16 @@ class Launch:
         log = f"{inside.node}/start_{case.settings.framework_name}_task.log"
         job = self._job(inside, case)
         argv = ("bash", "-c", TASK_SHELL, "task", log, environment_file, *_ended_in_time(case))
+        options, secrets = self._options(case)
         return Unit(
             name=unit_name(self.run, node, "task"),
             labels=unit_labels(self.run, node, "task"),
             image=self.image,
             argv=(*argv, *self.framework.launch_argv(job, node.rank)),
             env={**self._environment(inside, case, interface), **self._restart(node)},
+            secrets=secrets,
             mounts=(*inside.mounts, *self._checkpoints(node)),
-            options=node.case.container_options,
+            options=options,
             shm_size=self.plan.run.shm_size,
             workdir=inside.tree(""),
             capabilities=tuple(TASK_CAPABILITIES),
@@ -81,9 +83,14 @@ class Launch:
             argv=(*_ended_in_time(node.case), self.runtime.python, "-m", "utils.monitors", *options),
             env={"PYTHONPATH": inside.tree("")},
             mounts=(*inside.mounts[:2], *(Mount(path, f"/host{path}") for path in MONITOR_READS)),
-            options=node.case.container_options,
+            options=self._options(node.case)[0],  # no source of it needs a secret
             workdir=inside.tree(""),
         )
+
+    def _options(self, case: CasePlan) -> tuple[tuple[str, ...], Mapping[str, str]]:
+        """What the engine gets for the case's containers, and the variables among it that are secret."""
+        options, secrets = self.plan.secrets.split_options(case.container_options)
+        return options, secrets if self.plan.run.uses_images else {}
 
     def _job(self, inside: _Inside, case: CasePlan) -> LaunchJob:
         files = case.files

@@ -15,23 +15,23 @@ from run_benchmarks.transports.base import Transport
 from utils.errors import FlagPerfError
 
 # $0: the work folder, which is FlagPerf's own; $1: a folder below it. Shells set PWD to the physical path by `cd -P`.
-ENTER = (
+GO_BELOW = (
     'cd -P -- "$0" && at=$PWD/$1 && cd -P -- "./$1" && [ "$PWD" = "$at" ] '
     '|| { echo "$0/$1 is not the folder that was made there" >&2; exit 3; }; '
 )
 # The last one must be new: what lies in it already is not this round's. All may write to it, as the root of a container
 # that may not pass over permissions is another user than the ssh user; nobody else gets through the work folder.
-MAKE = (
+MAKE_NODE_FOLDER = (
     'at=$0; rest=$1; while [ "$at" != "$0/$1" ]; do at=$at/${rest%%/*}; rest=${rest#*/}; '
     '[ ! -L "$at" ] || { echo "$at is a link" >&2; exit 3; }; done; '
     'mkdir -p "${at%/*}" && mkdir -m 0777 "$at"'
 )
 # $1: the run's folder; then folders in it. Only those and what is empty then are removed.
-REMOVE = (
+REMOVE_FOLDERS = (
     '[ -e "$0/$1" ] || [ -L "$0/$1" ] || exit 0; run=$1; shift; '
     'for d; do [ -e "$0/$d" ] || [ -L "$0/$d" ] || continue; '
-    f'(set -- "${{d%/*}}" "./${{d##*/}}"; {ENTER}exec rm -rf "$2") || failed=1; done; '
-    f'set -- "$run"; {ENTER}find . -mindepth 1 -depth -type d -empty -delete 2>/dev/null; '
+    f'(set -- "${{d%/*}}" "./${{d##*/}}"; {GO_BELOW}exec rm -rf "$2") || failed=1; done; '
+    f'set -- "$run"; {GO_BELOW}find . -mindepth 1 -depth -type d -empty -delete 2>/dev/null; '
     'cd -P .. && rmdir "./${run##*/}" 2>/dev/null; exit "${failed:-0}"'
 )
 
@@ -48,7 +48,7 @@ async def make_node_folder(transport: Transport, paths: HostPaths, node: Node) -
         FlagPerfError: it cannot be made, is there already, or would lie behind a link.
     """
     folder = below_work(paths, paths.node(node))
-    made = await transport.run(["sh", "-c", MAKE, paths.work, folder], timeout=60)
+    made = await transport.run(["sh", "-c", MAKE_NODE_FOLDER, paths.work, folder], timeout=60)
     if not made.ok:
         raise FlagPerfError(
             f"the node's folder was not made: {made.last_lines(1)}",
@@ -60,4 +60,4 @@ async def make_node_folder(transport: Transport, paths: HostPaths, node: Node) -
 def remove_argv(paths: HostPaths, folders: Iterable[str]) -> list[str]:
     """The command that removes node folders of the run, and the run's folder where nothing is left in it."""
     words = [below_work(paths, folder) for folder in (paths.run, *folders)]
-    return ["sh", "-c", REMOVE, paths.work, *words]
+    return ["sh", "-c", REMOVE_FOLDERS, paths.work, *words]

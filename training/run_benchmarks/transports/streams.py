@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from run_benchmarks.transports.base import ByteSink, ByteSource
-from utils.errors import FlagPerfError
 
 if TYPE_CHECKING:
     import asyncssh
@@ -17,7 +16,8 @@ if TYPE_CHECKING:
     ByteWriter = asyncio.StreamWriter | asyncssh.SSHWriter[bytes]
 
 CHUNK_BYTES = 256 * 1024
-LARGEST_ANSWER = 64 * 2**20  # bytes of standard output or error that are kept
+# Of a command's output so much is held: what is longer is a log, of which the end counts.
+MOST_BYTES = 64 * 2**20
 
 
 async def exchange(feeding: Coroutine[Any, Any, None], *reading: Coroutine[Any, Any, Any]) -> list[Any]:
@@ -52,20 +52,15 @@ async def feed(writer: ByteWriter, source: ByteSource) -> None:
 
 
 async def collect(reader: ByteReader, sink: ByteSink | None = None) -> bytes:
-    """Read to the end; what was read, or nothing where `sink` took it.
-
-    Raises:
-        FlagPerfError: there is more than an answer may have, and no sink.
-    """
+    """Read to the end; what was read, of more than MOST_BYTES their end, or nothing where `sink` took it."""
     kept = bytearray()
     while chunk := await reader.read(CHUNK_BYTES):
-        if sink is not None:
-            await sink(chunk)
-        elif len(kept) + len(chunk) > LARGEST_ANSWER:
-            raise FlagPerfError(f"a command prints more than {LARGEST_ANSWER >> 20} MiB; it was ended")
-        else:
+        if sink is None:
             kept += chunk
-    return bytes(kept)
+            del kept[: -MOST_BYTES if len(kept) > 2 * MOST_BYTES else 0]
+        else:
+            await sink(chunk)
+    return bytes(kept[-MOST_BYTES:])
 
 
 async def _chunks(source: ByteSource) -> AsyncIterator[bytes]:

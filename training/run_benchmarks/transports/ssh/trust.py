@@ -87,9 +87,9 @@ def known_name(host: str, port: int) -> str:
 
 
 def _signatures(algorithm: str) -> tuple[str, ...]:
-    """The signatures that a known key of this kind can be asked for; none for DSA, which is broken."""
+    """The signatures that a known key of this kind can be asked for: none that is broken, as DSA and SHA-1 are."""
     if algorithm == "ssh-rsa":
-        return ("rsa-sha2-512", "rsa-sha2-256", "ssh-rsa")
+        return ("rsa-sha2-512", "rsa-sha2-256")
     return () if algorithm == "ssh-dss" else (algorithm,)
 
 
