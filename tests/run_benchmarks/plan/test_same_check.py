@@ -29,11 +29,12 @@ VALUES = st.one_of(
     st.lists(st.integers(0, 3), max_size=2),
 )
 PARAMETERS = st.dictionaries(NAMES, VALUES, max_size=6)
+CASE = {"max_steps": 5, "hidden_size": 8, "target_accuracy": 0.5, "eval_interval_steps": 5}
 # Mostly right by itself, so that most of what is generated comes to the checks of the vendor's layer.
 BASES = st.one_of(
-    PARAMETERS.map(lambda values: {"max_steps": 5, "hidden_size": 8, "target_accuracy": 0.5, **values}),
+    PARAMETERS.map(lambda values: {**CASE, **values}),
     PARAMETERS.map(lambda values: {"case_kind": "measure", "hidden_size": 8, **values}),
-    st.just({"max_steps": 5, "hidden_size": 8, "name": "x", "target_accuracy": 0.5}),
+    st.just({**CASE, "name": "x"}),
     PARAMETERS,
 )
 

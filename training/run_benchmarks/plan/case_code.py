@@ -3,13 +3,38 @@
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from pathlib import Path
 
 from run_benchmarks.plan.problems import Problems
+from run_benchmarks.plan.source_code import parsed
 from utils.case_form import CASE_CLASS, CASE_FILE, DOCS, PARTS, lacking
-from utils.config_files import failure_in
+from utils.errors import nearest
+from utils.parameters import KINDS
 
+# So that `vocab_size`, which a library may take, is not held for `eval_batch_size`, and `batch_size` is caught.
+NEARLY_THE_SAME = 0.75
 _SEE = f"see {DOCS}"
+
+
+def check_own_names(own: Mapping[str, str], kind: str, code: Iterable[Path], problems: Problems) -> None:
+    """Note the names of a `_base.py` that are nearly a setting of the driver and stand nowhere in the case's code.
+
+    Args:
+        own: the names that the driver leaves to the case -> where they are set.
+        code: folders with the code that may read them; their `config/` do not count.
+    """
+    settings = [field.name for field in fields(KINDS[kind])]
+    near = {name: hint for name in own if (hint := nearest(name, settings, NEARLY_THE_SAME))}
+    if not near:
+        return
+    files = (path for folder in code for path in folder.rglob("*.py") if path.parent.name != "config")
+    words = {word for path in files for word in re.findall(r"\w+", path.read_text("utf-8", "replace"))}
+    for name in near.keys() - words:
+        message = "is no setting of the driver, and the case's code does not use it: it has no effect"
+        problems.add(own[name], name, None, message, f"{near[name]} Else remove it, or give it another name")
 
 
 def check_case_code(folder: Path, kind: str, metric: str, problems: Problems) -> None:
@@ -28,11 +53,8 @@ def check_case_code(folder: Path, kind: str, metric: str, problems: Problems) ->
             problems.add(folder / name, name, None, "there is no such file", what)
     if not path.is_file():
         return
-    try:
-        tree = ast.parse(path.read_bytes(), str(path))
-    except Exception as error:  # bytes that are no Python can be refused in many ways
-        failure = failure_in(path, error)
-        problems.add(failure.where, CASE_FILE, None, failure.message, failure.remedy)
+    tree = parsed(path, problems)
+    if tree is None:
         return
     case = next((n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == CASE_CLASS), None)
     if case is not None:

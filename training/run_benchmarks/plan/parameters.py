@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,16 @@ _ABSENT = object()
 
 @dataclass(frozen=True)
 class Parameters:
-    """`values`: name -> value. `differs`: see CasePlan. `metric`: what the target is of, where the driver trains."""
+    """What a case is run with.
+
+    values: name -> value. differs: see CasePlan. metric: what the target is of, where the driver trains. own: the
+    names that the driver leaves to the case -> where its `_base.py` sets them.
+    """
 
     values: Mapping[str, Any]
     differs: Mapping[str, Any] | None = None
     metric: str = ""
+    own: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_parameters(
@@ -49,32 +54,43 @@ def read_parameters(
     if own_script:
         differs = _differences(vendor, base, config_dir / MUTABLE_FILE, problems)
         return Parameters(_resolved({**base.values, **vendor.values}), differs)
-    _check_mutable(config_dir / MUTABLE_FILE, problems)
-    return _checked(base, vendor, Path(files.case_dir).name, device_type, problems)
+    mutable = _mutable_names(config_dir / MUTABLE_FILE, problems)
+    return _checked(base, vendor, mutable, Path(files.case_dir).name, device_type, problems)
 
 
 def _checked(
-    base: ConfigFile, vendor: ConfigFile, framework: str, device_type: str, problems: Problems
+    base: ConfigFile,
+    vendor: ConfigFile,
+    mutable: Sequence[str],
+    framework: str,
+    device_type: str,
+    problems: Problems,
 ) -> Parameters | None:
     """What every rank will make of the two files; it would refuse after the launch what is refused here."""
     layers = [Layer(str(file.path), file.values, file.where) for file in (base, vendor)]
     try:
-        config = resolve(layers[0], layers[1:], framework=framework, device_type=device_type)
+        config = resolve(layers[0], layers[1:], mutable=mutable, framework=framework, device_type=device_type)
     except ProblemsError as error:
         problems.extend(error.problems)
         return None
     values = {KIND: config.kind, **config.as_dict()}
+    differs = {name: values[name] for name in config.changed}
+    differs |= {n: repr(v) for n, v in vendor.values.items() if v is UNKNOWN and n not in mutable}
     if config.metric:
         values[f"target_{config.metric}"] = values.pop("target")
-    return Parameters(values, metric=config.metric)
+    own = {name: base.where(name) for name in config.case if name in base.values}
+    return Parameters(values, differs, config.metric, own)
 
 
-def _check_mutable(path: Path, problems: Problems) -> None:
+def _mutable_names(path: Path, problems: Problems) -> tuple[str, ...]:
+    """What the case lets a vendor change; none where the file is wrong, which is then among the problems."""
     listed = read_config_file(path, problems, "", for_images=True) if path.is_file() else None
     if listed is None and path.is_file():
-        return  # what is wrong with it is among the problems
+        return ()
     if problem := mutable_problem(path, None if listed is None else listed.values):
         problems.extend([problem])
+        return ()
+    return () if listed is None else tuple(listed.values[MUTABLE_NAME])
 
 
 def _resolved(values: Mapping[str, Any]) -> dict[str, Any]:
