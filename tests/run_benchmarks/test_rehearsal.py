@@ -75,7 +75,7 @@ def test_what_would_end_the_round_is_shown(tree: Tree) -> None:
     shutil.rmtree(tree.training / "acme/docker_image")
     lines = list(plan_lines(plan))
     assert any(line.startswith("# it would fail at the stage image: ") for line in lines)
-    assert any(line.startswith("mkdir -p ") for line in lines)
+    assert any("mkdir -p " in line for line in lines)
 
 
 def test_each_image_is_made_once_and_each_host_gets_it(tree: Tree) -> None:

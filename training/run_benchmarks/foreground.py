@@ -18,6 +18,7 @@ from run_benchmarks.names import RunId
 from run_benchmarks.output import NotPrintedError, put
 from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.records import Plan
+from run_benchmarks.plan_notes import notes_of
 from run_benchmarks.program import discard_output, signals_kept
 from run_benchmarks.results.round_result import PRIVATE, write_json
 from run_benchmarks.results.summary import Run, outcome_text
@@ -104,6 +105,8 @@ def _open_run(plan: Plan, opened: ExitStack) -> tuple[RunId, Path]:
         LOGGER.info("Step 1: check the configuration and the hosts")
         cases, hosts = counted(len(plan.cases), "case"), counted(len(plan.cluster.hosts), "host")
         LOGGER.info(f"{cases}, {hosts}: the configuration is valid")
+        for note in notes_of(plan):
+            LOGGER.warning(note)
         write_json(folder / "plan.json", plan_as_dict(plan), PRIVATE)
     except OSError as error:
         raise FlagPerfError(

@@ -12,6 +12,7 @@ from run_benchmarks.images.build import MERGED
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.plan.redact import redact_argv
 from run_benchmarks.plan.secrets import Secrets
+from run_benchmarks.plan_notes import notes_of, stamp_of
 from run_benchmarks.rehearsal import Note, RehearsedRound, rehearse
 from run_benchmarks.transports.base import WITH_VARIABLES
 from utils.code_files import digest_of
@@ -41,6 +42,7 @@ def _lines(plan: Plan) -> Iterator[str]:
     yield f"# results go to {plan.run.log_path}/{rehearsed.run.name}"
     if plan.run.machine.settings:
         yield f"# {plan.run.machine.sentence()}"
+    yield from (f"# note: {note}" for note in notes_of(plan))
     if plan.continue_from:
         yield f"# the rounds go on from the checkpoints of {plan.continue_from} in {plan.run.checkpoint_path}"
     yield ""
@@ -61,6 +63,7 @@ def _case(case: CasePlan, rehearsed: RehearsedRound | None, secrets: Secrets) ->
     yield f"# parameters: {case.files.config_dir}/{case.files.config_file}"
     if case.extern:
         yield f"# hooks: {case.files.extern_dir} ({', '.join(case.extern)}), SHA-256 {digest_of(case.extern)}"
+    yield f"# rules: {stamp_of(case)}"
     if rehearsed is None:
         yield "# every round of it had succeeded: it is not run again"
         return

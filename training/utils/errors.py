@@ -56,7 +56,7 @@ def _quoted(message: str) -> str:
     return message.replace("\n", "\n    | ")
 
 
-def nearest(name: str, names: Iterable[str]) -> str:
-    """`; did you mean X?` for a misspelt `name`, or an empty string where nothing is near."""
-    match = get_close_matches(name, list(names), n=1, cutoff=0.6)
+def nearest(name: str, names: Iterable[str], cutoff: float = 0.6) -> str:
+    """`did you mean X?` for a misspelt `name`, or an empty string where nothing is as near as `cutoff` (1: equal)."""
+    match = get_close_matches(name, list(names), n=1, cutoff=cutoff)
     return f"did you mean {match[0]}?" if match else ""

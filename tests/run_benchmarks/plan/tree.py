@@ -37,6 +37,7 @@ hidden_size = 128
 target_accuracy = 0.5
 max_steps = 100
 train_batch_size = 8
+eval_interval_steps = 10
 """
 
 CASE = """\

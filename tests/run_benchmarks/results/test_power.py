@@ -131,8 +131,8 @@ def test_energy_of_a_part_of_the_window_is_marked_and_of_less_than_half_it_is_no
     figure = figures_of([node], training_events())["energy"]
     assert figure.value == (None if energy is None else pytest.approx(energy))
     assert figure.coverage == pytest.approx((seconds - 3) / 10)
-    told = f"only {seconds - 3}0 % of the window was sampled"
-    assert told in (figure.source if energy is None else figure.caveat)
+    caveat = f"only {seconds - 3}0 % of the window was sampled"
+    assert caveat in (figure.source if energy is None else figure.caveat)
 
 
 def test_the_nodes_that_were_sampled_in_part_are_named(tmp_path: Path) -> None:
@@ -200,3 +200,18 @@ def test_a_wall_clock_that_was_set_during_the_training_marks_its_energy(tmp_path
     figures = figures_of([node], training_events(raw_train_time=50.0))
     assert figures["energy"].caveat == "the wall clock says 10 s of training, the monotonic clock 50 s"
     assert figures["samples_per_joule"].caveat == figures["energy"].caveat
+
+
+def test_a_vendors_monitor_that_gave_nothing_marks_whatever_stands_in_its_place(tmp_path: Path) -> None:
+    """The energy of the processors is not that of the chips: nobody may take it for theirs unaware."""
+    node = write_telemetry(tmp_path / "n0", [40.0] * 15, source="rapl", scope=Scope.PACKAGE)
+    broken = SourceInfo(START_MS - 5000, "acme", Scope.ACCELERATOR, 1.0, reason="OSError: no driver")
+    with (node / TELEMETRY_FILE).open("a") as file:
+        file.write(record_line(broken))
+    figures = figures_of([node], training_events())
+    assert figures["energy"].value == pytest.approx(400.0)
+    assert {figure.caveat for figure in figures.values()} == {"not sampled: n0: acme: OSError: no driver"}
+    (node / TELEMETRY_FILE).write_text(record_line(broken))
+    energy = figures_of([node], training_events())["energy"]
+    assert (energy.value, energy.source) == (None, "acme: OSError: no driver")
+    assert energy.caveat.endswith("acme: OSError: no driver"), "it stands below the table on the terminal"

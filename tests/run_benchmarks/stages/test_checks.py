@@ -156,6 +156,17 @@ def test_software_without_images(site: Site, monkeypatch: pytest.MonkeyPatch) ->
     assert_bad(check, Status.ERROR, f"{sys.executable} lacks no_such_module", "PROCESS_PYTHON")
 
 
+def test_a_python_that_the_shared_driver_is_not_written_for(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.conf(f'RUNTIME = "process"\nPROCESS_PYTHON = "{sys.executable}"\n')
+    monkeypatch.setattr(checks, "_required_modules", lambda case: ("json",))
+    monkeypatch.setattr(checks, "DRIVER_PYTHON", (3, 99))
+    assert_bad(site.check(checks.software), Status.ERROR, "lacks Python 3.99 (it is 3.", "PROCESS_PYTHON")
+    site.tree.write("benchmarks/toy/pytorch/run_pretraining.py", "")
+    assert_ok(site.check(checks.software), "json, psutil")
+
+
 def test_software_of_the_monitor(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.runtime.uses_images = False
     site.conf(f'RUNTIME = "process"\nPROCESS_PYTHON = "{sys.executable}"\n')

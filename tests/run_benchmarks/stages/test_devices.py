@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from run_benchmarks.plan import apart
+from run_benchmarks.stages import devices as stage
 from run_benchmarks.stages.checks import Status
 from run_benchmarks.stages.devices import devices
 from tests.run_benchmarks.stages.checked_host import Site, assert_bad, assert_ok
@@ -84,3 +85,11 @@ def test_names_of_devices_are_shown_without_control_characters(site: Site) -> No
     check = site.check(devices)
     assert check.status is Status.ERROR
     assert "\x1b" not in check.detail and "\ufffd[31mred" in check.detail
+
+
+def test_a_list_command_that_hangs(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage, "LISTING_S", 0.2)
+    site.devices("sleep 30")
+    check = site.check(devices)
+    assert_bad(check, Status.ERROR, "not done after 0.2 s", "LIST_DEVICES_COMMAND in ")
+    assert "acme-list on this host" in check.remedy

@@ -202,7 +202,7 @@ class Chip:
     """A chip as its vendor describes it; peak_flops: dtype -> dense FLOP/s, without those that nobody knows."""
 
     name: values.PathName
-    device_names: values.Texts
+    device_names: values.DeviceNames
     memory_gib: values.Positive | None
     peak_flops: values.Peaks
     source: values.Text
@@ -254,8 +254,8 @@ class CasePlan:
     container_options: what the user or, failing that, the vendor gives the container engine, as an argv.
     visible_devices_env: the variable that tells a process its chips; empty for none.
     image_build_args: arguments of the vendor's Dockerfile.
-    differs: what the vendor's file changes beyond the case's mutable names, name -> value. None where the
-    shared driver tells it (INIT_START) or a case with a script of its own lists no mutable names.
+    differs: what the vendor's file changes beyond the case's mutable names, name -> value, as far as the files
+    tell. None where a case with a script of its own lists no mutable names.
     extern: the files of the vendor's `extern/`, whose code runs in the ranks: path -> SHA-256.
     """
 

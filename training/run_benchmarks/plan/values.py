@@ -65,6 +65,22 @@ def _not_empty(text: str) -> str:
     return text
 
 
+def _device_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    if not names or not all(names):
+        message = "names no device: any device would pass for this chip, and its peak be taken for that one's"
+        raise UnfitError(
+            message, "write parts of the lines that parse_device_list returns for this chip alone"
+        )
+    return names
+
+
+def _peak(flops: float) -> float:
+    if flops < LEAST_PEAK:
+        remedy = "write FLOP/s, e.g. 312e12 for 312 TFLOP/s; None where it is not known"
+        raise UnfitError(f"is below {LEAST_PEAK:g} FLOP/s: is its unit right?", remedy)
+    return flops
+
+
 def _lower(value: Any) -> Any:
     return value.strip().lower() if isinstance(value, str) else value
 
@@ -95,6 +111,8 @@ def _check_address(host: str) -> None:
         raise UnfitError("is not an IP address", "correct it: four numbers from 0 to 255, or IPv6") from None
 
 
+# A core of any processor in use has more; what is less is a number of TFLOP/s.
+LEAST_PEAK = 1e9
 _NAME = r"[A-Za-z_]\w*"
 _REGISTRY = r"([A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(:\d+)?(/[a-z0-9._/-]+)?"
 
@@ -184,4 +202,5 @@ Dtype = Annotated[
     _matching("bf16|fp16|tf32|fp32|fp64|fp8|int8", "is no dtype of a peak",
               "use bf16, fp16, tf32, fp32, fp64, fp8 or int8"),
 ]  # fmt: skip
-Peaks = Annotated[dict[Dtype, Positive], BeforeValidator(_without_none)]
+Peaks = Annotated[dict[Dtype, Annotated[Positive, AfterValidator(_peak)]], BeforeValidator(_without_none)]
+DeviceNames = Annotated[Texts, AfterValidator(_device_names)]

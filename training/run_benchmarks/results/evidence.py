@@ -130,7 +130,8 @@ def _rank_failure(suspect: Suspect) -> Failure:
     else:
         message = f"rank {suspect.rank} {_end_by(suspect.rank_code)}"
     failure_class = _class_of(suspect)
-    remedy = _own_remedy(suspect.tail) or f"read {suspect.log.name} in the node's folder"
+    own = _own_remedy(suspect.tail)  # by its looks: whatever runs in a rank can write it
+    remedy = f"{suspect.log.name} says: {own}" if own else f"read {suspect.log.name} in the node's folder"
     return Failure(
         Verdict.FAILED,
         Stage.TRAIN,

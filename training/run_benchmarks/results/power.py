@@ -34,16 +34,25 @@ MOST_WRONG = 0.01
 def power_figures(folders: Sequence[Path], events: Sequence[Event]) -> tuple[dict[str, Figure], list[str]]:
     """`energy`, `avg_power`, `max_power` (mean over the nodes) and `samples_per_joule`; and what was left out."""
     notes: list[str] = []
-    return _figures(folders, events, notes), notes
+    silent: dict[str, str] = {}
+    figures = _figures(folders, events, notes, silent)
+    caveats = [f"not sampled: {text}" for text in _by_text(silent)]
+    return {
+        name: replace(each, caveat="; ".join(filter(None, (each.caveat, *caveats))))
+        for name, each in figures.items()
+    }, notes
 
 
-def _figures(folders: Sequence[Path], events: Sequence[Event], notes: list[str]) -> dict[str, Figure]:
+def _figures(
+    folders: Sequence[Path], events: Sequence[Event], notes: list[str], silent: dict[str, str]
+) -> dict[str, Figure]:
+    """The figures; to `notes` goes what was left out of telemetry, to `silent` node -> why it has none of its chips."""
     window = training_window(events)
     if isinstance(window, str):
         return no_power(window)
     nodes = []
     for folder in folders:
-        node = _node(folder, window, notes)
+        node = _node(folder, window, notes, silent)
         if isinstance(node, str):
             return no_power(node if len(folders) == 1 else f"{folder.name}: {node}")
         nodes.append(node)
@@ -89,8 +98,8 @@ class _Node:
     doubt: str = ""
 
 
-def _node(folder: Path, window: Window, notes: list[str]) -> _Node | str:
-    """The node's figures, or the reason why there are none; what was left out of its telemetry goes to `notes`."""
+def _node(folder: Path, window: Window, notes: list[str], silent: dict[str, str]) -> _Node | str:
+    """The node's figures, or the reason why there are none; `notes` and `silent` see `_figures`."""
     try:
         telemetry = read_telemetry(folder / TELEMETRY_FILE, POWER_SCOPES)
     except FlagPerfError as error:
@@ -98,12 +107,20 @@ def _node(folder: Path, window: Window, notes: list[str]) -> _Node | str:
     notes += [telemetry.doubt] if telemetry.wrong else []
     if telemetry.wrong > MOST_WRONG * telemetry.lines:
         return telemetry.doubt
+    silent |= _silent_accelerators(folder.name, telemetry)
     source = best_power_source(telemetry)
     info = telemetry.info(source) if source else None
     if source is None or info is None:
         return _why_none(telemetry)
     measured = {name: over(telemetry, window, source) for name, over in MEASURED.items()}
     return _Node(folder.name, info.scope, described(telemetry, source), measured, telemetry.doubt)
+
+
+def _silent_accelerators(node: str, telemetry: Telemetry) -> dict[str, str]:
+    """What a reader must know also where another source has the power: it is not that of the chips."""
+    latest = {info.source: info for info in telemetry.sources if info.scope is Scope.ACCELERATOR}
+    reasons = [f"{info.source}: {info.reason}" for info in latest.values() if info.reason]
+    return {node: "; ".join(reasons)} if reasons else {}
 
 
 def _why_none(telemetry: Telemetry) -> str:

@@ -97,7 +97,7 @@ def _footnotes(result: RoundResult, names: Iterable[str]) -> Iterator[str]:
     reasons: dict[str, list[str]] = {}
     for name in names:
         figure = result.figures.get(name)
-        if figure and figure.value is not None and figure.caveat:
+        if figure and figure.caveat:
             reasons.setdefault(figure.caveat, []).append(name)
     for caveat, marked in reasons.items():
         yield f"{MARK} {', '.join(marked)} of {result.case}, round {result.round}: {caveat}"
@@ -171,6 +171,7 @@ def _width(text: str) -> int:
 
 
 def _shown(figure: Figure | None, digits: int = DIGITS) -> str:
-    if figure is None or figure.value is None:
+    if figure is None:
         return NOT_MEASURED
-    return shown(figure.value, digits) + (MARK if figure.caveat else "")
+    text = NOT_MEASURED if figure.value is None else shown(figure.value, digits)
+    return text + (MARK if figure.caveat else "")

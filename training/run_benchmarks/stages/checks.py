@@ -10,8 +10,10 @@ from enum import Enum
 from run_benchmarks.commands import run_command
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.names import run_of, work_folder
+from run_benchmarks.plan.case_files import DRIVER_SCRIPT
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.runtimes.base import Runtime, UnitState
+from run_benchmarks.runtimes.process import OLDEST_PYTHON
 from run_benchmarks.stages.network import interface_to, peer_of
 from run_benchmarks.stages.work_folder import in_work_folder
 from run_benchmarks.transports.base import Transport
@@ -183,6 +185,13 @@ def runs_of(units: Iterable[UnitState]) -> list[str]:
     return sorted({run_of(unit.labels) for unit in units} - {""})
 
 
+# What the shared driver is written for; scripts of cases' own run on what the units themselves need.
+DRIVER_PYTHON = (3, 10)
+LACKING = (
+    "import importlib.util,sys;print(*[n for n in sys.argv[1:] if not importlib.util.find_spec(n)],"
+    "*['Python %d.%d (it is %d.%d)'%({oldest}+sys.version_info[:2])]*(sys.version_info<{oldest}),sep='\\n')"
+)
+
 # What the monitor needs beside the standard library (utils/monitors/requirements.txt).
 MONITOR_MODULE = "psutil"
 
@@ -192,9 +201,11 @@ async def software(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
     if plan.run.uses_images:
         return None
     names = sorted({MONITOR_MODULE, *(name for case in use.cases for name in _required_modules(case))})
-    code = "import importlib.util,sys;print(*[n for n in sys.argv[1:] if not importlib.util.find_spec(n)])"
-    done = await use.transport.run([plan.run.process_python, "-c", code, *names], timeout=QUICK_S)
-    missing = done.stdout.split()
+    oldest = DRIVER_PYTHON if any(case.files.script == DRIVER_SCRIPT for case in use.cases) else OLDEST_PYTHON
+    done = await use.transport.run(
+        [plan.run.process_python, "-c", LACKING.format(oldest=oldest), *names], timeout=QUICK_S
+    )
+    missing = list(filter(None, done.stdout.splitlines()))
     if not done.ok or missing:
         detail = f"{plan.run.process_python} lacks {', '.join(missing)}" if missing else done.last_lines(1)
         remedy = "install it there, or name another interpreter with PROCESS_PYTHON"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 
 from run_benchmarks.plan.problems import shorten
 from run_benchmarks.plan.records import CasePlan, Plan
+from run_benchmarks.plan.vendors import VENDOR_FILE
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.checks import DoubtError, HostUse
-from run_benchmarks.transports.base import Transport
+from run_benchmarks.transports.base import CommandTimeoutError, Transport
 from utils.errors import FlagPerfError
 from utils.text_files import one_line
 
@@ -62,7 +64,13 @@ async def _list(case: CasePlan, transport: Transport) -> list[str]:
         detail = f"not checked: nothing says how to list those of {vendor.name}"
         remedy = f"see yourself that they are there, or write {vendor.folder / 'vendor.py'} (CONTRIBUTING.md)"
         raise DoubtError(detail, remedy=remedy)
-    done = await transport.run(vendor.list_devices_command, timeout=LISTING_S)
+    command = vendor.list_devices_command
+    try:
+        done = await transport.run(command, timeout=LISTING_S)
+    except CommandTimeoutError as error:
+        remedy = f"run {shlex.join(command)} on this host: its driver or a device does not answer; else mend "
+        remedy += f"LIST_DEVICES_COMMAND in {vendor.folder / VENDOR_FILE}"
+        raise FlagPerfError(error.message, where=error.where, remedy=remedy) from error
     if not done.ok:
         remedy = f"check the driver of {vendor.name} on this host, and the case's vendor in test_conf.py"
         raise FlagPerfError(f"{' '.join(done.argv)}: {done.last_lines(2)}", remedy=remedy)
