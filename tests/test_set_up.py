@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 from pathlib import Path
 
@@ -66,7 +67,7 @@ def test_a_line_added_below_the_mark_is_an_edit_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["/home/a b", 'quote " and \\ in it', "$HOME `ls`"])
 def test_a_path_is_written_as_python_reads_it(tmp_path: Path, text: str) -> None:
     done = shell(tmp_path, 'python_text "$(cat text)"') if (tmp_path / "text").write_text(text) else None
-    assert done is not None and eval(done.stdout) == text
+    assert done is not None and ast.literal_eval(done.stdout) == text
 
 
 # ---- parts

@@ -16,6 +16,7 @@ LEAST_COVERAGE, LEAST_COVERAGE_FOR_SAMPLES = 0.5, 0.99
 INTERVALS_OF_A_HOLE = 5
 LONGEST_WITH_A_RANGE_MS = 60_000.0
 LONGEST_STANDSTILL_MS = 5_000.0
+LONGEST_TEXT = 4_000
 
 KEYS = {
     "source": {"time_ms": "whole", "interval_s": "number"}
@@ -134,13 +135,18 @@ def node_of(folder: Path, window: Window) -> Node | None:
 
 
 def telemetry(path: Path) -> list[dict[str, Any]] | None:
-    """Its records, but for a last line without its end; None where a line is no record."""
+    """Its records, but for a last line without its end; None where more than one in a hundred lines is none."""
     lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
+    records = [record for record in map(parsed, lines) if is_record(record)]
+    return records if len(lines) - len(records) <= len(lines) / 100 else None
+
+
+def parsed(line: str) -> Any:
+    """What a line holds; None for what is no JSON."""
     try:
-        records = [json.loads(line) for line in lines]
+        return json.loads(line)
     except ValueError:
         return None
-    return records if all(is_record(record) for record in records) else None
 
 
 def is_record(record: Any) -> bool:
@@ -154,9 +160,9 @@ def is_record(record: Any) -> bool:
 
 def is_of(kind: str, value: object) -> bool:
     if kind == "text":
-        return isinstance(value, str)
+        return isinstance(value, str) and len(value) <= LONGEST_TEXT
     if kind == "whole":
-        return isinstance(value, int) and not isinstance(value, bool)
+        return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 2**53
     return (kind == "reading" and value is None) or number(value) is not None
 
 

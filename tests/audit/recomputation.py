@@ -82,7 +82,9 @@ def event_of(text: str) -> tuple[str, dict[str, Any], float] | None:
     """The event that begins the text behind the mark."""
     try:
         event, end = json.JSONDecoder().raw_decode(text.lstrip())
-        return None if end > LARGEST_EVENT else (event["event"], event["value"], event["metadata"]["time_ms"])
+        if end > LARGEST_EVENT or event["metadata"]["rank"] != 0:
+            return None
+        return event["event"], event["value"], event["metadata"]["time_ms"]
     except (ValueError, TypeError, KeyError):
         return None
 

@@ -92,7 +92,7 @@ def make_site(folder: Path) -> Site:
     training = folder / "training"
     (training / "cpu").mkdir(parents=True)
     for name in ("utils", "benchmarks"):
-        (training / name).symlink_to(TRAINING / name)
+        shutil.copytree(TRAINING / name, training / name, ignore=shutil.ignore_patterns("__pycache__"))
     vendor = (TRAINING / "cpu" / "vendor.py").read_text()
     assert NO_PEAK in vendor
     (training / "cpu" / "vendor.py").write_text(vendor.replace(NO_PEAK, PEAK))

@@ -114,6 +114,9 @@ SCENARIOS: dict[str, Scenario] = {
         [*metered(every()), sample("pwr", 5500, power_w=-1.0), sample("pwr", 50_500, power_w=-40.0)]
     ],
     "a record of another form": [[*metered(every()), sample("pwr", 5500, volts=3.0)]],
+    "two records of another form, of more than a hundred": [
+        [*metered(every()), sample("pwr", 5500, volts=3.0), sample("pwr", 6500, volts=3.0)]
+    ],
     "a device that is the host itself": [
         [{key: value for key, value in each.items() if key != "device"} for each in metered(every())]
     ],

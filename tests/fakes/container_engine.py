@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from run_benchmarks.transports.base import ByteSink, Completed
+from run_benchmarks.transports.base import Completed
 from run_benchmarks.transports.local import LocalTransport
 
 # A FAKE container engine at the tool's boundary: its store is a folder, an image a file of which the first
@@ -58,15 +59,8 @@ class FakeEngineHost(LocalTransport):
         registry.mkdir(exist_ok=True)
         self._env = ("env", f"NAME={name}", f"STORE={self.store}", f"REGISTRY={registry}", f"SIZE={size}")
 
-    async def run(
-        self,
-        argv: Sequence[str],
-        *,
-        stdin: bytes | AsyncIterator[bytes] | None = None,
-        stdout: ByteSink | None = None,
-        timeout: float | None = None,
-    ) -> Completed:
-        done = await super().run((*self._env, *argv), stdin=stdin, stdout=stdout, timeout=timeout)
+    async def run(self, argv: Sequence[str], **options: Any) -> Completed:
+        done = await super().run((*self._env, *argv), **options)
         return Completed(done.host, tuple(argv), done.returncode, done.stdout, done.stderr)
 
     def asked(self, verb: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,12 @@ FINISHED: Mapping[str, Any] = {
 START_MS, END_MS = 1_700_000_000_000, 1_700_000_010_000
 
 
+def with_own_script(case: CasePlan) -> CasePlan:
+    """The same, trained by a script of its own in place of the driver."""
+    files = replace(case.files, script=f"{case.files.case_dir}/run_pretraining.py", script_args=())
+    return replace(case, files=files)
+
+
 def make_case(
     hosts: Sequence[str] = ("h1", "h2"), *, name: str = "toy:pytorch:X1:2:1:1", chip: Chip | None = CHIP
 ) -> CasePlan:
@@ -112,12 +119,20 @@ def judge_folders(case: CasePlan, folders: Sequence[Path], failure: Failure | No
 
 def training_events(**finished: Any) -> list[Event]:
     """What rank 0 reports of a training from START_MS to END_MS; `finished` overrides FINISHED's values."""
+    values = {**FINISHED, **finished}
+    evaluated = {
+        "metric": values["metric"],
+        "mlm_accuracy": values["final_mlm_accuracy"],
+        "global_steps": values["global_steps"],
+        "num_trained_samples": values["num_trained_samples"],
+    }
     return [
         Event(EventName.INIT_START, {}, START_MS - 2000),
         Event(EventName.TRAIN_START, {}, START_MS),
         Event(EventName.STEP_END, {"global_steps": 1, "loss": 7.0, "seq/s": 100.0}, START_MS + 200),
+        Event(EventName.EVALUATE, evaluated, END_MS - 10),
         Event(EventName.TRAIN_END, {}, END_MS),
-        Event(EventName.FINISHED, {**FINISHED, **finished}, END_MS + 10),
+        Event(EventName.FINISHED, values, END_MS + 10),
     ]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import json
 import os
 import pty
 import re
@@ -15,12 +17,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from run_benchmarks.commands import RUN_PY, place_options, run_command
 from run_benchmarks.journal import JOURNAL, Journal
+from run_benchmarks.names import RUN_NAME
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Unit
 from run_benchmarks.transports.local import LocalTransport
+from run_benchmarks.verbs import options
 from tests.ports import reserved_port
 from tests.run_benchmarks.whole_run import REAL_TRAINING, WholeRun, make_whole_run
 
@@ -81,7 +87,9 @@ def test_a_run_that_ended_is_removed_and_others_are_left_alone(
     run: WholeRun, uid: str, journal: Journal, capsys: Capture
 ) -> None:
     journal.close()
-    builds = [run.host / "pip" / f"flagperf-{owner}-build-0123" for owner in (uid, "run2-0")]
+    builds = [
+        run.host / "pip" / f"flagperf-{owner}-build-0123" for owner in (uid, "run20250101000000-ffffff")
+    ]
     for build in builds:
         build.mkdir(parents=True)
         (build / "pip.conf").write_text("a secret")
@@ -145,6 +153,57 @@ def test_it_works_where_the_cases_of_the_day_are_not_valid(run: WholeRun, capsys
     (run.tree.training / "acme/vendor.py").write_text("raise SystemExit")
     assert run.main("cleanup") == 0
     assert "localhost: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["", "*", "run*", f"{NAME}-*", f"{NAME}-abcde*", f"{NAME}-abcdef\n", "..", "/", f"../{NAME}", NAME[:-1]],
+)
+def test_it_takes_the_id_of_a_run_and_nothing_else(
+    given: str, run: WholeRun, uid: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is asked of any host: an unset variable in a script removed what was none of FlagPerf's."""
+    monkeypatch.setattr("run_benchmarks.left_behind.survey", None)
+    with pytest.raises(SystemExit) as caught:
+        run.main("cleanup", "--yes", given)
+    assert caught.value.code == 2
+    assert ("is empty" if not given else "is not the ID of a run") in capsys.readouterr().err
+    assert run.units_left() == [f"flagperf-{uid}"]
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(text=st.text() | st.from_regex(RUN_NAME) | st.from_regex(r"run[\d*?]+(-[0-9a-f*]+)?"))
+def test_only_what_is_made_as_an_id_passes_for_one(text: str) -> None:
+    try:
+        assert options.run_id(text) == text
+    except argparse.ArgumentTypeError:
+        assert not re.fullmatch(r"run[0-9]{14}(-[0-9a-f]{6})?", text)
+    else:
+        assert re.fullmatch(r"run[0-9]{14}(-[0-9a-f]{6})?", text)
+
+
+def test_what_has_no_name_of_ours_belongs_to_no_run(run: WholeRun, uid: str, capsys: Capture) -> None:
+    """And is neither listed nor removed; what lies in its result folder says nothing of it."""
+    planted = [
+        run.host / "runs" / "*",
+        run.host / "pip" / "flagperf-*-build-1",
+        run.host / "units" / "planted",
+    ]
+    for folder in planted:
+        folder.mkdir(parents=True)
+    (planted[-1] / "unit.json").write_text("{}")
+    folder = run.folder / "result" / NAME
+    folder.mkdir(parents=True)
+    (folder / JOURNAL).write_text(
+        json.dumps({"event": "run_started", "run": NAME, "uid": f"{NAME}-*"}) + "\n"
+    )
+    assert run.main("cleanup") == 0
+    shown = capsys.readouterr()
+    assert uid in shown.out and "*" not in shown.out
+    assert f"left alone, for it is no unit of ours: '{planted[-1]}'" in shown.err
+    assert run.main("cleanup", "--yes", NAME) == 0
+    assert f"removed flagperf-{uid}" in capsys.readouterr().out
+    assert all(folder.is_dir() for folder in planted)
 
 
 def test_settings_that_it_needs_are_refused_where_they_are_wrong(run: WholeRun, capsys: Capture) -> None:

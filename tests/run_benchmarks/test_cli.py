@@ -47,7 +47,7 @@ def test_a_run_that_converges(run: WholeRun, capsys: Capture) -> None:
     assert {"rank0.out.log", "start_pytorch_task.log", "cpu_monitor.log", "telemetry.jsonl"} <= names
     result = json.loads((run.result / CASE / "round1" / "result.json").read_text())
     assert result["verdict"] == "CONVERGED"
-    assert result["figures"]["p_train"]["value"] == 100.0
+    assert result["figures"]["p_train"]["value"] == 2500.0
     assert result["figures"]["round_time"]["value"] > 0
     assert set(result["times"]) == {"acquire", "deploy", "image", "launch", "train", "collect", "clean_up"}
     # The log of the run is in the file too, and nothing is left on the host but the tree.
@@ -124,7 +124,7 @@ def test_a_host_that_is_not_healthy_exits_with_3_and_launches_nothing(run: Whole
 def test_logs_that_cannot_be_collected_stay_on_the_host(
     run: WholeRun, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(collect, "collect_argv", lambda source: ("false",))
+    monkeypatch.setattr(collect, "SEND", "false")
     monkeypatch.setattr(collect, "PAUSE_S", 0.0)
     assert run.main() == 1
     (log,) = run.host.glob(f"runs/*/*/{CASE}/round1/localhost_noderank0/rank0.out.log")
@@ -145,6 +145,28 @@ def test_the_tree_is_deployed_once_for_many_runs(run: WholeRun) -> None:
         for result in sorted((run.folder / "result").iterdir())
     ]
     assert deployed == [True, False]
+
+
+def test_a_tree_that_a_case_altered_is_deployed_anew(run: WholeRun, capsys: Capture) -> None:
+    """A process can write where its code lies; the next round must not run what it wrote, and says so."""
+    script = "benchmarks/toy/pytorch/run_pretraining.py"
+    case = run.tree.training / script
+    case.write_text(f'open(__file__, "a").write("raise SystemExit(7)")\n{case.read_text()}')
+    run.configure(f'CASES = {{"toy:pytorch:X1:1:1:2": "{run.folder}/data"}}\n')
+    assert run.main() == 0
+    first, second = (result["notes"] for result in run.summary["rounds"])
+    assert not any("was altered" in note for note in first)
+    (note,) = [note for note in second if "was altered" in note]
+    assert f"'./{script}'" in note and "deployed anew" in note
+    assert note in (run.result / "flagperf_run.log").read_text()
+
+
+def test_a_link_in_the_tree_exits_with_2(run: WholeRun, capsys: Capture) -> None:
+    (run.tree.training / "acme" / "key").symlink_to("/etc/shadow")
+    assert run.main() == 2
+    assert "acme/key: is a link" in capsys.readouterr().err
+    assert not (run.folder / "result").exists()
+    assert not run.host.exists()
 
 
 def test_the_options_of_the_command_line(run: WholeRun, tmp_path: Path) -> None:
@@ -222,7 +244,7 @@ def test_a_misspelt_verb_is_refused_with_the_one_that_was_meant(run: WholeRun, c
 
 def test_plan_prints_commands_and_touches_nothing(run: WholeRun, capsys: Capture) -> None:
     assert run.main("plan") == 0
-    assert "utils.process_unit start" in capsys.readouterr().out
+    assert "utils/process_unit.py start" in capsys.readouterr().out
     assert not (run.folder / "result").exists()
     assert not run.host.exists()
 
@@ -312,6 +334,15 @@ def test_a_name_that_no_file_can_have_is_refused(words: list[str], run: WholeRun
     assert caught.value.code == 2
     shown = capsys.readouterr().err
     assert "no file can have this name of 5000 characters" in shown and "x" * 100 not in shown
+
+
+@pytest.mark.parametrize("words", [["show"], ["cleanup"], ["--config"], ["--log-path"], ["--continue-from"]])
+def test_an_unset_variable_of_a_script_is_refused(words: list[str], run: WholeRun, capsys: Capture) -> None:
+    """`--continue-from "$RUN"` began anew, `show "$RUN"` showed the folder that it happened to be called in."""
+    with pytest.raises(SystemExit) as caught:
+        run.main(*words, "")
+    assert caught.value.code == 2
+    assert "it is empty" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("script", ["quickstart.sh", "test.sh"])

@@ -17,6 +17,7 @@ from run_benchmarks.verbs import options
 from tests.benchmarks.bert.shard_files import write_data
 from tests.benchmarks.driver.ranks import TINY, TRAINING
 from tests.benchmarks.driver.test_driver_restart import TASK, killing_hook
+from tests.run_benchmarks.plan.tree import copy_code
 from utils.events import read_events
 
 CASE = "bert:pytorch:cpu:1:1:1"
@@ -34,7 +35,7 @@ class Site:
         (self.vendor / "config").mkdir(parents=True)
         self.config.mkdir()
         for name in ("utils", "benchmarks"):
-            (self.training / name).symlink_to(TRAINING / name)
+            copy_code(TRAINING / name, self.training / name)
         shutil.copy(TRAINING / "cpu" / "vendor.py", self.training / "cpu")
         lines = [f"{name} = {value!r}" for name, value in SETTINGS.items()]
         (self.vendor / "config" / "config_cpux1x1.py").write_text("\n".join(lines) + "\n")

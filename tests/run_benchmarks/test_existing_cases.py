@@ -17,7 +17,7 @@ import pytest
 
 from run_benchmarks import verbs
 from run_benchmarks.verbs import options
-from tests.run_benchmarks.plan.tree import Tree
+from tests.run_benchmarks.plan.tree import Tree, copy_code
 
 HERE = Path(__file__).resolve().parent
 REAL_TRAINING = HERE.parents[1] / "training"
@@ -104,9 +104,9 @@ def write_points(folder: Path) -> None:
 def existing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Existing]:
     training = tmp_path / "training"
     shutil.copytree(HERE / "existing_case", training, ignore=shutil.ignore_patterns("__pycache__"))
-    (training / "utils").symlink_to(REAL_TRAINING / "utils")
+    copy_code(REAL_TRAINING / "utils", training / "utils")
     (training / "benchmarks/__init__.py").touch()
-    (training / "benchmarks/driver").symlink_to(REAL_TRAINING / "benchmarks/driver")
+    copy_code(REAL_TRAINING / "benchmarks/driver", training / "benchmarks/driver")
     write_points(tmp_path / "data")
     made = Existing(Tree(training, tmp_path / "config"), tmp_path)
     monkeypatch.setattr(options, "TRAINING_DIR", training)

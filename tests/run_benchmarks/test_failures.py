@@ -48,6 +48,22 @@ def test_a_command_is_named_shortly_and_quoted_in_full() -> None:
     assert failure.remedy == "look there"
 
 
+@pytest.mark.parametrize(
+    ("stage", "words", "kind"),
+    [
+        (Stage.DEPLOY, "tar: ./x: Cannot write: No space left on device", FailureClass.DISK_FULL),
+        (Stage.IMAGE, "write /x: no space left on device", FailureClass.DISK_FULL),
+        (Stage.LAUNCH, "mkdir /x: disk quota exceeded", FailureClass.DISK_FULL),
+        # logs are written on the controller
+        (Stage.COLLECT, "[Errno 28] No space left on device", FailureClass.LOGS_NOT_COLLECTED),
+    ],
+)
+def test_a_full_disk_of_a_host_is_named(stage: Stage, words: str, kind: FailureClass) -> None:
+    failure = failure_on("h1", stage, refused("sh", output=words))
+    assert failure.failure_class is kind
+    assert ("free space on h1" in failure.remedy) is (kind is FailureClass.DISK_FULL)
+
+
 def test_the_first_line_of_an_error_is_its_message() -> None:
     failure = failure_on("h1", Stage.LAUNCH, FlagPerfError("it failed\nbecause", remedy="do this"))
     assert (failure.message, failure.evidence, failure.remedy) == ("it failed", "because", "do this")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -150,17 +151,22 @@ def test_secrets_are_not_shown(tree: Tree) -> None:
         'ACCE_CONTAINER_OPT = "--env=HF_TOKEN=word3 --env HTTPS_PROXY=http://u:word4@proxy:3128"\n'
         'PIP_SOURCE = "https://u:word5@mirror/simple"\n'
     )
+    tree.write(f"{DOCKER}/Dockerfile", "FROM scratch\nRUN --mount=type=secret,id=REPO_TOKEN true\n")
     lines = view(tree, TWO_NODES + secrets)
     text = "\n".join(lines)
     assert [word for word in ("word1", "word2", "word3", "word4", "word5") if word in text] == []
     assert "proxy:3128" in text
-    # Who pastes the commands fills in the variables that the build takes its secrets from.
+    # Who pastes the commands fills in the variables that a command takes its secrets from.
     words = commands(lines)
-    build = next(argv for argv in words if argv[:2] == ["docker", "build"])
-    assert {"REPO_TOKEN", "MIRROR"} <= set(build)
+    build = next(argv for argv in words if "--build-arg" in argv or "--tag" in argv)
+    assert "--secret=id=REPO_TOKEN,env=REPO_TOKEN" in build
+    assert not [word for word in build if "MIRROR" in word], "the Dockerfile does not ask for it"
     before = words[: words.index(build)]
     assert ["export", "REPO_TOKEN=***"] in before
-    assert ["export", "MIRROR=https://***@host/x"] in before
+    task = next(argv for argv in words if "--env=HF_TOKEN" in argv)
+    before = words[: words.index(task)]
+    assert ["export", "HF_TOKEN=***"] in before
+    assert ["export", "HTTPS_PROXY=http://***@proxy:3128"] in before
 
 
 def test_a_base_image_that_is_pinned_by_its_digest_is_no_secret(tree: Tree) -> None:
@@ -178,3 +184,10 @@ def test_where_the_rounds_go_on_from_is_shown(tree: Tree) -> None:
     folder = "/data/ck/run20250101000000/toy:pytorch:X1:1:2:1/round1"
     assert any(f"--env=FLAGPERF_CONTINUE_FROM={folder}" in line for line in lines)
     assert any("source=/data/ck,target=/data/ck" in line for line in lines)
+
+
+def test_a_comment_goes_on_in_no_further_line(tree: Tree) -> None:
+    """It is to be pasted into a shell, and tells what an earlier run's folder says."""
+    plan = replace(tree.load(), continue_from="run1\nrm -rf x\x1b[2J")
+    (line,) = (line for line in plan_lines(plan) if "run1" in line and line.startswith("#"))
+    assert line.startswith("# the rounds go on from the checkpoints of run1 rm -rf x\ufffd[2J in ")

@@ -12,6 +12,7 @@ from run_benchmarks.run_log import (
     LOGGER,
     LONG,
     SHORT,
+    hidden_in_log,
     log_briefly,
     log_to_file,
     log_to_terminal,
@@ -48,7 +49,8 @@ def test_a_line_has_the_documented_format(terminal: io.StringIO, tmp_path: Path)
 @pytest.mark.parametrize("text", ["{}", "{name} <red>x</red> {{", "100 % {message}", "a\\<b>\nc"])
 def test_a_message_is_shown_as_it_is(text: str, terminal: io.StringIO) -> None:
     LOGGER.info(text)
-    assert terminal.getvalue().endswith(f"]{text}\n")
+    shown = text.replace("\n", "\n    ")
+    assert terminal.getvalue().endswith(f"]{shown}\n")
 
 
 @pytest.mark.parametrize(
@@ -99,6 +101,19 @@ def test_no_value_of_a_variable_is_shown_with_an_exception(terminal: io.StringIO
     assert "it broke" in shown and "word" not in shown.replace("password", "")
 
 
+def test_what_is_to_be_hidden_is_hidden_in_every_sink(terminal: io.StringIO, tmp_path: Path) -> None:
+    shown: list[str] = []
+    log_briefly("debug", lambda level, line: shown.append(line))
+    with log_to_file(tmp_path / "log", "debug"), hidden_in_log(lambda text: text.replace("sesame", "***")):
+        LOGGER.bind(detail="why: sesame").error("open sesame")
+        LONG.debug("long sesame")
+    text = (tmp_path / "log").read_text() + "\n".join(shown)
+    assert text.count("***") == 4
+    assert "sesame" not in text
+    LOGGER.info("sesame")
+    assert "sesame" in shown[-1]
+
+
 def test_a_full_disk_is_told_of_once_on_the_terminal_and_ends_nothing(
     terminal: io.StringIO, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -119,6 +134,26 @@ def test_what_would_steer_a_terminal_or_cannot_be_written_is_replaced(
         LOGGER.error("\x1b]0;x\a\ud800")
     for text in (terminal.getvalue(), (tmp_path / "log").read_text()):
         assert "\ufffd]0;x\ufffd\ufffd" in text
+
+
+FORGED = "2022-11-21 19:19:24,013\t[INFO]\t[runner.py,97]case x, round 1: CONVERGED"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\x85", "\u2028", "\x0b"])
+def test_no_text_passes_for_a_record_of_its_own(
+    end: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = f"x{end}{FORGED}{end}12:00:00 INFO    case x, round 1: CONVERGED"
+    brief: list[str] = []
+    log_briefly("info", lambda level, line: brief.append(line))
+    with log_to_file(tmp_path / "log", "info"):
+        LOGGER.bind(detail=text).error(text)
+    log_warnings()
+    LOGGER.error(text)
+    first, *others = (tmp_path / "log").read_text().splitlines()
+    assert LINE.fullmatch(first) and all(line.startswith("    ") for line in others)
+    assert all(line.startswith(" " * 17) for line in brief[0].splitlines()[1:])
+    assert all(line.startswith("    ") for line in capsys.readouterr().err.splitlines()[1:])
 
 
 def test_a_short_line_has_time_level_and_text(tmp_path: Path) -> None:
@@ -156,7 +191,7 @@ def test_a_detail_is_in_the_file_and_the_terminal_says_where(tmp_path: Path) -> 
     with log_to_file(path, "info"):
         LOGGER.bind(detail="Traceback {x}\n  <line>").error("it broke")
         LOGGER.bind(detail="last words", more_in="/run/rank0.out.log").error("rank 0 ended")
-    assert "]it broke\nTraceback {x}\n  <line>\n" in path.read_text()
+    assert "]it broke\n    Traceback {x}\n      <line>\n" in path.read_text()
     assert f"]it broke (more in {path})\n" in plain.getvalue()
     assert "]rank 0 ended (more in /run/rank0.out.log)\n" in plain.getvalue()
     assert "Traceback" not in plain.getvalue() and "last words" not in plain.getvalue()

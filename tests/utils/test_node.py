@@ -142,3 +142,20 @@ def test_wrong_use_says_what_is_right() -> None:
     )
     assert completed.returncode == 2
     assert "required: --node-rank, --nproc" in completed.stderr
+
+
+def test_what_a_task_writes_into_the_launchers_log_is_no_end() -> None:
+    """The log lies where the task may write."""
+    true = RankEnd(3, 1, 5, False)
+    values = (
+        "{",
+        "5",
+        "{}",
+        "[" * 200_000,
+        '{"rank": 1' + "0" * 400 + "}",
+        true.line()[len(PREFIX) :].replace("5", '"x"'),
+    )
+    lines = [*(f"{PREFIX}{value}" for value in values), true.line()]
+    assert read_rank_ends("\n".join(lines)) == (true,)
+    huge = true.line().replace('"rank": 3', '"rank": 3' + "0" * 400)
+    assert read_rank_ends(huge) == ()

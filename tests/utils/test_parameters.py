@@ -9,7 +9,10 @@ import pytest
 from utils.errors import ProblemsError
 from utils.parameters import UNKNOWN, Configuration, Layer, resolve
 
-BASE = {"hidden_size": 8, "target_accuracy": 0.5, "max_steps": 100, "learning_rate": 1e-3, "name": "x"}
+BASE = {
+    "hidden_size": 8, "target_accuracy": 0.5, "max_steps": 100, "learning_rate": 1e-3, "name": "x",
+    "eval_interval_steps": 10,
+}  # fmt: skip
 MEASURE = {"case_kind": "measure", "sizes": [1, 2]}
 
 
@@ -31,7 +34,7 @@ def test_the_layers_override_each_other_in_order() -> None:
 def test_the_target_is_named_after_the_metric() -> None:
     assert (_resolved().driver.target, _resolved().metric) == (0.5, "accuracy")
     assert _resolved({"target_accuracy": 1}).driver.target == 1.0
-    assert _resolved(base={"max_steps": 1, "target": 0.2}).metric == ""
+    assert _resolved(base={"max_steps": 1, "target": 0.2, "eval_interval_steps": None}).metric == ""
 
 
 def test_what_is_changed_beyond_the_mutable_names_is_listed() -> None:
@@ -98,8 +101,9 @@ def test_a_bad_value_is_named_with_its_file_and_remedy(layer: dict[str, Any], me
         ({"precision": "fp15", "max_steps": 1}, "choose one of"),
         ({"case_kind": "mesure"}, "choose one of converge, measure"),
         ({"max_steps": 1, "target_f1": 1, "target_accuracy": 1}, "stands beside target_f1"),
-        ({}, "nothing ends the run"),
+        ({"target_f1": 1}, "nothing ends the run"),
         ({"max_steps": 1}, "write target_<metric> = ..."),
+        ({"max_steps": 1, "target_f1": 1}, "nothing says when it is evaluated"),
         ({"max_samples_termination": 9}, "the decay has no end"),
         ({**MEASURE, "windows": 3}, "at least 20"),
         ({**MEASURE, "warmup_agreement": 1.0}, "below 1"),
@@ -113,6 +117,21 @@ def test_the_cases_own_file_is_checked_too(base: dict[str, Any], message: str) -
     assert "_base.py" in str(error.value)
 
 
+@pytest.mark.parametrize("base", [{}, {"sizes": [1, 2], "window_seconds": 0.2}])
+def test_a_forgotten_kind_is_the_one_problem(base: dict[str, Any]) -> None:
+    with pytest.raises(ProblemsError) as error:
+        _resolved({"windows": 30, "precision": "fp32"}, base=base)
+    [problem] = error.value.problems
+    assert (problem.where, problem.name) == ("_base.py", "case_kind")
+    assert 'case_kind = "measure"' in problem.remedy
+
+
+@pytest.mark.parametrize("layer", [{"eval_interval_samples": 64}, {"eval_interval_steps": None}])
+def test_any_layer_may_say_when_it_is_evaluated(layer: dict[str, Any]) -> None:
+    base = {name: value for name, value in BASE.items() if name != "eval_interval_steps"}
+    assert _resolved(layer, base=base).driver.eval_interval_steps is None
+
+
 def test_all_problems_are_reported_at_once_those_between_settings_too() -> None:
     both = {"eval_interval_steps": 5, "eval_interval_samples": 5}
     with pytest.raises(ProblemsError) as error:
@@ -122,7 +141,7 @@ def test_all_problems_are_reported_at_once_those_between_settings_too() -> None:
 
 def test_of_a_wrong_value_nothing_else_is_said() -> None:
     with pytest.raises(ProblemsError) as error:
-        _resolved({"max_steps": "all"}, base={"target": 0.5})
+        _resolved({"max_steps": "all"}, base={"target": 0.5, "eval_interval_steps": 9})
     (problem,) = error.value.problems
     assert problem.name == "max_steps"
 
@@ -135,7 +154,7 @@ def test_a_whole_number_may_stand_for_a_float() -> None:
 def test_what_only_the_image_can_tell_is_not_judged_here() -> None:
     config = _resolved(
         {"hidden_size": UNKNOWN, "max_steps": UNKNOWN, "dtype": UNKNOWN},
-        base={"hidden_size": 8, "target": 1.0},
+        base={"hidden_size": 8, "target": 1.0, "eval_interval_steps": 9},
     )
     assert config.case["hidden_size"] == 8, "the layer below"
     with pytest.raises(ProblemsError, match="precision"):

@@ -7,15 +7,21 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.run_benchmarks.process_table import pids_with
+from utils import process_unit
 
 TRAINING = Path(__file__).resolve().parents[2] / "training"
 PROGRAM = TRAINING / "utils" / "process_unit.py"
@@ -40,10 +46,12 @@ class Place:
         """A unit's folder."""
         return self.units / self.unit(name)
 
-    def start(self, name: str, *argv: str, env: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    def start(
+        self, name: str, *argv: str, env: Sequence[tuple[str, str]] = ()
+    ) -> subprocess.CompletedProcess[str]:
         """Start a unit of the run."""
-        words = [f"--label=flagperf.run={self.run}", *(f"--env={pair}" for pair in env), "--", *argv]
-        return self._python("-m", "utils.process_unit", "start", str(self.folder(name)), *words)
+        words = [f"--label=flagperf.run={self.run}", "--", *argv]
+        return self._python(str(PROGRAM), "start", str(self.folder(name)), *words, more=env)
 
     def verb(self, verb: str, name: str, *values: str) -> subprocess.CompletedProcess[str]:
         """Run `wait` or `stop` with the unit's own copy of the program."""
@@ -67,8 +75,10 @@ class Place:
         argv = [sys.executable, str(self.folder(name) / "process_unit.py"), "wait", str(self.folder(name))]
         return subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
 
-    def _python(self, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        env = {**os.environ, "PYTHONPATH": str(TRAINING)}
+    def _python(
+        self, *words: str, stdin: str = "", more: Sequence[tuple[str, str]] = ()
+    ) -> subprocess.CompletedProcess[str]:
+        env = {**os.environ, "PYTHONPATH": str(TRAINING), **dict(more)}
         argv = [sys.executable, *words]
         return subprocess.run(argv, input=stdin, env=env, capture_output=True, text=True, timeout=60)
 
@@ -126,7 +136,9 @@ def test_a_name_that_is_taken(place: Place) -> None:
 
 
 def test_the_environment_is_the_units_own(place: Place) -> None:
-    place.start("a", "sh", "-c", 'echo "$WORDS"; echo "$FLAGPERF_UNIT $FLAGPERF_RUN"', env=("WORDS=a=b c",))
+    place.start(
+        "a", "sh", "-c", 'echo "$WORDS"; echo "$FLAGPERF_UNIT $FLAGPERF_RUN"', env=[("WORDS", "a=b c")]
+    )
     place.verb("wait", "a")
     assert (place.folder("a") / "output.log").read_text() == f"a=b c\n{place.unit('a')} {place.run}\n"
 
@@ -218,7 +230,151 @@ def test_waiting_ends_when_the_unit_is_removed(place: Place) -> None:
 def test_no_output_of_a_unit_holds_the_connection_open(place: Place) -> None:
     """`start` must let go of the pipes it was given, or ssh would wait for the unit's end."""
     env = {**os.environ, "PYTHONPATH": str(TRAINING)}
-    words = ["-m", "utils.process_unit", "start", str(place.folder("a")), f"--label=flagperf.run={place.run}"]
+    words = [str(PROGRAM), "start", str(place.folder("a")), f"--label=flagperf.run={place.run}"]
     argv = [sys.executable, *words, "--", "sh", "-c", FOREVER]
     started = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert started.communicate(timeout=30) == (b"", b"")
+
+
+# ---- what strangers put there
+
+
+def plant(units: Path, name: str, record: object) -> Path:
+    """A unit.json that we did not write."""
+    folder = units / name
+    folder.mkdir(parents=True)
+    (folder / "unit.json").write_text(record if isinstance(record, str) else json.dumps(record))
+    return folder
+
+
+def test_a_record_names_no_path(place: Place, tmp_path: Path) -> None:
+    """A unit is what its folder is named, whatever stands in it: an absolute path there was removed once."""
+    victim = tmp_path / "victim"
+    victim.mkdir(mode=0o700)
+    labels, host = {"flagperf.run": place.run}, os.uname().nodename
+    names = (str(victim), "../../victim", "..", "")
+    for number, name in enumerate(names):
+        plant(place.units, f"u{number}", {"name": name, "labels": labels, "argv": [], "host": host})
+    assert sorted(place.remove()) == ["u0", "u1", "u2", "u3"]
+    assert victim.is_dir() and list(place.units.iterdir()) == []
+
+
+RECORDS = {
+    "empty": {},
+    "a list": [],
+    "nothing": "",
+    "half": '{"name": "x", "labels": {"flagperf.run":',
+    "no labels": {"host": os.uname().nodename, "labels": None},
+    "labels of another kind": {"host": os.uname().nodename, "labels": ["flagperf.run"]},
+    "deep": "[" * 100_000,
+    "no text": "\udcff",
+    "long": " " * 2**21,
+}
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_a_broken_record_is_left_alone_and_named(kind: str, place: Place) -> None:
+    place.start("a", "true")
+    record = RECORDS[kind]
+    folder = plant(place.units, "broken", "" if kind == "no text" else record)
+    if kind == "no text":
+        (folder / "unit.json").write_bytes(b"\xff{")
+    done = place._python("-", "list", str(place.units), place.run, stdin=PROGRAM.read_text())
+    assert done.returncode == 0 and f"left alone, for it is no unit of ours: '{folder}'" in done.stderr
+    assert place.listed() == {"a": False}
+    assert place.remove() == ["a"]
+    assert folder.exists()
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(
+    record=st.recursive(
+        st.none() | st.booleans() | st.floats() | st.text(),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(["host", "labels", "name", "flagperf.run"]) | st.text(), inner, max_size=4
+            )
+        ),
+        max_leaves=8,
+    ),
+    name=st.text(
+        st.characters(exclude_characters="/\0", exclude_categories=("Cs",)), min_size=1, max_size=30
+    ),
+)
+def test_whatever_stands_in_the_units_folder_ends_no_list(record: object, name: str) -> None:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        redirect_stdout(StringIO()) as out,
+        redirect_stderr(StringIO()),
+    ):
+        if name not in (".", ".."):
+            plant(Path(folder), name, record)
+        process_unit.list_units(Path(folder), "run20260102030405-abcdef")
+        for line in out.getvalue().splitlines():
+            assert json.loads(line)["name"] == name
+
+
+def test_links_among_the_units_are_left_alone(place: Place, tmp_path: Path) -> None:
+    labels = {"flagperf.run": place.run}
+    victim = plant(tmp_path, "victim", {"name": "l", "labels": labels, "host": os.uname().nodename})
+    place.units.mkdir()
+    (place.units / "l").symlink_to(victim)
+    inner = place.units / "inner"
+    inner.mkdir()
+    (inner / "unit.json").symlink_to(victim / "unit.json")
+    os.mkfifo(plant(place.units, "pipe", {}) / "pipe")
+    (place.units / "pipe" / "unit.json").unlink()
+    (place.units / "pipe" / "pipe").rename(place.units / "pipe" / "unit.json")
+    assert place.listed() == {}
+    assert place.remove() == []
+    assert (victim / "unit.json").is_file() and (place.units / "l").is_symlink() and inner.is_dir()
+
+
+def test_a_name_that_is_a_path_is_none(place: Place) -> None:
+    for name in ("..", ".hidden", "a b", "a\nb", "-rf"):
+        done = place._python(str(PROGRAM), "start", str(place.units / name), "--", "true")
+        assert done.returncode == 125 and "not a name for a unit" in done.stderr, name
+
+
+@contextmanager
+def running(*argv: str, env: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that is gone afterwards."""
+    process = subprocess.Popen(argv, env=env)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_marks_that_are_no_names_are_no_units(place: Place, tmp_path: Path) -> None:
+    """Any process can have any environment: one named a path, and the path was removed with the run."""
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    env = {**os.environ, "FLAGPERF_RUN": place.run, "FLAGPERF_UNIT": str(victim)}
+    with running("sleep", "600", env=env) as process:
+        assert place.listed() == {}
+        assert place.remove() == []
+        assert process.wait(10) == -signal.SIGKILL  # it says itself that it belongs to the run
+    assert victim.is_dir()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process of another user")
+def test_marks_of_another_users_process_are_not_ours(place: Place) -> None:
+    """One that claims to supervise a unit would be waited for without end."""
+    place.start("a", "true")
+    name = place.unit("a")
+    env = {
+        "FLAGPERF_RUN": place.run,
+        "FLAGPERF_UNIT": "x",
+        "FLAGPERF_SUPERVISOR": name,
+        "PATH": os.environ["PATH"],
+    }
+    # the second runs as root, as what is started by sudo does
+    for ids in (("--reuid=65534", "--clear-groups"), ("--ruid=65534",)):
+        with running("setpriv", *ids, "sleep", "600", env=env) as process:
+            name_of = Path(f"/proc/{process.pid}/comm")
+            eventually(lambda name_of=name_of: name_of.read_text() == "sleep\n")  # type: ignore[misc]
+            assert place.verb("wait", "a").stdout == "0\n"
+            assert place.listed() == {"a": False}

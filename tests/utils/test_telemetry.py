@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from run_benchmarks.results import telemetry_file
 from run_benchmarks.results.telemetry_file import read_telemetry
 from utils.errors import FlagPerfError
 from utils.telemetry.lines import device_log, note_line, record_line, value_log
@@ -58,13 +59,35 @@ def test_a_cut_last_line_is_left_out(tmp_path: Path, cut: str) -> None:
         '{"kind": "sample", "time_ms": 1, "source": "gpu", "power_w": NaN}',
         '{"kind": "source", "time_ms": 1, "source": "gpu", "scope": "machine", "interval_s": Infinity}',
         '{"kind": "source", "time_ms": 1, "source": "gpu", "scope": "rack", "interval_s": 1}',
+        '{"kind": "source", "time_ms": 1, "source": "gpu", "scope": "machine", "interval_s": null}',
+        '{"kind": "sample", "time_ms": null, "source": "gpu"}',
+        '{"kind": "sample", "time_ms": -1, "source": "gpu"}',
+        '{"kind": "sample", "time_ms": 1' + "0" * 400 + ', "source": "gpu"}',
+        '{"kind": "sample", "time_ms": 1, "source": "gpu", "power_w": 1' + "0" * 400 + "}",
+        '{"kind": "sample", "time_ms": 1, "source": ["gpu"]}',
+        '{"kind": "sample", "time_ms": 1, "source": "' + "g" * 5000 + '"}',
+        '{"kind": ' + "[" * 200_000,
     ],
 )
-def test_a_damaged_line_in_the_middle_is_an_error_with_file_and_line(tmp_path: Path, line: str) -> None:
+def test_a_damaged_line_in_the_middle_is_left_out_and_counted(tmp_path: Path, line: str) -> None:
     path = tmp_path / "telemetry.jsonl"
     path.write_text(record_line(CARD) + line + "\n" + record_line(CARD))
-    with pytest.raises(FlagPerfError, match=rf"^{path}:2: not a telemetry record"):
-        read_telemetry(path)
+    telemetry = read_telemetry(path)
+    assert telemetry.samples == (CARD, CARD)
+    doubt = "1 of 3 lines of telemetry are no record and left out: "
+    assert telemetry.doubt.startswith(f"{doubt}{path}:2: not a telemetry record: ")
+
+
+def test_no_more_records_are_held_than_a_node_can_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(telemetry_file, "MOST_SAMPLES", 3)
+    monkeypatch.setattr(telemetry_file, "MOST_SOURCES", 1)
+    path = tmp_path / "telemetry.jsonl"
+    other = SourceInfo(1, "other", Scope.MACHINE, 1.0)
+    path.write_text(record_line(GPU) + record_line(other) + 9 * record_line(CARD))
+    telemetry = read_telemetry(path)
+    assert (telemetry.sources, len(telemetry.samples), telemetry.wrong) == ((GPU,), 3, 2)
 
 
 def test_a_missing_file_is_an_error_that_names_it(tmp_path: Path) -> None:

@@ -1,12 +1,44 @@
-"""Text of strangers: a line without an end does not fill the memory."""
+"""Text of strangers: a line without an end does not fill the memory, and none steers a terminal."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from utils.text_files import LONGEST_LINE, lines_of
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from utils.text_files import LONGEST_LINE, continued, lines_of, one_line, printable
 
 
 def test_a_line_longer_than_the_longest_comes_in_parts(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("x" * (LONGEST_LINE + 5) + "\nlast")
     assert [len(line) for line in lines_of(tmp_path / "log")] == [LONGEST_LINE, 6, 4]
+
+
+# Titles, the clipboard, links, C1 controls, directions, zero width, what is no character, and blanks that are none.
+STEERING = (
+    "\x1b\x07\x08\r\x0b\x0c\x7f\x85\x9b\x9d\u202e\u2066\u200b\u200d\ufeff\u2028\u2029\ud800\u00a0\u2800\u3164"
+)
+
+
+@pytest.mark.parametrize("char", STEERING)
+def test_what_steers_a_terminal_or_hides_is_replaced(char: str) -> None:
+    assert printable(f"a{char}b") == one_line(f"a{char}b") == "a\ufffdb"
+
+
+def test_what_is_seen_stays() -> None:
+    text = "Ü 漢字 🙂 -> | `x`"
+    assert printable(f"{text}\n\t{text}") == f"{text}\n\t{text}"
+    assert one_line(f"{text}\n\t{text}") == f"{text}  {text}"
+    assert continued("a\nb\n\nc", "  ") == "a\n  b\n  \n  c"
+
+
+@given(st.text())
+@settings(derandomize=True, max_examples=300)
+def test_no_text_steers_a_terminal_or_begins_a_line_of_its_own(text: str) -> None:
+    line = one_line(text)
+    assert line.isprintable() and len(line) == len(text)
+    assert printable(text).replace("\n", "").replace("\t", "").isprintable()
+    _, *others = continued(text).splitlines() or [""]
+    assert all(other.startswith("    ") for other in others)

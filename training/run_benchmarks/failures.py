@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import shlex
 import traceback
 from dataclasses import replace
@@ -26,6 +27,14 @@ _CLASSES_BY_ERROR = {
     DistributionError: FailureClass.IMAGE_NOT_DISTRIBUTED,
     ImagesDifferError: FailureClass.IMAGES_DIFFER,
 }
+# What tools and engines say; tar, of the file that took the last room.
+_DISK_FULL = re.compile(
+    r"no space left on device|disk quota exceeded|wrote only \d+ of \d+ bytes", re.IGNORECASE
+)
+_FREE_SPACE = (
+    "free space on {host} (`df -h` there), or name another FLAGPERF_PATH_HOST; with MIN_FREE_DISK_GIB in test_conf.py "
+    "the preflight refuses a host that has less"
+)
 
 
 class StageFailed(Exception):  # noqa: N818 - carries a result, not a fault
@@ -43,8 +52,11 @@ def failure_on(host: str, stage: Stage, error: FlagPerfError) -> Failure:
     # a command may hold credentials: build arguments, options of the user's for the container
     message, evidence = map(redact_text, _head_and_rest(error))
     by_stage = _CLASSES.get(stage, FailureClass.COMMAND_FAILED)
-    kind = _CLASSES_BY_ERROR.get(type(error), by_stage)
-    return Failure(Verdict.FAILED, stage, kind, host, message, evidence, redact_text(error.remedy))
+    kind, remedy = _CLASSES_BY_ERROR.get(type(error), by_stage), redact_text(error.remedy)
+    # what is collected is written by the controller
+    if host and stage is not Stage.COLLECT and _DISK_FULL.search(error.message):
+        kind, remedy = FailureClass.DISK_FULL, _FREE_SPACE.format(host=host)
+    return Failure(Verdict.FAILED, stage, kind, host, message, evidence, remedy)
 
 
 def _head_and_rest(error: FlagPerfError) -> tuple[str, str]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import codecs
 from collections.abc import Callable
 from contextlib import suppress
 
 from run_benchmarks.display.base import Display, Power
+from run_benchmarks.failures import sentence_of, traceback_text
 from run_benchmarks.names import Node
 from run_benchmarks.results.telemetry_file import record_of
 from run_benchmarks.run_log import LOGGER
@@ -20,10 +20,13 @@ from utils.processor import precision_note
 from utils.telemetry.lines import TELEMETRY_FILE
 from utils.telemetry.records import Sample, SourceInfo, Telemetry
 from utils.telemetry.windows import best_power_source
+from utils.text_files import LONGEST_LINE
 
 RETRY_S = 2.0
 # The last lines are for the eye alone: a host that does not answer is not waited for longer.
 REST_S = 5.0
+# A node has a few sources and a few devices; who names more is not shown with them.
+MOST_SOURCES, MOST_DEVICES = 64, 1024
 
 
 async def follow_events(transport: Transport, folder: str, state: TrainingState, display: Display) -> None:
@@ -70,24 +73,25 @@ class PowerMeter:
     """The power of a node from its telemetry, record by record: of the source that the figures will use."""
 
     def __init__(self) -> None:
-        self._sources: tuple[SourceInfo, ...] = ()
+        self._sources: dict[str, SourceInfo] = {}  # the latest word on each
         self._best: SourceInfo | None = None
         self._samples: dict[str, Sample] = {}  # the newest, by device
 
     def take(self, record: Sample | SourceInfo) -> Power | None:
         """All devices of the source together, when a sample of it comes in and each has one."""
         if isinstance(record, SourceInfo):
-            self._sources = (*self._sources, record)
-            telemetry = Telemetry("", self._sources)
+            if len(self._sources) < MOST_SOURCES:
+                self._sources[record.source] = record
+            telemetry = Telemetry("", tuple(self._sources.values()))
             name = best_power_source(telemetry)
             self._best = telemetry.info(name) if name else None
             self._samples.clear()
             return None
-        if self._best is None or record.source != self._best.source:
+        if self._best is None or record.source != self._best.source or len(self._samples) > MOST_DEVICES:
             return None
         self._samples[record.device] = record
         draws = [sample.power_w for sample in self._samples.values()]
-        watts = [draw for draw in draws if draw is not None]
+        watts = [draw for draw in draws if draw is not None and draw >= 0]
         return Power(sum(watts), self._best.scope) if len(watts) == len(draws) else None
 
 
@@ -106,17 +110,38 @@ async def _follow(transport: Transport, path: str, lines: _Lines) -> None:
 
 
 class _Lines:
-    """Cuts a stream of bytes into lines and hands them on."""
+    """Cuts a stream of bytes into lines and hands them on; those longer than LONGEST_LINE bytes are left out.
+
+    What is seen of a round that goes on is for the eye: a line that breaks its taker is logged, the first time.
+    """
 
     def __init__(self, take: Callable[[str], None]) -> None:
         self.read = 0
         self._take = take
-        self._rest = ""
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._rest = bytearray()
+        self._is_too_long = self._has_failed = False
 
     async def feed(self, chunk: bytes) -> None:
         """The next part of the stream."""
         self.read += len(chunk)
-        *lines, self._rest = (self._rest + self._decoder.decode(chunk)).split("\n")
-        for line in lines:
+        *ends, rest = chunk.split(b"\n")
+        for end in ends:
+            self._add(end)
+            if not self._is_too_long:
+                self._hand_on(self._rest.decode("utf-8", "replace"))
+            self._rest.clear()
+            self._is_too_long = False
+        self._add(rest)
+
+    def _add(self, part: bytes) -> None:
+        self._is_too_long = self._is_too_long or len(self._rest) + len(part) > LONGEST_LINE
+        self._rest += b"" if self._is_too_long else part
+
+    def _hand_on(self, line: str) -> None:
+        try:
             self._take(line)
+        except Exception as error:
+            if not self._has_failed:
+                message = f"a line of a node was not shown: {sentence_of(error)}"
+                LOGGER.bind(detail=traceback_text(error)).warning(message)
+            self._has_failed = True

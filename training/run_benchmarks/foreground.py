@@ -18,11 +18,12 @@ from run_benchmarks.names import RunId
 from run_benchmarks.output import NotPrintedError, put
 from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.records import Plan
+from run_benchmarks.plan_notes import notes_of
 from run_benchmarks.program import discard_output, signals_kept
-from run_benchmarks.results.round_result import write_json
+from run_benchmarks.results.round_result import PRIVATE, write_json
 from run_benchmarks.results.summary import Run, outcome_text
 from run_benchmarks.results.tables import results_text
-from run_benchmarks.run_log import LOGGER, log_to_file
+from run_benchmarks.run_log import LOGGER, hidden_in_log, log_to_file
 from run_benchmarks.runner import make_run_folder, run_plan
 from run_benchmarks.session import CANCEL_GRACE_S
 from utils.errors import FlagPerfError
@@ -37,7 +38,8 @@ def run_in_foreground(plan: Plan) -> int:
     """
     display = open_display(plan.run.log_level)
     try:
-        return _run(plan, display)
+        with hidden_in_log(plan.secrets.hide):
+            return _run(plan, display)
     finally:
         with _terminal_may_be_gone():
             display.close()
@@ -55,7 +57,7 @@ def _run(plan: Plan, display: Display) -> int:
         with _terminal_may_be_gone():
             display.close()
         _finish(summary, folder)
-        assert summary.exit_code is not None  # it has ended
+        assert summary.exit_code is not None  # noqa: S101 - it has ended
         return summary.exit_code
 
 
@@ -103,7 +105,9 @@ def _open_run(plan: Plan, opened: ExitStack) -> tuple[RunId, Path]:
         LOGGER.info("Step 1: check the configuration and the hosts")
         cases, hosts = counted(len(plan.cases), "case"), counted(len(plan.cluster.hosts), "host")
         LOGGER.info(f"{cases}, {hosts}: the configuration is valid")
-        write_json(folder / "plan.json", plan_as_dict(plan))
+        for note in notes_of(plan):
+            LOGGER.warning(note)
+        write_json(folder / "plan.json", plan_as_dict(plan), PRIVATE)
     except OSError as error:
         raise FlagPerfError(
             f"the run's results cannot be written, nothing was launched: {error}",

@@ -13,15 +13,21 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from run_benchmarks.plan.secrets import NO_SECRETS, Secrets
 from run_benchmarks.run_log import LineFile
 
 JOURNAL = "journal.jsonl"  # in the run's folder
 
 
 class Journal:
-    """Appends to `<run>/journal.jsonl`. Each line: `time` (seconds since the epoch), `event` and its facts."""
+    """Appends to `<run>/journal.jsonl`. Each line: `time` (seconds since the epoch), `event` and its facts.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        secrets: what no fact shows.
+    """
+
+    def __init__(self, path: Path, secrets: Secrets = NO_SECRETS) -> None:
+        self._secrets = secrets
         self._file = LineFile(path)
         self._lock = path.open("r+b")
         with suppress(OSError):  # a file system without locks: then nobody can tell, and the run goes on
@@ -34,7 +40,7 @@ class Journal:
 
     def write(self, event: str, **facts: Any) -> None:
         """Record that `event` happened now."""
-        record = {"time": round(time.time(), 3), "event": event, **facts}
+        record = {"time": round(time.time(), 3), "event": event, **self._secrets.hide_in(facts)}
         self._file.write(json.dumps(record, default=str) + "\n")
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from run_benchmarks.images.pip_handover import left_pip_folders_argv, run_of_pip_folder
 from run_benchmarks.journal import JOURNAL, is_held
-from run_benchmarks.names import LABEL_RUN, WORK_FOLDER
+from run_benchmarks.names import RUN_UID, run_of, work_folder
 from run_benchmarks.plan.records import ClusterSettings, RunSettings
 from run_benchmarks.results.find import has_uid
 from run_benchmarks.runtimes import open_runtime
@@ -76,7 +76,7 @@ class Survey:
 
 async def survey(cluster: ClusterSettings, run: RunSettings) -> Survey:
     """Look on every host."""
-    runtime, work = open_runtime(run), _work(run)
+    runtime, work = open_runtime(run), work_folder(run)
     pip, runs = f"{work}/pip", f"{work}/runs"
 
     async def look(transport: Transport) -> dict[str, Leftovers]:
@@ -99,7 +99,7 @@ async def remove_run(
 
     async def remove(transport: Transport) -> tuple[str, ...]:
         removed = await runtime.remove_all(transport, uid, grace_s=5)
-        await checked(transport, left_pip_folders_argv(_work(run), uid), timeout=QUICK_S)
+        await checked(transport, left_pip_folders_argv(work_folder(run), uid), timeout=QUICK_S)
         return removed
 
     return await _on_hosts(cluster, remove)
@@ -127,10 +127,6 @@ async def _on_hosts(
     return await on_all(cluster.hosts, on_host)
 
 
-def _work(run: RunSettings) -> str:
-    return f"{run.flagperf_path_host.rstrip('/')}/{WORK_FOLDER}"
-
-
 async def _folders(transport: Transport, folder: str) -> list[str]:
     listed = await checked(transport, ("sh", "-c", LIST_FOLDERS, folder), timeout=QUICK_S)
     return sorted(listed.stdout.splitlines())
@@ -139,12 +135,12 @@ async def _folders(transport: Transport, folder: str) -> list[str]:
 def _by_run(units: Iterable[UnitState], pip_folders: list[str], logs: list[str]) -> dict[str, Leftovers]:
     units_of: dict[str, list[UnitState]] = {}
     for unit in units:
-        units_of.setdefault(unit.labels.get(LABEL_RUN, ""), []).append(unit)
+        units_of.setdefault(run_of(unit.labels), []).append(unit)
     pip_of: dict[str, list[str]] = {}
     for folder in pip_folders:
         pip_of.setdefault(run_of_pip_folder(folder), []).append(folder)
-    logs_of = {PurePosixPath(folder).name: folder for folder in logs}
-    # a container made by hand from one of our images belongs to no run
+    logs_of = {name: folder for folder in logs if RUN_UID.fullmatch(name := PurePosixPath(folder).name)}
+    # what has no name of ours belongs to no run, and is left alone
     uids = sorted({*units_of, *pip_of, *logs_of} - {""})
     return {
         uid: Leftovers(tuple(units_of.get(uid, ())), tuple(pip_of.get(uid, ())), logs_of.get(uid, ""))

@@ -7,13 +7,18 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from run_benchmarks.plan.records import CasePlan, RunSettings
+if TYPE_CHECKING:
+    from run_benchmarks.plan.records import CasePlan, RunSettings
 
 LABEL_RUN = "flagperf.run"
 LABEL_ROLE = "flagperf.role"
 # The folder, below FLAGPERF_PATH_HOST, that belongs to FlagPerf: what a user has beside it is never touched.
 WORK_FOLDER = ".flagperf"
+# A run's name and, behind it in its uid, what makes that unique.
+RUN_NAME = re.compile(r"(run\d{14})(?:-[0-9a-f]{6})?", re.ASCII)
+RUN_UID = re.compile(r"run\d{14}-[0-9a-f]{6}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,15 @@ class RunId:
 
     name: str
     uid: str
+
+
+def run_of(labels: Mapping[str, str]) -> str:
+    """The uid of the run whose labels a unit has.
+
+    Empty where it has none that we made: one started by hand from an image of ours, or a stranger's.
+    """
+    uid = labels.get(LABEL_RUN, "")
+    return uid if RUN_UID.fullmatch(uid) else ""
 
 
 def new_run_id(now: datetime) -> RunId:
@@ -66,7 +80,7 @@ def nodes_of(case: CasePlan, round_number: int) -> tuple[Node, ...]:
 class HostPaths:
     """Where things lie on a host; the same on every host.
 
-    run: what containers see as the log path; in it lies one folder, `logs`, named like the run's result folder.
+    run: in it lies one folder, `logs`, named like the run's result folder.
     """
 
     work: str
@@ -79,11 +93,16 @@ class HostPaths:
         return f"{self.logs}/{node.folder}"
 
 
-def host_paths(settings: RunSettings, run: RunId, tree_hash: str) -> HostPaths:
+def work_folder(settings: RunSettings) -> str:
+    """FlagPerf's own folder on every host."""
+    return f"{settings.flagperf_path_host.rstrip('/')}/{WORK_FOLDER}"
+
+
+def host_paths(settings: RunSettings, run: RunId, tree_digest: str) -> HostPaths:
     """The paths of a run on its hosts."""
-    work = f"{settings.flagperf_path_host.rstrip('/')}/{WORK_FOLDER}"
+    work = work_folder(settings)
     folder = f"{work}/runs/{run.uid}"
-    return HostPaths(work, f"{work}/tree-{tree_hash}", folder, f"{folder}/{run.name}")
+    return HostPaths(work, f"{work}/tree-{tree_digest[:16]}", folder, f"{folder}/{run.name}")
 
 
 def checkpoint_folder(path: str, run: str, case: CasePlan, round_number: int) -> str:

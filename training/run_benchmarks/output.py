@@ -1,9 +1,15 @@
-"""What goes to standard output, and what is said where that cannot be written."""
+"""What goes to standard output, and what is said where that cannot be written; and what verbs say on standard error.
+
+Texts from outside stand in both: what would steer a terminal is left out.
+"""
 
 from __future__ import annotations
 
+import sys
+
 from run_benchmarks.program import discard_output
 from utils.errors import FlagPerfError
+from utils.text_files import printable
 
 
 class NotPrintedError(FlagPerfError):
@@ -18,7 +24,7 @@ def put(text: str) -> None:
         BrokenPipeError: whoever read it has gone.
     """
     try:
-        print(text, flush=True)
+        print(printable(text), flush=True)
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -27,3 +33,8 @@ def put(text: str) -> None:
             f"standard output cannot be written: {error.strerror}",
             remedy="send it to a terminal, a pipe, or a file that has room",
         ) from error
+
+
+def complain(text: object) -> None:
+    """Print `text`, a problem or what is to be known beside the output, and a line's end on standard error."""
+    print(printable(str(text)), file=sys.stderr)

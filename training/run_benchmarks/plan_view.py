@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from run_benchmarks.images.build import MERGED, MERGED_WITH_VARIABLES
+from run_benchmarks.images.build import MERGED
 from run_benchmarks.plan.records import CasePlan, Plan
-from run_benchmarks.plan.redact import redact_argv, redact_values
+from run_benchmarks.plan.redact import redact_argv
+from run_benchmarks.plan.secrets import Secrets
+from run_benchmarks.plan_notes import notes_of, stamp_of
 from run_benchmarks.rehearsal import Note, RehearsedRound, rehearse
+from run_benchmarks.transports.base import WITH_VARIABLES
 from utils.code_files import digest_of
 from utils.numbers import counted
 from utils.records import Stage
+from utils.text_files import one_line
 
 WHAT = {
     Stage.DEPLOY: "the training/ tree, as a tar file, if it is not there yet; the round's folder",
@@ -27,23 +32,29 @@ WHAT = {
 
 def plan_lines(plan: Plan) -> Iterator[str]:
     """The whole text, line by line. Lines that are not commands are comments of the shell. Nothing is touched."""
+    # a comment that went on in a further line would be pasted as a command
+    return (one_line(line) if line.startswith("#") else line for line in map(plan.secrets.hide, _lines(plan)))
+
+
+def _lines(plan: Plan) -> Iterator[str]:
     rehearsed = asyncio.run(rehearse(plan))
     yield f"# runtime {plan.run.runtime}, hosts {', '.join(plan.cluster.hosts)}"
     yield f"# results go to {plan.run.log_path}/{rehearsed.run.name}"
     if plan.run.machine.settings:
         yield f"# {plan.run.machine.sentence()}"
+    yield from (f"# note: {note}" for note in notes_of(plan))
     if plan.continue_from:
         yield f"# the rounds go on from the checkpoints of {plan.continue_from} in {plan.run.checkpoint_path}"
     yield ""
     yield "# ===== preflight"
     for host, notes in _by_host(rehearsed.preflight).items():
         yield f"# ----- host {host}"
-        yield from _commands(notes)
+        yield from _commands(notes, plan.secrets)
     for case in plan.cases:
-        yield from _case(case, rehearsed.rounds.get(case.settings.name))
+        yield from _case(case, rehearsed.rounds.get(case.settings.name), plan.secrets)
 
 
-def _case(case: CasePlan, rehearsed: RehearsedRound | None) -> Iterator[str]:
+def _case(case: CasePlan, rehearsed: RehearsedRound | None, secrets: Secrets) -> Iterator[str]:
     settings = case.settings
     yield ""
     yield f"# ===== case {settings.name}: {settings.model} on {settings.framework}, vendor {settings.vendor}"
@@ -52,6 +63,7 @@ def _case(case: CasePlan, rehearsed: RehearsedRound | None) -> Iterator[str]:
     yield f"# parameters: {case.files.config_dir}/{case.files.config_file}"
     if case.extern:
         yield f"# hooks: {case.files.extern_dir} ({', '.join(case.extern)}), SHA-256 {digest_of(case.extern)}"
+    yield f"# rules: {stamp_of(case)}"
     if rehearsed is None:
         yield "# every round of it had succeeded: it is not run again"
         return
@@ -64,7 +76,7 @@ def _case(case: CasePlan, rehearsed: RehearsedRound | None) -> Iterator[str]:
         yield f"# ----- host {host}, node rank {rank}, round {result.round}"
         for stage, of_stage in groupby(notes[host], lambda note: Stage(note.stage)):
             yield f"# {stage.value}: {WHAT[stage]}" if stage in WHAT else f"# {stage.value}"
-            yield from _commands(of_stage)
+            yield from _commands(of_stage, secrets)
     yield from _failure(rehearsed)
 
 
@@ -84,23 +96,23 @@ def _by_host(notes: Sequence[Note]) -> dict[str, list[Note]]:
     return by_host
 
 
-def _commands(notes: Iterator[Note] | Sequence[Note]) -> Iterator[str]:
+def _commands(notes: Iterator[Note] | Sequence[Note], secrets: Secrets) -> Iterator[str]:
     for note in notes:
         argv = note.argv
-        if argv[: len(MERGED_WITH_VARIABLES)] == MERGED_WITH_VARIABLES:
-            argv = argv[len(MERGED_WITH_VARIABLES) :]
-            yield from _variables(note.stdin or b"")
-        elif argv[: len(MERGED)] == MERGED:
-            argv = argv[len(MERGED) :]
+        if argv[: len(WITH_VARIABLES)] == WITH_VARIABLES:
+            argv = argv[len(WITH_VARIABLES) :]
+            yield from _variables(note.stdin or b"", secrets)
         elif note.stdin is not None:
             yield f"# from its standard input it reads {len(note.stdin) or 'a stream of'} bytes:"
+        if argv[: len(MERGED)] == MERGED:
+            argv = argv[len(MERGED) :]
         # ready to be pasted, but for the credentials that the user's options may hold
         yield shlex.join(redact_argv(argv))
 
 
-def _variables(exports: bytes) -> Iterator[str]:
-    """The variables that a build takes its secret arguments from, to be filled in by whoever pastes them."""
-    yield "# secret build arguments: they come by standard input and stand in no command"
-    words = [shlex.split(line) for line in exports.decode().splitlines()]
-    values = dict(word.split("=", 1) for _, word in words)
-    yield from (shlex.join(["export", f"{name}={shown}"]) for name, shown in redact_values(values).items())
+def _variables(exports: bytes, secrets: Secrets) -> Iterator[str]:
+    """The variables of a command; who pastes them fills in those that are secret."""
+    yield "# its variables, which it reads from its standard input, so that they stand in no list of processes:"
+    words = [word.split("=", 1) for word in shlex.split(os.fsdecode(exports))[1::2]]
+    for name, value in words:
+        yield shlex.join(["export", f"{name}={secrets.shown(name, value)}"])

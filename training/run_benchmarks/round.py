@@ -25,7 +25,7 @@ from run_benchmarks.results.round_result import Observation, RoundResult
 from run_benchmarks.round_end import RoundEnd
 from run_benchmarks.round_state import RoundState, conclude, write_observation
 from run_benchmarks.run_log import LOGGER
-from run_benchmarks.session import Interrupted, Session, in_time, unless_broken_off, unless_interrupted
+from run_benchmarks.session import Interrupted, Session, in_time, now, unless_broken_off, unless_interrupted
 from run_benchmarks.stages.caches import DROP_CACHES
 from run_benchmarks.stages.deploy import deploy_tree
 from run_benchmarks.stages.fan_out import errors_of, on_all, raise_first, values_of
@@ -33,6 +33,7 @@ from run_benchmarks.stages.image import ImageStage
 from run_benchmarks.stages.launch import Launch
 from run_benchmarks.stages.network import interface_to, peer_of
 from run_benchmarks.stages.preflight import preflight
+from run_benchmarks.stages.run_folder import make_node_folder
 from run_benchmarks.stages.watch import Outcome, Watch
 from run_benchmarks.transports import LOCALHOST
 from run_benchmarks.transports.base import Transport, checked
@@ -54,7 +55,7 @@ class Round:
         started = datetime.now().astimezone().isoformat(timespec="seconds")
         self.state = RoundState(case, number, started)
         self.hosts: tuple[Host, ...] = ()  # by node rank
-        self._begin = time.monotonic()
+        self._begin = now()
 
     async def run(self) -> RoundResult:
         """The round's result, whatever goes wrong: nothing of it is raised, and the rounds after it have their turn.
@@ -74,7 +75,7 @@ class Round:
         except Exception as error:
             state.note_error(error)
         await self._finish(held)
-        result = conclude(state.case, self._seen, self._folder)
+        result = conclude(state.case, self._seen, self._folder, session.plan.secrets)
         self._record("round_ended", verdict=result.verdict.value)
         return result
 
@@ -84,7 +85,7 @@ class Round:
 
     @property
     def _seen(self) -> Observation:
-        return self.state.observed(self.session.plan.continue_from)
+        return self.session.plan.secrets.hide_in(self.state.observed(self.session.plan.continue_from))
 
     async def _train(self, held: AsyncExitStack) -> None:
         with self._stage(Stage.ACQUIRE):
@@ -107,7 +108,7 @@ class Round:
         with self._stage(Stage.COLLECT):
             for step in RoundEnd(self.session, self.state, self.hosts).steps():
                 await self._in_any_case(step())
-        self.state.time_s = time.monotonic() - self._begin
+        self.state.time_s = now() - self._begin
         # from here on the round can be judged, whatever becomes of the controller
         write_observation(self._seen, self._folder)
         with self._stage(Stage.CLEAN_UP):
@@ -169,7 +170,7 @@ class Round:
         state.case = replace(case, hosts=names)
         state.nodes = nodes_of(state.case, state.number)
         self.session.unclean.update(names)
-        self._begin = time.monotonic()  # waiting in a queue is not the round's time
+        self._begin = now()  # waiting in a queue is not the round's time
         self._record("acquired", hosts=names)
         self.session.display.round_started(state.nodes, state.training)
 
@@ -191,9 +192,8 @@ class Round:
     async def _prepare_host(self, node: Node) -> None:
         session = self.session
         transport = self._transport(node)
-        if await deploy_tree(transport, session.tree, session.paths.tree):
-            LOGGER.info(f"{node.host}: deployed to {session.paths.tree}")
-        await checked(transport, ["mkdir", "-p", session.paths.node(node)], timeout=60)
+        self.state.notes += await deploy_tree(transport, session.tree, session.paths)
+        await make_node_folder(transport, session.paths, node)
         if session.plan.run.clear_caches:
             await checked(transport, ["sh", "-c", DROP_CACHES], timeout=120)
 
@@ -237,16 +237,9 @@ class Round:
 
     async def _start(self, node: Node, interface: str) -> None:
         session, framework, transport = self.session, self.state.framework, self._transport(node)
-        assert framework is not None
-        launch = Launch(
-            session.plan,
-            session.run,
-            session.paths,
-            session.runtime,
-            framework,
-            self.state.tag,
-            self._addresses,
-        )
+        assert framework is not None  # noqa: S101 - for mypy
+        tag, addresses = self.state.tag, self._addresses
+        launch = Launch(session.plan, session.run, session.paths, session.runtime, framework, tag, addresses)
         monitor, task = launch.monitor(node), launch.task(node, interface)
         # both to their end, whatever becomes of one: a unit that starts after the clean-up would stay
         starts = [session.runtime.start(transport, unit) for unit in (task, monitor)]

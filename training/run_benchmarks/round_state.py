@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from run_benchmarks.failures import log_traceback, unexpected
 from run_benchmarks.frameworks.base import Framework
 from run_benchmarks.names import Node
 from run_benchmarks.plan.records import CasePlan
+from run_benchmarks.plan.secrets import NO_SECRETS, Secrets
 from run_benchmarks.results.judge import judge
 from run_benchmarks.results.planned import planned
 from run_benchmarks.results.round_result import Observation, RoundResult, write_json
@@ -80,19 +82,23 @@ class RoundState:
         )
 
 
-def conclude(case: CasePlan, seen: Observation, folder: Path) -> RoundResult:
-    """Write what was seen of a round into its folder, judge it, and write the result beside it.
+def conclude(case: CasePlan, seen: Observation, folder: Path, secrets: Secrets = NO_SECRETS) -> RoundResult:
+    """Write what was seen of a round into its folder, judge it, and write the result beside it, without `secrets`.
 
-    An error in judging is the round's failure, so that the rounds after it are not lost. A result that cannot be
-    written counts as failed: who asks for the file would find none.
+    This is where whatever the logs hold is stopped: an error in judging, or a result that no file can hold, is the
+    round's failure and costs its figures, so that the rounds after it and the summary are not lost. A result that
+    cannot be written counts as failed: who asks for the file would find none.
     """
     seen = write_observation(seen, folder)
     try:
-        result = judge(planned(case), seen, folder)
+        result = secrets.hide_in(judge(planned(case), seen, folder))
+        content = result.as_dict()
+        json.dumps(content, allow_nan=False).encode()
     except Exception as error:
-        result = _unjudged(seen, error)
+        result = secrets.hide_in(_unjudged(seen, error))
+        content = result.as_dict()
     try:
-        write_json(folder / "result.json", result.as_dict())
+        write_json(folder / "result.json", content)
         return result
     except Exception as error:
         return _unwritten(result, folder / "result.json", error)

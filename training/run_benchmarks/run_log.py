@@ -1,6 +1,7 @@
 """The run's log: in FlagPerf's documented format in `flagperf_run.log` and on standard error, short on a terminal.
 
 What a terminal shows in another way is logged to LONG, and to SHORT what it shows in its place.
+A record's further lines are indented: what begins at the margin is a record, and no text from outside can be one.
 Messages are whole texts: `LOGGER.info(f"...")`. Given arguments, loguru would take braces in them for fields.
 What a reader of the terminal can do without, a traceback or a rank's last lines, goes to the file alone:
 `LOGGER.bind(detail="...").error("a sentence")`. Elsewhere the sentence is followed by the path of the file, or of
@@ -18,16 +19,17 @@ from typing import TYPE_CHECKING, Any
 
 from loguru import logger as LOGGER  # noqa: N812 - a constant: there is one log
 
-from utils.text_files import printable
+from utils.text_files import continued
 
 if TYPE_CHECKING:
-    from loguru import Message
+    from loguru import Message, Record
 
 __all__ = [
     "LOGGER",
     "LONG",
     "SHORT",
     "SHORT_HEAD",
+    "hidden_in_log",
     "log_briefly",
     "log_to_file",
     "log_to_terminal",
@@ -70,8 +72,7 @@ def log_briefly(level: str, show: Callable[[str, str], None]) -> None:
     LOGGER.remove()
 
     def sink(message: Message) -> None:
-        lines = printable(message).splitlines()
-        show(message.record["level"].name, f"\n{' ' * SHORT_HEAD}".join(lines))
+        show(message.record["level"].name, continued(message.rstrip("\n"), " " * SHORT_HEAD))
 
     LOGGER.add(
         sink,
@@ -116,6 +117,22 @@ class LineFile:
 
 
 @contextmanager
+def hidden_in_log(hide: Callable[[str], str]) -> Iterator[None]:
+    """Pass every text that is logged through `hide`, wherever it goes, as long as the context lasts."""
+
+    def patch(record: Record) -> None:
+        record["message"] = hide(record["message"])
+        details = {name: hide(value) for name, value in record["extra"].items() if isinstance(value, str)}
+        record["extra"].update(details)
+
+    LOGGER.configure(patcher=patch)
+    try:
+        yield
+    finally:
+        LOGGER.configure(patcher=lambda record: None)
+
+
+@contextmanager
 def log_to_file(path: Path, level: str) -> Iterator[None]:
     """Write the log to `path` too, as long as the context lasts.
 
@@ -135,7 +152,7 @@ def log_to_file(path: Path, level: str) -> Iterator[None]:
 def _add(sink: Sink, level: str, line: str = _FORMAT, beside: Path | None = None) -> int:
     # a function as format: loguru adds the traceback of an exception to a text
     return LOGGER.add(
-        lambda text: sink(printable(text)),  # a rank's last words may hold anything
+        lambda text: sink(continued(text.rstrip("\n")) + "\n"),  # a rank's last words may hold anything
         level=level.upper(),
         format=lambda record: _with_detail(line, record["extra"], whole=beside is not None),
         filter=lambda record: _belongs(record["extra"], beside),

@@ -69,7 +69,7 @@ async def run_plan(
             notes = await _leave_hosts(session)
         notes = [*_not_begun(session, results), *notes]
         end = Run(run.name, run.uid, started, code, tuple(results), session.checks, tuple(notes))
-        summary = _summed_up(log_dir, end)
+        summary = _summed_up(log_dir, plan.secrets.hide_in(end))
         session.journal.write("run_ended", exit_code=summary.exit_code)
         session.journal.close()
     return summary
@@ -102,7 +102,8 @@ async def _run_cases(session: Session, results: list[RoundResult]) -> None:
             LOGGER.info(f"case {case.settings.name}, round {number} of {case.settings.repeat}: start")
             result = await Round(session, case, number).run()
             results.append(result)
-            _log_result(result, session.log_dir)
+            with _noted("what the round ended with could not be logged", []):
+                _log_result(result, session.log_dir)
 
 
 def _not_begun(session: Session, results: Sequence[RoundResult]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +21,7 @@ from run_benchmarks.plan.records import Plan
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.checks import Check
-from run_benchmarks.stages.deploy import Tree, tree_of
+from run_benchmarks.stages.tree import Tree, tree_of
 
 T = TypeVar("T")
 CANCEL_GRACE_S = 5.0
@@ -32,6 +33,7 @@ class Session:
 
     checks: host -> what its preflight gave; hosts that are known late are added as they come.
     unclean: hosts on which something of the run may be left.
+    kept: node folders that stay on their hosts, as not all that lies in them was collected.
     """
 
     plan: Plan
@@ -47,6 +49,7 @@ class Session:
     interrupt: asyncio.Event
     checks: dict[str, list[Check]] = field(default_factory=dict)
     unclean: set[str] = field(default_factory=set)
+    kept: set[str] = field(default_factory=set)
 
 
 def open_session(
@@ -68,10 +71,15 @@ def open_session(
         allocator=open_allocator(plan.cluster, opener),
         runtime=open_runtime(plan.run),
         images=open_image_store(plan.run),
-        journal=Journal(log_dir / JOURNAL),
+        journal=Journal(log_dir / JOURNAL, plan.secrets),
         display=display,
         interrupt=asyncio.Event(),
     )
+
+
+def now() -> float:
+    """Seconds of a clock that nobody sets, and that goes on while this machine sleeps, as the hosts do."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class Interrupted(Exception):  # noqa: N818 - not an error: the user asked for it

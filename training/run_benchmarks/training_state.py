@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from utils.checkpoints import continued_of
 from utils.events import Event, EventName
-from utils.figures import continued_of
+from utils.numbers import number_in
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,8 @@ class TrainingState:
             self.started_ms = event.time_ms
         self.phase = PHASES.get(event.name, self.phase)
         self._take(value)
+        if event.name == EventName.STEP_END and "loss" in value and number_in(value, "loss") is None:
+            self.loss = math.nan  # it has diverged, for which JSON has no number
         if event.name == EventName.INIT_END:
             self._continue_from(continued_of(value) or {})
         self._note_evaluation(event)
@@ -128,7 +131,7 @@ class TrainingState:
             for start, now, cap in caps
             if now is not None and cap is not None and now > start
         ]
-        return min(left, default=None)
+        return min(filter(math.isfinite, left), default=None)
 
 
 # The events that say what has been done; STEP_BEGIN names a step that has not.
@@ -145,10 +148,10 @@ PHASES: Mapping[str, str] = {
 
 
 def _int(value: Mapping[str, Any], name: str, before: int | None) -> int | None:
-    number = _float(value, name, None)
-    return int(number) if number is not None and math.isfinite(number) else before
+    number = number_in(value, name)
+    return before if number is None else int(number)
 
 
 def _float(value: Mapping[str, Any], name: str, before: float | None) -> float | None:
-    number = value.get(name)
-    return float(number) if isinstance(number, (int, float)) and not isinstance(number, bool) else before
+    number = number_in(value, name)
+    return before if number is None else number

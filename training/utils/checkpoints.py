@@ -5,6 +5,11 @@ A training script is told by its environment, because its arguments are the laun
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from utils.numbers import number_in
+
 # The folder that this round's checkpoints are written to, by global rank 0.
 CHECKPOINT_DIR = "FLAGPERF_CHECKPOINT_DIR"
 # The folder with the checkpoints of the round that this one goes on with.
@@ -13,8 +18,23 @@ CONTINUE_FROM = "FLAGPERF_CONTINUE_FROM"
 MAY_BEGIN_ANEW = "FLAGPERF_MAY_BEGIN_ANEW"
 
 CHECKPOINT_PATTERN = "step*.ckpt"
+# Of those that were passed over so many are named.
+MOST_SKIPPED = 10
 
 
 def checkpoint_name(step: int) -> str:
     """The file of the checkpoint after `step` optimizer steps; names sort as their steps do."""
     return f"step{step:08d}.ckpt"
+
+
+def continued_of(values: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What an event says of the earlier part that a run goes on from: `step`, `samples`, `train_time` (s), `file`.
+
+    `skipped`, where it is told, are texts. None where nothing is told, or no step.
+    """
+    continued = values.get("continued")
+    if not isinstance(continued, Mapping) or number_in(continued, "step") is None:
+        return None
+    skipped = continued.get("skipped", [])
+    texts = list(map(str, skipped[:MOST_SKIPPED])) if isinstance(skipped, list) else []
+    return {**continued, "skipped": texts} if "skipped" in continued else continued

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from utils.errors import FlagPerfError
@@ -19,24 +20,38 @@ def load_constants(path: Path) -> dict[str, Any]:
     Raises:
         FlagPerfError: the file is missing or fails; the line that failed is named.
     """
+    return constants_of(load_config(path))
+
+
+def load_config(path: Path) -> ModuleType:
+    """The configuration file `path`, executed; raises as `load_constants` does."""
     try:
-        module = load_module(path, f"flagperf_config_{abs(hash(path))}")
+        return load_module(path, f"flagperf_config_{abs(hash(path))}")
     except FlagPerfError:
         raise
-    except SyntaxError as error:
+    except (Exception, SystemExit) as error:  # sys.exit() in a file must not end what reads it
+        raise failure_in(path, error) from error
+
+
+def constants_of(module: ModuleType) -> dict[str, Any]:
+    """What a configuration file sets to plain data."""
+    return {name: value for name, value in vars(module).items() if _is_setting(name, value)}
+
+
+def failure_in(path: Path, error: BaseException) -> FlagPerfError:
+    """What `error`, which the Python file `path` raised when it was parsed or executed, is to its author."""
+    if isinstance(error, SyntaxError):
         shown = (error.text or "").strip()
-        raise FlagPerfError(
+        return FlagPerfError(
             f"syntax error: {error.msg}" + (f": {shown}" if shown else ""),
             where=f"{error.filename or path}:{error.lineno}" if error.lineno else str(path),
             remedy=f"correct {'this line' if error.lineno else 'it'}; the file is Python",
-        ) from error
-    except (Exception, SystemExit) as error:  # sys.exit() in a file must not end what reads it
-        raise FlagPerfError(
-            f"{type(error).__name__}: {error}",
-            where=_line_of(path, error),
-            remedy="correct this line; the file is executed as Python",
-        ) from error
-    return {name: value for name, value in vars(module).items() if _is_setting(name, value)}
+        )
+    return FlagPerfError(
+        f"{type(error).__name__}: {error}",
+        where=_line_of(path, error),
+        remedy="correct this line; the file is executed as Python",
+    )
 
 
 def _is_setting(name: str, value: Any) -> bool:

@@ -22,7 +22,7 @@ class Problem:
 
     def __str__(self) -> str:
         subject = f"{self.name} = {self.value}" if self.value else self.name
-        return f"{self.where}: {subject}: {self.message}\n    -> {self.remedy}"
+        return f"{self.where}: {subject}: {_quoted(self.message)}\n    -> {self.remedy}"
 
 
 class FlagPerfError(Exception):
@@ -35,7 +35,8 @@ class FlagPerfError(Exception):
         self.remedy = remedy
 
     def __str__(self) -> str:
-        head = f"{self.where}: {self.message}" if self.where else self.message
+        message = _quoted(self.message)
+        head = f"{self.where}: {message}" if self.where else message
         return f"{head}\n    -> {self.remedy}" if self.remedy else head
 
 
@@ -46,8 +47,16 @@ class ProblemsError(FlagPerfError):
         super().__init__("\n".join(str(problem) for problem in problems))
         self.problems = tuple(problems)
 
+    def __str__(self) -> str:
+        return self.message
 
-def nearest(name: str, names: Iterable[str]) -> str:
-    """`; did you mean X?` for a misspelt `name`, or an empty string where nothing is near."""
-    match = get_close_matches(name, list(names), n=1, cutoff=0.6)
+
+def _quoted(message: str) -> str:
+    """A message whose further lines are marked: what a host or a stranger's code said is no remedy of ours."""
+    return message.replace("\n", "\n    | ")
+
+
+def nearest(name: str, names: Iterable[str], cutoff: float = 0.6) -> str:
+    """`did you mean X?` for a misspelt `name`, or an empty string where nothing is as near as `cutoff` (1: equal)."""
+    match = get_close_matches(name, list(names), n=1, cutoff=cutoff)
     return f"did you mean {match[0]}?" if match else ""

@@ -17,7 +17,25 @@ from typing import Any
 from utils.text_files import lines_of
 
 PREFIX = "[PerfLog]"
-_DECODER = json.JSONDecoder()
+# Of what a stranger writes no more is taken: lists and objects in each other, and digits of a number.
+DEEPEST = 32
+LONGEST_NUMBER = 300
+# The largest time and the largest rank that can be: JSON's whole numbers are exact up to here.
+_LARGEST = 2**53
+
+
+def _whole_number(text: str) -> int | None:
+    return int(text) if len(text) <= LONGEST_NUMBER else None
+
+
+def _number(text: str) -> float | None:
+    number = float(text)
+    return number if math.isfinite(number) else None
+
+
+_DECODER = json.JSONDecoder(
+    parse_int=_whole_number, parse_float=_number, parse_constant=lambda constant: None
+)
 
 
 class EventName(str, Enum):
@@ -68,17 +86,20 @@ def format_line(event: Event) -> str:
 
 
 def parse_line(line: str) -> Event | None:
-    """The event in `line`, or None where it holds none or one that was cut off in the middle.
+    """The event in `line`, or None where it holds none, one that was cut off in the middle, or one deeper than DEEPEST.
 
     Text may stand before the prefix, where a launcher prepends the rank's name or a progress bar has not
-    ended its line, and after the record, where another thread's output ran into the line.
+    ended its line, and after the record, where another thread's output ran into the line. A number that is not
+    finite, or has more than LONGEST_NUMBER digits, is None: it is not reported.
     """
     _, prefix, text = line.partition(PREFIX)
     if not prefix:
         return None
     try:
         record, _ = _DECODER.raw_decode(text.lstrip())
-        record = _encodable(record) if "\\ud" in text.lower() else record
+        if text.count("[") + text.count("{") > DEEPEST and not _fits(record, DEEPEST):
+            return None
+        record = _encodable(record) if "\\u" in text and "\\ud" in text.lower() else record
     except (ValueError, RecursionError):
         return None
     return _event(record) if isinstance(record, dict) and "event" in record else None
@@ -112,12 +133,21 @@ def _encodable(record: Any) -> Any:
     return json.loads(json.dumps(record, ensure_ascii=False).encode(errors="replace"))
 
 
+def _fits(value: Any, levels: int) -> bool:
+    """Whether lists and objects stand in each other on no more than so many levels."""
+    if not isinstance(value, (dict, list)):
+        return True
+    inner = value.values() if isinstance(value, dict) else value
+    return levels > 0 and all(_fits(item, levels - 1) for item in inner)
+
+
 def _whole(value: Any) -> int:
-    """A number as written by any case's logger; what is not one counts as not given."""
+    """A number as written by any case's logger; what is not one, or cannot be, counts as not given."""
     try:
-        return int(float(value))
+        number = value if type(value) is int else int(float(value))
     except (TypeError, ValueError, OverflowError):
         return 0
+    return number if -_LARGEST <= number <= _LARGEST else 0
 
 
 def _finite(value: Any) -> Any:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from utils.checkpoints import continued_of
 from utils.numbers import DIGITS, number_in, rate
 
 GIB = 2**30
@@ -104,12 +105,6 @@ def figures_from_finished(finished: Mapping[str, Any], peak: Peak) -> dict[str, 
             whole = continued is None or definition.of_all_parts
             figures[name] = figure if whole else of_this_part(figure, continued or {})
     return figures
-
-
-def continued_of(values: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """What an event says of the earlier part that a run goes on from: `step`, `samples`, `train_time` (s), `file`."""
-    continued = values.get("continued")
-    return continued if isinstance(continued, Mapping) and "step" in continued else None
 
 
 def of_this_part(figure: Figure, continued: Mapping[str, Any]) -> Figure:

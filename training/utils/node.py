@@ -52,9 +52,18 @@ def rank_log_name(global_rank: int | str) -> str:
 
 
 def read_rank_ends(log: str) -> tuple[RankEnd, ...]:
-    """The ends that a launcher's log tells of, in its order."""
-    lines = (line.removeprefix(PREFIX) for line in log.splitlines() if line.startswith(PREFIX))
-    return tuple(RankEnd(**json.loads(line)) for line in lines)
+    """The ends that a launcher's log tells of, in its order; a task may have written into it what is none."""
+    lines = (line[len(PREFIX) :] for line in log.splitlines() if line.startswith(PREFIX))
+    return tuple(filter(None, map(_rank_end, lines)))
+
+
+def _rank_end(text: str) -> RankEnd | None:
+    try:
+        end = RankEnd(**json.loads(text))
+    except (ValueError, TypeError, RecursionError):
+        return None
+    values = asdict(end).values()
+    return end if all(isinstance(value, int) and abs(value) < 2**31 for value in values) else None
 
 
 class NodeRanks:

@@ -1,14 +1,14 @@
 """Units without containers: a process tree that outlives the connection which started it.
 
-    python3 -m utils.process_unit start FOLDER [--label K=V] [--env K=V] [--workdir DIR] -- ARGV...
+    python3 process_unit.py start FOLDER [--label K=V] [--workdir DIR] -- ARGV...
     python3 FOLDER/process_unit.py wait FOLDER           prints the exit code, once there is one
     python3 FOLDER/process_unit.py stop FOLDER GRACE_S   SIGTERM to the tree, SIGKILL to what is left
     python3 - list UNITS [RUN]                           a line of JSON a unit, of one run or of all
     python3 - remove UNITS RUN GRACE_S                   end and remove a run's units; prints their names
 
-A unit's processes are found by a mark in their environment, which all that they start inherit, and by
-descent: no PID is written down, so none can be taken for another later. FOLDER is UNITS/NAME; it holds
-unit.json, output.log, exit_code and a copy of this file. Standard library, Python 3.8 or later, Linux.
+A unit's processes are found by a mark in their environment, which all that they start inherit, and by descent: no PID
+is written down, so none can be taken for another later. FOLDER is UNITS/NAME; it holds unit.json, output.log, exit_code
+and a copy of this file. What is no unit of ours is left alone. Standard library, Python 3.8 or later, Linux.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ UNIT_MARK = "FLAGPERF_UNIT"
 RUN_MARK = "FLAGPERF_RUN"
 SUPERVISOR_MARK = "FLAGPERF_SUPERVISOR"
 MARK = re.compile(rb"FLAGPERF_\w+=")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")  # of a unit: a path that is made of it stays in its folder
 RUN_LABEL = "flagperf.run"
 REFUSED = 125  # as `docker run` exits where it starts nothing
 UNKNOWN_END = 137  # nobody saw how the main process ended: never taken for a success
@@ -47,30 +48,27 @@ class Process(NamedTuple):
     parent: int
     marks: frozenset[str]
 
-    @property
-    def supervises(self) -> bool:
-        """Whether it is a unit's supervisor, which ends by itself when the rest has."""
-        return any(mark.startswith(SUPERVISOR_MARK) for mark in self.marks)
-
 
 def start(folder: Path, *words: str) -> None:
-    """Start a unit in the background; returns once its main process runs."""
+    """Start a unit in the background, with this command's environment; returns once its main process runs."""
     options, argv = _start_options(words)
-    labels, env = (dict(word.split("=", 1) for word in given) for given in (options.label, options.env))
+    labels = dict(word.split("=", 1) for word in options.label)
+    if not NAME.fullmatch(folder.name):
+        _fail(f"not a name for a unit: {folder.name!r}", REFUSED)
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
         folder.mkdir()
     except FileExistsError:
         _fail(f"a unit named {folder.name} exists: {folder}", REFUSED)
     about = {"name": folder.name, "labels": labels, "argv": argv, "host": os.uname().nodename}
-    (folder / "unit.json").write_text(json.dumps(about))
+    _write(folder / "unit.json", json.dumps(about))
     program = shutil.copy(__file__, folder / "process_unit.py")
     marks = {UNIT_MARK: folder.name, RUN_MARK: labels.get(RUN_LABEL, ""), SUPERVISOR_MARK: folder.name}
     trouble_end, tell = os.pipe()
     with (folder / "output.log").open("ab") as output:
         subprocess.Popen(
-            [sys.executable, program, "supervise", str(folder), str(tell), options.workdir, *argv],
-            env={**os.environ, **env, **marks},
+            [sys.executable, "-I", program, "supervise", str(folder), str(tell), options.workdir, *argv],
+            env={**os.environ, **marks},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
@@ -87,8 +85,7 @@ def start(folder: Path, *words: str) -> None:
 
 def supervise(folder: Path, tell: str, workdir: str, *argv: str) -> None:
     """Start the main process, wait for it, end what it leaves behind, write down its exit code."""
-    # Handlers, not SIG_IGN, which the main process would inherit.
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # not SIG_IGN, which would be inherited
         signal.signal(number, lambda *_: None)
     _adopt_orphans()
     env = {name: value for name, value in os.environ.items() if name != SUPERVISOR_MARK}
@@ -101,7 +98,7 @@ def supervise(folder: Path, tell: str, workdir: str, *argv: str) -> None:
     code = _reap(main.pid)
     _kill_until_none(lambda: _tree(f"{UNIT_MARK}={folder.name}"))
     _reap()
-    _write_code(folder, code)
+    _write(folder / "exit_code", str(code))
 
 
 def wait(folder: Path) -> None:
@@ -128,8 +125,8 @@ def list_units(units: Path, run: str | None = None) -> None:
 
 def remove(units: Path, run: str, grace_s: str) -> None:
     """End and remove the run's units on this host; print the names of those that were there."""
-    units_here = _labels_by_name(units, _processes())
-    names = [name for name, labels in units_here.items() if labels.get(RUN_LABEL) == run]
+    labels = _labels_by_name(units, _processes())
+    names = [name for name in labels if labels[name].get(RUN_LABEL) == run]
     _end(lambda: _tree(f"{RUN_MARK}={run}"), float(grace_s))
     for name in names:
         _wait_for_supervisor(name, KILL_PATIENCE_S)
@@ -139,56 +136,67 @@ def remove(units: Path, run: str, grace_s: str) -> None:
 
 
 def _tree(mark: str) -> list[int]:
-    """The processes with the mark and their descendants (one may have wiped its environment); no supervisors."""
+    """Processes with the mark and their descendants (one may have wiped its environment); supervisors end later."""
     table = _processes()
     tree = {process.pid for process in table if mark in process.marks}
     size = -1
     while size != len(tree):
         size = len(tree)
         tree |= {process.pid for process in table if process.parent in tree}
-    return [process.pid for process in table if process.pid in tree and not process.supervises]
+    rest = [each for each in table if not any(mark.startswith(SUPERVISOR_MARK) for mark in each.marks)]
+    return [process.pid for process in rest if process.pid in tree]
 
 
 def _processes() -> list[Process]:
     """All live processes that this user may look at."""
-    processes = (_process(entry) for entry in Path("/proc").iterdir() if entry.name.isdigit())
-    return [process for process in processes if process is not None]
+    return list(filter(None, map(_process, Path("/proc").glob("[0-9]*"))))
 
 
 def _process(entry: Path) -> Process | None:
     try:
-        stat = (entry / "stat").read_bytes()
-        state, parent = stat[stat.rindex(b")") + 2 :].split()[:2]
+        status = (entry / "status").read_bytes()
         environ = (entry / "environ").read_bytes()
     except OSError:  # it has ended, or is another user's
         return None
-    if state in (b"Z", b"X"):
+    values = dict(line.split(b":", 1) for line in status.splitlines() if b":" in line)
+    if values[b"State"].split()[0] in (b"Z", b"X"):
         return None
-    marks = (item.decode(errors="replace") for item in environ.split(b"\0") if MARK.match(item))
-    return Process(int(entry.name), int(parent), frozenset(marks))
+    # anybody can start a program with our marks, and by sudo as root: only what is this user's alone has any
+    ours = set(values[b"Uid"].split()) == {b"%d" % os.geteuid()}
+    marks = (item.decode(errors="replace") for item in environ.split(b"\0") if ours and MARK.match(item))
+    return Process(int(entry.name), int(values[b"PPid"]), frozenset(marks))
 
 
 def _supervisors(name: str) -> list[int]:
     """The PID of the unit's supervisor, if it lives."""
-    mark = f"{SUPERVISOR_MARK}={name}"
-    return [process.pid for process in _processes() if mark in process.marks]
+    return [process.pid for process in _processes() if f"{SUPERVISOR_MARK}={name}" in process.marks]
 
 
 def _labels_by_name(units: Path, table: Iterable[Process]) -> dict[str, dict[str, str]]:
     """Name -> labels of this host's units. The folder may be shared by hosts (NFS)."""
     labels: dict[str, dict[str, str]] = {}
     for file in sorted(units.glob("*/unit.json")):
-        try:
-            about = json.loads(file.read_text())
-        except (OSError, ValueError):  # just being made, or removed
-            continue
-        if about["host"] == os.uname().nodename:
-            labels[about["name"]] = about["labels"]
+        host, written = _record(file)
+        if host == os.uname().nodename:
+            labels[file.parent.name] = written
     for process in table:
         values = dict(mark.split("=", 1) for mark in process.marks)
-        if values.get(UNIT_MARK):
+        if NAME.fullmatch(values.get(UNIT_MARK, "")):
             labels.setdefault(values[UNIT_MARK], {RUN_LABEL: values.get(RUN_MARK, "")})
     return labels
+
+
+def _record(file: Path) -> tuple[str, dict[str, str]]:
+    """The host and the labels that a unit.json tells of; of one that no unit of ours has, nothing, and it is named."""
+    try:
+        plain = file.is_file() and not file.is_symlink() and not file.parent.is_symlink()
+        if not (plain and NAME.fullmatch(file.parent.name) and file.stat().st_size < 2**20):
+            raise ValueError("its name, a link, or its size")
+        about = json.loads(file.read_text())
+        return str(about["host"]), {str(name): str(value) for name, value in about["labels"].items()}
+    except Exception as error:  # whatever a stranger put there
+        print(f"left alone, for it is no unit of ours: {str(file.parent)!r}: {error!r}", file=sys.stderr)
+        return "", {}
 
 
 def _end(find: Callable[[], list[int]], grace_s: float) -> None:
@@ -222,9 +230,7 @@ def _wait_for_supervisor(name: str, patience_s: float | None = None) -> None:
     for pid in _supervisors(name):
         try:
             handle = os.pidfd_open(pid)
-        except ProcessLookupError:
-            continue
-        except (AttributeError, OSError):
+        except (AttributeError, OSError):  # it may have ended, too
             while pid in _supervisors(name):
                 time.sleep(0.2)
             continue
@@ -252,11 +258,11 @@ def _reap(until: int | None = None) -> int:
             return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
 
 
-def _write_code(folder: Path, code: int) -> None:
-    """Write the exit code in one step: whoever reads it reads all of it."""
-    partial = folder / f"exit_code.{os.getpid()}"
-    partial.write_text(str(code))
-    partial.replace(folder / "exit_code")
+def _write(path: Path, text: str) -> None:
+    """Write a file in one step: whoever reads it reads all of it."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}")
+    partial.write_text(text)
+    partial.replace(path)
 
 
 def _code_of_ended(folder: Path) -> int:
@@ -265,9 +271,9 @@ def _code_of_ended(folder: Path) -> int:
         _fail(f"the unit was removed: {folder}", 1)
     try:
         return int((folder / "exit_code").read_text())
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError):
         _kill_until_none(lambda: _tree(f"{UNIT_MARK}={folder.name}"))
-        _write_code(folder, UNKNOWN_END)
+        _write(folder / "exit_code", str(UNKNOWN_END))
         return UNKNOWN_END
 
 
@@ -280,19 +286,13 @@ def _start_options(words: tuple[str, ...]) -> tuple[argparse.Namespace, list[str
     """What stands before `--`, and the command after it."""
     parser = argparse.ArgumentParser(prog="process_unit start FOLDER")
     parser.add_argument("--label", action="append", default=[])
-    parser.add_argument("--env", action="append", default=[])
     parser.add_argument("--workdir", default=".")
     end = words.index("--")
     return parser.parse_args(words[:end]), list(words[end + 1 :])
 
 
 VERBS: dict[str, Callable[..., None]] = {
-    "start": start,
-    "supervise": supervise,
-    "wait": wait,
-    "stop": stop,
-    "list": list_units,
-    "remove": remove,
+    verb.__name__.partition("_")[0]: verb for verb in (start, supervise, wait, stop, list_units, remove)
 }
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ class Verdict(_Word):
     CONVERGED = ("CONVERGED", "an evaluation met the target")
     MEASURED = (
         "MEASURED",
-        "a case that has no target (of the kind *measure*) did its work and reported its figures",
+        "a case that has no target (of the kind `measure`) did its work and reported its figures",
     )
     NOT_CONVERGED = ("NOT_CONVERGED", "training reached its cap of steps or samples first")
     FAILED = (
@@ -43,8 +43,8 @@ class Verdict(_Word):
     INTERRUPTED = ("INTERRUPTED", "Ctrl-C, SIGTERM, or SIGHUP when the terminal was closed")
     INVALID = (
         "INVALID",
-        "the logs bear no result: FINISHED is missing, stands twice or comes from another rank too, the figures "
-        "contradict each other, or a case of the kind *measure* reports none",
+        "the logs bear no result: FINISHED is missing, stands twice or comes from another rank too, what it says "
+        "does not add up, or a case of the kind `measure` reports no figure",
     )
 
     @property
@@ -93,6 +93,7 @@ class FailureClass(_Word):
     OUT_OF_MEMORY = ("out_of_memory", "its last lines say so")
     HOST_UNREACHABLE = ("host_unreachable", "contact was lost and did not come back in time")
     COMMAND_FAILED = ("command_failed", "another command on a host, e.g. when the code was brought there")
+    DISK_FULL = ("disk_full", "a host has no room, or its user no quota, for the code, an image or a task")
     DEADLINE = ("deadline", "training took longer than `CASE_DEADLINE_HOURS`")
     INTERRUPTED = ("interrupted", "the user ended the run")
     NO_RESULT = (
@@ -103,8 +104,8 @@ class FailureClass(_Word):
     )
     INCONSISTENT_RESULT = (
         "inconsistent_result",
-        "p_whole <= p_train <= p_core does not hold; or, of the shared driver: the plan's target was not met though "
-        "it says so, the samples are not the last evaluation's, `time_to_target` is not within the training",
+        "what FINISHED says does not add up: with itself, with the events before it, with the plan's target, or with "
+        "the controller's clock; the message names both values",
     )
     LOGS_NOT_COLLECTED = (
         "logs_not_collected",

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import io
+import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from utils.errors import FlagPerfError
 
+# Letters and signs that look like a blank, or like nothing; a row of them could make a line of words look like two.
+_BLANK_LETTERS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
 LONGEST_LINE = 2**20  # characters: the longest event has a few thousand
+# What is read of a file's end.
+END_BYTES = 2**22
 
 
 def lines_of(path: Path) -> Iterator[str]:
@@ -16,12 +24,31 @@ def lines_of(path: Path) -> Iterator[str]:
     Raises:
         FlagPerfError: it is no plain file, or cannot be read.
     """
+    with _opened(path) as binary, io.TextIOWrapper(binary, encoding="utf-8", errors="replace") as file:
+        while line := file.readline(LONGEST_LINE):
+            yield line
+
+
+def last_lines_of(path: Path) -> list[str]:
+    """The whole lines, without their ends, in the last END_BYTES of a file of any size.
+
+    Raises:
+        FlagPerfError: it is no plain file, or cannot be read.
+    """
+    with _opened(path) as file:
+        begin = max(0, file.seek(0, os.SEEK_END) - END_BYTES)
+        file.seek(begin)
+        lines = file.read(END_BYTES).decode("utf-8", "replace").splitlines()
+    return lines[1:] if begin and len(lines) > 1 else lines  # of the first one the beginning is not there
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
     try:
         if path.exists() and not path.is_file():  # a pipe would be waited for, a device has no end
             raise FlagPerfError("is no file", where=str(path))
-        with path.open(encoding="utf-8", errors="replace") as file:
-            while line := file.readline(LONGEST_LINE):
-                yield line
+        with path.open("rb") as file:
+            yield file
     except OSError as error:
         raise FlagPerfError(f"cannot be read: {error.strerror}", where=str(path)) from error
 
@@ -32,7 +59,19 @@ def shortened(line: str, longest: int) -> str:
 
 
 def printable(text: str) -> str:
-    """`text` without what would steer a terminal or cannot be encoded."""
-    return "".join(
-        char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}" for char in text
-    )
+    """`text`, of one line or several, without what would steer a terminal, hide, or cannot be encoded.
+
+    That are controls, format characters (directions, zero width), halves of pairs, and blanks but for " ".
+    """
+    hidden = [char for char in set(text) - {"\n", "\t"} if not char.isprintable() or char in _BLANK_LETTERS]
+    return text.translate(dict.fromkeys(map(ord, hidden), "\N{REPLACEMENT CHARACTER}"))
+
+
+def one_line(text: str) -> str:
+    """`text` as a part of a line, a cell or a name: `printable`, with blanks for its tabs and the ends of its lines."""
+    return printable(text).replace("\n", " ").replace("\t", " ")
+
+
+def continued(text: str, indent: str = "    ") -> str:
+    """`text`, `printable`, with its further lines indented: none of them passes for one that begins at the margin."""
+    return printable(text).replace("\n", f"\n{indent}")

@@ -42,6 +42,7 @@ class Case:
         return {"closeness": -sums[0] / sums[1]}
 """
 BASE = "slope = 0.1\ntarget_closeness = 0.0\nmax_steps = 4\neval_batch_size = 4\ntrain_batch_size = 4\n"
+BASE += "eval_interval_steps = 2\n"
 BASE += 'lr_schedule = "constant"\nprecision = "fp32"\ncpu_threads = 1\n'
 
 
@@ -83,6 +84,7 @@ def test_looking_at_the_first_batch_leaves_training_as_it_was(tmp_path: Path, ca
         (".sum().reshape(1)", ".sum()", "loss gave a tensor of shape ()", "reshape(1)"),
         (".square().sum().reshape(1)", ".square().reshape(-1)", "loss gave a tensor of shape (4,)", "the sum over"),
         (".sum().reshape(1)", ".sum().reshape(1).double()", "not in float32", ".float()"),
+        (".square().sum().reshape(1)", ".square().mean().reshape(1)", "halves: a mean", "the sum over labels"),
         (".square().sum().reshape(1)", ".sum().reshape(1) / 0", "the loss of the first batch is", "first batch"),
         ("loss_counts=(float(len(samples)),)", "loss_counts=()", "loss_counts is ()", "one number a part"),
         ("samples=len(samples)", "samples=9", "says that it has 9", "how many were asked for"),

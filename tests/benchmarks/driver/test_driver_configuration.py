@@ -14,7 +14,9 @@ def test_the_files_are_found_by_the_launch_contract(tmp_path: Path) -> None:
     case, vendor = tmp_path / "case" / "config", tmp_path / "vendor"
     case.mkdir(parents=True)
     vendor.mkdir()
-    (case / "_base.py").write_text("size = 1\ndepth = 1\nmax_steps = 5\ntarget_accuracy = 1.0\n")
+    (case / "_base.py").write_text(
+        "size = 1\ndepth = 1\nmax_steps = 5\neval_interval_steps = 1\ntarget_accuracy = 1.0\n"
+    )
     (case / "mutable_params.py").write_text('mutable_params = ["depth"]\n')
     (vendor / "config_common.py").write_text("size = 2\ndepth = 2\n")
     (vendor / "config_cpux1x1.py").write_text("from config_common import *\ndepth = 3\n")
@@ -37,7 +39,7 @@ def test_the_files_are_found_by_the_launch_contract(tmp_path: Path) -> None:
 def test_the_target_is_of_the_cases_metric(tmp_path: Path) -> None:
     folder = tmp_path / "config"
     folder.mkdir()
-    (folder / "_base.py").write_text("target_accuracy = 0.5\nmax_steps = 5\n")
+    (folder / "_base.py").write_text("target_accuracy = 0.5\nmax_steps = 5\neval_interval_steps = 1\n")
     (folder / "mutable_params.py").write_text("mutable_params = []\n")
     arguments = LaunchArguments(case_dir=tmp_path, data_dir=tmp_path)
     assert read_configuration(arguments, "accuracy").driver.target == 0.5

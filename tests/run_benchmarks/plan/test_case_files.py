@@ -61,7 +61,7 @@ def test_customized_cases_lie_in_the_vendors_folder(tree: Tree) -> None:
     edit(tree, "test_conf.py", "", 'TEST_TYPE = "customized"\n')
     own = "acme/benchmarks/toy/pytorch"
     tree.write(
-        f"{own}/config/_base.py", "max_steps = 1\ntarget_accuracy = 1\ntrain_batch_size = 1\nown = 3\n"
+        f"{own}/config/_base.py", "max_steps = 1\ntarget_accuracy = 1\neval_interval_steps = 1\nown = 3\n"
     )
     tree.write(f"{own}/config/mutable_params.py", "mutable_params = []\n")
     tree.write(f"{own}/__init__.py", "")

@@ -48,6 +48,24 @@ def test_the_earlier_run_is_given_by_name_or_folder(saving: Tree, given: str) ->
     assert continued(saving, given).continue_from == "run20260102030405"
 
 
+@pytest.mark.parametrize("given", ["..", "*", "run2026", "/", "/home/me/result/.."])
+def test_what_is_not_the_id_of_a_run_is_refused(saving: Tree, given: str) -> None:
+    """It would be a part of the path from which checkpoints are loaded."""
+    with pytest.raises(ConfigError) as caught:
+        continued(saving, given)
+    (problem,) = caught.value.problems
+    assert (problem.where, problem.name) == ("command line", "--continue-from")
+    assert "is not the ID of a run" in problem.message
+
+
+def test_what_an_earlier_journal_has_as_the_id_is_no_path(saving: Tree, tmp_path: Path) -> None:
+    folder = tmp_path / "run20260102030405"
+    folder.mkdir()
+    (folder / "journal.jsonl").write_text('{"uid": "run20260102030405-/../../planted"}\n')
+    with pytest.raises(ConfigError, match="is not the ID of a run"):
+        continued(saving, str(folder))
+
+
 def test_to_go_on_needs_the_place_too(tree: Tree) -> None:
     with pytest.raises(ConfigError) as caught:
         continued(tree, "run20260102030405", TEST_CONF)
@@ -79,7 +97,7 @@ def test_shipped_settings_name_no_place() -> None:
 def test_measurements_have_nothing_to_go_on_from(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("run_benchmarks.plan.continuation.can_save", lambda case: False)
     with pytest.raises(ConfigError) as caught:
-        continued(tree, "run20200101000000-typo", TEST_CONF)
+        continued(tree, "run20200101000000-abcdef", TEST_CONF)
     (problem,) = caught.value.problems
     assert "no case of this run saves checkpoints" in problem.message
 

@@ -92,9 +92,10 @@ def test_without_a_list_of_mutable_names_nobody_knows(existing: Tree) -> None:
     assert existing.load().cases[0].differs is None
 
 
-def test_the_shared_driver_tells_it_itself(tree: Tree) -> None:
+def test_what_a_vendor_changed_of_a_case_of_the_shared_driver(tree: Tree) -> None:
+    assert tree.load().cases[0].differs == {}
     tree.write(MUTABLE, "mutable_params = []\n")
-    assert tree.load().cases[0].differs is None
+    assert tree.load().cases[0].differs == {"train_batch_size": 16}
 
 
 # ---- whose driver

@@ -126,6 +126,7 @@ def test_problems_of_all_three_files_are_reported_at_once(tree: Tree) -> None:
     [
         'PIP_SOURCE = "https://user:sesame@mirror.example.org/simple"',
         'VENDORS = {"acme": {"IMAGE_BUILD_ARGS": {"HF_TOKEN": "sesame"}}}',
+        'VENDORS = {"acme": {"ACCE_CONTAINER_OPT": "-e DB_PWD=\'open sesame\' -e A=1"}}',
     ],
 )
 def test_no_secret_of_it_is_shown(tree: Tree, line: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,7 @@ hidden_size = 128
 target_accuracy = 0.5
 max_steps = 100
 train_batch_size = 8
+eval_interval_steps = 10
 """
 
 CASE = """\
@@ -150,6 +152,11 @@ class Tree:
         except (ConfigError, NoValidCaseError) as error:
             return error.exit_code, error.problems
         raise AssertionError(f"no problem was found: {plan}")
+
+
+def copy_code(source: Path, target: Path) -> None:
+    """Copy a folder of the real tree: hosts get no links."""
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
 
 
 def make_tree(folder: Path) -> Tree:

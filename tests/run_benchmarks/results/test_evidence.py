@@ -115,7 +115,7 @@ def test_where_every_rank_only_lost_a_peer_the_first_is_told(round_folder: Path)
 @pytest.mark.parametrize(
     ("more", "remedy"),
     [
-        ("", "write it"),
+        ("", "rank1.out.log says: write it"),
         ("b.py: y is wrong\n    -> mend y", "read rank1.out.log in the node's folder"),
     ],
 )

@@ -39,6 +39,13 @@ def write_telemetry(
     return folder
 
 
+def figures_of(folders: Sequence[Path], events: Sequence[Event]) -> dict[str, Figure]:
+    """The figures of nodes of whose telemetry nothing was left out."""
+    figures, notes = power_figures(folders, events)
+    assert not notes
+    return figures
+
+
 def values(figures: dict[str, Figure]) -> dict[str, float | None]:
     return {name: figure.value for name, figure in figures.items()}
 
@@ -46,7 +53,7 @@ def values(figures: dict[str, Figure]) -> dict[str, float | None]:
 def test_one_node(tmp_path: Path) -> None:
     before, after = [900.0] * 2, [50.0] * 5  # what is outside the training does not count
     node = write_telemetry(tmp_path / "n0", [*before, *[200.0] * 5, 260.0, *[200.0] * 5, *after])
-    figures = power_figures([node], training_events())
+    figures = figures_of([node], training_events())
     assert values(figures) == {
         "energy": pytest.approx(2060.0),
         "avg_power": pytest.approx(206.0),
@@ -69,7 +76,7 @@ def test_several_nodes_are_averaged_and_all_of_them_pay_for_the_samples(tmp_path
         write_telemetry(tmp_path / f"n{rank}", [watts] * (SECONDS + 6))
         for rank, watts in enumerate((100.0, 300.0))
     ]
-    figures = power_figures(nodes, training_events())
+    figures = figures_of(nodes, training_events())
     assert figures["energy"].value == pytest.approx(2000.0)
     assert figures["avg_power"].value == pytest.approx(200.0)
     assert figures["samples_per_joule"].value == pytest.approx(1000 / 4000)
@@ -82,14 +89,14 @@ def test_several_nodes_are_averaged_and_all_of_them_pay_for_the_samples(tmp_path
 def test_a_node_without_power_leaves_the_round_without_it(tmp_path: Path) -> None:
     good = write_telemetry(tmp_path / "n0", [100.0] * (SECONDS + 6))
     bad = write_telemetry(tmp_path / "n1", [], reason="no /dev/ipmi0 on this machine")
-    figures = power_figures([good, bad], training_events())
+    figures = figures_of([good, bad], training_events())
     assert set(figures) == NAMES
     assert set(values(figures).values()) == {None}
     assert figures["energy"].source == "n1: redfish: no /dev/ipmi0 on this machine"
 
 
 def test_a_node_whose_monitor_wrote_nothing(tmp_path: Path) -> None:
-    figures = power_figures([tmp_path / "nowhere"], training_events())
+    figures = figures_of([tmp_path / "nowhere"], training_events())
     assert set(values(figures).values()) == {None}
     assert "telemetry.jsonl: cannot be read: No such file" in figures["max_power"].source
 
@@ -98,7 +105,7 @@ def test_nodes_that_measure_different_things_have_no_mean(tmp_path: Path) -> Non
     """A whole machine on one node, the processor alone on the other."""
     machine = write_telemetry(tmp_path / "n0", [500.0] * (SECONDS + 6))
     package = write_telemetry(tmp_path / "n1", [80.0] * (SECONDS + 6), source="rapl", scope=Scope.PACKAGE)
-    figures = power_figures([machine, package], training_events())
+    figures = figures_of([machine, package], training_events())
     assert set(values(figures).values()) == {None}
     assert figures["avg_power"].source.endswith("there is no mean: n0: machine; n1: cpu package")
 
@@ -108,7 +115,7 @@ def test_nodes_that_measure_the_same_part_by_other_sources_are_told_and_marked(t
         write_telemetry(tmp_path / f"n{rank}", [100.0] * (SECONDS + 6), source=source)
         for rank, source in enumerate(("redfish", "pwr", "redfish"))
     ]
-    figures = power_figures(nodes, training_events())
+    figures = figures_of(nodes, training_events())
     assert figures["energy"].value == pytest.approx(1000.0)
     assert figures["energy"].source.startswith("mean of 3 nodes; n0, n2: redfish (machine): power")
     assert "; n1: pwr (machine): power integrated" in figures["energy"].source
@@ -121,18 +128,18 @@ def test_energy_of_a_part_of_the_window_is_marked_and_of_less_than_half_it_is_no
     seconds: int, energy: float | None, tmp_path: Path
 ) -> None:
     node = write_telemetry(tmp_path / "n0", [100.0] * seconds)
-    figure = power_figures([node], training_events())["energy"]
+    figure = figures_of([node], training_events())["energy"]
     assert figure.value == (None if energy is None else pytest.approx(energy))
     assert figure.coverage == pytest.approx((seconds - 3) / 10)
-    told = f"only {seconds - 3}0 % of the window was sampled"
-    assert told in (figure.source if energy is None else figure.caveat)
+    caveat = f"only {seconds - 3}0 % of the window was sampled"
+    assert caveat in (figure.source if energy is None else figure.caveat)
 
 
 def test_the_nodes_that_were_sampled_in_part_are_named(tmp_path: Path) -> None:
     nodes = [
         write_telemetry(tmp_path / f"n{rank}", [100.0] * seconds) for rank, seconds in enumerate((10, 20, 9))
     ]
-    figure = power_figures(nodes, training_events())["energy"]
+    figure = figures_of(nodes, training_events())["energy"]
     assert figure.coverage == pytest.approx(0.6)
     assert figure.caveat == "only 60 % of the window was sampled on n0, n2"
 
@@ -140,7 +147,7 @@ def test_the_nodes_that_were_sampled_in_part_are_named(tmp_path: Path) -> None:
 def test_samples_per_joule_needs_the_whole_window(tmp_path: Path) -> None:
     """A part of the window's energy set against all of its samples would flatter."""
     node = write_telemetry(tmp_path / "n0", [100.0] * 10)  # ends 7 s into the training
-    figures = power_figures([node], training_events())
+    figures = figures_of([node], training_events())
     assert figures["avg_power"].value == pytest.approx(100.0)
     assert figures["samples_per_joule"].value is None
     assert figures["samples_per_joule"].coverage == pytest.approx(0.7)
@@ -154,14 +161,14 @@ def test_the_reasons_of_sources_stand_in_one_order_whichever_was_written_first(t
     ]
     for order in (lines, lines[::-1]):
         (tmp_path / TELEMETRY_FILE).write_text("".join(order))
-        reason = power_figures([tmp_path], training_events())["energy"].source
+        reason = figures_of([tmp_path], training_events())["energy"].source
         assert reason == "pwr: none; acme: none; rapl: none"
 
 
 @pytest.mark.parametrize("samples", [None, "many", float("nan")])
 def test_samples_that_are_not_known(samples: Any, tmp_path: Path) -> None:
     node = write_telemetry(tmp_path / "n0", [100.0] * (SECONDS + 6))
-    figures = power_figures([node], training_events(num_trained_samples=samples))
+    figures = figures_of([node], training_events(num_trained_samples=samples))
     assert figures["energy"].value == pytest.approx(1000.0)
     assert figures["samples_per_joule"].value is None
     assert "num_trained_samples" in figures["samples_per_joule"].source
@@ -169,14 +176,14 @@ def test_samples_that_are_not_known(samples: Any, tmp_path: Path) -> None:
 
 def test_no_sample_in_the_window(tmp_path: Path) -> None:
     node = write_telemetry(tmp_path / "n0", [100.0] * 3, first_second=-60)
-    assert set(values(power_figures([node], training_events())).values()) == {None}
+    assert set(values(figures_of([node], training_events())).values()) == {None}
 
 
 @pytest.mark.parametrize("missing", [EventName.TRAIN_START, EventName.TRAIN_END])
 def test_without_a_window_there_is_nothing(missing: EventName, tmp_path: Path) -> None:
     node = write_telemetry(tmp_path / "n0", [100.0] * (SECONDS + 6))
     events = [event for event in training_events() if event.name != missing]
-    figures = power_figures([node], events)
+    figures = figures_of([node], events)
     assert set(values(figures).values()) == {None}
     assert "was not reported" in figures["energy"].source
 
@@ -190,6 +197,21 @@ def test_the_window() -> None:
 
 def test_a_wall_clock_that_was_set_during_the_training_marks_its_energy(tmp_path: Path) -> None:
     node = write_telemetry(tmp_path / "n0", [100.0] * (SECONDS + 6))
-    figures = power_figures([node], training_events(raw_train_time=50.0))
+    figures = figures_of([node], training_events(raw_train_time=50.0))
     assert figures["energy"].caveat == "the wall clock says 10 s of training, the monotonic clock 50 s"
     assert figures["samples_per_joule"].caveat == figures["energy"].caveat
+
+
+def test_a_vendors_monitor_that_gave_nothing_marks_whatever_stands_in_its_place(tmp_path: Path) -> None:
+    """The energy of the processors is not that of the chips: nobody may take it for theirs unaware."""
+    node = write_telemetry(tmp_path / "n0", [40.0] * 15, source="rapl", scope=Scope.PACKAGE)
+    broken = SourceInfo(START_MS - 5000, "acme", Scope.ACCELERATOR, 1.0, reason="OSError: no driver")
+    with (node / TELEMETRY_FILE).open("a") as file:
+        file.write(record_line(broken))
+    figures = figures_of([node], training_events())
+    assert figures["energy"].value == pytest.approx(400.0)
+    assert {figure.caveat for figure in figures.values()} == {"not sampled: n0: acme: OSError: no driver"}
+    (node / TELEMETRY_FILE).write_text(record_line(broken))
+    energy = figures_of([node], training_events())["energy"]
+    assert (energy.value, energy.source) == (None, "acme: OSError: no driver")
+    assert energy.caveat.endswith("acme: OSError: no driver"), "it stands below the table on the terminal"

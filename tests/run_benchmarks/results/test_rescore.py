@@ -56,10 +56,13 @@ def test_runs_of_schema_1_have_the_same_figures_by_todays_formulas(kind: str) ->
 
 def test_a_figure_and_a_verdict_that_differ_are_told(folder: Path) -> None:
     change_log(folder, '"converged": true', '"converged": false')
+    change_log(folder, '"final_mlm_accuracy": 0.33', '"final_mlm_accuracy": 0.25')
+    change_log(folder, '"mlm_accuracy": 0.33', '"mlm_accuracy": 0.25')
+    change_log(folder, '"time_to_target": 9.0', '"time_to_target": null')
     change_log(folder, '"num_trained_samples": 1000', '"num_trained_samples": 2000')
     rounds = rescore(folder)
     lines = text_of(rounds).splitlines()
-    assert f"{NAME}, round 1: CONVERGED -> NOT_CONVERGED; 5 of 24 figures differ" in lines
+    assert f"{NAME}, round 1: CONVERGED -> NOT_CONVERGED; 7 of 24 figures differ" in lines
     assert "  p_whole: 100 samples/s -> 200 samples/s" in lines
     plain = json.loads(json.dumps(rounds[0].as_dict()))
     assert plain["verdict"] == ["CONVERGED", "NOT_CONVERGED"]
@@ -96,7 +99,7 @@ def test_without_the_plan_nothing_can_be_scored_again(folder: Path) -> None:
 
 
 def test_logs_that_break_the_judge_are_a_reason(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*arguments: object) -> None:
+    def broken(*arguments: object, **options: object) -> None:
         raise RecursionError("too deep")
 
     monkeypatch.setattr(judge_module, "read_rank_logs", broken)

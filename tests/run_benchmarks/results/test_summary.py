@@ -225,8 +225,8 @@ def test_what_is_to_be_known_of_a_value_is_marked_and_stands_below_the_table(con
     assert table.text().endswith(f"\n* {note}")
     assert table.markdown().endswith(f"\n\n\\* {note}")
     assert max(map(len, table.text(60).splitlines())) <= 60
-    none = replace(partly, value=None)
-    assert not results_tables([replace(result, figures={"energy": none})])[0].footnotes
+    (table,) = results_tables([replace(result, figures={"energy": replace(partly, value=None)})])
+    assert (table.rows[0][-2], table.footnotes) == ("-*", (f"* {note}",))
 
 
 RATE = Figure(71.27, "TFLOP/s", "25 windows", "FINISHED", "higher", "median rate")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Mount
 from run_benchmarks.transports.base import CommandError, Transport, TransportError
 from run_benchmarks.transports.ssh import SshTransport
-from tests.run_benchmarks.process_table import pids_with
+from tests.run_benchmarks.process_table import argvs_meanwhile, pids_with
 from tests.run_benchmarks.runtimes.conftest import Bench, settings
 from tests.run_benchmarks.transports.conftest import eventually, live_as, need_sshd
 from tests.run_benchmarks.transports.sshd import Sshd
@@ -35,6 +36,18 @@ def test_arguments_and_environment_arrive_unchanged(bench: Bench) -> None:
     env = {"PYTHONPATH": str(Path(__file__).resolve().parents[3] / "training"), "WORDS": awkward}
     unit = bench.unit('echo "$1"; echo "$WORDS"; pwd', awkward, env=env, workdir="/dev")
     assert bench.end_of(unit) == (0, f"{awkward}\n{awkward}\n/dev")
+
+
+def test_secrets_reach_the_unit_and_no_list_of_processes(bench: Bench) -> None:
+    key = "hunter2 'a' \"$HOME\"\n  second line\n"
+    script = (
+        'printf "%s\\n" "$A_KEY" | while IFS= read -r line; do echo "[$line]"; done; echo "$WORDS"; sleep 1'
+    )
+    unit = bench.unit(script, secrets={"A_KEY": key, "WORDS": "a=b c"})
+    with argvs_meanwhile() as argvs:
+        assert bench.end_of(unit) == (0, "[hunter2 'a' \"$HOME\"]\n[  second line]\n[]\na=b c")
+    assert any(unit.name in argv for argv in argvs)
+    assert [argv for argv in argvs if "hunter2" in argv or "second line" in argv] == []
 
 
 def test_last_output_is_the_end(bench: Bench) -> None:
@@ -272,3 +285,39 @@ def test_an_engine_that_is_not_installed(tmp_path: Path, changes: dict[str, str]
         bench.use(runtime.version)
     assert remedy in caught.value.remedy
     assert "install" in caught.value.remedy
+
+
+@pytest.mark.parametrize("module", ["json.py", "utils/process_unit.py", "pathlib.py"])
+def test_no_module_of_the_folder_that_it_is_called_in_runs(
+    module: str, processes: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who calls run.py in /tmp as root must not run what somebody has put there."""
+    planted = tmp_path / "here" / module
+    planted.parent.mkdir(parents=True)
+    planted.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "here"))
+
+    async def scenario(transport: Transport) -> tuple[str, ...]:
+        await processes.runtime.version(transport)
+        unit = processes.unit("exit 3")
+        await processes.runtime.start(transport, unit)
+        assert await processes.runtime.wait(transport, unit.name) == 3
+        await processes.runtime.list_units(transport)
+        return await processes.runtime.remove_all(transport, processes.run)
+
+    assert processes.use(scenario) == (f"{processes.run}-unit",)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_unit_leaves_no_bytecode_beside_its_code(processes: Bench, tmp_path: Path) -> None:
+    """It would be run in the place of the code that was deployed."""
+    (tmp_path / "module.py").write_text("")
+    unit = processes.unit(f"cd {tmp_path}; {sys.executable} -c 'import module'")
+    assert processes.end_of(unit)[0] == 0
+    assert not (tmp_path / "__pycache__").exists()
+
+
+def test_what_a_unit_prints_is_read_in_bounds(processes: Bench) -> None:
+    code, output = processes.end_of(processes.unit("head -c 20000000 /dev/zero | tr '\\0' x"))
+    assert (code, set(output)) == (0, {"x"}) and len(output) <= 2**16

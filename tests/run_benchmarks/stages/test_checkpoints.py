@@ -50,6 +50,15 @@ def test_where_nothing_is_saved_nothing_is_asked(site: Site) -> None:
     assert_skipped(check)
 
 
+def test_a_folder_in_which_others_may_plant_checkpoints_is_a_warning(saving: Site) -> None:
+    (saving.folder / "ck").mkdir()
+    (saving.folder / "ck").chmod(0o777)
+    check = saving.check(checkpoints)
+    assert check.status is Status.WARNING
+    assert f"others may replace what is in {saving.folder}/ck" in check.detail
+    assert "let only root and the ssh user write there" in check.remedy
+
+
 def test_the_folder_is_made_on_the_first_host_only(saving: Site) -> None:
     saving.rank = 1
     assert_skipped(saving.check(checkpoints))

@@ -12,7 +12,9 @@ import pytest
 
 from run_benchmarks.names import LABEL_RUN
 from run_benchmarks.runtimes.base import UnitState
+from run_benchmarks.runtimes.engine import engine_of
 from run_benchmarks.stages import caches, checks
+from run_benchmarks.stages.build_secrets import build_secrets
 from run_benchmarks.stages.checks import Status
 from run_benchmarks.transports.base import CommandError, Completed
 from tests.fakes.transports import AnsweringHost
@@ -41,8 +43,18 @@ def test_deploy_path_is_made(site: Site) -> None:
 def test_deploy_path_that_cannot_be_made(site: Site) -> None:
     (site.folder / "fp").write_text("a file")
     check = site.check(checks.deploy_path)
-    assert_bad(check, Status.ERROR, f"FLAGPERF_PATH_HOST = {site.folder}/fp", "name a folder in test_conf.py")
+    assert_bad(
+        check, Status.ERROR, f"FLAGPERF_PATH_HOST = {site.folder}/fp", "FLAGPERF_PATH_HOST in test_conf.py"
+    )
     assert "not a directory" in check.detail.lower()
+
+
+def test_deploy_path_that_others_can_replace(site: Site) -> None:
+    (site.folder / "fp").mkdir()
+    (site.folder / "fp").chmod(0o777)
+    check = site.check(checks.deploy_path)
+    assert_bad(check, Status.ERROR, f"others may replace what is in {site.folder}/fp", "the sticky bit")
+    assert not (site.folder / "fp/.flagperf").exists()
 
 
 # ---- disk
@@ -98,13 +110,17 @@ def test_leftovers(site: Site) -> None:
     # made by hand from an image of ours, which carries our label without a run
     site.runtime.units = (unit("", running=True),)
     assert_ok(site.check(checks.leftovers), "none")
-    site.runtime.units = (unit("run2", running=False), unit("run1", running=False))
+    # and a stranger's
+    site.runtime.units = (unit("*", running=True), unit("run20260102030405-aaaaaa; reboot", running=True))
+    assert_ok(site.check(checks.leftovers), "none")
+    first, second = "run20260102030405-aaaaaa", "run20260102030405-bbbbbb"
+    site.runtime.units = (unit(second, running=False), unit(first, running=False))
     check = site.check(checks.leftovers)
-    assert_bad(check, Status.WARNING, "ended units of run1, run2", "run.py cleanup run1")
+    assert_bad(check, Status.WARNING, f"ended units of {first}, {second}", f"run.py cleanup {first}")
     assert "share this host" not in check.remedy
-    site.runtime.units = (unit("run1", running=True),)
+    site.runtime.units = (unit(first, running=True),)
     check = site.check(checks.leftovers)
-    assert_bad(check, Status.WARNING, "running units of run1", "both runs share this host")
+    assert_bad(check, Status.WARNING, f"running units of {first}", "both runs share this host")
 
 
 def test_leftovers_that_cannot_be_listed(site: Site) -> None:
@@ -140,6 +156,17 @@ def test_software_without_images(site: Site, monkeypatch: pytest.MonkeyPatch) ->
     assert_bad(check, Status.ERROR, f"{sys.executable} lacks no_such_module", "PROCESS_PYTHON")
 
 
+def test_a_python_that_the_shared_driver_is_not_written_for(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.conf(f'RUNTIME = "process"\nPROCESS_PYTHON = "{sys.executable}"\n')
+    monkeypatch.setattr(checks, "_required_modules", lambda case: ("json",))
+    monkeypatch.setattr(checks, "DRIVER_PYTHON", (3, 99))
+    assert_bad(site.check(checks.software), Status.ERROR, "lacks Python 3.99 (it is 3.", "PROCESS_PYTHON")
+    site.tree.write("benchmarks/toy/pytorch/run_pretraining.py", "")
+    assert_ok(site.check(checks.software), "json, psutil")
+
+
 def test_software_of_the_monitor(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.runtime.uses_images = False
     site.conf(f'RUNTIME = "process"\nPROCESS_PYTHON = "{sys.executable}"\n')
@@ -151,3 +178,21 @@ def test_software_of_the_monitor(site: Site, monkeypatch: pytest.MonkeyPatch) ->
 def test_software_without_an_interpreter(site: Site) -> None:
     site.conf('RUNTIME = "process"\nPROCESS_PYTHON = "/no/such/python"\n')
     assert_bad(site.check(checks.software), Status.ERROR, "/no/such/python", "PROCESS_PYTHON")
+
+
+@pytest.mark.parametrize("answer", [0, 1])
+def test_build_secrets(answer: int, site: Site) -> None:
+    """Asked where an image may be built that mounts one, and nowhere else."""
+    builder = " ".join(engine_of("docker").takes_secrets())
+    site.transport = AnsweringHost({builder: (answer, "", "")})
+    site.conf("IMAGE_BUILD_ARGS = {'REPO_TOKEN': 'hunter22'}\n")
+    assert site.check(build_secrets).status is Status.SKIPPED
+    site.tree.write("acme/docker_image/pytorch/Dockerfile", "RUN --mount=id=REPO_TOKEN,type=secret true\n")
+    check = site.check(build_secrets)
+    assert check.status is (Status.ERROR if answer else Status.OK)
+    assert "REPO_TOKEN" in check.detail
+    assert "hunter22" not in str(check)
+    site.rank = 1
+    assert site.check(build_secrets).status is Status.SKIPPED
+    site.conf("IMAGE_BUILD_ARGS = {'REPO_TOKEN': 'hunter22'}\nIMAGE_DISTRIBUTION = 'build'\n")
+    assert site.check(build_secrets).status is not Status.SKIPPED

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+from run_benchmarks.plan import apart
+from run_benchmarks.stages import devices as stage
 from run_benchmarks.stages.checks import Status
 from run_benchmarks.stages.devices import devices
 from tests.run_benchmarks.stages.checked_host import Site, assert_bad, assert_ok
@@ -53,8 +57,39 @@ def test_devices_whose_names_are_no_text(site: Site) -> None:
     assert_bad(site.check(devices), Status.ERROR, "acme's parse_device_list", "acme/vendor.py")
 
 
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("sys.exit(0)", "SystemExit: 0"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+        ("os._exit(0)", "ended the process that executed it, with exit code 0"),
+        ("return (_ for _ in ())", "what it returns is no list of texts"),
+    ],
+)
+def test_a_vendors_own_code_cannot_end_the_run(site: Site, body: str, said: str) -> None:
+    text = (site.tree.training / "acme/vendor.py").read_text().replace("return stdout.splitlines()", body)
+    site.tree.write("acme/vendor.py", f"import os, sys\n{text}")
+    assert_bad(site.check(devices), Status.ERROR, f"acme's parse_device_list: {said}", "acme/vendor.py")
+
+
+def test_a_vendors_own_code_that_does_not_end(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart, "LIMIT_S", 0.3)
+    text = (site.tree.training / "acme/vendor.py").read_text()
+    line = text[: text.index("return stdout")].count("\n") + 1
+    site.tree.write("acme/vendor.py", text.replace("return stdout.splitlines()", "while True: pass"))
+    assert_bad(site.check(devices), Status.ERROR, "was not done after 0.3 s", f"acme/vendor.py:{line}")
+
+
 def test_names_of_devices_are_shown_without_control_characters(site: Site) -> None:
     site.devices("printf 'X\\033[31mred\\n'; echo X")
     check = site.check(devices)
     assert check.status is Status.ERROR
-    assert "\x1b" not in check.detail and "?[31mred" in check.detail
+    assert "\x1b" not in check.detail and "\ufffd[31mred" in check.detail
+
+
+def test_a_list_command_that_hangs(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage, "LISTING_S", 0.2)
+    site.devices("sleep 30")
+    check = site.check(devices)
+    assert_bad(check, Status.ERROR, "not done after 0.2 s", "LIST_DEVICES_COMMAND in ")
+    assert "acme-list on this host" in check.remedy

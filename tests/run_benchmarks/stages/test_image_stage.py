@@ -13,10 +13,12 @@ from run_benchmarks.images.build import BuildSite
 from run_benchmarks.images.layers import ImagePlan, Layer
 from run_benchmarks.images.store import ImageStore
 from run_benchmarks.plan.records import ClusterSettings, PipSettings
+from run_benchmarks.plan.secrets import Secrets
 from run_benchmarks.runtimes.engine import engine_of
 from run_benchmarks.stages import progress
 from run_benchmarks.stages.image import ImageStage
 from run_benchmarks.stages.image_stream import Counter, stream_image
+from run_benchmarks.stages.progress import LONGEST_LINE, whole_lines
 from run_benchmarks.transports import open_transport
 from run_benchmarks.transports.base import CommandError, TransportError
 from tests.fakes.container_engine import FakeEngineHost, fake_engine
@@ -95,6 +97,30 @@ def test_the_build_output_is_in_the_cases_log(cluster: Cluster) -> None:
     logs = {path.name: path.read_text() for path in (cluster.folder / "logs").iterdir()}
     assert list(logs) == ["image_build_h1.log"]
     assert f"building {TAG}" in logs["image_build_h1.log"]
+
+
+def test_the_log_of_a_build_shows_no_secret(cluster: Cluster) -> None:
+    """Also one that comes in two pieces, or at the end of an output that breaks off."""
+    stage = cluster.stage("build")
+    secrets = Secrets(held=frozenset({"sesame-1", "h\u00fcgel-2"}))
+    stage = replace(stage, image=replace(stage.image, hide=secrets.hide))
+    cluster.hosts["h1"].fail("build", "x sesame-1 \\377 y\nopen h\u00fcgel-2")
+    with pytest.raises(FlagPerfError):
+        asyncio.run(stage.run())
+    log = (cluster.folder / "logs" / "image_build_h1.log").read_text()
+    assert log.endswith("x *** \\377 y\nopen ***\n")
+
+
+@pytest.mark.parametrize("size", [50, 1000, 10**6])
+def test_a_log_is_written_in_whole_lines_and_nothing_of_it_is_lost(size: int, tmp_path: Path) -> None:
+    output = b"one sesame\ntwo \xff\xfe sesame\r\n" + b"-" * (2 * LONGEST_LINE) + b"\nlast sesame"
+    with (
+        (tmp_path / "log").open("wb") as file,
+        whole_lines(file, Secrets(held=frozenset({"sesame"})).hide) as take,
+    ):
+        for start in range(0, len(output), size):
+            take(output[start : start + size])
+    assert (tmp_path / "log").read_bytes() == output.replace(b"sesame", b"***")
 
 
 def test_a_large_image_reaches_every_host_unaltered(tmp_path: Path) -> None:

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from run_benchmarks.transports import streams
 from run_benchmarks.transports.base import CommandError, CommandTimeoutError, Transport, checked
 from tests.run_benchmarks.conftest import LogLines
-from tests.run_benchmarks.process_table import pids_with
+from tests.run_benchmarks.process_table import argvs_meanwhile, pids_with
 from tests.run_benchmarks.transports.conftest import Host, eventually
 
 MIB = 2**20
@@ -47,6 +48,12 @@ def test_an_end_by_signal_is_128_plus_its_number(host: Host, number: signal.Sign
     assert completed.returncode == 128 + number
 
 
+def test_of_output_without_bounds_the_end_is_held(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "MOST_BYTES", MIB)
+    completed = host.use(lambda t: t.run(["sh", "-c", f"head -c {8 * MIB} /dev/zero; echo the end"]))
+    assert len(completed.stdout) == MIB and completed.stdout.endswith("the end\n")
+
+
 def test_a_command_that_is_not_there_is_127(host: Host) -> None:
     completed = host.use(lambda t: t.run(["/nowhere/nothing", "x"]))
     assert completed.returncode == 127
@@ -73,6 +80,19 @@ def test_arguments_arrive_byte_for_byte(host: Host) -> None:
 
 def test_standard_input_is_empty_without_one(host: Host) -> None:
     assert host.use(lambda t: t.run(["cat"])).stdout == ""
+
+
+def test_variables_arrive_unchanged_and_are_seen_nowhere(host: Host, log_lines: LogLines) -> None:
+    """What the command reads from standard input is empty, and its own."""
+    variables = {"WORDS": "hunter2 'x' \"$HOME\" `id` \\ ü", "LINES_OF_KEY": "hunter2\n two \n\n"}
+    script = 'printf "%s|" "$WORDS" "$LINES_OF_KEY"; cat; cat "/proc/$$/cmdline" "/proc/$PPID/cmdline" >&2'
+    with argvs_meanwhile() as argvs:
+        done = host.use(lambda t: t.run(["sh", "-c", script + "; sleep 0.3"], variables=variables))
+    assert done.stdout == "".join(f"{value}|" for value in variables.values())
+    assert done.argv == ("sh", "-c", script + "; sleep 0.3")
+    assert any("LINES_OF_KEY" in argv for argv in argvs)
+    assert [argv for argv in argvs if "hunter2" in argv] == []
+    assert "hunter2" not in done.stderr + log_lines.text
 
 
 def test_bytes_pass_unchanged_both_ways(host: Host) -> None:

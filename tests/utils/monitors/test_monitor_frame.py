@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from run_benchmarks.results.telemetry_file import read_telemetry
+from run_benchmarks.results.telemetry_file import read_telemetry, record_of
 from tests.fakes.clock import HandClock
 from tests.utils.monitors.value_log import logged_values
 from utils.monitors import frame
@@ -18,7 +18,7 @@ from utils.monitors.accelerators import Accelerators
 from utils.monitors.frame import Sampler, TelemetryFile, open_log, run_monitors
 from utils.monitors.source import Source, SourceUnavailableError
 from utils.telemetry.lines import value_log
-from utils.telemetry.records import Sample, Scope
+from utils.telemetry.records import Sample, Scope, SourceInfo
 
 TICK_S = 0.01
 
@@ -129,6 +129,7 @@ def test_a_source_that_hangs_is_left_behind(
     hanging.release.set()
     assert not monitors.is_alive()
     assert "hangs: did not answer" in caplog.text
+    assert reasons_of(tmp_path, "hangs") == [frame.NO_ANSWER]
     assert len(values_of(tmp_path, "steady")) >= 3
 
 
@@ -200,6 +201,38 @@ def test_a_source_that_fails_is_asked_again_and_the_failure_noted_once(
     assert (counts.sampled, counts.failed) == (2, 2)
     assert caplog.text.count("flaky: sample failed: RuntimeError: the sensor did not answer") == 1
     assert values_of(tmp_path, "flaky") == [0.5, 0.5]
+
+
+class FailsAlways(Steady):
+    scope = Scope.ACCELERATOR
+
+    def sample(self, time_ms: int) -> Sequence[Sample]:
+        raise RuntimeError("the library is of another driver")
+
+
+class FailsOnce(Steady):
+    def sample(self, time_ms: int) -> Sequence[Sample]:
+        samples = super().sample(time_ms)
+        if self.ticks == 1:
+            raise RuntimeError("not yet")
+        return samples
+
+
+def reasons_of(folder: Path, name: str) -> list[str]:
+    """What a source's records in telemetry.jsonl say why it has no samples, one after the other."""
+    lines = (folder / "telemetry.jsonl").read_text().splitlines()
+    records = (record_of(line, name) for line in lines)
+    return [each.reason for each in records if isinstance(each, SourceInfo) and each.source == name]
+
+
+def test_a_source_that_never_answers_has_its_reason_in_the_telemetry(
+    tmp_path: Path, clock: HandClock
+) -> None:
+    for source in (FailsAlways("never"), FailsOnce("late"), Steady()):
+        counts_of(source, tmp_path, clock, ticks=3)
+    assert reasons_of(tmp_path, "never")[1:] == ["RuntimeError: the library is of another driver"]
+    assert reasons_of(tmp_path, "late")[1:] == ["RuntimeError: not yet", ""]
+    assert reasons_of(tmp_path, "steady") == [frame.NO_ANSWER, ""]
 
 
 def test_half_a_line_of_a_killed_monitor_is_cut_off_before_going_on(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
+from benchmarks.common.prepare_command import prepare_command
 from utils.errors import FlagPerfError, Problem, ProblemsError, nearest
 
 Shape = tuple[int, ...]
@@ -95,11 +96,11 @@ def _no_converted_file(path: Path, model: str) -> FlagPerfError:
         beside = sorted(entry.name for entry in path.parent.iterdir()) if path.parent.is_dir() else []
         remedy = nearest(path.name, beside) or "put it there, or set init_checkpoint to its name there"
         return _unread("there is none of this name in the data directory", path, remedy)
-    command = f"python3 -m benchmarks.{model}.prepare --convert-checkpoint {original}"
+    command = prepare_command(model, "--convert-checkpoint", str(original))
     return _unread(
         f"only {original.name} is there, which is not converted yet",
         path,
-        "; ".join(filter(None, [f"convert it once, in training/: {command}", setting])),
+        "; ".join(filter(None, [f"convert it once, {command}", setting])),
     )
 
 

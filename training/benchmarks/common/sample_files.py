@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.common.arrays import Array
+from benchmarks.common.prepare_command import prepare_command
 from benchmarks.driver.sampling import SHUFFLED_TOGETHER, Samples
 from utils.errors import FlagPerfError
 
@@ -32,7 +33,7 @@ def files_in(folder: Path, pattern: str, *, model: str) -> list[Path]:
         raise FlagPerfError(
             f"no {pattern} file",
             where=str(folder),
-            remedy=f"prepare the data (python3 -m benchmarks.{model}.prepare), or give their right directory",
+            remedy=f"give the data's right directory, or prepare them {prepare_command(model)}",
         )
     return files
 

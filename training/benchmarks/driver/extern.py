@@ -48,12 +48,13 @@ def vendor_functions(folder: Path | None, names: Sequence[str]) -> dict[str, tup
     """The functions called `names` that the vendor's `folder` defines, with their files; none without a folder.
 
     Raises:
-        FlagPerfError: one is defined twice, or a function's name is nearly that of a hook.
+        FlagPerfError: one is defined twice, is no function, or a function's name is nearly that of a hook.
     """
     if folder is None or not folder.is_dir():
         return {}
     hooks: dict[str, tuple[Path, Any]] = {}
     for module in _modules_of(folder):
+        _refuse_other_than_functions(names, module)
         for name, function in _own_functions(module):
             if name not in names:
                 _refuse_misspelt(name, names, module)
@@ -80,6 +81,18 @@ def _own_functions(module: ModuleType) -> list[tuple[str, Any]]:
         for name, value in vars(module).items()
         if inspect.isfunction(value) and not name.startswith("_") and value.__module__ == module.__name__
     ]
+
+
+def _refuse_other_than_functions(names: Sequence[str], module: ModuleType) -> None:
+    """A class or a `functools.partial` of a hook's name would be passed over, and the driver's own called."""
+    for name in names:
+        value = vars(module).get(name)
+        if callable(value) and not inspect.isfunction(value):
+            raise FlagPerfError(
+                f"the hook {name} is no function: {type(value).__name__}",
+                where=str(module.__file__),
+                remedy=f"write def {name}(...), which calls it",
+            )
 
 
 def _refuse_misspelt(name: str, names: Sequence[str], module: ModuleType) -> None:

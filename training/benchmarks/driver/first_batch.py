@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,9 @@ from benchmarks.driver.batches import Batch, Step
 from benchmarks.driver.case_answers import case_error, check_metrics, is_number, kind_of, shape_of
 from benchmarks.driver.engine import TrainingEngine
 from benchmarks.driver.random_states import host_random_state, set_host_random_state
+
+# The sum of what the loss gave for a batch's halves, over what it gave for all of it: 1 for sums, 2 for means.
+NOT_A_SUM = 1.5
 
 
 def check_case(engine: TrainingEngine[Any], step: Step) -> None:
@@ -59,8 +63,25 @@ def _check_loss(engine: TrainingEngine[Any], batch: Batch) -> None:
         raise case_error(engine.case, f"loss gave sums in {sums.dtype}, not in float32", remedy)
     values = sums.tolist()
     if not all(map(math.isfinite, values)):
-        remedy = "look at the first batch: are there labels, are ids in range, does a weight overflow?"
-        raise case_error(engine.case, f"the loss of the first batch is {values}", remedy)
+        look = "look at the first batch: are there labels, are ids in range, does a weight overflow?"
+        raise case_error(engine.case, f"the loss of the first batch is {values}", look)
+    for whole, halves in zip(values, _losses_of_halves(engine), strict=False):
+        if min(halves) * max(halves) > 0 and abs(sum(halves)) > NOT_A_SUM * abs(whole):
+            message = (
+                f"loss gave {whole:.6g} for the first batch, and {halves[0]:.6g} and {halves[1]:.6g} for its "
+            )
+            raise case_error(engine.case, f"{message}halves: a mean, or else no sum over labels", remedy)
+
+
+def _losses_of_halves(engine: TrainingEngine[Any]) -> list[tuple[float, float]]:
+    """Of each part of the loss its values for the first batch's two halves; empty where they cannot be had."""
+    halves, engine.loader.halves = engine.loader.halves or [], []
+    try:
+        sums = [engine.case.loss(engine.module, engine.moved(half.inputs)).tolist() for half in halves]
+    except Exception as error:  # a model or a kernel may take whole batches alone: then nobody can tell
+        print(f"the loss of half a batch was not looked at: {type(error).__name__}: {error}", file=sys.stderr)
+        return []
+    return list(zip(*sums, strict=True))
 
 
 def _check_evaluation(engine: TrainingEngine[Any]) -> None:

@@ -22,6 +22,9 @@ class Loader:
         rank: this one.
         world_size: ranks in all.
         staged: brings a batch's inputs to where the device fetches them fastest.
+
+    Attributes:
+        halves: the first micro-batch once more, in two; none of one sample. For who looks at it, and lets them go.
     """
 
     def __init__(
@@ -36,6 +39,7 @@ class Loader:
         self.rank, self.world_size = rank, world_size
         self._staged = staged
         self._evaluation: list[Batch] | None = None
+        self.halves: list[Batch] | None = None
 
     def training_steps(self, first_step: int = 0) -> Iterator[Step]:
         """This rank's micro-batches of each optimizer step from `first_step` (from 0) on, endlessly.
@@ -53,7 +57,11 @@ class Loader:
             accumulation=accumulation,
             first_step=first_step,
         ):
-            yield [self._batch(data, samples) for samples in micro_batches]
+            step = [self._batch(data, samples) for samples in micro_batches]
+            if self.halves is None:  # here, because a case's batches are made by one thread
+                parts = [micro_batches[0].part(index, 2) for index in range(2)]
+                self.halves = [self._batch(data, part) for part in parts] if all(map(len, parts)) else []
+            yield step
 
     def evaluation_batches(self) -> list[Batch]:
         """This rank's part of the evaluation set, each sample on exactly one rank; made once and kept."""

@@ -106,6 +106,10 @@ MIN_FREE_DISK_GIB = 5
 # Seconds between two samples of CPU, memory, power and chips.
 MONITOR_INTERVAL = 1
 
+# Names of variables (`-e NAME=value` in ACCE_CONTAINER_OPT) and build arguments that are secret, though their
+# names do not say so as DB_PASSWORD or LICENSE_KEY do.
+SECRETS: list[str] = []
+
 # ---- Images ------------------------------------------------------------------------------------------
 
 # How every host gets the same image: "stream" builds it on one and sends it to the others, "build"

@@ -14,6 +14,7 @@ from run_benchmarks.display.lines import duration, metric_text
 from run_benchmarks.display.node_rows import node_rows, power_text
 from run_benchmarks.display.progress import Progress
 from run_benchmarks.display.rows import Row, Style, drawn, fitted
+from utils.text_files import one_line
 
 WIDEST = 120
 BORDER_WIDTH, BORDER_LINES = 4, 2
@@ -35,7 +36,7 @@ def round_panel(progress: Progress, width: int, height: int, style: Style) -> Re
     rows += node_rows(progress, lines - BORDER_LINES - len(rows))
     return Panel(
         _joined(drawn(rows, inner, style)),
-        title=Text(fitted(title(progress), width - 6, style), "bold default"),
+        title=Text(fitted(one_line(title(progress)), width - 6, style), "bold default"),
         title_align="left",
         box=ASCII_BOX if style.ascii_only else ROUNDED,
         border_style="bright_black",

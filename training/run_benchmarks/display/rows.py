@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from run_benchmarks.display.series import Series
+from utils.text_files import one_line
 
 # Wider bars show nothing that these do not.
 LONGEST_DRAWING = 60
@@ -42,6 +43,7 @@ class Row:
 
 def drawn(rows: Sequence[Row], width: int, style: Style) -> list[Text]:
     """The rows as lines, columns aligned; where `width` cells are few the drawings give way to the texts."""
+    rows = [replace(r, label=one_line(r.label), text=one_line(r.text), words=one_line(r.words)) for r in rows]
     label = min(_widest(row.label for row in rows), max(width // 4, 8))
     drawing = min(width - label - _widest(row.text for row in rows) - 2 * len(GAP), LONGEST_DRAWING)
     if drawing < LEAST_DRAWING:
@@ -76,7 +78,7 @@ def _drawing(row: Row, width: int, style: Style) -> list[tuple[str, str]]:
     if row.part is None:
         words = row.course.line(width, style.ascii_only) if row.course else row.words
         return [(words.ljust(width), "cyan" if row.course else "")]
-    done = min(width, int(max(0.0, row.part) * width))
+    done = int(min(1.0, max(0.0, row.part)) * width)  # also of a part that is no number
     return [(style.done * done, "green"), (style.rest * (width - done), "bright_black")]
 
 

@@ -27,7 +27,7 @@ def open_display(level: str) -> Display:
     A terminal gets short lines and, where its cursor can be moved, a panel; all else the log in its documented
     format, also where FORCE_COLOR asks for colours in a file: programs read it.
     """
-    console = TerminalConsole(stderr=True)
+    console = TerminalConsole(stderr=True, markup=False, emoji=False, highlight=False)
     if not (console.is_terminal and sys.stderr.isatty()):
         log_to_terminal(level)
         return PlainLines()

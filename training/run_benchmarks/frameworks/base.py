@@ -40,11 +40,14 @@ class Framework:
 
     name: as in a case's key, without a version (`pytorch`). required_modules: the Python modules that its ranks
     import, looked for where there is no image. lost_peer: what a rank prints whose peer has failed or was cut off.
+    device_types, backends: a vendor's DEVICE_TYPE and COLLECTIVE_BACKEND that need no plug-in.
     """
 
     name: str
     required_modules: tuple[str, ...]
     lost_peer: re.Pattern[str]
+    device_types: tuple[str, ...]
+    backends: tuple[str, ...]
 
     def rank_variables(self, job: LaunchJob, node_rank: int) -> Mapping[str, str]:
         """What a rank needs in its environment beside the launch contract; see utils.node for `{rank}` in a value."""

@@ -17,6 +17,8 @@ class Paddle(Framework):
 
     name = "paddle"
     required_modules = ("paddle",)
+    device_types = ("cpu", "cuda", "xpu")
+    backends = ("gloo", "nccl", "bkcl", "xccl", "flagcx", "heter")
     lost_peer = re.compile(
         # gloo and the store name their source files; the words alone might come from the user's own code
         r"gloo/transport/.*(closed by peer|reset by peer|Broken pipe|Read error|Socket closed|refused|TIMEOUT)"

@@ -15,6 +15,8 @@ class PyTorch(Framework):
 
     name = "pytorch"
     required_modules = ("torch",)
+    device_types = ("cpu", "cuda", "xpu", "mtia")
+    backends = ("gloo", "nccl", "ucc", "mpi", "xccl")
     lost_peer = re.compile(
         # gloo names its source file; the words alone might come from a download in the user's own code
         r"gloo/transport/.*(closed by peer|reset by peer|Broken pipe|Socket closed|refused|Timed out)"

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from run_benchmarks.images.layers import ImagePlan, Layer
 from run_benchmarks.names import LABEL_ROLE, LABEL_RUN
-from run_benchmarks.plan.redact import redact_values
+from run_benchmarks.plan.handover import SECRETS_FOLDER
 from run_benchmarks.runtimes.base import Mount, Unit
 from run_benchmarks.runtimes.engine import Engine
 from run_benchmarks.transports.base import ByteSink, CommandError, Transport
-from utils.errors import FlagPerfError
 
 BUILD_TIMEOUT_S = 7200.0
 TREE_FOLDER = "/flagperf-tree"
 # Both streams in one, in the order in which they were written: that is how a build log is read.
 MERGED = ("sh", "-c", 'exec 2>&1; exec "$@"', "sh")
-# As MERGED; standard input first sets variables. `eval` is the shell's own, so no process ever has them as arguments.
-MERGED_WITH_VARIABLES = ("sh", "-c", 'exec 2>&1; eval "$(cat)"; exec "$@" </dev/null', "sh")
 KEPT_OUTPUT_BYTES = 8192  # of a command that fails, for its error
 
 
@@ -70,10 +66,10 @@ def _labels_of_image(layer: Layer) -> Mapping[str, str]:
 
 
 def _dockerfile_argv(engine: Engine, site: BuildSite, layer: Layer, image: ImagePlan) -> tuple[str, ...]:
-    secrets = secret_build_args(image)
-    # a name alone: the engine takes its value from the environment
-    build_args = [key if key in secrets else f"{key}={value}" for key, value in image.build_args]
-    return engine.build(f"{site.tree}/{layer.files[0]}", layer.tag, build_args, "flagperf.layer=dockerfile")
+    # of a proxy the name alone: the engine takes its value from the environment
+    build_args = [*(f"{name}={value}" for name, value in image.build_args), *image.proxies]
+    context = f"{site.tree}/{layer.files[0]}"
+    return engine.build(context, layer.tag, build_args, "flagperf.layer=dockerfile", image.mounted)
 
 
 def _build_unit(site: BuildSite, layer: Layer, below: Layer, mounts: Sequence[Mount]) -> Unit:
@@ -83,9 +79,14 @@ def _build_unit(site: BuildSite, layer: Layer, below: Layer, mounts: Sequence[Mo
         labels={LABEL_RUN: site.run_uid, LABEL_ROLE: "build"},
         image=below.tag,
         argv=("sh", "-c", *_script(layer)),
-        mounts=(Mount(site.tree, TREE_FOLDER), *mounts),
+        mounts=(Mount(site.tree, TREE_FOLDER), *(mount for mount in mounts if _serves(mount, layer))),
         workdir=TREE_FOLDER,
     )
+
+
+def _serves(mount: Mount, layer: Layer) -> bool:
+    """The code of strangers that pip runs sees no build argument."""
+    return layer.kind == "install" or mount.inside != SECRETS_FOLDER
 
 
 def _script(layer: Layer) -> tuple[str, ...]:
@@ -96,25 +97,6 @@ def _script(layer: Layer) -> tuple[str, ...]:
     install = "exec env PIP_BREAK_SYSTEM_PACKAGES=1 PIP_ROOT_USER_ACTION=ignore python3 -m pip install"
     files = [word for name in layer.files for word in ("--requirement", f"{TREE_FOLDER}/{name}")]
     return (f'{install} --no-cache-dir "$@" 2>&1', "sh", *files)
-
-
-def secret_build_args(image: ImagePlan) -> dict[str, str]:
-    """The build arguments that must not stand in a process list: those that are shown redacted.
-
-    Raises:
-        FlagPerfError: one is named so that no variable can hold it.
-    """
-    values = dict(image.build_args)
-    shown = redact_values(values)
-    secrets = {name: value for name, value in values.items() if shown[name] != value}
-    for name in secrets:
-        if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
-            raise FlagPerfError(
-                f"the build argument {name} holds a secret, which only an environment variable can hand over",
-                where="IMAGE_BUILD_ARGS in test_conf.py",
-                remedy="rename it, here and in the Dockerfile: letters, digits and underscores",
-            )
-    return secrets
 
 
 async def run_logged(
@@ -132,16 +114,13 @@ async def run_logged(
         del last[:-KEPT_OUTPUT_BYTES]
         await log(chunk)
 
-    shell, stdin = (MERGED_WITH_VARIABLES, _exports(variables)) if variables else (MERGED, None)
-    completed = await transport.run((*shell, *argv), stdin=stdin, stdout=keep, timeout=BUILD_TIMEOUT_S)
+    completed = await transport.run(
+        (*MERGED, *argv), stdout=keep, timeout=BUILD_TIMEOUT_S, variables=variables
+    )
     if not completed.ok:
         output = last.decode(errors="replace")
         failed = replace(completed, argv=argv, stdout=output)
         raise CommandError(failed, _remedy(output))
-
-
-def _exports(variables: Mapping[str, str]) -> bytes:
-    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()).encode()
 
 
 def _remedy(output: str) -> str:

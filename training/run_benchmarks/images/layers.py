@@ -7,19 +7,21 @@
 4. the pip requirements of case and vendor, installed in a container of (3) and committed.
 
 Layers 2 to 4 run in a container and not in `docker build`, because the user's pip settings (index,
-credentials, private CA, a folder of wheels) can be mounted there without ending up in the image.
+credentials, private CA, a folder of wheels) can be mounted there without ending up in the image. So are the
+build arguments that are secret, for layer 2; a Dockerfile has to mount them itself.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from run_benchmarks.plan.handover import PROXIES, dockerfile_of
 from run_benchmarks.plan.records import CasePlan, Plan
-from run_benchmarks.stages.deploy import pack
+from run_benchmarks.stages.tree import pack
 
 MONITOR_REQUIREMENTS = "utils/monitors/requirements.txt"
 
@@ -39,10 +41,22 @@ class Layer:
 
 @dataclass(frozen=True)
 class ImagePlan:
-    """The layers of a case's image, in order; `tag` names the last, in which the case runs."""
+    """The layers of a case's image, in order; `tag` names the last, in which the case runs.
+
+    build_args: those that anybody may see; they stand in the image's history. secrets: the others.
+    mounted: those of them that the Dockerfile mounts. hide: what takes the run's secrets out of a text.
+    """
 
     layers: tuple[Layer, ...]
     build_args: tuple[tuple[str, str], ...]
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    mounted: tuple[str, ...] = ()
+    hide: Callable[[str], str] = field(default=str, compare=False, repr=False)
+
+    @property
+    def proxies(self) -> tuple[str, ...]:
+        """Those of the secrets that every engine takes as arguments and leaves out of an image's history."""
+        return tuple(sorted(self.secrets.keys() & PROXIES))
 
     @property
     def tag(self) -> str:
@@ -53,10 +67,15 @@ class ImagePlan:
 def plan_image(plan: Plan, case: CasePlan) -> ImagePlan:
     """The image that `case` runs in."""
     files = case.files
-    build_args = tuple(sorted(case.image_build_args.items()))
+    open_args, secrets = plan.secrets.split(case.image_build_args)
+    build_args = tuple(sorted(open_args.items()))
     # exactly what the hosts get: an editor's hidden files are not part of any image
     digest = hashlib.sha256(pack(plan.training_dir / files.dockerfile_dir))
     digest.update(repr(build_args).encode())
+    if (
+        secrets
+    ):  # their names alone: what they open is no part of the image, and a hash of a short one can be guessed
+        digest.update(repr(sorted(secrets)).encode())
     framework = f"{case.vendor.name}-{case.settings.framework}"
     layers = [Layer("dockerfile", _tag(plan, framework, digest), (files.dockerfile_dir,))]
     if files.install_script:
@@ -68,7 +87,15 @@ def plan_image(plan: Plan, case: CasePlan) -> ImagePlan:
         _add_requirements(digest, plan.training_dir, files.requirements)
         tag = _tag(plan, f"{framework}-{case.settings.model}", digest)
         layers.append(Layer("requirements", tag, files.requirements))
-    return ImagePlan(tuple(layers), build_args)
+    return ImagePlan(tuple(layers), build_args, secrets, mounted_secrets(plan, case), plan.secrets.hide)
+
+
+def mounted_secrets(plan: Plan, case: CasePlan) -> tuple[str, ...]:
+    """The secret build arguments that the case's Dockerfile mounts: `RUN --mount=type=secret,id=NAME`."""
+    _, secrets = plan.secrets.split(case.image_build_args)
+    mounts = re.findall(r"--mount=(\S*type=secret\S*)", dockerfile_of(case, plan.training_dir))
+    fields = {each for mount in mounts for each in mount.split(",")}
+    return tuple(name for name in sorted(secrets) if f"id={name}" in fields)
 
 
 def _add_requirements(digest: hashlib._Hash, training_dir: Path, names: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""How a build sees the user's pip settings: mounted from a private folder on the host, gone after the build."""
+"""How a build sees the user's pip settings and secrets: mounted from a private folder on the host, gone after it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ import io
 import re
 import tarfile
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 from urllib.parse import unquote, urlsplit
 
 from run_benchmarks.images.build import BuildSite
+from run_benchmarks.names import RUN_UID
+from run_benchmarks.plan.handover import SECRETS_FOLDER
 from run_benchmarks.plan.records import PipSettings
 from run_benchmarks.runtimes.base import Mount
 from run_benchmarks.transports.base import Transport, checked
@@ -26,22 +28,26 @@ UNPACK_PRIVATE = 'set -e; umask 077; rm -rf "$0"; mkdir -p "$0"; tar -xf - -C "$
 
 
 # As `build_name` names what belongs to a build.
-BUILD_FOLDER = re.compile(r"flagperf-(.+)-build-[^-]+")
+BUILD_FOLDER = re.compile(rf"flagperf-({RUN_UID.pattern})-build-[^-]+", re.ASCII)
 
 
 @asynccontextmanager
-async def pip_on_host(
-    transport: Transport, site: BuildSite, pip: PipSettings
+async def settings_on_host(
+    transport: Transport, site: BuildSite, pip: PipSettings, secrets: Mapping[str, str]
 ) -> AsyncIterator[tuple[Mount, ...]]:
-    """The pip settings on the host while an image is built, as mounts; none where there are no settings."""
-    mounts = pip_mounts(site, pip)
+    """The settings on the host while an image is built, as mounts; none where there are no settings.
+
+    Args:
+        secrets: a file each, by their names.
+    """
+    mounts = (*pip_mounts(site, pip), *_secret_mounts(site, secrets))
     if not mounts:
         yield ()
         return
     make = ("sh", "-c", UNPACK_PRIVATE, _pip_folder(site))
     try:
         # within the try: what was interrupted half-way may have left credentials on the host too
-        await checked(transport, make, stdin=_pip_archive(pip, site.local), timeout=1800)
+        await checked(transport, make, stdin=_archive(pip, secrets, site.local), timeout=1800)
         yield mounts
     finally:
         await transport.run(("rm", "-rf", _pip_folder(site)), timeout=60)
@@ -77,6 +83,10 @@ def pip_mounts(site: BuildSite, pip: PipSettings) -> tuple[Mount, ...]:
     return tuple(mounts)
 
 
+def _secret_mounts(site: BuildSite, secrets: Mapping[str, str]) -> tuple[Mount, ...]:
+    return (Mount(f"{_pip_folder(site)}/secrets", SECRETS_FOLDER),) if secrets else ()
+
+
 def _index_folders(pip: PipSettings) -> list[str]:
     """Package indexes that are folders of this machine (`file://`), with the files that they link to.
 
@@ -91,22 +101,24 @@ def _wheels(number: int) -> str:
     return f"{PIP_FOLDER}-wheels-{number}"
 
 
-async def _pip_archive(pip: PipSettings, local: bool) -> AsyncIterator[bytes]:
+async def _archive(pip: PipSettings, secrets: Mapping[str, str], local: bool) -> AsyncIterator[bytes]:
     """The private folder's content; nothing is packed before it is asked for."""
     with tempfile.TemporaryFile() as archive:
-        _write_pip_archive(archive, pip, local)
+        _write_archive(archive, pip, secrets, local)
         archive.seek(0)
         while chunk := archive.read(CHUNK_BYTES):
             yield chunk
 
 
-def _write_pip_archive(file: IO[bytes], pip: PipSettings, local: bool) -> None:
+def _write_archive(file: IO[bytes], pip: PipSettings, secrets: Mapping[str, str], local: bool) -> None:
     """What goes to the build's private folder; a folder of wheels may be far larger than memory."""
     wheels = [_wheels(n) if local else f"{PIP_FOLDER}/wheels-{n}" for n in range(len(pip.wheel_dirs))]
     with tarfile.open(fileobj=file, mode="w") as archive:
         _add(archive, "pip.conf", pip_conf(pip, wheels, local=local).encode())
         if pip.ca_file:
             _add(archive, "ca.crt", pip.ca_file.read_bytes())
+        for name, value in secrets.items():
+            _add(archive, f"secrets/{name}", value.encode())
         for number, path in enumerate(() if local else pip.wheel_dirs):
             archive.add(path, arcname=f"wheels-{number}")
 

@@ -6,9 +6,9 @@ import hashlib
 import shlex
 from collections.abc import AsyncIterator
 
-from run_benchmarks.images.build import BUILD_TIMEOUT_S, BuildSite, layer_argvs, run_logged, secret_build_args
+from run_benchmarks.images.build import BUILD_TIMEOUT_S, BuildSite, layer_argvs, run_logged
 from run_benchmarks.images.layers import ImagePlan
-from run_benchmarks.images.pip_handover import pip_on_host
+from run_benchmarks.images.pip_handover import settings_on_host
 from run_benchmarks.plan.records import PipSettings
 from run_benchmarks.runtimes.engine import Engine
 from run_benchmarks.transports.base import ByteSink, CommandError, Transport, checked
@@ -47,13 +47,14 @@ class ImageStore:
         self, transport: Transport, site: BuildSite, image: ImagePlan, pip: PipSettings, log: ByteSink
     ) -> None:
         """Make every layer of `image` that the host lacks; what the builds print goes to `log`."""
-        async with pip_on_host(transport, site, pip) as mounts:
+        async with settings_on_host(transport, site, pip, image.secrets) as mounts:
             for below, layer in zip((None, *image.layers), image.layers, strict=False):
                 if await self.image_id(transport, layer.tag) is None:
                     await log(f"--- {layer.kind}: {layer.tag}\n".encode())
-                    secrets = secret_build_args(image) if below is None else {}
+                    names = (*image.proxies, *image.mounted) if below is None else ()
+                    variables = {name: image.secrets[name] for name in names}
                     for argv in layer_argvs(self.engine, site, layer, below, image, mounts):
-                        await run_logged(transport, argv, log, secrets)
+                        await run_logged(transport, argv, log, variables)
 
     async def export(self, transport: Transport, tag: str, sink: ByteSink) -> None:
         """Hand the image to `sink`, as the archive that the engine saves."""

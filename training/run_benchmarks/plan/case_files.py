@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from run_benchmarks.frameworks import FRAMEWORKS
 from run_benchmarks.plan.case_code import check_case_code
-from run_benchmarks.plan.parameters import read_parameters
+from run_benchmarks.plan.hook_code import check_hook_code
+from run_benchmarks.plan.parameters import Parameters, read_parameters
 from run_benchmarks.plan.problems import Problems, choices
 from run_benchmarks.plan.records import (
     CaseFiles,
@@ -58,9 +60,9 @@ class CaseResolver:
         files = self._files(case_dir, image_dir)
         self._check_script(files, vendor)
         parameters = read_parameters(self.root, files, self.problems, vendor.device_type)
-        if parameters is not None and files.script == DRIVER_SCRIPT:
-            kind = str(parameters.values[KIND])
-            check_case_code(self.root / case_dir, kind, parameters.metric, self.problems)
+        extern = code_files(self.root / files.extern_dir)
+        if files.script == DRIVER_SCRIPT:
+            self._check_code(files, parameters, extern)
         if parameters is None or len(self.problems.all) > before:
             return None
         hours = self.case.deadline_hours or self.run.case_deadline_hours
@@ -77,14 +79,15 @@ class CaseResolver:
             container_options=vendor.container_options if options is None else options,
             visible_devices_env=vendor.visible_devices_env if visible is None else visible,
             image_build_args=chosen.image_build_args,
-            extern=code_files(self.root / files.extern_dir),
+            extern=extern,
         )
 
     def _report(self, name: str, value: str, message: str, remedy: str) -> None:
         self.problems.add(self.where, f"{self.case.name}: {name}", value, message, remedy)
 
     def _report_missing(self, name: str, value: str, what: str, present: list[str]) -> None:
-        self._report(name, value, f"there is no {what}", f"there is: {choices(value, present)}")
+        remedy = f"there is: {choices(value, present)}" if present else "there is none yet: CONTRIBUTING.md"
+        self._report(name, value, f"there is no {what}", remedy)
 
     def _case_dir(self) -> str | None:
         """`benchmarks/<model>/<framework>`, or below the vendor's folder for TEST_TYPE = "customized"."""
@@ -170,11 +173,31 @@ class CaseResolver:
                     "write it (CONTRIBUTING.md); a case that brings its own run_pretraining.py runs without"
                 )
                 self._report("vendor folder", vendor.name, message, remedy)
+            else:
+                self._check_vendor(vendor)
             return
         if _wants_own_driver(self.root / files.script) and not self._has_own_driver(Path(files.case_dir)):
             message = "it imports a package `driver` that is not in the case's folder (benchmarks/driver is another)"
             remedy = f"copy the driver package that the case was written for to {files.case_dir}/driver"
             self._report("script", files.script, message, remedy)
+
+    def _check_vendor(self, vendor: Vendor) -> None:
+        """What every rank needs of `vendor.py`."""
+        path, name = vendor.folder / VENDOR_FILE, self.case.framework_name
+        if not vendor.device_type:
+            remedy = 'write what the framework calls it, e.g. "cuda"; "cpu" for none'
+            self.problems.add(path, "DEVICE_TYPE", "", "is empty", remedy)
+        if not vendor.collective_backend.get(name):
+            message = f"does not say how ranks of {name} talk to each other"
+            remedy = f'add "{name}": and a backend of {name}, e.g. "nccl"'
+            self.problems.add(path, "COLLECTIVE_BACKEND", vendor.collective_backend, message, remedy)
+
+    def _check_code(self, files: CaseFiles, parameters: Parameters | None, extern: Mapping[str, str]) -> None:
+        """What the shared driver loads: the vendor's hooks and, once it is clear what the case is, its class."""
+        check_hook_code(self.root / files.extern_dir, extern, self.problems)
+        if parameters is not None:
+            kind = str(parameters.values[KIND])
+            check_case_code(self.root / files.case_dir, kind, parameters.metric, self.problems)
 
     def _has_own_driver(self, case_dir: Path) -> bool:
         """Beside the script or, for the cases of a vendor (TEST_TYPE = "customized"), beside all of them."""

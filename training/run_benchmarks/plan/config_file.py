@@ -5,14 +5,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
+from run_benchmarks.plan.apart import apart, exact
 from run_benchmarks.plan.problems import Problems
 from run_benchmarks.plan.static_values import assignments, static_values
-from utils.config_files import load_constants
+from utils.config_files import constants_of, load_config
 from utils.errors import FlagPerfError
 from utils.loading import why_no_file
+from utils.parameters import UNKNOWN
 
 # A name, and the keys and indices that lead into it.
 Entry = tuple[str | int, ...]
@@ -23,12 +27,14 @@ class ConfigFile:
     """One configuration file: `values` are the names that it sets to plain data.
 
     lines: where its assignments stand, and what is in their dicts and lists.
+    functions: the names of its functions.
     below: the names that it leaves open and another file sets.
     """
 
     path: Path
     values: Mapping[str, Any]
     lines: Mapping[Entry, int]
+    functions: frozenset[str] = frozenset()
     below: Mapping[str, ConfigFile] = field(default_factory=dict)
 
     def over(self, below: ConfigFile, names: Collection[str]) -> ConfigFile:
@@ -75,42 +81,87 @@ def read_config_file(
         problems.add(path, path.name, None, missing, remedy_if_missing)
         return None
     try:
-        values = _values_of(path, for_images)
-        text = path.read_text(encoding="utf-8")
+        values, functions, lines, doubles = apart(partial(_content_of, path, for_images), path)
     except FlagPerfError as error:
         problems.add(error.where or path, path.name, None, error.message, error.remedy or "correct the file")
         return None
-    except UnicodeDecodeError as error:
-        problems.add(path, path.name, None, f"is not UTF-8 ({error.reason})", "save the file as UTF-8")
-        return None
-    return ConfigFile(path, values, _find_lines(ast.parse(text), path, problems))
+    for entry, line in doubles:
+        message = "stands twice; Python keeps the last one only"
+        remedy = "remove one of the two, or correct its key"
+        problems.add(f"{path}:{line}", subject(entry), None, message, remedy)
+    return ConfigFile(path, _received(values), lines, frozenset(functions))
 
 
-def _values_of(path: Path, for_images: bool) -> dict[str, Any]:
+def read_leniently(path: Path) -> dict[str, Any]:
+    """What can be had of the values of a file that need not be valid, nor there."""
     try:
-        return load_constants(path)
+        return _received(apart(partial(_executed, path, (BaseException,)), path)[0])
+    except FlagPerfError:
+        return {}
+
+
+# What the process that executes a file sends: its names, each with its value in a tuple, which is empty for UNKNOWN.
+_Sent = list[tuple[str, tuple[Any, ...]]]
+
+
+def _received(values: _Sent) -> dict[str, Any]:
+    return {name: value[0] if value else UNKNOWN for name, value in values}
+
+
+def _content_of(
+    path: Path, for_images: bool
+) -> tuple[_Sent, list[str], dict[Entry, int], list[tuple[Entry, int]]]:
+    """The file's values and functions, the lines of its assignments, and the keys that the same dict has had before."""
+    executed = _executed(path, (ImportError,) if for_images else ())
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        message = f"is not UTF-8 ({error.reason})"
+        raise FlagPerfError(message, where=str(path), remedy="save the file as UTF-8") from error
+    return (*executed, *_find_lines(ast.parse(text)))
+
+
+def _executed(path: Path, forgiven: tuple[type[BaseException], ...]) -> tuple[_Sent, list[str]]:
+    """Values and functions; where the file fails by a `forgiven` exception, what can be had without executing it."""
+    functions = []
+    try:
+        module = load_config(path)
+        values = constants_of(module)
+        functions = [name for name, value in vars(module).items() if isinstance(value, FunctionType)]
     except FlagPerfError as error:
-        if not for_images or not isinstance(error.__cause__, ImportError):
+        if not isinstance(error.__cause__, forgiven):
             raise
         try:
-            return static_values(path)
+            values = static_values(path)
         except OSError:  # it is a sibling that is missing
             raise error from error.__cause__
+    sent = [
+        (name, () if value is UNKNOWN else (_sendable(path, name, value),)) for name, value in values.items()
+    ]
+    return sent, functions
 
 
-def _find_lines(tree: ast.Module, path: Path, problems: Problems) -> dict[Entry, int]:
-    """The lines of the assignments in a Python file; a key that the same dict has had before is a problem."""
+def _sendable(path: Path, name: str, value: Any) -> Any:
+    try:
+        return exact(value)
+    except ValueError as error:
+        raise FlagPerfError(
+            f"{name} {error}", where=str(path), remedy=f"write another value for {name}"
+        ) from None
+
+
+def _find_lines(tree: ast.Module) -> tuple[dict[Entry, int], list[tuple[Entry, int]]]:
+    """The lines of the assignments in a Python file, and the keys that the same dict has had before."""
     lines: dict[Entry, int] = {}
+    doubles = []
     for name, line, value in assignments(tree.body):
         lines = {entry: line for entry, line in lines.items() if entry[0] != name}  # the last one counts
         lines[(name,)] = line
         for entry, entry_line in _entries((name,), value):
             if entry in lines:
-                message = "stands twice; Python keeps the last one only"
-                remedy = "remove one of the two, or correct its key"
-                problems.add(f"{path}:{entry_line}", subject(entry), None, message, remedy)
+                doubles.append((entry, entry_line))
             lines[entry] = entry_line
-    return lines
+    return lines, doubles
 
 
 def _entries(entry: Entry, value: ast.expr | None) -> Iterator[tuple[Entry, int]]:

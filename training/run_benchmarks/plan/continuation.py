@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from run_benchmarks.names import RUN_NAME
 from run_benchmarks.plan.case_files import DRIVER_SCRIPT
 from run_benchmarks.plan.config_file import ConfigFile
 from run_benchmarks.plan.earlier_run import EarlierRun
@@ -38,6 +39,11 @@ def check_continuation(
             problems.add(conf.path, name, case.parameters["save_steps"], message, remedy)
     given = earlier.given
     if not given:
+        return
+    if not RUN_NAME.fullmatch(earlier.uid):
+        message = f"{earlier.uid!r} is not the ID of a run"
+        remedy = "give the result folder of that run, its name or its ID, such as run20261120094218-d7e6a7"
+        problems.add("command line", OPTION, given, message, remedy)
         return
     if not run.checkpoint_path and any(map(can_save, cases)):
         message = f"the checkpoints lie in CHECKPOINT_PATH, which {conf.path} does not set"

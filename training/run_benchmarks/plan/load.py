@@ -15,6 +15,7 @@ from run_benchmarks.plan.cluster import check_hosts, read_cluster
 from run_benchmarks.plan.config_file import ConfigFile, read_config_file, subject
 from run_benchmarks.plan.continuation import check_continuation
 from run_benchmarks.plan.earlier_run import find_earlier
+from run_benchmarks.plan.handover import check_handover
 from run_benchmarks.plan.machine import read_machine
 from run_benchmarks.plan.problems import ConfigError, NoValidCaseError, Problems
 from run_benchmarks.plan.reader import Reader
@@ -28,6 +29,7 @@ from run_benchmarks.plan.records import (
     VendorChoice,
     VendorSettings,
 )
+from run_benchmarks.plan.secrets import Secrets, secrets_of
 from run_benchmarks.plan.settings import (
     NO_VENDOR,
     read_run_settings,
@@ -37,6 +39,7 @@ from run_benchmarks.plan.settings import (
     vendor_sections,
 )
 from run_benchmarks.plan.vendors import find_vendors, read_vendor, report_no_vendor
+from run_benchmarks.stages.tree import tree_problems
 
 CLUSTER_CONF = "cluster_conf.py"
 TEST_CONF = "test_conf.py"
@@ -108,6 +111,28 @@ class _Planner:
         self.cluster_conf = read_config_file(config_dir / CLUSTER_CONF, self.file_problems, remedy)
         self.test_conf = read_config_file(config_dir / TEST_CONF, self.file_problems, remedy)
         self.machine = read_machine(training_dir, self.file_problems)
+        self._hide(self._secrets_of_files())
+
+    def _hide(self, secrets: Secrets) -> None:
+        """From here on no problem shows these."""
+        self.secrets = self.file_problems.secrets = self.case_problems.secrets = secrets
+
+    def _secrets_of_files(self) -> Secrets:
+        files = [file for file in (self.cluster_conf, self.test_conf, self.machine.file) if file is not None]
+        marked = self.test_conf.values.get("SECRETS") if self.test_conf else None
+        names = (
+            [name for name in marked if isinstance(name, str)] if isinstance(marked, (list, tuple)) else []
+        )
+        return secrets_of(names, *(file.values for file in files))
+
+    def _secrets_of_cases(self, run: RunSettings, cases: Sequence[CasePlan]) -> Secrets:
+        """Those of the files, and what pip, the vendors and the cases bring besides."""
+        secrets = self.secrets.with_those_of(run.pip.options)
+        for case in cases:
+            script = case.files.environment_script
+            text = (self.training_dir / script).read_text(errors="replace") if script else ""
+            secrets = secrets.with_those_of(case.parameters, case.container_options, text)
+        return secrets
 
     def plan(self, only_cases: Sequence[str] | None, log_path: Path | None, continue_from: str) -> Plan:
         cluster, run, reader = self._settings(log_path)
@@ -120,13 +145,16 @@ class _Planner:
         vendors = self._vendors(choice.vendor, settings, reader, of_vendors)
         cases = [self._case(case, cluster, run, vendors, of_vendors, reader.file) for case in settings]
         valid = [case for case in cases if case is not None]
+        self._hide(self._secrets_of_cases(run, valid))
+        check_handover(reader, of_vendors, valid if run.uses_images else (), self.training_dir)
         earlier = find_earlier(continue_from, run.log_path, valid)
         check_continuation(valid, run, earlier, reader.file, self.file_problems)
+        self.file_problems.extend(tree_problems(self.training_dir, run.log_path))
         self._raise_if_wrong(settings, valid, reader.file)
-        used = self.machine.use(reader.file, sections, {case.vendor.name for case in valid})
+        used = self.machine.use(reader.file, self.secrets, sections, {case.vendor.name for case in valid})
         run = replace(run, machine=used)
         done, uid = earlier.done, earlier.uid
-        return Plan(self.training_dir, cluster, run, tuple(valid), continue_from=uid, done=done)
+        return Plan(self.training_dir, cluster, run, tuple(valid), (), uid, done, self.secrets)
 
     def settings(self, log_path: Path | None) -> tuple[ClusterSettings, RunSettings]:
         cluster, run, _ = self._settings(log_path)
@@ -143,7 +171,7 @@ class _Planner:
             raise ConfigError(self.file_problems.all)
         reader = Reader(self.machine.below(self.test_conf), self.file_problems)
         run = read_run_settings(reader, self.training_dir, log_path)
-        return cluster, replace(run, machine=self.machine.use(reader.file, {}, ())), reader
+        return cluster, replace(run, machine=self.machine.use(reader.file, self.secrets, {})), reader
 
     def _check_vendor_names(self, cluster: ClusterSettings, choice: VendorChoice, reader: Reader) -> None:
         """A misspelt vendor in HOSTS or VENDORS would be a setting that does nothing."""

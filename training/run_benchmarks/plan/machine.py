@@ -15,7 +15,8 @@ from run_benchmarks.plan.config_file import ConfigFile, Entry, is_set, read_conf
 from run_benchmarks.plan.problems import Problems
 from run_benchmarks.plan.reader import Reader, fields_of
 from run_benchmarks.plan.records import MachineUse, MachineVendors, PipConf, VendorSettings
-from run_benchmarks.plan.redact import redact_text, redact_values
+from run_benchmarks.plan.redact import HIDDEN, redact_text
+from run_benchmarks.plan.secrets import Secrets
 
 MACHINE_CONF = "machine_conf.py"
 _OF_RUNS = ("RUNTIME", "CONTAINER_ENGINE", "PROCESS_PYTHON", *fields_of(PipConf))
@@ -35,7 +36,11 @@ class Machine:
         return test_conf if self.file is None else test_conf.over(self.file, _OF_RUNS)
 
     def use(
-        self, merged: ConfigFile, sections: Mapping[str, Section], vendors: Collection[str]
+        self,
+        merged: ConfigFile,
+        secrets: Secrets,
+        sections: Mapping[str, Section],
+        vendors: Collection[str] = (),
     ) -> MachineUse:
         """What of the file is in force.
 
@@ -51,7 +56,7 @@ class Machine:
             final = dict(_leaves(sections[vendor]))
             own = _leaves(self.vendors[vendor])
             taken |= {("VENDORS", vendor, *leaf): value for leaf, value in own if final.get(leaf) == value}
-        shown = {subject(entry): _without_secrets(str(entry[-1]), value) for entry, value in taken.items()}
+        shown = {subject(entry): _shown(str(entry[-1]), value, secrets) for entry, value in taken.items()}
         return MachineUse(str(self.file.path), shown)
 
 
@@ -88,7 +93,9 @@ def _leaves(section: Section) -> Iterator[tuple[Entry, Any]]:
             yield (name,), value
 
 
-def _without_secrets(name: str, value: Any) -> Any:
+def _shown(name: str, value: Any, secrets: Secrets) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_shown(name, item, secrets) for item in value]
     if isinstance(value, str):
-        return redact_values({name: value})[name]
-    return [redact_text(str(item)) for item in value] if isinstance(value, (list, tuple)) else value
+        return HIDDEN if secrets.are_named(name) else secrets.hide(redact_text(value))
+    return value

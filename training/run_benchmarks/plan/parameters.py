@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from run_benchmarks.plan.case_code import check_own_names
 from run_benchmarks.plan.config_file import ConfigFile, read_config_file
 from run_benchmarks.plan.problems import Problems
 from run_benchmarks.plan.records import CaseFiles
@@ -15,11 +16,15 @@ from utils.errors import ProblemsError
 from utils.parameters import KIND, UNKNOWN, Layer, resolve
 
 _ABSENT = object()
+COMMON = "benchmarks/common"  # what cases share
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """`values`: name -> value. `differs`: see CasePlan. `metric`: what the target is of, where the driver trains."""
+    """What a case is run with.
+
+    values: name -> value. differs: see CasePlan. metric: what the target is of, where the driver trains.
+    """
 
     values: Mapping[str, Any]
     differs: Mapping[str, Any] | None = None
@@ -49,32 +54,44 @@ def read_parameters(
     if own_script:
         differs = _differences(vendor, base, config_dir / MUTABLE_FILE, problems)
         return Parameters(_resolved({**base.values, **vendor.values}), differs)
-    _check_mutable(config_dir / MUTABLE_FILE, problems)
-    return _checked(base, vendor, Path(files.case_dir).name, device_type, problems)
+    code = ((training_dir / files.case_dir).parent, training_dir / COMMON, training_dir / files.extern_dir)
+    check_own_names(base, code, problems)
+    mutable = _mutable_names(config_dir / MUTABLE_FILE, problems)
+    return _checked(base, vendor, mutable, Path(files.case_dir).name, device_type, problems)
 
 
 def _checked(
-    base: ConfigFile, vendor: ConfigFile, framework: str, device_type: str, problems: Problems
+    base: ConfigFile,
+    vendor: ConfigFile,
+    mutable: Sequence[str],
+    framework: str,
+    device_type: str,
+    problems: Problems,
 ) -> Parameters | None:
     """What every rank will make of the two files; it would refuse after the launch what is refused here."""
     layers = [Layer(str(file.path), file.values, file.where) for file in (base, vendor)]
     try:
-        config = resolve(layers[0], layers[1:], framework=framework, device_type=device_type)
+        config = resolve(layers[0], layers[1:], mutable=mutable, framework=framework, device_type=device_type)
     except ProblemsError as error:
         problems.extend(error.problems)
         return None
     values = {KIND: config.kind, **config.as_dict()}
+    differs = {name: values[name] for name in config.changed}
+    differs |= {n: repr(v) for n, v in vendor.values.items() if v is UNKNOWN and n not in mutable}
     if config.metric:
         values[f"target_{config.metric}"] = values.pop("target")
-    return Parameters(values, metric=config.metric)
+    return Parameters(values, differs, config.metric)
 
 
-def _check_mutable(path: Path, problems: Problems) -> None:
+def _mutable_names(path: Path, problems: Problems) -> tuple[str, ...]:
+    """What the case lets a vendor change; none where the file is wrong, which is then among the problems."""
     listed = read_config_file(path, problems, "", for_images=True) if path.is_file() else None
     if listed is None and path.is_file():
-        return  # what is wrong with it is among the problems
+        return ()
     if problem := mutable_problem(path, None if listed is None else listed.values):
         problems.extend([problem])
+        return ()
+    return () if listed is None else tuple(listed.values[MUTABLE_NAME])
 
 
 def _resolved(values: Mapping[str, Any]) -> dict[str, Any]:

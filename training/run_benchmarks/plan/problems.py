@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from run_benchmarks.plan.redact import redact_text
+from run_benchmarks.plan.secrets import Secrets
 from utils.errors import Problem, ProblemsError, nearest
 
 
@@ -33,23 +34,29 @@ class UnfitError(ValueError):
 
 
 class Problems:
-    """A list that parts of the planner add to. Values are shortened and freed of credentials."""
+    """A list that parts of the planner add to. Values are shortened and freed of credentials.
+
+    secrets: of the files that were read so far.
+    """
 
     def __init__(self) -> None:
         self.all: list[Problem] = []
+        self.secrets = Secrets()
 
     def add(self, where: Path | str, name: str, value: Any, message: str, remedy: str) -> None:
         """Note one problem. `value` is what stands there; None where nothing does."""
-        shown = "" if value is None else shorten(redact_text(repr(value)))
+        shown = "" if value is None else repr(value)
         self._note(Problem(str(where), name, shown, message, remedy))
 
     def extend(self, problems: Iterable[Problem]) -> None:
         """Note problems that another part found."""
         for problem in problems:
-            shown = shorten(redact_text(problem.value))
-            self._note(replace(problem, value=shown))
+            self._note(problem)
 
     def _note(self, problem: Problem) -> None:
+        value, message = redact_text(problem.value), redact_text(problem.message)
+        problem = self.secrets.hide_in(replace(problem, value=value, message=message))
+        problem = replace(problem, value=shorten(problem.value))
         if problem not in self.all:  # one vendor file may serve several cases
             self.all.append(problem)
 

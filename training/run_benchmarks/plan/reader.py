@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from run_benchmarks.plan.config_file import ConfigFile, Entry, subject
 from run_benchmarks.plan.problems import Problems, UnfitError, choices, listing
-from run_benchmarks.plan.redact import redact_values
+from run_benchmarks.plan.redact import HIDDEN
 from utils.errors import nearest
 
 T = TypeVar("T")
@@ -110,8 +110,8 @@ class Reader:
         entry = (entry,) if isinstance(entry, str) else entry
         if value is None and len(entry) == 1:
             value = self.file.values.get(str(entry[0]))
-        if isinstance(value, str):
-            value = redact_values({str(entry[-1]): value})[str(entry[-1])]
+        if value is not None and any(self.problems.secrets.are_named(str(part)) for part in entry):
+            value = HIDDEN
         self.problems.add(self.file.where(*entry), subject(entry), value, message, remedy)
 
     def report_rest(self, is_other: Callable[[str, Any], bool]) -> None:

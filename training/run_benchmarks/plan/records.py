@@ -14,6 +14,7 @@ from pydantic import AfterValidator, AliasChoices, ConfigDict, Field
 from pydantic.dataclasses import dataclass as model
 
 from run_benchmarks.plan import values
+from run_benchmarks.plan.secrets import Secrets
 
 # A field's name in a file is its own in capitals, unless it has an alias.
 _IN_CAPITALS = ConfigDict(alias_generator=str.upper, populate_by_name=True)
@@ -100,7 +101,7 @@ class RunSettings:
 
     Paths ending in `_host` are on the hosts, `_container` inside the containers;
     `log_path` is on the controller; `checkpoint_path` is on the hosts and the same
-    inside, empty for none.
+    inside, empty for none. `secrets` are names of variables and build arguments.
     """
 
     flagperf_path_host: values.AbsolutePath = _path("FLAGPERF_PATH", "FLAGPERF_PATH_HOST")
@@ -120,6 +121,7 @@ class RunSettings:
     case_deadline_hours: values.Positive = 24.0
     min_free_disk_gib: values.NotNegative = 5.0
     monitor_interval_s: values.Positive = Field(default=1.0, validation_alias="MONITOR_INTERVAL")
+    secrets: values.EnvironmentNames = ()
     pip: PipSettings = field(default_factory=PipSettings)
     machine: MachineUse = field(default_factory=MachineUse)
 
@@ -134,20 +136,14 @@ class VendorChoice:
     """`test_conf.py`: the vendor of the cases that name none, and what it says of each vendor."""
 
     vendor: Annotated[values.PathName, Field(examples=['"cpu"'])]
-    vendors: Annotated[
-        dict[str, dict[str, Any]],
-        Field(examples=['VENDORS = {"acme": {"ACCE_CONTAINER_OPT": " --device=/dev/acme"}}']),
-    ] = Field(default_factory=dict)
+    vendors: values.Sections = Field(default_factory=dict)
 
 
 @model(frozen=True, config=_IN_CAPITALS)
 class MachineVendors:
     """`machine_conf.py`: what it says of each vendor, as VENDORS of `test_conf.py` does."""
 
-    vendors: Annotated[
-        dict[str, dict[str, Any]],
-        Field(examples=['{"cpu": {"IMAGE_BUILD_ARGS": {"BASE_IMAGE": "..."}}}']),
-    ] = Field(default_factory=dict)
+    vendors: values.Sections = Field(default_factory=dict)
 
 
 @model(frozen=True, config=_IN_CAPITALS)
@@ -206,7 +202,7 @@ class Chip:
     """A chip as its vendor describes it; peak_flops: dtype -> dense FLOP/s, without those that nobody knows."""
 
     name: values.PathName
-    device_names: values.Texts
+    device_names: values.DeviceNames
     memory_gib: values.Positive | None
     peak_flops: values.Peaks
     source: values.Text
@@ -258,8 +254,8 @@ class CasePlan:
     container_options: what the user or, failing that, the vendor gives the container engine, as an argv.
     visible_devices_env: the variable that tells a process its chips; empty for none.
     image_build_args: arguments of the vendor's Dockerfile.
-    differs: what the vendor's file changes beyond the case's mutable names, name -> value. None where the
-    shared driver tells it (INIT_START) or a case with a script of its own lists no mutable names.
+    differs: what the vendor's file changes beyond the case's mutable names, name -> value, as far as the files
+    tell. None where a case with a script of its own lists no mutable names.
     extern: the files of the vendor's `extern/`, whose code runs in the ranks: path -> SHA-256.
     """
 
@@ -284,6 +280,7 @@ class Plan:
     training_dir: the controller's own. options: what another command must be given to come to the same files.
     continue_from: the uid of the run whose checkpoints the rounds go on from, or empty.
     done: case -> its rounds that had succeeded in that run, as it is known here; they are not run again.
+    secrets: what of it no text may show.
     """
 
     training_dir: Path
@@ -293,6 +290,7 @@ class Plan:
     options: tuple[str, ...] = ()
     continue_from: str = ""
     done: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    secrets: Secrets = field(default_factory=Secrets)
 
     def rounds(self, case: CasePlan) -> list[int]:
         """The rounds of a case that are to be run."""

@@ -1,24 +1,54 @@
-"""Keep credentials out of what is shown or written: URLs with a user part, `..._TOKEN=...` and the like."""
+"""Which text is a secret by what it is assigned to: `..._TOKEN=...`, `Authorization: ...`, the user of a URL.
+
+What is known of a run's own secrets, and hides their values wherever they stand, is in `secrets`.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 HIDDEN = "***"
 # The user and password of a URL, or of a proxy written without a scheme; an image's digest is neither.
 _USER_OF_URL = re.compile(
-    r"(?<=://)[^/\s'\"?#]+@|(?<![\w:/])[^\s/'\"@:]+:[^\s/'\"@]+@(?!sha256:[0-9a-f]{64})"
+    r"(?<=://)[^/\s'\"?#]+@|(?<![^\s'\"@=])[^\s/'\"@:=]+:[^\s/'\"@]+@(?!sha256:[0-9a-f]{64})"
 )
-_SECRET_WORDS = "token|password|passwd|passphrase|secret|api[_-]?key|access[_-]?key|credentials?"
-_SECRET_NAME = rf"(?i:(?:[\w.-]*[_.-])?(?:{_SECRET_WORDS})(?:[_.-][\w.-]*)?)"
+# A name that speaks of a secret has one of these words in it, or ends with it without a break (PGPASSWORD) ...
+_WORDS = "token|password|passwd|passphrase|secret|credentials?|api[_-]?key|access[_-]?key|private[_-]?key"
+_SPOKEN = rf"(?i:(?:[\w.-]*[_.-])?(?:{_WORDS})(?:[_.-][\w.-]*)?|[\w.-]*(?:{_WORDS}|sshpass))"
+# ... or one of these as its last word, which mean too much else where they stand alone (PWD) or within.
+_LAST = r"[\w.-]*[A-Za-z0-9](?<!(?i:public))[_-](?:{})"
+_ENDING = "(?i:key|pass|pwd|pat|auth|psk|cookie)"
+_NAME = rf"(?:{_SPOKEN}|{_LAST.format(_ENDING)})"
+# In prose only what is written like a variable: `forward_pass: 3 ms` is no secret.
+_NAME_IN_TEXT = rf"(?:{_SPOKEN}|{_LAST.format(_ENDING[4:-1].upper())})"
+
+_SECRET_NAME = re.compile(_NAME)
+_SECRET_OPTION = re.compile(rf"--?{_NAME}")
+_BEARER = r"(?i:\bauthorization['\"]?\s*[=:]\s*['\"]?(?:[a-z]+ +)?|\bbearer +(?=\S{8}))"
 # As options, shell variables and Python's dicts write it: NAME=value, 'NAME': 'value'.
-_ASSIGNMENT = rf"(?<!\w)({_SECRET_NAME}['\"]?\s*[=:]\s*)"
-# What is hidden already, as in a command that stands in a message, stays as it is.
-_ASSIGNED_SECRET = re.compile(_ASSIGNMENT + r"(?!\*\*\*(?:['\s]|$))[^\s,}]+")
+_CLOSED = "['\"]?"
+# It begins where the name does, so that a long line of such characters is looked at once. An engine's
+# `--secret=id=NAME` names one, and holds none.
+_ASSIGNED = r"(?<![\w.-]){}\s*[=:]\s*(?!id=)"
+# A value is in quotes (as a shell joins them, or open to the end), or ends before what closes a list or a sentence.
+_QUOTED = r"(?:'[^']*'|\"(?:[^\"\\]|\\.)*\")+"
+_VALUE = rf"{_QUOTED}|['\"].*|[^\s'\"]\S*?(?=[,;)}}\]'\"]*(?:\s|$))"
+_IN_TEXT = re.compile(
+    # 'NAME=a value in the quotes that the name is in', then the same without, then HTTP's header
+    rf"(?P<quote>['\"])(?P<quoted>{_ASSIGNED.format(_NAME_IN_TEXT)})(?P<inner>(?:(?!(?P=quote)).)*)"
+    rf"(?P=quote)(?:{_QUOTED})?"
+    rf"|(?P<plain>{_ASSIGNED.format(_NAME_IN_TEXT + _CLOSED)})(?P<value>{_VALUE})"
+    rf"|(?P<header>{_BEARER})(?P<credential>[^\s'\",}}]+)",
+    re.DOTALL,
+)
 # An argument ends where its secret does: blanks, commas and quotes in it are the secret's own.
-_SECRET_ARGUMENT = re.compile(_ASSIGNMENT + ".+", re.DOTALL)
-_SECRET_OPTION = re.compile(rf"--?{_SECRET_NAME}")
+_IN_ARGUMENT = re.compile(rf"({_ASSIGNED.format(_NAME + _CLOSED)}|{_BEARER})(.+)", re.DOTALL)
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether what has this name is a secret: LICENSE_KEY, db-pass, PGPASSWORD."""
+    return bool(_SECRET_NAME.fullmatch(name))
 
 
 def redact_url(url: str) -> str:
@@ -28,22 +58,54 @@ def redact_url(url: str) -> str:
 
 def redact_text(text: str) -> str:
     """`text` with the credentials of every URL and every assigned secret in it replaced by `***`."""
-    return _ASSIGNED_SECRET.sub(rf"\1{HIDDEN}", redact_url(text))
-
-
-def redact_values(values: Mapping[str, str]) -> dict[str, str]:
-    """The mapping with each value hidden whose name speaks of a secret, and each URL freed of its user."""
-    return {
-        name: HIDDEN if re.fullmatch(_SECRET_NAME, name) else redact_text(value)
-        for name, value in values.items()
-    }
+    return _IN_TEXT.sub(_hidden, redact_url(text))
 
 
 def redact_argv(argv: Sequence[str]) -> list[str]:
     """The command with every secret hidden to the end of its argument, also one that follows its option."""
     return [
         HIDDEN
-        if _SECRET_OPTION.fullmatch(before) and not argument.startswith("-")
-        else _SECRET_ARGUMENT.sub(rf"\1{HIDDEN}", redact_url(argument))
+        if _follows_option(before, argument)
+        else _IN_ARGUMENT.sub(rf"\1{HIDDEN}", redact_url(argument))
         for before, argument in zip(("", *argv), argv, strict=False)
     ]
+
+
+def secrets_in_argv(argv: Sequence[str]) -> Iterator[str]:
+    """What `redact_argv` hides of a command; of a URL's user the password by itself too."""
+    for before, argument in zip(("", *argv), argv, strict=False):
+        yield from _users_in(argument)
+        if _follows_option(before, argument):
+            yield argument
+        for match in _IN_ARGUMENT.finditer(argument):
+            yield match[2]
+            quoted = re.match(_QUOTED, match[2])  # in JSON, say
+            if quoted:
+                yield quoted[0][1:-1]
+
+
+def secrets_in_text(text: str) -> Iterator[str]:
+    """What `redact_text` hides of a text; of a URL's user the password by itself too."""
+    yield from _users_in(text)
+    for match in _IN_TEXT.finditer(text):
+        value = match["inner"] or match["value"] or match["credential"] or ""
+        yield value[1:].rstrip(value[0]) if value[:1] in ("'", '"') else value
+
+
+def _users_in(text: str) -> Iterator[str]:
+    for user in _USER_OF_URL.findall(text):
+        yield from (user[:-1], user[:-1].partition(":")[2])
+
+
+def _follows_option(before: str, argument: str) -> bool:
+    return bool(_SECRET_OPTION.fullmatch(before)) and not argument.startswith("-")
+
+
+def _hidden(match: re.Match[str]) -> str:
+    """What stands in place of an assignment, in the same quotes: what was JSON or Python stays that."""
+    if match["quoted"]:
+        return f"{match['quote']}{match['quoted']}{HIDDEN}{match['quote']}"
+    value = match["value"] or ""
+    opened = value[:1] if value[:1] in ("'", '"') else ""
+    closed = opened if value[1:].endswith(opened) else ""
+    return f"{match['plain'] or match['header']}{opened}{HIDDEN}{closed}"

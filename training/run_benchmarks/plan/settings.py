@@ -29,7 +29,7 @@ def read_run_settings(reader: Reader, training_dir: Path, log_path: Path | None)
     pip = read_pip_settings(reader, training_dir)
     paths = _default_paths(training_dir)
     run = reader.read(RunSettings, _with_paths(reader, paths, training_dir), stand_ins=paths, pip=pip)
-    assert run is not None, "whatever is missing or wrong has its default"
+    assert run is not None, "whatever is missing or wrong has its default"  # noqa: S101 - for mypy
     log = log_path.expanduser().absolute() if log_path else log_path_in(reader.file.values, training_dir)
     run = replace(run, log_path=log)
     _check_writable(run.log_path, reader, log_path)
@@ -97,7 +97,7 @@ def _check_registry(reader: Reader) -> None:
 def read_vendor_choice(reader: Reader) -> VendorChoice:
     """VENDOR and VENDORS; where VENDOR is missing or wrong, a stand-in with which the rest can be read."""
     choice = reader.read(VendorChoice, stand_ins={"VENDOR": NO_VENDOR})
-    assert choice is not None, "both have a default"
+    assert choice is not None, "both have a default"  # noqa: S101 - for mypy
     return choice
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from run_benchmarks.plan.source_code import statements
 from utils.config_files import is_plain
 from utils.parameters import UNKNOWN
 
@@ -31,12 +32,12 @@ def static_values(path: Path) -> dict[str, Any]:
     return {name: value for name, value in values.items() if not name.startswith("_")}
 
 
-def assignments(body: Sequence[ast.stmt]) -> Iterator[tuple[str, int, ast.expr | None]]:
+def assignments(body: Sequence[ast.AST]) -> Iterator[tuple[str, int, ast.expr | None]]:
     """(name, line, value) of the assignments outside of functions, in the order in which they stand.
 
     No value where several names are set at once.
     """
-    for node in body:
+    for node in statements(body):
         if isinstance(node, ast.Assign) or (isinstance(node, ast.AnnAssign) and node.value):
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 names = [name.id for name in ast.walk(target) if isinstance(name, ast.Name)]
@@ -44,16 +45,14 @@ def assignments(body: Sequence[ast.stmt]) -> Iterator[tuple[str, int, ast.expr |
                     (name, node.lineno, node.value if isinstance(target, ast.Name) else None)
                     for name in names
                 )
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            for field in ("body", "orelse", "finalbody"):
-                yield from assignments(getattr(node, field, []))
 
 
 def _evaluate(value: ast.expr, values: dict[str, Any]) -> Any:
     """Of literals, names set before and arithmetic on them; whatever else it needs is not there."""
-    names = {name: known for name, known in values.items() if known is not UNKNOWN}
+    names = {name: earlier for name, earlier in values.items() if earlier is not UNKNOWN}
     try:
-        result = eval(compile(ast.Expression(value), "setting", "eval"), {"__builtins__": {}}, names)
+        code = compile(ast.Expression(value), "setting", "eval")
+        result = eval(code, {"__builtins__": {}}, names)  # noqa: S307 - the file is the user's code anyway
     except Exception:  # in the image the file may fail by itself
         return UNKNOWN
     return result if is_plain(result) else UNKNOWN

@@ -65,6 +65,22 @@ def _not_empty(text: str) -> str:
     return text
 
 
+def _device_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    if not names or not all(names):
+        message = "names no device: any device would pass for this chip, and its peak be taken for that one's"
+        raise UnfitError(
+            message, "write parts of the lines that parse_device_list returns for this chip alone"
+        )
+    return names
+
+
+def _peak(flops: float) -> float:
+    if flops < LEAST_PEAK:
+        remedy = "write FLOP/s, e.g. 312e12 for 312 TFLOP/s; None where it is not known"
+        raise UnfitError(f"is below {LEAST_PEAK:g} FLOP/s: is its unit right?", remedy)
+    return flops
+
+
 def _lower(value: Any) -> Any:
     return value.strip().lower() if isinstance(value, str) else value
 
@@ -95,6 +111,8 @@ def _check_address(host: str) -> None:
         raise UnfitError("is not an IP address", "correct it: four numbers from 0 to 255, or IPv6") from None
 
 
+# A core of any processor in use has more; what is less is a number of TFLOP/s.
+LEAST_PEAK = 1e9
 _NAME = r"[A-Za-z_]\w*"
 _REGISTRY = r"([A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(:\d+)?(/[a-z0-9._/-]+)?"
 
@@ -123,6 +141,9 @@ EnvironmentName = Annotated[
               'use A-Z, 0-9 and _, e.g. "CUDA_VISIBLE_DEVICES"'),
     Field(examples=['"CUDA_VISIBLE_DEVICES"']),
 ]  # fmt: skip
+EnvironmentNames = Annotated[
+    tuple[Annotated[EnvironmentName, AfterValidator(_not_empty)], ...], Field(examples=['["SITE_LICENSE"]'])
+]
 TextDict = Annotated[
     dict[Annotated[EnvironmentName, AfterValidator(_not_empty)], Text],
     Field(examples=['{"BASE_IMAGE": "python:3.11-slim"}']),
@@ -167,6 +188,11 @@ HostList = Annotated[Hosts, BeforeValidator(lambda hosts: () if isinstance(hosts
 HostGroups = Annotated[
     dict[PathName, Hosts], BeforeValidator(lambda hosts: hosts if isinstance(hosts, dict) else {})
 ]
+# Vendor -> its settings, which are read by themselves.
+Sections = Annotated[
+    dict[str, dict[str, Any]],
+    Field(examples=['VENDORS = {"acme": {"ACCE_CONTAINER_OPT": " --device=/dev/acme"}}']),
+]
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)]
 TestType = Annotated[Literal["default", "customized"], BeforeValidator(_lower)]
 Runtime = Annotated[Literal["docker", "process"], BeforeValidator(_lower)]
@@ -176,4 +202,5 @@ Dtype = Annotated[
     _matching("bf16|fp16|tf32|fp32|fp64|fp8|int8", "is no dtype of a peak",
               "use bf16, fp16, tf32, fp32, fp64, fp8 or int8"),
 ]  # fmt: skip
-Peaks = Annotated[dict[Dtype, Positive], BeforeValidator(_without_none)]
+Peaks = Annotated[dict[Dtype, Annotated[Positive, AfterValidator(_peak)]], BeforeValidator(_without_none)]
+DeviceNames = Annotated[Texts, AfterValidator(_device_names)]

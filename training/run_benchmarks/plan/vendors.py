@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from types import FunctionType
 from typing import Any
 
+from run_benchmarks.plan.apart import apart, exact
 from run_benchmarks.plan.config_file import read_config_file
 from run_benchmarks.plan.problems import Problems, choices
 from run_benchmarks.plan.reader import Reader
 from run_benchmarks.plan.records import Vendor
-from utils.loading import load_module
+from utils.config_files import load_config
+from utils.errors import FlagPerfError
 
 VENDOR_FILE = "vendor.py"
+PARSER = "parse_device_list"
 
 
 def find_vendors(training_dir: Path) -> list[str]:
@@ -82,11 +84,22 @@ def _with_names(chips: Any) -> Any:
 
 
 def _parser(reader: Reader) -> Callable[[str], list[str]]:
-    """The file's own `parse_device_list`, which reads what LIST_DEVICES_COMMAND prints."""
+    """The file's own reader of what LIST_DEVICES_COMMAND prints, executed apart from the controller."""
     path = reader.file.path
-    parse = vars(load_module(path, f"flagperf_vendor_{path.parent.name}")).get("parse_device_list")
-    if isinstance(parse, FunctionType):
-        return parse
-    remedy = "define parse_device_list(stdout: str) -> list[str], for what LIST_DEVICES_COMMAND prints"
-    reader.problem("parse_device_list", "is not a function of the file", remedy)
+
+    def parse_device_list(stdout: str) -> list[str]:
+        names: list[str] = apart(lambda: _names_in(stdout, path), path)
+        return names
+
+    if PARSER in reader.file.functions:
+        return parse_device_list
+    remedy = f"define {PARSER}(stdout: str) -> list[str], for what LIST_DEVICES_COMMAND prints"
+    reader.problem(PARSER, "is not a function of the file", remedy)
     return str.splitlines
+
+
+def _names_in(stdout: str, path: Path) -> list[str]:
+    names = exact(vars(load_config(path))[PARSER](stdout))
+    if isinstance(names, list) and all(isinstance(name, str) for name in names):
+        return names
+    raise FlagPerfError("what it returns is no list of texts", where=str(path))

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from utils.checkpoints import continued_of
 from utils.events import Event, EventName
-from utils.figures import DEFINITIONS, Figure, continued_of
+from utils.figures import DEFINITIONS, Figure
 from utils.numbers import number_in
 
 COUNTED = (EventName.STEP_END, EventName.EVALUATE)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +14,13 @@ from utils.errors import FlagPerfError
 from utils.events import PREFIX
 from utils.node import rank_log_name
 from utils.records import Failure, FailureClass, Stage, Verdict
-from utils.text_files import lines_of, shortened
+from utils.text_files import last_lines_of, shortened
 
 EVIDENCE_LINES = 30
 # Of a log so much is looked at: a launcher's report of its ranks stands at its end.
 MOST_LINES = 2_000
 LONGEST_LINE = 2**13  # characters
+MOST_SUSPECTS = 256  # of a node, whose logs are looked at
 # What a task printed that ended before it had opened its log.
 TASK_OUTPUT = "task_output.log"
 OUT_OF_MEMORY = ("out of memory", "outofmemory", "cannot allocate memory", "oom-kill")
@@ -112,7 +112,7 @@ def start_log_of(framework: str, folder: Path) -> Path:
 def _of_node(node: NodeLogs, code: int, framework: Framework) -> list[Suspect]:
     start_log, early_log = start_log_of(framework.name, node.folder), node.folder / TASK_OUTPUT
     text = _text(start_log)
-    failed = framework.failed_ranks(text)
+    failed = framework.failed_ranks(text)[:MOST_SUSPECTS]
     if not failed and not text and early_log.is_file():
         return [Suspect(node, code, None, None, _last_lines(_text(early_log)), early_log)]
     if not failed:
@@ -130,7 +130,8 @@ def _rank_failure(suspect: Suspect) -> Failure:
     else:
         message = f"rank {suspect.rank} {_end_by(suspect.rank_code)}"
     failure_class = _class_of(suspect)
-    remedy = _own_remedy(suspect.tail) or f"read {suspect.log.name} in the node's folder"
+    own = _own_remedy(suspect.tail)  # by its looks: whatever runs in a rank can write it
+    remedy = f"{suspect.log.name} says: {own}" if own else f"read {suspect.log.name} in the node's folder"
     return Failure(
         Verdict.FAILED,
         Stage.TRAIN,
@@ -139,7 +140,7 @@ def _rank_failure(suspect: Suspect) -> Failure:
         message,
         suspect.tail,
         f"{remedy}; see docs/failures.md, {failure_class.value}",
-        _below_run(suspect.log),
+        below_run(suspect.log),
     )
 
 
@@ -159,7 +160,7 @@ def _own_remedy(tail: str) -> str:
     return remedies[0] if len(remedies) == 1 else ""
 
 
-def _below_run(log: Path) -> str:
+def below_run(log: Path) -> str:
     """A log of a node, relative to the run's folder: below it come the case, the round and the node."""
     return "/".join(log.parts[-4:])
 
@@ -234,15 +235,14 @@ def _timed_out(nodes: Sequence[NodeLogs], outcome: Outcome, deadline_s: float) -
         f"not done after {deadline_s:g} s",
         _last_lines(_text(logs[0])) if logs else "",
         "see whether it hangs or is slow: docs/failures.md, deadline; or raise CASE_DEADLINE_HOURS in test_conf.py",
-        _below_run(logs[0]) if logs else "",
+        below_run(logs[0]) if logs else "",
     )
 
 
 def _text(path: Path) -> str:
     """The end of a log; empty where it is not there, for what ended early has not opened it."""
     try:
-        lines = (shortened(line.rstrip("\n"), LONGEST_LINE) for line in lines_of(path))
-        return "\n".join(deque(lines, MOST_LINES))
+        return "\n".join(shortened(line, LONGEST_LINE) for line in last_lines_of(path)[-MOST_LINES:])
     except FlagPerfError as error:
         return "" if isinstance(error.__cause__, FileNotFoundError) else str(error)
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
 
+from run_benchmarks.names import RUN_NAME
 from run_benchmarks.results.folder import is_run_folder, open_folder
 from utils.errors import FlagPerfError
 
 LATEST = "latest"
-# A run's name and, behind it in its uid, what makes that unique.
-RUN_NAME = re.compile(r"(run\d{14})(?:-[0-9a-f]{6})?", re.ASCII)
 MOST_NAMES = 5
 
 
@@ -30,7 +28,7 @@ def find_run(given: str | None, log_path: Path) -> Path:
         if is_run_folder(log_path):  # the run's own folder was named, and not the one that holds it
             return log_path
         raise FlagPerfError("there is no run here", where=str(log_path), remedy=_elsewhere())
-    assert given is not None
+    assert given is not None  # noqa: S101 - for mypy
     match = RUN_NAME.fullmatch(given)
     if match and match[1] in names and (match[0] == match[1] or has_uid(log_path / match[1], given)):
         return log_path / match[1]

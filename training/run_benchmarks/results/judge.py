@@ -5,21 +5,22 @@ Pure: whatever it needs stands in the run's folder, so that any old run can be j
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from run_benchmarks.failures import log_traceback
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.names import node_folder_name
 from run_benchmarks.results.case_figures import case_figures
+from run_benchmarks.results.consistency import contradictions, is_true
 from run_benchmarks.results.cut_off import cut_off_figures
-from run_benchmarks.results.evidence import NodeLogs, explain
+from run_benchmarks.results.evidence import NodeLogs, below_run, explain
 from run_benchmarks.results.legacy_figures import in_present_names, legacy_rates
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.power import NAMES as POWER
-from run_benchmarks.results.power import power_figures
+from run_benchmarks.results.power import no_power, power_figures
 from run_benchmarks.results.rank_logs import RankLogs, read_rank_logs
 from run_benchmarks.results.round_result import (
     MEASURE,
@@ -29,15 +30,16 @@ from run_benchmarks.results.round_result import (
     saving_notes,
 )
 from run_benchmarks.results.rules import rules_of
+from utils.checkpoints import continued_of
 from utils.events import Event, EventName
-from utils.figures import DEFINITIONS, Figure, Peak, continued_of, figures_from_finished, of_this_part
+from utils.figures import DEFINITIONS, Figure, Peak, figures_from_finished, of_this_part
 from utils.node import rank_log_name
-from utils.numbers import number_in
 from utils.processor import precision_note
 from utils.records import Failure, FailureClass, Stage, Verdict
+from utils.text_files import shortened
 
-# Rates are of the same samples over shorter and shorter times; a thousandth allows for rounding in the logs.
-ORDER_TOLERANCE = 1.001
+MOST_CONTRADICTIONS = 5  # that are named; the others are as many signs of the same
+LONGEST_NOTE = 2_000  # characters
 
 
 def judge(case: PlannedCase, seen: Observation, folder: Path) -> RoundResult:
@@ -58,25 +60,28 @@ def judge(case: PlannedCase, seen: Observation, folder: Path) -> RoundResult:
     result = judge_logs(
         case, [node.folder for node in nodes], replace(seen, failure=failure, notes=tuple(notes))
     )
-    continued = result.continued and {"run": seen.continue_from, **result.continued}
+    continued = result.continued and {**result.continued, "run": seen.continue_from}
     more = (*continuation_notes(continued), *saving_notes(result.facts))
     return replace(result, continued=continued, notes=(*result.notes, *more))
 
 
 def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) -> RoundResult:
     """Judge a round by its node folders, whose failure is explained."""
-    logs = read_rank_logs(folders)
+    logs = read_rank_logs(folders, case.settings.nproc, own_script=not case.uses_driver)
     finished = [event for event in logs.events if event.name == EventName.FINISHED]
     facts: Mapping[str, Any] = finished[0].value if finished else {}
     continued = _continued(logs.events)
     own, figure_notes = case_figures(facts, case.chip)
-    figures = {**_training_figures(case, folders, logs.events, facts), **own}
+    power, power_notes = _power(folders, logs.events)
+    figures = {**_training_figures(case, facts), **power, **own}
     cut_off = {} if finished or case.kind == MEASURE else cut_off_figures(logs.events)
     figures |= cut_off
     if continued:
         of_part = (name for name in cut_off if not DEFINITIONS[name].of_all_parts)
         figures |= {name: of_this_part(figures[name], continued) for name in (*POWER, *own, *of_part)}
-    failure = seen.failure or _fault(case, logs, figures, own, figure_notes, next(iter(seen.hosts), ""))
+    failure = seen.failure or _fault(case, logs, figures, own, figure_notes, seen)
+    if failure and failure.failure_class is FailureClass.INCONSISTENT_RESULT and folders:
+        failure = replace(failure, file=below_run(folders[0] / rank_log_name(0)))
     if case.kind == MEASURE:  # it owes none of training's figures: only those that it has are its own
         figures = {name: each for name, each in figures.items() if name in own or each.value is not None}
     rules = rules_of(
@@ -90,11 +95,9 @@ def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) ->
     if "MFU" in figures and rules.has_another_model:
         reason = "a hook of the vendor changed the model: the FLOPs that the case counts are not this model's"
         figures["MFU"] = DEFINITIONS["MFU"].figure(None, reason)
-    shared = {
-        **seen.shared(),
-        "failure": failure,
-        "notes": (*seen.notes, *_precision_notes(logs.events), *_notes(logs, figure_notes, failure)),
-    }
+    of_logs = (*_precision_notes(logs.events), *_notes(logs, figure_notes, failure), *power_notes)
+    notes = (*seen.notes, *(shortened(note, LONGEST_NOTE) for note in of_logs))
+    shared = {**seen.shared(), "failure": failure, "notes": notes}
     return RoundResult(
         **shared,
         kind=case.kind,
@@ -106,18 +109,26 @@ def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) ->
     )
 
 
-def _training_figures(
-    case: PlannedCase, folders: Sequence[Path], events: Sequence[Event], facts: Mapping[str, Any]
-) -> dict[str, Figure]:
+def _training_figures(case: PlannedCase, facts: Mapping[str, Any]) -> dict[str, Figure]:
     figures = figures_from_finished(in_present_names(facts, case.parameters), _peak(case, facts))
-    return {**figures, **legacy_rates(facts, figures), **power_figures(folders, events)}
+    return {**figures, **legacy_rates(facts, figures)}
+
+
+def _power(folders: Sequence[Path], events: Sequence[Event]) -> tuple[dict[str, Figure], list[str]]:
+    """The figures of power and notes on what they are made of; whatever telemetry holds, no verdict changes by it."""
+    try:
+        return power_figures(folders, events)
+    except Exception as error:
+        log_traceback(Stage.JUDGE, error)
+        reason = f"the nodes' telemetry broke its reader: {type(error).__name__}: {error}"
+        return no_power(reason), [reason]
 
 
 def _verdict(case: PlannedCase, facts: Mapping[str, Any]) -> Verdict:
     """Of a round in which nothing went wrong."""
     if case.kind == MEASURE:
         return Verdict.MEASURED
-    return Verdict.CONVERGED if _is_true(facts.get("converged")) else Verdict.NOT_CONVERGED
+    return Verdict.CONVERGED if is_true(facts.get("converged")) else Verdict.NOT_CONVERGED
 
 
 def _continued(events: Sequence[Event]) -> Mapping[str, Any] | None:
@@ -130,10 +141,6 @@ def _precision_notes(events: Sequence[Event]) -> list[str]:
     """What `precision = "auto"` came to; a round that fails later has settled it all the same."""
     notes = (precision_note(event.value) for event in events if event.name == EventName.INIT_END)
     return list(filter(None, notes))[:1]
-
-
-def _is_true(value: object) -> bool:
-    return value is True or (isinstance(value, str) and value.lower() == "true") or value == 1
 
 
 def _peak(case: PlannedCase, facts: Mapping[str, Any]) -> Peak:
@@ -151,21 +158,26 @@ def _fault(
     figures: Mapping[str, Figure],
     own: Mapping[str, Figure],
     figure_notes: Sequence[str],
-    host: str,
+    seen: Observation,
 ) -> Failure | None:
     """Why logs of a round in which nothing went wrong bear no result, if they do not."""
+    host = next(iter(seen.hosts), "")
     message = _not_once(case, logs)
     if message:
         remedy = f"read {rank_log_name(0)}: global rank 0 reports FINISHED once, and no other rank does"
-        return _invalid(FailureClass.NO_RESULT, host, message, "\n".join(logs.errors), remedy)
+        evidence = "\n".join((*logs.errors, *logs.left_out))
+        return _invalid(FailureClass.NO_RESULT, host, message, evidence, remedy)
     if case.kind == MEASURE and not own:
         message = "the case is to measure, but its FINISHED event has no valid figure"
         remedy = (
             "let global rank 0 report `figures` with FINISHED, in the form that docs/results.md describes"
         )
         return _invalid(FailureClass.NO_RESULT, host, message, "\n".join(figure_notes), remedy)
-    message = _wrong_order(figures) or (_contradiction(case, logs.events) if case.uses_driver else "")
-    if message:
+    finished = next(event.value for event in logs.events if event.name == EventName.FINISHED)
+    problems = contradictions(case, logs.events, finished, figures, seen.time_s)
+    if problems:
+        more = len(problems) - MOST_CONTRADICTIONS
+        message = "; ".join(problems[:MOST_CONTRADICTIONS]) + (f"; and {more} more" if more > 0 else "")
         remedy = (
             "FINISHED does not add up: see what reports it, and whether the host's files are the controller's"
         )
@@ -205,36 +217,4 @@ def _notes(logs: RankLogs, of_figures: Sequence[str], failure: Failure | None) -
     only_first = (
         [f"FINISHED was reported by {', '.join(others)} too; global rank 0's counts"] if others else []
     )
-    return (*logs.errors, *only_first, *of_figures)
-
-
-def _contradiction(case: PlannedCase, events: Sequence[Event]) -> str:
-    """What FINISHED of the shared driver says against the plan or the events before it, or nothing."""
-    last = {event.name: event.value for event in events}
-    facts, evaluated = last.get(EventName.FINISHED, {}), last.get(EventName.EVALUATE, {})
-    metric = str(facts.get("metric"))
-    reached, target = number_in(facts, f"final_{metric}"), number_in(case.parameters, f"target_{metric}")
-    if _is_true(facts.get("converged")) and reached is not None and target is not None and reached < target:
-        return f"converged, but {metric} is {reached:.6g} and the plan's target {target:.6g}"
-    continued = facts.get("continued")
-    before = number_in(continued, "samples") if isinstance(continued, Mapping) else 0.0
-    samples, seen = number_in(facts, "num_trained_samples"), number_in(evaluated, "num_trained_samples")
-    if None not in (samples, seen, before) and samples != seen - before:  # type: ignore[operator]
-        return f"num_trained_samples is {samples:.10g}, but the last EVALUATE says {seen:.10g}"
-    took, trained = number_in(facts, "time_to_target"), number_in(facts, "raw_train_time")
-    if (
-        not continued
-        and took is not None
-        and trained is not None
-        and not 0 <= took <= trained * ORDER_TOLERANCE
-    ):
-        return f"time_to_target is {took:.6g} s, of {trained:.6g} s of training"
-    return ""
-
-
-def _wrong_order(figures: Mapping[str, Figure]) -> str:
-    """What is wrong with the rates, which are of the same samples over shorter and shorter times, or nothing."""
-    rates = (figures[name].value for name in ("p_whole", "p_train", "p_core"))
-    measured = [value for value in rates if value is not None]
-    wrong = [f"{a:.6g} > {b:.6g}" for a, b in itertools.pairwise(measured) if a > b * ORDER_TOLERANCE]
-    return f"p_whole <= p_train <= p_core does not hold: {', '.join(wrong)}" if wrong else ""
+    return (*logs.errors, *logs.left_out, *only_first, *of_figures)

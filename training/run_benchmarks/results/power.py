@@ -27,22 +27,40 @@ NAMES = (*MEASURED, "samples_per_joule")
 # TRAIN_START's and TRAIN_END's times may differ so much from the time trained: their lines are written just after.
 CLOCK_SLACK_S, CLOCK_SLACK = 1.0, 0.01
 MOST_NAMES = 8  # of nodes of which the same is said
+# Of a node's telemetry so much may be no record: with more, nobody can say what is missing.
+MOST_WRONG = 0.01
 
 
-def power_figures(folders: Sequence[Path], events: Sequence[Event]) -> dict[str, Figure]:
-    """`energy`, `avg_power`, `max_power` (mean over the nodes) and `samples_per_joule`."""
+def power_figures(folders: Sequence[Path], events: Sequence[Event]) -> tuple[dict[str, Figure], list[str]]:
+    """`energy`, `avg_power`, `max_power` (mean over the nodes) and `samples_per_joule`; and what was left out."""
+    notes: list[str] = []
+    silent: dict[str, str] = {}
+    figures = _figures(folders, events, notes, silent)
+    caveats = [f"not sampled: {text}" for text in _by_text(silent)]
+    return {
+        name: replace(each, caveat="; ".join(filter(None, (each.caveat, *caveats))))
+        for name, each in figures.items()
+    }, notes
+
+
+def _figures(
+    folders: Sequence[Path], events: Sequence[Event], notes: list[str], silent: dict[str, str]
+) -> dict[str, Figure]:
+    """The figures; to `notes` goes what was left out of telemetry, to `silent` node -> why it has none of its chips."""
     window = training_window(events)
     if isinstance(window, str):
-        return _none(window)
+        return no_power(window)
     nodes = []
     for folder in folders:
-        node = _node(folder, window)
+        node = _node(folder, window, notes, silent)
         if isinstance(node, str):
-            return _none(node if len(folders) == 1 else f"{folder.name}: {node}")
+            return no_power(node if len(folders) == 1 else f"{folder.name}: {node}")
         nodes.append(node)
     if len({node.scope for node in nodes}) > 1:
         scopes = "; ".join(_by_text({node.name: node.scope.value for node in nodes}))
-        return _none(f"the nodes measure different parts of a machine, of which there is no mean: {scopes}")
+        return no_power(
+            f"the nodes measure different parts of a machine, of which there is no mean: {scopes}"
+        )
     doubt = _clock_doubt(window, events)
     figures = {name: _mean(name, nodes, doubt) for name in MEASURED}
     return {**figures, "samples_per_joule": _per_joule(figures["energy"], len(nodes), events)}
@@ -68,26 +86,41 @@ def _clock_doubt(window: Window, events: Sequence[Event]) -> str:
 
 @dataclass(frozen=True)
 class _Node:
-    """What one node measured. scope: of which part of it the figures speak; what: by which source and devices."""
+    """What one node measured. scope: of which part of it the figures speak; what: by which source and devices.
+
+    doubt: what of its telemetry was left out, or nothing.
+    """
 
     name: str
     scope: Scope
     what: str
     measured: Mapping[str, Measurement]
+    doubt: str = ""
 
 
-def _node(folder: Path, window: Window) -> _Node | str:
-    """The node's figures, or the reason why there are none."""
+def _node(folder: Path, window: Window, notes: list[str], silent: dict[str, str]) -> _Node | str:
+    """The node's figures, or the reason why there are none; `notes` and `silent` see `_figures`."""
     try:
         telemetry = read_telemetry(folder / TELEMETRY_FILE, POWER_SCOPES)
     except FlagPerfError as error:
         return str(error).splitlines()[0]
+    notes += [telemetry.doubt] if telemetry.wrong else []
+    if telemetry.wrong > MOST_WRONG * telemetry.lines:
+        return telemetry.doubt
+    silent |= _silent_accelerators(folder.name, telemetry)
     source = best_power_source(telemetry)
     info = telemetry.info(source) if source else None
     if source is None or info is None:
         return _why_none(telemetry)
     measured = {name: over(telemetry, window, source) for name, over in MEASURED.items()}
-    return _Node(folder.name, info.scope, described(telemetry, source), measured)
+    return _Node(folder.name, info.scope, described(telemetry, source), measured, telemetry.doubt)
+
+
+def _silent_accelerators(node: str, telemetry: Telemetry) -> dict[str, str]:
+    """What a reader must know also where another source has the power: it is not that of the chips."""
+    latest = {info.source: info for info in telemetry.sources if info.scope is Scope.ACCELERATOR}
+    reasons = [f"{info.source}: {info.reason}" for info in latest.values() if info.reason]
+    return {node: "; ".join(reasons)} if reasons else {}
 
 
 def _why_none(telemetry: Telemetry) -> str:
@@ -118,6 +151,7 @@ def _mean(name: str, nodes: Sequence[_Node], doubt: str) -> Figure:
     if len({node.what for node in nodes}) > 1:
         caveats.append("the nodes do not measure by the same source and devices")
     caveats += [doubt] if doubt else []
+    caveats += [f"{node.name}: {node.doubt}" for node in nodes if node.doubt][:1]
     return replace(figure, coverage=covered, caveat="; ".join(caveats))
 
 
@@ -169,5 +203,6 @@ def _per_joule(energy: Figure, nodes: int, events: Sequence[Event]) -> Figure:
     return replace(figure, coverage=energy.coverage, caveat=energy.caveat)
 
 
-def _none(reason: str) -> dict[str, Figure]:
+def no_power(reason: str) -> dict[str, Figure]:
+    """None of them, and why."""
     return {name: DEFINITIONS[name].figure(None, reason) for name in NAMES}

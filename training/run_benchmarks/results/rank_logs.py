@@ -1,6 +1,7 @@
 """The ranks' logs of a round, as they were collected: rank 0's events, who reported FINISHED, what cannot be read.
 
-A log may be of any size: it is read line by line, and of each kind of event the first and the last are kept.
+A log may be of any size: it is read line by line, and of each kind of event the first and the last are kept. A log
+counts only where its rank ran: what another node brings home as rank 0's is not rank 0's.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from utils.events import PREFIX, Event, EventName, parse_line
 from utils.node import rank_log_name
 from utils.text_files import LONGEST_LINE, lines_of
 
-RANK_LOG = re.compile(re.escape(rank_log_name("N")).replace("N", r"(\d+)"))
+RANK_LOG = re.compile(re.escape(rank_log_name("N")).replace("N", r"(0|[1-9]\d{0,8})"), re.ASCII)
 NAMES = frozenset(name.value for name in EventName)
 
 
@@ -25,31 +26,45 @@ class RankLogs:
 
     events: global rank 0's, in the order written: of each name of FlagPerf's own the first and the last.
     finished: global rank -> how often it reported FINISHED, those that did only.
-    errors: a line for each log or folder that is there and cannot be read, and for each event that is too long.
+    errors: a line for each log or folder that is there and cannot be read, and for one with events that are too long.
+    left_out: a line for what else does not count: logs in folders of other nodes, lines that hold no event.
     """
 
     events: Sequence[Event] = ()
     finished: Mapping[int, int] = field(default_factory=dict)
     errors: Sequence[str] = ()
+    left_out: Sequence[str] = ()
 
 
-def read_rank_logs(folders: Sequence[Path]) -> RankLogs:
-    """The logs in the node folders `folders`; a folder that was not collected does not exist."""
+def read_rank_logs(folders: Sequence[Path], nproc: int = 1, *, own_script: bool = False) -> RankLogs:
+    """The logs in the node folders `folders`, by node rank; a folder that was not collected does not exist.
+
+    Args:
+        nproc: ranks of a node.
+        own_script: the case does without the driver; then events need not name the global rank that wrote them.
+    """
     events: list[Event] = []
     finished: dict[int, int] = {}
     errors: list[str] = []
-    for folder in folders:
+    left_out: list[str] = []
+    for node, folder in enumerate(folders):
         try:
             for rank, path in _logs_in(folder):
-                log = _Log(rank, path)
+                if rank // nproc != node:
+                    left_out.append(
+                        f"{path}: rank {rank} does not run on node {node}: its log does not count"
+                    )
+                    continue
+                log = _Log(rank, path, own_script)
                 log.read()
                 events += log.events()
                 errors += log.errors
+                left_out += log.left_out()
                 if log.finished:
-                    finished[rank] = finished.get(rank, 0) + log.finished
+                    finished[rank] = log.finished
         except OSError as error:
             errors.append(f"{folder}: cannot be listed: {error.strerror}")
-    return RankLogs(events, dict(sorted(finished.items())), errors)
+    return RankLogs(events, dict(sorted(finished.items())), errors, left_out)
 
 
 def _logs_in(folder: Path) -> list[tuple[int, Path]]:
@@ -63,10 +78,11 @@ def _logs_in(folder: Path) -> list[tuple[int, Path]]:
 class _Log:
     """A rank's log, of which no more is kept than a line and a few events."""
 
-    def __init__(self, rank: int, path: Path) -> None:
-        self.rank, self.path = rank, path
+    def __init__(self, rank: int, path: Path, own_script: bool) -> None:
+        self.rank, self.path, self.own_script = rank, path, own_script
         self.finished = 0
         self.errors: list[str] = []
+        self._no_events = self._others = self._too_long = 0
         self._first: dict[str, tuple[int, Event]] = {}
         self._last: dict[str, tuple[int, Event]] = {}
 
@@ -80,11 +96,22 @@ class _Log:
                     self._last[event.name] = number, event
         except FlagPerfError as error:
             self.errors.append(str(error))
+        if self._too_long:
+            message = f"{self._too_long} event(s) of more than {LONGEST_LINE} characters are left out"
+            self.errors.append(f"{self.path}: {message}")
 
     def events(self) -> list[Event]:
         """Of rank 0 the first and the last of each name, in the order written."""
         kept = dict((*self._first.values(), *self._last.values()))
         return [kept[number] for number in sorted(kept)] if self.rank == 0 else []
+
+    def left_out(self) -> list[str]:
+        """What was passed over, counted."""
+        counts = {
+            f"line(s) with {PREFIX} that hold no event": self._no_events,
+            f"event(s) that another rank than {self.rank} wrote": self._others,
+        }
+        return [f"{self.path}: {count} {what} are left out" for what, count in counts.items() if count]
 
     def _events(self) -> Iterator[tuple[int, Event]]:
         """The events with the numbers of their lines; of other ranks FINISHED alone."""
@@ -94,9 +121,16 @@ class _Log:
             if wanted not in line:
                 continue
             event = parse_line(line)
-            if event is not None:
+            if event is None:
+                self._note(line)
+            elif self.rank == 0 and event.rank != 0 and not self.own_script:
+                self._others += 1
+            else:
                 yield number, event
-            elif len(line) == LONGEST_LINE and PREFIX in line:
-                self.errors.append(
-                    f"{self.path}: an event of more than {LONGEST_LINE} characters is left out"
-                )
+
+    def _note(self, line: str) -> None:
+        """Count a line that holds no event; the last one may have been cut off."""
+        if PREFIX in line and len(line) == LONGEST_LINE:
+            self._too_long += 1
+        elif PREFIX in line and line.endswith("\n"):
+            self._no_events += 1

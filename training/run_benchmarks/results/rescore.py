@@ -119,7 +119,7 @@ def _rescored(folder: RunFolder, before: RoundResult) -> Rescored:
 
 def _has_log(folder: RunFolder, key: RoundKey) -> bool:
     """Whether global rank 0's log was collected: what FINISHED says cannot be had without it."""
-    return any(folder.round_path(key).glob(f"*/{rank_log_name(0)}"))
+    return any(folder.round_path(key).glob(f"*_noderank0/{rank_log_name(0)}"))
 
 
 def _about(result: RoundResult) -> dict[str, str]:

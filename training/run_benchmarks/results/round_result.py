@@ -18,6 +18,7 @@ from utils.records import Failure, Stage, Verdict
 
 # 1: until figures had `better` and `definition` and a round had its `kind` and its round.json.
 SCHEMA: Final = 2
+BY_UMASK, PRIVATE = 0o666, 0o600  # modes of a file
 CONVERGE, MEASURE = TrainingSettings.kind, MeasurementSettings.kind
 
 
@@ -94,9 +95,10 @@ class RoundResult(RoundRecord):
         )
 
 
-def write_json(path: Path, record: Mapping[str, Any]) -> None:
+def write_json(path: Path, record: Mapping[str, Any], mode: int = BY_UMASK) -> None:
     """Write `record` so that a reader sees all of it or nothing."""
     partial = path.with_name(f".{path.name}.partial")
+    partial.touch(mode)
     partial.write_text(json.dumps(record, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     partial.replace(path)
 

@@ -78,7 +78,7 @@ def rules_of(
     """The stamp of a round, from its INIT_START and HOOKS: the first of each, and a doubt where there are more.
 
     Args:
-        planned: the differences that the plan names, if it looked: for a case that does not report them.
+        planned: the differences that the plan names, if it looked; taken of a case that does not report them.
         extern, own_script: see `hooks_seen`.
         parameters: the plan's. What ran with another value, for whatever reason, differs.
         vendors_case: see `Rules`; such a case sets its own rules, so that nothing of it can be closed.
@@ -88,7 +88,7 @@ def rules_of(
     hooks, doubt = hooks_seen(events, extern, own_script=own_script)
     if not own_script:
         doubt = "; ".join(filter(None, (doubt, *_repetitions(events))))
-    differs = planned
+    differs = planned if own_script else None
     if isinstance(changed, list):
         differs = {**_values(value, changed), **_strayed(value, parameters or {})}
     if vendors_case or differs or (hooks and hooks.differs):

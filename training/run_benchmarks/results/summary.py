@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -10,14 +10,17 @@ from typing import Annotated
 from pydantic import Field
 
 from run_benchmarks.exit_code import MEANINGS
+from run_benchmarks.failures import log_traceback
 from run_benchmarks.reading import Record
 from run_benchmarks.results.evidence import cause_in
+from run_benchmarks.results.markdown import fenced, inline, listed
 from run_benchmarks.results.meanings import WHERE, meanings
 from run_benchmarks.results.round_result import SCHEMA, RoundResult, write_json
 from run_benchmarks.results.tables import preflight_text, remarks, results_tables
 from run_benchmarks.stages.checks import Check
 from utils.events import PREFIX
-from utils.text_files import printable, shortened
+from utils.records import Stage
+from utils.text_files import shortened
 
 MOST_NAMES = 5
 LONGEST_WORDS = 400  # characters of a line of evidence that are shown; result.json has all
@@ -45,19 +48,29 @@ def write_summary(folder: Path, run: Run) -> None:
     """Write both files into the run's folder."""
     write_json(folder / "summary.json", run.as_dict())
     partial = folder / ".summary.md.partial"
-    partial.write_text(as_markdown(run), encoding="utf-8")
+    partial.write_text(_markdown_or_why(run), encoding="utf-8")
     partial.replace(folder / "summary.md")
+
+
+def _markdown_or_why(run: Run) -> str:
+    """The summary to be read; where a fault of ours keeps it from being made, that, and where all of it stands."""
+    try:
+        return as_markdown(run)
+    except Exception as error:
+        log_traceback(Stage.JUDGE, error)
+        return f"# {run.name}\n\nThis summary could not be made ({type(error).__name__}); summary.json has all.\n"
 
 
 def as_markdown(run: Run) -> str:
     """The summary to be read: the tables, every failure with its evidence, what the figures mean, the preflight."""
-    parts = [f"# {run.name}", f"Started {run.started}, exit code {outcome_text(run)}.", _listed(run.notes)]
+    started = inline(f"Started {run.started}, exit code {outcome_text(run)}.")
+    parts = [f"# {inline(run.name)}", started, listed(run.notes)]
     if run.results:
         parts += ["## Results", *(table.markdown() for table in results_tables(run.results))]
         parts += [_round_notes(result) for result in run.results if result.failure or result.notes]
-        parts += ["## What the figures mean", WHERE, _listed(meanings(run.results))]
-    parts += ["## Preflight", f"```\n{preflight_text(run.checks)}\n```", "\n".join(remarks(run.checks))]
-    return printable("\n\n".join(filter(None, parts))) + "\n"
+        parts += ["## What the figures mean", inline(WHERE), listed(meanings(run.results))]
+    parts += ["## Preflight", fenced(preflight_text(run.checks)), listed(remarks(run.checks))]
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def outcome_text(run: Run) -> str:
@@ -80,19 +93,15 @@ def to_be_read(evidence: str) -> str:
     return "\n".join(shortened(line, LONGEST_WORDS) for line in words)
 
 
-def _listed(lines: Iterable[str]) -> str:
-    return "\n".join(f"- {line}" for line in lines)
-
-
 def _round_notes(result: RoundResult) -> str:
-    lines = [f"## {result.case}, round {result.round}: {result.verdict.value}"]
+    parts = [f"## {inline(f'{result.case}, round {result.round}: {result.verdict.value}')}"]
     failure = result.failure
     if failure:
         cause = cause_in(failure)
-        lines.append(f"It ended {failure.headline}{cause and f': {cause}'}")
+        parts.append(inline(f"It ended {failure.headline}{cause and f': {cause}'}"))
         if failure.evidence:
-            lines.append(f"The end of `{failure.file}`:" if failure.file else "")
-            lines.append(f"```\n{to_be_read(failure.evidence)}\n```")
+            parts.append(inline(f"The end of `{failure.file}`:") if failure.file else "")
+            parts.append(fenced(to_be_read(failure.evidence)))
         if failure.remedy:
-            lines.append(f"What to do: {failure.remedy}")
-    return "\n\n".join(filter(None, [*lines, _listed(result.notes)]))
+            parts.append(inline(f"What to do: {failure.remedy}"))
+    return "\n\n".join(filter(None, [*parts, listed(result.notes)]))

@@ -6,10 +6,12 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from run_benchmarks.results.markdown import inline, table_row
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.stages.checks import Check, Status, with_status
 from utils.figures import DEFINITIONS, Definition, Figure
 from utils.numbers import DIGITS, shown
+from utils.text_files import one_line
 
 NOT_MEASURED = "-"
 MARK = "*"  # behind a value: a footnote of the table says what to know of it
@@ -39,9 +41,8 @@ class Table:
     def markdown(self) -> str:
         """The table as Markdown."""
         rule = tuple("---" for _ in self.headings)
-        rows = (self.headings, rule, *self.rows)
-        lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
-        return "\n".join([*lines, *(f"\n\\{note}" for note in self.footnotes)])
+        lines = map(table_row, (self.headings, rule, *self.rows))
+        return "\n".join([*lines, *(f"\n{inline(note)}" for note in self.footnotes)])
 
     def _in_groups(self, width: int) -> str:
         """The rows of each value of the first column by themselves, below it."""
@@ -49,7 +50,7 @@ class Table:
         for first, *cells in self.rows:
             groups.setdefault(first, []).append(tuple(cells))
         return "\n\n".join(
-            f"{first}\n{Table(self.headings[1:], tuple(rows), self.fixed - 1).text(width)}"
+            f"{one_line(first)}\n{Table(self.headings[1:], tuple(rows), self.fixed - 1).text(width)}"
             for first, rows in groups.items()
         )
 
@@ -96,7 +97,7 @@ def _footnotes(result: RoundResult, names: Iterable[str]) -> Iterator[str]:
     reasons: dict[str, list[str]] = {}
     for name in names:
         figure = result.figures.get(name)
-        if figure and figure.value is not None and figure.caveat:
+        if figure and figure.caveat:
             reasons.setdefault(figure.caveat, []).append(name)
     for caveat, marked in reasons.items():
         yield f"{MARK} {', '.join(marked)} of {result.case}, round {result.round}: {caveat}"
@@ -149,7 +150,7 @@ def preflight_text(checks: Mapping[str, Sequence[Check]]) -> str:
 def remarks(checks: Mapping[str, Sequence[Check]]) -> list[str]:
     """A line a check that was not passed: what it saw, and what to do."""
     return [
-        f"- {host}: {check.name}: {' '.join(check.detail.split())} -> {check.remedy}"
+        f"{host}: {check.name}: {' '.join(check.detail.split())} -> {check.remedy}"
         for host, check in with_status(checks, Status.WARNING, Status.ERROR)
     ]
 
@@ -158,6 +159,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     """Rows as text, columns aligned."""
     if not rows:
         return ""
+    rows = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
@@ -169,6 +171,7 @@ def _width(text: str) -> int:
 
 
 def _shown(figure: Figure | None, digits: int = DIGITS) -> str:
-    if figure is None or figure.value is None:
+    if figure is None:
         return NOT_MEASURED
-    return shown(figure.value, digits) + (MARK if figure.caveat else "")
+    text = NOT_MEASURED if figure.value is None else shown(figure.value, digits)
+    return text + (MARK if figure.caveat else "")

@@ -10,7 +10,7 @@ from run_benchmarks.results.meanings import WHERE, meanings
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.summary import Run, to_be_read
 from run_benchmarks.results.tables import remarks, results_text
-from utils.text_files import printable
+from utils.text_files import one_line
 
 
 def run_text(run: Run, width: int | None) -> str:
@@ -24,18 +24,18 @@ def run_text(run: Run, width: int | None) -> str:
         parts.append("\n".join(["What the figures mean:", *lines, _wrapped(WHERE, width)]))
     to_do = remarks(run.checks)
     if to_do:
-        parts.append("\n".join(["Preflight:", *(_wrapped(line, width) for line in to_do)]))
-    return printable("\n\n".join(parts))
+        parts.append("\n".join(["Preflight:", *(_wrapped(f"- {line}", width) for line in to_do)]))
+    return "\n\n".join(parts)
 
 
 def _head(run: Run, width: int | None) -> str:
     ended = "has not ended" if run.exit_code is None else f"exit code {run.exit_code}"
     lines = [f"{run.name}: started {run.started or 'at an unknown time'}, {ended}"]
-    return "\n".join([*lines, *(_wrapped(f"- {note}", width) for note in run.notes)])
+    return "\n".join(_wrapped(line, width) for line in (*lines, *(f"- {note}" for note in run.notes)))
 
 
 def _round(result: RoundResult, width: int | None) -> Iterator[str]:
-    yield f"{result.case}, round {result.round}: {result.verdict.value}"
+    yield _wrapped(f"{result.case}, round {result.round}: {result.verdict.value}", width)
     failure = result.failure
     if failure:
         cause = cause_in(failure)
@@ -46,7 +46,8 @@ def _round(result: RoundResult, width: int | None) -> Iterator[str]:
     yield from (_wrapped(f"- {note}", width) for note in result.notes)
 
 
-def _wrapped(line: str, width: int | None) -> str:
+def _wrapped(text: str, width: int | None) -> str:
+    line = one_line(text)
     if width is None:
         return line
     indent = " " * (len(line) - len(line.lstrip()) + 2)

@@ -25,8 +25,10 @@ class Unit:
     name: unique on the cluster: it holds the run, case, round and node rank.
     labels: `flagperf.run`, `flagperf.case`, `flagperf.round`, `flagperf.node_rank`, `flagperf.role`.
     argv: the main process; when it ends the unit has ended, with its exit code.
-    options: engine options (ACCE_CONTAINER_OPT or the vendor's), for containers only.
-    host_namespaces: see all of the host's processes (for monitors).
+    secrets: more of its environment, which stands in no argument.
+    options: engine options (ACCE_CONTAINER_OPT or the vendor's), for containers only; they win.
+    capabilities: those of the container's root; it has no others, but for what `options` add.
+    host_network: be on the network as the host is, by its name; else there is no network.
     """
 
     name: str
@@ -34,11 +36,13 @@ class Unit:
     image: str
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     mounts: tuple[Mount, ...] = ()
     options: tuple[str, ...] = ()
     shm_size: str = ""
     workdir: str = ""
-    host_namespaces: bool = False
+    capabilities: tuple[str, ...] = ()
+    host_network: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,9 +120,10 @@ class Runtime(ABC):
         argv: Sequence[str],
         *,
         stdin: bytes | None = None,
+        variables: Mapping[str, str] | None = None,
         may_be_gone: bool = False,
     ) -> Completed:
-        completed = await transport.run(argv, stdin=stdin)
+        completed = await transport.run(argv, stdin=stdin, variables=variables)
         if not completed.ok and not (may_be_gone and self._is_gone(completed)):
             raise CommandError(completed, self._remedy(completed))
         return completed

@@ -45,7 +45,8 @@ class ContainerRuntime(Runtime):
     async def start(self, transport: Transport, unit: Unit) -> None:
         """`docker run --detach ...`; where the engine may not raise limits, with its own."""
         may_raise = transport.host not in self._limited
-        completed = await transport.run(self._engine.start(unit, raise_limits=may_raise))
+        argv = self._engine.start(unit, raise_limits=may_raise)
+        completed = await transport.run(argv, variables=unit.secrets)
         if may_raise and not completed.ok and "rlimit" in completed.stderr.lower():
             completed = await self._start_limited(transport, unit)
         if not completed.ok:
@@ -99,7 +100,7 @@ class ContainerRuntime(Runtime):
             )
         self._limited.add(transport.host)
         await transport.run(self._engine.remove([unit.name]))
-        return await transport.run(self._engine.start(unit, raise_limits=False))
+        return await transport.run(self._engine.start(unit, raise_limits=False), variables=unit.secrets)
 
     async def _ids(self, transport: Transport, run_id: str | None) -> tuple[str, ...]:
         """Of the run's containers, or of all of FlagPerf's, whatever state they are in."""

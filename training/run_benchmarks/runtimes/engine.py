@@ -15,7 +15,7 @@ from typing import ClassVar
 from run_benchmarks.runtimes.base import Mount, Unit
 from run_benchmarks.transports.base import Completed
 
-SHARED_MEMORY = "/dev/shm"
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - it is mounted, and nothing made in it
 # What Podman says -> what to do about it.
 PODMAN_REMEDIES = {
     "container-init binary not found": "install catatonit on {host}, which Podman's --init needs",
@@ -36,28 +36,32 @@ class Engine:
 
     RUN_OPTIONS: ClassVar[tuple[str, ...]] = ()
     FORMAT: ClassVar[tuple[str, ...]] = ()
+    # BuildKit alone hands secrets to a Dockerfile, and Docker's own builder is chosen where nothing says so
+    SECRET_BUILDER: ClassVar[tuple[str, ...]] = ("env", "DOCKER_BUILDKIT=1")
 
     # Containers.
 
     def start(self, unit: Unit, *, raise_limits: bool = True) -> tuple[str, ...]:
         """`docker run --detach` for a unit.
 
-        The host's network, UTS and IPC namespaces, locked memory, stack and seccomp are as FlagPerf sets
-        them: collective libraries need them. `--privileged` comes only with the unit's own options, which
-        stand last, so that they win. `raise_limits` False leaves locked memory and stack at the engine's own
-        limits, for engines that may not raise them (rootless ones, or one inside a container).
+        It may do no more than the unit names, under the engine's own seccomp profile, and sees no process,
+        shared memory or, unless the unit asks for it, network of the host. What a vendor's chips need more comes
+        with the unit's own options, which stand last, so that they win. `raise_limits` False leaves locked memory
+        and stack at the engine's own limits, for engines that may not raise them (rootless ones, or one inside a
+        container).
         """
         return (
             *self._run(unit),
             "--detach",
             *_namespaces(unit),
+            *_privileges(unit),
             *(LIMITS if raise_limits else ()),
-            "--security-opt=seccomp=unconfined",
             # the engine's own default may keep nothing, and then a failed unit could not be explained
             "--log-driver=json-file",
             "--log-opt=max-size=16m",
             *_shared_memory(unit),
             *_flags("--env", unit.env),
+            *(f"--env={name}" for name in unit.secrets),  # its value comes from the command's own environment
             *unit.options,
             *_main_process(unit),
         )
@@ -87,11 +91,20 @@ class Engine:
 
     # Images.
 
-    def build(self, context: str, tag: str, build_args: Sequence[str], label: str) -> tuple[str, ...]:
-        """Build a Dockerfile. Of an argument that is a name alone the value comes from the environment."""
+    def build(
+        self, context: str, tag: str, build_args: Sequence[str], label: str, secrets: Sequence[str] = ()
+    ) -> tuple[str, ...]:
+        """Build a Dockerfile. Of secrets, and of an argument that is a name alone, the value is in the environment."""
         args = [word for argument in build_args for word in ("--build-arg", argument)]
+        args += [f"--secret=id={name},env={name}" for name in secrets]
         options = ("--network=host", "--rm", "--force-rm", "--label", label)
-        return (self.command, "build", *self.FORMAT, *options, *args, "--tag", tag, context)
+        builder = self.SECRET_BUILDER if secrets else ()
+        return (*builder, self.command, "build", *self.FORMAT, *options, *args, "--tag", tag, context)
+
+    def takes_secrets(self) -> tuple[str, ...]:
+        """Whether its builds take secrets: by its exit code."""
+        script = '"$@" --help 2>&1 | grep -q -e --secret'
+        return ("sh", "-c", script, "sh", *self.SECRET_BUILDER, self.command, "build")
 
     def commit(self, container: str, tag: str, changes: Sequence[str]) -> tuple[str, ...]:
         """Make an image of a container that has ended."""
@@ -130,6 +143,7 @@ class Podman(Engine):
 
     # under SELinux a container may not read the host's folders; with --ipc=host Podman does this by itself
     RUN_OPTIONS = ("--security-opt=label=disable",)
+    SECRET_BUILDER = ()
     # the OCI format would drop a Dockerfile's SHELL, ONBUILD and HEALTHCHECK
     FORMAT = ("--format=docker",)
 
@@ -171,23 +185,34 @@ def _main_process(unit: Unit) -> tuple[str, ...]:
 
 
 def _namespaces(unit: Unit) -> Iterator[str]:
-    yield from ("--net=host", "--uts=host", "--ipc=host")
-    if unit.host_namespaces:
-        yield "--pid=host"
-    else:
+    if not any(_option_value(unit.options, name) for name in ("--net", "--network")):  # once at most
+        yield "--net=host" if unit.host_network else "--net=none"
+    if unit.host_network:
+        yield "--uts=host"
+    yield "--ipc=private"
+    if not _option_value(unit.options, "--pid"):
         # As process 1 a program without a handler would not see SIGTERM, and nobody would reap orphans.
         yield "--init"
 
 
+def _privileges(unit: Unit) -> Iterator[str]:
+    """The unit's capabilities and no others. Where its options ask for all, Podman takes dropping them for an error."""
+    added = [name.upper() for name in _option_values(unit.options, "--cap-add")]
+    if "--privileged" not in unit.options and "ALL" not in added:
+        yield "--cap-drop=ALL"
+        yield from (f"--cap-add={name}" for name in unit.capabilities)
+    yield "--security-opt=no-new-privileges"
+
+
 def _shared_memory(unit: Unit) -> Iterator[str]:
-    """Give /dev/shm its size. With `--ipc=host` an engine ignores `--shm-size` without a word.
+    """Give /dev/shm its size. With `--ipc=host`, a vendor's wish, an engine ignores `--shm-size` without a word.
 
     The tmpfs over the host's /dev/shm also takes segments that a killed task leaves behind with it.
     """
     size = _option_value(unit.options, "--shm-size") or unit.shm_size
     if not size or any(SHARED_MEMORY in option for option in unit.options):
         return
-    if (_option_value(unit.options, "--ipc") or "host") != "host":
+    if _option_value(unit.options, "--ipc") != "host":
         yield f"--shm-size={size}"
     else:
         yield f"--mount=type=tmpfs,target={SHARED_MEMORY},tmpfs-size={size},tmpfs-mode=1777"
@@ -195,13 +220,15 @@ def _shared_memory(unit: Unit) -> Iterator[str]:
 
 def _option_value(options: Sequence[str], name: str) -> str:
     """The value of the last `--name=value` or `--name value` in `options`; empty if there is none."""
-    value = ""
+    return ["", *_option_values(options, name)][-1]
+
+
+def _option_values(options: Sequence[str], name: str) -> Iterator[str]:
     for index, option in enumerate(options):
         if option.startswith(f"{name}="):
-            value = option.partition("=")[2]
+            yield option.partition("=")[2]
         elif option == name and index + 1 < len(options):
-            value = options[index + 1]
-    return value
+            yield options[index + 1]
 
 
 def _flags(flag: str, values: Mapping[str, str]) -> Iterator[str]:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from run_benchmarks.names import WORK_FOLDER
+from run_benchmarks.names import work_folder
 from run_benchmarks.plan.records import RunSettings
+from run_benchmarks.reading import object_in, parsed
+from run_benchmarks.run_log import LOGGER
 from run_benchmarks.runtimes.base import Mount, Runtime, Unit, UnitState
 from run_benchmarks.transports.base import Completed, Transport
 from utils import process_unit
 
 PROGRAM, OUTPUT = "process_unit.py", "output.log"  # in every unit's folder
+OUTPUT_BYTES, OUTPUT_TIMEOUT_S = 2**16, 60.0
 OLDEST_PYTHON = (3, 8)
+# What Python imports by name never comes from the folder that a command happens to run in, or from PYTHONPATH.
+ISOLATED = ("-I",)
+# Bytecode beside the code would be run in its place, and nobody could tell what it was made of.
+NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
 class ProcessRuntime(Runtime):
@@ -23,25 +29,31 @@ class ProcessRuntime(Runtime):
 
     def __init__(self, run: RunSettings) -> None:
         self.python = run.process_python
-        self._units = f"{run.flagperf_path_host.rstrip('/')}/{WORK_FOLDER}/units"
+        self._units = f"{work_folder(run)}/units"
         self.units_seen = f"{self._units} and the ssh user's processes"
 
     def path_inside(self, mounts: Sequence[Mount], host_path: str) -> str:
         return host_path
 
     async def start(self, transport: Transport, unit: Unit) -> None:
-        """`python3 -m utils.process_unit start ...` from the deployed tree, which the unit's PYTHONPATH names."""
+        """`python3 .../utils/process_unit.py start ...` of the deployed tree, which the unit's PYTHONPATH names.
+
+        Its environment is that of this command.
+        """
         argv = (
-            "env",
-            f"PYTHONPATH={unit.env['PYTHONPATH']}",
-            *(self.python, "-m", "utils.process_unit", "start", self._folder(unit.name)),
+            *(
+                self.python,
+                *ISOLATED,
+                f"{unit.env['PYTHONPATH']}/utils/{PROGRAM}",
+                "start",
+                self._folder(unit.name),
+            ),
             *(f"--label={name}={value}" for name, value in unit.labels.items()),
-            *(f"--env={name}={value}" for name, value in unit.env.items()),
             *((f"--workdir={unit.workdir}",) if unit.workdir else ()),
             "--",
             *unit.argv,
         )
-        await self._checked(transport, argv)
+        await self._checked(transport, argv, variables={**unit.env, **unit.secrets, **NO_BYTECODE})
 
     async def remove_all(self, transport: Transport, run_id: str, grace_s: int = 0) -> tuple[str, ...]:
         completed = await self._program(transport, "remove", self._units, run_id, str(grace_s))
@@ -50,17 +62,23 @@ class ProcessRuntime(Runtime):
     async def list_units(self, transport: Transport, run_id: str | None = None) -> tuple[UnitState, ...]:
         words = (self._units,) if run_id is None else (self._units, run_id)
         completed = await self._program(transport, "list", *words)
-        units = (json.loads(line) for line in completed.stdout.splitlines())
-        return tuple(UnitState(unit["name"], unit["labels"], unit["running"]) for unit in units)
+        for line in completed.stderr.splitlines():
+            LOGGER.warning(f"{transport.host}: {line}")
+        where = f"{transport.host}: what lists the units"
+        return tuple(
+            parsed(UnitState, object_in(line, where), where) for line in completed.stdout.splitlines()
+        )
 
     async def last_output(self, transport: Transport, name: str, lines: int = 50) -> str:
-        completed = await transport.run(("tail", "-n", str(lines), f"{self._folder(name)}/{OUTPUT}"))
-        return completed.stdout.strip() if completed.ok else ""
+        # the unit may have put anything in its place: a pipe, a line without an end
+        argv = ("tail", "-c", str(OUTPUT_BYTES), f"{self._folder(name)}/{OUTPUT}")
+        completed = await transport.run(argv, timeout=OUTPUT_TIMEOUT_S)
+        return "\n".join(completed.stdout.strip().splitlines()[-lines:]) if completed.ok else ""
 
     async def version(self, transport: Transport) -> str:
         """The interpreter's version; it may be missing, or too old."""
         code = f"import sys; print(sys.version.split()[0]); sys.exit(sys.version_info < {OLDEST_PYTHON})"
-        completed = await self._checked(transport, (self.python, "-c", code))
+        completed = await self._checked(transport, (self.python, *ISOLATED, "-c", code))
         return f"python {completed.stdout.strip()}"
 
     def _folder(self, name: str) -> str:
@@ -75,18 +93,18 @@ class ProcessRuntime(Runtime):
         return (*self._with_unit("stop", name), str(grace_s))
 
     def _with_unit(self, verb: str, name: str) -> tuple[str, ...]:
-        return (self.python, f"{self._folder(name)}/{PROGRAM}", verb, self._folder(name))
+        return (self.python, *ISOLATED, f"{self._folder(name)}/{PROGRAM}", verb, self._folder(name))
 
     async def _program(self, transport: Transport, *words: str) -> Completed:
         """Run the program where nothing may be deployed yet, or not any more: it goes in by standard input."""
         source = Path(process_unit.__file__).read_bytes()
-        return await self._checked(transport, (self.python, "-", *words), stdin=source)
+        return await self._checked(transport, (self.python, *ISOLATED, "-", *words), stdin=source)
 
     def _is_gone(self, completed: Completed) -> bool:
         return "No such file" in completed.stderr or "the unit was removed" in completed.stderr
 
     def _remedy(self, completed: Completed) -> str:
         oldest = ".".join(map(str, OLDEST_PYTHON))
-        if completed.returncode == 127 or completed.argv[1] == "-c":
+        if completed.returncode == 127 or "-c" in completed.argv[:3]:
             return f"install Python {oldest} or later on {completed.host}, or name one with PROCESS_PYTHON"
         return ""

@@ -9,7 +9,8 @@ from run_benchmarks.names import checkpoint_folder
 from run_benchmarks.plan.continuation import OPTION, can_save, saves_checkpoints
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.runtimes.base import Runtime
-from run_benchmarks.stages.checks import QUICK_S, DoubtError, HostUse, make_writable
+from run_benchmarks.stages.checks import QUICK_S, DoubtError, HostUse
+from run_benchmarks.stages.work_folder import MAKE, guard_argv
 from run_benchmarks.transports.base import Transport
 from utils.checkpoints import CHECKPOINT_PATTERN
 from utils.errors import FlagPerfError
@@ -30,13 +31,30 @@ async def checkpoints(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
     cases = [case for case in firsts if path and uses_checkpoints(plan, case)]
     if not cases:
         return None
-    await make_writable(use.transport, path, f"CHECKPOINT_PATH = {path}")
-    return await _check_earlier(plan, use.transport, cases) if plan.continue_from else path
+    others = await _make(use.transport, path)
+    detail = await _check_earlier(plan, use.transport, cases) if plan.continue_from else path
+    if others:
+        message = (
+            f"CHECKPOINT_PATH = {path}: {others}: a run could go on from a checkpoint that is not its own"
+        )
+        raise DoubtError(message, remedy="let only root and the ssh user write there, or name another folder")
+    return detail
 
 
 def uses_checkpoints(plan: Plan, case: CasePlan) -> bool:
     """Whether a case's task must see CHECKPOINT_PATH."""
     return saves_checkpoints(case) or (bool(plan.continue_from) and can_save(case))
+
+
+async def _make(transport: Transport, path: str) -> str:
+    """Make CHECKPOINT_PATH and see that it can be written; by whom it can be replaced, in words, or empty."""
+    done = await transport.run(guard_argv(MAKE, path, transport), timeout=QUICK_S)
+    if not done.ok:
+        raise FlagPerfError(
+            f"CHECKPOINT_PATH = {path}: {done.last_lines(1) or 'not writable'}",
+            remedy="name a folder in test_conf.py that the ssh user may create and write on this host",
+        )
+    return done.stdout.partition("\n")[0]
 
 
 async def _check_earlier(plan: Plan, transport: Transport, cases: list[CasePlan]) -> str:

@@ -9,10 +9,13 @@ from enum import Enum
 
 from run_benchmarks.commands import run_command
 from run_benchmarks.frameworks import open_framework
-from run_benchmarks.names import LABEL_RUN, WORK_FOLDER
+from run_benchmarks.names import run_of, work_folder
+from run_benchmarks.plan.case_files import DRIVER_SCRIPT
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.runtimes.base import Runtime, UnitState
+from run_benchmarks.runtimes.process import OLDEST_PYTHON
 from run_benchmarks.stages.network import interface_to, peer_of
+from run_benchmarks.stages.work_folder import in_work_folder
 from run_benchmarks.transports.base import Transport
 from utils.errors import FlagPerfError
 
@@ -21,6 +24,7 @@ QUICK_S = 30.0
 CLOCK_WARNING_S = 0.5
 CLOCK_ERROR_S = 30.0
 LISTENING = "0A"
+RUNS_CAN_BE_WRITTEN = 'mkdir -p "$0/runs"; [ -w "$0/runs" ]'
 RUNNING = "running"  # units of another run, which disturb this one
 
 
@@ -98,25 +102,14 @@ async def engine(plan: Plan, runtime: Runtime, use: HostUse) -> str:
 
 
 async def deploy_path(plan: Plan, runtime: Runtime, use: HostUse) -> str:
-    """FlagPerf's own folder can be made and written."""
-    folder = f"{plan.run.flagperf_path_host.rstrip('/')}/{WORK_FOLDER}"
-    setting = f"FLAGPERF_PATH_HOST = {plan.run.flagperf_path_host}"
-    await make_writable(use.transport, f"{folder}/runs", setting)
+    """FlagPerf's own folder can be made and written, by this user alone."""
+    folder = work_folder(plan.run)
+    try:
+        await in_work_folder(use.transport, folder, RUNS_CAN_BE_WRITTEN, timeout=QUICK_S)
+    except FlagPerfError as error:
+        message = f"FLAGPERF_PATH_HOST = {plan.run.flagperf_path_host}: {error.message}"
+        raise FlagPerfError(message, remedy=error.remedy) from error
     return folder
-
-
-async def make_writable(transport: Transport, folder: str, setting: str) -> None:
-    """Make a folder of the host, as test_conf.py's `setting` asks for, and see that it can be written.
-
-    Raises:
-        FlagPerfError: it cannot.
-    """
-    done = await transport.run(["sh", "-c", 'mkdir -p "$0" && [ -w "$0" ]', folder], timeout=QUICK_S)
-    if not done.ok:
-        raise FlagPerfError(
-            f"{setting}: {done.last_lines(1) or 'not writable'}",
-            remedy="name a folder in test_conf.py that the ssh user may create and write on this host",
-        )
 
 
 # $0 may not be there yet: what counts is the file system that it will be on.
@@ -180,7 +173,7 @@ async def leftovers(plan: Plan, runtime: Runtime, use: HostUse) -> str:
     runs = runs_of(units)
     if not runs:
         return "none"
-    running = any(unit.running for unit in units if unit.labels.get(LABEL_RUN))
+    running = any(unit.running for unit in units if run_of(unit.labels))
     detail = f"{RUNNING if running else 'ended'} units of {', '.join(runs)}"
     shared = "both runs share this host, and their figures are not to be trusted; " if running else ""
     command = run_command("cleanup", runs[0], *plan.options)  # at the end, so that it can be copied
@@ -189,8 +182,15 @@ async def leftovers(plan: Plan, runtime: Runtime, use: HostUse) -> str:
 
 def runs_of(units: Iterable[UnitState]) -> list[str]:
     """The runs that units belong to; a container made by hand from one of our images belongs to none."""
-    return sorted({unit.labels[LABEL_RUN] for unit in units if unit.labels.get(LABEL_RUN)})
+    return sorted({run_of(unit.labels) for unit in units} - {""})
 
+
+# What the shared driver is written for; scripts of cases' own run on what the units themselves need.
+DRIVER_PYTHON = (3, 10)
+LACKING = (
+    "import importlib.util,sys;print(*[n for n in sys.argv[1:] if not importlib.util.find_spec(n)],"
+    "*['Python %d.%d (it is %d.%d)'%({oldest}+sys.version_info[:2])]*(sys.version_info<{oldest}),sep='\\n')"
+)
 
 # What the monitor needs beside the standard library (utils/monitors/requirements.txt).
 MONITOR_MODULE = "psutil"
@@ -201,9 +201,11 @@ async def software(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
     if plan.run.uses_images:
         return None
     names = sorted({MONITOR_MODULE, *(name for case in use.cases for name in _required_modules(case))})
-    code = "import importlib.util,sys;print(*[n for n in sys.argv[1:] if not importlib.util.find_spec(n)])"
-    done = await use.transport.run([plan.run.process_python, "-c", code, *names], timeout=QUICK_S)
-    missing = done.stdout.split()
+    oldest = DRIVER_PYTHON if any(case.files.script == DRIVER_SCRIPT for case in use.cases) else OLDEST_PYTHON
+    done = await use.transport.run(
+        [plan.run.process_python, "-c", LACKING.format(oldest=oldest), *names], timeout=QUICK_S
+    )
+    missing = list(filter(None, done.stdout.splitlines()))
     if not done.ok or missing:
         detail = f"{plan.run.process_python} lacks {', '.join(missing)}" if missing else done.last_lines(1)
         remedy = "install it there, or name another interpreter with PROCESS_PYTHON"

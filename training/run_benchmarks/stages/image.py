@@ -13,7 +13,7 @@ from run_benchmarks.plan.records import PipSettings
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.stages.fan_out import all_of, raise_first
 from run_benchmarks.stages.image_stream import Counter, stream_image
-from run_benchmarks.stages.progress import LastWords, reported, size_text
+from run_benchmarks.stages.progress import LastWords, reported, size_text, whole_lines
 from run_benchmarks.transports.base import CommandError, CommandTimeoutError, Transport
 from utils.errors import FlagPerfError
 
@@ -86,12 +86,11 @@ class ImageStage:
     async def _build(self, host: str) -> None:
         self.log_dir.mkdir(parents=True, exist_ok=True)
         path = self.log_dir / f"image_build_{host}.log"
-        last = LastWords()
-        with path.open("ab") as file:
+        last = LastWords(self.image.hide)
+        with path.open("ab") as file, whole_lines(file, self.image.hide) as write:
 
             async def log(chunk: bytes) -> None:
-                file.write(chunk)
-                file.flush()
+                write(chunk)
                 await last.take(chunk)
 
             async with reported(f"{host}: building {self.image.tag} (output: {path})", last.__str__):

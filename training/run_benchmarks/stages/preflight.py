@@ -9,6 +9,7 @@ from run_benchmarks.hosts.base import Host
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages import checks
+from run_benchmarks.stages.build_secrets import build_secrets
 from run_benchmarks.stages.caches import caches
 from run_benchmarks.stages.checkpoints import checkpoints
 from run_benchmarks.stages.checks import Check, Checker, HostUse, Place, Status, outcome
@@ -32,6 +33,7 @@ CHECKS: tuple[Checker, ...] = (
     checks.peers,
     caches,
     checkpoints,
+    build_secrets,
 )
 
 

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import IO
 
 from run_benchmarks.plan.redact import redact_text
 from run_benchmarks.run_log import LOGGER
 
 LINE_EVERY_S = 15.0
 LONGEST_WORDS = 100  # characters
+LONGEST_LINE = 2**16  # bytes that are kept back until their line has ended
 
 
 class LastWords:
-    """A sink for a command's output that remembers the last line of it."""
+    """A sink for a command's output that remembers the last line of it, and shows it as `hide` gives it."""
 
-    def __init__(self) -> None:
+    def __init__(self, hide: Callable[[str], str] = str) -> None:
+        self._hide = hide
         self._line = b""
         self._rest = b""
 
@@ -29,7 +32,31 @@ class LastWords:
         self._rest = self._rest[-2 * LONGEST_WORDS :]
 
     def __str__(self) -> str:
-        return redact_text(self._line.decode(errors="replace").strip())[:LONGEST_WORDS]
+        return self._hide(redact_text(self._line.decode(errors="replace").strip()))[:LONGEST_WORDS]
+
+
+@contextmanager
+def whole_lines(file: IO[bytes], hide: Callable[[str], str]) -> Iterator[Callable[[bytes], None]]:
+    """What writes a command's output to `file` line by line, each as `hide` gives it."""
+    rest = b""
+
+    def put(output: bytes) -> None:
+        file.write(hide(output.decode(errors="surrogateescape")).encode(errors="surrogateescape"))
+        file.flush()
+
+    def take(chunk: bytes) -> None:
+        nonlocal rest
+        output = rest + chunk
+        end = max(output.rfind(b"\n"), output.rfind(b"\r")) + 1
+        if len(output) - end > LONGEST_LINE:
+            end = len(output)
+        put(output[:end])
+        rest = output[end:]
+
+    try:
+        yield take
+    finally:
+        put(rest)
 
 
 @asynccontextmanager

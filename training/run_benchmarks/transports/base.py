@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from run_benchmarks.plan.redact import redact_argv
 from run_benchmarks.run_log import LOGGER
 from utils.errors import FlagPerfError
+
+# Standard input sets variables first. `eval` is the shell's own, so no process ever has them as arguments.
+WITH_VARIABLES = ("sh", "-c", 'eval "$(cat)"; exec "$@" </dev/null', "sh")
 
 ByteSource = bytes | AsyncIterator[bytes]
 ByteSink = Callable[[bytes], Awaitable[None]]
@@ -82,11 +86,14 @@ class Transport(ABC):
         stdin: ByteSource | None = None,
         stdout: ByteSink | None = None,
         timeout: float | None = None,
+        variables: Mapping[str, str] | None = None,
     ) -> Completed:
         """Run `argv` to its end, and log it with its exit code and how long it took.
 
         Args:
             stdin: bytes, or chunks of bytes, for its standard input; without it, standard input is empty.
+            variables: for its environment, beside what the host gives it; no list of processes and no log shows
+                them. They go by standard input, so that a command that gets some has none of its own.
             stdout: receives its standard output in chunks as it comes; `Completed.stdout` is then empty.
             timeout: seconds after which it is ended and CommandTimeoutError raised.
 
@@ -97,8 +104,9 @@ class Transport(ABC):
         Cancelling the caller ends the command (and on a host, what it started in its own session).
         """
         words, begin, end = tuple(argv), time.monotonic(), "no end is known"
+        whole, given = ((*WITH_VARIABLES, *words), exports(variables)) if variables else (words, stdin)
         try:
-            code, out, err = await asyncio.wait_for(self._run(words, stdin, stdout), timeout)
+            code, out, err = await asyncio.wait_for(self._run(whole, given, stdout), timeout)
             code = code if code >= 0 else 128 - code
             end = f"exit code {code}"
             return Completed(
@@ -126,6 +134,12 @@ class Transport(ABC):
         What lies between here and the host may fail too, and that is no exit code: TransportError. Being
         cancelled, which is also how the time limit comes, ends the command on the host before this returns.
         """
+
+
+def exports(variables: Mapping[str, str]) -> bytes:
+    """The lines of a shell that set variables for what it runs."""
+    lines = (f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
+    return os.fsencode("".join(lines))
 
 
 async def checked(

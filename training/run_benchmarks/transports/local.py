@@ -30,7 +30,7 @@ class LocalTransport(Transport):
             process = await asyncio.shield(starting)
             if isinstance(process, OSError):
                 return _not_started(argv, process)
-            assert process.stdin and process.stdout and process.stderr
+            assert process.stdin and process.stdout and process.stderr  # noqa: S101 - for mypy
             out, err, code = await exchange(
                 feed(process.stdin, stdin or b""),
                 collect(process.stdout, stdout),

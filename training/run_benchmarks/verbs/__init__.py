@@ -11,14 +11,13 @@ import argparse
 import importlib
 import pkgutil
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from typing import NoReturn, Protocol
 
 from run_benchmarks import BANNER
 from run_benchmarks.commands import run_command
 from run_benchmarks.exit_code import MEANINGS, ExitCode
-from run_benchmarks.output import NotPrintedError
+from run_benchmarks.output import NotPrintedError, complain
 from run_benchmarks.program import discard_output
 from run_benchmarks.verbs import options
 from utils.errors import FlagPerfError, ProblemsError, nearest
@@ -57,12 +56,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         discard_output()
         return ExitCode.NOBODY_READ_ON
     except NotPrintedError as error:
-        print(error, file=sys.stderr)
+        complain(error)
         return ExitCode.NOT_PRINTED
     except ProblemsError as error:
         return _refuse(error)
     except FlagPerfError as error:
-        print(error, file=sys.stderr)
+        complain(error)
         return ExitCode.BAD_CONFIG
 
 
@@ -84,9 +83,9 @@ def _refuse(error: ProblemsError) -> int:
     from run_benchmarks.plan.problems import NoValidCaseError
 
     for problem in error.problems:
-        print(problem, file=sys.stderr)
+        complain(problem)
     count = len(error.problems)
-    print(f"{count} problem{'s' if count > 1 else ''}; nothing was launched", file=sys.stderr)
+    complain(f"{count} problem{'s' if count > 1 else ''}; nothing was launched")
     return ExitCode.NO_VALID_CASE if isinstance(error, NoValidCaseError) else ExitCode.BAD_CONFIG
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from run_benchmarks.commands import place_options, run_command
 from run_benchmarks.exit_code import ExitCode
-from run_benchmarks.output import put
+from run_benchmarks.output import complain, put
 from run_benchmarks.verbs import options
 from utils.errors import FlagPerfError
 
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "run",
         metavar="RUN",
         nargs="?",
-        type=options.name_of,
+        type=options.run_id,
         help="the run's ID; without it the runs are listed",
     )
     parser.add_argument(
@@ -50,10 +50,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     cluster, settings = load_settings(arguments.config, options.TRAINING_DIR, arguments.log_path)
     if settings.machine.settings:
-        print(settings.machine.sentence(), file=sys.stderr)
+        complain(settings.machine.sentence())
     seen = asyncio.run(survey(cluster, settings))
     for host, error in seen.unreached.items():
-        print(f"{host}: {error}", file=sys.stderr)
+        complain(f"{host}: {error}")
     code = ExitCode.UNHEALTHY if seen.unreached else ExitCode.SUCCESS
     if arguments.run is None:
         _list(seen, settings.log_path)
@@ -76,7 +76,7 @@ def _remove(uid: str, seen: Survey, cluster: ClusterSettings, settings: RunSetti
             continue
         code = ExitCode.UNHEALTHY
         if host not in seen.unreached:
-            print(f"{host}: {names}", file=sys.stderr)
+            complain(f"{host}: {names}")
     return code
 
 
@@ -109,17 +109,18 @@ def _uid(given: str, seen: Survey, log_path: Path) -> str | None:
     Raises:
         FlagPerfError: there is no such run, or there are several.
     """
+    from run_benchmarks.names import RUN_UID
     from run_benchmarks.results.find import uid_of
 
     own = uid_of(log_path / given.partition("-")[0])
-    runs = sorted({*seen.runs(), *([own] if own else [])})
+    runs = sorted({*seen.runs(), *([own] if RUN_UID.fullmatch(own) else [])})
     named = [uid for uid in runs if given in (uid, uid.partition("-")[0])]
     if len(named) == 1:
         return named[0]
     if named:
         raise FlagPerfError(f"there are several runs {given}", remedy=f"name one of {', '.join(named)}")
     if seen.unreached:
-        print(f"nothing of a run {given} on the other hosts (looked at {seen.places})", file=sys.stderr)
+        complain(f"nothing of a run {given} on the other hosts (looked at {seen.places})")
         return None
     there = f"those that left something: {', '.join(seen.runs())}" if seen.runs() else "no run left anything"
     raise FlagPerfError(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from run_benchmarks.commands import DEFAULT_CONFIG
+from run_benchmarks.names import RUN_NAME
 
 if TYPE_CHECKING:
     from run_benchmarks.plan.records import Plan
@@ -68,6 +69,8 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
 
 def name_of(text: str) -> str:
     """A path, or the name of what lies in one; argparse refuses it where no file can have it."""
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty: does a variable of the shell's have no value?")
     try:
         os.lstat(text)
     except (OSError, ValueError) as error:
@@ -75,6 +78,14 @@ def name_of(text: str) -> str:
             shown = text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
             reason = f"no file can have this name of {len(text)} characters: {shown!r}"
             raise argparse.ArgumentTypeError(reason) from error
+    return text
+
+
+def run_id(text: str) -> str:
+    """A run's name or its uid, and nothing that could stand for more than one run."""
+    if not RUN_NAME.fullmatch(name_of(text)):
+        example = "run20261120094218-d7e6a7"
+        raise argparse.ArgumentTypeError(f"{text!r} is not the ID of a run, which looks like {example}")
     return text
 
 

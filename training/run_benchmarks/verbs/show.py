@@ -5,12 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
 
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.output import put
 from run_benchmarks.verbs import options
-from utils.errors import FlagPerfError
 
 NAME = "show"
 HELP = "show a run: its tables, what went wrong and what the figures mean, from its result folder alone"
@@ -42,13 +40,15 @@ def run(arguments: argparse.Namespace) -> int:
     from run_benchmarks.results.load import load_run
     from run_benchmarks.results.rescore import rescore
     from run_benchmarks.results.text import run_text
-    from utils.text_files import printable
+    from utils.text_files import one_line
 
     folder = find_run(arguments.run, arguments.log_path or _log_path(arguments.config))
     if arguments.rescore:
         rounds, notes = rescore(folder), load_run(folder).notes
         lines = [line for each in rounds for line in each.lines()]
-        text = "\n".join([str(folder), *(f"- {note}" for note in notes), *lines, "nothing was written"])
+        text = "\n".join(
+            map(one_line, [str(folder), *(f"- {note}" for note in notes), *lines, "nothing was written"])
+        )
         content: object = {
             "folder": str(folder),
             "notes": notes,
@@ -57,27 +57,13 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         loaded = load_run(folder)
         text, content = f"{run_text(loaded, output_width())}\n\nresults and logs: {folder}", loaded.as_dict()
-    put(json.dumps(content, indent=2) if arguments.json else printable(text))
+    put(json.dumps(content, indent=2) if arguments.json else text)
     return ExitCode.SUCCESS
 
 
 def _log_path(config: Path) -> Path:
     """Where test_conf.py puts results; where it does not say so, or cannot be read, where they go by default."""
+    from run_benchmarks.plan.config_file import read_leniently
     from run_benchmarks.plan.settings import log_path_in
 
-    return log_path_in(_values(config / "test_conf.py"), options.TRAINING_DIR)
-
-
-def _values(path: Path) -> dict[str, Any]:
-    """What can be had of a configuration that need not be valid."""
-    from run_benchmarks.plan.static_values import static_values
-    from utils.config_files import load_constants
-
-    try:
-        return load_constants(path)
-    except FlagPerfError:
-        pass
-    try:
-        return static_values(path)
-    except (OSError, SyntaxError, ValueError, RecursionError):
-        return {}
+    return log_path_in(read_leniently(config / "test_conf.py"), options.TRAINING_DIR)

@@ -58,7 +58,7 @@ class Accelerators(Source):
             self._devices: DeviceMonitor = module.open_devices()
         except Exception as error:
             raise SourceUnavailableError(f"{self._file}: {type(error).__name__}: {error}") from error
-        self.note = self._devices.note
+        self.note = str(self._devices.note)
 
     def sample(self, time_ms: int) -> Sequence[Sample]:
         return self._devices.sample(time_ms)

@@ -14,6 +14,7 @@ import math
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
@@ -33,6 +34,8 @@ READINGS = (
     "memory_total_mib",
     "temperature_c",
 )
+
+NO_ANSWER = "it has not answered: its open or its first sample did not come to an end"
 
 # How long a source may take to finish the sample that it is at and to take its last one after the order to stop.
 STOP_GRACE_S = 3.0
@@ -110,6 +113,7 @@ class Sampler:
         self._telemetry = telemetry
         self._interval_s = interval_s
         self._last_failure = ""
+        self._why_silent: str | None = None
 
     def run(self, stop: threading.Event, ticks: int | None) -> None:
         """Sample until `stop` is set, and then once more, or until `ticks` ticks have passed (None: for ever)."""
@@ -131,23 +135,30 @@ class Sampler:
 
     def _open(self) -> bool:
         reason = ""
+        self._declare(NO_ANSWER)  # what hangs from here on has said why nothing is measured
         try:
             self.source.open()
         except SourceUnavailableError as error:
             reason = _one_line(str(error))
         except Exception as error:  # a source that breaks is one that is not there
             reason = _described(error)
-        now = _now_ms()
-        info = SourceInfo(
-            now, self.source.name, self.source.scope, self._interval_s, self.source.note, reason
-        )
-        self._telemetry.write([info])
         if reason:
+            self._declare(reason)
             log.warning("%s: not measured: %s", self.source.name, reason)
             self._note(f"not measured: {reason}")
         else:
             log.info("%s: %s", self.source.name, self.source.note)
         return not reason
+
+    def _declare(self, why_silent: str) -> None:
+        """Write why the source has no samples, empty for one that has; the last word on a source counts."""
+        if why_silent == self._why_silent:
+            return
+        source, interval = self.source, self._interval_s
+        info = SourceInfo(_now_ms(), source.name, source.scope, interval, source.note, why_silent)
+        with suppress(OSError, ValueError):  # a full disk, or the order to stop came while it hung
+            self._telemetry.write([info])
+            self._why_silent = why_silent
 
     def _tick(self, lag_s: float) -> None:
         self.counts.late += lag_s > self._interval_s / 2
@@ -155,8 +166,11 @@ class Sampler:
         try:
             samples = [_sound(sample) for sample in self.source.sample(now)]
             self._write(now, samples)
+            self._declare("")
         except Exception as error:  # whatever a vendor's library raises must not end the monitor
             self.counts.failed += 1
+            if not self.counts.sampled:
+                self._declare(_described(error))
             self._report(_described(error))
             return
         self.counts.sampled += 1

@@ -33,6 +33,7 @@ MOST = 2**31 - 1
 MOST_COUNTED = 2**53
 A_DAY = 86_400
 SCHEDULES = ("linear", "constant")
+EVAL_INTERVALS = ("eval_interval_steps", "eval_interval_samples")
 
 
 def precisions_of(framework: str, device_type: str) -> tuple[str, ...]:
@@ -134,9 +135,8 @@ class TrainingSettings:
         decay_ends = ("decay_steps", "max_steps")
         if values["lr_schedule"] == "linear" and all(values[name] is None for name in decay_ends):
             yield (*decay_ends, "lr_schedule"), "the decay has no end", "set it, or max_steps"
-        intervals = ("eval_interval_steps", "eval_interval_samples")
-        if all(values[name] is not None for name in intervals):
-            yield intervals, "eval_interval_samples is set too", "set one of the two to None"
+        if all(values[name] is not None for name in EVAL_INTERVALS):
+            yield EVAL_INTERVALS, "eval_interval_samples is set too", "set one of the two to None"
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from typing import ClassVar, Literal
+
+LONGEST_TEXT = 4_000  # characters of a name or a note
 
 
 class Scope(str, Enum):
@@ -33,7 +35,12 @@ class SourceInfo:
     note: str = ""
     reason: str = ""
     kind: Literal["source"] = "source"
-    __pydantic_config__: ClassVar = {"extra": "forbid", "allow_inf_nan": False}  # for who reads it back
+    # for who reads it back
+    __pydantic_config__: ClassVar = {
+        "extra": "forbid",
+        "allow_inf_nan": False,
+        "str_max_length": LONGEST_TEXT,
+    }
 
 
 @dataclass(frozen=True)
@@ -57,16 +64,32 @@ class Sample:
     temperature_c: float | None = None
     error: str = ""
     kind: Literal["sample"] = "sample"
-    __pydantic_config__: ClassVar = {"extra": "forbid", "allow_inf_nan": False}
+    __pydantic_config__: ClassVar = {
+        "extra": "forbid",
+        "allow_inf_nan": False,
+        "str_max_length": LONGEST_TEXT,
+    }
 
 
 @dataclass(frozen=True)
 class Telemetry:
-    """Everything that the monitors of one node wrote, in the order written."""
+    """Everything that the monitors of one node wrote, in the order written.
+
+    lines: how many there are; wrong: how many of them are no record; first_wrong: where the first is, and why.
+    """
 
     path: str
     sources: tuple[SourceInfo, ...] = ()
     samples: tuple[Sample, ...] = ()
+    lines: int = field(default=0, compare=False)
+    wrong: int = 0
+    first_wrong: str = ""
+
+    @property
+    def doubt(self) -> str:
+        """How much of it was left out, or nothing."""
+        wrong = f"{self.wrong} of {self.lines} lines of telemetry are no record and left out"
+        return f"{wrong}: {self.first_wrong}" if self.wrong else ""
 
     def devices(self, source: str) -> Mapping[str, list[Sample]]:
         """The samples of `source` by device (2 before 10), in time order."""

@@ -22,6 +22,9 @@ FROZEN_AFTER_MS = 5_000
 # Within a minute even the smallest range (65 kJ) cannot wrap twice at 1 kW.
 WRAP_IS_CLEAR_MS = 60_000
 
+# Of a source's devices so many are named.
+MOST_NAMED = 64
+
 # From the whole machine to the least part of it.
 POWER_SCOPES = (Scope.MACHINE, Scope.ACCELERATOR, Scope.PACKAGE)
 
@@ -76,7 +79,9 @@ def best_power_source(telemetry: Telemetry) -> str | None:
 def described(telemetry: Telemetry, source: str) -> str:
     """What a source measures: its name, its scope, and its devices, which are none for a host as a whole."""
     info = telemetry.info(source)
-    devices = ", ".join(filter(None, telemetry.devices(source)))
+    names = list(filter(None, telemetry.devices(source)))
+    more = [f"{len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
+    devices = ", ".join([*names[:MOST_NAMED], *more])
     scope = info.scope.value if info else "unknown scope"
     return f"{source} ({scope}: {devices})" if devices else f"{source} ({scope})"
 
@@ -90,7 +95,8 @@ def _over_devices(
     devices = telemetry.devices(source)
     hole = _hole_ms(telemetry, source)
     totals = {device: _energy(samples, window, hole) for device, samples in devices.items()}
-    reasons = "; ".join(f"{_label(source, name)}: {t.reason}" for name, t in totals.items() if t.reason)
+    texts = [f"{_label(source, name)}: {total.reason}" for name, total in totals.items() if total.reason]
+    reasons = "; ".join(texts[:MOST_NAMED])
     if not totals or any(total.value is None for total in totals.values()):
         return _missing(telemetry, source, reasons)
     methods = " and ".join(sorted({total.method for total in totals.values()}))
@@ -218,7 +224,7 @@ def _label(source: str, device: str) -> str:
 
 
 def _value(total: _Total) -> float:
-    assert total.value is not None  # _over_devices has seen to it
+    assert total.value is not None  # noqa: S101 - _over_devices has seen to it
     return total.value
 
 

@@ -1,0 +1,195 @@
+"""Code in configuration files is executed apart: whatever it does, the tool goes on and names the file and the line."""
+
+from __future__ import annotations
+
+import builtins
+import multiprocessing
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from run_benchmarks.plan import apart
+from run_benchmarks.plan.config_file import read_config_file, read_leniently
+from run_benchmarks.plan.problems import Problems
+from tests.run_benchmarks.plan.bad_rows import CONFIG
+from tests.run_benchmarks.plan.tree import Tree
+from utils.errors import Problem
+
+ROOT = Path(__file__).resolve().parents[3]
+FILES = (
+    "config/cluster_conf.py",
+    "config/test_conf.py",
+    "training/run_benchmarks/config/machine_conf.py",
+    "training/acme/vendor.py",
+    "training/benchmarks/toy/pytorch/config/_base.py",
+    "training/benchmarks/toy/pytorch/config/mutable_params.py",
+    "training/acme/toy-pytorch/config/config_X1x1x2.py",
+)
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays() -> Any:
+    threads = threading.active_count()
+    yield
+    assert multiprocessing.active_children() == []
+    assert threading.active_count() == threads
+
+
+def read(folder: Path, text: str) -> tuple[dict[str, Any] | None, list[Problem]]:
+    """What the file `conf.py` with this text sets, and what is wrong with it."""
+    problems = Problems()
+    (folder / "conf.py").write_text(text, encoding="utf-8")
+    file = read_config_file(folder / "conf.py", problems, "")
+    return None if file is None else dict(file.values), problems.all
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_file_that_ends_the_tool_is_a_problem_of_that_line(tree: Tree, file: str) -> None:
+    path = tree.config.parent / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = path.read_text() if path.is_file() else ""
+    path.write_text(f"import sys\nsys.exit(0)\n{text}")
+    exit_code, problems = tree.problems()
+    assert ("SystemExit: 0", f"{path}:2") in [(problem.message, problem.where) for problem in problems]
+    assert exit_code == (CONFIG if "conf.py" in file else 4)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_file_that_does_not_end_is_a_problem_of_that_line(
+    tree: Tree, file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apart, "LIMIT_S", 0.3)
+    path = tree.config.parent / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("A = 1\nwhile A:\n    pass\n")
+    _, problems = tree.problems()
+    (problem,) = [each for each in problems if each.message == "was not done after 0.3 s"]
+    assert problem.where in (f"{path}:2", f"{path}:3") and problem.remedy
+
+
+@pytest.mark.parametrize("verb", ["run", "plan", "cleanup"])
+def test_the_exit_code_tells_of_it(tmp_path: Path, verb: str) -> None:
+    (tmp_path / "cluster_conf.py").write_text('HOSTS = ["localhost"]\n')
+    (tmp_path / "test_conf.py").write_text("import os\nos._exit(0)\n")
+    argv = [sys.executable, str(ROOT / "training/run_benchmarks/run.py"), verb, "--config", str(tmp_path)]
+    done = subprocess.run(argv, capture_output=True, text=True)
+    assert done.returncode == CONFIG
+    assert "test_conf.py: ended the process that executed it, with exit code 0" in done.stderr
+    assert "1 problem; nothing was launched" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("raise KeyboardInterrupt", "KeyboardInterrupt: "),
+        ("raise GeneratorExit", "GeneratorExit: "),
+        ("raise type('E', (BaseException,), {'__str__': lambda self: 1 / 0})", "E, which cannot be shown"),
+        ("import os; os.kill(os.getpid(), 9)", "ended the process that executed it, by signal 9"),
+        ("def f(): f()\nf()", "RecursionError: maximum recursion depth exceeded"),
+        ("A = [0] * 10**15", "MemoryError: "),
+        ("A = input()", "EOFError: EOF when reading a line"),
+        ("A = []\nA.append(A)", "RecursionError: "),
+        ("A = []\nfor _ in range(60): A = [A]", "A nests deeper than 50 levels"),
+        ("A = 10**400", "A holds a number of more than 1000 bits"),
+        ("A = ['\\ud800']", "A holds half a character (a surrogate)"),
+        ("A = 'x' * 2**26", "sets more than 67108864 bytes"),
+    ],
+)
+def test_what_code_may_do_is_a_problem(tmp_path: Path, text: str, message: str) -> None:
+    values, (problem,) = read(tmp_path, text)
+    assert values is None and problem.message.startswith(message), problem
+    assert problem.where.startswith(str(tmp_path / "conf.py")) and problem.remedy
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "while True:\n    try:\n        while True: pass\n    except BaseException: pass",
+        "import time; time.sleep(1e6)",
+        "import threading; threading.Lock().acquire(); threading.Event().wait()",
+        "A = 9 ** 9 ** 9 ** 9",
+        "import itertools; sum(itertools.repeat(0))",
+        "import signal; signal.signal(signal.SIGALRM, signal.SIG_IGN)\nwhile True: pass",
+    ],
+)
+def test_nothing_goes_on_for_ever(tmp_path: Path, loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart, "LIMIT_S", 0.3)
+    monkeypatch.setattr(apart, "GRACE_S", 0.3)
+    _, (problem,) = read(tmp_path, loop)
+    assert problem.message == "was not done after 0.3 s"
+    assert problem.where.startswith(str(tmp_path / "conf.py"))
+
+
+def test_what_code_changes_stays_its_own(tmp_path: Path) -> None:
+    before = (builtins.open, list(sys.path), Path.cwd())
+    text = (
+        "import builtins, os, sys, threading, time\nbuiltins.open = None\nos.chdir('/')\nsys.path.clear()\n"
+        "os.environ['FLAGPERF_TEST'] = '1'\nthreading.Thread(target=time.sleep, args=(1e6,)).start()\nA = 1\n"
+    )
+    assert read(tmp_path, text) == ({"A": 1}, [])
+    assert before == (builtins.open, list(sys.path), Path.cwd())
+    assert "FLAGPERF_TEST" not in __import__("os").environ
+
+
+def test_what_code_prints_is_no_part_of_the_output(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    text = "import os\nprint('from Python')\nos.system('echo from a shell')\nA = 1\n"
+    assert read(tmp_path, text) == ({"A": 1}, [])
+    shown = capfd.readouterr()
+    assert shown.out == "" and "from Python" in shown.err and "from a shell" in shown.err
+
+
+def test_subclasses_of_plain_types_come_as_these_types(tmp_path: Path) -> None:
+    text = (
+        "import enum, collections\nclass E(str, enum.Enum):\n    A = 'a'\nclass N(enum.IntEnum):\n    ONE = 1\n"
+        "TEXT, NUMBER = E.A, N.ONE\nD = collections.OrderedDict(a=True)\nP = collections.namedtuple('P', 'x')(2.5)\n"
+    )
+    values, problems = read(tmp_path, text)
+    assert values == {"TEXT": "a", "NUMBER": 1, "D": {"a": True}, "P": (2.5,)} and not problems
+    assert [type(value) for value in values.values()] == [str, int, dict, tuple]
+
+
+_NUMBERS = st.integers(-(2**900), 2**900) | st.floats(allow_nan=False, allow_infinity=False)
+_LEAVES = st.none() | st.booleans() | _NUMBERS | st.text(st.characters(exclude_categories=["Cs"]))
+_KEYS = st.text(st.characters(exclude_categories=["Cs"])) | st.integers(-5, 5)
+_DATA = st.recursive(
+    _LEAVES,
+    lambda inner: st.lists(inner) | st.dictionaries(_KEYS, inner) | st.tuples(inner, inner),
+    max_leaves=20,
+)
+
+
+@given(_DATA)
+@settings(
+    derandomize=True,
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_plain_data_comes_back_as_it_was_set(tmp_path: Path, data: Any) -> None:
+    values, problems = read(tmp_path, f"A = {data!r}\n")
+    assert not problems
+    assert repr(values) == repr({"A": data})
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("A = 1\nB = C\n", {"A": 1}),
+        ("A = 1\nimport sys; sys.exit(0)\n", {"A": 1}),
+        ("A = = 1\n", {}),
+        ("import os; os._exit(0)\n", {}),
+    ],
+)
+def test_a_file_that_need_not_be_valid_gives_what_it_can(
+    tmp_path: Path, text: str, values: dict[str, Any]
+) -> None:
+    path = tmp_path / "conf.py"
+    path.write_text(text)
+    assert {name: value for name, value in read_leniently(path).items() if name == "A"} == values
+    assert read_leniently(tmp_path / "none.py") == {}

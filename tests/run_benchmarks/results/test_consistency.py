@@ -1,0 +1,311 @@
+"""A verdict is earned: what does not add up is INVALID, with both values; what adds up stays as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from run_benchmarks.results.judge import judge_logs
+from run_benchmarks.results.planned import planned
+from run_benchmarks.results.round_result import RoundResult
+from tests.run_benchmarks.builders import (
+    END_MS,
+    FINISHED,
+    START_MS,
+    make_case,
+    observed,
+    training_events,
+    with_own_script,
+    write_rank_log,
+)
+from utils.events import Event, EventName
+from utils.records import FailureClass, Verdict
+
+DRIVER = replace(make_case(), parameters={"target_mlm_accuracy": 0.3})
+OWN = with_own_script(DRIVER)
+MEASURE = replace(DRIVER, parameters={"case_kind": "measure"})
+# What the driver reports beside what the builders' FINISHED holds.
+WHOLE = {
+    **FINISHED,
+    "eval_time": 1.5,
+    "checkpoint_time": 0.5,
+    "data_wait_time": 3.0,
+    "p_whole": 100.0,
+    "p_train": 125.0,
+    "p_core": 200.0,
+}
+NOTHING_DONE = {
+    "converged": True,
+    "metric": "accuracy",
+    "final_accuracy": 0.0,
+    "target": 0.92,
+    "global_steps": 0,
+}
+
+
+def judged(folder: Path, events: Sequence[Event], case: Any = DRIVER, time_s: float = 21.5) -> RoundResult:
+    folders = [folder / "h1_noderank0", folder / "h2_noderank1"]
+    write_rank_log(folders[0], events)
+    return judge_logs(planned(case), folders, replace(observed(case), time_s=time_s))
+
+
+def assert_refused(result: RoundResult, *words: str) -> None:
+    assert result.verdict is Verdict.INVALID and result.failure is not None
+    assert result.failure.failure_class is FailureClass.INCONSISTENT_RESULT
+    assert result.failure.file.endswith("h1_noderank0/rank0.out.log")
+    for word in words:
+        assert word in result.failure.message
+
+
+@pytest.mark.parametrize("case", [DRIVER, OWN], ids=["driver", "own script"])
+@pytest.mark.parametrize("more", [{}, {"converged": True, "final_mlm_accuracy": 0.3, "time_to_target": 10.0}])
+def test_what_adds_up_is_a_result(case: Any, more: dict[str, Any], tmp_path: Path) -> None:
+    result = judged(tmp_path, training_events(**{**WHOLE, **more}), case)
+    assert (result.verdict, result.failure, result.notes) == (Verdict.CONVERGED, None, ())
+
+
+def test_a_finished_line_alone_earns_nothing_of_the_driver(tmp_path: Path) -> None:
+    """The adversary's line: converged at accuracy 0 of 0.92, with no step taken."""
+    case = replace(DRIVER, parameters={"target_accuracy": 0.92})
+    result = judged(tmp_path, [Event(EventName.FINISHED, NOTHING_DONE, END_MS)], case)
+    assert_refused(
+        result, "global_steps is 0: nothing was trained", "accuracy is 0 and the plan's target 0.92"
+    )
+
+
+def test_nor_of_a_script_of_the_cases_own(tmp_path: Path) -> None:
+    case = replace(OWN, parameters={"target_accuracy": 0.92})
+    result = judged(tmp_path, [Event(EventName.FINISHED, NOTHING_DONE, END_MS)], case)
+    assert_refused(result, "nothing was trained", "converged, but accuracy is 0 and the plan's target 0.92")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"final_mlm_accuracy": 0.1}, "mlm_accuracy is 0.1 and the plan's target 0.3"),
+        ({"global_steps": 0}, "global_steps is 0: nothing was trained"),
+        ({"num_trained_samples": -1000}, "num_trained_samples is -1000: nothing was trained"),
+        ({"time_to_target": -3.0}, "time_to_target is -3, which is below 0"),
+        ({"time_to_target": 11.0}, "time_to_target is 11 s, of 10 s of training"),
+        ({"e2e_time": -1.0}, "e2e_time is -1, which is below 0"),
+        ({"num_trained_tokens": -1}, "num_trained_tokens is -1, which is below 0"),
+        ({"no_eval_time": 12.0}, "no_eval_time is 12 s, but raw_train_time is 10 s"),
+        ({"num_trained_samples": None, "pure_compute_time": 9.0}, "but no_eval_time is 8 s"),
+        ({"raw_train_time": 18.0}, "raw_train_time is 18 s, but e2e_time is 15 s"),
+        ({"e2e_time": 30.0}, "but the controller's time of the whole round is 21.5 s"),
+        ({"raw_train_time": 1e-10, "no_eval_time": 1e-10}, "but TRAIN_START to TRAIN_END took 10 s"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("case", [DRIVER, OWN], ids=["driver", "own script"])
+def test_values_that_cannot_be_true(case: Any, values: dict[str, Any], message: str, tmp_path: Path) -> None:
+    assert_refused(judged(tmp_path, training_events(**values), case), message)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"metric": "zeal", "final_zeal": 1.0}, "converged, but there is no target_zeal in the plan"),
+        ({"final_mlm_accuracy": 7.0}, "mlm_accuracy is 7, more than all"),
+        ({"final_mlm_accuracy": None}, "there is no final_mlm_accuracy"),
+        ({"converged": False, "time_to_target": None}, "not converged, but mlm_accuracy is 0.33"),
+        ({"global_steps": None}, "global_steps is not reported"),
+        ({"num_trained_samples": None}, "num_trained_samples is not reported"),
+        ({"num_trained_samples": 20}, "global_steps is 50, of 20 samples"),
+        ({"time_to_target": None}, "converged is True, and time_to_target None"),
+        (
+            {"eval_time": 5.0},
+            "no_eval_time is 8 s, but raw_train_time - eval_time - checkpoint_time is 4.5 s",
+        ),
+        ({"data_wait_time": 0.0}, "pure_compute_time is 5 s, but no_eval_time - data_wait_time is 8 s"),
+        ({"p_train": 1e6}, "p_train is 1e+06, but samples / no_eval_time is 125"),
+    ],
+    ids=str,
+)
+def test_what_the_driver_never_says(values: dict[str, Any], message: str, tmp_path: Path) -> None:
+    assert_refused(judged(tmp_path, training_events(**{**WHOLE, **values})), message)
+
+
+def with_event(name: EventName, **values: Any) -> list[Event]:
+    """A whole training, of which one event says something else."""
+    return [
+        replace(event, value={**event.value, **values}) if event.name == name else event
+        for event in training_events(**WHOLE)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("events", "message"),
+    [
+        (
+            with_event(EventName.EVALUATE, mlm_accuracy=0.31),
+            "final_mlm_accuracy is 0.33, but the last EVALUATE",
+        ),
+        (with_event(EventName.EVALUATE, num_trained_samples=10), "num_trained_samples is 1000, but the last"),
+        (with_event(EventName.TRAIN_END, global_steps=1), "global_steps is 50, but TRAIN_END says 1"),
+    ],
+    ids=["metric", "samples", "steps"],
+)
+def test_finished_repeats_the_last_evaluation(events: list[Event], message: str, tmp_path: Path) -> None:
+    assert_refused(judged(tmp_path, events), message)
+
+
+INIT, TRAIN_START, STEP, EVALUATE, TRAIN_END, LAST = training_events(**WHOLE)
+
+
+@pytest.mark.parametrize(
+    ("events", "message"),
+    [
+        ((INIT, STEP, TRAIN_START, EVALUATE, TRAIN_END, LAST), "TRAIN_START stands behind STEP_END"),
+        ((INIT, TRAIN_START, STEP, TRAIN_END, EVALUATE, LAST), "EVALUATE stands behind TRAIN_END"),
+        ((INIT, TRAIN_START, STEP, EVALUATE, LAST, TRAIN_END), "TRAIN_END stands behind FINISHED"),
+        ((TRAIN_START, INIT, EVALUATE, TRAIN_END, LAST), "INIT_START stands behind TRAIN_START"),
+        ((INIT, TRAIN_START, TRAIN_START, EVALUATE, TRAIN_END, LAST), "TRAIN_START stands more than once"),
+        ((INIT, TRAIN_START, EVALUATE, TRAIN_END, TRAIN_END, LAST), "TRAIN_END stands more than once"),
+        ((INIT, TRAIN_START, TRAIN_END, LAST), "there is no EVALUATE before FINISHED"),
+        ((INIT, EVALUATE, TRAIN_END, LAST), "there is no TRAIN_START before FINISHED"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_the_drivers_events_stand_in_their_order(
+    events: Sequence[Event], message: str, tmp_path: Path
+) -> None:
+    assert_refused(judged(tmp_path, events), message)
+
+
+def test_a_script_of_the_cases_own_may_begin_the_training_anew(tmp_path: Path) -> None:
+    again = (INIT, TRAIN_START, TRAIN_END, TRAIN_START, STEP, EVALUATE, TRAIN_END, LAST)
+    assert judged(tmp_path, again, OWN).verdict is Verdict.CONVERGED
+    assert_refused(
+        judged(tmp_path, (TRAIN_END, TRAIN_START, LAST), OWN), "TRAIN_START stands behind TRAIN_END"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "reached", "verdict"),
+    [
+        ("val_loss", {"target_val_loss": 0.48}, 0.47, Verdict.CONVERGED),  # met from above, by its name
+        ("val_loss", {"target_val_loss": 0.48}, 3.0, Verdict.INVALID),
+        ("val_loss", {"target_val_loss": -5.72}, -5.75, Verdict.CONVERGED),
+        ("distance", {"target_distance": 4.0, "metric_better": "lower"}, 3.0, Verdict.CONVERGED),
+        ("distance", {"target_distance": 4.0}, 3.0, Verdict.INVALID),
+        ("acc1", {"target_acc1": 75.9}, 76.2, Verdict.CONVERGED),  # per cent
+        ("acc1", {"target_acc1": 75.9}, 75.85, Verdict.CONVERGED),  # a log that rounds
+        ("acc1", {"target_acc1": 75.9}, 0.76, Verdict.INVALID),
+        ("acc1", {"target_acc1": 0.4}, 1.5, Verdict.CONVERGED),  # a trial, in per cent
+        ("acc1", {"target_acc1": 0.92}, 7.0, Verdict.INVALID),
+        ("acc1", {}, 0.0, Verdict.CONVERGED),  # nobody can tell
+    ],
+)
+def test_a_script_of_the_cases_own_meets_its_target_from_its_side(
+    name: str, parameters: Mapping[str, Any], reached: float, verdict: Verdict, tmp_path: Path
+) -> None:
+    case = replace(OWN, parameters=parameters)
+    finished = Event(EventName.FINISHED, {"converged": True, f"final_{name}": reached}, END_MS)
+    assert judged(tmp_path, [finished], case).verdict is verdict
+
+
+@pytest.mark.parametrize("time_ms", [START_MS + 8_500, START_MS + 12_000])
+def test_a_wall_clock_that_was_set_loses_no_result(time_ms: int, tmp_path: Path) -> None:
+    events = [
+        replace(event, time_ms=time_ms) if event.name == "TRAIN_END" else event for event in training_events()
+    ]
+    assert judged(tmp_path, events).verdict is Verdict.CONVERGED
+
+
+def test_logs_that_round_lose_no_result(tmp_path: Path) -> None:
+    rounded = {
+        "raw_train_time": 10.0,
+        "no_eval_time": 10.004,
+        "pure_compute_time": 10.01,
+        "time_to_target": 10.01,
+    }
+    assert judged(tmp_path, training_events(**rounded)).verdict is Verdict.CONVERGED
+    assert judged(tmp_path, training_events(e2e_time=21.6), time_s=21.0).verdict is Verdict.CONVERGED
+
+
+def test_a_part_of_a_run_counts_from_where_it_began(tmp_path: Path) -> None:
+    continued = {
+        "step": 40,
+        "samples": 800,
+        "train_time": 7.5,
+        "file": "/ck/step00000040.ckpt",
+        "skipped": [],
+    }
+    events = training_events(continued=continued, time_to_target=16.5)
+    counted = {"num_trained_samples": 1800, "global_steps": 90}
+    events = [replace(e, value={**e.value, **counted}) if e.name == "EVALUATE" else e for e in events]
+    assert judged(tmp_path, events).verdict is Verdict.CONVERGED
+    early = [
+        replace(e, value={**e.value, "time_to_target": 5.0}) if e.name == "FINISHED" else e for e in events
+    ]
+    assert_refused(judged(tmp_path, early), "time_to_target is 5 s, less than the 7.5 s of the part before")
+
+
+def test_a_metric_that_is_no_number_has_not_converged(tmp_path: Path) -> None:
+    values = {"converged": False, "final_mlm_accuracy": None, "time_to_target": None}
+    assert judged(tmp_path, training_events(**values)).verdict is Verdict.NOT_CONVERGED
+
+
+def test_a_case_that_measures_owes_no_training(tmp_path: Path) -> None:
+    rate = {"value": 2.5, "unit": "GB/s", "window": "all", "better": None, "definition": "a rate"}
+    finished = {"e2e_time": 3.0, "init_time": 1.0, "measure_time": 1.5, "figures": {"rate": rate}}
+    assert judged(tmp_path, [INIT, Event(EventName.FINISHED, finished)], MEASURE).verdict is Verdict.MEASURED
+    finished["measure_time"] = -1.5
+    assert_refused(
+        judged(tmp_path, [INIT, Event(EventName.FINISHED, finished)], MEASURE), "measure_time is -1.5"
+    )
+
+
+# ---- rank 0 on node 0 only
+
+
+def test_another_node_can_not_report_for_rank_0(tmp_path: Path) -> None:
+    write_rank_log(tmp_path / "h2_noderank1", training_events(), rank=0)
+    result = judged(tmp_path, training_events()[:-1])
+    assert result.verdict is Verdict.INVALID and result.failure is not None
+    assert result.failure.message == "FINISHED was not reported by global rank 0"
+    assert "rank 0 does not run on node 1: its log does not count" in result.failure.evidence
+
+
+@pytest.mark.parametrize("case", [DRIVER, OWN], ids=["driver", "own script"])
+def test_another_node_cannot_move_the_window_of_energy(case: Any, tmp_path: Path) -> None:
+    late = [Event(EventName.TRAIN_END, {}, START_MS + 1000), Event(EventName.FINISHED, {}, START_MS + 1000)]
+    write_rank_log(tmp_path / "h2_noderank1", late, rank=0)
+    result = judged(tmp_path, training_events(), case)
+    assert result.verdict is Verdict.CONVERGED
+    (note,) = result.notes
+    assert "h2_noderank1/rank0.out.log: rank 0 does not run on node 1" in note
+
+
+def test_what_another_rank_wrote_into_rank_0s_log_does_not_count(tmp_path: Path) -> None:
+    *before, finished = training_events()
+    other = [replace(finished, rank=1), replace(before[-1], time_ms=START_MS + 1, rank=3)]
+    result = judged(tmp_path, [*before, *other, finished])
+    assert result.verdict is Verdict.CONVERGED
+    assert "2 event(s) that another rank than 0 wrote are left out" in result.notes[0]
+    assert judged(tmp_path, [*before, other[0]]).verdict is Verdict.INVALID
+    # an earlier script names its local rank, or none
+    assert judged(tmp_path, [*before, replace(finished, rank=-1)], OWN).verdict is Verdict.CONVERGED
+
+
+def test_a_log_is_rank_0s_by_its_whole_name(tmp_path: Path) -> None:
+    other = write_rank_log(tmp_path / "h1_noderank0", training_events())
+    other.rename(other.with_name("rank00.out.log"))
+    assert judged(tmp_path, training_events()).verdict is Verdict.CONVERGED
+
+
+def test_lines_that_hold_no_event_are_counted(tmp_path: Path) -> None:
+    log = write_rank_log(tmp_path / "h1_noderank0", training_events())
+    deep = f'[PerfLog] {{"event": "EVALUATE", "value": {"[" * 200_000}\n'
+    log.write_text("[PerfLog] no JSON\n" + deep + log.read_text() + '\n[PerfLog] {"event": "FINI')
+    folders = [log.parent, tmp_path / "h2_noderank1"]
+    result = judge_logs(planned(DRIVER), folders, observed(DRIVER))
+    assert (result.verdict, result.notes) == (
+        Verdict.CONVERGED,
+        (f"{log}: 2 line(s) with [PerfLog] that hold no event are left out",),
+    )

@@ -1,0 +1,128 @@
+"""What of `training/` goes to the hosts, and how it is named by its content."""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from run_benchmarks.plan.problems import ConfigError
+from run_benchmarks.stages.tree import pack_tree, tree_of, tree_problems
+from tests.run_benchmarks.plan.tree import TEST_CONF, make_tree
+from tests.run_benchmarks.stages.training_folder import make_training
+from utils.errors import FlagPerfError, ProblemsError
+
+
+@pytest.fixture
+def training(tmp_path: Path) -> Path:
+    return make_training(tmp_path / "training")
+
+
+def test_the_digest_names_the_content(training: Path) -> None:
+    first = pack_tree(training)
+    assert pack_tree(training) == first
+    (training / ".hidden").touch()
+    (training / "result" / "more").touch()
+    (training / "run_benchmarks" / "config" / "test_conf.py").write_text("SHM_SIZE = '1G'\n")
+    assert pack_tree(training) == first
+    digests = {first.digest, pack_tree(training, ("result",)).digest}
+    script = training / "acme/docker_image/pytorch/pytorch_install.sh"
+    script.chmod(0o644)
+    digests.add(pack_tree(training).digest)
+    script.write_text("#!/bin/sh -e\n")
+    digests.add(pack_tree(training).digest)
+    script.rename(script.with_name("install.sh"))
+    digests.add(pack_tree(training).digest)
+    assert len(digests) == 5
+
+
+def test_of_a_file_with_two_names_there_are_two_files(training: Path) -> None:
+    """And whoever owns them here."""
+    case = training / "benchmarks/toy/pytorch/case.py"
+    case.with_name("hard.py").hardlink_to(case)
+    with tarfile.open(fileobj=io.BytesIO(pack_tree(training).archive)) as tar:
+        assert tar.getmember("benchmarks/toy/pytorch/hard.py").size == len("case\n")
+        assert {(member.uid, member.uname, member.mtime, member.isfile()) for member in tar} == {
+            (0, "", 0, True)
+        }
+
+
+def test_links_are_refused_all_at_once(training: Path, tmp_path: Path) -> None:
+    """Each would bring along what was to stay at home: a secret as a file for everybody, the controller, loops."""
+    secret = tmp_path / "secret"
+    secret.write_text("a secret")
+    secret.chmod(0o600)
+    links = {
+        "acme/key": secret,
+        "benchmarks/l1": "..",
+        "benchmarks/toy/here.py": "pytorch/case.py",
+        "acme/x": "nowhere",
+    }
+    for name, target in links.items():
+        (training / name).symlink_to(target)
+    (training / "acme/.editor-lock").symlink_to("me@host")  # hidden: does not belong to the tree
+    with pytest.raises(ProblemsError) as caught:
+        pack_tree(training)
+    assert {problem.name for problem in caught.value.problems} == links.keys()
+    assert all("is a link" in problem.message for problem in caught.value.problems)
+
+
+def test_a_link_is_a_mistake_in_the_configuration(tmp_path: Path) -> None:
+    """Said before a result folder is made, beside whatever else is wrong."""
+    tree = make_tree(tmp_path)
+    tree.load()
+    (tree.training / "benchmarks/l1").symlink_to("..")
+    tree.configure(test_conf=TEST_CONF + 'SHM_SIZ = "1G"\n')
+    with pytest.raises(ConfigError) as caught:
+        tree.load()
+    assert {problem.name for problem in caught.value.problems} == {"benchmarks/l1", "SHM_SIZ"}
+
+
+def test_a_name_that_is_no_text_is_refused(training: Path) -> None:
+    odd = training / "acme" / os.fsdecode(b"caf\xe9.py")
+    odd.touch()
+    (problem,) = tree_problems(training, training / "result")
+    assert (problem.name, problem.remedy) == ("acme/caf\\xe9.py", "rename it")
+    str(problem).encode()
+    odd.unlink()
+    (training / "acme" / "caf\N{LATIN SMALL LETTER E WITH ACUTE} \n'.py").touch()
+    assert tree_problems(training, training / "result") == []
+
+
+def test_what_this_user_may_not_read_is_named(training: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root may read everything, so access is a FAKE."""
+    real = os.access
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: Path(path).name not in ("case.py", "acme") and real(path, mode)
+    )
+    names = [problem.name for problem in tree_problems(training, training / "result")]
+    assert names == ["acme", "benchmarks/toy/pytorch/case.py"]
+
+
+def test_data_in_the_tree_is_refused_before_it_is_read(training: Path) -> None:
+    huge = training / "benchmarks" / "toy" / "data.bin"
+    with huge.open("wb") as file:
+        file.truncate(2**40)  # a hole of a terabyte: reading it could not end well
+    with pytest.raises(FlagPerfError) as caught:
+        pack_tree(training)
+    assert str(huge) in caught.value.message
+    assert "outside the training/ folder" in caught.value.remedy
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_results_stay_at_home_wherever_they_are(linked: bool, tmp_path: Path) -> None:
+    tree = make_tree(tmp_path)
+    if linked:
+        (tmp_path / "large disk").mkdir()
+        (tree.training / "logs").symlink_to(tmp_path / "large disk")
+    tree.configure(test_conf=TEST_CONF + 'FLAGPERF_LOG_PATH = "/home/flagperf/training/logs"\n')
+    before = tree_of(tree.load(log_path=tree.training / "logs"))
+    tree.write("logs/run1/flagperf_run.log", "of an earlier run")
+    after = tree_of(tree.load(log_path=tree.training / "logs"))
+    assert after == before
+    with tarfile.open(fileobj=io.BytesIO(after.archive)) as tar:
+        folders = [member.name for member in tar if member.isdir()]
+    assert folders == ["logs"]  # where containers mount the log path

@@ -1,0 +1,124 @@
+"""What deserves a word before a run: what nothing reads, what only a plug-in knows, what the stamp will be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from run_benchmarks.plan_notes import notes_of, stamp_of
+from run_benchmarks.plan_view import plan_lines
+from tests.run_benchmarks.plan.test_bad_input import edit
+from tests.run_benchmarks.plan.tree import CASE, VENDOR, Tree, make_tree
+
+HOME = "acme/toy-pytorch"
+QUIET_VENDOR = VENDOR.replace('DEVICE_TYPE = "acme"', 'DEVICE_TYPE = "cuda"')
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    tree = make_tree(tmp_path)
+    tree.write("acme/vendor.py", QUIET_VENDOR)
+    return tree
+
+
+def _notes(tree: Tree) -> list[str]:
+    return notes_of(tree.load())
+
+
+def test_a_vendor_that_is_as_it_should_be_gives_none(tree: Tree) -> None:
+    for path in (
+        "acme/acme_monitor.py",
+        "acme/README.md",
+        "acme/keep_memory.sh",
+        f"{HOME}/README.md",
+        f"{HOME}/extern/kernels.py",
+        f"{HOME}/config/config_common.py",
+        f"{HOME}/config/environment_variables.sh",
+        "acme/docker_image/pytorch/pytorch_install.sh",
+        "benchmarks/toy/pytorch/requirements.txt",
+    ):
+        tree.write(path, "")
+    assert _notes(tree) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        (f"{HOME}/config/environment_variable.sh", "environment_variables.sh"),
+        (f"{HOME}/config/requirement.txt", "requirements.txt"),
+        ("acme/monitor.py", "acme_monitor.py"),
+        ("acme/acme_monitors.py", "acme_monitor.py"),
+        (f"{HOME}/externs/hooks.py", "extern"),
+        ("acme/docker_image/pytorch/install.sh", "pytorch_install.sh"),
+        ("benchmarks/toy/pytorch/requirments.txt", "requirements.txt"),
+    ],
+)
+def test_what_nothing_reads_is_named_with_the_right_name(tree: Tree, path: str, meant: str) -> None:
+    written = tree.write(path, "")
+    entry = written.parent if written.name == "hooks.py" else written
+    assert _notes(tree) == [f"{entry}: nothing reads it: did you mean {meant}?"]
+    tree.write(str(Path(path).parent / meant) if entry == written else f"{HOME}/extern/hooks.py", "")
+    assert _notes(tree) == [], "beside the right one it is some file of the vendor's"
+
+
+def test_a_package_that_hides_pips(tree: Tree) -> None:
+    tree.write("acme/__init__.py", "")
+    [note] = _notes(tree)
+    assert note.startswith(f"{tree.training}/acme/__init__.py: hides pip's packages")
+
+
+def test_what_the_framework_does_not_know_is_left_to_a_plug_in_and_named(tree: Tree) -> None:
+    odd = VENDOR.replace('"gloo"', '"ncl"').replace('DEVICE_TYPE = "acme"', 'DEVICE_TYPE = "cude"')
+    tree.write("acme/vendor.py", odd)
+    device, backend = _notes(tree)
+    assert "DEVICE_TYPE = 'cude' must come from a plug-in" in device and device.endswith("did you mean cuda?")
+    assert "COLLECTIVE_BACKEND['pytorch'] = 'ncl' must" in backend and "did you mean nccl?" in backend
+
+
+def test_a_vendor_without_chips(tree: Tree) -> None:
+    tree.write("acme/vendor.py", QUIET_VENDOR.replace("CHIPS", "_CHIPS"))
+    [note] = _notes(tree)
+    assert "CHIPS has no chip" in note and "MFU is null" in note
+
+
+def test_the_plan_shows_notes_and_stamp(tree: Tree) -> None:
+    tree.write("acme/monitor.py", "")
+    lines = list(plan_lines(tree.load()))
+    assert (
+        f"# note: {tree.training}/acme/monitor.py: nothing reads it: did you mean acme_monitor.py?" in lines
+    )
+    assert "# rules: closed: nothing differs but what the case lets a vendor change" in lines
+
+
+def _stamp(tree: Tree) -> str:
+    [case] = tree.load().cases
+    return stamp_of(case)
+
+
+def test_the_stamp_is_said_beforehand(tree: Tree) -> None:
+    assert _stamp(tree).startswith("closed")
+    tree.write(f"{HOME}/extern/hooks.py", "def backward(config, loss, optimizer, scaler): ...\n")
+    assert "it is seen when they run" in _stamp(tree)
+    tree.write(f"{HOME}/config/config_X1x1x2.py", "hidden_size = 64\ntrain_batch_size = 2\n")
+    stamp = _stamp(tree)
+    assert stamp.startswith("open") and "hidden_size = 64" in stamp and "train_batch_size" not in stamp
+
+
+def test_the_stamp_of_a_vendors_own_case(tree: Tree) -> None:
+    edit(tree, "test_conf.py", "", 'TEST_TYPE = "customized"\n')
+    for file in ("__init__.py", "config/_base.py", "config/mutable_params.py"):
+        text = (tree.training / "benchmarks/toy/pytorch" / file).read_text()
+        tree.write(f"acme/benchmarks/toy/pytorch/{file}", text)
+    tree.write("acme/benchmarks/toy/pytorch/case.py", CASE)
+    assert "acme/benchmarks/toy/pytorch is the vendor's own" in _stamp(tree)
+
+
+def test_a_script_of_the_cases_own(tree: Tree) -> None:
+    tree.write("benchmarks/toy/pytorch/run_pretraining.py", "")
+    assert _stamp(tree).startswith("closed")
+    tree.write(f"{HOME}/extern/hooks.py", "")
+    assert "what its script lets extern/ replace is not checked" in _stamp(tree)
+    (tree.training / f"{HOME}/extern/hooks.py").unlink()
+    (tree.training / "benchmarks/toy/pytorch/config/mutable_params.py").unlink()
+    assert "it has no mutable names" in _stamp(tree)

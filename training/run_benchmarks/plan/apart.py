@@ -1,0 +1,151 @@
+"""Code of configuration files and vendors, executed in a process of its own.
+
+The controller goes on whatever that code does: it may end its process, never end, fill the memory, replace what
+Python has, leave threads. That is for its mistakes, not for its malice: it has the user's rights.
+"""
+
+from __future__ import annotations
+
+import marshal
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+from utils.config_files import failure_in
+from utils.errors import FlagPerfError
+from utils.text_files import shortened
+
+# A file is read in a hundredth of a second; a framework that it imports may take many from a disk far away.
+LIMIT_S = 30.0
+# So much later a process is killed that does not even heed its own alarm: it hangs in a call to C.
+GRACE_S = 3.0
+MOST_BYTES = 2**26
+# What nests deeper, or is a greater number, is no setting, and breaks what reads it.
+DEEPEST, MOST_BITS = 50, 1000
+LONGEST_TEXT = 2000  # characters of what an exception says
+_FORK = multiprocessing.get_context("fork")  # of what is loaded here nothing has to be loaded again
+
+
+def apart(work: Callable[[], Any], path: Path) -> Any:
+    """What `work`, which executes the Python file `path`, returns: plain data.
+
+    Raises:
+        FlagPerfError: it raised something, ended its process, or was not done in LIMIT_S.
+    """
+    receiver, sender = _FORK.Pipe(duplex=False)
+    process = _FORK.Process(target=_work_and_end, args=(work, path, sender))
+    process.start()
+    sender.close()
+    try:
+        if not receiver.poll(LIMIT_S + GRACE_S):
+            raise _too_slow(str(path))
+        is_value, content = marshal.loads(receiver.recv_bytes())  # noqa: S302 - our own child wrote it
+    except (EOFError, OSError, ValueError, TypeError) as error:  # no answer, or half of one
+        process.join(GRACE_S)
+        raise _ended(path, process.exitcode) from error
+    finally:
+        process.kill()
+        process.join()
+        receiver.close()
+    if is_value:
+        return content
+    message, where, remedy = content
+    raise FlagPerfError(message, where=where, remedy=remedy)
+
+
+def exact(value: Any, depth: int = 0) -> Any:
+    """Plain data (see `is_plain`) without subclasses of its types; what is none is left to be refused later.
+
+    Raises:
+        ValueError: it is nothing that a setting could be.
+    """
+    if depth > DEEPEST:
+        raise ValueError(f"nests deeper than {DEEPEST} levels")
+    if isinstance(value, dict):
+        return {exact(key, depth + 1): exact(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        items = [exact(item, depth + 1) for item in value]
+        return items if isinstance(value, list) else tuple(items)
+    if isinstance(value, str):
+        return _encodable(str.__str__(value))
+    if isinstance(value, float):
+        return float.__float__(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return value
+    if value.bit_length() > MOST_BITS:
+        raise ValueError(f"holds a number of more than {MOST_BITS} bits")
+    return int.__int__(value)
+
+
+def _encodable(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("holds half a character (a surrogate)") from None
+    return text
+
+
+def _work_and_end(work: Callable[[], Any], path: Path, sender: Connection) -> NoReturn:
+    """Send what comes of `work` and end this process, which is the fork of one that has more to do."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    signal.set_wakeup_fd(-1)  # an event loop's, which goes on in the other process
+    sys.stdout = sys.stderr  # what the code prints is no part of what was asked for
+    with suppress(OSError):
+        os.dup2(2, 1)
+    signal.signal(signal.SIGALRM, lambda _, frame: _send(sender, _failed(_too_slow(_place(path, frame)))))
+    signal.setitimer(signal.ITIMER_REAL, LIMIT_S)
+    try:
+        answer = marshal.dumps((True, work()))
+        if len(answer) > MOST_BYTES:
+            raise FlagPerfError(f"sets more than {MOST_BYTES} bytes", where=str(path), remedy="set less")
+    except BaseException as error:  # the file's code may raise anything
+        answer = _failed(error if isinstance(error, FlagPerfError) else _failure(path, error))
+    _send(sender, answer)
+
+
+def _send(sender: Connection, answer: bytes) -> NoReturn:
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    with suppress(Exception):  # the code may have closed or replaced it
+        sys.stderr.flush()
+    sender.send_bytes(answer)
+    os._exit(0)
+
+
+def _failed(error: FlagPerfError) -> bytes:
+    texts = (error.message, error.where, error.remedy)
+    return marshal.dumps((False, tuple(shortened(text, LONGEST_TEXT) for text in texts)))
+
+
+def _failure(path: Path, error: BaseException) -> FlagPerfError:
+    try:
+        return failure_in(path, error)
+    except Exception:  # the exception is the code's own, and so is the text of it
+        return FlagPerfError(f"{type(error).__name__}, which cannot be shown", where=str(path))
+
+
+def _place(path: Path, frame: FrameType | None) -> str:
+    """`path` and the line of it that is executed."""
+    while frame is not None:
+        if frame.f_code.co_filename == str(path):
+            return f"{path}:{frame.f_lineno}"
+        frame = frame.f_back
+    return str(path)
+
+
+def _too_slow(where: str) -> FlagPerfError:
+    remedy = "see what it waits for there, or which loop does not end; it is executed as Python"
+    return FlagPerfError(f"was not done after {LIMIT_S:g} s", where=where, remedy=remedy)
+
+
+def _ended(path: Path, code: int | None) -> FlagPerfError:
+    how = f"by signal {-code}" if code is not None and code < 0 else f"with exit code {code}"
+    remedy = "remove what ends it (os._exit), or needs more memory than there is; it is executed as Python"
+    return FlagPerfError(f"ended the process that executed it, {how}", where=str(path), remedy=remedy)

@@ -1,0 +1,192 @@
+"""The secrets of a run: gathered once from its settings, hidden by value in all that is shown or written."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
+from itertools import islice
+from typing import Any, TypeVar
+from urllib.parse import quote, unquote
+
+from run_benchmarks.plan.redact import (
+    HIDDEN,
+    is_secret_name,
+    redact_argv,
+    redact_text,
+    secrets_in_argv,
+    secrets_in_text,
+)
+
+T = TypeVar("T")
+# Of these settings a value may be a secret; all others (hosts, cases, paths) are open, and so is what they hold.
+MAY_BE_SECRET = frozenset({"ACCE_CONTAINER_OPT", "IMAGE_BUILD_ARGS", "VENDORS", "PIP_SOURCE"})
+SHORTEST = 6  # characters: a shorter value stands in too much else to be hidden wherever it stands
+_NUMBER = re.compile(r"[\d.,:+-]{1,11}")
+# `--env NAME=value` and its other spellings, without the blank.
+_ENV_OPTION = re.compile(r"(?:-e|--env)=?([^-=][^=]*)=(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Secrets:
+    """What must not be seen.
+
+    marked: the names of variables and build arguments that SECRETS of `test_conf.py` marks, beside those whose
+    names speak for themselves. held: the values that the settings hold. open_texts: what they say besides.
+    """
+
+    marked: frozenset[str] = frozenset()
+    held: frozenset[str] = field(default=frozenset(), repr=False)
+    open_texts: frozenset[str] = field(default=frozenset(), repr=False)
+
+    @cached_property
+    def values(self) -> frozenset[str]:
+        """What is hidden wherever it stands; a key of several lines is printed line by line."""
+        lines = {line for value in self.held for line in value.splitlines()}
+        return frozenset(value for value in self.held | lines if self._is_distinct(value))
+
+    def are_named(self, name: str) -> bool:
+        """Whether what has this name is a secret."""
+        return name in self.marked or is_secret_name(name)
+
+    def hold(self, name: str, value: str) -> bool:
+        """Whether a variable is a secret: by its name, or because there is one in its value."""
+        return self.are_named(name) or self.shown(name, value) != value
+
+    def shown(self, name: str, value: str) -> str:
+        """A variable's value as anybody may see it."""
+        return HIDDEN if self.are_named(name) else self.hide(redact_argv([value])[0])
+
+    def hide(self, text: str) -> str:
+        """`text` with every value in it replaced by `***`; one that stands in too much else, where it is assigned."""
+        if any(value in text for value in self.held - self.values if value):
+            text = redact_text(text)
+        before = ""
+        while self._pattern and before != text:  # what was around a value may make up another one
+            before, text = text, self._pattern.sub(HIDDEN, text)
+        return text
+
+    def hide_in(self, record: T) -> T:
+        """`record` with every text in it hidden, to any depth of records, lists and dicts."""
+        value: Any = record
+        if not self.values:
+            return record
+        if type(value) is str:
+            value = self.hide(value)
+        elif is_dataclass(value) and not isinstance(value, type):
+            own = {each.name: self.hide_in(getattr(value, each.name)) for each in fields(value) if each.init}
+            value = replace(value, **own)
+        elif isinstance(value, Mapping):
+            value = {key: self.hide_in(item) for key, item in value.items()}
+        elif type(value) in (list, tuple):
+            value = type(value)(map(self.hide_in, value))
+        return value  # type: ignore[no-any-return]
+
+    def split(self, values: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+        """Those of the variables that anybody may see, and those that are secret."""
+        secret = {name: value for name, value in values.items() if self.hold(name, value)}
+        return {name: value for name, value in values.items() if name not in secret}, secret
+
+    def split_options(self, options: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
+        """A container engine's options without the variables among them that are secret, and these."""
+        kept: list[str] = []
+        secret: dict[str, str] = {}
+        for words, name, value in _with_variables(options):
+            if name and self.hold(name, value):
+                secret[name] = value
+            else:
+                kept += words
+        return tuple(kept), secret
+
+    def with_those_of(self, settings: Mapping[str, Any], argv: Sequence[str] = (), text: str = "") -> Secrets:
+        """These and the secrets that stand in settings, in a container engine's options, in a shell file."""
+        others = [
+            value
+            for name, value in settings.items()
+            if name not in MAY_BE_SECRET and not self.are_named(name)
+        ]
+        held = [*self._values_in(settings), *self._values_of_options(argv), *secrets_in_text(text)]
+        return replace(
+            self,
+            held=self.held.union(held),
+            open_texts=self.open_texts.union(redact_text(text) for text in _texts(others)),
+        )
+
+    def _is_distinct(self, value: str) -> bool:
+        """Whether a value can be hidden wherever it stands, and leaves what is no secret as it is."""
+        if len(value) < SHORTEST or _NUMBER.fullmatch(value):
+            return False
+        return not any(value in text for text in self.open_texts)
+
+    def _values_in(self, settings: Mapping[Any, Any]) -> Iterator[str]:
+        for name, value in settings.items():
+            if isinstance(value, Mapping):
+                yield from self._values_in(value)
+            elif self.are_named(str(name)):
+                yield from _texts(value)
+            else:
+                for text in _texts(value):
+                    yield from self._values_of_options(_words(text))
+                    yield from secrets_in_text(text)
+
+    def _values_of_options(self, argv: Sequence[str]) -> Iterator[str]:
+        yield from secrets_in_argv(argv)
+        yield from (value for _, name, value in _with_variables(argv) if self.are_named(name))
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str] | None:
+        spellings = {each for value in self.values for each in _spellings(value) if len(each) >= SHORTEST}
+        longest_first = sorted(spellings, key=lambda each: (-len(each), each))
+        return re.compile("|".join(map(re.escape, longest_first))) if spellings else None
+
+
+NO_SECRETS = Secrets()
+
+
+def secrets_of(marked: Iterable[str], *settings: Mapping[str, Any]) -> Secrets:
+    """The secrets that settings hold as they were written, whatever else is wrong with them."""
+    secrets = Secrets(frozenset(marked))
+    for each in settings:
+        secrets = secrets.with_those_of(each)
+    return secrets
+
+
+def _with_variables(options: Sequence[str]) -> Iterator[tuple[list[str], str, str]]:
+    """The options one by one: the words of each, and of those that set a variable its name and value."""
+    words = iter(options)
+    for word in words:
+        option = [word, *islice(words, word in ("-e", "--env"))]
+        match = _ENV_OPTION.fullmatch("".join(option))
+        name, value = match.groups() if match else ("", "")
+        yield option, name, value
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:  # a quotation mark is not closed: that is reported, and may not show it
+        return text.split()
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from (text for key, item in value.items() for text in (*_texts(key), *_texts(item)))
+    elif isinstance(value, (list, tuple)):
+        yield from (text for item in value for text in _texts(item))
+
+
+def _spellings(value: str) -> Iterator[str]:
+    """A value as JSON, Python, a shell and a URL write it too."""
+    yield value
+    yield json.dumps(value)[1:-1]
+    yield json.dumps(value, ensure_ascii=False)[1:-1]
+    yield repr(value)[1:-1]
+    yield repr(f"{value}'\"")[1:-4]  # beside both kinds of quotation marks
+    yield value.replace("'", "'\"'\"'")
+    yield quote(value, safe="")
+    yield unquote(value)

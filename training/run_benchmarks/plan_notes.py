@@ -1,0 +1,83 @@
+"""What deserves a word of a plan that is right: it forbids nothing, and would else be seen late or never."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from run_benchmarks.frameworks import open_framework
+from run_benchmarks.plan.case_files import DRIVER_SCRIPT
+from run_benchmarks.plan.problems import shorten
+from run_benchmarks.plan.records import CasePlan, Plan
+from run_benchmarks.plan.redact import redact_text
+from run_benchmarks.plan.vendors import VENDOR_FILE
+from run_benchmarks.results.planned import planned
+from run_benchmarks.results.rules import CLOSED, OPEN, Rules
+from utils.errors import nearest
+from utils.monitors.accelerators import monitor_file
+
+_NEAR = 0.7
+_LONGEST_LINE = 400
+
+
+def notes_of(plan: Plan) -> list[str]:
+    """One a line, each once."""
+    notes = [note for case in plan.cases for note in (*_of_vendor(case), *_misnamed(plan.training_dir, case))]
+    return list(dict.fromkeys(notes))
+
+
+def stamp_of(case: CasePlan) -> str:
+    """What the rules will say of the case's results (closed, open), as far as it follows from the files."""
+    vendors_case = planned(case).vendors_folder
+    if case.differs or vendors_case:
+        line = Rules(OPEN, case.differs or {}, vendors_case=vendors_case).explanation()
+        return shorten(redact_text(line), _LONGEST_LINE)
+    if case.extern and case.files.script == DRIVER_SCRIPT:
+        return "open where the hooks change more than kernels, else closed: it is seen when they run"
+    if case.extern or case.differs is None:
+        what = (
+            "what its script lets extern/ replace is not checked"
+            if case.extern
+            else "it has no mutable names"
+        )
+        return f"neither closed nor open: {what}"
+    return Rules(CLOSED).explanation()
+
+
+def _of_vendor(case: CasePlan) -> Iterator[str]:
+    """What `vendor.py` says that the framework does not know by itself, or does not say."""
+    vendor, framework = case.vendor, open_framework(case.settings.framework)
+    if not vendor.described or case.files.script != DRIVER_SCRIPT:
+        return
+    path, backend = vendor.folder / VENDOR_FILE, vendor.collective_backend.get(framework.name, "")
+    for setting, value, own in (
+        ("DEVICE_TYPE", vendor.device_type, framework.device_types),
+        (f"COLLECTIVE_BACKEND[{framework.name!r}]", backend, framework.backends),
+    ):
+        if value not in own:
+            listed = f"{framework.name}'s own are {', '.join(own)}; {nearest(value, own)}".rstrip("; ")
+            yield f"{path}: {setting} = {value!r} must come from a plug-in: {listed}"
+    if not vendor.chips:
+        yield f"{path}: CHIPS has no chip: devices of any kind pass, and MFU is null"
+
+
+def _misnamed(root: Path, case: CasePlan) -> Iterator[str]:
+    """Files and folders that nothing reads, and whose names are nearly those of what is read where it is there."""
+    files, vendor = case.files, case.vendor.folder
+    install = () if files.install_script else (f"{case.settings.framework_name}_install.sh",)
+    read = {
+        vendor: (monitor_file(vendor).name,),
+        (root / files.config_dir).parent: ("extern",),
+        root / files.config_dir: ("environment_variables.sh", "requirements.txt"),
+        root / files.case_dir: ("requirements.txt",),
+        root / files.dockerfile_dir: install,
+    }
+    for folder, names in read.items():
+        there = sorted(path.name for path in folder.glob("*"))
+        absent = [name for name in names if name not in there]
+        for name in (name for name in there if name not in names):
+            ending = (f"did you mean {each}?" for each in absent if each.endswith(f"_{name}"))
+            if hint := next(ending, "") or nearest(name, absent, _NEAR):
+                yield f"{folder / name}: nothing reads it: {hint}"
+    if (vendor / "__init__.py").is_file():
+        yield f"{vendor / '__init__.py'}: hides pip's packages of the name {vendor.name}: remove it"

@@ -1,0 +1,248 @@
+"""Whether a result adds up: with itself, with rank 0's events, with the plan, and with the controller's own clock.
+
+A verdict is earned: what contradicts itself is no result. What a case does not report is not held against a script of
+its own; the shared driver reports all of it. Who wants to deceive can write lines that add up.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from run_benchmarks.results.legacy_figures import in_present_names
+from run_benchmarks.results.planned import PlannedCase
+from run_benchmarks.results.power import CLOCK_SLACK, CLOCK_SLACK_S, training_window
+from run_benchmarks.results.round_result import MEASURE
+from utils.checkpoints import continued_of
+from utils.events import Event, EventName
+from utils.figures import HIGHER, LOWER, Figure
+from utils.numbers import number_in
+from utils.telemetry.records import Window
+
+# Logs round: two values may differ by a thousandth, and times by as much as a log's last digit of them.
+TOLERANCE, ROUNDED_S = 1.001, 0.01
+# A wall clock that was set explains that a time is not TRAIN_START..TRAIN_END, but not that it is twice that, or half.
+CLOCK_FACTOR, CLOCK_SET_S = 2.0, 2.0
+TIMES = (
+    *("e2e_time", "init_time", "raw_train_time", "no_eval_time", "pure_compute_time", "time_to_target"),
+    *("eval_time", "checkpoint_time", "data_wait_time", "measure_time"),
+)
+COUNTS = ("num_trained_tokens", "model_flops_per_sample", "mem_allocated_bytes", "mem_total_bytes")
+# It is less the longest wait of all ranks, whose trainings do not begin and end at one moment.
+LEAST = {"pure_compute_time": -0.1}
+WORK = ("global_steps", "num_trained_samples")
+RATES = {"p_whole": "raw_train_time", "p_train": "no_eval_time", "p_core": "pure_compute_time"}
+# Where in a run an event of the driver stands; those with the same number have no order.
+PLACES = dict.fromkeys(EventName, 2) | {
+    EventName.INIT_START: -1,
+    **dict.fromkeys((EventName.HOOKS, EventName.INIT_EVALUATION, EventName.INIT_END), 0),
+    EventName.TRAIN_START: 1,
+    EventName.TRAIN_END: 3,
+    EventName.FINISHED: 4,
+}
+ONCE = (EventName.TRAIN_START, EventName.TRAIN_END)
+OWED = (EventName.TRAIN_START, EventName.EVALUATE, EventName.TRAIN_END)
+# A script of a case's own may count in per cent, and a trial may aim at less than one of them.
+LEAST_SHARE = 0.5
+# Metrics that are met from above, by their names; a case says it itself as `metric_better` in its configuration.
+BETTER = "metric_better"
+FALLS = re.compile(r"(^|_)(loss|error|err|ppl|perplexity|wer|cer|fid|mae|mse|rmse)(_|$)", re.IGNORECASE)
+
+
+def contradictions(
+    case: PlannedCase,
+    events: Sequence[Event],
+    facts: Mapping[str, Any],
+    figures: Mapping[str, Figure],
+    round_s: float | None,
+) -> list[str]:
+    """What does not add up in a round that ended well, each with both values; nothing where all does.
+
+    Args:
+        events: global rank 0's; facts: the values of its FINISHED.
+        round_s: what the round took by the controller's clock, None where that is not known.
+    """
+    report = _Report(case, events, in_present_names(facts, case.parameters), figures, round_s)
+    checks: list[Callable[[_Report], Iterable[str]]] = [] if case.kind == MEASURE else [_quality, _work]
+    checks += [_signs, _order, _clocks, _events]
+    checks += [_sums, _last_evaluation] if case.uses_driver and case.kind != MEASURE else []
+    return [problem for check in checks for problem in check(report)]
+
+
+@dataclass(frozen=True)
+class _Report:
+    """What is held against what; `facts` have the present names."""
+
+    case: PlannedCase
+    events: Sequence[Event]
+    facts: Mapping[str, Any]
+    figures: Mapping[str, Figure]
+    round_s: float | None
+
+    def number(self, name: str) -> float | None:
+        return number_in(self.facts, name)
+
+    @cached_property
+    def numbers(self) -> dict[str, float]:
+        """All that are reported."""
+        return {name: number for name in self.facts if (number := self.number(name)) is not None}
+
+    @cached_property
+    def last(self) -> Mapping[str, Mapping[str, Any]]:
+        return {event.name: event.value for event in self.events}
+
+    @cached_property
+    def earlier(self) -> Mapping[str, Any]:
+        """The part that the round goes on from."""
+        return continued_of(self.facts) or {}
+
+
+def is_true(value: object) -> bool:
+    """Whether a case's FINISHED says yes: cases write it in several ways."""
+    return value is True or (isinstance(value, str) and value.lower() == "true") or value == 1
+
+
+def _signs(report: _Report) -> Iterator[str]:
+    for name in (*TIMES, *COUNTS):
+        if report.numbers.get(name, 0.0) < LEAST.get(name, 0.0):
+            yield f"{name} is {report.numbers[name]:.6g}, which is below 0"
+
+
+def _order(report: _Report) -> Iterator[str]:
+    """Rates are of the same samples over shorter and shorter times, and parts are no longer than the whole."""
+    rates = (report.figures[name].value for name in RATES)
+    measured = [value for value in rates if value is not None]
+    wrong = [f"{a:.6g} > {b:.6g}" for a, b in itertools.pairwise(measured) if a > b * TOLERANCE]
+    if wrong:
+        yield f"p_whole <= p_train <= p_core does not hold: {', '.join(wrong)}"
+    for part, whole in itertools.pairwise(("pure_compute_time", "no_eval_time", "raw_train_time")):
+        yield from _longer(report, part, whole, report.number(whole), ROUNDED_S, TOLERANCE)
+    took, trained = report.number("time_to_target"), report.number("raw_train_time")
+    before = number_in(report.earlier, "train_time") or 0.0
+    if took is not None and trained is not None and took > (before + trained) * TOLERANCE + ROUNDED_S:
+        yield f"time_to_target is {took:.6g} s, of {before + trained:.6g} s of training"
+    if took is not None and before and took * TOLERANCE < before:
+        yield f"time_to_target is {took:.6g} s, less than the {before:.6g} s of the part before"
+
+
+def _longer(
+    report: _Report, name: str, what: str, whole: float | None, slack_s: float, slack: float
+) -> Iterator[str]:
+    value = report.number(name)
+    if value is not None and whole is not None and value > whole * slack + slack_s:
+        yield f"{name} is {value:.6g} s, but {what} is {whole:.6g} s"
+
+
+def _clocks(report: _Report) -> Iterator[str]:
+    """No time is longer than what it is a part of, by whichever clock; those of two machines have some slack."""
+    wholes = {
+        "e2e_time": report.number("e2e_time"),
+        "the controller's time of the whole round": report.round_s,
+    }
+    for what, whole in wholes.items():
+        for name in ("e2e_time", "init_time", "raw_train_time"):
+            yield from _longer(report, name, what, whole, CLOCK_SLACK_S, 1 + CLOCK_SLACK)
+    window, trained = training_window(report.events), report.number("raw_train_time")
+    if trained is not None and isinstance(window, Window) and _is_a_multiple(trained, window.seconds):
+        yield f"raw_train_time is {trained:.6g} s, but TRAIN_START to TRAIN_END took {window.seconds:.6g} s"
+
+
+def _is_a_multiple(seconds: float, others: float) -> bool:
+    low, high = sorted((seconds, others))
+    return high - low > CLOCK_SET_S and high > low * CLOCK_FACTOR
+
+
+def _events(report: _Report) -> Iterator[str]:
+    """The driver's events stand in their order, and those once that bound the training; of a script's the bounds do."""
+    names = [EventName(event.name) for event in report.events]
+    if report.case.uses_driver:  # what stands twice of those before the training is a doubt of the rules
+        names = [name for at, name in enumerate(names) if PLACES[name] > 0 or name not in names[:at]]
+    else:  # a script may begin the training anew: the last bounds are those of the window
+        bounds = [name for name in reversed(names) if name in (*ONCE, EventName.FINISHED)]
+        names = list(reversed(dict.fromkeys(bounds)))
+    for first, second in itertools.pairwise(names):
+        if PLACES[first] > PLACES[second]:
+            yield f"{second.value} stands behind {first.value}"
+    if report.case.uses_driver:
+        yield from (f"{name.value} stands more than once" for name in ONCE if names.count(name) > 1)
+        owed = [] if report.case.kind == MEASURE else [name.value for name in OWED if name not in names]
+        yield from [f"there is no {', '.join(owed)} before FINISHED"] if owed else []
+
+
+def _work(report: _Report) -> Iterator[str]:
+    """Something was trained, and the driver says how much."""
+    for name in WORK:
+        value = report.number(name)
+        if value is not None and value <= 0:
+            yield f"{name} is {value:.6g}: nothing was trained"
+        elif value is None and report.case.uses_driver:
+            yield f"{name} is not reported"
+
+
+def _quality(report: _Report) -> Iterator[str]:
+    """`converged` against metric and target, and the metric against what it can be."""
+    parameters, converged = report.case.parameters, is_true(report.facts.get("converged"))
+    metric = str(report.facts.get("metric") or "")
+    reached, target = report.number(f"final_{metric}"), number_in(parameters, f"target_{metric}")
+    if report.case.uses_driver:
+        target = number_in(parameters, "target") if target is None else target
+        if converged and (reached is None or target is None):
+            missing = f"final_{metric}" if reached is None else f"target_{metric} in the plan"
+            yield f"converged, but there is no {missing}"
+    if reached is None or target is None:
+        return
+    falls = (parameters.get(BETTER) or (LOWER if FALLS.search(metric) else HIGHER)) == LOWER
+    least = 0.0 if report.case.uses_driver else LEAST_SHARE
+    if not falls and least < target <= 1 and reached > TOLERANCE:
+        yield f"{metric} is {reached:.6g}, more than all: its target, {target:.6g}, is a part of 1"
+    short = target - reached if not falls else reached - target
+    slack = 0.0 if report.case.uses_driver else abs(target) * (TOLERANCE - 1)
+    if converged and short > slack:
+        yield f"converged, but {metric} is {reached:.6g} and the plan's target {target:.6g}"
+    if report.case.uses_driver and not converged and short <= 0:
+        yield f"not converged, but {metric} is {reached:.6g} and the plan's target {target:.6g}"
+
+
+def _sums(report: _Report) -> Iterator[str]:
+    """What the driver computes of what it reports."""
+    own = report.numbers
+    parts = {"no_eval_time": ("raw_train_time", "eval_time", "checkpoint_time"),
+             "pure_compute_time": ("no_eval_time", "data_wait_time")}  # fmt: skip
+    for name, (whole, *less) in parts.items():
+        if {name, whole, *less} <= own.keys():
+            rest = own[whole] - sum(own[each] for each in less)
+            if abs(own[name] - rest) > (TOLERANCE - 1) * own[whole] + ROUNDED_S:
+                yield f"{name} is {own[name]:.6g} s, but {' - '.join((whole, *less))} is {rest:.6g} s"
+    for name in RATES:
+        rate = report.figures[name].value
+        if rate is not None and name in own and max(rate, own[name]) > TOLERANCE * min(rate, own[name]):
+            yield f"{name} is {own[name]:.6g}, but samples / {RATES[name]} is {rate:.6g}"
+    if set(WORK) <= own.keys() and own["num_trained_samples"] < own["global_steps"]:
+        yield f"global_steps is {own['global_steps']:.10g}, of {own['num_trained_samples']:.10g} samples"
+    if is_true(report.facts.get("converged")) != ("time_to_target" in own):
+        yield f"converged is {report.facts.get('converged')}, and time_to_target {own.get('time_to_target')}"
+
+
+def _last_evaluation(report: _Report) -> Iterator[str]:
+    """Training ends with an evaluation: what it says, FINISHED repeats; counters of events are of all parts."""
+    metric, ends = str(report.facts.get("metric")), report.last.get(EventName.TRAIN_END, {})
+    evaluated = report.last.get(EventName.EVALUATE, {})
+    pairs = (
+        ("num_trained_samples", evaluated, "num_trained_samples", "samples"),
+        ("global_steps", ends or evaluated, "global_steps", "step"),
+        (f"final_{metric}", evaluated, metric, ""),
+    )
+    for name, event, key, earlier in pairs:
+        own, theirs = report.number(name), number_in(event, key)
+        before = (number_in(report.earlier, earlier) or 0.0) if earlier else 0.0
+        if own is not None and theirs is not None and own != theirs - before:
+            where = (
+                EventName.TRAIN_END.value
+                if event is ends and ends
+                else f"the last {EventName.EVALUATE.value}"
+            )
+            yield f"{name} is {own:.10g}, but {where} says {theirs:.10g}"

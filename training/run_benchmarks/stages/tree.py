@@ -1,0 +1,175 @@
+"""The `training/` tree as hosts get it: which files it has, a tar file of them, the list by which it is verified."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import tarfile
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+
+from run_benchmarks.plan.records import Plan, RunSettings
+from utils.errors import FlagPerfError, Problem, ProblemsError
+
+# The controller (its config files may hold credentials), results and caches stay at home.
+LEFT_OUT_AT_TOP = frozenset({"run_benchmarks", "result"})
+# Hidden files are the editor's and the tools', but this one is read by the engine where the image is built.
+KEPT_HIDDEN = frozenset({".dockerignore"})
+LARGEST_TREE = 512 * 2**20
+# The last entry of the archive: tar takes a stream that is cut between two entries for a whole one.
+END_MARK = ".flagperf-whole"
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The files that the hosts get; `archive` is a tar file of them."""
+
+    archive: bytes
+
+    @cached_property
+    def entries(self) -> frozenset[str]:
+        """A line for what each path is, and one for the content of each file, as CONTENT lists them on a host."""
+        return frozenset(_entries(self.archive))
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the entries as `LC_ALL=C sort -z` has them: it stands for names, content and modes."""
+        listing = b"".join(sorted(f"{entry}\0".encode() for entry in self.entries))
+        return hashlib.sha256(listing).hexdigest()
+
+
+def tree_of(plan: Plan) -> Tree:
+    """The tree that the hosts of `plan` get."""
+    folders = (*_mount_points(plan.run), *_extern_folders(plan))
+    return pack_tree(plan.training_dir, folders, plan.run.log_path)
+
+
+def pack_tree(training_dir: Path, folders: tuple[str, ...] = (), log_path: Path | None = None) -> Tree:
+    """Pack `training_dir`, less the controller.
+
+    Args:
+        folders: to make in it, empty: a container's mount inside a read-only tree needs one.
+        log_path: where the user puts results, which stay at home too.
+    """
+    return Tree(pack(training_dir, _at_home(training_dir, log_path), folders))
+
+
+def tree_problems(training_dir: Path, log_path: Path) -> list[Problem]:
+    """What cannot be packed: links (they may lead to what stays at home), names that are no text, the unreadable."""
+    return _problems(training_dir, _at_home(training_dir, log_path))
+
+
+def pack(folder: Path, left_out: Collection[Path] = (), empty: tuple[str, ...] = ()) -> bytes:
+    """A tar file of what a host gets of `folder`, with `empty` folders besides; its bytes name the content.
+
+    Raises:
+        ProblemsError: something in it cannot be packed.
+        FlagPerfError: it is far larger than code: data lies in it.
+    """
+    problems = _problems(folder, left_out)
+    if problems:
+        raise ProblemsError(problems)
+    buffer = io.BytesIO()
+    # dereferenced: of files that are linked with each other each is a file
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT, dereference=True) as archive:
+        for path in filter(Path.is_file, _paths(folder, left_out)):
+            # looked at before it is read: what does not belong here may be larger than the memory
+            if buffer.tell() + path.stat().st_size > LARGEST_TREE:
+                raise FlagPerfError(
+                    f"more than {LARGEST_TREE >> 20} MiB to deploy; {path} is among it",
+                    where=str(folder),
+                    remedy="keep data sets and checkpoints outside the training/ folder",
+                )
+            archive.add(path, path.relative_to(folder).as_posix(), recursive=False, filter=_plain)
+        for name in empty:
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+            archive.addfile(entry)
+        archive.addfile(tarfile.TarInfo(END_MARK))
+    return buffer.getvalue()
+
+
+def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Of a file only its name, its content and whether its owner may execute it are deployed."""
+    plain = tarfile.TarInfo(entry.name)
+    plain.size, plain.mode = entry.size, 0o755 if entry.mode & 0o100 else 0o644
+    return plain
+
+
+def _entries(archive: bytes) -> Iterator[str]:
+    yield "d ."
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        for member in tar:
+            path = PurePosixPath(member.name)
+            yield from (f"d ./{folder}" for folder in path.parents if folder.name)
+            content = tar.extractfile(member)
+            if content is None:
+                yield f"d ./{path}"
+                continue
+            yield f"{'x' if member.mode & 0o100 else 'f'} ./{path}"
+            yield f"{hashlib.sha256(content.read()).hexdigest()}  ./{path}"
+
+
+def _at_home(training_dir: Path, log_path: Path | None) -> set[Path]:
+    logs = set() if log_path is None else {log_path, log_path.resolve()}
+    return {training_dir / name for name in LEFT_OUT_AT_TOP} | logs
+
+
+def _paths(folder: Path, left_out: Collection[Path]) -> Iterator[Path]:
+    """What a host gets of `folder`, folders before what is in them, in a fixed order; links are not followed."""
+    for path in sorted(folder.iterdir()):
+        if path in left_out or not _belongs_to_tree(path):
+            continue
+        yield path
+        if path.is_dir() and not path.is_symlink() and os.access(path, os.R_OK | os.X_OK):
+            yield from _paths(path, left_out)
+
+
+def _belongs_to_tree(path: Path) -> bool:
+    if path.name in KEPT_HIDDEN:
+        return True
+    return not path.name.startswith(".") and path.name != "__pycache__" and path.suffix != ".pyc"
+
+
+def _problems(folder: Path, left_out: Collection[Path]) -> list[Problem]:
+    problems = []
+    for path in _paths(folder, left_out):
+        objection = _objection(path)
+        if objection is not None:
+            name = os.fsencode(path.relative_to(folder)).decode(errors="backslashreplace")
+            problems.append(Problem(str(folder), name, "", *objection))
+    return problems
+
+
+def _objection(path: Path) -> tuple[str, str] | None:
+    """What forbids to pack a path, and the remedy; None where nothing does."""
+    if path.is_symlink():
+        return (
+            "is a link, and hosts get no links",
+            "put the file or folder itself there, or take the link away",
+        )
+    try:
+        path.name.encode()
+    except UnicodeEncodeError:
+        return "its name is not UTF-8, which hosts would read in different ways", "rename it"
+    if not os.access(path, os.R_OK | (os.X_OK if path.is_dir() else 0)):
+        return (
+            "may not be read, and so cannot be brought to the hosts",
+            "allow it to this user, or move it away",
+        )
+    return None
+
+
+def _mount_points(run: RunSettings) -> tuple[str, ...]:
+    """Folders that containers mount inside the read-only tree: the log path, by FlagPerf's own default."""
+    inside, log = Path(run.flagperf_path_container), Path(run.log_path_container)
+    return (log.relative_to(inside).as_posix(),) if log != inside and log.is_relative_to(inside) else ()
+
+
+def _extern_folders(plan: Plan) -> tuple[str, ...]:
+    """The folders that scripts of the cases' own get as --extern_module_dir: existing drivers fail without them."""
+    own = [case.files for case in plan.cases if case.files.script.startswith(f"{case.files.case_dir}/")]
+    return tuple(sorted({files.extern_dir for files in own}))

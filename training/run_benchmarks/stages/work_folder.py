@@ -1,0 +1,69 @@
+"""The folder of a host that is FlagPerf's own: made for the ssh user alone, and refused where others can reach into it.
+
+What lies in it runs, often as root, and how it is named can be guessed: so nobody else may put anything there, nor
+anything in its place.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from run_benchmarks.transports import LOCALHOST
+from run_benchmarks.transports.base import Completed, Transport
+from utils.errors import FlagPerfError
+
+OPEN_TO_OTHERS = 77
+REMEDY = (
+    "name a folder with FLAGPERF_PATH_HOST in test_conf.py that the ssh user may create and write on this host, with "
+    "free space, below folders that only root and this user may write to, or that have the sticky bit"
+)
+# `walk PATH` makes the folders of PATH that are missing and ends the script with OPEN_TO_OTHERS where others can
+# replace something on the way, as sshd's StrictModes does. Each folder belongs to root, the user or the user ID $1, and
+# nobody else may write to it, unless the sticky bit keeps what others have there. A group that is named like the owner
+# is that owner's own (user private groups). Of a link the way that it leads is walked too.
+WALK = (
+    "set -efu; umask 022; export LC_ALL=C; me=$(id -u); "
+    f'refuse() {{ printf "%s\\n" "$1" >&2; exit {OPEN_TO_OTHERS}; }}; '
+    'look() { set -- "$1" "$2" $(stat -c "%u %a %U %G" "$1"); '
+    'case " 0 $me $2 " in *" $3 "*) ;; *) refuse "$1 belongs to $5"; esac; '
+    'open=$((0$4 & 01022)); [ "$5" = UNKNOWN ] || [ "$5" != "$6" ] || open=$((open & 01002)); '
+    '[ -L "$1" ] || [ $open = 0 ] || [ $open -ge 512 ] || '
+    'refuse "others may replace what is in $1 (mode $4, owner $5, group $6)"; }; '
+    'walk() { at=; rest=${1#/}/; while [ "$rest" ]; do at=$at/${rest%%/*}; rest=${rest#*/}; '
+    '[ -e "$at" ] || [ -L "$at" ] || mkdir -p "$at"; [ -d "$at" ] || { echo "$at: Not a directory" >&2; exit 1; }; '
+    'look "$at" "$2"; [ ! -L "$at" ] || { to=$(readlink "$at"); '
+    'case $to in /*) ;; *) to=${at%/*}/$to; esac; (walk "$to" "$2"); }; done; }; '
+)
+# $0: a folder that is made, $1: a user ID for `walk`. Others who can replace it are named, and nothing is refused.
+MAKE = f'{WALK}refuse() {{ printf "%s\\n" "$1"; }}; walk "$0" "$1"; [ -w "$0" ]'
+# $0: the work folder, $1: a user ID for `walk`.
+ENTER = (
+    f'{WALK}walk "${{0%/*}}" "$1"; [ -e "$0" ] || [ -L "$0" ] || mkdir -p "$0"; '
+    '{ [ -d "$0" ] && [ ! -L "$0" ] && [ -O "$0" ]; } || '
+    'refuse "$0 is $(stat -c "a %F of %U" "$0"), and not a folder of $(id -un)"; chmod 700 "$0"; '
+)
+
+
+def guard_argv(script: str, path: str, transport: Transport, *words: str) -> tuple[str, ...]:
+    """The command that runs `script`, which begins with WALK, for a path on the host; `words` are its $2, $3 and on."""
+    # whose code this is runs here as this user anyway: a checkout in somebody's home folder, under sudo
+    owner = str(Path(__file__).stat().st_uid) if transport.host == LOCALHOST else ""
+    return ("sh", "-c", script, path, owner, *words)
+
+
+async def in_work_folder(
+    transport: Transport, work: str, script: str, *words: str, timeout: float, codes: tuple[int, ...] = (0,)
+) -> Completed:
+    """Make sure of the work folder (absolute path) and run a script on the host, which has its path as $0.
+
+    Args:
+        words: the script's $2, $3 and so on.
+        codes: the exit codes that the script may end with.
+
+    Raises:
+        FlagPerfError: it cannot be made or written, it is not the ssh user's own, or others can replace it.
+    """
+    done = await transport.run(guard_argv(ENTER + script, work, transport, *words), timeout=timeout)
+    if done.returncode not in codes:
+        raise FlagPerfError(done.last_lines(1) or "not writable", where=transport.host, remedy=REMEDY)
+    return done
