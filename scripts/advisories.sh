@@ -3,7 +3,7 @@
 #
 #   scripts/advisories.sh [options of pip-audit]
 #
-# It ends with 1 where there is one, and needs the network. Frameworks are the images' own.
+# It ends with 1 where there is one, or where they cannot be had, and needs the network. Frameworks are the images' own.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 NAME="advisories"
@@ -16,4 +16,5 @@ files=()
 for file in training/requirements.txt training/utils/monitors/requirements.txt training/benchmarks/*/prepare/requirements.txt; do
   files+=(--requirement "$file")
 done
-exec .venv-audit/bin/pip-audit --progress-spinner off "${files[@]}" "$@"
+# --strict: a package of which nothing can be had is no package that is safe
+exec .venv-audit/bin/pip-audit --strict --progress-spinner off "${files[@]}" "$@"

@@ -7,12 +7,13 @@ import re
 import shutil
 import subprocess
 import tarfile
+import zlib
 from pathlib import Path
 
 from tests.lab.commands import LabError, run
 
-NAME = "flagperf-lab-test:tiny"
-COMMANDS = ("sh", "cat", "sleep", "hostname", "ip", "dd", "ls")
+COMMANDS = ("sh", "cat", "sleep", "hostname", "ip", "dd", "ls", "ln", "mknod", "mount", "mv")
+NAME = f"flagperf-lab-test:tiny-{zlib.crc32(' '.join(COMMANDS).encode()):08x}"
 
 
 def build(engine: str = "docker") -> str:

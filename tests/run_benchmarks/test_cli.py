@@ -124,7 +124,7 @@ def test_a_host_that_is_not_healthy_exits_with_3_and_launches_nothing(run: Whole
 def test_logs_that_cannot_be_collected_stay_on_the_host(
     run: WholeRun, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(collect, "collect_argv", lambda source: ("false",))
+    monkeypatch.setattr(collect, "SEND", "false")
     monkeypatch.setattr(collect, "PAUSE_S", 0.0)
     assert run.main() == 1
     (log,) = run.host.glob(f"runs/*/*/{CASE}/round1/localhost_noderank0/rank0.out.log")

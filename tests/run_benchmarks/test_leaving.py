@@ -31,6 +31,7 @@ def session_of(folder: Path, runtime: FakeRuntime) -> Session:
         paths=paths,
         log_dir=folder / "result" / RUN.name,
         unclean=set(),
+        kept=set(),
     )
     return cast(Session, session)
 
@@ -62,5 +63,9 @@ def test_logs_that_were_not_collected_stay(tmp_path: Path) -> None:
     asyncio.run(leave(session, HOSTS[:1]))
     assert [path.name for path in (logs / "case").iterdir()] == ["round2"]
     (session.log_dir / "case" / "round2" / "h1_noderank0").mkdir(parents=True)
+    session.kept.add("case/round2/h1_noderank0")  # but for a file that was too large
+    asyncio.run(leave(session, HOSTS[:1]))
+    assert [path.name for path in (logs / "case").iterdir()] == ["round2"]
+    session.kept.clear()
     asyncio.run(leave(session, HOSTS[:1]))
     assert not Path(session.paths.run).exists()

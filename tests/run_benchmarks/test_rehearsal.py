@@ -33,7 +33,8 @@ def without_ids(commands: list[str]) -> set[str]:
 
 def test_the_plan_shows_every_command_of_the_run_and_no_other(run: WholeRun) -> None:
     run.configure('FLAGPERF_LOG_LEVEL = "debug"\n')
-    shown = [line for line in plan_lines(run.tree.load()) if line and not line.startswith("#")]
+    lines = [line for line in plan_lines(run.tree.load()) if line and not line.startswith("#")]
+    shown = [line for line in lines if not line.startswith("export ")]  # a command's variables
     assert run.main() == 0
     lines = (run.result / "flagperf_run.log").read_text(encoding="utf-8").splitlines()
     given = [match[1] for line in lines if (match := LOGGED.search(line))]
@@ -63,7 +64,7 @@ def test_packages_are_not_packed_for_it(tree: Tree, tmp_path: Path, monkeypatch:
 
     (tmp_path / "wheels").mkdir()
     tree.configure(test_conf=TEST_CONF + f'PIP_WHEEL_DIRS = ["{tmp_path}/wheels"]\n')
-    monkeypatch.setattr(pip_handover, "_write_pip_archive", packed)
+    monkeypatch.setattr(pip_handover, "_write_archive", packed)
     lines = list(plan_lines(tree.load()))
     assert any("/pip/flagperf-" in line for line in lines)
     assert not any("fail" in line for line in lines if line.startswith("# it would"))
@@ -74,7 +75,7 @@ def test_what_would_end_the_round_is_shown(tree: Tree) -> None:
     shutil.rmtree(tree.training / "acme/docker_image")
     lines = list(plan_lines(plan))
     assert any(line.startswith("# it would fail at the stage image: ") for line in lines)
-    assert any(line.startswith("mkdir -p ") for line in lines)
+    assert any("mkdir -p " in line for line in lines)
 
 
 def test_each_image_is_made_once_and_each_host_gets_it(tree: Tree) -> None:

@@ -13,6 +13,7 @@ import pytest
 from run_benchmarks import round_end, round_state
 from run_benchmarks.round_state import conclude
 from run_benchmarks.stages.checks import Check, Status
+from run_benchmarks.stages.collect_listing import LeftOut
 from run_benchmarks.transports.base import CommandError, Completed, TransportError
 from tests.fakes.runtime import FakeRuntime
 from tests.run_benchmarks.builders import make_case, observed, training_events, write_rank_log
@@ -101,6 +102,23 @@ def test_logs_that_still_lie_on_a_host_are_not_taken_for_collected(
     monkeypatch.setattr(round_end, "collect_folder", refuse)
     run_round(tmp_path, FakeRuntime(code=1))
     assert {path.name for path in result_file(tmp_path).parent.iterdir()} == {"result.json", "round.json"}
+
+
+def test_a_log_of_rank_0_that_was_left_out_is_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def leave_out(*arguments: object) -> tuple[LeftOut, ...]:
+        return (LeftOut("rank0.out.log", "20.0 GiB"),)
+
+    monkeypatch.setattr(round_end, "collect_folder", leave_out)
+    result = run_round(tmp_path, FakeRuntime())
+    assert result.failure is not None
+    assert (result.failure.failure_class, result.failure.host) == (
+        FailureClass.LOGS_NOT_COLLECTED,
+        "192.0.2.1",
+    )
+    assert "rank0.out.log (20.0 GiB)" in result.failure.message
+    assert len([note for note in result.notes if "rank0.out.log (20.0 GiB)" in note]) == 2  # of each node
 
 
 def test_an_error_that_no_stage_knows_fails_the_round_and_nothing_stays(

@@ -58,7 +58,8 @@ class SecretRun:
     @property
     def words(self) -> list[str]:
         """What must not be seen: each value is unlike anything else, line by line."""
-        return [line for value in self.values.values() for line in value.splitlines()]
+        values = (value.removeprefix("Authorization: Bearer ") for value in self.values.values())
+        return [line for value in values for line in value.splitlines()]
 
     @property
     def digest(self) -> str:

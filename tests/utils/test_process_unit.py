@@ -11,7 +11,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -337,12 +337,23 @@ def test_a_name_that_is_a_path_is_none(place: Place) -> None:
         assert done.returncode == 125 and "not a name for a unit" in done.stderr, name
 
 
+@contextmanager
+def running(*argv: str, env: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that is gone afterwards."""
+    process = subprocess.Popen(argv, env=env)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_marks_that_are_no_names_are_no_units(place: Place, tmp_path: Path) -> None:
     """Any process can have any environment: one named a path, and the path was removed with the run."""
     victim = tmp_path / "victim"
     victim.mkdir()
     env = {**os.environ, "FLAGPERF_RUN": place.run, "FLAGPERF_UNIT": str(victim)}
-    with subprocess.Popen(["sleep", "600"], env=env) as process:
+    with running("sleep", "600", env=env) as process:
         assert place.listed() == {}
         assert place.remove() == []
         assert process.wait(10) == -signal.SIGKILL  # it says itself that it belongs to the run
@@ -360,12 +371,10 @@ def test_marks_of_another_users_process_are_not_ours(place: Place) -> None:
         "FLAGPERF_SUPERVISOR": name,
         "PATH": os.environ["PATH"],
     }
-    for ids in (
-        ("--reuid=65534", "--clear-groups"),
-        ("--ruid=65534",),
-    ):  # also one that runs as root, as by sudo
-        with subprocess.Popen(["setpriv", *ids, "sleep", "600"], env=env) as process:
-            eventually(lambda: Path(f"/proc/{process.pid}/comm").read_text() == "sleep\n")
+    # the second runs as root, as what is started by sudo does
+    for ids in (("--reuid=65534", "--clear-groups"), ("--ruid=65534",)):
+        with running("setpriv", *ids, "sleep", "600", env=env) as process:
+            name_of = Path(f"/proc/{process.pid}/comm")
+            eventually(lambda name_of=name_of: name_of.read_text() == "sleep\n")  # type: ignore[misc]
             assert place.verb("wait", "a").stdout == "0\n"
             assert place.listed() == {"a": False}
-            process.kill()

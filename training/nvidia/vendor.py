@@ -15,7 +15,8 @@ DEVICE_TYPE = "cuda"
 VISIBLE_DEVICES_ENV = "CUDA_VISIBLE_DEVICES"
 COLLECTIVE_BACKEND = {"pytorch": "nccl", "paddle": "nccl"}
 
-# The NVIDIA Container Toolkit's way; it brings the driver's libraries and nvidia-smi into the container.
+# The NVIDIA Container Toolkit's way; it brings the driver's libraries and nvidia-smi into the container. No capability:
+# the devices are open to every user, and so is what NVML tells of utilisation, power and energy.
 CONTAINER_OPTIONS = ["--gpus", "all"]
 
 _AMPERE_PEAKS = {

@@ -10,13 +10,11 @@ from run_benchmarks.hosts.base import Host
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import Session
 from run_benchmarks.stages.fan_out import errors_of, on_all
+from run_benchmarks.stages.run_folder import remove_argv
+from run_benchmarks.transports.base import checked
 from utils.errors import FlagPerfError
 
 TIMEOUT_S = 60.0
-# $0: the run's folder; the arguments: folders in it. Only those and what is empty then are removed.
-REMOVE_FOLDERS = (
-    'for d in "$@"; do rm -rf "$d"; done; find "$0" -depth -type d -empty -delete 2>/dev/null || true'
-)
 
 
 async def leave(session: Session, hosts: Iterable[Host]) -> list[str]:
@@ -44,13 +42,11 @@ async def leave(session: Session, hosts: Iterable[Host]) -> list[str]:
 
 
 async def _remove_folder(session: Session, host: Host) -> None:
-    """Node folders that were collected are spares; one that was not is all there is, and stays."""
-    collected = [
-        f"{session.paths.logs}/{folder.relative_to(session.log_dir)}"
-        for folder in session.log_dir.glob(f"*/round*/{glob.escape(host.name)}_noderank*")
-    ]
+    """Node folders that were collected are spares; one of which something was not is all there is, and stays."""
+    here = session.log_dir.glob(f"*/round*/{glob.escape(host.name)}_noderank*")
+    folders = [folder.relative_to(session.log_dir).as_posix() for folder in here]
+    spares = [f"{session.paths.logs}/{folder}" for folder in folders if folder not in session.kept]
     try:
-        argv = ["sh", "-c", REMOVE_FOLDERS, session.paths.run, *collected]
-        await host.transport.run(argv, timeout=TIMEOUT_S)
+        await checked(host.transport, remove_argv(session.paths, spares), timeout=TIMEOUT_S)
     except FlagPerfError as error:
         LOGGER.warning(f"{host.name}: {session.paths.run} could not be removed: {error.message}")

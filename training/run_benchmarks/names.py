@@ -80,7 +80,7 @@ def nodes_of(case: CasePlan, round_number: int) -> tuple[Node, ...]:
 class HostPaths:
     """Where things lie on a host; the same on every host.
 
-    run: what containers see as the log path; in it lies one folder, `logs`, named like the run's result folder.
+    run: in it lies one folder, `logs`, named like the run's result folder.
     """
 
     work: str

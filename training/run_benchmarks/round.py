@@ -33,6 +33,7 @@ from run_benchmarks.stages.image import ImageStage
 from run_benchmarks.stages.launch import Launch
 from run_benchmarks.stages.network import interface_to, peer_of
 from run_benchmarks.stages.preflight import preflight
+from run_benchmarks.stages.run_folder import make_node_folder
 from run_benchmarks.stages.watch import Outcome, Watch
 from run_benchmarks.transports import LOCALHOST
 from run_benchmarks.transports.base import Transport, checked
@@ -192,7 +193,7 @@ class Round:
         session = self.session
         transport = self._transport(node)
         self.state.notes += await deploy_tree(transport, session.tree, session.paths)
-        await checked(transport, ["mkdir", "-p", session.paths.node(node)], timeout=60)
+        await make_node_folder(transport, session.paths, node)
         if session.plan.run.clear_caches:
             await checked(transport, ["sh", "-c", DROP_CACHES], timeout=120)
 
@@ -237,15 +238,8 @@ class Round:
     async def _start(self, node: Node, interface: str) -> None:
         session, framework, transport = self.session, self.state.framework, self._transport(node)
         assert framework is not None  # noqa: S101 - for mypy
-        launch = Launch(
-            session.plan,
-            session.run,
-            session.paths,
-            session.runtime,
-            framework,
-            self.state.tag,
-            self._addresses,
-        )
+        tag, addresses = self.state.tag, self._addresses
+        launch = Launch(session.plan, session.run, session.paths, session.runtime, framework, tag, addresses)
         monitor, task = launch.monitor(node), launch.task(node, interface)
         # both to their end, whatever becomes of one: a unit that starts after the clean-up would stay
         starts = [session.runtime.start(transport, unit) for unit in (task, monitor)]

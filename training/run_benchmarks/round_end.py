@@ -16,9 +16,13 @@ from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import Session
 from run_benchmarks.stages.checks import RUNNING, Status, leftovers, with_status
 from run_benchmarks.stages.collect import collect_folder
+from run_benchmarks.stages.collect_listing import LeftOut, note_on
 from run_benchmarks.stages.fan_out import errors_of, on_all, raise_first
+from run_benchmarks.stages.run_folder import below_work
 from run_benchmarks.stages.watch import Ended, Ending
 from run_benchmarks.transports.base import Transport
+from utils.errors import FlagPerfError
+from utils.node import rank_log_name
 from utils.records import Stage
 
 STOP_GRACE_S = 5
@@ -67,18 +71,33 @@ class RoundEnd:
     async def _collect(self) -> None:
         async def collect(node: Node) -> None:
             timeout = LOST_COLLECT_TIMEOUT_S if node.host in self.state.lost else COLLECT_TIMEOUT_S
-            transport, source = self._transport(node), self.session.paths.node(node)
-            if not (await transport.run(["test", "-d", source], timeout=timeout)).ok:
-                return  # the round ended before this node had a folder
-            await collect_folder(transport, source, self.session.log_dir / node.folder, timeout)
+            paths, target = self.session.paths, self.session.log_dir / node.folder
+            folder = below_work(paths, paths.node(node))
+            # none where the round ended before this node had a folder
+            left_out = await collect_folder(self._transport(node), paths.work, folder, target, timeout)
+            self._note_left_out(node, left_out or ())
 
         for node, error in errors_of(await on_all(self.state.nodes, collect)).items():
             self.state.not_collected.add(node.rank)
             self.state.notes.append(str(error))
             LOGGER.warning(f"{node.host}: {error}")
-            # Global rank 0 lives on the first node: without its log there is no result.
-            if node.rank == 0 and self.state.outcome and self.state.outcome.all_ended_well:
-                self.state.failure = failure_on(node.host, Stage.COLLECT, error)
+            self._fail_without_log(node, error)
+
+    def _note_left_out(self, node: Node, left_out: Sequence[LeftOut]) -> None:
+        if not left_out:
+            return
+        note = f"{node.host}: {note_on(left_out, self.session.paths.node(node))}"
+        LOGGER.warning(note)
+        self.state.notes.append(note)
+        if any(item.has_content for item in left_out):
+            self.session.kept.add(node.folder)
+        if rank_log_name(0) in {item.path for item in left_out}:
+            self._fail_without_log(node, FlagPerfError(note))
+
+    def _fail_without_log(self, node: Node, error: FlagPerfError) -> None:
+        """Global rank 0 lives on the first node: without its log there is no result."""
+        if node.rank == 0 and self.state.outcome and self.state.outcome.all_ended_well:
+            self.state.failure = failure_on(node.host, Stage.COLLECT, error)
 
     async def _keep_output(self) -> None:
         """What tasks printed that failed before they opened their log: as long as their units are there."""

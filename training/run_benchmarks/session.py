@@ -33,6 +33,7 @@ class Session:
 
     checks: host -> what its preflight gave; hosts that are known late are added as they come.
     unclean: hosts on which something of the run may be left.
+    kept: node folders that stay on their hosts, as not all that lies in them was collected.
     """
 
     plan: Plan
@@ -48,6 +49,7 @@ class Session:
     interrupt: asyncio.Event
     checks: dict[str, list[Check]] = field(default_factory=dict)
     unclean: set[str] = field(default_factory=set)
+    kept: set[str] = field(default_factory=set)
 
 
 def open_session(

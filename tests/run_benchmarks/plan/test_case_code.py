@@ -49,6 +49,12 @@ def test_code_that_every_rank_would_refuse(tree: Tree, code: str, line: str, mes
     assert where.endswith(f"{HOME}/case.py{line}") and message in noted
 
 
+def test_code_beside_it_that_is_no_python(tree: Tree) -> None:
+    tree.write(f"{HOME}/model.py", "import torch\nclass Net(:\n")
+    where, message, _ = _only_problem(tree)
+    assert where.endswith(f"{HOME}/model.py:2") and "syntax error" in message
+
+
 @pytest.mark.parametrize(
     "code", ["from .other import Case\n", "from .other import *\n", "class Case(Base): ...\n"]
 )
@@ -124,5 +130,6 @@ def test_a_name_that_the_cases_code_uses_is_its_own(tree: Tree) -> None:
 
 def test_a_case_that_says_nothing_of_evaluation(tree: Tree) -> None:
     tree.write(f"{HOME}/config/_base.py", BASE.replace("eval_interval_steps", "eval_interval_step"))
-    where, message, _ = _only_problem(tree)
-    assert where.endswith("_base.py") and "nothing says when it is evaluated" in message
+    _, problems = tree.problems()
+    assert [problem.name for problem in problems] == ["eval_interval_step", "eval_interval_steps"]
+    assert "nothing says when it is evaluated" in problems[1].message

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from run_benchmarks.plan.as_dict import plan_as_dict
-from run_benchmarks.plan.redact import is_secret_name, redact_argv, redact_text, redact_url, redact_values
+from run_benchmarks.plan.redact import is_secret_name, redact_argv, redact_text, redact_url
 from tests.run_benchmarks.plan.test_bad_input import edit
 from tests.run_benchmarks.plan.tree import Tree
 
@@ -101,11 +101,6 @@ def test_each_argument_of_a_command_is_hidden_to_its_end(argv: list[str], shown:
 
 def test_what_is_hidden_in_a_command_stays_as_it_is_in_a_message() -> None:
     assert redact_text("x --env 'HF_TOKEN=***' y") == "x --env 'HF_TOKEN=***' y"
-
-
-def test_values_by_name() -> None:
-    values = {"API_KEY": "abc", "index-url": "https://u:p@h/", "BASE_IMAGE": "b:1"}
-    assert redact_values(values) == {"API_KEY": "***", "index-url": "https://***@h/", "BASE_IMAGE": "b:1"}
 
 
 def test_a_long_line_is_looked_at_once() -> None:

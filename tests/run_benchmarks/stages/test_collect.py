@@ -1,18 +1,35 @@
-"""A node's folder comes back whole, verified, or not at all. The host is this machine, by the real commands."""
+"""What a node's task left comes back as data: whole, verified, bounded. The host is this machine; commands are real."""
 
 from __future__ import annotations
 
 import asyncio
-import io
 import os
-import tarfile
+import stat
+import subprocess
+import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
 
 from run_benchmarks.stages import collect
 from run_benchmarks.stages.collect import collect_folder
+from run_benchmarks.stages.collect_listing import (
+    LARGEST_FILE,
+    LARGEST_LISTING,
+    LARGEST_WHOLE,
+    LIST,
+    MOST_FILES,
+    Entry,
+    LeftOut,
+    choose,
+    note_on,
+    read_listing,
+)
+from run_benchmarks.stages.collect_stream import SEND
 from run_benchmarks.transports.base import ByteSink, Completed, TransportError
 from run_benchmarks.transports.local import LocalTransport
 from utils.errors import FlagPerfError
@@ -24,16 +41,25 @@ ODD_NAMES = (
     "new\nline",
     "-rf",
     "Ümläut",
-    "back\\slash",
+    "back\\slash\\n",
+    "*?[a]",
+    "n" * 98,
 )
+NODE = "runs/uid/run/case/round1/node1_noderank0"
+SECRET = "the host's own"
 
 
 class Host(LocalTransport):
-    """This machine, with a stream that a test can tamper with: `alter` gets and returns what `tar` printed."""
+    """This machine, with a stream that a test can tamper with: `alter` gets and returns what SEND printed."""
 
-    def __init__(self, alter: Callable[[bytes], bytes] = lambda stream: stream) -> None:
+    def __init__(
+        self,
+        alter: Callable[[bytes], bytes] = lambda stream: stream,
+        meanwhile: Callable[[], object] = lambda: None,
+    ) -> None:
         super().__init__("node1")
         self.alter = alter
+        self.meanwhile = meanwhile
         self.streams = 0
 
     async def run(
@@ -44,23 +70,29 @@ class Host(LocalTransport):
         stdout: ByteSink | None = None,
         timeout: float | None = None,
     ) -> Completed:
-        if argv[0] != "tar":
+        if SEND not in argv:
             return await super().run(argv, stdin=stdin, stdout=stdout, timeout=timeout)
+        self.meanwhile()
         self.streams += 1
         stream = bytearray()
 
         async def keep(chunk: bytes) -> None:
             stream.extend(chunk)
 
-        completed = await super().run(argv, stdout=keep, timeout=timeout)
+        completed = await super().run(argv, stdin=stdin, stdout=keep, timeout=timeout)
         assert stdout is not None
         await stdout(self.alter(bytes(stream)))
         return completed
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Path:
-    folder = tmp_path / "host" / "logs of node1"
+def work(tmp_path: Path) -> Path:
+    return tmp_path / "host" / "work folder"
+
+
+@pytest.fixture
+def source(work: Path) -> Path:
+    folder = work / NODE
     for number, name in enumerate(ODD_NAMES):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(b"\0line\n" * (number * 1000))
@@ -78,8 +110,9 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collect, "PAUSE_S", 0.0)
 
 
-def fetch(host: LocalTransport, source: Path, target: Path) -> None:
-    asyncio.run(collect_folder(host, str(source), target, timeout=60))
+def fetch(host: LocalTransport, source: Path, target: Path) -> tuple[LeftOut, ...] | None:
+    work = source.parents[len(Path(NODE).parts) - 1]
+    return asyncio.run(collect_folder(host, str(work), NODE, target, timeout=60))
 
 
 def failing_fetch(host: LocalTransport, source: Path, target: Path) -> FlagPerfError:
@@ -102,35 +135,30 @@ def files_of(folder: Path) -> dict[str, bytes]:
     }
 
 
-def with_entry(
-    name: str, content: bytes = b"", kind: bytes = tarfile.REGTYPE, link: str = ""
-) -> Callable[[bytes], bytes]:
-    """Tampering that puts one more entry before the stream's own."""
+def why_of(left_out: tuple[LeftOut, ...] | None) -> dict[str, str]:
+    return {item.path: item.why for item in left_out or ()}
 
-    def alter(stream: bytes) -> bytes:
-        buffer = io.BytesIO()
-        with tarfile.open(fileobj=buffer, mode="w") as archive:
-            entry = tarfile.TarInfo(name)
-            entry.type, entry.linkname, entry.size = kind, link, len(content)
-            archive.addfile(entry, io.BytesIO(content))
-        return buffer.getvalue()[: 512 + (len(content) + 511) // 512 * 512] + stream
 
-    return alter
+# ---- what lies there
 
 
 def test_the_folder_comes_back_as_it_is(source: Path, target: Path) -> None:
-    (source / "empty folder").mkdir()
-    fetch(Host(), source, target)
+    assert fetch(Host(), source, target) == ()
     assert files_of(target) == files_of(source)
     assert set(files_of(target)) == set(ODD_NAMES)
-    assert (target / "empty folder").is_dir()
     assert [path.name for path in target.parent.iterdir()] == [target.name]
 
 
-def test_an_empty_folder_comes_back_too(tmp_path: Path, target: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    fetch(Host(), tmp_path / "empty", target)
+def test_an_empty_folder_comes_back_too(source: Path, target: Path) -> None:
+    subprocess.run(["find", source, "-mindepth", "1", "-delete"], check=True)
+    assert fetch(Host(), source, target) == ()
     assert target.is_dir()
+
+
+def test_a_folder_that_was_never_made_is_none(tmp_path: Path, target: Path) -> None:
+    (tmp_path / "host").mkdir()
+    assert asyncio.run(collect_folder(Host(), str(tmp_path / "host"), NODE, target, timeout=60)) is None
+    assert not target.exists()
 
 
 def test_a_file_with_two_names_comes_back_under_both(source: Path, target: Path) -> None:
@@ -140,85 +168,220 @@ def test_a_file_with_two_names_comes_back_under_both(source: Path, target: Path)
     assert files_of(target) == files_of(source)
 
 
-def test_an_altered_file_is_noticed(source: Path, target: Path) -> None:
-    host = Host(lambda stream: stream.replace(b"\0line", b"\0lime", 1))
-    error = failing_fetch(host, source, target)
-    assert "was altered on its way" in error.message
-    assert host.streams == collect.ATTEMPTS
-    assert error.where == "node1"
+def test_nothing_of_modes_is_taken_over(source: Path, target: Path) -> None:
+    (source / "rank0.out.log").chmod(0o4777)
+    umask = os.umask(0o027)
+    try:
+        fetch(Host(), source, target)
+    finally:
+        os.umask(umask)
+    assert stat.S_IMODE((target / "rank0.out.log").stat().st_mode) == 0o640
+    assert stat.S_IMODE(target.stat().st_mode) == 0o750
 
 
-def test_a_missing_file_is_noticed(source: Path, target: Path) -> None:
-    empty = io.BytesIO()
-    tarfile.open(fileobj=empty, mode="w").close()
-    error = failing_fetch(Host(lambda _: empty.getvalue()), source, target)
-    assert "is missing from the stream" in error.message
+def test_a_node_folder_that_is_a_link_is_not_followed(source: Path, target: Path, tmp_path: Path) -> None:
+    """What a task of the process runtime did: `mv $d $d.x; ln -s SECRET $d; exit 0`."""
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "key").write_text(SECRET)
+    source.rename(source.with_suffix(".x"))
+    source.symlink_to(secret)
+    error = failing_fetch(Host(), source, target)
+    assert "is not the folder that was made there" in error.message
 
 
-@pytest.mark.parametrize("length", [0, 300, 512, 5000])
-def test_a_stream_that_is_cut_off_is_noticed(length: int, source: Path, target: Path) -> None:
-    failing_fetch(Host(lambda stream: stream[:length]), source, target)
+def test_a_round_folder_that_is_a_link_is_not_followed(source: Path, target: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    source.parent.rename(elsewhere)
+    source.parent.symlink_to(elsewhere)
+    assert "is not the folder that was made there" in failing_fetch(Host(), source, target).message
 
 
-@pytest.mark.parametrize("name", ["../escaped", "sub/../../escaped", "/escaped"])
-def test_a_path_outside_the_folder_is_refused(name: str, source: Path, target: Path) -> None:
-    error = failing_fetch(Host(with_entry(name, b"evil")), source, target)
-    assert "a path outside its folder" in error.message
-    assert not (target.parent / "escaped").exists()
-    assert not Path("/escaped").exists()
-
-
-@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
-def test_links_and_devices_have_no_place_among_logs(
-    kind: bytes, source: Path, target: Path, tmp_path: Path
+def test_a_work_folder_that_is_reached_by_a_link_of_the_users_own_is_one(
+    source: Path, work: Path, target: Path
 ) -> None:
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    fetch(Host(with_entry("odd", kind=kind, link=str(outside))), source, target)
-    assert "odd" not in {path.name for path in target.rglob("*")}
-    assert files_of(target) == files_of(source)
+    """FLAGPERF_PATH may lie below a link, /data say: what counts is what lies below the work folder."""
+    there = work.with_name("where it is")
+    work.rename(there)
+    work.symlink_to(there)
+    assert fetch(Host(), source, target) == ()
 
 
-def test_nothing_is_written_through_a_link(source: Path, target: Path, tmp_path: Path) -> None:
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    through = with_entry("odd/file", b"evil")
-    link = with_entry("odd", kind=tarfile.SYMTYPE, link=str(outside))
-    fetch(Host(lambda stream: link(through(stream))), source, target)
-    assert list(outside.iterdir()) == []
-    assert (target / "odd/file").read_bytes() == b"evil"  # as a file of its own, where the host said
-
-
-def test_links_on_the_host_are_left_out(source: Path, target: Path) -> None:
+def test_links_and_devices_are_left_out_and_named(source: Path, target: Path) -> None:
     (source / "link").symlink_to("/etc/passwd")
-    fetch(Host(), source, target)
-    assert not (target / "link").exists()
+    (source / "folder").symlink_to("/etc")
+    os.mkfifo(source / "pipe")
+    assert why_of(fetch(Host(), source, target)) == {"folder": "a link", "link": "a link", "pipe": "a pipe"}
+    assert set(files_of(target)) == set(ODD_NAMES)
 
 
-def test_an_entry_that_is_file_and_folder_is_an_error_and_no_crash(source: Path, target: Path) -> None:
-    error = failing_fetch(Host(with_entry("sub", b"a file where others are a folder")), source, target)
-    assert "cannot be written here" in error.message
+def test_a_file_that_becomes_a_link_meanwhile_is_not_followed(
+    source: Path, target: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "secret").write_text(SECRET)
+
+    def replace() -> None:
+        (source / "rank0.out.log").unlink(missing_ok=True)
+        (source / "rank0.out.log").symlink_to(tmp_path / "secret")
+
+    left_out = why_of(fetch(Host(meanwhile=replace), source, target))
+    assert left_out == {"rank0.out.log": "a link"}
+    assert SECRET.encode() not in b"".join(files_of(target).values())
+
+
+def test_a_folder_that_becomes_a_link_meanwhile_is_not_followed(
+    source: Path, target: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret/telemetry.jsonl").write_text(SECRET)
+
+    def replace() -> None:
+        subprocess.run(["rm", "-rf", source / "sub/dir"], check=True)
+        (source / "sub/dir").symlink_to(tmp_path / "secret")
+
+    assert why_of(fetch(Host(meanwhile=replace), source, target)) == {"sub/dir": "a link"}
+    assert SECRET.encode() not in b"".join(files_of(target).values())
+
+
+def test_a_sparse_core_costs_no_other_file(source: Path, target: Path) -> None:
+    with (source / "core").open("wb") as core:
+        core.truncate(20 * 2**30)
+    assert why_of(fetch(Host(), source, target)) == {"core": "20.0 GiB, and a file may have 1"}
+    assert set(files_of(target)) == set(ODD_NAMES)
+
+
+class Nobody(LocalTransport):
+    """This machine, as a user who may do nothing in particular."""
+
+    async def _run(self, argv: tuple[str, ...], *rest: Any) -> tuple[int, bytes, bytes]:
+        return await super()._run(
+            ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *argv), *rest
+        )
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user needs root")
+def test_what_the_user_may_not_read_costs_no_other_file(target: Path) -> None:
+    """As on a host whose containers write as root, and whose ssh user is an ordinary one."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as work:
+        Path(work).chmod(0o755)
+        source = Path(work, NODE)
+        (source / "root's own").mkdir(parents=True)
+        for name in ("rank0.out.log", "root's log", "root's own/log"):
+            (source / name).write_text(name)
+        (source / "root's own").chmod(0o700)
+        (source / "root's log").chmod(0o600)
+        assert why_of(fetch(Nobody("node1"), source, target)) == {
+            "root's own": "the ssh user may not read this folder",
+            "root's log": "the ssh user may not read it",
+        }
+    assert set(files_of(target)) == {"rank0.out.log"}
+
+
+def test_a_name_that_is_not_utf8_and_one_too_long_cost_no_other_file(source: Path, target: Path) -> None:
+    Path(os.fsdecode(bytes(source) + b"/caf\xe9.log")).write_text("x")
+    (source / ("n" * 99)).write_text("x")
+    left_out = fetch(Host(), source, target)
+    assert sorted(why_of(left_out).values()) == ["a name has more than 98 bytes", "its name is not UTF-8"]
+    assert set(files_of(target)) == set(ODD_NAMES)
+
+
+def test_a_file_below_many_folders_costs_no_other(source: Path, target: Path) -> None:
+    deep = "/".join("d" * 90)
+    (source / deep).mkdir(parents=True)
+    (source / deep / "log").touch()
+    assert why_of(fetch(Host(), source, target)) == {f"{deep}/log": "it lies deeper than 8 folders"}
+    assert set(files_of(target)) == set(ODD_NAMES)
+
+
+def test_more_files_than_logs_ever_are(source: Path, target: Path) -> None:
+    (source / "flood").mkdir()
+    for number in range(MOST_FILES):
+        (source / "flood" / str(number)).touch()
+    left_out = fetch(Host(), source, target)
+    assert left_out is not None and len(left_out) == len(ODD_NAMES)
+    assert len(files_of(target)) == MOST_FILES
+    assert "rank0.out.log" in files_of(target)
+
+
+def test_a_list_too_long_is_asked_for_again_without_what_lies_deeper(source: Path, target: Path) -> None:
+    class Flooded(LocalTransport):
+        async def run(self, argv: Sequence[str], **options: Any) -> Completed:
+            done = await super().run(argv, **options)
+            if LIST not in argv or argv[-1] == "1":
+                return done
+            flood = ". 0 \0" + "".join(f"r 1 flood/{number:0100}\0" for number in range(45_000))
+            return Completed(done.host, done.argv, 0, flood[:LARGEST_LISTING], "")
+
+    assert why_of(fetch(Flooded("node1"), source, target)) == {
+        "the rest": "the list of the folder is longer than 4 MiB"
+    }
+    assert set(files_of(target)) == set(ODD_NAMES) - {"sub/dir/telemetry.jsonl"}
+
+
+# ---- what comes
+
+
+def test_a_log_that_grows_comes_as_it_was_read(source: Path, target: Path) -> None:
+    def grow() -> None:
+        with (source / "rank0.out.log").open("a") as log:
+            log.write("one more\n")
+
+    assert fetch(Host(meanwhile=grow), source, target) == ()
+    assert (target / "rank0.out.log").read_text().startswith("one more\n")
+    assert set(files_of(target)) == set(ODD_NAMES)
+
+
+def test_a_file_that_vanishes_costs_no_other(source: Path, target: Path) -> None:
+    assert fetch(Host(meanwhile=lambda: (source / "-rf").unlink(missing_ok=True)), source, target) == ()
+    assert set(files_of(target)) == set(ODD_NAMES) - {"-rf"}
+
+
+def test_an_altered_file_is_noticed_and_costs_no_other(source: Path, target: Path) -> None:
+    (source / "Ümläut").write_text("accuracy 0.91")
+    host = Host(lambda stream: stream.replace(b"0.91", b"0.99"))
+    assert why_of(fetch(host, source, target)) == {"Ümläut": collect.ALTERED}
+    assert host.streams == collect.ATTEMPTS + 1  # the one below in `sub` has come at once
+    assert set(files_of(target)) == set(ODD_NAMES) - {"Ümläut"}
 
 
 def test_a_stream_that_fails_once_is_asked_for_again(source: Path, target: Path) -> None:
     class Flaky(Host):
         async def run(self, argv: Sequence[str], **options: object) -> Completed:
-            if argv[0] == "tar" and self.streams == 0:
+            if SEND in argv and self.streams == 0:
                 self.streams += 1
                 raise TransportError("contact was lost", where=self.host)
             return await super().run(argv, **options)  # type: ignore[arg-type]
 
-    host = Flaky()
-    fetch(host, source, target)
-    assert host.streams == 2
+    assert fetch(Flaky(), source, target) == ()
     assert files_of(target) == files_of(source)
 
 
-def test_a_folder_that_is_not_there_is_said_so(tmp_path: Path, target: Path) -> None:
-    with pytest.raises(FlagPerfError) as caught:
-        fetch(Host(), tmp_path / "nowhere", target)
-    assert "nowhere" in caught.value.message
-    assert not target.exists()
+def test_a_host_that_is_lost_is_said_so(source: Path, target: Path) -> None:
+    class Lost(Host):
+        async def run(self, argv: Sequence[str], **options: object) -> Completed:
+            raise TransportError("contact was lost", where=self.host)
+
+    assert "contact was lost" in failing_fetch(Lost(), source, target).message
+
+
+def test_more_than_was_listed_is_not_taken(
+    source: Path, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collect, "GROWTH", 0)
+    host = Host(lambda stream: stream + bytes(10**6))
+    assert "more comes than was listed" in failing_fetch(host, source, target).message
+
+
+def test_a_host_without_find_is_no_empty_folder(source: Path, target: Path) -> None:
+    class Bare(LocalTransport):
+        async def _run(self, argv: tuple[str, ...], *rest: Any) -> tuple[int, bytes, bytes]:
+            script = argv[2].replace("find .", "no-find-here .")
+            return await super()._run((*argv[:2], script, *argv[3:]), *rest)
+
+    assert "is GNU find there?" in failing_fetch(Bare("node1"), source, target).message
+
+
+# ---- where it is written
 
 
 def test_a_log_path_that_cannot_be_written_is_an_error_and_no_crash(source: Path, tmp_path: Path) -> None:
@@ -234,3 +397,41 @@ def test_what_was_collected_before_is_not_overwritten(source: Path, target: Path
     with pytest.raises(FlagPerfError):
         fetch(Host(), source, target)
     assert (target / "rank0.out.log").read_bytes() == b""
+
+
+# ---- the list
+
+
+def test_the_whole_is_bounded_and_small_files_go_first() -> None:
+    large = [Entry("r", LARGEST_FILE, f"trace{number}") for number in range(9)]
+    chosen, left_out = choose([*large, Entry("r", 10, "rank0.out.log")])
+    assert "rank0.out.log" in chosen and sum(chosen.values()) <= LARGEST_WHOLE
+    assert len(left_out) == 10 - len(chosen) and left_out[0].has_content
+
+
+@pytest.mark.parametrize("path", ["../up", "/etc/passwd", "a/../../up", "a//b", "./a", "", "."])
+def test_a_list_that_leaves_its_folder_is_refused(path: str) -> None:
+    with pytest.raises(FlagPerfError, match="broken"):
+        read_listing(f". 0 \0r 5 {path}\0")
+
+
+@given(some.lists(some.tuples(some.sampled_from("rfdlpscb?"), some.integers(), some.text(max_size=200))))
+@settings(derandomize=True, max_examples=100, deadline=None)
+def test_whatever_a_host_lists_nothing_outside_is_chosen(entries: list[tuple[str, int, str]]) -> None:
+    listing = ". 0 \0" + "".join(f"{kind} {size} {path}\0" for kind, size, path in entries)
+    try:
+        chosen, left_out = choose(read_listing(listing))
+    except FlagPerfError:
+        return
+    for path in chosen:
+        assert ".." not in path.split("/") and not path.startswith("/")
+    assert sum(chosen.values()) <= LARGEST_WHOLE
+    assert len(note_on(left_out, "/there")) < 2000
+
+
+def test_a_note_names_some_and_counts_the_rest() -> None:
+    left_out = [LeftOut(f"core{number}", "too large") for number in range(9)]
+    note = note_on(left_out, "/work/node")
+    assert note.startswith("not collected: core0 (too large), core1 (too large)")
+    assert note.endswith("and 4 more; it still lies in /work/node")
+    assert "lies in" not in note_on([LeftOut("link", "a link", has_content=False)], "/work/node")

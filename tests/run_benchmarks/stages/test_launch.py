@@ -60,7 +60,7 @@ def option(unit: Unit, name: str) -> str:
 def test_a_task_gets_the_launch_contract(tree: Tree) -> None:
     unit = task_of(tree.load())
     training = "/workspace/fp"
-    node = "/workspace/fp/result/run20260102030405/toy:pytorch:X1:2:1:1/round1/node2_noderank1"
+    node = "/workspace/fp/result"
     launcher = {
         "--nnodes": "2",
         "--node-rank": "1",
@@ -91,11 +91,12 @@ def test_a_task_gets_the_launch_contract(tree: Tree) -> None:
     }
 
 
-def test_a_task_mounts_the_tree_and_the_data_for_reading_only(tree: Tree) -> None:
+def test_a_task_may_write_to_its_nodes_own_folder_alone(tree: Tree) -> None:
     mounts = {mount.inside: (mount.host, mount.read_only) for mount in task_of(tree.load()).mounts}
+    runs = "/home/fp/.flagperf/runs/run20260102030405-abcdef/run20260102030405"
     assert mounts == {
         "/workspace/fp": ("/home/fp/.flagperf/tree-0123", True),
-        "/workspace/fp/result": ("/home/fp/.flagperf/runs/run20260102030405-abcdef", False),
+        "/workspace/fp/result": (f"{runs}/toy:pytorch:X1:2:1:1/round1/node2_noderank1", False),
         "/data/toy": ("/data/toy", True),
     }
 
@@ -159,15 +160,18 @@ def test_units_are_named_and_labelled_by_run_case_round_and_node(tree: Tree) -> 
     assert monitor.labels == {**task.labels, "flagperf.role": "monitor"}
 
 
-def test_the_monitor_sees_the_host_and_not_the_data(tree: Tree) -> None:
+def test_the_monitor_sees_what_it_samples_and_no_more_of_the_host(tree: Tree) -> None:
     plan = tree.load()
     monitor = launch_of(plan).monitor(nodes_of(plan.cases[0], 1)[0])
-    assert monitor.host_namespaces
-    assert "/data/toy" not in {mount.host for mount in monitor.mounts}
-    mounts = {(mount.host, mount.inside) for mount in monitor.mounts if mount.read_only}
-    assert {("/proc", "/host/proc"), ("/sys", "/host/sys")} <= mounts
+    assert monitor.capabilities == () and not monitor.host_network
+    mounts = {mount.host: mount.inside for mount in monitor.mounts if mount.read_only}
+    reads = ("/proc/stat", "/proc/meminfo", "/sys/class", "/sys/devices")
+    assert mounts == {
+        "/home/fp/.flagperf/tree-0123": "/workspace/fp",
+        **{path: f"/host{path}" for path in reads},
+    }
     assert option(monitor, "--vendor-dir") == "/workspace/fp/acme"
-    assert option(monitor, "--log-dir").endswith("/round1/node1_noderank0")
+    assert option(monitor, "--log-dir") == "/workspace/fp/result"
     assert monitor.env == {"PYTHONPATH": "/workspace/fp"}
 
 

@@ -4,37 +4,41 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
 
+from run_benchmarks.plan.config_file import ConfigFile
 from run_benchmarks.plan.problems import Problems
 from run_benchmarks.plan.source_code import parsed
 from utils.case_form import CASE_CLASS, CASE_FILE, DOCS, PARTS, lacking
 from utils.errors import nearest
-from utils.parameters import KINDS
+from utils.parameters import KIND, KINDS, TARGET, TrainingSettings
 
 # So that `vocab_size`, which a library may take, is not held for `eval_batch_size`, and `batch_size` is caught.
 NEARLY_THE_SAME = 0.75
 _SEE = f"see {DOCS}"
 
 
-def check_own_names(own: Mapping[str, str], kind: str, code: Iterable[Path], problems: Problems) -> None:
+def check_own_names(base: ConfigFile, code: Iterable[Path], problems: Problems) -> None:
     """Note the names of a `_base.py` that are nearly a setting of the driver and stand nowhere in the case's code.
 
     Args:
-        own: the names that the driver leaves to the case -> where they are set.
         code: folders with the code that may read them; their `config/` do not count.
     """
-    settings = [field.name for field in fields(KINDS[kind])]
+    kind = KINDS.get(str(base.values.get(KIND)), TrainingSettings)
+    settings = [field.name for field in fields(kind)]
+    own = [name for name in base.values if name not in (KIND, *settings) and not name.startswith(TARGET)]
     near = {name: hint for name in own if (hint := nearest(name, settings, NEARLY_THE_SAME))}
     if not near:
         return
     files = (path for folder in code for path in folder.rglob("*.py") if path.parent.name != "config")
     words = {word for path in files for word in re.findall(r"\w+", path.read_text("utf-8", "replace"))}
-    for name in near.keys() - words:
+    for name in (name for name in near if name not in words):
         message = "is no setting of the driver, and the case's code does not use it: it has no effect"
-        problems.add(own[name], name, None, message, f"{near[name]} Else remove it, or give it another name")
+        problems.add(
+            base.where(name), name, None, message, f"{near[name]} Else remove it, or give it another name"
+        )
 
 
 def check_case_code(folder: Path, kind: str, metric: str, problems: Problems) -> None:
@@ -51,6 +55,9 @@ def check_case_code(folder: Path, kind: str, metric: str, problems: Problems) ->
                 "an empty file will do" if name == "__init__.py" else f"write the class {CASE_CLASS}; {_SEE}"
             )
             problems.add(folder / name, name, None, "there is no such file", what)
+    for other in sorted(folder.glob("*.py")):
+        if other != path:  # what case.py imports
+            parsed(other, problems)
     if not path.is_file():
         return
     tree = parsed(path, problems)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from run_benchmarks.frameworks import FRAMEWORKS
-from run_benchmarks.plan.case_code import check_case_code, check_own_names
+from run_benchmarks.plan.case_code import check_case_code
 from run_benchmarks.plan.hook_code import check_hook_code
 from run_benchmarks.plan.parameters import Parameters, read_parameters
 from run_benchmarks.plan.problems import Problems, choices
@@ -194,14 +194,10 @@ class CaseResolver:
 
     def _check_code(self, files: CaseFiles, parameters: Parameters | None, extern: Mapping[str, str]) -> None:
         """What the shared driver loads: the vendor's hooks and, once it is clear what the case is, its class."""
-        hooks, case, common = (
-            self.root / path for path in (files.extern_dir, files.case_dir, "benchmarks/common")
-        )
-        check_hook_code(hooks, extern, self.problems)
+        check_hook_code(self.root / files.extern_dir, extern, self.problems)
         if parameters is not None:
             kind = str(parameters.values[KIND])
-            check_case_code(case, kind, parameters.metric, self.problems)
-            check_own_names(parameters.own, kind, (case.parent, common, hooks), self.problems)
+            check_case_code(self.root / files.case_dir, kind, parameters.metric, self.problems)
 
     def _has_own_driver(self, case_dir: Path) -> bool:
         """Beside the script or, for the cases of a vendor (TEST_TYPE = "customized"), beside all of them."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from run_benchmarks.plan.case_code import check_own_names
 from run_benchmarks.plan.config_file import ConfigFile, read_config_file
 from run_benchmarks.plan.problems import Problems
 from run_benchmarks.plan.records import CaseFiles
@@ -15,20 +16,19 @@ from utils.errors import ProblemsError
 from utils.parameters import KIND, UNKNOWN, Layer, resolve
 
 _ABSENT = object()
+COMMON = "benchmarks/common"  # what cases share
 
 
 @dataclass(frozen=True)
 class Parameters:
     """What a case is run with.
 
-    values: name -> value. differs: see CasePlan. metric: what the target is of, where the driver trains. own: the
-    names that the driver leaves to the case -> where its `_base.py` sets them.
+    values: name -> value. differs: see CasePlan. metric: what the target is of, where the driver trains.
     """
 
     values: Mapping[str, Any]
     differs: Mapping[str, Any] | None = None
     metric: str = ""
-    own: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_parameters(
@@ -54,6 +54,8 @@ def read_parameters(
     if own_script:
         differs = _differences(vendor, base, config_dir / MUTABLE_FILE, problems)
         return Parameters(_resolved({**base.values, **vendor.values}), differs)
+    code = ((training_dir / files.case_dir).parent, training_dir / COMMON, training_dir / files.extern_dir)
+    check_own_names(base, code, problems)
     mutable = _mutable_names(config_dir / MUTABLE_FILE, problems)
     return _checked(base, vendor, mutable, Path(files.case_dir).name, device_type, problems)
 
@@ -78,8 +80,7 @@ def _checked(
     differs |= {n: repr(v) for n, v in vendor.values.items() if v is UNKNOWN and n not in mutable}
     if config.metric:
         values[f"target_{config.metric}"] = values.pop("target")
-    own = {name: base.where(name) for name in config.case if name in base.values}
-    return Parameters(values, differs, config.metric, own)
+    return Parameters(values, differs, config.metric)
 
 
 def _mutable_names(path: Path, problems: Problems) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ What is known of a run's own secrets, and hides their values wherever they stand
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 HIDDEN = "***"
 # The user and password of a URL, or of a proxy written without a scheme; an image's digest is neither.
@@ -59,11 +59,6 @@ def redact_url(url: str) -> str:
 def redact_text(text: str) -> str:
     """`text` with the credentials of every URL and every assigned secret in it replaced by `***`."""
     return _IN_TEXT.sub(_hidden, redact_url(text))
-
-
-def redact_values(values: Mapping[str, str]) -> dict[str, str]:
-    """The mapping with each value hidden whose name speaks of a secret, and each URL freed of its user."""
-    return {name: HIDDEN if is_secret_name(name) else redact_text(value) for name, value in values.items()}
 
 
 def redact_argv(argv: Sequence[str]) -> list[str]:

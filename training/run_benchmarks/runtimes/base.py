@@ -26,8 +26,9 @@ class Unit:
     labels: `flagperf.run`, `flagperf.case`, `flagperf.round`, `flagperf.node_rank`, `flagperf.role`.
     argv: the main process; when it ends the unit has ended, with its exit code.
     secrets: more of its environment, which stands in no argument.
-    options: engine options (ACCE_CONTAINER_OPT or the vendor's), for containers only.
-    host_namespaces: see all of the host's processes (for monitors).
+    options: engine options (ACCE_CONTAINER_OPT or the vendor's), for containers only; they win.
+    capabilities: those of the container's root; it has no others, but for what `options` add.
+    host_network: be on the network as the host is, by its name; else there is no network.
     """
 
     name: str
@@ -40,7 +41,8 @@ class Unit:
     options: tuple[str, ...] = ()
     shm_size: str = ""
     workdir: str = ""
-    host_namespaces: bool = False
+    capabilities: tuple[str, ...] = ()
+    host_network: bool = False
 
 
 @dataclass(frozen=True)

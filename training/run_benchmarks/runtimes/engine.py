@@ -44,17 +44,18 @@ class Engine:
     def start(self, unit: Unit, *, raise_limits: bool = True) -> tuple[str, ...]:
         """`docker run --detach` for a unit.
 
-        The host's network, UTS and IPC namespaces, locked memory, stack and seccomp are as FlagPerf sets
-        them: collective libraries need them. `--privileged` comes only with the unit's own options, which
-        stand last, so that they win. `raise_limits` False leaves locked memory and stack at the engine's own
-        limits, for engines that may not raise them (rootless ones, or one inside a container).
+        It may do no more than the unit names, under the engine's own seccomp profile, and sees no process,
+        shared memory or, unless the unit asks for it, network of the host. What a vendor's chips need more comes
+        with the unit's own options, which stand last, so that they win. `raise_limits` False leaves locked memory
+        and stack at the engine's own limits, for engines that may not raise them (rootless ones, or one inside a
+        container).
         """
         return (
             *self._run(unit),
             "--detach",
             *_namespaces(unit),
+            *_privileges(unit),
             *(LIMITS if raise_limits else ()),
-            "--security-opt=seccomp=unconfined",
             # the engine's own default may keep nothing, and then a failed unit could not be explained
             "--log-driver=json-file",
             "--log-opt=max-size=16m",
@@ -184,23 +185,34 @@ def _main_process(unit: Unit) -> tuple[str, ...]:
 
 
 def _namespaces(unit: Unit) -> Iterator[str]:
-    yield from ("--net=host", "--uts=host", "--ipc=host")
-    if unit.host_namespaces:
-        yield "--pid=host"
-    else:
+    if not any(_option_value(unit.options, name) for name in ("--net", "--network")):  # once at most
+        yield "--net=host" if unit.host_network else "--net=none"
+    if unit.host_network:
+        yield "--uts=host"
+    yield "--ipc=private"
+    if not _option_value(unit.options, "--pid"):
         # As process 1 a program without a handler would not see SIGTERM, and nobody would reap orphans.
         yield "--init"
 
 
+def _privileges(unit: Unit) -> Iterator[str]:
+    """The unit's capabilities and no others. Where its options ask for all, Podman takes dropping them for an error."""
+    added = [name.upper() for name in _option_values(unit.options, "--cap-add")]
+    if "--privileged" not in unit.options and "ALL" not in added:
+        yield "--cap-drop=ALL"
+        yield from (f"--cap-add={name}" for name in unit.capabilities)
+    yield "--security-opt=no-new-privileges"
+
+
 def _shared_memory(unit: Unit) -> Iterator[str]:
-    """Give /dev/shm its size. With `--ipc=host` an engine ignores `--shm-size` without a word.
+    """Give /dev/shm its size. With `--ipc=host`, a vendor's wish, an engine ignores `--shm-size` without a word.
 
     The tmpfs over the host's /dev/shm also takes segments that a killed task leaves behind with it.
     """
     size = _option_value(unit.options, "--shm-size") or unit.shm_size
     if not size or any(SHARED_MEMORY in option for option in unit.options):
         return
-    if (_option_value(unit.options, "--ipc") or "host") != "host":
+    if _option_value(unit.options, "--ipc") != "host":
         yield f"--shm-size={size}"
     else:
         yield f"--mount=type=tmpfs,target={SHARED_MEMORY},tmpfs-size={size},tmpfs-mode=1777"
@@ -208,13 +220,15 @@ def _shared_memory(unit: Unit) -> Iterator[str]:
 
 def _option_value(options: Sequence[str], name: str) -> str:
     """The value of the last `--name=value` or `--name value` in `options`; empty if there is none."""
-    value = ""
+    return ["", *_option_values(options, name)][-1]
+
+
+def _option_values(options: Sequence[str], name: str) -> Iterator[str]:
     for index, option in enumerate(options):
         if option.startswith(f"{name}="):
-            value = option.partition("=")[2]
+            yield option.partition("=")[2]
         elif option == name and index + 1 < len(options):
-            value = options[index + 1]
-    return value
+            yield options[index + 1]
 
 
 def _flags(flag: str, values: Mapping[str, str]) -> Iterator[str]:

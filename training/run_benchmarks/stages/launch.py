@@ -16,6 +16,19 @@ from utils.checkpoints import CHECKPOINT_DIR, CONTINUE_FROM, MAY_BEGIN_ANEW
 # $1: the log, $2: a file to source or nothing, then the command. The unit's main process becomes the command,
 # so its exit code is the unit's.
 TASK_SHELL = 'exec >>"$1" 2>&1; if [ -n "$2" ]; then . "$2"; fi; shift 2; exec "$@"'
+# The capabilities of a task's root, and why; a monitor has none. What a vendor's chips need stands in its vendor.py.
+TASK_CAPABILITIES = {
+    "DAC_OVERRIDE": "the data and CHECKPOINT_PATH are the ssh user's, and may be closed to everybody else",
+    "SYS_NICE": "the engines' seccomp profiles tie memory policies to it (mbind, set_mempolicy: NUMA placement)",
+}
+# What the monitor reads of the host: the engine shows another /proc and hides parts of /sys (powercap among them). No
+# more than this, as a read-only mount of Docker's leaves what is mounted below it writable, control groups say.
+MONITOR_READS = {
+    "/proc/stat": "CPU use",
+    "/proc/meminfo": "memory use",
+    "/sys/class": "the power meters, hwmon and powercap: links into the next",
+    "/sys/devices": "the power meters themselves",
+}
 # A unit whose controller is gone for good must end all the same: `timeout` allows it this much longer.
 DEADLINE_MARGIN_S = 120
 
@@ -54,6 +67,8 @@ class Launch:
             options=options,
             shm_size=self.plan.run.shm_size,
             workdir=inside.tree(""),
+            capabilities=tuple(TASK_CAPABILITIES),
+            host_network=True,  # nodes reach each other's ranks at any port, by RDMA too
         )
 
     def monitor(self, node: Node) -> Unit:
@@ -67,11 +82,9 @@ class Launch:
             image=self.image,
             argv=(*_ended_in_time(node.case), self.runtime.python, "-m", "utils.monitors", *options),
             env={"PYTHONPATH": inside.tree("")},
-            # A container's own /sys lacks parts (powercap among them), and lxcfs may cover its own /proc.
-            mounts=(*inside.mounts[:2], Mount("/proc", "/host/proc"), Mount("/sys", "/host/sys")),
+            mounts=(*inside.mounts[:2], *(Mount(path, f"/host{path}") for path in MONITOR_READS)),
             options=self._options(node.case)[0],  # no source of it needs a secret
             workdir=inside.tree(""),
-            host_namespaces=True,
         )
 
     def _options(self, case: CasePlan) -> tuple[tuple[str, ...], Mapping[str, str]]:
@@ -144,7 +157,8 @@ class _Inside:
         self._tree = launch.paths.tree
         self.mounts = (
             Mount(launch.paths.tree, run.flagperf_path_container.rstrip("/")),
-            Mount(launch.paths.run, run.log_path_container.rstrip("/"), read_only=False),
+            # the node's own folder and no more: what is mounted cannot be moved, and its parent is out of reach
+            Mount(launch.paths.node(node), run.log_path_container.rstrip("/"), read_only=False),
             Mount(case.data_dir_host, case.data_dir_container),
         )
         self.node = self._see(launch.paths.node(node))

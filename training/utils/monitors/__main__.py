@@ -3,12 +3,11 @@
     python3 -m utils.monitors --log-dir DIR --vendor-dir training/VENDOR [--interval 1.0]
 
 It runs on every node, outside the training processes: as a process, or in a container of the task's
-image with the host's namespaces. As a container it needs
+image without network, capabilities or the host's processes. As a container it needs, each read-only,
 
-    --net=host --pid=host       the host's own view
-    -v /proc:/host/proc:ro      CPU and memory: lxcfs and the like cover parts of a container's own /proc
-    -v /sys:/host/sys:ro        power: engines hide parts of /sys, but not of a second mount
-    the vendor's own options    so that the vendor's library sees the devices
+    /proc/stat and /proc/meminfo in /host/proc      CPU and memory: lxcfs and the like cover a container's own
+    /sys/class and /sys/devices in /host/sys        power: engines hide parts of /sys, but not of a second mount
+    the vendor's own options                        so that the vendor's library sees the devices
 
 and writes `cpu_`, `mem_`, `pwr_`, `rapl_` and `<vendor>_monitor.log`, `monitor.log` (its own doings) and
 `telemetry.jsonl` (every sample, for the figures) to DIR. Exit code: 0 after SIGTERM or SIGINT, 2 for bad

@@ -25,7 +25,7 @@ from utils.parameters.settings import (
 KIND = "case_kind"
 # Whatever the case: they are about what becomes of a run that is cut off, and leave the task as it is.
 ALWAYS_MUTABLE = ("save_steps",)
-_TARGET = "target_"
+TARGET = "target_"
 # What no case that measures sets.
 _TRAINING_ALONE = {field.name for field in fields(TrainingSettings)} - {
     field.name for field in fields(MeasurementSettings)
@@ -140,8 +140,8 @@ class _Check:
         self.settings = KINDS.get(str(base.values.get(KIND)), TrainingSettings)
         self.fields = {field.name: field for field in fields(self.settings)}
         trains = self.settings is TrainingSettings
-        self.targets = [name for name in base.values if trains and name.startswith(_TARGET)]
-        self.metric = self.targets[0].removeprefix(_TARGET) if self.targets else ""
+        self.targets = [name for name in base.values if trains and name.startswith(TARGET)]
+        self.metric = self.targets[0].removeprefix(TARGET) if self.targets else ""
         # what may be set: the driver's settings and the names of `_base.py`
         self.names = {*self.fields, *map(self._own_name, base.values)} - {KIND}
         self.task = self._over(asdict(self.settings()), base)
@@ -163,14 +163,14 @@ class _Check:
         if not self.base.values.keys() & {KIND, *_TRAINING_ALONE, *self.targets}:
             message = "is missing: without it a case trains, and nothing here is of a case that trains"
             remedy = f'write {KIND} = "{MeasurementSettings.kind}", or what a case that trains has: '
-            remedy += f"{_TARGET}<metric>, max_steps, {EVAL_INTERVALS[0]}, ..."
+            remedy += f"{TARGET}<metric>, max_steps, {EVAL_INTERVALS[0]}, ..."
             yield self.base.problem(KIND, message, remedy)
             return  # all else that could be said is of a kind that is not meant
         yield from self._kind_problems()
         if self.settings is TrainingSettings:
             yield from self._missing()
         for name in self.targets[1:]:
-            remedy = f"rename one: {_TARGET}<metric> is the name of the case's target"
+            remedy = f"rename one: {TARGET}<metric> is the name of the case's target"
             yield self.base.problem(name, f"stands beside {self.targets[0]}", remedy)
         wrong = [problem for layer in (self.base, *self.above) for problem in self._of_layer(layer)]
         yield from wrong
@@ -180,9 +180,9 @@ class _Check:
         """What a case that trains must say: it has no default."""
         if not self.targets and "target" not in self.base.values:
             message = "is missing: a case that trains has a target"
-            remedy = f"write {_TARGET}<metric> = ..., with the metric that case.py names; larger is better. "
+            remedy = f"write {TARGET}<metric> = ..., with the metric that case.py names; larger is better. "
             remedy += f'A case that measures has {KIND} = "{MeasurementSettings.kind}" and none'
-            yield self.base.problem(f"{_TARGET}<metric>", message, remedy)
+            yield self.base.problem(f"{TARGET}<metric>", message, remedy)
         if not any(name in layer.values for layer in (self.base, *self.above) for name in EVAL_INTERVALS):
             message = "is missing: nothing says when it is evaluated"
             remedy = f"write {' or '.join(EVAL_INTERVALS)}; None means: after the last step alone"

@@ -1,0 +1,117 @@
+"""What lies in a node's folder, as its host lists it, and which of it is brought to the controller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from run_benchmarks.stages.run_folder import GO_BELOW
+from utils.errors import FlagPerfError
+
+# Logs of days are far smaller; core dumps and profiles are not.
+LARGEST_FILE = 2**30
+LARGEST_WHOLE = 4 * 2**30
+MOST_FILES = 1000
+LONGEST_NAME = 98  # bytes: with "./" before it, what a plain header of tar holds
+MOST_FOLDERS = 8  # one in the other
+LARGEST_LISTING = 2**22
+
+NOT_THERE = 9
+# $2: how deep. A record an entry: its kind (`r`: a file that may be read), size and path. The folder's own comes first,
+# so that no record means that there is no find.
+LIST = (
+    f'[ -e "$0/$1" ] || [ -L "$0/$1" ] || exit {NOT_THERE}; {GO_BELOW}'
+    'find . -maxdepth "$2" -path . -printf ". 0 \\0" -o -type d -readable -executable '
+    '-o -type f -readable -printf "r %s %P\\0" -o -printf "%y %s %P\\0" -type d -prune '
+    f"| head -c {LARGEST_LISTING}"
+)
+DEEPEST, TOP = 99, 1
+FILE, REST = "r", "..."  # REST: what the list was too long for
+NO_FILE = {"l": "a link", "p": "a pipe", "s": "a socket", "b": "a device", "c": "a device"}
+UNREADABLE = {"f": "the ssh user may not read it", "d": "the ssh user may not read this folder"}
+UNNAMABLE = "\N{REPLACEMENT CHARACTER}"  # what a byte that is not UTF-8 was read as
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Something in a node's folder: `kind` as LIST gives it, `size` in bytes, `path` below the folder."""
+
+    kind: str
+    size: int
+    path: str
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What is not brought, and why. `has_content`: there is more to it than its name, which stays on the host."""
+
+    path: str
+    why: str
+    has_content: bool = True
+
+
+def is_cut(listing: str) -> bool:
+    """Whether there is more than LIST has printed."""
+    return len(listing.encode()) >= LARGEST_LISTING
+
+
+def read_listing(listing: str) -> list[Entry]:
+    """The entries that LIST has printed, less the one that it was cut in.
+
+    Raises:
+        FlagPerfError: it was not LIST that printed this, or a path would leave the folder.
+    """
+    own, *records = listing.split("\0")[:-1] or [""]
+    if own != ". 0 ":
+        raise FlagPerfError("the folder could not be listed: is GNU find there?")
+    return [_entry(record) for record in records]
+
+
+def _entry(record: str) -> Entry:
+    kind, _, rest = record.partition(" ")
+    size, _, path = rest.partition(" ")
+    parts = PurePosixPath(path).parts
+    if not (size.isdecimal() and len(size) < 20 and parts and "/".join(parts) == path and ".." not in parts):
+        raise FlagPerfError(f"the host's list of the folder is broken: {record[:80]!r}")
+    return Entry(kind, int(size), path)
+
+
+def choose(entries: Iterable[Entry]) -> tuple[dict[str, int], tuple[LeftOut, ...]]:
+    """Which files to bring, path -> size, and what is left out. The shallow and the small go first: logs are both."""
+    chosen: dict[str, int] = {}
+    left_out = []
+    total = 0
+    for entry in sorted(entries, key=lambda entry: (entry.path.count("/"), entry.size, entry.path)):
+        why = _why_not(entry)
+        if not why and (len(chosen) == MOST_FILES or total + entry.size > LARGEST_WHOLE):
+            why = f"with it there are more than {MOST_FILES} files or {LARGEST_WHOLE >> 30} GiB"
+        if why:
+            left_out.append(LeftOut(entry.path, why, entry.kind not in NO_FILE))
+        else:
+            chosen[entry.path] = entry.size
+            total += entry.size
+    return chosen, tuple(left_out)
+
+
+def _why_not(entry: Entry) -> str:
+    if entry.kind == REST:
+        return f"the list of the folder is longer than {LARGEST_LISTING >> 20} MiB"
+    if entry.kind != FILE:
+        return NO_FILE.get(entry.kind) or UNREADABLE.get(entry.kind, "no file")
+    if entry.size > LARGEST_FILE:
+        return f"{entry.size / 2**30:.1f} GiB, and a file may have {LARGEST_FILE >> 30}"
+    if entry.path.count("/") > MOST_FOLDERS:
+        return f"it lies deeper than {MOST_FOLDERS} folders"
+    if UNNAMABLE in entry.path:
+        return "its name is not UTF-8"
+    longest = max(len(part.encode()) for part in entry.path.split("/"))
+    return f"a name has more than {LONGEST_NAME} bytes" if longest > LONGEST_NAME else ""
+
+
+def note_on(left_out: Sequence[LeftOut], where: str, shown: int = 5) -> str:
+    """What was left out and why, bounded in length; `where` it lies on the host."""
+    named = [f"{item.path[-100:]} ({item.why})" for item in left_out[:shown]]
+    more = [f"and {len(left_out) - shown} more"] if len(left_out) > shown else []
+    kept = f"; it still lies in {where}" if any(item.has_content for item in left_out) else ""
+    return f"not collected: {', '.join((*named, *more))}{kept}"

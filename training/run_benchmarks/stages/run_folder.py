@@ -1,0 +1,63 @@
+"""A run's folder on a host, made, entered and removed without following a link.
+
+A task may put a link where a folder was: in a process it writes as the ssh user, in a container to its node's folder.
+So a folder counts as itself only where its physical path is the one that it was made at. Who has entered it stays in it
+whatever becomes of that path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+
+from run_benchmarks.names import HostPaths, Node
+from run_benchmarks.transports.base import Transport
+from utils.errors import FlagPerfError
+
+# $0: the work folder, which is FlagPerf's own; $1: a folder below it. Shells set PWD to the physical path by `cd -P`.
+GO_BELOW = (
+    'cd -P -- "$0" && at=$PWD/$1 && cd -P -- "./$1" && [ "$PWD" = "$at" ] '
+    '|| { echo "$0/$1 is not the folder that was made there" >&2; exit 3; }; '
+)
+# The last one must be new: what lies in it already is not this round's. All may write to it, as the root of a container
+# that may not pass over permissions is another user than the ssh user; nobody else gets through the work folder.
+MAKE_NODE_FOLDER = (
+    'at=$0; rest=$1; while [ "$at" != "$0/$1" ]; do at=$at/${rest%%/*}; rest=${rest#*/}; '
+    '[ ! -L "$at" ] || { echo "$at is a link" >&2; exit 3; }; done; '
+    'mkdir -p "${at%/*}" && mkdir -m 0777 "$at"'
+)
+# $1: the run's folder; then folders in it. Only those and what is empty then are removed.
+REMOVE_FOLDERS = (
+    '[ -e "$0/$1" ] || [ -L "$0/$1" ] || exit 0; run=$1; shift; '
+    'for d; do [ -e "$0/$d" ] || [ -L "$0/$d" ] || continue; '
+    f'(set -- "${{d%/*}}" "./${{d##*/}}"; {GO_BELOW}exec rm -rf "$2") || failed=1; done; '
+    f'set -- "$run"; {GO_BELOW}find . -mindepth 1 -depth -type d -empty -delete 2>/dev/null; '
+    'cd -P .. && rmdir "./${run##*/}" 2>/dev/null; exit "${failed:-0}"'
+)
+
+
+def below_work(paths: HostPaths, folder: str) -> str:
+    """A folder of the run as the scripts get it: below the work folder."""
+    return PurePosixPath(folder).relative_to(paths.work).as_posix()
+
+
+async def make_node_folder(transport: Transport, paths: HostPaths, node: Node) -> None:
+    """Make the folder that the node's units write to.
+
+    Raises:
+        FlagPerfError: it cannot be made, is there already, or would lie behind a link.
+    """
+    folder = below_work(paths, paths.node(node))
+    made = await transport.run(["sh", "-c", MAKE_NODE_FOLDER, paths.work, folder], timeout=60)
+    if not made.ok:
+        raise FlagPerfError(
+            f"the node's folder was not made: {made.last_lines(1)}",
+            where=transport.host,
+            remedy="check FLAGPERF_PATH_HOST in test_conf.py; what is there already, a task of the run has put there",
+        )
+
+
+def remove_argv(paths: HostPaths, folders: Iterable[str]) -> list[str]:
+    """The command that removes node folders of the run, and the run's folder where nothing is left in it."""
+    words = [below_work(paths, folder) for folder in (paths.run, *folders)]
+    return ["sh", "-c", REMOVE_FOLDERS, paths.work, *words]
