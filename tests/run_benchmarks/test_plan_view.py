@@ -77,7 +77,7 @@ def test_the_steps_of_a_node_are_there_in_order(tree: Tree) -> None:
     programs = [argv[:2] for argv in of_host(lines, "node1", 0)]
     wanted = [
         ["sh", "-c"],  # the tree
-        ["mkdir", "-p"],
+        ["sh", "-c"],  # the round's folder
         ["docker", "build"],
         ["docker", "run"],  # the install script
         ["docker", "commit"],

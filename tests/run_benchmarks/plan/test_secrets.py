@@ -79,6 +79,7 @@ def test_an_assigned_value_is_hidden_however_it_is_quoted(name: str, inner: str,
 def test_short_values_and_numbers_stay_where_nothing_is_assigned(value: str) -> None:
     secrets = secrets_of((), {"ACCE_CONTAINER_OPT": f"-e DB_PASS={value}"})
     assert secrets.hide(f"step {value}") == f"step {value}"
+    assert secrets.hide(f"declare -x DB_PASS='{value}'") == "declare -x DB_PASS='***'"
     assert secrets.split_options(("-e", f"DB_PASS={value}"))[1] == {"DB_PASS": value}
 
 
@@ -139,6 +140,12 @@ def test_a_secret_in_an_option_that_is_no_variable_is_refused(tree: Tree) -> Non
     assert "list of processes" in reports["ACCE_CONTAINER_OPT"]
     assert "hunter22" not in str(reports)
     assert "swordfish" not in str(reports)
+
+
+def test_a_secret_variable_has_a_name_that_a_shell_can_set(tree: Tree) -> None:
+    reports = refused(tree, "ACCE_CONTAINER_OPT = '-e MY-TOKEN=hunter22 -e MY-MODE=fast'\n")
+    assert "MY-TOKEN is secret" in reports["ACCE_CONTAINER_OPT"]
+    assert "hunter22" not in str(reports)
 
 
 def test_a_secret_that_a_dockerfile_takes_as_an_argument_is_refused(tree: Tree) -> None:

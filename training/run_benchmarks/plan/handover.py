@@ -53,7 +53,11 @@ def _check_marked(
 
 def _check_options(reader: Reader, case: CasePlan) -> None:
     secrets = reader.problems.secrets
-    kept, _ = secrets.split_options(case.container_options)
+    kept, variables = secrets.split_options(case.container_options)
+    for name in variables:
+        if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
+            message = f"the variable {name} is secret, and a shell, by which it is handed over, cannot set it"
+            reader.problem("ACCE_CONTAINER_OPT", message, "use letters, digits and _ in its name", name)
     shown = secrets.hide_in(redact_argv(kept))
     for word, hidden in zip(kept, shown, strict=True):
         if word != hidden:

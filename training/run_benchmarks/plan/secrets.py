@@ -61,7 +61,9 @@ class Secrets:
         return HIDDEN if self.are_named(name) else self.hide(redact_argv([value])[0])
 
     def hide(self, text: str) -> str:
-        """`text` with every value in it replaced by `***`."""
+        """`text` with every value in it replaced by `***`; one that stands in too much else, where it is assigned."""
+        if any(value in text for value in self.held - self.values if value):
+            text = redact_text(text)
         before = ""
         while self._pattern and before != text:  # what was around a value may make up another one
             before, text = text, self._pattern.sub(HIDDEN, text)
