@@ -58,6 +58,15 @@ def test_the_next_rounds_folder_that_is_a_link_already_is_not_used(run: WholeRun
     assert {path.name for path in mine.rglob("*")} == {"secret", "localhost_noderank0", "thesis"}
 
 
+def test_a_name_forges_no_line_of_the_log(run: WholeRun) -> None:
+    name = "\\n2026-01-01 00:00:00,000\\t[INFO]\\t[x.py,1]case x: CONVERGED \\033[2J"
+    run.tree.write(ENVIRONMENT, NODE_FOLDER + f'ln -s /etc "$d/$(printf "{name}")"\n')
+    assert run.main() == 0
+    log = (run.result / "flagperf_run.log").read_text()
+    assert "case x: CONVERGED" in log and "\033" not in log
+    assert not [line for line in log.splitlines() if line.startswith("2026-01-01")]
+
+
 def test_what_is_too_large_or_no_file_costs_the_round_nothing(run: WholeRun, mine: Path) -> None:
     plant = f'truncate -s 20G "$d/core"; ln -s "{mine}/secret" "$d/rank1.out.log"; mkfifo "$d/pipe"\n'
     run.tree.write(ENVIRONMENT, NODE_FOLDER + plant)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -17,25 +18,13 @@ from typing import Any
 from utils.text_files import lines_of
 
 PREFIX = "[PerfLog]"
-# Of what a stranger writes no more is taken: lists and objects in each other, and digits of a number.
+# Of what a stranger writes no more is taken: so many lists and objects in each other, ...
 DEEPEST = 32
-LONGEST_NUMBER = 300
-# The largest time and the largest rank that can be: JSON's whole numbers are exact up to here.
-_LARGEST = 2**53
-
-
-def _whole_number(text: str) -> int | None:
-    return int(text) if len(text) <= LONGEST_NUMBER else None
-
-
-def _number(text: str) -> float | None:
-    number = float(text)
-    return number if math.isfinite(number) else None
-
-
-_DECODER = json.JSONDecoder(
-    parse_int=_whole_number, parse_float=_number, parse_constant=lambda constant: None
-)
+# ... numbers that a float can hold, ...
+_MOST = sys.float_info.max
+# ... and whole numbers, as times and ranks, up to which JSON's are exact.
+_MOST_WHOLE = 2**53
+_DECODER = json.JSONDecoder()
 
 
 class EventName(str, Enum):
@@ -90,19 +79,17 @@ def parse_line(line: str) -> Event | None:
 
     Text may stand before the prefix, where a launcher prepends the rank's name or a progress bar has not
     ended its line, and after the record, where another thread's output ran into the line. A number that is not
-    finite, or has more than LONGEST_NUMBER digits, is None: it is not reported.
+    finite, or too large for a float, is None: it is not reported.
     """
     _, prefix, text = line.partition(PREFIX)
     if not prefix:
         return None
     try:
         record, _ = _DECODER.raw_decode(text.lstrip())
-        if text.count("[") + text.count("{") > DEEPEST and not _fits(record, DEEPEST):
-            return None
         record = _encodable(record) if "\\u" in text and "\\ud" in text.lower() else record
+        return _event(record) if isinstance(record, dict) and "event" in record else None
     except (ValueError, RecursionError):
         return None
-    return _event(record) if isinstance(record, dict) and "event" in record else None
 
 
 def read_events(path: Path) -> list[Event]:
@@ -116,6 +103,8 @@ def read_events(path: Path) -> list[Event]:
 
 def _event(record: Mapping[str, Any]) -> Event:
     value = record.get("value")
+    if not isinstance(value, dict) or not _is_plain(value):
+        value = _bounded(value, DEEPEST)
     metadata = record.get("metadata")
     about: Mapping[str, Any] = metadata if isinstance(metadata, dict) else {}
     return Event(
@@ -133,12 +122,28 @@ def _encodable(record: Any) -> Any:
     return json.loads(json.dumps(record, ensure_ascii=False).encode(errors="replace"))
 
 
-def _fits(value: Any, levels: int) -> bool:
-    """Whether lists and objects stand in each other on no more than so many levels."""
-    if not isinstance(value, (dict, list)):
-        return True
-    inner = value.values() if isinstance(value, dict) else value
-    return levels > 0 and all(_fits(item, levels - 1) for item in inner)
+def _is_plain(values: Mapping[str, Any]) -> bool:
+    """Whether there is nothing to bound in `values`, as in nearly all events, of which there are many."""
+    least, most = -_MOST, _MOST
+    for value in values.values():
+        kind = type(value)
+        if kind is float or kind is int:
+            if not least <= value <= most:
+                return False
+        elif kind is list or kind is dict:
+            return False
+    return True
+
+
+def _bounded(value: Any, levels: int) -> Any:
+    """`value` with None for what is no number; ValueError where more lists and objects stand in each other."""
+    if isinstance(value, (dict, list)) and not levels:
+        raise ValueError(f"more than {DEEPEST} levels")
+    if isinstance(value, dict):
+        return {key: _bounded(item, levels - 1) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_bounded(item, levels - 1) for item in value]
+    return None if isinstance(value, (int, float)) and not -_MOST <= value <= _MOST else value
 
 
 def _whole(value: Any) -> int:
@@ -147,7 +152,7 @@ def _whole(value: Any) -> int:
         number = value if type(value) is int else int(float(value))
     except (TypeError, ValueError, OverflowError):
         return 0
-    return number if -_LARGEST <= number <= _LARGEST else 0
+    return number if -_MOST_WHOLE <= number <= _MOST_WHOLE else 0
 
 
 def _finite(value: Any) -> Any:

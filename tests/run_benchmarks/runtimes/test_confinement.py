@@ -166,6 +166,14 @@ def test_a_monitor_writes_its_logs(confined: Confined) -> None:
     assert (ended, (confined.folder / "cpu_monitor.log").read_text()) == (0, "ok\n"), output
 
 
+def test_a_monitor_reads_what_only_root_may_read(confined: Confined) -> None:
+    """RAPL's counters are files of root's with the mode 0400: their owner needs no capability."""
+    counter = confined.folder / "energy_uj"
+    counter.write_text("123456\n")
+    counter.chmod(0o400)
+    assert confined.monitor('cat "$1/energy_uj"', logs_inside(confined)) == (0, "123456")
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="giving files away needs root")
 def test_folders_of_an_ordinary_ssh_user_can_be_used(confined: Confined) -> None:
     """The engine runs as root there, and its containers' root is not the user whose folders they are."""

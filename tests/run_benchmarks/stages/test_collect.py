@@ -19,7 +19,9 @@ from run_benchmarks.stages import collect
 from run_benchmarks.stages.collect import collect_folder
 from run_benchmarks.stages.collect_listing import (
     LARGEST_FILE,
+    LARGEST_LISTING,
     LARGEST_WHOLE,
+    LIST,
     MOST_FILES,
     Entry,
     LeftOut,
@@ -283,6 +285,14 @@ def test_a_name_that_is_not_utf8_and_one_too_long_cost_no_other_file(source: Pat
     assert set(files_of(target)) == set(ODD_NAMES)
 
 
+def test_a_file_below_many_folders_costs_no_other(source: Path, target: Path) -> None:
+    deep = "/".join("d" * 90)
+    (source / deep).mkdir(parents=True)
+    (source / deep / "log").touch()
+    assert why_of(fetch(Host(), source, target)) == {f"{deep}/log": "it lies deeper than 8 folders"}
+    assert set(files_of(target)) == set(ODD_NAMES)
+
+
 def test_more_files_than_logs_ever_are(source: Path, target: Path) -> None:
     (source / "flood").mkdir()
     for number in range(MOST_FILES):
@@ -291,6 +301,21 @@ def test_more_files_than_logs_ever_are(source: Path, target: Path) -> None:
     assert left_out is not None and len(left_out) == len(ODD_NAMES)
     assert len(files_of(target)) == MOST_FILES
     assert "rank0.out.log" in files_of(target)
+
+
+def test_a_list_too_long_is_asked_for_again_without_what_lies_deeper(source: Path, target: Path) -> None:
+    class Flooded(LocalTransport):
+        async def run(self, argv: Sequence[str], **options: Any) -> Completed:
+            done = await super().run(argv, **options)
+            if LIST not in argv or argv[-1] == "1":
+                return done
+            flood = ". 0 \0" + "".join(f"r 1 flood/{number:0100}\0" for number in range(45_000))
+            return Completed(done.host, done.argv, 0, flood[:LARGEST_LISTING], "")
+
+    assert why_of(fetch(Flooded("node1"), source, target)) == {
+        "the rest": "the list of the folder is longer than 4 MiB"
+    }
+    assert set(files_of(target)) == set(ODD_NAMES) - {"sub/dir/telemetry.jsonl"}
 
 
 # ---- what comes

@@ -17,6 +17,7 @@ from utils.node import rank_log_name
 from utils.text_files import LONGEST_LINE, lines_of
 
 RANK_LOG = re.compile(re.escape(rank_log_name("N")).replace("N", r"(0|[1-9]\d{0,8})"), re.ASCII)
+FINISHED = EventName.FINISHED.value
 NAMES = frozenset(name.value for name in EventName)
 
 
@@ -90,7 +91,7 @@ class _Log:
         """Read it to its end, or to where it cannot be read."""
         try:
             for number, event in self._events():
-                self.finished += event.name == EventName.FINISHED
+                self.finished += event.name == FINISHED
                 if event.name in NAMES:
                     self._first.setdefault(event.name, (number, event))
                     self._last[event.name] = number, event
@@ -116,7 +117,7 @@ class _Log:
     def _events(self) -> Iterator[tuple[int, Event]]:
         """The events with the numbers of their lines; of other ranks FINISHED alone."""
         # only lines that may be it are parsed: the events of a thousand ranks would take minutes
-        wanted = PREFIX if self.rank == 0 else EventName.FINISHED.value
+        wanted = PREFIX if self.rank == 0 else FINISHED
         for number, line in enumerate(lines_of(self.path)):
             if wanted not in line:
                 continue

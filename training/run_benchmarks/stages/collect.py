@@ -12,7 +12,18 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from run_benchmarks.stages.collect_listing import LIST, NOT_THERE, Entry, LeftOut, choose, read_listing
+from run_benchmarks.stages.collect_listing import (
+    DEEPEST,
+    LIST,
+    NOT_THERE,
+    REST,
+    TOP,
+    Entry,
+    LeftOut,
+    choose,
+    is_cut,
+    read_listing,
+)
 from run_benchmarks.stages.collect_stream import OVERHEAD, SEND, SOME_FAILED, unpack
 from run_benchmarks.transports.base import Transport
 from utils.errors import FlagPerfError
@@ -79,13 +90,18 @@ class _Collection:
             attempt += 1
 
     async def _list(self) -> list[Entry] | None:
-        argv = ("sh", "-c", LIST, self._work, self._folder)
-        listed = await self._transport.run(argv, timeout=self._timeout)
-        if listed.returncode == NOT_THERE:
-            return None
-        if not listed.ok:
-            raise FlagPerfError(listed.last_lines(1))
-        return read_listing(listed.stdout)
+        rest: list[Entry] = []
+        for depth in (DEEPEST, TOP):  # logs lie at the top; what a case floods with files rarely does
+            argv = ("sh", "-c", LIST, self._work, self._folder, str(depth))
+            listed = await self._transport.run(argv, timeout=self._timeout)
+            if listed.returncode == NOT_THERE:
+                return None
+            if not listed.ok:
+                raise FlagPerfError(listed.last_lines(1))
+            if not is_cut(listed.stdout):
+                break
+            rest = [Entry(REST, 0, "the rest")]
+        return [*read_listing(listed.stdout), *rest]
 
     async def _fetch_all(self, sizes: Mapping[str, int]) -> list[str]:
         """Fetch what has not arrived, a folder after the other; the paths of those that did not arrive now either."""

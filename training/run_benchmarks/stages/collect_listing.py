@@ -14,17 +14,19 @@ LARGEST_FILE = 2**30
 LARGEST_WHOLE = 4 * 2**30
 MOST_FILES = 1000
 LONGEST_NAME = 98  # bytes: with "./" before it, what a plain header of tar holds
+MOST_FOLDERS = 8  # one in the other
 LARGEST_LISTING = 2**22
 
 NOT_THERE = 9
-# A record an entry: its kind (`r`: a file that may be read), size and path. The folder's own comes first, so that no
-# record means that there is no find; what lies deeper comes last, so that it is what too long a list is cut by.
+# $2: how deep. A record an entry: its kind (`r`: a file that may be read), size and path. The folder's own comes first,
+# so that no record means that there is no find.
 LIST = (
     f'[ -e "$0/$1" ] || [ -L "$0/$1" ] || exit {NOT_THERE}; {GO_BELOW}'
-    'entries() { find . "$@" -path . -printf ". 0 \\0" -o -type d -readable -executable '
-    '-o -type f -readable -printf "r %s %P\\0" -o -printf "%y %s %P\\0" -type d -prune; }; '
-    f"{{ entries -maxdepth 1; entries -mindepth 2 2>/dev/null; }} | head -c {LARGEST_LISTING}"
+    'find . -maxdepth "$2" -path . -printf ". 0 \\0" -o -type d -readable -executable '
+    '-o -type f -readable -printf "r %s %P\\0" -o -printf "%y %s %P\\0" -type d -prune '
+    f"| head -c {LARGEST_LISTING}"
 )
+DEEPEST, TOP = 99, 1
 FILE, REST = "r", "..."  # REST: what the list was too long for
 NO_FILE = {"l": "a link", "p": "a pipe", "s": "a socket", "b": "a device", "c": "a device"}
 UNREADABLE = {"f": "the ssh user may not read it", "d": "the ssh user may not read this folder"}
@@ -49,6 +51,11 @@ class LeftOut:
     has_content: bool = True
 
 
+def is_cut(listing: str) -> bool:
+    """Whether there is more than LIST has printed."""
+    return len(listing.encode()) >= LARGEST_LISTING
+
+
 def read_listing(listing: str) -> list[Entry]:
     """The entries that LIST has printed, less the one that it was cut in.
 
@@ -58,10 +65,7 @@ def read_listing(listing: str) -> list[Entry]:
     own, *records = listing.split("\0")[:-1] or [""]
     if own != ". 0 ":
         raise FlagPerfError("the folder could not be listed: is GNU find there?")
-    entries = [_entry(record) for record in records]
-    if len(listing.encode()) >= LARGEST_LISTING:
-        entries.append(Entry(REST, 0, "what else is there"))
-    return entries
+    return [_entry(record) for record in records]
 
 
 def _entry(record: str) -> Entry:
@@ -97,6 +101,8 @@ def _why_not(entry: Entry) -> str:
         return NO_FILE.get(entry.kind) or UNREADABLE.get(entry.kind, "no file")
     if entry.size > LARGEST_FILE:
         return f"{entry.size / 2**30:.1f} GiB, and a file may have {LARGEST_FILE >> 30}"
+    if entry.path.count("/") > MOST_FOLDERS:
+        return f"it lies deeper than {MOST_FOLDERS} folders"
     if UNNAMABLE in entry.path:
         return "its name is not UTF-8"
     longest = max(len(part.encode()) for part in entry.path.split("/"))
