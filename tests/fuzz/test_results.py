@@ -106,10 +106,13 @@ def depth(value: Any) -> int:
     return 0 if inner is None else 1 + max(map(depth, inner), default=0)
 
 
+OBJECTS = st.dictionaries(st.text(max_size=3), NUMBERS | VALUES, min_size=1, max_size=4)
+
+
 @holds(
     line=torn(st.sampled_from(LINES))
+    | OBJECTS.map(lambda value: line_of("X", value))
     | st.text().map("[PerfLog] ".__add__)
-    | VALUES.map(lambda v: line_of("X", v))
 )
 def test_a_line_is_an_event_that_any_file_can_hold_or_none(line: str) -> None:
     event = parse_line(line)
