@@ -7,10 +7,25 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
-from run_benchmarks.names import RunId, host_paths, new_run_id, nodes_of, unit_labels, unit_name
+from run_benchmarks.names import (
+    RunId,
+    host_paths,
+    new_run_id,
+    node_folder_name,
+    nodes_of,
+    run_of,
+    unit_labels,
+    unit_name,
+)
+from run_benchmarks.plan.cases import case_name, parse_case_key
+from run_benchmarks.plan.values import HostList
 from tests.run_benchmarks.builders import make_case
 from tests.run_benchmarks.plan.tree import make_tree
+from utils import process_unit
 
 RUN = RunId("run20260102030405", "run20260102030405-abcdef")
 # https://docs.docker.com: container names; podman takes the same
@@ -64,3 +79,39 @@ def test_labels_find_a_unit_again() -> None:
         "flagperf.node_rank": "1",
         "flagperf.role": "monitor",
     }
+
+
+def test_labels_that_we_did_not_write_belong_to_no_run() -> None:
+    assert run_of({"flagperf.run": RUN.uid}) == RUN.uid
+    for label in ("", "*", RUN.name, f"{RUN.uid}\n", f"{RUN.uid}; reboot", f"../{RUN.uid}"):
+        assert run_of({"flagperf.run": label}) == ""
+    assert run_of({}) == ""
+
+
+ODD = st.text(alphabet="./:-_ a1\n\0*~é", max_size=12)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(parts=st.lists(ODD | st.sampled_from(["toy", "acme/toy", "1", "2", ".."]), min_size=6, max_size=6))
+@example(parts=["acme/toy", "pytorch", "X1", "1", "2", "1"])
+def test_a_case_that_is_accepted_is_one_folder_and_a_part_of_a_name(parts: list[str]) -> None:
+    key = ":".join(parts)
+    if parse_case_key(key)[1]:
+        return
+    name = case_name(key)
+    assert PurePosixPath("/runs", name).parent == PurePosixPath("/runs") and name not in ("", ".", "..")
+    unit = unit_name(RUN, nodes_of(make_case(name=name), 1)[0], "task")
+    assert CONTAINER_NAME.fullmatch(unit) and process_unit.NAME.fullmatch(unit)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(host=ODD | st.from_regex(r"[a-z0-9.:/%-]{1,12}"))
+@example(host="fe80::1%../../x")
+@example(host="10.0.0.1")
+def test_a_host_that_is_accepted_is_one_folder(host: str) -> None:
+    try:
+        (read,) = TypeAdapter(HostList).validate_python([host])
+    except ValueError:
+        return
+    folder = node_folder_name(read, 0)
+    assert PurePosixPath("/round1", folder).parent == PurePosixPath("/round1")

@@ -95,7 +95,8 @@ def _encodable(text: str) -> str:
 def _work_and_end(work: Callable[[], Any], path: Path, sender: Connection) -> NoReturn:
     """Send what comes of `work` and end this process, which is the fork of one that has more to do."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, signal.SIG_DFL)
     signal.set_wakeup_fd(-1)  # an event loop's, which goes on in the other process
     sys.stdout = sys.stderr  # what the code prints is no part of what was asked for
     with suppress(OSError):

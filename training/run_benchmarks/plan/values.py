@@ -106,13 +106,16 @@ def _host(host: str) -> str:
 
 def _check_address(host: str) -> None:
     try:
-        ipaddress.ip_address(host)
+        ipaddress.ip_address(host if re.fullmatch(_ADDRESS, host, re.ASCII) else "")
     except ValueError:
         raise UnfitError("is not an IP address", "correct it: four numbers from 0 to 255, or IPv6") from None
 
 
 # A core of any processor in use has more; what is less is a number of TFLOP/s.
 LEAST_PEAK = 1e9
+_ADDRESS = (
+    r"[0-9A-Fa-f:.]+(%[\w.-]{1,15})?"  # behind % stands an interface, of which ipaddress takes any text
+)
 _NAME = r"[A-Za-z_]\w*"
 _REGISTRY = r"([A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(:\d+)?(/[a-z0-9._/-]+)?"
 
@@ -131,8 +134,8 @@ OptionalPath = Annotated[Text, AfterValidator(lambda path: _absolute(path) if pa
 # One component of a path: a vendor, a model, a framework.
 PathName = Annotated[
     Text, AfterValidator(_not_empty),
-    _matching(r"[A-Za-z0-9][A-Za-z0-9._+-]*", "cannot be the name of a folder here",
-              "use letters, digits, and . _ + - within"),
+    _matching(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}", "cannot be the name of a folder here",
+              "use letters, digits, and . _ + - within, 100 at most"),
     Field(examples=['"bert"']),
 ]  # fmt: skip
 EnvironmentName = Annotated[
