@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.strategies import SearchStrategy
 
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "0"))
-FEW, MANY = 40, 500
+FEW, MANY = 40, 100
 
 
 _properties: list[Callable[..., None]] = []  # all that were collected; each gets as long as the others

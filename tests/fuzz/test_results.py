@@ -106,16 +106,30 @@ def depth(value: Any) -> int:
     return 0 if inner is None else 1 + max(map(depth, inner), default=0)
 
 
+def numbers_in(value: Any) -> list[float]:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [number for item in inner for number in numbers_in(item)] + (
+        [value] if isinstance(value, (int, float)) else []
+    )
+
+
+ANY_ODD = st.lists(st.sampled_from(ODD[:10]), min_size=1).map(
+    lambda odd: dict(zip("abcdefghij", odd, strict=False))
+)
+OBJECTS = ANY_ODD | st.dictionaries(st.text(max_size=3), NUMBERS | VALUES, min_size=1, max_size=4)
+
+
 @holds(
     line=torn(st.sampled_from(LINES))
+    | OBJECTS.map(lambda value: line_of("X", value))
     | st.text().map("[PerfLog] ".__add__)
-    | VALUES.map(lambda v: line_of("X", v))
 )
 def test_a_line_is_an_event_that_any_file_can_hold_or_none(line: str) -> None:
     event = parse_line(line)
     if event is not None:
         assert json.dumps(dict(event.value), allow_nan=False, ensure_ascii=False).encode()
         assert depth(dict(event.value)) <= DEEPEST
+        assert all(math.isfinite(float(number)) for number in numbers_in(dict(event.value)))
         assert abs(event.time_ms) <= 2**53 and parse_line(format_line(event)) == replace(
             event, value=event.value
         )

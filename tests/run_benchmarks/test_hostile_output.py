@@ -31,6 +31,7 @@ from run_benchmarks.results.summary import Run, write_summary
 from run_benchmarks.round_state import conclude
 from run_benchmarks.stages.watch import Ended, Outcome
 from run_benchmarks.training_state import TrainingState
+from tests.ports import reserved_port
 from tests.run_benchmarks.builders import (
     END_MS,
     FINISHED,
@@ -43,6 +44,7 @@ from tests.run_benchmarks.builders import (
     write_rank_log,
 )
 from tests.run_benchmarks.conftest import LogLines
+from tests.run_benchmarks.whole_run import make_whole_run
 from utils.events import Event, EventName, format_line, parse_line
 from utils.records import FailureClass, Verdict
 from utils.telemetry.lines import TELEMETRY_FILE, record_line
@@ -171,6 +173,46 @@ def test_a_configuration_with_infinity_makes_a_plan() -> None:
     case = with_own_script(replace(CASE, parameters={"clip": float("inf"), "x": [float("nan")]}))
     content = json.loads(json.dumps(plain(case), allow_nan=False))
     assert content["parameters"] == {"clip": "inf", "x": ["nan"]}
+
+
+LIAR = """\
+import json, os, sys, time
+from pathlib import Path
+
+counter = Path(sys.argv[sys.argv.index("--data_dir") + 1], "rounds")
+number = len(counter.read_text()) if counter.exists() else 0
+counter.write_text("x" * (number + 1))
+node = Path(os.readlink("/proc/self/fd/1")).parent
+(node / "telemetry.jsonl").open("a").write('{"kind": "sample", "time_ms": null}\\n' * 5)
+for name, value in (
+    ("INIT_START", {"config": {"x": float("inf")}, "changed": ["x"]}),
+    ("INIT_END", {"continued": {"step": 1, "skipped": 5}}),
+    ("TRAIN_START", {"text": "\\ud800", "many": 10**400}),
+    ("TRAIN_END", {}),
+    ("FINISHED", {"converged": True, "global_steps": number, "final_accuracy": 1e999}),
+):
+    record = {"event": name, "value": value, "metadata": {"time_ms": int(time.time() * 1000), "rank": 0}}
+    print("[PerfLog] " + json.dumps(record), flush=True)
+print("[PerfLog] " + '{"event": ' + "[" * 200_000)
+"""
+
+
+def test_a_run_outlives_whatever_its_rounds_print(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A real run of two rounds, of which the first took no step and says that it converged."""
+    with reserved_port() as port:
+        run = make_whole_run(tmp_path, port, monkeypatch)
+        run.configure('CASES = {"toy:pytorch:X1:1:1:2": "%s"}\n' % (tmp_path / "data"))
+        run.tree.write("benchmarks/toy/pytorch/run_pretraining.py", LIAR)
+        assert run.main() == 1
+    first, second = run.summary["rounds"]
+    assert (first["verdict"], first["failure"]["message"]) == (
+        "INVALID",
+        "global_steps is 0: nothing was trained",
+    )
+    assert (second["verdict"], second["failure"]) == ("CONVERGED", None)
+    for result in (first, second):
+        assert any("1 line(s) with [PerfLog] that hold no event" in note for note in result["notes"])
+    assert (run.result / "summary.md").is_file() and not run.units_left()
 
 
 # ---- telemetry
