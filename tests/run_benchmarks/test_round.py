@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import json
 import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from run_benchmarks import round as round_module
 from run_benchmarks import round_end, round_state
 from run_benchmarks.round_state import conclude
 from run_benchmarks.stages.checks import Check, Status
@@ -48,6 +50,19 @@ def test_a_host_that_is_lost_while_it_launches_is_unreachable(tmp_path: Path) ->
     result = run_round(tmp_path, FakeRuntime({"node1-task": lost}))
     assert result.verdict is Verdict.UNREACHABLE
     assert result.failure is not None and result.failure.host == "192.0.2.2"
+
+
+def test_a_signal_is_heard_while_a_round_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop that signals interrupt runs in the main thread."""
+    judged_in = []
+
+    def concluded(*arguments: Any) -> Any:
+        judged_in.append(threading.current_thread())
+        return conclude(*arguments)
+
+    monkeypatch.setattr(round_module, "conclude", concluded)
+    run_round(tmp_path, FakeRuntime())
+    assert len(judged_in) == 1 and judged_in[0] is not threading.main_thread()
 
 
 def test_a_round_without_a_result_is_invalid_and_its_result_is_written(tmp_path: Path) -> None:

@@ -70,16 +70,16 @@ def explain(
     if _only_aborted_at_exit(nodes, outcome, suspects, framework):
         ranks = ", ".join(str(suspect.rank) for suspect in suspects)
         return Explanation(None, f"rank {ranks} had finished and was aborted while its interpreter shut down")
-    primary = [suspect for suspect in suspects if not framework.is_secondary_failure(suspect.tail)]
+    primary = next((each for each in suspects if not framework.is_secondary_failure(each.tail)), None)
     lost = _lost(nodes, outcome)
     # A rank that failed by itself explains the others; one that only lost its peer does not.
     if primary and (not lost or not outcome.out_of_contact):
-        return Explanation(_rank_failure(primary[0]))
+        return Explanation(_rank_failure(primary))
     if lost:
         return Explanation(lost)
     if outcome.timed_out:
         return Explanation(_timed_out(nodes, outcome, deadline_s))
-    return Explanation(_rank_failure((primary or suspects)[0]))
+    return Explanation(_rank_failure(primary or suspects[0]))
 
 
 def _only_aborted_at_exit(
@@ -112,7 +112,11 @@ def start_log_of(framework: str, folder: Path) -> Path:
 def _of_node(node: NodeLogs, code: int, framework: Framework) -> list[Suspect]:
     start_log, early_log = start_log_of(framework.name, node.folder), node.folder / TASK_OUTPUT
     text = _text(start_log)
-    failed = framework.failed_ranks(text)[:MOST_SUSPECTS]
+    # a rank ends once: what names it again is not the launcher's, and its log is not read again for it
+    codes: dict[int, int] = {}
+    for rank, rank_code in framework.failed_ranks(text):
+        codes.setdefault(rank, rank_code)
+    failed = list(codes.items())[:MOST_SUSPECTS]
     if not failed and not text and early_log.is_file():
         return [Suspect(node, code, None, None, _last_lines(_text(early_log)), early_log)]
     if not failed:
