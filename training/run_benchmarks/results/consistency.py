@@ -109,7 +109,7 @@ def doubts(case: PlannedCase, events: Sequence[Event], facts: Mapping[str, Any])
     report = _Report(case, events, in_present_names(facts, case.parameters), {}, None)
     notes = []
     trained, window = _trained_and_window(report)
-    if _is_a_multiple(*sorted((trained, window)), NOTED_FACTOR):
+    if _is_a_multiple(min(trained, window), max(trained, window), NOTED_FACTOR):
         notes.append(
             f"raw_train_time is {trained:.6g} s, but TRAIN_START to TRAIN_END took {window:.6g} s by the wall clock, "
             "which may have been set meanwhile"
