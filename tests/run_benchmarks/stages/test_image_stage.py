@@ -18,7 +18,13 @@ from run_benchmarks.runtimes.engine import engine_of
 from run_benchmarks.stages import progress
 from run_benchmarks.stages.image import ImageStage
 from run_benchmarks.stages.image_stream import Counter, stream_image
-from run_benchmarks.stages.progress import LONGEST_LINE, whole_lines
+from run_benchmarks.stages.progress import (
+    LONGEST_LINE,
+    LONGEST_SEARCHED,
+    LONGEST_WORDS,
+    LastWords,
+    whole_lines,
+)
 from run_benchmarks.transports import open_transport
 from run_benchmarks.transports.base import CommandError, TransportError
 from tests.fakes.container_engine import FakeEngineHost, fake_engine
@@ -341,3 +347,11 @@ def test_real_engines_of_two_hosts_end_with_the_same_image(
 
     assert asyncio.run(scenario()) == {"h1": image_id, "h2": image_id}
     assert hosts.ssh(2, "docker", "run", "--rm", tag, "sh", "-c", "echo works").stdout == "works\n"
+
+
+def test_the_last_words_of_a_build_are_cut_before_they_are_searched_for_secrets() -> None:
+    searched = []
+    last = LastWords(lambda line: searched.append(len(line)) or line)  # type: ignore[func-returns-value]
+    asyncio.run(last.take(b"-token" * 1_000_000 + b"\n"))
+    assert str(last) == ("-token" * LONGEST_WORDS)[:LONGEST_WORDS]
+    assert searched == [LONGEST_SEARCHED]

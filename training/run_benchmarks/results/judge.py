@@ -14,7 +14,7 @@ from run_benchmarks.failures import log_traceback
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.names import node_folder_name
 from run_benchmarks.results.case_figures import case_figures
-from run_benchmarks.results.consistency import contradictions, is_true
+from run_benchmarks.results.consistency import contradictions, doubts, is_true
 from run_benchmarks.results.cut_off import cut_off_figures
 from run_benchmarks.results.evidence import NodeLogs, below_run, explain
 from run_benchmarks.results.legacy_figures import in_present_names, legacy_rates
@@ -99,7 +99,8 @@ def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) ->
     if "MFU" in figures and rules.has_another_model:
         reason = "a hook of the vendor changed the model: the FLOPs that the case counts are not this model's"
         figures["MFU"] = DEFINITIONS["MFU"].figure(None, reason)
-    of_logs = (*_precision_notes(logs.events), *_notes(logs, figure_notes, failure), *power_notes)
+    doubted = [] if failure else doubts(case, logs.events, facts)
+    of_logs = (*doubted, *_precision_notes(logs.events), *_notes(logs, figure_notes, failure), *power_notes)
     notes = (*seen.notes, *(shortened(note, LONGEST_NOTE) for note in of_logs))
     shared = {**seen.shared(), "failure": failure, "notes": notes}
     return RoundResult(

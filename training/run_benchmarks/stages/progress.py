@@ -13,6 +13,7 @@ from run_benchmarks.run_log import LOGGER
 
 LINE_EVERY_S = 15.0
 LONGEST_WORDS = 100  # characters
+LONGEST_SEARCHED = 2**12  # bytes of a line that are searched for secrets, to show the first of its words
 LONGEST_LINE = 2**16  # bytes that are kept back until their line has ended
 LONGEST_SECRET = 2**14  # bytes: so many of a longer line are kept back still, where a secret may have begun
 
@@ -33,7 +34,8 @@ class LastWords:
         self._rest = self._rest[-2 * LONGEST_WORDS :]
 
     def __str__(self) -> str:
-        return self._hide(redact_text(self._line.decode(errors="replace").strip()))[:LONGEST_WORDS]
+        line = self._line[:LONGEST_SEARCHED].decode(errors="replace").strip()
+        return self._hide(redact_text(line))[:LONGEST_WORDS]
 
 
 @contextmanager
