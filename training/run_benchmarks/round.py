@@ -76,7 +76,8 @@ class Round:
         except Exception as error:
             state.note_error(error)
         await self._finish(held)
-        result = conclude(state.case, self._seen, self._folder, session.plan.secrets)
+        # in a thread, so that a signal is heard however long the logs take to judge
+        result = await asyncio.to_thread(conclude, state.case, self._seen, self._folder, session.plan.secrets)
         self._record("round_ended", verdict=result.verdict.value)
         return result
 

@@ -133,3 +133,10 @@ def test_a_case_that_says_nothing_of_evaluation(tree: Tree) -> None:
     _, problems = tree.problems()
     assert [problem.name for problem in problems] == ["eval_interval_step", "eval_interval_steps"]
     assert "nothing says when it is evaluated" in problems[1].message
+
+
+def test_the_driver_knows_one_direction_of_a_metric(tree: Tree) -> None:
+    tree.write(f"{HOME}/config/_base.py", BASE + 'metric_better = "lower"\n')
+    where, message, remedy = _only_problem(tree)
+    assert where.endswith(f"{HOME}/config/_base.py:{BASE.count(chr(10)) + 1}")
+    assert "the larger metric is the better one" in message and "negate" in remedy
