@@ -129,6 +129,21 @@ def test_a_log_is_written_in_whole_lines_and_nothing_of_it_is_lost(size: int, tm
     assert (tmp_path / "log").read_bytes() == output.replace(b"sesame", b"***")
 
 
+@pytest.mark.parametrize("size", [1000, LONGEST_LINE, LONGEST_LINE + 1, 10**6])
+@pytest.mark.parametrize("at", [LONGEST_LINE - 3, LONGEST_LINE - 1, LONGEST_LINE, 3 * LONGEST_LINE - 5])
+def test_a_line_without_end_is_not_written_up_to_the_middle_of_a_secret(
+    size: int, at: int, tmp_path: Path
+) -> None:
+    output = b"-" * at + b"sesame" + b"-" * (at // 2) + "\u00e4".encode() * LONGEST_LINE
+    with (
+        (tmp_path / "log").open("wb") as file,
+        whole_lines(file, Secrets(held=frozenset({"sesame"})).hide) as take,
+    ):
+        for start in range(0, len(output), size):
+            take(output[start : start + size])
+    assert (tmp_path / "log").read_bytes() == output.replace(b"sesame", b"***")
+
+
 def test_a_large_image_reaches_every_host_unaltered(tmp_path: Path) -> None:
     cluster = Cluster(tmp_path, 3, image_size=50_000_000)
     cluster.run("stream")

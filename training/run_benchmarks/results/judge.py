@@ -5,7 +5,7 @@ Pure: whatever it needs stands in the run's folder, so that any old run can be j
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -42,15 +42,19 @@ MOST_CONTRADICTIONS = 5  # that are named; the others are as many signs of the s
 LONGEST_NOTE = 2_000  # characters
 
 
-def judge(case: PlannedCase, seen: Observation, folder: Path) -> RoundResult:
+def judge(
+    case: PlannedCase, seen: Observation, folder: Path, hide: Callable[[str], str] = str
+) -> RoundResult:
     """The result of a round.
 
     Args:
         seen: what the controller saw; a failure in it is not undone by what the logs say.
         folder: the round's, with the nodes' folders in it; one that was not collected does not exist.
+        hide: what takes the run's secrets out of a text, before that is cut.
     """
     nodes = [
-        NodeLogs(rank, host, folder / node_folder_name(host, rank)) for rank, host in enumerate(seen.hosts)
+        NodeLogs(rank, host, folder / node_folder_name(host, rank), hide)
+        for rank, host in enumerate(seen.hosts)
     ]
     failure, notes = seen.failure, list(seen.notes)
     if failure is None and seen.outcome is not None:
