@@ -5,15 +5,20 @@ from __future__ import annotations
 import errno
 import json
 import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from run_benchmarks import round as round_module
 from run_benchmarks import round_end, round_state
+from run_benchmarks.plan.secrets import Secrets
+from run_benchmarks.results.evidence import LONGEST_LINE
 from run_benchmarks.round_state import conclude
 from run_benchmarks.stages.checks import Check, Status
 from run_benchmarks.stages.collect_listing import LeftOut
+from run_benchmarks.stages.watch import Ended, Outcome
 from run_benchmarks.transports.base import CommandError, Completed, TransportError
 from tests.fakes.runtime import FakeRuntime
 from tests.run_benchmarks.builders import make_case, observed, training_events, write_rank_log
@@ -48,6 +53,19 @@ def test_a_host_that_is_lost_while_it_launches_is_unreachable(tmp_path: Path) ->
     result = run_round(tmp_path, FakeRuntime({"node1-task": lost}))
     assert result.verdict is Verdict.UNREACHABLE
     assert result.failure is not None and result.failure.host == "192.0.2.2"
+
+
+def test_a_signal_is_heard_while_a_round_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop that signals interrupt runs in the main thread."""
+    judged_in = []
+
+    def concluded(*arguments: Any) -> Any:
+        judged_in.append(threading.current_thread())
+        return conclude(*arguments)
+
+    monkeypatch.setattr(round_module, "conclude", concluded)
+    run_round(tmp_path, FakeRuntime())
+    assert len(judged_in) == 1 and judged_in[0] is not threading.main_thread()
 
 
 def test_a_round_without_a_result_is_invalid_and_its_result_is_written(tmp_path: Path) -> None:
@@ -219,6 +237,19 @@ def test_a_result_that_cannot_be_written_does_not_count_as_converged(tmp_path: P
     result = conclude(case, observed(case), tmp_path)
     assert result.verdict is Verdict.FAILED and result.failure is not None
     assert "result.json could not be written" in result.failure.message
+
+
+def test_a_secret_where_a_long_line_of_evidence_is_cut_is_hidden_before(tmp_path: Path) -> None:
+    case = make_case(["h1"])
+    node = tmp_path / "h1_noderank0"
+    node.mkdir()
+    begin = "-" * (LONGEST_LINE - 8)
+    (node / "start_pytorch_task.log").write_text(f"{begin}open sesame, and no other words\n")
+    seen = observed(case, outcome=Outcome({0: Ended(1, 1.0)}, False, {}))
+    result = conclude(case, seen, tmp_path, Secrets(held=frozenset({"open sesame, and"})))
+    assert result.failure is not None
+    assert result.failure.evidence.startswith(f"{begin}*** no ")
+    assert "open" not in (tmp_path / "result.json").read_text()
 
 
 def test_what_the_controller_saw_stands_beside_the_result(tmp_path: Path) -> None:

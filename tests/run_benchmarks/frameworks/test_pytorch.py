@@ -124,6 +124,13 @@ def test_secondary_failures_of_other_backends(tail: str, secondary: bool) -> Non
     assert PYTORCH.is_secondary_failure(tail) is secondary
 
 
+def test_no_line_of_a_rank_takes_long_to_be_judged() -> None:
+    """Many beginnings and middles of a phrase without its end: each pair of them, tried, would take minutes."""
+    line = ("c10d" * 8192)[:4096] + ("recvBytes" * 8192)[:4000]
+    assert not PYTORCH.is_secondary_failure(f"{line}\n" * 20)
+    assert PYTORCH.is_secondary_failure(f"{line}\n" * 20 + f"{line} failed")
+
+
 def test_aborted_at_exit() -> None:
     assert PYTORCH.aborted_at_exit(read("abort/rank0.out.log"))
     assert PYTORCH.aborted_at_exit(read("abort/rank1.out.log"))

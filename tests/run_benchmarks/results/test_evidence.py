@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from run_benchmarks.frameworks import open_framework
+from run_benchmarks.results import evidence
 from run_benchmarks.results.evidence import EVIDENCE_LINES, Explanation, NodeLogs, cause_in, explain
 from run_benchmarks.results.rank_logs import read_rank_logs
 from run_benchmarks.results.telemetry_file import read_telemetry
 from run_benchmarks.stages.watch import Ended, Ending, Lost, Outcome
 from tests.run_benchmarks.builders import training_events, write_rank_log
 from utils.errors import FlagPerfError
+from utils.node import PREFIX, RankEnd
 from utils.records import Failure, FailureClass, Stage, Verdict
+from utils.text_files import last_lines_of
 
 RECORDED = Path(__file__).parents[1] / "frameworks" / "data"
 START_LOG = "start_pytorch_task.log"
@@ -91,6 +96,20 @@ def test_of_two_ranks_that_failed_together_the_one_with_its_own_fault_is_blamed(
     """The launcher saw rank 0 end first, which only lost its peer."""
     failure = failure_of({0: collected(round_folder, "both", 0)}, {0: Ended(1, 1.0)})
     assert failure.message == "rank 1 ended with exit code 1"
+
+
+def test_a_rank_that_is_named_again_and_again_is_looked_at_once(
+    round_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task can write into its launcher's log what looks like the end of a rank."""
+    folder = collected(round_folder, "both", 0)
+    with next(folder.glob("start_*")).open("a") as log:
+        log.write((f"{PREFIX}{json.dumps(asdict(RankEnd(1, 1, 1, False)))}\n") * 300)
+    reads: list[Path] = []
+    monkeypatch.setattr(evidence, "last_lines_of", lambda path: reads.append(path) or last_lines_of(path))
+    failure = failure_of({0: folder}, {0: Ended(1, 1.0)})
+    assert failure.message == "rank 1 ended with exit code 1"
+    assert len(reads) == len(set(reads)) == 3
 
 
 @pytest.mark.parametrize("first", [0, 1])
@@ -209,6 +228,13 @@ def test_a_fault_of_its_own_is_no_consequence_of_a_host_that_was_lost_later(roun
     folders = {0: round_folder / "lost", 1: collected(round_folder, "two_raise/n1", 1)}
     failure = failure_of(folders, {0: Lost(AWAY, False, 30.0), 1: Ended(1, 1.0)})
     assert (failure.verdict, failure.host) == (Verdict.FAILED, "h1")
+
+
+def test_a_disk_that_filled_up_while_a_task_ran_is_named() -> None:
+    full = Lost("exit code 1: python3 wait\nOSError: [Errno 28] No space left on device", True, 5.0)
+    failure = failure_of({}, {1: full}, nodes=2)
+    assert (failure.failure_class, failure.host) == (FailureClass.DISK_FULL, "h1")
+    assert "free space on h1" in failure.remedy and "No space left" in failure.evidence
 
 
 def test_a_unit_that_is_gone_from_a_host_that_answers() -> None:

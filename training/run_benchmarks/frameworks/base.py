@@ -14,6 +14,8 @@ TRACEBACK = "Traceback (most recent call last):"
 _PYTHON_TRACEBACK = re.compile(rf"(?<!C\+\+ ){re.escape(TRACEBACK)}")
 LAST_LINES = 20
 ENDED_BY_LAUNCHER = (0, -signal.SIGTERM, -signal.SIGKILL)
+# Words, one of each tuple, that stand behind each other in a line.
+Phrase = tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -39,13 +41,14 @@ class Framework:
     """A training framework, whose ranks FlagPerf's own launcher (utils.node) starts, without restarts.
 
     name: as in a case's key, without a version (`pytorch`). required_modules: the Python modules that its ranks
-    import, looked for where there is no image. lost_peer: what a rank prints whose peer has failed or was cut off.
+    import, looked for where there is no image. lost_peer: what a rank prints whose peer has failed or was cut off:
+    in a line of it stands one of the words of each tuple, in this order, for one of these phrases.
     device_types, backends: a vendor's DEVICE_TYPE and COLLECTIVE_BACKEND that need no plug-in.
     """
 
     name: str
     required_modules: tuple[str, ...]
-    lost_peer: re.Pattern[str]
+    lost_peer: tuple[Phrase, ...]
     device_types: tuple[str, ...]
     backends: tuple[str, ...]
 
@@ -88,7 +91,10 @@ class Framework:
         blocks = _PYTHON_TRACEBACK.split(log_tail)[1:]
         if not blocks:
             blocks = ["\n".join(log_tail.strip().splitlines()[-LAST_LINES:])]
-        return all(self.lost_peer.search(block) for block in blocks)
+        return all(self._tells_of_a_lost_peer(block) for block in blocks)
+
+    def _tells_of_a_lost_peer(self, block: str) -> bool:
+        return any(_holds(line, phrase) for line in block.splitlines() for phrase in self.lost_peer)
 
     def aborted_at_exit(self, log_tail: str) -> bool:
         """Whether a rank, by the end of its log, was done and fell only over the interpreter's own exit.
@@ -96,3 +102,14 @@ class Framework:
         Rank 0's FINISHED event must be known besides: other ranks do not write one.
         """
         return False
+
+
+def _holds(line: str, phrase: Phrase) -> bool:
+    """Whether the words stand in the line; in time that grows with its length alone, for a rank may print any line."""
+    at = 0
+    for words in phrase:
+        ends = [begin + len(word) for word in words if (begin := line.find(word, at)) >= 0]
+        if not ends:
+            return False
+        at = min(ends)
+    return True

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from run_benchmarks.frameworks.base import TRACEBACK, Framework
 from utils.events import EventName, parse_line
 
@@ -17,16 +15,19 @@ class PyTorch(Framework):
     required_modules = ("torch",)
     device_types = ("cpu", "cuda", "xpu", "mtia")
     backends = ("gloo", "nccl", "ucc", "mpi", "xccl")
-    lost_peer = re.compile(
+    lost_peer = (
         # gloo names its source file; the words alone might come from a download in the user's own code
-        r"gloo/transport/.*(closed by peer|reset by peer|Broken pipe|Socket closed|refused|Timed out)"
-        r"|gloo.*connectFullMesh failed"
-        r"|Dist(Network|Store)Error"
-        r"|c10d.*(recvValue|sendBytes|recvVector|recvBytes).*failed"
-        r"|ncclRemoteError|remote process exited or there was a network error"
-        r"|Connection closed by remote peer"
-        r"|Watchdog caught collective operation timeout"
-        r"|NCCL communicator was aborted"
+        (
+            ("gloo/transport/",),
+            ("closed by peer", "reset by peer", "Broken pipe", "Socket closed", "refused", "Timed out"),
+        ),
+        (("gloo",), ("connectFullMesh failed",)),
+        (("DistNetworkError", "DistStoreError"),),
+        (("c10d",), ("recvValue", "sendBytes", "recvVector", "recvBytes"), ("failed",)),
+        (("ncclRemoteError", "remote process exited or there was a network error"),),
+        (("Connection closed by remote peer",),),
+        (("Watchdog caught collective operation timeout",),),
+        (("NCCL communicator was aborted",),),
     )
 
     def aborted_at_exit(self, log_tail: str) -> bool:
