@@ -6,7 +6,7 @@ import pytest
 
 from run_benchmarks.failures import failure_on, interrupted
 from run_benchmarks.stages.image import DistributionError, ImagesDifferError
-from run_benchmarks.transports.base import CommandError, Completed, TransportError
+from run_benchmarks.transports.base import LONGEST_LINE, CommandError, Completed, TransportError
 from utils.errors import FlagPerfError
 from utils.records import FailureClass, Stage, Verdict
 
@@ -46,6 +46,15 @@ def test_a_command_is_named_shortly_and_quoted_in_full() -> None:
     assert failure.evidence.splitlines()[0] == "exit code 125: docker run --detach image"
     assert failure.evidence.endswith("no such device\nmore of it")
     assert failure.remedy == "look there"
+
+
+def test_lines_of_a_host_are_cut_before_they_are_searched_for_secrets() -> None:
+    """They may have any length, and the evidence quotes twenty."""
+    lines = ["-token" * 1_000_000, "a token=abc", "HF_TOKEN=" + "x" * 1_000_000]
+    error = refused("docker", "run", output="\n".join(lines))
+    assert len(error.message) < 3 * LONGEST_LINE
+    evidence = failure_on("h1", Stage.LAUNCH, error).evidence
+    assert "a token=***" in evidence and "xxx" not in evidence
 
 
 @pytest.mark.parametrize(

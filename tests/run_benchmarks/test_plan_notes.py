@@ -9,7 +9,7 @@ import pytest
 from run_benchmarks.plan_notes import notes_of, stamp_of
 from run_benchmarks.plan_view import plan_lines
 from tests.run_benchmarks.plan.test_bad_input import edit
-from tests.run_benchmarks.plan.tree import CASE, VENDOR, Tree, make_tree
+from tests.run_benchmarks.plan.tree import BASE, CASE, VENDOR, Tree, make_tree
 
 HOME = "acme/toy-pytorch"
 QUIET_VENDOR = VENDOR.replace('DEVICE_TYPE = "acme"', 'DEVICE_TYPE = "cuda"')
@@ -80,6 +80,25 @@ def test_a_vendor_without_chips(tree: Tree) -> None:
     tree.write("acme/vendor.py", QUIET_VENDOR.replace("CHIPS", "_CHIPS"))
     [note] = _notes(tree)
     assert "CHIPS has no chip" in note and "MFU is null" in note
+
+
+def _with_metric(tree: Tree, metric: str) -> None:
+    for file, text in (("config/_base.py", BASE), ("case.py", CASE)):
+        tree.write(f"benchmarks/toy/pytorch/{file}", text.replace("accuracy", metric))
+
+
+def test_a_metric_that_falls_is_named_for_the_driver(tree: Tree) -> None:
+    _with_metric(tree, "val_loss")
+    [note] = _notes(tree)
+    assert "_base.py: target_val_loss" in note and "name it neg_val_loss" in note
+    _with_metric(tree, "neg_val_loss")
+    assert _notes(tree) == []
+
+
+def test_of_a_script_of_the_cases_own_a_loss_may_fall(tree: Tree) -> None:
+    _with_metric(tree, "val_loss")
+    tree.write("benchmarks/toy/pytorch/run_pretraining.py", "")
+    assert _notes(tree) == []
 
 
 def test_the_plan_shows_notes_and_stamp(tree: Tree) -> None:

@@ -13,9 +13,12 @@ import pytest
 
 from run_benchmarks import round as round_module
 from run_benchmarks import round_end, round_state
+from run_benchmarks.plan.secrets import Secrets
+from run_benchmarks.results.evidence import LONGEST_LINE
 from run_benchmarks.round_state import conclude
 from run_benchmarks.stages.checks import Check, Status
 from run_benchmarks.stages.collect_listing import LeftOut
+from run_benchmarks.stages.watch import Ended, Outcome
 from run_benchmarks.transports.base import CommandError, Completed, TransportError
 from tests.fakes.runtime import FakeRuntime
 from tests.run_benchmarks.builders import make_case, observed, training_events, write_rank_log
@@ -234,6 +237,19 @@ def test_a_result_that_cannot_be_written_does_not_count_as_converged(tmp_path: P
     result = conclude(case, observed(case), tmp_path)
     assert result.verdict is Verdict.FAILED and result.failure is not None
     assert "result.json could not be written" in result.failure.message
+
+
+def test_a_secret_where_a_long_line_of_evidence_is_cut_is_hidden_before(tmp_path: Path) -> None:
+    case = make_case(["h1"])
+    node = tmp_path / "h1_noderank0"
+    node.mkdir()
+    begin = "-" * (LONGEST_LINE - 8)
+    (node / "start_pytorch_task.log").write_text(f"{begin}open sesame, and no other words\n")
+    seen = observed(case, outcome=Outcome({0: Ended(1, 1.0)}, False, {}))
+    result = conclude(case, seen, tmp_path, Secrets(held=frozenset({"open sesame, and"})))
+    assert result.failure is not None
+    assert result.failure.evidence.startswith(f"{begin}*** no ")
+    assert "open" not in (tmp_path / "result.json").read_text()
 
 
 def test_what_the_controller_saw_stands_beside_the_result(tmp_path: Path) -> None:

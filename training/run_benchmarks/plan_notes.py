@@ -11,10 +11,12 @@ from run_benchmarks.plan.problems import shorten
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.plan.redact import redact_text
 from run_benchmarks.plan.vendors import VENDOR_FILE
+from run_benchmarks.results.consistency import falls
 from run_benchmarks.results.planned import planned
 from run_benchmarks.results.rules import CLOSED, OPEN, Rules
 from utils.errors import nearest
 from utils.monitors.accelerators import monitor_file
+from utils.parameters import TARGET
 
 _NEAR = 0.7
 _LONGEST_LINE = 400
@@ -22,8 +24,9 @@ _LONGEST_LINE = 400
 
 def notes_of(plan: Plan) -> list[str]:
     """One a line, each once."""
-    notes = [note for case in plan.cases for note in (*_of_vendor(case), *_misnamed(plan.training_dir, case))]
-    return list(dict.fromkeys(notes))
+    root = plan.training_dir
+    notes = ((*_of_vendor(case), *_misnamed(root, case), *_of_metric(root, case)) for case in plan.cases)
+    return list(dict.fromkeys(note for of_case in notes for note in of_case))
 
 
 def stamp_of(case: CasePlan) -> str:
@@ -59,6 +62,19 @@ def _of_vendor(case: CasePlan) -> Iterator[str]:
             yield f"{path}: {setting} = {value!r} must come from a plug-in: {listed}"
     if not vendor.chips:
         yield f"{path}: CHIPS has no chip: devices of any kind pass, and MFU is null"
+
+
+def _of_metric(root: Path, case: CasePlan) -> Iterator[str]:
+    """A metric that gets smaller as training goes on would meet its target at once, or never."""
+    if case.files.script != DRIVER_SCRIPT:
+        return
+    base = root / case.files.case_dir / "config/_base.py"
+    for metric in (name[len(TARGET) :] for name in case.parameters if name.startswith(TARGET)):
+        if falls(metric):
+            yield (
+                f"{base}: {TARGET}{metric}: to the driver the larger metric is the better one: where {metric} is to "
+                f"fall, let case.py negate it, and name it neg_{metric}"
+            )
 
 
 def _misnamed(root: Path, case: CasePlan) -> Iterator[str]:

@@ -91,7 +91,7 @@ def conclude(case: CasePlan, seen: Observation, folder: Path, secrets: Secrets =
     """
     seen = write_observation(seen, folder)
     try:
-        result = secrets.hide_in(judge(planned(case), seen, folder))
+        result = secrets.hide_in(judge(planned(case), seen, folder, secrets.hide))
         content = result.as_dict()
         json.dumps(content, allow_nan=False).encode()
     except Exception as error:

@@ -14,6 +14,8 @@ CASE_CLASS = "Case"
 MUTABLE_FILE = "mutable_params.py"
 MUTABLE_NAME = "mutable_params"
 DOCS = "docs/adding-a-case.md"
+# What a script of a case's own says in its configuration of a metric that is met from above: "lower".
+BETTER = "metric_better"
 # What the class of a case of each kind has; `benchmarks/driver/case.py` and `operations.py` say what each is.
 PARTS: Mapping[str, Sequence[str]] = {
     TrainingSettings.kind: (

@@ -105,8 +105,29 @@ def test_what_is_hidden_in_a_command_stays_as_it_is_in_a_message() -> None:
 
 def test_a_long_line_is_looked_at_once() -> None:
     """Evidence of a failure may be one line of nothing but the characters of a name."""
-    for line in ("-" * 200_000, "a-" * 100_000, "x@" * 100_000, "a:" * 100_000, "token" * 40_000):
+    for word in (
+        "-",
+        "a-",
+        "x@",
+        "a:",
+        "token",
+        "-token",
+        "token-",
+        "a_key_",
+        "_KEY",
+        "=a:",
+        "a=b:",
+        " token",
+    ):
+        line = word * (200_000 // len(word))
         assert redact_text(line) == line
+        assert redact_argv([line]) == [line]
+
+
+def test_a_long_value_is_looked_at_once() -> None:
+    """What ends a list may stand in it many times, and not end it."""
+    assert redact_text("token=" + "," * 200_000 + "x y") == "token=*** y"
+    assert redact_text("token=" + "x" + "," * 200_000) == "token=***" + "," * 200_000
 
 
 def test_plan_as_dict_is_json_without_secrets(tree: Tree) -> None:

@@ -199,6 +199,9 @@ def test_a_script_of_the_cases_own_may_begin_the_training_anew(tmp_path: Path) -
         ("acc1", {"target_acc1": 0.4}, 1.5, Verdict.CONVERGED),  # a trial, in per cent
         ("acc1", {"target_acc1": 0.92}, 7.0, Verdict.INVALID),
         ("acc1", {}, 0.0, Verdict.CONVERGED),  # nobody can tell
+        ("neg_loss", {"target_neg_loss": -3.0}, -2.5, Verdict.CONVERGED),
+        ("negative_log_loss", {"target_negative_log_loss": 3.0}, 2.5, Verdict.CONVERGED),
+        ("psnr", {"target_psnr": 0.9}, 31.0, Verdict.CONVERGED),  # a trial
     ],
 )
 def test_a_script_of_the_cases_own_meets_its_target_from_its_side(
@@ -209,12 +212,53 @@ def test_a_script_of_the_cases_own_meets_its_target_from_its_side(
     assert judged(tmp_path, [finished], case).verdict is verdict
 
 
-@pytest.mark.parametrize("time_ms", [START_MS + 8_500, START_MS + 12_000])
-def test_a_wall_clock_that_was_set_loses_no_result(time_ms: int, tmp_path: Path) -> None:
-    events = [
-        replace(event, time_ms=time_ms) if event.name == "TRAIN_END" else event for event in training_events()
+def as_metric(name: str, value: float) -> list[Event]:
+    """A whole training of the driver that met the target of another metric."""
+    without = {"mlm_accuracy": None, "final_mlm_accuracy": None}
+    values = {EventName.EVALUATE: {name: value, "metric": name}}
+    values[EventName.FINISHED] = {f"final_{name}": value, "metric": name}
+    return [
+        replace(event, value={**event.value, **without, **values[event.name]})
+        if event.name in values
+        else event
+        for event in training_events(**WHOLE)
     ]
-    assert judged(tmp_path, events).verdict is Verdict.CONVERGED
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "reached", "note"),
+    [
+        ("neg_loss", -3.0, -2.5, ""),
+        ("negative_wer", -0.1, -0.05, ""),
+        (
+            "val_loss",
+            0.3,
+            0.5,
+            "",
+        ),  # the plan says beforehand that the driver takes the larger for the better
+        ("bleu", 0.5, 3.2, "bleu is 3.2, and its target 0.5"),  # per cent, in a trial
+        ("reward", 1.0, 1.5, "reward is 1.5, and its target 1"),
+    ],
+)
+def test_to_the_driver_the_larger_metric_is_the_better_one(
+    name: str, target: float, reached: float, note: str, tmp_path: Path
+) -> None:
+    case = replace(DRIVER, parameters={f"target_{name}": target})
+    result = judged(tmp_path, as_metric(name, reached), case)
+    assert (result.verdict, result.failure) == (Verdict.CONVERGED, None)
+    assert [text.partition(": are")[0] for text in result.notes] == [note] * bool(note)
+
+
+@pytest.mark.parametrize("set_by_s", [-10_000, -7, -1.5, 2, 15, 10_000])
+def test_a_wall_clock_that_was_set_loses_no_result(set_by_s: float, tmp_path: Path) -> None:
+    events = [
+        replace(event, time_ms=event.time_ms + int(1000 * set_by_s)) if event.name == "TRAIN_END" else event
+        for event in training_events()
+    ]
+    result = judged(tmp_path, events)
+    assert result.verdict is Verdict.CONVERGED
+    said_so = ["by the wall clock" in note for note in result.notes]
+    assert said_so == ([True] if set_by_s in (-7, 15, 10_000) else [])
 
 
 def test_logs_that_round_lose_no_result(tmp_path: Path) -> None:

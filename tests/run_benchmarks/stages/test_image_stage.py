@@ -18,7 +18,13 @@ from run_benchmarks.runtimes.engine import engine_of
 from run_benchmarks.stages import progress
 from run_benchmarks.stages.image import ImageStage
 from run_benchmarks.stages.image_stream import Counter, stream_image
-from run_benchmarks.stages.progress import LONGEST_LINE, whole_lines
+from run_benchmarks.stages.progress import (
+    LONGEST_LINE,
+    LONGEST_SEARCHED,
+    LONGEST_WORDS,
+    LastWords,
+    whole_lines,
+)
 from run_benchmarks.transports import open_transport
 from run_benchmarks.transports.base import CommandError, TransportError
 from tests.fakes.container_engine import FakeEngineHost, fake_engine
@@ -114,6 +120,21 @@ def test_the_log_of_a_build_shows_no_secret(cluster: Cluster) -> None:
 @pytest.mark.parametrize("size", [50, 1000, 10**6])
 def test_a_log_is_written_in_whole_lines_and_nothing_of_it_is_lost(size: int, tmp_path: Path) -> None:
     output = b"one sesame\ntwo \xff\xfe sesame\r\n" + b"-" * (2 * LONGEST_LINE) + b"\nlast sesame"
+    with (
+        (tmp_path / "log").open("wb") as file,
+        whole_lines(file, Secrets(held=frozenset({"sesame"})).hide) as take,
+    ):
+        for start in range(0, len(output), size):
+            take(output[start : start + size])
+    assert (tmp_path / "log").read_bytes() == output.replace(b"sesame", b"***")
+
+
+@pytest.mark.parametrize("size", [1000, LONGEST_LINE, LONGEST_LINE + 1, 10**6])
+@pytest.mark.parametrize("at", [LONGEST_LINE - 3, LONGEST_LINE - 1, LONGEST_LINE, 3 * LONGEST_LINE - 5])
+def test_a_line_without_end_is_not_written_up_to_the_middle_of_a_secret(
+    size: int, at: int, tmp_path: Path
+) -> None:
+    output = b"-" * at + b"sesame" + b"-" * (at // 2) + "\u00e4".encode() * LONGEST_LINE
     with (
         (tmp_path / "log").open("wb") as file,
         whole_lines(file, Secrets(held=frozenset({"sesame"})).hide) as take,
@@ -326,3 +347,11 @@ def test_real_engines_of_two_hosts_end_with_the_same_image(
 
     assert asyncio.run(scenario()) == {"h1": image_id, "h2": image_id}
     assert hosts.ssh(2, "docker", "run", "--rm", tag, "sh", "-c", "echo works").stdout == "works\n"
+
+
+def test_the_last_words_of_a_build_are_cut_before_they_are_searched_for_secrets() -> None:
+    searched = []
+    last = LastWords(lambda line: searched.append(len(line)) or line)  # type: ignore[func-returns-value]
+    asyncio.run(last.take(b"-token" * 1_000_000 + b"\n"))
+    assert str(last) == ("-token" * LONGEST_WORDS)[:LONGEST_WORDS]
+    assert searched == [LONGEST_SEARCHED]

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
 
 from run_benchmarks.plan.config_file import ConfigFile
 from run_benchmarks.plan.problems import Problems
-from run_benchmarks.plan.source_code import parsed
-from utils.case_form import CASE_CLASS, CASE_FILE, DOCS, PARTS, lacking
+from run_benchmarks.plan.source_code import parsed, words_of
+from utils.case_form import BETTER, CASE_CLASS, CASE_FILE, DOCS, PARTS, lacking
 from utils.errors import nearest
 from utils.parameters import KIND, KINDS, TARGET, TrainingSettings
 
@@ -21,19 +20,26 @@ _SEE = f"see {DOCS}"
 
 
 def check_own_names(base: ConfigFile, code: Iterable[Path], problems: Problems) -> None:
-    """Note the names of a `_base.py` that are nearly a setting of the driver and stand nowhere in the case's code.
+    """Note the names of a `_base.py` that have no effect: those that are nearly a setting of the driver and stand
+    nowhere in the case's code, and `metric_better`.
 
     Args:
         code: folders with the code that may read them; their `config/` do not count.
     """
+    if BETTER in base.values:
+        message = "has no effect: to the driver the larger metric is the better one"
+        remedy = "remove it; where the smaller is the better, let case.py negate the metric, and its target"
+        problems.add(base.where(BETTER), BETTER, base.values[BETTER], message, remedy)
     kind = KINDS.get(str(base.values.get(KIND)), TrainingSettings)
     settings = [field.name for field in fields(kind)]
-    own = [name for name in base.values if name not in (KIND, *settings) and not name.startswith(TARGET)]
+    own = [
+        name for name in base.values if name not in (KIND, BETTER, *settings) and not name.startswith(TARGET)
+    ]
     near = {name: hint for name in own if (hint := nearest(name, settings, NEARLY_THE_SAME))}
     if not near:
         return
     files = (path for folder in code for path in folder.rglob("*.py") if path.parent.name != "config")
-    words = {word for path in files for word in re.findall(r"\w+", path.read_text("utf-8", "replace"))}
+    words = {word for path in files for word in words_of(path)}
     for name in (name for name in near if name not in words):
         message = "is no setting of the driver, and the case's code does not use it: it has no effect"
         problems.add(

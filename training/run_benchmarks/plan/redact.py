@@ -9,19 +9,23 @@ import re
 from collections.abc import Iterator, Sequence
 
 HIDDEN = "***"
-# The user and password of a URL, or of a proxy written without a scheme; an image's digest is neither.
+# No pattern here reads a part of a text more than a bounded number of times: a host's output is searched with them.
+# The user and password of a URL, or of a proxy written without a scheme; an image's digest is neither. (There may be
+# a `=` before each of many users, all of which a password without a bound would look for its end.)
 _USER_OF_URL = re.compile(
-    r"(?<=://)[^/\s'\"?#]+@|(?<![^\s'\"@=])[^\s/'\"@:=]+:[^\s/'\"@]+@(?!sha256:[0-9a-f]{64})"
+    r"(?<=://)[^/\s'\"?#]+@|(?<![^\s'\"@=])[^\s/'\"@:=]+:[^\s/'\"@]{1,512}@(?!sha256:[0-9a-f]{64})"
 )
 # A name that speaks of a secret has one of these words in it, or ends with it without a break (PGPASSWORD) ...
 _WORDS = "token|password|passwd|passphrase|secret|credentials?|api[_-]?key|access[_-]?key|private[_-]?key"
-_SPOKEN = rf"(?i:(?:[\w.-]*[_.-])?(?:{_WORDS})(?:[_.-][\w.-]*)?|[\w.-]*(?:{_WORDS}|sshpass))"
+_SPOKEN = rf"(?i:(?<![^\W_])(?:{_WORDS})(?![^\W_])|(?:{_WORDS}|sshpass)(?![\w.-]))"
 # ... or one of these as its last word, which mean too much else where they stand alone (PWD) or within.
-_LAST = r"[\w.-]*[A-Za-z0-9](?<!(?i:public))[_-](?:{})"
+_LAST = r"(?<=[A-Za-z0-9])(?<!(?i:public))[_-](?:{})(?![\w.-])"
 _ENDING = "(?i:key|pass|pwd|pat|auth|psk|cookie)"
-_NAME = rf"(?:{_SPOKEN}|{_LAST.format(_ENDING)})"
+# The word is looked for once, from where the name begins; then the name is taken whole.
+_NAMED = r"(?=[\w.-]*?(?:{}|{}))[\w.-]+"
+_NAME = _NAMED.format(_SPOKEN, _LAST.format(_ENDING))
 # In prose only what is written like a variable: `forward_pass: 3 ms` is no secret.
-_NAME_IN_TEXT = rf"(?:{_SPOKEN}|{_LAST.format(_ENDING[4:-1].upper())})"
+_NAME_IN_TEXT = _NAMED.format(_SPOKEN, _LAST.format(_ENDING[4:-1].upper()))
 
 _SECRET_NAME = re.compile(_NAME)
 _SECRET_OPTION = re.compile(rf"--?{_NAME}")
@@ -33,7 +37,7 @@ _CLOSED = "['\"]?"
 _ASSIGNED = r"(?<![\w.-]){}\s*[=:]\s*(?!id=)"
 # A value is in quotes (as a shell joins them, or open to the end), or ends before what closes a list or a sentence.
 _QUOTED = r"(?:'[^']*'|\"(?:[^\"\\]|\\.)*\")+"
-_VALUE = rf"{_QUOTED}|['\"].*|[^\s'\"]\S*?(?=[,;)}}\]'\"]*(?:\s|$))"
+_VALUE = rf"{_QUOTED}|['\"].*|[^\s'\"](?:\S*[^\s,;)}}\]'\"])?"
 _IN_TEXT = re.compile(
     # 'NAME=a value in the quotes that the name is in', then the same without, then HTTP's header
     rf"(?P<quote>['\"])(?P<quoted>{_ASSIGNED.format(_NAME_IN_TEXT)})(?P<inner>(?:(?!(?P=quote)).)*)"

@@ -17,16 +17,17 @@ from run_benchmarks.results.legacy_figures import in_present_names
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.power import CLOCK_SLACK, CLOCK_SLACK_S, training_window
 from run_benchmarks.results.round_result import MEASURE
+from utils.case_form import BETTER
 from utils.checkpoints import continued_of
 from utils.events import Event, EventName
 from utils.figures import HIGHER, LOWER, Figure
 from utils.numbers import number_in
-from utils.telemetry.records import Window
 
 # Logs round: two values may differ by a thousandth, and times by as much as a log's last digit of them.
 TOLERANCE, ROUNDED_S = 1.001, 0.01
-# A wall clock that was set explains that a time is not TRAIN_START..TRAIN_END, but not that it is twice that, or half.
-CLOCK_FACTOR, CLOCK_SET_S = 2.0, 2.0
+# A wall clock that was set meanwhile explains that TRAIN_START..TRAIN_END is not the time trained, which deserves a
+# note; but not that it is so many times that, in a training that is short beside the step of the clock.
+CLOCK_SET_S, NOTED_FACTOR, CLOCK_FACTOR = 2.0, 2.0, 20.0
 TIMES = (
     *("e2e_time", "init_time", "raw_train_time", "no_eval_time", "pure_compute_time", "time_to_target"),
     *("eval_time", "checkpoint_time", "data_wait_time", "measure_time"),
@@ -48,8 +49,10 @@ ONCE = (EventName.TRAIN_START, EventName.TRAIN_END)
 OWED = (EventName.TRAIN_START, EventName.EVALUATE, EventName.TRAIN_END)
 # A script of a case's own may count in per cent, and a trial may aim at less than one of them.
 LEAST_SHARE = 0.5
-# Metrics that are met from above, by their names; a case says it itself as `metric_better` in its configuration.
-BETTER = "metric_better"
+# Metrics that are a part of all, by their names: of others 1 may be a small target.
+SHARE = re.compile(r"(^|_)(accuracy|acc\d*|exact_match|em|embedding_average)(_|$)", re.IGNORECASE)
+# Metrics that are met from above, by their names; a script of a case's own says it itself as `metric_better`.
+NEGATED = re.compile(r"(^|_)(neg|negative|negated|minus|inverse)_(?!log)", re.IGNORECASE)
 FALLS = re.compile(r"(^|_)(loss|error|err|ppl|perplexity|wer|cer|fid|mae|mse|rmse)(_|$)", re.IGNORECASE)
 
 
@@ -101,6 +104,27 @@ class _Report:
         return continued_of(self.facts) or {}
 
 
+def doubts(case: PlannedCase, events: Sequence[Event], facts: Mapping[str, Any]) -> list[str]:
+    """What deserves a note in a result that adds up, each with both values; arguments see `contradictions`."""
+    report = _Report(case, events, in_present_names(facts, case.parameters), {}, None)
+    notes = []
+    trained, window = _trained_and_window(report)
+    if _is_a_multiple(min(trained, window), max(trained, window), NOTED_FACTOR):
+        notes.append(
+            f"raw_train_time is {trained:.6g} s, but TRAIN_START to TRAIN_END took {window:.6g} s by the wall clock, "
+            "which may have been set meanwhile"
+        )
+    metric, reached, target = _metric(report)
+    if case.kind != MEASURE and not SHARE.search(metric) and _is_above_all(reached, target):
+        notes.append(f"{metric} is {reached:.6g}, and its target {target:.6g}: are both of the same unit?")
+    return notes
+
+
+def falls(metric: str) -> bool:
+    """Whether a metric of this name is met from above: a loss is, a negated one is not."""
+    return bool(FALLS.search(metric)) and not NEGATED.search(metric)
+
+
 def is_true(value: object) -> bool:
     """Whether a case's FINISHED says yes: cases write it in several ways."""
     return value is True or (isinstance(value, str) and value.lower() == "true") or value == 1
@@ -146,14 +170,20 @@ def _clocks(report: _Report) -> Iterator[str]:
     for what, whole in wholes.items():
         for name in ("e2e_time", "init_time", "raw_train_time"):
             yield from _longer(report, name, what, whole, CLOCK_SLACK_S, 1 + CLOCK_SLACK)
+    trained, window = _trained_and_window(report)
+    within = report.round_s is None or window <= report.round_s  # else the clock was set
+    if within and _is_a_multiple(trained, window, CLOCK_FACTOR):
+        yield f"raw_train_time is {trained:.6g} s, but TRAIN_START to TRAIN_END took {window:.6g} s"
+
+
+def _trained_and_window(report: _Report) -> tuple[float, float]:
+    """Seconds of training by the monotonic clock and by the wall clock; twice 0 where one of them is not there."""
     window, trained = training_window(report.events), report.number("raw_train_time")
-    if trained is not None and isinstance(window, Window) and _is_a_multiple(trained, window.seconds):
-        yield f"raw_train_time is {trained:.6g} s, but TRAIN_START to TRAIN_END took {window.seconds:.6g} s"
+    return (0.0, 0.0) if trained is None or isinstance(window, str) else (trained, window.seconds)
 
 
-def _is_a_multiple(seconds: float, others: float) -> bool:
-    low, high = sorted((seconds, others))
-    return high - low > CLOCK_SET_S and high > low * CLOCK_FACTOR
+def _is_a_multiple(low: float, high: float, factor: float) -> bool:
+    return high - low > CLOCK_SET_S and high > low * factor
 
 
 def _events(report: _Report) -> Iterator[str]:
@@ -185,26 +215,46 @@ def _work(report: _Report) -> Iterator[str]:
 
 def _quality(report: _Report) -> Iterator[str]:
     """`converged` against metric and target, and the metric against what it can be."""
-    parameters, converged = report.case.parameters, is_true(report.facts.get("converged"))
-    metric = str(report.facts.get("metric") or "")
-    reached, target = report.number(f"final_{metric}"), number_in(parameters, f"target_{metric}")
-    if report.case.uses_driver:
-        target = number_in(parameters, "target") if target is None else target
-        if converged and (reached is None or target is None):
-            missing = f"final_{metric}" if reached is None else f"target_{metric} in the plan"
-            yield f"converged, but there is no {missing}"
+    converged = is_true(report.facts.get("converged"))
+    metric, reached, target = _metric(report)
+    if report.case.uses_driver and converged and (reached is None or target is None):
+        missing = f"final_{metric}" if reached is None else f"target_{metric} in the plan"
+        yield f"converged, but there is no {missing}"
     if reached is None or target is None:
         return
-    falls = (parameters.get(BETTER) or (LOWER if FALLS.search(metric) else HIGHER)) == LOWER
     least = 0.0 if report.case.uses_driver else LEAST_SHARE
-    if not falls and least < target <= 1 and reached > TOLERANCE:
+    if (
+        SHARE.search(metric)
+        and not _falls(report, metric)
+        and target > least
+        and _is_above_all(reached, target)
+    ):
         yield f"{metric} is {reached:.6g}, more than all: its target, {target:.6g}, is a part of 1"
-    short = target - reached if not falls else reached - target
+    short = reached - target if _falls(report, metric) else target - reached
     slack = 0.0 if report.case.uses_driver else abs(target) * (TOLERANCE - 1)
     if converged and short > slack:
         yield f"converged, but {metric} is {reached:.6g} and the plan's target {target:.6g}"
     if report.case.uses_driver and not converged and short <= 0:
         yield f"not converged, but {metric} is {reached:.6g} and the plan's target {target:.6g}"
+
+
+def _metric(report: _Report) -> tuple[str, float | None, float | None]:
+    """The metric's name, what it came to, and its target in the plan."""
+    metric, parameters = str(report.facts.get("metric") or ""), report.case.parameters
+    target = number_in(parameters, f"target_{metric}")
+    if target is None and report.case.uses_driver:
+        target = number_in(parameters, "target")
+    return metric, report.number(f"final_{metric}"), target
+
+
+def _falls(report: _Report, metric: str) -> bool:
+    """Of the driver none does: it takes the larger for the better, whatever the name."""
+    better = report.case.parameters.get(BETTER) or (LOWER if falls(metric) else HIGHER)
+    return not report.case.uses_driver and better == LOWER
+
+
+def _is_above_all(reached: float | None, target: float | None) -> bool:
+    return reached is not None and target is not None and 0 < target <= 1 and reached > TOLERANCE
 
 
 def _sums(report: _Report) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,17 +27,26 @@ OUT_OF_MEMORY = ("out of memory", "outofmemory", "cannot allocate memory", "oom-
 KILLED = (-9, 137)
 # The line of a Python traceback that says what was raised; a launcher may prepend the rank's name.
 RAISED = re.compile(r"(\[\w+\]:? *)?([\w.]*(Error|Exception|Interrupt|Exit)\b.*)")
+# What tools and engines say of a full disk; tar, of the file that took the last room.
+DISK_FULL = re.compile(
+    r"no space left on device|disk quota exceeded|wrote only \d+ of \d+ bytes", re.IGNORECASE
+)
+FREE_SPACE = (
+    "free space on {host} (`df -h` there), or name another FLAGPERF_PATH_HOST; with MIN_FREE_DISK_GIB in test_conf.py "
+    "the preflight refuses a host that has less"
+)
 ARROW = "-> "  # what stands before the remedy of FlagPerf's own errors
 LONGEST_CAUSE = 300  # characters
 
 
 @dataclass(frozen=True)
 class NodeLogs:
-    """A node of a round, and where its logs lie, if they were collected."""
+    """A node of a round, where its logs lie, if they were collected, and what `hide`s secrets in them."""
 
     rank: int
     host: str
     folder: Path
+    hide: Callable[[str], str] = str
 
 
 @dataclass(frozen=True)
@@ -111,19 +120,19 @@ def start_log_of(framework: str, folder: Path) -> Path:
 
 def _of_node(node: NodeLogs, code: int, framework: Framework) -> list[Suspect]:
     start_log, early_log = start_log_of(framework.name, node.folder), node.folder / TASK_OUTPUT
-    text = _text(start_log)
+    text = _text(start_log, node.hide)
     # a rank ends once: what names it again is not the launcher's, and its log is not read again for it
     codes: dict[int, int] = {}
     for rank, rank_code in framework.failed_ranks(text):
         codes.setdefault(rank, rank_code)
     failed = list(codes.items())[:MOST_SUSPECTS]
     if not failed and not text and early_log.is_file():
-        return [Suspect(node, code, None, None, _last_lines(_text(early_log)), early_log)]
+        return [Suspect(node, code, None, None, _last_lines(_text(early_log, node.hide)), early_log)]
     if not failed:
         return [Suspect(node, code, None, None, _last_lines(text), start_log)]
     logs = [node.folder / rank_log_name(rank) for rank, _ in failed]
     return [
-        Suspect(node, code, rank, rank_code, _last_lines(_text(log)), log)
+        Suspect(node, code, rank, rank_code, _last_lines(_text(log, node.hide)), log)
         for (rank, rank_code), log in zip(failed, logs, strict=True)
     ]
 
@@ -202,15 +211,15 @@ def _lost(nodes: Sequence[NodeLogs], outcome: Outcome) -> Failure | None:
 
 def _unit_gone(node: NodeLogs, message: str) -> Failure:
     """The host answers, but knows nothing of the task any more."""
-    return Failure(
-        Verdict.FAILED,
-        Stage.TRAIN,
+    kind, what = (
         FailureClass.COMMAND_FAILED,
-        node.host,
         "the task is not there any more, or the engine does not answer for it",
-        message,
-        f"see on {node.host} who removed it, and the engine's own log",
     )
+    remedy = f"see on {node.host} who removed it, and the engine's own log"
+    if DISK_FULL.search(message):
+        kind, what = FailureClass.DISK_FULL, "how the task ended is not known, for the disk is full"
+        remedy = FREE_SPACE.format(host=node.host)
+    return Failure(Verdict.FAILED, Stage.TRAIN, kind, node.host, what, message, remedy)
 
 
 def host_lost(host: str, stage: Stage, message: str) -> Failure:
@@ -237,18 +246,23 @@ def _timed_out(nodes: Sequence[NodeLogs], outcome: Outcome, deadline_s: float) -
         FailureClass.DEADLINE,
         node.host,
         f"not done after {deadline_s:g} s",
-        _last_lines(_text(logs[0])) if logs else "",
+        _last_lines(_text(logs[0], node.hide)) if logs else "",
         "see whether it hangs or is slow: docs/failures.md, deadline; or raise CASE_DEADLINE_HOURS in test_conf.py",
         below_run(logs[0]) if logs else "",
     )
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, hide: Callable[[str], str]) -> str:
     """The end of a log; empty where it is not there, for what ended early has not opened it."""
     try:
-        return "\n".join(shortened(line, LONGEST_LINE) for line in last_lines_of(path)[-MOST_LINES:])
+        return "\n".join(_cut(line, hide) for line in last_lines_of(path)[-MOST_LINES:])
     except FlagPerfError as error:
         return "" if isinstance(error.__cause__, FileNotFoundError) else str(error)
+
+
+def _cut(line: str, hide: Callable[[str], str]) -> str:
+    """`line`, not longer than LONGEST_LINE; what is cut off shows no part of a secret, which nobody knows again."""
+    return line if len(line) <= LONGEST_LINE else shortened(hide(line), LONGEST_LINE)
 
 
 def _last_lines(text: str) -> str:

@@ -5,7 +5,7 @@ Pure: whatever it needs stands in the run's folder, so that any old run can be j
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from run_benchmarks.failures import log_traceback
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.names import node_folder_name
 from run_benchmarks.results.case_figures import case_figures
-from run_benchmarks.results.consistency import contradictions, is_true
+from run_benchmarks.results.consistency import contradictions, doubts, is_true
 from run_benchmarks.results.cut_off import cut_off_figures
 from run_benchmarks.results.evidence import NodeLogs, below_run, explain
 from run_benchmarks.results.legacy_figures import in_present_names, legacy_rates
@@ -44,15 +44,19 @@ LONGEST_NOTE = 2_000  # characters
 LONGEST_PROBLEM = 400
 
 
-def judge(case: PlannedCase, seen: Observation, folder: Path) -> RoundResult:
+def judge(
+    case: PlannedCase, seen: Observation, folder: Path, hide: Callable[[str], str] = str
+) -> RoundResult:
     """The result of a round.
 
     Args:
         seen: what the controller saw; a failure in it is not undone by what the logs say.
         folder: the round's, with the nodes' folders in it; one that was not collected does not exist.
+        hide: what takes the run's secrets out of a text, before that is cut.
     """
     nodes = [
-        NodeLogs(rank, host, folder / node_folder_name(host, rank)) for rank, host in enumerate(seen.hosts)
+        NodeLogs(rank, host, folder / node_folder_name(host, rank), hide)
+        for rank, host in enumerate(seen.hosts)
     ]
     failure, notes = seen.failure, list(seen.notes)
     if failure is None and seen.outcome is not None:
@@ -97,7 +101,8 @@ def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) ->
     if "MFU" in figures and rules.has_another_model:
         reason = "a hook of the vendor changed the model: the FLOPs that the case counts are not this model's"
         figures["MFU"] = DEFINITIONS["MFU"].figure(None, reason)
-    of_logs = (*_precision_notes(logs.events), *_notes(logs, figure_notes, failure), *power_notes)
+    doubted = [] if failure else doubts(case, logs.events, facts)
+    of_logs = (*doubted, *_precision_notes(logs.events), *_notes(logs, figure_notes, failure), *power_notes)
     notes = (*seen.notes, *_brief(of_logs))
     shared = {**seen.shared(), "failure": failure, "notes": notes}
     return RoundResult(

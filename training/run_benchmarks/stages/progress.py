@@ -13,7 +13,9 @@ from run_benchmarks.run_log import LOGGER
 
 LINE_EVERY_S = 15.0
 LONGEST_WORDS = 100  # characters
+LONGEST_SEARCHED = 2**12  # bytes of a line that are searched for secrets, to show the first of its words
 LONGEST_LINE = 2**16  # bytes that are kept back until their line has ended
+LONGEST_SECRET = 2**14  # bytes: so many of a longer line are kept back still, where a secret may have begun
 
 
 class LastWords:
@@ -32,7 +34,8 @@ class LastWords:
         self._rest = self._rest[-2 * LONGEST_WORDS :]
 
     def __str__(self) -> str:
-        return self._hide(redact_text(self._line.decode(errors="replace").strip()))[:LONGEST_WORDS]
+        line = self._line[:LONGEST_SEARCHED].decode(errors="replace").strip()
+        return self._hide(redact_text(line))[:LONGEST_WORDS]
 
 
 @contextmanager
@@ -40,23 +43,28 @@ def whole_lines(file: IO[bytes], hide: Callable[[str], str]) -> Iterator[Callabl
     """What writes a command's output to `file` line by line, each as `hide` gives it."""
     rest = b""
 
+    def hidden(output: bytes) -> bytes:
+        return hide(output.decode(errors="surrogateescape")).encode(errors="surrogateescape")
+
     def put(output: bytes) -> None:
-        file.write(hide(output.decode(errors="surrogateescape")).encode(errors="surrogateescape"))
+        file.write(output)
         file.flush()
 
     def take(chunk: bytes) -> None:
         nonlocal rest
         output = rest + chunk
         end = max(output.rfind(b"\n"), output.rfind(b"\r")) + 1
-        if len(output) - end > LONGEST_LINE:
-            end = len(output)
-        put(output[:end])
+        put(hidden(output[:end]))
         rest = output[end:]
+        if len(rest) > LONGEST_LINE:
+            rest = hidden(rest)
+            put(rest[:-LONGEST_SECRET])
+            rest = rest[-LONGEST_SECRET:]
 
     try:
         yield take
     finally:
-        put(rest)
+        put(hidden(rest))
 
 
 @asynccontextmanager

@@ -13,9 +13,13 @@ from dataclasses import dataclass
 from run_benchmarks.plan.redact import redact_argv
 from run_benchmarks.run_log import LOGGER
 from utils.errors import FlagPerfError
+from utils.text_files import shortened
 
 # Standard input sets variables first. `eval` is the shell's own, so no process ever has them as arguments.
 WITH_VARIABLES = ("sh", "-c", 'eval "$(cat)"; exec "$@" </dev/null', "sh")
+
+# Characters of a line that a message shows: what a host prints has no bound.
+LONGEST_LINE = 2**12
 
 ByteSource = bytes | AsyncIterator[bytes]
 ByteSink = Callable[[bytes], Awaitable[None]]
@@ -37,9 +41,9 @@ class Completed:
         return self.returncode == 0
 
     def last_lines(self, count: int = 20) -> str:
-        """The end of what it printed, standard error last."""
+        """The end of what it printed, standard error last; longer lines are cut."""
         lines = (self.stdout + "\n" + self.stderr).strip().splitlines()
-        return "\n".join(lines[-count:])
+        return "\n".join(shortened(line, LONGEST_LINE) for line in lines[-count:])
 
 
 class TransportError(FlagPerfError):
