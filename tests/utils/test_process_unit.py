@@ -143,6 +143,33 @@ def test_the_environment_is_the_units_own(place: Place) -> None:
     assert (place.folder("a") / "output.log").read_text() == f"a=b c\n{place.unit('a')} {place.run}\n"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+def test_a_disk_that_fills_up_does_not_hide_the_exit_code(place: Place) -> None:
+    place.units.mkdir()
+    mount = ("mount", "-t", "tmpfs", "-o", "size=256k", "units", str(place.units))
+    if subprocess.run(mount, check=False, capture_output=True).returncode != 0:
+        pytest.skip("no file system can be mounted here")
+    try:
+        place.start("a", "sh", "-c", 'cat /dev/zero >"$0/fill"; exit 3', str(place.units))
+        assert place.verb("wait", "a").stdout == "3\n"
+        assert (place.units / "fill").stat().st_size > 0
+    finally:
+        place.remove()
+        subprocess.run(("umount", str(place.units)), check=True)
+
+
+def test_folders_that_lie_very_deep_are_removed(place: Place) -> None:
+    """And the unit that comes after it."""
+    deep = "import os\nfor _ in range(1500): os.mkdir('d'); os.chdir('d')"
+    for name, program in (("a", deep), ("b", "")):
+        place.start(
+            name, "sh", "-c", 'cd "$0" && exec "$@"', str(place.folder(name)), sys.executable, "-c", program
+        )
+        assert place.verb("wait", name).stdout == "0\n"
+    assert sorted(place.remove()) == ["a", "b"]
+    assert list(place.units.iterdir()) == []
+
+
 def test_a_killed_supervisor_is_never_a_success(place: Place) -> None:
     """Nobody saw the end, so it counts as killed, and what still runs is ended."""
     mark = f"rest-{place.run}"

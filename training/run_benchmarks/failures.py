@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import errno
-import re
 import shlex
 import traceback
 from dataclasses import replace
 
 from run_benchmarks.hosts.base import AllocationError
 from run_benchmarks.plan.redact import redact_text
-from run_benchmarks.results.evidence import EVIDENCE_LINES, host_lost
+from run_benchmarks.results.evidence import DISK_FULL, EVIDENCE_LINES, FREE_SPACE, host_lost
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.stages.image import DistributionError, ImagesDifferError
 from run_benchmarks.transports.base import CommandError, TransportError
@@ -27,14 +26,6 @@ _CLASSES_BY_ERROR = {
     DistributionError: FailureClass.IMAGE_NOT_DISTRIBUTED,
     ImagesDifferError: FailureClass.IMAGES_DIFFER,
 }
-# What tools and engines say; tar, of the file that took the last room.
-_DISK_FULL = re.compile(
-    r"no space left on device|disk quota exceeded|wrote only \d+ of \d+ bytes", re.IGNORECASE
-)
-_FREE_SPACE = (
-    "free space on {host} (`df -h` there), or name another FLAGPERF_PATH_HOST; with MIN_FREE_DISK_GIB in test_conf.py "
-    "the preflight refuses a host that has less"
-)
 
 
 class StageFailed(Exception):  # noqa: N818 - carries a result, not a fault
@@ -54,8 +45,8 @@ def failure_on(host: str, stage: Stage, error: FlagPerfError) -> Failure:
     by_stage = _CLASSES.get(stage, FailureClass.COMMAND_FAILED)
     kind, remedy = _CLASSES_BY_ERROR.get(type(error), by_stage), redact_text(error.remedy)
     # what is collected is written by the controller
-    if host and stage is not Stage.COLLECT and _DISK_FULL.search(error.message):
-        kind, remedy = FailureClass.DISK_FULL, _FREE_SPACE.format(host=host)
+    if host and stage is not Stage.COLLECT and DISK_FULL.search(error.message):
+        kind, remedy = FailureClass.DISK_FULL, FREE_SPACE.format(host=host)
     return Failure(Verdict.FAILED, stage, kind, host, message, evidence, remedy)
 
 

@@ -27,6 +27,7 @@ from run_benchmarks.round_state import RoundState, conclude, write_observation
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import Interrupted, Session, in_time, now, unless_broken_off, unless_interrupted
 from run_benchmarks.stages.caches import DROP_CACHES
+from run_benchmarks.stages.checkpoints import make_checkpoint_folders
 from run_benchmarks.stages.deploy import deploy_tree
 from run_benchmarks.stages.fan_out import errors_of, on_all, raise_first, values_of
 from run_benchmarks.stages.image import ImageStage
@@ -195,6 +196,7 @@ class Round:
         transport = self._transport(node)
         self.state.notes += await deploy_tree(transport, session.tree, session.paths)
         await make_node_folder(transport, session.paths, node)
+        await make_checkpoint_folders(transport, session.plan, session.run, node)
         if session.plan.run.clear_caches:
             await checked(transport, ["sh", "-c", DROP_CACHES], timeout=120)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from run_benchmarks.plan.problems import NoValidCaseError
@@ -140,3 +142,23 @@ def test_the_driver_knows_one_direction_of_a_metric(tree: Tree) -> None:
     where, message, remedy = _only_problem(tree)
     assert where.endswith(f"{HOME}/config/_base.py:{BASE.count(chr(10)) + 1}")
     assert "the larger metric is the better one" in message and "negate" in remedy
+
+
+def test_a_pipe_among_the_code_is_not_waited_for(tree: Tree) -> None:
+    """Neither where the code is parsed nor where a name is looked for in it."""
+    os.mkfifo(tree.training / HOME / "x.py")
+    os.mkfifo(tree.training / HOME / "../data.py")
+    where, message, _ = _only_problem(tree)
+    assert where.endswith(f"{HOME}/x.py") and message == "is no regular file"
+    tree.write(f"{HOME}/config/_base.py", BASE + "max_stepz = 3\n")
+    _, problems = tree.problems()
+    assert {problem.name for problem in problems} == {"x.py", "max_stepz"}
+
+
+def test_a_folder_with_a_files_name_is_no_code(tree: Tree) -> None:
+    (tree.training / HOME / "x.py").mkdir()
+    tree.write(f"{HOME}/config/_base.py", BASE + "max_stepz = 3\n")
+    _, problems = tree.problems()
+    messages = {problem.name: problem.message for problem in problems}
+    assert messages.pop("x.py") == "is a folder, not a file"
+    assert "it has no effect" in messages.pop("max_stepz") and not messages

@@ -122,3 +122,14 @@ def test_what_is_refused_is_what_python_would_refuse(
         assert not _takes(function.args, len(wanted))
     else:
         assert _takes(function.args, len(wanted))
+
+
+def test_code_that_is_nested_deeper_than_python_goes(tmp_path: Path) -> None:
+    """Each `elif` is a level of the syntax tree, and each term of a sum."""
+    chain = "if x == 0: pass\n" + "".join(f"elif x == {number}: pass\n" for number in range(2000))
+    deep = f"def backward(a={'1' + '+1' * 1000}): ...\n"
+    [problem] = _problems(tmp_path, chain=chain + "else:\n    def create_optimiser(config, model): ...\n")
+    assert problem.name == "create_optimiser"
+    (tmp_path / "chain.py").unlink()
+    [problem] = _problems(tmp_path, deep=deep)
+    assert "backward(...)" in problem.value

@@ -230,6 +230,13 @@ def test_a_fault_of_its_own_is_no_consequence_of_a_host_that_was_lost_later(roun
     assert (failure.verdict, failure.host) == (Verdict.FAILED, "h1")
 
 
+def test_a_disk_that_filled_up_while_a_task_ran_is_named() -> None:
+    full = Lost("exit code 1: python3 wait\nOSError: [Errno 28] No space left on device", True, 5.0)
+    failure = failure_of({}, {1: full}, nodes=2)
+    assert (failure.failure_class, failure.host) == (FailureClass.DISK_FULL, "h1")
+    assert "free space on h1" in failure.remedy and "No space left" in failure.evidence
+
+
 def test_a_unit_that_is_gone_from_a_host_that_answers() -> None:
     gone = Lost("No such container: u1", True, 5.0)
     failure = failure_of({}, {1: gone}, nodes=2)

@@ -15,6 +15,7 @@ from run_benchmarks.names import HostPaths, Node, RunId, host_paths, nodes_of
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Unit
+from run_benchmarks.stages.checkpoints import checkpoint_folders, make_checkpoint_folders
 from run_benchmarks.stages.launch import TASK_CAPABILITIES, Launch
 from run_benchmarks.stages.run_folder import make_node_folder
 from tests.lab import tiny_image
@@ -110,6 +111,33 @@ def test_a_task_reaches_no_other_folder_of_the_run(confined: Confined) -> None:
 def test_a_task_cannot_write_the_code_that_it_runs_from(confined: Confined) -> None:
     ended, output = confined.task('echo x >"$1/planted" || exit 7', confined.plan.run.flagperf_path_container)
     assert ended == 7 and "Read-only" in output
+
+
+def test_a_task_writes_to_its_own_rounds_checkpoints_alone(confined: Confined) -> None:
+    """What it leaves there, and be it a program of root's with the mode 4755, nobody else on the host gets at."""
+    users, other = confined.bench.folder / "ck", confined.bench.folder / "ck" / "run2" / "theirs"
+    (case,) = confined.plan.cases
+    case = replace(case, parameters={**case.parameters, "save_steps": 10})
+    run = replace(confined.plan.run, checkpoint_path=str(users))
+    confined.plan = replace(confined.plan, run=run, cases=(case,), continue_from="run1")
+    confined.node = nodes_of(case, 1)[0]
+    own, earlier = map(Path, checkpoint_folders(confined.plan, RUN, confined.node))
+    for folder in (other, earlier):
+        folder.mkdir(parents=True)
+        (folder / "step1.ckpt").write_text("saved")
+    confined.bench.use(
+        lambda transport: make_checkpoint_folders(transport, confined.plan, RUN, confined.node)
+    )
+    script = (
+        'cat /bin/sh >"$1/rootsh" && [ "$(cat "$2/step1.ckpt")" = saved ] || exit 5; ls "$3/run2" && exit 6; '
+        'echo x >"$2/step1.ckpt" && exit 7; echo x >"$3/planted"; exit 0'
+    )
+    ended, output = confined.task(script, str(own), str(earlier), str(users))
+    assert ended == 0, output
+    assert sorted(path.name for path in users.iterdir()) == ["run1", "run2", RUN.uid]
+    assert (own / "rootsh").is_file()
+    assert (users / RUN.uid).stat().st_mode & 0o7777 == 0o700
+    assert [(path / "step1.ckpt").read_text() for path in (other, earlier)] == ["saved", "saved"]
 
 
 def test_what_each_unit_may_do(confined: Confined) -> None:

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks.plan.records import ClusterSettings
-from run_benchmarks.runtimes import open_runtime
+from run_benchmarks.runtimes import base, open_runtime
 from run_benchmarks.runtimes.base import Mount
-from run_benchmarks.transports.base import CommandError, Transport, TransportError
+from run_benchmarks.transports.base import CommandError, CommandTimeoutError, Transport, TransportError
+from run_benchmarks.transports.local import LocalTransport
 from run_benchmarks.transports.ssh import SshTransport
 from tests.run_benchmarks.process_table import argvs_meanwhile, pids_with
 from tests.run_benchmarks.runtimes.conftest import Bench, settings
@@ -321,3 +322,28 @@ def test_a_unit_leaves_no_bytecode_beside_its_code(processes: Bench, tmp_path: P
 def test_what_a_unit_prints_is_read_in_bounds(processes: Bench) -> None:
     code, output = processes.end_of(processes.unit("head -c 20000000 /dev/zero | tr '\\0' x"))
     assert (code, set(output)) == (0, {"x"}) and len(output) <= 2**16
+
+
+@pytest.mark.parametrize("kind", ["docker", "process"])
+def test_commands_that_hang_are_ended(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All but the one that waits for a unit: an engine that does not answer must not hold up the rounds to come."""
+    hanging = tmp_path / "hanging"
+    hanging.write_text("#!/bin/sh\nexec sleep 600\n")
+    hanging.chmod(0o755)
+    monkeypatch.setattr(base, "LIMIT_S", 0.2)
+    changes = {"runtime": kind, "container_engine": str(hanging), "process_python": str(hanging)}
+    bench = Bench(open_runtime(settings(tmp_path, **changes)), "r", tmp_path)
+    runtime, transport, unit = bench.runtime, LocalTransport(), bench.unit("true")
+    commands = {
+        "start": lambda: runtime.start(transport, unit),
+        "stop": lambda: runtime.stop(transport, unit.name, 0),
+        "remove_all": lambda: runtime.remove_all(transport, "r"),
+        "list_units": lambda: runtime.list_units(transport),
+        "version": lambda: runtime.version(transport),
+    }
+    for name, command in commands.items():
+        with pytest.raises(CommandTimeoutError, match=r"not done after 0\.2 s") as caught:
+            asyncio.run(asyncio.wait_for(command(), 20))
+        assert str(hanging) in caught.value.remedy and caught.value.where == transport.host, name
+    with pytest.raises(asyncio.TimeoutError):
+        asyncio.run(asyncio.wait_for(runtime.wait(transport, unit.name), 1))

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from run_benchmarks.names import RunId, nodes_of
 from run_benchmarks.plan.load import load_plan
 from run_benchmarks.plan.records import Plan
-from run_benchmarks.stages.checkpoints import checkpoints
+from run_benchmarks.stages.checkpoints import checkpoint_folders, checkpoints, make_checkpoint_folders
 from run_benchmarks.stages.checks import Status
+from run_benchmarks.transports.local import LocalTransport
 from tests.run_benchmarks.plan.tree import BASE, TEST_CONF
 from tests.run_benchmarks.stages.checked_host import Site, assert_skipped
+from utils.errors import FlagPerfError
 
 EARLIER = "run20260102030405"
 CASE = "toy:pytorch:X1:1:2:2"
@@ -127,6 +133,55 @@ def test_a_case_that_saves_no_more_can_still_go_on(continuing: Site) -> None:
     continuing.tree.write("benchmarks/toy/pytorch/config/_base.py", BASE)
     save(continuing, "round1/step00000010.ckpt", "round2/step00000010.ckpt")
     assert continuing.check(checkpoints).status is Status.OK
+
+
+RUN = RunId("run20260102030405", "run20260102030405-abcdef")
+
+
+def made(site: Site, number: int = 1, rank: int = 0) -> tuple[Path, Path]:
+    """The folders of a round, once they are made on the host of a node."""
+    node = replace(nodes_of(site.plan.cases[0], number)[0], rank=rank)
+    asyncio.run(make_checkpoint_folders(LocalTransport(), site.plan, RUN, node))
+    own, earlier = checkpoint_folders(site.plan, RUN, node)
+    return Path(own), Path(earlier)
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o7777
+
+
+def test_a_rounds_folder_is_open_to_its_task_below_one_that_is_closed_to_others(continuing: Site) -> None:
+    """A container's root is another user than the ssh user, and may leave a program with the mode 4755."""
+    save(continuing, "round1/step00000010.ckpt")
+    users = continuing.folder / "ck"
+    before = [mode(path) for path in (users, users / EARLIER)]
+    umask = os.umask(0o002)
+    try:
+        own, earlier = made(continuing)
+    finally:
+        os.umask(umask)
+    assert own == users / RUN.uid / CASE / "round1"
+    assert (mode(own), mode(own.parents[1])) == (0o777, 0o700)
+    assert [path.name for path in earlier.iterdir()] == ["step00000010.ckpt"]
+    assert [mode(path) for path in (users, users / EARLIER)] == before
+    own, earlier = made(continuing, 2)
+    assert own.is_dir() and list(earlier.iterdir()) == [], "it is mounted, and so must be there"
+
+
+def test_what_is_in_the_place_of_a_rounds_folder_is_refused(saving: Site) -> None:
+    own, _ = made(saving)
+    with pytest.raises(FlagPerfError, match=f"CHECKPOINT_PATH = {saving.folder}/ck: .*File exists"):
+        made(saving)
+    (own.parent / "round2").symlink_to(saving.folder)
+    with pytest.raises(FlagPerfError, match="round2 is a link"):
+        made(saving, 2)
+
+
+def test_no_folder_is_made_where_none_is_used(saving: Site) -> None:
+    made(saving, rank=1)
+    saving.tree.write("benchmarks/toy/pytorch/config/_base.py", BASE)
+    made(saving)
+    assert not (saving.folder / "ck").exists()
 
 
 class Measured(Site):

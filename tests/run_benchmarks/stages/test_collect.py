@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from run_benchmarks.stages import collect
+from run_benchmarks.stages import collect, collect_listing
 from run_benchmarks.stages.collect import collect_folder
 from run_benchmarks.stages.collect_listing import (
     LARGEST_FILE,
@@ -23,6 +23,7 @@ from run_benchmarks.stages.collect_listing import (
     LARGEST_WHOLE,
     LIST,
     MOST_FILES,
+    MOST_FOLDERS_ASKED,
     Entry,
     LeftOut,
     choose,
@@ -30,7 +31,7 @@ from run_benchmarks.stages.collect_listing import (
     read_listing,
 )
 from run_benchmarks.stages.collect_stream import SEND
-from run_benchmarks.transports.base import ByteSink, Completed, TransportError
+from run_benchmarks.transports.base import ByteSink, CommandTimeoutError, Completed, TransportError
 from run_benchmarks.transports.local import LocalTransport
 from utils.errors import FlagPerfError
 
@@ -286,11 +287,32 @@ def test_a_name_that_is_not_utf8_and_one_too_long_cost_no_other_file(source: Pat
 
 
 def test_a_file_below_many_folders_costs_no_other(source: Path, target: Path) -> None:
-    deep = "/".join("d" * 90)
-    (source / deep).mkdir(parents=True)
-    (source / deep / "log").touch()
-    assert why_of(fetch(Host(), source, target)) == {f"{deep}/log": "it lies deeper than 8 folders"}
+    here = os.open(source, os.O_RDONLY)
+    # one is too deep for a recursive function, the other's path too long for the system
+    for name, depth in (("d", 1200), ("n" * 90, 60)):
+        at = os.dup(here)
+        for _ in range(depth):
+            os.mkdir(name, dir_fd=at)
+            below = os.open(name, os.O_RDONLY, dir_fd=at)
+            os.close(at)
+            at = below
+        os.close(os.open("log", os.O_CREAT, dir_fd=at))
+        os.close(at)
+    os.close(here)
+    try:
+        left_out = why_of(fetch(Host(), source, target))
+    finally:
+        subprocess.run(["rm", "-rf", source / "d", source / ("n" * 90)], check=True)
+    assert left_out == {"/".join([name] * 9): "it lies deeper than 8 folders" for name in ("d", "n" * 90)}
     assert set(files_of(target)) == set(ODD_NAMES)
+
+
+def test_a_file_below_as_many_folders_as_may_be_is_brought(source: Path, target: Path) -> None:
+    deep = source / "/".join("d" * 8)
+    deep.mkdir(parents=True)
+    (deep / "log").write_text("x")
+    assert fetch(Host(), source, target) == ()
+    assert files_of(target) == files_of(source)
 
 
 def test_more_files_than_logs_ever_are(source: Path, target: Path) -> None:
@@ -301,6 +323,41 @@ def test_more_files_than_logs_ever_are(source: Path, target: Path) -> None:
     assert left_out is not None and len(left_out) == len(ODD_NAMES)
     assert len(files_of(target)) == MOST_FILES
     assert "rank0.out.log" in files_of(target)
+
+
+def list_in(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a list have no more than `room` bytes."""
+    monkeypatch.setattr(collect, "LIST", LIST.replace(str(LARGEST_LISTING), str(room)))
+    monkeypatch.setattr(collect_listing, "LARGEST_LISTING", room)
+
+
+OWN_LOGS = ("rank0.out.log", "rank11.out.log", "start_pytorch_task.log", "telemetry.jsonl", "cpu_monitor.log")
+
+
+@pytest.mark.parametrize("room", [LARGEST_LISTING, 4096])
+def test_a_flood_costs_none_of_flagperfs_own_logs(
+    room: int, source: Path, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Empty files stand before logs in every order but this; a list that is cut ends before it comes to the logs."""
+    list_in(room, monkeypatch)
+    for number in range(MOST_FILES):
+        (source / str(number)).touch()
+    for name in OWN_LOGS:
+        (source / name).write_text("content")
+    left_out = why_of(fetch(Host(), source, target))
+    assert left_out and not set(OWN_LOGS) & set(left_out)
+    assert all((target / name).read_text() == "content" for name in OWN_LOGS)
+
+
+def test_an_own_log_that_was_made_a_link_is_named_although_the_list_is_full(
+    source: Path, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    list_in(4096, monkeypatch)
+    for number in range(MOST_FILES):
+        (source / str(number)).touch()
+    (source / "rank0.out.log").unlink()
+    (source / "rank0.out.log").symlink_to("/etc/passwd")
+    assert why_of(fetch(Host(), source, target))["rank0.out.log"] == "a link"
 
 
 def test_a_list_too_long_is_asked_for_again_without_what_lies_deeper(source: Path, target: Path) -> None:
@@ -356,6 +413,41 @@ def test_a_stream_that_fails_once_is_asked_for_again(source: Path, target: Path)
     assert files_of(target) == files_of(source)
 
 
+class Slow(Host):
+    """This machine; what begins with `slow` takes all the time that it is given, by the clock of the loop."""
+
+    def __init__(self, slow: str) -> None:
+        super().__init__()
+        self.slow = slow
+
+    async def run(self, argv: Sequence[str], **options: Any) -> Completed:
+        if SEND not in argv or not argv[-1].startswith(NODE + self.slow):
+            return await super().run(argv, **options)
+        self.streams += 1
+        loop = asyncio.get_running_loop()
+        later = loop.time() + options["timeout"]
+        loop.time = lambda: later  # type: ignore[method-assign]
+        raise CommandTimeoutError("not done in time", where=self.host)
+
+
+def test_the_time_is_for_all_folders_together(source: Path, target: Path) -> None:
+    """Each had the whole time, three times over: a task that makes many could hold the round for days."""
+    for number in range(20):
+        (source / "slow" / str(number)).mkdir(parents=True)
+        (source / "slow" / str(number) / "file").write_bytes(bytes(10**5))  # the large come last
+    host = Slow("/slow")
+    left_out = why_of(fetch(host, source, target))
+    assert left_out == {f"slow/{number}/file": collect.LATE for number in range(20)}
+    assert host.streams == 3, "the top's, that of the other folder, and the one that took all the time"
+    assert set(files_of(target)) == set(ODD_NAMES)
+
+
+def test_without_time_for_the_logs_there_is_an_error_at_once(source: Path, target: Path) -> None:
+    host = Slow("")
+    assert "not done in time" in failing_fetch(host, source, target).message
+    assert host.streams == 1
+
+
 def test_a_host_that_is_lost_is_said_so(source: Path, target: Path) -> None:
     class Lost(Host):
         async def run(self, argv: Sequence[str], **options: object) -> Completed:
@@ -407,6 +499,14 @@ def test_the_whole_is_bounded_and_small_files_go_first() -> None:
     chosen, left_out = choose([*large, Entry("r", 10, "rank0.out.log")])
     assert "rank0.out.log" in chosen and sum(chosen.values()) <= LARGEST_WHOLE
     assert len(left_out) == 10 - len(chosen) and left_out[0].has_content
+
+
+def test_files_in_more_folders_than_are_asked_for_are_left_out() -> None:
+    entries = [Entry("r", 1, f"{number:03}/{name}") for number in range(990) for name in "ab"]
+    chosen, left_out = choose([*entries, Entry("r", 1, "rank0.out.log")])
+    assert "rank0.out.log" in chosen and {"000/a", "000/b", "099/b"} <= set(chosen)
+    assert len({path.rpartition("/")[0] for path in chosen}) == MOST_FOLDERS_ASKED + 1
+    assert {item.why for item in left_out} == {"with it there are files in more than 100 folders"}
 
 
 @pytest.mark.parametrize("path", ["../up", "/etc/passwd", "a/../../up", "a//b", "./a", "", "."])

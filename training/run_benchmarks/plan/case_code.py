@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
 
 from run_benchmarks.plan.config_file import ConfigFile
 from run_benchmarks.plan.problems import Problems
-from run_benchmarks.plan.source_code import parsed
+from run_benchmarks.plan.source_code import parsed, words_of
 from utils.case_form import BETTER, CASE_CLASS, CASE_FILE, DOCS, PARTS, lacking
 from utils.errors import nearest
 from utils.parameters import KIND, KINDS, TARGET, TrainingSettings
@@ -40,7 +39,7 @@ def check_own_names(base: ConfigFile, code: Iterable[Path], problems: Problems) 
     if not near:
         return
     files = (path for folder in code for path in folder.rglob("*.py") if path.parent.name != "config")
-    words = {word for path in files for word in re.findall(r"\w+", path.read_text("utf-8", "replace"))}
+    words = {word for path in files for word in words_of(path)}
     for name in (name for name in near if name not in words):
         message = "is no setting of the driver, and the case's code does not use it: it has no effect"
         problems.add(

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from run_benchmarks.plan.problems import Problems
-from run_benchmarks.plan.source_code import parsed, statements
+from run_benchmarks.plan.source_code import parsed, statements, written
 from utils.errors import nearest
 from utils.hook_form import HOOKS, call_of
 
@@ -43,8 +43,8 @@ def _check_function(function: ast.FunctionDef | ast.AsyncFunctionDef, path: Path
     if isinstance(function, ast.AsyncFunctionDef):
         problems.add(where, name, None, "is async; the driver calls it like any function", "write def")
     elif not function.decorator_list and not _takes(function.args, len(HOOKS[name].arguments)):
-        written = f"{name}({ast.unparse(function.args)})"
-        problems.add(where, name, written, f"is called as {call_of(name)}", f"write def {call_of(name)}:")
+        own = f"{name}({written(function.args)})"
+        problems.add(where, name, own, f"is called as {call_of(name)}", f"write def {call_of(name)}:")
     if HOOKS[name].returns and not _returns(function):
         problems.add(where, name, None, "returns nothing", f"return {', '.join(HOOKS[name].returns)}")
 

@@ -27,6 +27,14 @@ OUT_OF_MEMORY = ("out of memory", "outofmemory", "cannot allocate memory", "oom-
 KILLED = (-9, 137)
 # The line of a Python traceback that says what was raised; a launcher may prepend the rank's name.
 RAISED = re.compile(r"(\[\w+\]:? *)?([\w.]*(Error|Exception|Interrupt|Exit)\b.*)")
+# What tools and engines say of a full disk; tar, of the file that took the last room.
+DISK_FULL = re.compile(
+    r"no space left on device|disk quota exceeded|wrote only \d+ of \d+ bytes", re.IGNORECASE
+)
+FREE_SPACE = (
+    "free space on {host} (`df -h` there), or name another FLAGPERF_PATH_HOST; with MIN_FREE_DISK_GIB in test_conf.py "
+    "the preflight refuses a host that has less"
+)
 ARROW = "-> "  # what stands before the remedy of FlagPerf's own errors
 LONGEST_CAUSE = 300  # characters
 
@@ -203,15 +211,15 @@ def _lost(nodes: Sequence[NodeLogs], outcome: Outcome) -> Failure | None:
 
 def _unit_gone(node: NodeLogs, message: str) -> Failure:
     """The host answers, but knows nothing of the task any more."""
-    return Failure(
-        Verdict.FAILED,
-        Stage.TRAIN,
+    kind, what = (
         FailureClass.COMMAND_FAILED,
-        node.host,
         "the task is not there any more, or the engine does not answer for it",
-        message,
-        f"see on {node.host} who removed it, and the engine's own log",
     )
+    remedy = f"see on {node.host} who removed it, and the engine's own log"
+    if DISK_FULL.search(message):
+        kind, what = FailureClass.DISK_FULL, "how the task ended is not known, for the disk is full"
+        remedy = FREE_SPACE.format(host=node.host)
+    return Failure(Verdict.FAILED, Stage.TRAIN, kind, node.host, what, message, remedy)
 
 
 def host_lost(host: str, stage: Stage, message: str) -> Failure:

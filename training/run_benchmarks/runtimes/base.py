@@ -6,7 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from run_benchmarks.transports.base import CommandError, Completed, Transport
+from run_benchmarks.transports.base import CommandError, CommandTimeoutError, Completed, Transport
+
+# So long a command may take that starts, ends, lists or describes units: an engine may first have to read a big image
+# from the disk, or wait for a process that is slow to die. One that takes longer hangs.
+LIMIT_S = 300.0
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,7 @@ class UnitState:
 
 class Runtime(ABC):
     """Units on hosts. A command that fails raises CommandError, with its remedy; contact that is lost, TransportError.
+    Only waiting for a unit may take as long as it takes: another command that hangs is ended, CommandTimeoutError.
 
     python: the interpreter that a unit starts Python programs with.
     units_seen: where on a host units are looked for, to be read by the user.
@@ -75,12 +80,12 @@ class Runtime(ABC):
 
     async def wait(self, transport: Transport, name: str) -> int:
         """The unit's exit code, once it has ended: an event, not a poll. May be asked again where contact was lost."""
-        completed = await self._checked(transport, self._wait_argv(name))
+        completed = self._passed(await transport.run(self._wait_argv(name)))
         return int(completed.stdout.split()[-1])
 
     async def stop(self, transport: Transport, name: str, grace_s: int) -> None:
         """End the unit: SIGTERM, SIGKILL after `grace_s` seconds. It is no error if it has ended or is gone."""
-        await self._checked(transport, self._stop_argv(name, grace_s), may_be_gone=True)
+        await self._checked(transport, self._stop_argv(name, grace_s), grace_s=grace_s, may_be_gone=True)
 
     @abstractmethod
     async def remove_all(self, transport: Transport, run_id: str, grace_s: int = 0) -> tuple[str, ...]:
@@ -114,6 +119,25 @@ class Runtime(ABC):
     def _remedy(self, completed: Completed) -> str:
         """What to do about a command that failed; empty where nothing is known."""
 
+    @abstractmethod
+    def _hangs(self, host: str) -> str:
+        """What to do about commands that do not end on a host."""
+
+    async def _in_time(
+        self,
+        transport: Transport,
+        argv: Sequence[str],
+        *,
+        stdin: bytes | None = None,
+        variables: Mapping[str, str] | None = None,
+        grace_s: float = 0.0,
+    ) -> Completed:
+        try:
+            return await transport.run(argv, stdin=stdin, variables=variables, timeout=LIMIT_S + grace_s)
+        except CommandTimeoutError as error:
+            remedy = self._hangs(transport.host)
+            raise CommandTimeoutError(error.message, where=error.where, remedy=remedy) from error
+
     async def _checked(
         self,
         transport: Transport,
@@ -121,9 +145,13 @@ class Runtime(ABC):
         *,
         stdin: bytes | None = None,
         variables: Mapping[str, str] | None = None,
+        grace_s: float = 0.0,
         may_be_gone: bool = False,
     ) -> Completed:
-        completed = await transport.run(argv, stdin=stdin, variables=variables)
+        completed = await self._in_time(transport, argv, stdin=stdin, variables=variables, grace_s=grace_s)
+        return self._passed(completed, may_be_gone=may_be_gone)
+
+    def _passed(self, completed: Completed, *, may_be_gone: bool = False) -> Completed:
         if not completed.ok and not (may_be_gone and self._is_gone(completed)):
             raise CommandError(completed, self._remedy(completed))
         return completed

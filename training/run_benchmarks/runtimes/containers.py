@@ -46,7 +46,7 @@ class ContainerRuntime(Runtime):
         """`docker run --detach ...`; where the engine may not raise limits, with its own."""
         may_raise = transport.host not in self._limited
         argv = self._engine.start(unit, raise_limits=may_raise)
-        completed = await transport.run(argv, variables=unit.secrets)
+        completed = await self._in_time(transport, argv, variables=unit.secrets)
         if may_raise and not completed.ok and "rlimit" in completed.stderr.lower():
             completed = await self._start_limited(transport, unit)
         if not completed.ok:
@@ -92,6 +92,9 @@ class ContainerRuntime(Runtime):
     def _remedy(self, completed: Completed) -> str:
         return self._engine.remedy(completed)
 
+    def _hangs(self, host: str) -> str:
+        return self._engine.hangs(host)
+
     async def _start_limited(self, transport: Transport, unit: Unit) -> Completed:
         """Start with the engine's own limits, where it may not raise them (rootless, in a container)."""
         if transport.host not in self._limited:
@@ -99,8 +102,10 @@ class ContainerRuntime(Runtime):
                 f"{transport.host}: the engine may not raise the memlock and stack limits; its own stay"
             )
         self._limited.add(transport.host)
-        await transport.run(self._engine.remove([unit.name]))
-        return await transport.run(self._engine.start(unit, raise_limits=False), variables=unit.secrets)
+        await self._in_time(transport, self._engine.remove([unit.name]))
+        return await self._in_time(
+            transport, self._engine.start(unit, raise_limits=False), variables=unit.secrets
+        )
 
     async def _ids(self, transport: Transport, run_id: str | None) -> tuple[str, ...]:
         """Of the run's containers, or of all of FlagPerf's, whatever state they are in."""
@@ -117,7 +122,7 @@ class ContainerRuntime(Runtime):
                 return
             if completed is not None:
                 await asyncio.sleep(REMOVE_PAUSE_S)
-            completed = await transport.run(self._engine.remove(ids))
+            completed = await self._in_time(transport, self._engine.remove(ids))
         if completed is not None and await self._ids(transport, run_id):
             raise CommandError(completed, f"remove them by hand: {shlex.join(completed.argv)}")
 

@@ -136,6 +136,12 @@ class Engine:
             return f"start the engine on {completed.host}: `sudo systemctl start docker`"
         return ""
 
+    def hangs(self, host: str) -> str:
+        """What to do about an engine whose commands do not end."""
+        return (
+            f"see on {host} whether `{self.command} ps` ends; if not, start the engine anew and read its log"
+        )
+
 
 @dataclass(frozen=True)
 class Podman(Engine):

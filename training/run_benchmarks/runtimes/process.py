@@ -56,7 +56,9 @@ class ProcessRuntime(Runtime):
         await self._checked(transport, argv, variables={**unit.env, **unit.secrets, **NO_BYTECODE})
 
     async def remove_all(self, transport: Transport, run_id: str, grace_s: int = 0) -> tuple[str, ...]:
-        completed = await self._program(transport, "remove", self._units, run_id, str(grace_s))
+        completed = await self._program(
+            transport, "remove", self._units, run_id, str(grace_s), grace_s=grace_s
+        )
         return tuple(completed.stdout.split())
 
     async def list_units(self, transport: Transport, run_id: str | None = None) -> tuple[UnitState, ...]:
@@ -95,10 +97,12 @@ class ProcessRuntime(Runtime):
     def _with_unit(self, verb: str, name: str) -> tuple[str, ...]:
         return (self.python, *ISOLATED, f"{self._folder(name)}/{PROGRAM}", verb, self._folder(name))
 
-    async def _program(self, transport: Transport, *words: str) -> Completed:
+    async def _program(self, transport: Transport, *words: str, grace_s: float = 0.0) -> Completed:
         """Run the program where nothing may be deployed yet, or not any more: it goes in by standard input."""
         source = Path(process_unit.__file__).read_bytes()
-        return await self._checked(transport, (self.python, *ISOLATED, "-", *words), stdin=source)
+        return await self._checked(
+            transport, (self.python, *ISOLATED, "-", *words), stdin=source, grace_s=grace_s
+        )
 
     def _is_gone(self, completed: Completed) -> bool:
         return "No such file" in completed.stderr or "the unit was removed" in completed.stderr
@@ -108,3 +112,9 @@ class ProcessRuntime(Runtime):
         if completed.returncode == 127 or "-c" in completed.argv[:3]:
             return f"install Python {oldest} or later on {completed.host}, or name one with PROCESS_PYTHON"
         return ""
+
+    def _hangs(self, host: str) -> str:
+        return (
+            f"see on {host} whether `{self.python} -V` ends, and whether the disk of {self._units} answers; "
+            "another Python is named with PROCESS_PYTHON"
+        )

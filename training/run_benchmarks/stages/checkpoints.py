@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
-from run_benchmarks.names import checkpoint_folder
+from run_benchmarks.names import Node, RunId, checkpoint_folder
 from run_benchmarks.plan.continuation import OPTION, can_save, saves_checkpoints
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.checks import QUICK_S, DoubtError, HostUse
+from run_benchmarks.stages.run_folder import MAKE_OPEN_FOLDER
 from run_benchmarks.stages.work_folder import MAKE, guard_argv
 from run_benchmarks.transports.base import Transport
 from utils.checkpoints import CHECKPOINT_PATTERN
@@ -17,6 +18,11 @@ from utils.errors import FlagPerfError
 from utils.numbers import counted
 
 AT_ROUNDS = ("-mindepth", "3", "-maxdepth", "3")  # below a run's folder: CASE/ROUND/FILE
+# $0: CHECKPOINT_PATH; $1, $2: below it this round's folder and the earlier round's, or nothing. Both are mounted, so
+# both must be there. A run's folder is closed to others: a container's root may leave a program that makes them root.
+MAKE_FOLDERS = (
+    f'umask 077; [ -z "$2" ] || mkdir -p -m 0755 "$0/$2" || exit; [ "$1" ] || exit 0; {MAKE_OPEN_FOLDER}'
+)
 
 
 async def checkpoints(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
@@ -44,6 +50,35 @@ async def checkpoints(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
 def uses_checkpoints(plan: Plan, case: CasePlan) -> bool:
     """Whether a case's task must see CHECKPOINT_PATH."""
     return saves_checkpoints(case) or (bool(plan.continue_from) and can_save(case))
+
+
+def checkpoint_folders(plan: Plan, run: RunId, node: Node) -> tuple[str, str]:
+    """Where a node's round saves its checkpoints, and where those are that it goes on from; empty: it does not."""
+    path, earlier = plan.run.checkpoint_path, plan.continue_from
+    goes_on = earlier and uses_checkpoints(plan, node.case)
+    return (
+        checkpoint_folder(path, run.uid, node.case, node.round) if saves_checkpoints(node.case) else "",
+        checkpoint_folder(path, earlier, node.case, node.round) if goes_on else "",
+    )
+
+
+async def make_checkpoint_folders(transport: Transport, plan: Plan, run: RunId, node: Node) -> None:
+    """Make what a round's task gets of CHECKPOINT_PATH, on the host of global rank 0.
+
+    Raises:
+        FlagPerfError: it cannot be made, is there already, or would lie behind a link.
+    """
+    path, folders = plan.run.checkpoint_path, checkpoint_folders(plan, run, node)
+    if node.rank != 0 or not any(folders):
+        return
+    words = [str(PurePosixPath(folder).relative_to(path)) if folder else "" for folder in folders]
+    made = await transport.run(["sh", "-c", MAKE_FOLDERS, path, *words], timeout=QUICK_S)
+    if not made.ok:
+        raise FlagPerfError(
+            f"CHECKPOINT_PATH = {path}: the round's folder was not made: {made.last_lines(1)}",
+            where=transport.host,
+            remedy="let the ssh user write there and in the earlier run's folder, or name another one",
+        )
 
 
 async def _make(transport: Transport, path: str) -> str:

@@ -25,19 +25,24 @@ from run_benchmarks.stages.collect_listing import (
     read_listing,
 )
 from run_benchmarks.stages.collect_stream import OVERHEAD, SEND, SOME_FAILED, unpack
-from run_benchmarks.transports.base import Transport
+from run_benchmarks.transports.base import CommandTimeoutError, Transport
 from utils.errors import FlagPerfError
 
 ATTEMPTS = 3
 PAUSE_S = 0.5
 GROWTH = 16 * 2**20  # bytes: a log whose writer could not be stopped still grows while it is read
 ALTERED = "it changes while it is read, or was altered on its way"
+LATE = "there was no time left for it"
+SHORTEST_S = 1.0  # what a command is given that begins at the end of the time
 
 
 async def collect_folder(
     transport: Transport, work: str, folder: str, target: Path, timeout: float
 ) -> tuple[LeftOut, ...] | None:
     """Copy `folder`, below the work folder `work` of the host, to `target`, which appears at once or not at all.
+
+    Args:
+        timeout: seconds, for all of it. Where they are over, what lies in folders of it is left out.
 
     Returns:
         What was left out; None where the host has no such folder.
@@ -68,7 +73,7 @@ class _Collection:
 
     def __init__(self, transport: Transport, work: str, folder: str, content: Path, timeout: float) -> None:
         self._transport, self._work, self._folder = transport, work, folder
-        self._content, self._timeout = content, timeout
+        self._content, self._until = content, asyncio.get_running_loop().time() + timeout
         self._arrived: set[str] = set()
 
     async def bring(self) -> tuple[LeftOut, ...] | None:
@@ -80,20 +85,28 @@ class _Collection:
                 if entries is None:
                     return None
                 sizes, left_out = choose(entries)
-                altered = await self._fetch_all(sizes)
-                if not altered or attempt == ATTEMPTS:
-                    return (*left_out, *(LeftOut(path, ALTERED) for path in altered))
+                missing = await self._fetch_all(sizes)
+                if not missing or attempt == ATTEMPTS or self._is_late():
+                    why = LATE if self._is_late() else ALTERED
+                    return (*left_out, *(LeftOut(path, why) for path in missing))
             except FlagPerfError:
-                if attempt == ATTEMPTS:
+                if attempt == ATTEMPTS or self._is_late():
                     raise
             await asyncio.sleep(PAUSE_S * attempt)
             attempt += 1
+
+    def _left_s(self) -> float:
+        """How long a command may take that begins now."""
+        return max(SHORTEST_S, self._until - asyncio.get_running_loop().time())
+
+    def _is_late(self) -> bool:
+        return self._left_s() <= SHORTEST_S
 
     async def _list(self) -> list[Entry] | None:
         rest: list[Entry] = []
         for depth in (DEEPEST, TOP):  # logs lie at the top; what a case floods with files rarely does
             argv = ("sh", "-c", LIST, self._work, self._folder, str(depth))
-            listed = await self._transport.run(argv, timeout=self._timeout)
+            listed = await self._transport.run(argv, timeout=self._left_s())
             if listed.returncode == NOT_THERE:
                 return None
             if not listed.ok:
@@ -112,7 +125,12 @@ class _Collection:
             if path not in self._arrived:
                 folders.setdefault(str(PurePosixPath(path).parent), {})[PurePosixPath(path).name] = size
         for folder, by_name in folders.items():
-            whole = await self._fetch(folder, by_name)
+            try:
+                whole = await self._fetch(folder, by_name)
+            except CommandTimeoutError:
+                if folder == ".":  # logs lie there
+                    raise
+                break
             self._arrived |= {str(PurePosixPath(folder, name)) for name in whole}
         return [path for path in sizes if path not in self._arrived]
 
@@ -124,7 +142,7 @@ class _Collection:
         target.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=self._content.parent) as stream:
             bounded = _Bounded(stream, GROWTH + sum(sizes.values()) + len(sizes) * OVERHEAD)
-            done = await self._transport.run(argv, stdin=names, stdout=bounded.write, timeout=self._timeout)
+            done = await self._transport.run(argv, stdin=names, stdout=bounded.write, timeout=self._left_s())
             if done.returncode not in (0, SOME_FAILED):
                 raise FlagPerfError(f"exit code {done.returncode}: {done.last_lines(1)}")
             stream.seek(0)

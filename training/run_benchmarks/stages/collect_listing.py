@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
 from run_benchmarks.stages.run_folder import GO_BELOW
 from utils.errors import FlagPerfError
+from utils.node import rank_log_name
+from utils.telemetry.lines import TELEMETRY_FILE
 
 # Logs of days are far smaller; core dumps and profiles are not.
 LARGEST_FILE = 2**30
@@ -15,19 +18,24 @@ LARGEST_WHOLE = 4 * 2**30
 MOST_FILES = 1000
 LONGEST_NAME = 98  # bytes: with "./" before it, what a plain header of tar holds
 MOST_FOLDERS = 8  # one in the other
+MOST_FOLDERS_ASKED = 100  # each is a command
 LARGEST_LISTING = 2**22
+# What the launcher and the monitor write, listed and brought first: whatever else a task leaves, it costs none of them.
+OWN = (rank_log_name(0), TELEMETRY_FILE, "start_*_task.log", "rank*.out.log", "*monitor.log")
 
 NOT_THERE = 9
 # $2: how deep. A record an entry: its kind (`r`: a file that may be read), size and path. The folder's own comes first,
-# so that no record means that there is no find.
+# so that no record means that there is no find. What lies below a folder that is too deep is not looked at.
+_FILE = '-type f -readable -printf "r %s %P\\0" -o -printf "%y %s %P\\0"'
+_OWN = " -o ".join(f"-name '{name}'" for name in OWN)
 LIST = (
     f'[ -e "$0/$1" ] || [ -L "$0/$1" ] || exit {NOT_THERE}; {GO_BELOW}'
-    'find . -maxdepth "$2" -path . -printf ". 0 \\0" -o -type d -readable -executable '
-    '-o -type f -readable -printf "r %s %P\\0" -o -printf "%y %s %P\\0" -type d -prune '
-    f"| head -c {LARGEST_LISTING}"
+    f'{{ find . -maxdepth 1 -path . -printf ". 0 \\0" -o ! -type d \\( {_OWN} \\) \\( {_FILE} \\); '
+    f'find . -mindepth 1 -maxdepth "$2" -type d -path ".{"/*" * (MOST_FOLDERS + 1)}" -printf "D 0 %P\\0" '
+    f"-o -type d -readable -executable -o {_FILE} -type d -prune; }} | head -c {LARGEST_LISTING}"
 )
-DEEPEST, TOP = 99, 1
-FILE, REST = "r", "..."  # REST: what the list was too long for
+DEEPEST, TOP = MOST_FOLDERS + 1, 1
+FILE, DEEP, REST = "r", "D", "..."  # REST: what the list was too long for
 NO_FILE = {"l": "a link", "p": "a pipe", "s": "a socket", "b": "a device", "c": "a device"}
 UNREADABLE = {"f": "the ssh user may not read it", "d": "the ssh user may not read this folder"}
 UNNAMABLE = "\N{REPLACEMENT CHARACTER}"  # what a byte that is not UTF-8 was read as
@@ -57,7 +65,7 @@ def is_cut(listing: str) -> bool:
 
 
 def read_listing(listing: str) -> list[Entry]:
-    """The entries that LIST has printed, less the one that it was cut in.
+    """The entries that LIST has printed, less the one that it was cut in; of a path listed twice the last.
 
     Raises:
         FlagPerfError: it was not LIST that printed this, or a path would leave the folder.
@@ -65,7 +73,7 @@ def read_listing(listing: str) -> list[Entry]:
     own, *records = listing.split("\0")[:-1] or [""]
     if own != ". 0 ":
         raise FlagPerfError("the folder could not be listed: is GNU find there?")
-    return [_entry(record) for record in records]
+    return list({entry.path: entry for entry in map(_entry, records)}.values())
 
 
 def _entry(record: str) -> Entry:
@@ -78,31 +86,46 @@ def _entry(record: str) -> Entry:
 
 
 def choose(entries: Iterable[Entry]) -> tuple[dict[str, int], tuple[LeftOut, ...]]:
-    """Which files to bring, path -> size, and what is left out. The shallow and the small go first: logs are both."""
+    """Which files to bring, path -> size, and what is left out.
+
+    FlagPerf's own go first, then the shallow and the small: a case's logs are both.
+    """
     chosen: dict[str, int] = {}
     left_out = []
     total = 0
-    for entry in sorted(entries, key=lambda entry: (entry.path.count("/"), entry.size, entry.path)):
+    folders: set[str] = set()
+    for entry in sorted(entries, key=_place):
         why = _why_not(entry)
+        folder = entry.path.rpartition("/")[0]
         if not why and (len(chosen) == MOST_FILES or total + entry.size > LARGEST_WHOLE):
             why = f"with it there are more than {MOST_FILES} files or {LARGEST_WHOLE >> 30} GiB"
+        if not why and folder and len(folders | {folder}) > MOST_FOLDERS_ASKED:
+            why = f"with it there are files in more than {MOST_FOLDERS_ASKED} folders"
         if why:
             left_out.append(LeftOut(entry.path, why, entry.kind not in NO_FILE))
         else:
             chosen[entry.path] = entry.size
             total += entry.size
+            folders |= {folder} - {""}
     return chosen, tuple(left_out)
+
+
+def _place(entry: Entry) -> tuple[int, int, int, str]:
+    """Where an entry stands in the order in which files are chosen."""
+    own = next((place for place, name in enumerate(OWN) if fnmatchcase(entry.path, name)), len(OWN))
+    depth = entry.path.count("/")
+    return own if not depth else len(OWN), depth, entry.size, entry.path
 
 
 def _why_not(entry: Entry) -> str:
     if entry.kind == REST:
         return f"the list of the folder is longer than {LARGEST_LISTING >> 20} MiB"
+    if entry.kind == DEEP or entry.path.count("/") > MOST_FOLDERS:
+        return f"it lies deeper than {MOST_FOLDERS} folders"
     if entry.kind != FILE:
         return NO_FILE.get(entry.kind) or UNREADABLE.get(entry.kind, "no file")
     if entry.size > LARGEST_FILE:
         return f"{entry.size / 2**30:.1f} GiB, and a file may have {LARGEST_FILE >> 30}"
-    if entry.path.count("/") > MOST_FOLDERS:
-        return f"it lies deeper than {MOST_FOLDERS} folders"
     if UNNAMABLE in entry.path:
         return "its name is not UTF-8"
     longest = max(len(part.encode()) for part in entry.path.split("/"))

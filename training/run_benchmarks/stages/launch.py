@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from run_benchmarks.frameworks.base import Framework, LaunchJob
-from run_benchmarks.names import HostPaths, Node, RunId, checkpoint_folder, unit_labels, unit_name
-from run_benchmarks.plan.continuation import saves_checkpoints
+from run_benchmarks.names import HostPaths, Node, RunId, unit_labels, unit_name
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.runtimes.base import Mount, Runtime, Unit
-from run_benchmarks.stages.checkpoints import uses_checkpoints
+from run_benchmarks.stages.checkpoints import checkpoint_folders
 from utils.checkpoints import CHECKPOINT_DIR, CONTINUE_FROM, MAY_BEGIN_ANEW
 
 # $1: the log, $2: a file to source or nothing, then the command. The unit's main process becomes the command,
@@ -125,21 +124,19 @@ class Launch:
 
     def _restart(self, node: Node) -> Mapping[str, str]:
         """Where the ranks save and load checkpoints: by environment, for the arguments are the launch contract's."""
-        path, earlier = self.plan.run.checkpoint_path, self.plan.continue_from
-        environment = {}
-        if saves_checkpoints(node.case):
-            environment[CHECKPOINT_DIR] = checkpoint_folder(path, self.run.uid, node.case, node.round)
-        if earlier and uses_checkpoints(self.plan, node.case):
-            environment[CONTINUE_FROM] = checkpoint_folder(path, earlier, node.case, node.round)
+        own, earlier = checkpoint_folders(self.plan, self.run, node)
+        environment = {CHECKPOINT_DIR: own} if own else {}
+        if earlier:
+            environment[CONTINUE_FROM] = earlier
             # the preflight saw a checkpoint of this case, and named the rounds that lack one
             environment[MAY_BEGIN_ANEW] = "1"
         return environment
 
     def _checkpoints(self, node: Node) -> tuple[Mount, ...]:
-        """Only on the host of global rank 0: no other one has them."""
-        path = self.plan.run.checkpoint_path
-        wanted = node.rank == 0 and path and uses_checkpoints(self.plan, node.case)
-        return (Mount(path, path, read_only=False),) if wanted else ()
+        """This round's folder and the earlier one, only on the host of global rank 0: no other has them."""
+        own, earlier = checkpoint_folders(self.plan, self.run, node) if node.rank == 0 else ("", "")
+        mounts = (Mount(own, own, read_only=False), Mount(earlier, earlier))
+        return tuple(mount for mount in mounts if mount.host)
 
 
 def _ended_in_time(case: CasePlan) -> tuple[str, ...]:

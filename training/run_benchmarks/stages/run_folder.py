@@ -19,9 +19,10 @@ GO_BELOW = (
     'cd -P -- "$0" && at=$PWD/$1 && cd -P -- "./$1" && [ "$PWD" = "$at" ] '
     '|| { echo "$0/$1 is not the folder that was made there" >&2; exit 3; }; '
 )
-# The last one must be new: what lies in it already is not this round's. All may write to it, as the root of a container
-# that may not pass over permissions is another user than the ssh user; nobody else gets through the work folder.
-MAKE_NODE_FOLDER = (
+# $0: a folder; $1: one below it, to be made. The last one must be new: what lies in it already is not this round's. All
+# may write to it, as the root of a container that may not pass over permissions is another user than the ssh user; a
+# folder above it is closed to everybody else.
+MAKE_OPEN_FOLDER = (
     'at=$0; rest=$1; while [ "$at" != "$0/$1" ]; do at=$at/${rest%%/*}; rest=${rest#*/}; '
     '[ ! -L "$at" ] || { echo "$at is a link" >&2; exit 3; }; done; '
     'mkdir -p "${at%/*}" && mkdir -m 0777 "$at"'
@@ -48,7 +49,7 @@ async def make_node_folder(transport: Transport, paths: HostPaths, node: Node) -
         FlagPerfError: it cannot be made, is there already, or would lie behind a link.
     """
     folder = below_work(paths, paths.node(node))
-    made = await transport.run(["sh", "-c", MAKE_NODE_FOLDER, paths.work, folder], timeout=60)
+    made = await transport.run(["sh", "-c", MAKE_OPEN_FOLDER, paths.work, folder], timeout=60)
     if not made.ok:
         raise FlagPerfError(
             f"the node's folder was not made: {made.last_lines(1)}",
