@@ -16,7 +16,7 @@ from run_benchmarks import round_state
 from run_benchmarks.display.base import Display, Power
 from run_benchmarks.display.drawing import round_panel
 from run_benchmarks.display.lines import training_line
-from run_benchmarks.display.progress import Progress
+from run_benchmarks.display.progress import MOST_OPERATIONS, Progress
 from run_benchmarks.display.rows import UNICODE
 from run_benchmarks.follow import PowerMeter, _Lines
 from run_benchmarks.frameworks import open_framework
@@ -24,6 +24,7 @@ from run_benchmarks.plan.as_dict import plain
 from run_benchmarks.results.evidence import NodeLogs, explain
 from run_benchmarks.results.judge import judge
 from run_benchmarks.results.load import load_run
+from run_benchmarks.results.planned import planned
 from run_benchmarks.results.power import power_figures
 from run_benchmarks.results.rank_logs import read_rank_logs
 from run_benchmarks.results.round_result import RoundResult
@@ -213,6 +214,68 @@ def test_a_run_outlives_whatever_its_rounds_print(tmp_path: Path, monkeypatch: p
     for result in (first, second):
         assert any("1 line(s) with [PerfLog] that hold no event" in note for note in result["notes"])
     assert (run.result / "summary.md").is_file() and not run.units_left()
+
+
+def test_an_event_of_more_values_than_any_has_is_none() -> None:
+    line = '[PerfLog] {"event": "EVALUATE", "value": {"x": [%s1]}}'
+    assert parse_line(line % ("1, " * 40_000)) is not None
+    assert parse_line(line % ("1, " * 60_000)) is None
+    assert parse_line(line % ("[], " * 30_000)) is None
+
+
+def test_a_measurement_of_endless_operations_is_not_remembered_whole() -> None:
+    nodes, state = make_nodes(["h1"]), TrainingState()
+    case = replace(nodes[0].case, parameters={"case_kind": "measure"})
+    progress = Progress(tuple(replace(node, case=case) for node in nodes), state)
+    for _ in range(MOST_OPERATIONS + 5):
+        progress.event(Event(EventName.STEP_END, {"metric": "x", "x": 1.0}))
+    assert len(progress.operations) == MOST_OPERATIONS
+
+
+LONG = "x" * 100_000
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"metric": LONG, f"final_{LONG}": 0.2},
+        {"converged": [LONG] * 5},
+        {"precision": LONG},
+        {"begun_anew": LONG},
+        {"continued": {"step": 1, "run": LONG, "skipped": [LONG] * 1_000}},
+    ],
+    ids=lambda values: next(iter(values)),
+)
+def test_no_text_of_a_result_is_longer_than_a_reader_reads(values: dict[str, Any], tmp_path: Path) -> None:
+    *events, finished = training_events()
+    begun = Event(EventName.INIT_END, values)
+    write_rank_log(
+        tmp_path / "h1_noderank0", [begun, *events, replace(finished, value={**finished.value, **values})]
+    )
+    texts = text_of(judge(planned(CASE), observed(CASE), tmp_path))
+    assert max(map(len, texts)) < 5_000 and len(texts) < 200
+
+
+def text_of(result: RoundResult) -> list[str]:
+    """What people are shown of a result; `facts` are the event itself."""
+    of_failure = [result.failure.headline, result.failure.remedy] if result.failure else []
+    of_figures = [text for each in result.figures.values() for text in (each.unit, each.source, each.caveat)]
+    return [*of_failure, *of_figures, *result.notes, result.rules.explanation(), result.rules.hooks_line()]
+
+
+def test_a_changed_parameter_of_any_length_is_shown_in_a_line(tmp_path: Path) -> None:
+    started = Event(EventName.INIT_START, {"config": {"data": LONG}, "changed": ["data"]})
+    write_rank_log(tmp_path / "h1_noderank0", [started, *training_events()[1:]])
+    result = judge(planned(CASE), observed(CASE), tmp_path)
+    assert result.rules.stamp == "open" and max(map(len, text_of(result))) < 5_000
+
+
+def test_of_many_stray_logs_the_first_are_named(tmp_path: Path) -> None:
+    write_rank_log(tmp_path / "h1_noderank0", training_events())
+    for rank in range(5, 905):
+        (tmp_path / "h1_noderank0" / f"rank{rank}.out.log").touch()
+    notes = judge(planned(CASE), observed(CASE), tmp_path).notes
+    assert len(notes) < 60 and "880 more notes like these" in notes
 
 
 # ---- telemetry

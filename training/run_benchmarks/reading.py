@@ -11,9 +11,11 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from utils.errors import FlagPerfError
+from utils.text_files import shortened
 
 T = TypeVar("T")
 LARGEST_BYTES = 64 * 2**20
+LONGEST_PROBLEM = 400  # characters
 
 
 class Record:
@@ -56,7 +58,7 @@ def read_object(path: Path) -> Mapping[str, Any] | None:
 def object_in(text: str, where: str) -> Mapping[str, Any]:
     """The JSON object in a text; FlagPerfError where there is none."""
     try:
-        value = json.loads(text, parse_constant=lambda _: None, parse_float=_finite)
+        value = _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         raise FlagPerfError(f"is not JSON, or only a part: {error}", where=where) from error
     if not isinstance(value, dict):
@@ -83,9 +85,13 @@ def parsed(kind: type[T], content: Mapping[str, Any], where: str) -> T:
 def first_problem(error: ValidationError) -> str:
     """The first of what is wrong with plain data: where in it, and what."""
     first = error.errors()[0]
-    return f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}"
+    return shortened(f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}", LONGEST_PROBLEM)
 
 
 def _finite(text: str) -> float | None:
     value = float(text)
     return value if math.isfinite(value) else None
+
+
+# made once: a journal has many lines
+_DECODER = json.JSONDecoder(parse_constant=lambda _: None, parse_float=_finite)

@@ -12,6 +12,8 @@ from utils.checkpoints import continued_of
 from utils.events import Event, EventName
 from utils.numbers import number_in
 
+LONGEST_NAME = 64  # characters of a metric: it is shown again and again
+
 
 @dataclass(frozen=True)
 class _Done:
@@ -87,7 +89,7 @@ class TrainingState:
         self.samples = _int(value, "num_trained_samples", self.samples)
         self.max_steps = _int(value, "max_steps", self.max_steps)
         self.max_samples = _int(value, "max_samples_termination", self.max_samples)
-        self.metric_name = str(value.get("metric") or self.metric_name)
+        self.metric_name = str(value.get("metric") or "")[:LONGEST_NAME] or self.metric_name
         if self.metric_name:
             self.metric = _float(value, self.metric_name, self.metric)
 

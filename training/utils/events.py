@@ -20,6 +20,8 @@ from utils.text_files import lines_of
 PREFIX = "[PerfLog]"
 # Of what a stranger writes no more is taken: so many lists and objects in each other, ...
 DEEPEST = 32
+# ... so many values, of which the largest honest event has some thousands, ...
+MOST_VALUES = 50_000
 # ... numbers that a float can hold, ...
 _MOST = sys.float_info.max
 # ... and whole numbers, as times and ranks, up to which JSON's are exact.
@@ -75,14 +77,14 @@ def format_line(event: Event) -> str:
 
 
 def parse_line(line: str) -> Event | None:
-    """The event in `line`, or None where it holds none, one that was cut off in the middle, or one deeper than DEEPEST.
+    """The event in `line`, or None where it holds none, one that was cut off in the middle, or one too deep or large.
 
     Text may stand before the prefix, where a launcher prepends the rank's name or a progress bar has not
     ended its line, and after the record, where another thread's output ran into the line. A number that is not
     finite, or too large for a float, is None: it is not reported.
     """
     _, prefix, text = line.partition(PREFIX)
-    if not prefix:
+    if not prefix or (len(text) > MOST_VALUES and sum(map(text.count, ",[{")) > MOST_VALUES):
         return None
     try:
         record, _ = _DECODER.raw_decode(text.lstrip())

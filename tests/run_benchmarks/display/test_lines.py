@@ -78,6 +78,33 @@ def test_plain_lines_show_every_evaluation_and_a_step_now_and_then(
     assert log.getvalue().splitlines() == ["stage: train", step, step, step]
 
 
+def test_a_flood_of_evaluations_does_not_fill_the_log(
+    log: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One names a metric as long as a line may be, and thousands after it have its name in their line."""
+    clock = Clock()
+    monkeypatch.setattr(display_lines, "time", clock)
+    lines, state = PlainLines(), TrainingState()
+    lines.round_started(make_nodes(), state)
+    name = "m" * 500_000
+    for value in ({"metric": name, name: 0.5}, *[{name[:64]: 0.5}] * 5_000):
+        state.update(Event(EventName.EVALUATE, value))
+        lines.event(Event(EventName.EVALUATE, value))
+    assert len(log.getvalue().splitlines()) == display_lines.LINES_AT_ONCE
+    assert len(log.getvalue()) < 100 * display_lines.LINES_AT_ONCE
+    clock.now += 2.5
+    for _ in range(5):
+        lines.event(EVALUATE)
+    assert len(log.getvalue().splitlines()) == display_lines.LINES_AT_ONCE + 2
+
+
+def test_an_operation_is_said_in_a_line_of_reasonable_length() -> None:
+    long = "x" * 500_000
+    event = operation(EventName.STEP_END, 1, long, unsupported=long, max_steps=long)
+    said = display_lines.operation_of(event)
+    assert said is not None and len(said.line) < 500
+
+
 def test_the_evaluation_before_training_is_called_so(log: io.StringIO) -> None:
     begun = Event(EventName.INIT_EVALUATION, {"metric": "accuracy", "accuracy": 0.125, "target": 0.5})
     lines, state = PlainLines(), state_of(begun)

@@ -19,6 +19,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from run_benchmarks.journal import Journal
+from run_benchmarks.results import folder as folder_module
+from run_benchmarks.results.folder import MOST_WRONG, open_folder, summed_up
 from run_benchmarks.results.load import load_run
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.summary import Run
@@ -41,6 +43,28 @@ def folder(run: Run, tmp_path: Path) -> Path:
 
 def by_round(loaded: Run) -> dict[int, RoundResult]:
     return {result.round: result for result in loaded.results}
+
+
+def test_of_a_file_of_wrong_entries_a_few_are_noted_and_the_rest_is_not_read(folder: Path) -> None:
+    """A stranger's folder may hold a million of them, each of which would have its note."""
+    first, *_ = (folder / "journal.jsonl").read_text().splitlines()
+    (folder / "journal.jsonl").write_text(f"{first}\n" + "\n" * 100_000 + first)
+    for name, key in (("plan.json", "cases"), ("summary.json", "rounds")):
+        content = json.loads((folder / name).read_text())
+        (folder / name).write_text(
+            json.dumps({**content, key: [*content[key], *[{"x": "y" * 5000}] * 5_000]})
+        )
+    opened = open_folder(folder)
+    assert len(opened.journal) == 1 and len(opened.cases) == 1 and len(summed_up(opened)) == 3
+    assert len(opened.notes) == 3 * (MOST_WRONG + 1) and max(map(len, opened.notes)) < 5_000
+    assert sum("what follows is not looked at" in note for note in opened.notes) == 3
+    assert by_round(load_run(folder)).keys() == {1, 2, 3}
+
+
+def test_of_an_endless_journal_the_beginning_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder_module, "MOST_ENTRIES", 100)
+    (folder / "journal.jsonl").write_text("{}\n" * 200)
+    assert len(open_folder(folder).journal) == 100
 
 
 def test_reading_is_the_inverse_of_writing(run: Run, folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -98,6 +99,39 @@ def test_who_may_write_to_a_folder_on_the_way(mode: int, group: int, refused: bo
         assert list(way.iterdir()) == []
     else:
         enter(way / "below" / ".flagperf")
+
+
+@pytest.mark.parametrize(("members", "refused"), [("", False), ("root", False), ("root,alice", True)])
+@as_root
+def test_a_group_with_other_members_is_not_the_owners_own(
+    members: str, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    way, getent = tmp_path / "way", tmp_path / "bin" / "getent"
+    way.mkdir()
+    way.chmod(0o775)
+    getent.parent.mkdir()
+    getent.write_text(f'#!/bin/sh\necho "$2:x:0:{members}"\n')
+    getent.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{getent.parent}:{os.environ['PATH']}")
+    if refused:
+        assert "group root, which root,alice belong to" in refusal(way / ".flagperf").message
+    else:
+        enter(way / ".flagperf")
+
+
+@as_root
+def test_an_access_control_list_is_seen(tmp_path: Path) -> None:
+    """The mode shows what it allows at most where the group's bits are."""
+    way, nobody = tmp_path / "way", 0xFFFFFFFF
+    way.mkdir()
+    # acl(5) as the kernel keeps it: owner, the user NOBODY, group, mask, others; each with its permissions
+    entries = [(1, 7, nobody), (2, 7, NOBODY), (4, 5, nobody), (0x10, 7, nobody), (0x20, 5, nobody)]
+    listed = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+    try:
+        os.setxattr(way, "system.posix_acl_access", listed)
+    except OSError as error:
+        pytest.skip(f"no access control lists on this file system: {error}")
+    assert "group root, with an access control list" in refusal(way / ".flagperf").message
 
 
 def test_a_link_of_ones_own_is_followed_to_what_it_leads_to(tmp_path: Path) -> None:

@@ -9,11 +9,15 @@ from typing import Any
 from run_benchmarks.display.base import Display
 from run_benchmarks.names import Node
 from run_benchmarks.run_log import LOGGER
-from run_benchmarks.training_state import TrainingState
+from run_benchmarks.training_state import LONGEST_NAME, TrainingState
 from utils.events import Event, EventName
+from utils.text_files import shortened
 
 # A line of progress this often is enough to see that training goes on, and does not fill a log.
 LINE_EVERY_S = 10.0
+# So many lines of events are written at once, and then one a second: rank 0 may report anything, at any pace.
+LINES_AT_ONCE = 100
+LONGEST_OUTCOME = 200  # characters of what is said of an operation
 
 
 def training_line(state: TrainingState) -> str:
@@ -48,7 +52,7 @@ class OperationEvent:
 
 def operation_of(event: Event) -> OperationEvent | None:
     """The operation that begins or ends with `event`; None for events of a training."""
-    value, name = event.value, str(event.value.get("metric"))
+    value, name = event.value, str(event.value.get("metric"))[:LONGEST_NAME]
     if event.name not in (EventName.STEP_BEGIN, EventName.STEP_END) or "metric" not in value:
         return None
     rate, outcome = value.get(name), ""
@@ -57,7 +61,8 @@ def operation_of(event: Event) -> OperationEvent | None:
         if isinstance(rate, (int, float)):
             caveat = value.get("caveat")
             outcome = f"{rate:.4g} {value.get('unit', '')}{f' ({caveat})' if caveat else ''}"
-    return OperationEvent(name, f"{value.get('global_steps')} of {value.get('max_steps')}", outcome)
+    place = f"{value.get('global_steps')} of {value.get('max_steps')}"
+    return OperationEvent(name, shortened(place, LONGEST_NAME), shortened(outcome, LONGEST_OUTCOME))
 
 
 def duration(seconds: float) -> str:
@@ -93,6 +98,7 @@ class PlainLines(Display):
         self._log = log
         self._training = TrainingState()
         self._logged_at = 0.0
+        self._lines_left, self._counted_at = float(LINES_AT_ONCE), 0.0
 
     def round_started(self, nodes: tuple[Node, ...], training: TrainingState) -> None:
         """Remember what to show."""
@@ -104,15 +110,24 @@ class PlainLines(Display):
             self._log.info(f"stage: {name}")
 
     def event(self, event: Event) -> None:
-        """Every evaluation, every operation of a measurement, and a step now and then."""
+        """Every evaluation and every operation of a measurement, but for a flood of them; a step now and then."""
         operation = operation_of(event)
         if operation is not None:
-            self._log.info(operation.line)
+            self._say(operation.line)
             return
         due = time.monotonic() - self._logged_at > LINE_EVERY_S
         if event.name == EventName.INIT_EVALUATION and self._training.metric is not None:
             state = self._training
-            self._log.info(f"initial evaluation: {state.metric_name} {metric_text(state)}")
+            self._say(f"initial evaluation: {state.metric_name} {metric_text(state)}")
         elif event.name == EventName.EVALUATE or (event.name == EventName.STEP_END and due):
-            self._log.info(training_line(self._training))
+            self._say(training_line(self._training))
             self._logged_at = time.monotonic()
+
+    def _say(self, line: str) -> None:
+        """Log what an event says, unless there were too many of late: they would fill the controller's disk."""
+        now = time.monotonic()
+        self._lines_left = min(LINES_AT_ONCE, self._lines_left + now - self._counted_at)
+        self._counted_at = now
+        if self._lines_left >= 1:
+            self._lines_left -= 1
+            self._log.info(line)

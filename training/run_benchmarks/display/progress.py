@@ -17,6 +17,7 @@ from utils.parameters import KIND, MeasurementSettings
 
 # A monitor that has said nothing for so long says nothing of now.
 POWER_KEPT_S = 15.0
+MOST_OPERATIONS = 1_000  # that are remembered; a case has a hundred
 
 
 @dataclass
@@ -58,7 +59,9 @@ class Progress:
 
     def _measured(self, event: Event) -> None:
         operation = operation_of(event)
-        if operation is not None and event.name == EventName.STEP_END:
+        if operation is None or len(self.operations) >= MOST_OPERATIONS:
+            return
+        if event.name == EventName.STEP_END:
             self.operations.append((operation.name, operation.outcome))
 
     def to_target(self) -> float:

@@ -5,9 +5,11 @@ Nothing in it is believed before it is checked; what cannot be read is noted and
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,8 +21,12 @@ from utils.errors import FlagPerfError
 from utils.figures import DEFINITIONS, Figure
 
 R = TypeVar("R", bound=RoundRecord)
+T = TypeVar("T")
 ROUND_FOLDER = re.compile(r"round([1-9]\d{0,8})", re.ASCII)
 RUN_FILES = ("plan.json", JOURNAL, "summary.json")
+# Of a file that anybody may have written so much is read: ten thousand rounds have a journal of less.
+MOST_ENTRIES = 200_000
+MOST_WRONG = 50  # of its entries
 REMEDY = "name the folder of a run: it holds plan.json, journal.jsonl and a folder for each case"
 
 
@@ -123,14 +129,10 @@ def read_result(folder: RunFolder, key: RoundKey) -> RoundResult | None:
 
 def summed_up(folder: RunFolder) -> dict[RoundKey, RoundResult]:
     """The results in `summary.json`, each of which stands in its round's folder too."""
-    results = {}
-    for number, content in enumerate(as_list(folder.summary.get("rounds"))):
-        try:
-            result = _result(content, f"{folder.path / 'summary.json'}: rounds[{number}]")
-            results[RoundKey(result.case, result.round)] = result
-        except FlagPerfError as error:
-            folder.note(error)
-    return results
+    where = f"{folder.path / 'summary.json'}: rounds"
+    rounds = as_list(folder.summary.get("rounds"))
+    results = _readable(folder, rounds, lambda number: f"{where}[{number}]", _result)
+    return {RoundKey(result.case, result.round): result for result in results}
 
 
 def as_list(value: object) -> list[Any]:
@@ -150,23 +152,38 @@ def _journal(folder: RunFolder) -> Iterator[Mapping[str, Any]]:
     """Its lines; of a run that was killed the last one may be half a line."""
     path = folder.path / JOURNAL
     try:
-        lines = (read_text(path) or "").splitlines()
+        lines = io.StringIO(read_text(path) or "")
     except FlagPerfError as error:
         folder.note(error)
         return
-    for number, line in enumerate(lines, 1):
-        try:
-            yield object_in(line, f"{path}:{number}")
-        except FlagPerfError as error:
-            folder.note(error)
+    yield from _readable(folder, lines, lambda number: f"{path}:{number + 1}", object_in)
 
 
 def _cases(folder: RunFolder) -> Iterator[PlannedCase]:
-    for number, content in enumerate(as_list(folder.plan.get("cases"))):
+    def case_of(content: Any, where: str) -> PlannedCase:
+        return parsed(PlannedCase, content, where)
+
+    where = f"{folder.path / 'plan.json'}: cases"
+    cases = as_list(folder.plan.get("cases"))
+    yield from _readable(folder, cases, lambda number: f"{where}[{number}]", case_of)
+
+
+def _readable(
+    folder: RunFolder, entries: Iterable[Any], where: Callable[[int], str], read: Callable[[Any, str], T]
+) -> Iterator[T]:
+    """The entries that can be read, with a note for each that cannot, up to where there are too many."""
+    wrong = 0
+    for number, entry in enumerate(islice(entries, MOST_ENTRIES)):
         try:
-            yield parsed(PlannedCase, content, f"{folder.path / 'plan.json'}: cases[{number}]")
+            yield read(entry, where(number))
         except FlagPerfError as error:
             folder.note(error)
+            wrong += 1
+        if wrong == MOST_WRONG:
+            folder.notes.append(
+                f"{where(number)}: the {wrong}th that cannot be read: what follows is not looked at"
+            )
+            return
 
 
 def _rounds_in(folder: RunFolder, entry: Path) -> list[RoundKey]:

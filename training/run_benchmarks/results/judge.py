@@ -27,6 +27,7 @@ from run_benchmarks.results.round_result import (
     Observation,
     RoundResult,
     continuation_notes,
+    few,
     saving_notes,
 )
 from run_benchmarks.results.rules import rules_of
@@ -40,6 +41,7 @@ from utils.text_files import shortened
 
 MOST_CONTRADICTIONS = 5  # that are named; the others are as many signs of the same
 LONGEST_NOTE = 2_000  # characters
+LONGEST_PROBLEM = 400
 
 
 def judge(
@@ -66,7 +68,7 @@ def judge(
     )
     continued = result.continued and {**result.continued, "run": seen.continue_from}
     more = (*continuation_notes(continued), *saving_notes(result.facts))
-    return replace(result, continued=continued, notes=(*result.notes, *more))
+    return replace(result, continued=continued, notes=(*result.notes, *_brief(more)))
 
 
 def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) -> RoundResult:
@@ -101,17 +103,33 @@ def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) ->
         figures["MFU"] = DEFINITIONS["MFU"].figure(None, reason)
     doubted = [] if failure else doubts(case, logs.events, facts)
     of_logs = (*doubted, *_precision_notes(logs.events), *_notes(logs, figure_notes, failure), *power_notes)
-    notes = (*seen.notes, *(shortened(note, LONGEST_NOTE) for note in of_logs))
+    notes = (*seen.notes, *_brief(of_logs))
     shared = {**seen.shared(), "failure": failure, "notes": notes}
     return RoundResult(
         **shared,
         kind=case.kind,
         verdict=failure.verdict if failure else _verdict(case, facts),
         rules=rules,
-        figures={**figures, "round_time": seen.round_time()},
+        figures={
+            **{name: _brief_figure(each) for name, each in figures.items()},
+            "round_time": seen.round_time(),
+        },
         continued=continued,
         facts=facts,
     )
+
+
+def _brief(notes: Sequence[str]) -> list[str]:
+    """The notes, of which there are not too many and none is too long: what a rank writes stands in its log."""
+    return few([shortened(note, LONGEST_NOTE) for note in notes])
+
+
+def _brief_figure(figure: Figure) -> Figure:
+    """The figure, whose words may be a rank's or a monitor's."""
+    unit, source, caveat = (
+        shortened(text, LONGEST_NOTE) for text in (figure.unit, figure.source, figure.caveat)
+    )
+    return replace(figure, unit=unit, source=source, caveat=caveat)
 
 
 def _training_figures(case: PlannedCase, facts: Mapping[str, Any]) -> dict[str, Figure]:
@@ -150,7 +168,7 @@ def _precision_notes(events: Sequence[Event]) -> list[str]:
 
 def _peak(case: PlannedCase, facts: Mapping[str, Any]) -> Peak:
     chips, chip = case.settings.nnodes * case.settings.nproc, case.chip
-    precision = str(facts.get("precision") or "")
+    precision = shortened(str(facts.get("precision") or ""), LONGEST_PROBLEM)
     if chip is None:
         return Peak(chips, None, "the vendor describes no such chip")
     source = f"{chip.name}, dense {precision or 'unknown precision'}: {chip.source}"
@@ -182,7 +200,8 @@ def _fault(
     problems = contradictions(case, logs.events, finished, figures, seen.time_s)
     if problems:
         more = len(problems) - MOST_CONTRADICTIONS
-        message = "; ".join(problems[:MOST_CONTRADICTIONS]) + (f"; and {more} more" if more > 0 else "")
+        named = (shortened(problem, LONGEST_PROBLEM) for problem in problems[:MOST_CONTRADICTIONS])
+        message = "; ".join(named) + (f"; and {more} more" if more > 0 else "")
         remedy = (
             "FINISHED does not add up: see what reports it, and whether the host's files are the controller's"
         )
@@ -212,7 +231,7 @@ def _not_once(case: PlannedCase, logs: RankLogs) -> str:
 
 def _ranks(logs: RankLogs) -> str:
     counts = [f"rank {rank}" + (f" ({n} times)" if n > 1 else "") for rank, n in logs.finished.items()]
-    return ", ".join(counts)
+    return shortened(", ".join(counts), LONGEST_PROBLEM)
 
 
 def _notes(logs: RankLogs, of_figures: Sequence[str], failure: Failure | None) -> tuple[str, ...]:

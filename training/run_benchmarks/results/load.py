@@ -19,12 +19,10 @@ from run_benchmarks.results.folder import (
     summed_up,
 )
 from run_benchmarks.results.judge import judge
-from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.results.round_result import MOST_NOTES, RoundResult, few
 from run_benchmarks.results.summary import Run
 from run_benchmarks.stages.checks import Check
 from utils.errors import FlagPerfError
-
-MOST_NOTES = 50
 
 
 def load_run(path: Path) -> Run:
@@ -52,7 +50,7 @@ def run_in(folder: RunFolder) -> Run:
         exit_code=code if type(code) is int else None,
         results=tuple(results.values()),
         checks=checks,
-        notes=_bounded([*map(str, as_list(folder.summary.get("notes"))), *folder.notes, *missing]),
+        notes=tuple(few([*map(str, as_list(folder.summary.get("notes"))), *folder.notes, *missing])),
     )
 
 
@@ -166,8 +164,3 @@ def _moment(time_s: object) -> str:
         return datetime.fromtimestamp(float(str(time_s)), timezone.utc).isoformat(timespec="seconds")
     except (ValueError, OverflowError, OSError):
         return ""
-
-
-def _bounded(notes: list[str]) -> tuple[str, ...]:
-    more = len(notes) - MOST_NOTES
-    return (*notes[:MOST_NOTES], *([f"{more} more notes like these"] if more > 0 else []))

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from run_benchmarks.results.round_result import few
 from utils.errors import FlagPerfError
 from utils.events import PREFIX, Event, EventName, parse_line
 from utils.node import rank_log_name
@@ -18,6 +19,7 @@ from utils.text_files import LONGEST_LINE, lines_of
 
 RANK_LOG = re.compile(re.escape(rank_log_name("N")).replace("N", r"(0|[1-9]\d{0,8})"), re.ASCII)
 FINISHED = EventName.FINISHED.value
+MOST_NAMED = 20  # logs that cannot be read, or do not count
 NAMES = frozenset(name.value for name in EventName)
 
 
@@ -65,7 +67,9 @@ def read_rank_logs(folders: Sequence[Path], nproc: int = 1, *, own_script: bool 
                     finished[rank] = log.finished
         except OSError as error:
             errors.append(f"{folder}: cannot be listed: {error.strerror}")
-    return RankLogs(events, dict(sorted(finished.items())), errors, left_out)
+    return RankLogs(
+        events, dict(sorted(finished.items())), few(errors, MOST_NAMED), few(left_out, MOST_NAMED)
+    )
 
 
 def _logs_in(folder: Path) -> list[tuple[int, Path]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -18,6 +18,7 @@ from utils.records import Failure, Stage, Verdict
 
 # 1: until figures had `better` and `definition` and a round had its `kind` and its round.json.
 SCHEMA: Final = 2
+MOST_NOTES = 50
 BY_UMASK, PRIVATE = 0o666, 0o600  # modes of a file
 CONVERGE, MEASURE = TrainingSettings.kind, MeasurementSettings.kind
 
@@ -101,6 +102,12 @@ def write_json(path: Path, record: Mapping[str, Any], mode: int = BY_UMASK) -> N
     partial.touch(mode)
     partial.write_text(json.dumps(record, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     partial.replace(path)
+
+
+def few(notes: Sequence[str], most: int = MOST_NOTES) -> list[str]:
+    """The notes that are shown: of so many that nobody reads them the first."""
+    more = len(notes) - most
+    return [*notes[:most], *([f"{more} more notes like these"] if more > 0 else [])]
 
 
 def continuation_notes(continued: Mapping[str, Any] | None) -> list[str]:

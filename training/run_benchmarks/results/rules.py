@@ -14,9 +14,11 @@ from typing import Any
 
 from run_benchmarks.results.hooks import HooksSeen, hooks_seen
 from utils.events import Event, EventName
+from utils.text_files import shortened
 
 CLOSED = "closed"
 OPEN = "open"
+LONGEST_EXPLANATION = 4_000  # characters: all of it stands in `result.json`
 MODEL_HOOK = "convert_model"
 _NOT_REPORTED = "the case does not report what was changed"
 
@@ -42,7 +44,10 @@ class Rules:
             return self.doubt or _NOT_REPORTED
         if self.stamp == CLOSED:
             return "closed: nothing differs but what the case lets a vendor change"
-        return f"open: changed beyond what the case lets a vendor change: {'; '.join(self.reasons())}"
+        reasons = "; ".join(self.reasons())
+        return shortened(
+            f"open: changed beyond what the case lets a vendor change: {reasons}", LONGEST_EXPLANATION
+        )
 
     def reasons(self) -> list[str]:
         """Everything that makes it open."""
@@ -63,7 +68,8 @@ class Rules:
         """The hooks in force, and what of them was not checked; empty where no code of a vendor ran in the ranks."""
         summary = self.hooks.summary() if self.hooks else ""
         unchecked = "; ".join(self.hooks.unchecked if self.hooks else ())
-        return f"{summary}; not checked: {unchecked or self.doubt or 'nothing'}" if summary else ""
+        line = f"{summary}; not checked: {unchecked or self.doubt or 'nothing'}" if summary else ""
+        return shortened(line, LONGEST_EXPLANATION)
 
 
 def rules_of(

@@ -20,15 +20,20 @@ REMEDY = (
 # `walk PATH` makes the folders of PATH that are missing and ends the script with OPEN_TO_OTHERS where others can
 # replace something on the way, as sshd's StrictModes does. Each folder belongs to root, the user or the user ID $1, and
 # nobody else may write to it, unless the sticky bit keeps what others have there. A group that is named like the owner
-# is that owner's own (user private groups). Of a link the way that it leads is walked too.
+# is that owner's own (user private groups), unless it has other members; where `ls` shows a `+`, what the mode says of
+# the group is said of an access control list too. Of a link the way that it leads is walked too.
 WALK = (
     "set -efu; umask 022; export LC_ALL=C; me=$(id -u); "
     f'refuse() {{ printf "%s\\n" "$1" >&2; exit {OPEN_TO_OTHERS}; }}; '
-    'look() { set -- "$1" "$2" $(stat -c "%u %a %U %G" "$1"); '
+    'shared() { case $(ls -ld "$1") in ??????????+*) more=", with an access control list"; return; esac; '
+    'names=$(getent group "$2" 2>/dev/null || :); names=${names##*:}; '
+    'case $names in ""|"$2") return 1; esac; more=", which $names belong to"; }; '
+    'look() { more=; set -- "$1" "$2" $(stat -c "%u %a %U %G" "$1"); '
     'case " 0 $me $2 " in *" $3 "*) ;; *) refuse "$1 belongs to $5"; esac; '
-    'open=$((0$4 & 01022)); [ "$5" = UNKNOWN ] || [ "$5" != "$6" ] || open=$((open & 01002)); '
+    'open=$((0$4 & 01022)); [ "$5" = UNKNOWN ] || [ "$5" != "$6" ] || [ $((open & 020)) = 0 ] || '
+    'shared "$1" "$6" || open=$((open & 01002)); '
     '[ -L "$1" ] || [ $open = 0 ] || [ $open -ge 512 ] || '
-    'refuse "others may replace what is in $1 (mode $4, owner $5, group $6)"; }; '
+    'refuse "others may replace what is in $1 (mode $4, owner $5, group $6$more)"; }; '
     'walk() { at=; rest=${1#/}/; while [ "$rest" ]; do at=$at/${rest%%/*}; rest=${rest#*/}; '
     '[ -e "$at" ] || [ -L "$at" ] || mkdir -p "$at"; [ -d "$at" ] || { echo "$at: Not a directory" >&2; exit 1; }; '
     'look "$at" "$2"; [ ! -L "$at" ] || { to=$(readlink "$at"); '
