@@ -64,12 +64,12 @@ def test_a_file_that_ends_the_tool_is_a_problem_of_that_line(tree: Tree, file: s
 def test_a_file_that_does_not_end_is_a_problem_of_that_line(
     tree: Tree, file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apart, "LIMIT_S", 0.3)
+    monkeypatch.setattr(apart, "LIMIT_S", 3.0)  # the other files must be done within it on any machine
     path = tree.config.parent / file
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("A = 1\nwhile A:\n    pass\n")
     _, problems = tree.problems()
-    (problem,) = [each for each in problems if each.message == "was not done after 0.3 s"]
+    (problem,) = [each for each in problems if each.message == "was not done after 3 s"]
     assert problem.where in (f"{path}:2", f"{path}:3") and problem.remedy
 
 
