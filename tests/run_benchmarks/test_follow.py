@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import pytest
 from run_benchmarks import follow
 from run_benchmarks.display.base import Display, Power
 from run_benchmarks.follow import PowerMeter, follow_events, follow_power
-from run_benchmarks.names import Node
+from run_benchmarks.names import HostPaths, Node
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.training_state import TrainingState
 from run_benchmarks.transports.base import ByteSink, Completed, TransportError
@@ -70,6 +72,20 @@ def line(step: int) -> str:
     return format_line(Event(EventName.STEP_END, {"global_steps": step, "text": "Ü" * 20})) + "\n"
 
 
+NODE, _ = make_nodes()
+
+
+def paths_in(work: Path) -> HostPaths:
+    return HostPaths(str(work), f"{work}/tree", f"{work}/runs/uid", f"{work}/runs/uid/run1")
+
+
+def node_folder(work: Path) -> Path:
+    """The node's folder, which is there once this was asked."""
+    folder = Path(paths_in(work).node(NODE))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 def followed(
     folder: Path, write: Callable[[Path], AsyncIterator[int]], transport: LocalTransport | None = None
 ) -> Seen:
@@ -79,9 +95,9 @@ def followed(
     async def scenario() -> None:
         state = TrainingState()
         following = asyncio.create_task(
-            follow_events(transport or LocalTransport("node1"), str(folder), state, seen)
+            follow_events(transport or LocalTransport("node1"), paths_in(folder), NODE, state, seen)
         )
-        async for count in write(folder / "rank0.out.log"):
+        async for count in write(node_folder(folder) / "rank0.out.log"):
             while len(seen.events) < count:
                 assert not following.done()
                 await asyncio.sleep(0.01)
@@ -179,6 +195,50 @@ def test_after_a_lost_contact_nothing_is_missed_and_nothing_comes_twice(tmp_path
     assert transport.runs == 5, "four times it is followed; the last reads what was written last"
 
 
+def read_of(work: Path, name: str) -> str:
+    """What is read of a file of the node's folder at once, without waiting for it."""
+    node_folder(work)
+    folder = Path(paths_in(work).node(NODE)).relative_to(work)
+    argv = ["sh", "-c", follow.READ, str(work), str(folder), name, "1"]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=30).stdout
+
+
+def test_what_a_task_put_in_the_place_of_a_log_is_not_opened(tmp_path: Path) -> None:
+    """A link to a pipe outside made the host open it as the ssh user, who may open what the task may not."""
+    pipe, secret, folder = tmp_path / "pipe", tmp_path / "secret", node_folder(tmp_path)
+    os.mkfifo(pipe)
+    secret.write_text("the host's own")
+    (folder / "plain").write_text("a line")
+    (folder / "link").symlink_to(secret)
+    (folder / "link to a pipe").symlink_to(pipe)
+    os.mkfifo(folder / "pipe")
+    assert read_of(tmp_path, "plain") == "a line"
+    for name in ("link", "link to a pipe", "pipe", "missing"):
+        assert read_of(tmp_path, name) == ""
+
+
+def test_a_link_is_never_followed_and_the_log_after_it_is(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text(line(7))
+
+    async def write(log: Path) -> AsyncIterator[int]:
+        log.symlink_to(tmp_path / "secret")
+        yield 0
+        await asyncio.sleep(0.7)  # it has been looked at
+        log.unlink()
+        log.write_text(line(1))
+        yield 1
+
+    assert followed(tmp_path, write).steps() == [1]
+
+
+def test_a_folder_that_is_a_link_is_not_entered(tmp_path: Path) -> None:
+    folder = node_folder(tmp_path)
+    (folder / "plain").write_text("a line")
+    folder.rename(tmp_path / "elsewhere")
+    folder.symlink_to(tmp_path / "elsewhere")
+    assert read_of(tmp_path, "plain") == ""
+
+
 MACHINE = SourceInfo(1, "pwr", Scope.MACHINE, 1.0)
 PACKAGES = SourceInfo(1, "rapl", Scope.PACKAGE, 1.0)
 
@@ -192,9 +252,11 @@ def test_the_power_of_a_node_while_its_telemetry_grows(tmp_path: Path) -> None:
             self.seen.append((node, power))
 
     async def scenario() -> None:
-        following = asyncio.create_task(follow_power(LocalTransport("node1"), str(tmp_path), node, meters))
+        following = asyncio.create_task(
+            follow_power(LocalTransport("node1"), paths_in(tmp_path), NODE, meters)
+        )
         for watts in (500.0, 612.5):
-            with (tmp_path / TELEMETRY_FILE).open("a") as file:
+            with (node_folder(tmp_path) / TELEMETRY_FILE).open("a") as file:
                 file.write(record_line(MACHINE) + "not a record\n")
                 file.write(record_line(Sample(2, "pwr", power_w=watts)))
             while not meters.seen or meters.seen[-1][1].watts != watts:
@@ -202,9 +264,9 @@ def test_the_power_of_a_node_while_its_telemetry_grows(tmp_path: Path) -> None:
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
 
-    meters, (node, _) = Meters(), make_nodes()
+    meters = Meters()
     asyncio.run(asyncio.wait_for(scenario(), timeout=60))
-    assert meters.seen == [(node, Power(500.0, Scope.MACHINE)), (node, Power(612.5, Scope.MACHINE))]
+    assert meters.seen == [(NODE, Power(500.0, Scope.MACHINE)), (NODE, Power(612.5, Scope.MACHINE))]
 
 
 def test_power_is_that_of_the_source_that_the_figures_will_use() -> None:

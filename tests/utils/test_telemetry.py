@@ -90,6 +90,18 @@ def test_no_more_records_are_held_than_a_node_can_have(
     assert (telemetry.sources, len(telemetry.samples), telemetry.wrong) == ((GPU,), 3, 2)
 
 
+def test_samples_of_long_texts_do_not_fill_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "telemetry.jsonl"
+    path.write_text(5 * record_line(Sample(1, "gpu", "0", error="x" * 3_990 + "\U0001f600")))
+    assert {len(sample.error) for sample in read_telemetry(path).samples} == {228}
+    monkeypatch.setattr(telemetry_file, "MOST_TEXT", 500)
+    telemetry = read_telemetry(path)
+    assert (len(telemetry.samples), telemetry.wrong) == (3, 1)
+    assert "its samples hold more than 500 characters: the rest is not read" in telemetry.doubt
+
+
 def test_a_missing_file_is_an_error_that_names_it(tmp_path: Path) -> None:
     with pytest.raises(FlagPerfError, match="No such file"):
         read_telemetry(tmp_path / "telemetry.jsonl")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 
 from run_benchmarks.display.base import Display, Power
 from run_benchmarks.failures import sentence_of, traceback_text
-from run_benchmarks.names import Node
+from run_benchmarks.names import HostPaths, Node
 from run_benchmarks.results.telemetry_file import record_of
 from run_benchmarks.run_log import LOGGER
+from run_benchmarks.stages.run_folder import GO_BELOW, below_work
 from run_benchmarks.training_state import TrainingState
 from run_benchmarks.transports.base import Transport
 from utils.errors import FlagPerfError
@@ -27,10 +29,19 @@ RETRY_S = 2.0
 REST_S = 5.0
 # A node has a few sources and a few devices; who names more is not shown with them.
 MOST_SOURCES, MOST_DEVICES = 64, 1024
+# $2: a file of a node's folder, $3: its first byte that is wanted, counted from 1, $4: `-f` to wait for the file and
+# for what is added to it. A task may put a link or a pipe in its place: it is opened once, and is what was opened.
+READ = (
+    f'{GO_BELOW}is_plain() {{ [ -f "./$2" ] && [ ! -L "./$2" ]; }}; '
+    'while [ "$4" ] && ! is_plain "$@"; do sleep 0.5; done; is_plain "$@" && exec <"./$2" '
+    '&& [ "$(readlink /proc/self/fd/0)" = "$PWD/$2" ] && exec tail -c "+$3" -s 0.5 $4'
+)
 
 
-async def follow_events(transport: Transport, folder: str, state: TrainingState, display: Display) -> None:
-    """Feed each event of global rank 0 to `state` and `display` until cancelled, and then what it wrote last.
+async def follow_events(
+    transport: Transport, paths: HostPaths, node: Node, state: TrainingState, display: Display
+) -> None:
+    """Feed each event of global rank 0, which runs on `node`, to `state` and `display` until cancelled, and its last.
 
     The evaluation that met the target stands among the last lines of a task that has ended.
     """
@@ -42,12 +53,13 @@ async def follow_events(transport: Transport, folder: str, state: TrainingState,
             state.update(event)
             display.event(event)
 
-    path, lines = f"{folder}/{rank_log_name(0)}", _Lines(take)
+    log = _Log(paths.work, below_work(paths, paths.node(node)), rank_log_name(0))
+    lines = _Lines(take)
     try:
-        await _follow(transport, path, lines)
+        await _follow(transport, log, lines)
     finally:
         with suppress(FlagPerfError):
-            await transport.run(["tail", "-c", f"+{lines.read + 1}", path], stdout=lines.feed, timeout=REST_S)
+            await transport.run(log.argv(lines.read), stdout=lines.feed, timeout=REST_S)
 
 
 def _note_precision(event: Event) -> None:
@@ -56,7 +68,7 @@ def _note_precision(event: Event) -> None:
         LOGGER.info(note)
 
 
-async def follow_power(transport: Transport, folder: str, node: Node, display: Display) -> None:
+async def follow_power(transport: Transport, paths: HostPaths, node: Node, display: Display) -> None:
     """Tell `display` of the node's power whenever its monitor has sampled it, until cancelled."""
     meter = PowerMeter()
 
@@ -66,7 +78,8 @@ async def follow_power(transport: Transport, folder: str, node: Node, display: D
             if power is not None:
                 display.power(node, power)
 
-    await _follow(transport, f"{folder}/{TELEMETRY_FILE}", _Lines(take))
+    log = _Log(paths.work, below_work(paths, paths.node(node)), TELEMETRY_FILE)
+    await _follow(transport, log, _Lines(take))
 
 
 class PowerMeter:
@@ -95,17 +108,28 @@ class PowerMeter:
         return Power(sum(watts), self._best.scope) if len(watts) == len(draws) else None
 
 
-async def _follow(transport: Transport, path: str, lines: _Lines) -> None:
+@dataclass(frozen=True)
+class _Log:
+    """A file of a node's folder, which lies below the work folder."""
+
+    work: str
+    folder: str
+    name: str
+
+    def argv(self, read: int, *how: str) -> tuple[str, ...]:
+        """The command that prints what follows the first `read` bytes; `how`: "-f" to go on with what is added."""
+        return ("sh", "-c", READ, self.work, self.folder, self.name, str(read + 1), *how)
+
+
+async def _follow(transport: Transport, log: _Log, lines: _Lines) -> None:
     """Feed a file of the host to `lines` as it grows, until cancelled.
 
     What is missed while contact is lost is read after it: the file is followed from where it was left.
     """
     while True:
-        # `-F` waits for a file that does not exist yet; +N counts bytes from 1.
-        argv = ["tail", "-c", f"+{lines.read + 1}", "-F", path]
         # losing sight of a file is not losing the task: whether that lives, the watch decides
         with suppress(FlagPerfError):
-            await transport.run(argv, stdout=lines.feed)
+            await transport.run(log.argv(lines.read, "-f"), stdout=lines.feed)
         await asyncio.sleep(RETRY_S)
 
 

@@ -271,10 +271,10 @@ class Round:
     def _followers(self) -> Iterator[Coroutine[Any, Any, None]]:
         """What reads from the nodes while they train: rank 0's events and, where it is shown, every node's power."""
         session, nodes = self.session, self.state.nodes
-        folder = session.paths.node(nodes[0])
-        yield follow_events(self._transport(nodes[0]), folder, self.state.training, session.display)
+        paths, first = session.paths, nodes[0]
+        yield follow_events(self._transport(first), paths, first, self.state.training, session.display)
         for node in nodes if session.display.shows_power else ():
-            yield follow_power(self._transport(node), session.paths.node(node), node, session.display)
+            yield follow_power(self._transport(node), paths, node, session.display)
 
     async def _leave(self) -> None:
         self.state.notes += await leave(self.session, self.hosts)

@@ -22,7 +22,7 @@ from tests.run_benchmarks.e2e.setup import BASE_IMAGE, TRAINING
 QUICK = {"target": 0.02, "max_steps": 400, "warmup_steps": 10, "eval_interval_samples": 640, "log_freq": 5}
 # Never done: something else has to end it.
 ENDLESS = {"target": 0.99, "max_steps": 10_000_000, "decay_steps": 10_000_000, "log_freq": 5}
-PATIENCE_S = 240.0
+PATIENCE_S = 900.0
 
 
 @dataclass(frozen=True)

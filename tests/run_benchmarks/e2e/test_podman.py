@@ -57,7 +57,9 @@ def test_podman_trains_to_the_target(
     assert ended.code == 0, ended.output
     (result,) = ended.rounds()
     assert (result["verdict"], result["failure"]) == ("CONVERGED", None)
-    (note,) = result["notes"]
+    # so low a target is met by always guessing the commonest token
+    doubt, note = result["notes"]
+    assert "was met before training: a trivial answer's mlm_accuracy is" in doubt
     assert note.startswith('precision = "auto" is ')
     # The image that was streamed from h1 to h2 is the same.
     assert len(set(result["images"].values())) == 1

@@ -26,7 +26,9 @@ def test_two_hosts_train_to_the_target(two_hosts: Lab, bench: Callable[..., Benc
     assert result["verdict"] == "CONVERGED"
     assert result["hosts"] == ["h1", "h2"]
     assert result["failure"] is None
-    (note,) = result["notes"]
+    # so low a target is met by always guessing the commonest token
+    doubt, note = result["notes"]
+    assert "was met before training: a trivial answer's mlm_accuracy is" in doubt
     assert note.startswith('precision = "auto" is ')
     # The same image on both hosts.
     assert len(set(result["images"].values())) == 1

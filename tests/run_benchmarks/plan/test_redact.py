@@ -43,10 +43,21 @@ SECRET_NAMES = [
         "NETRC_AUTH",
     ),
     *("GH_PAT", "SSHPASS", "X-Api-Key", "db_pass", "AWS_SECRET_ACCESS_KEY", "SSH_PRIVATE_KEY_B64"),
+    *(
+        "HF_TOKENS",
+        "HF_TOKEN2",
+        "API_KEYS",
+        "AWS_CREDS",
+        "DOCKER_AUTH_CONFIG",
+        "SIGNING_KEY_PEM",
+        "DB_PASS_1",
+    ),
+    *("ENCRYPTION_KEY_BASE64", "LICENSE_KEY2", "SSHKEY", "JWT", "AUTH_JWT"),
 ]
 OPEN_NAMES = [
     *("PWD", "OLDPWD", "KEY", "SSH_PUBLIC_KEY", "MAX_TOKENS", "num_key_value_heads", "tokenizer", "SECRETS"),
-    *("NCCL_DEBUG", "BASE_IMAGE", "PATH", "monkey", "COMPASS"),
+    *("NCCL_DEBUG", "BASE_IMAGE", "PATH", "monkey", "COMPASS", "KEY_1", "SSH_PUBLIC_KEY_PEM", "NUM_TOKENS"),
+    *("AUTH_SERVER", "PASS_THROUGH", "KEYS", "SACREDNESS"),
 ]
 
 
@@ -78,6 +89,8 @@ def test_names_that_do_not(name: str) -> None:
         ("curl -H 'authorization: basic YTpi' x", "curl -H 'authorization: basic ***' x"),
         ("sent Bearer eyJhbGciOi.x-y", "sent Bearer ***"),
         ("docker build --secret=id=A,env=A", "docker build --secret=id=A,env=A"),
+        ('{"token":5, "password" : "a"}', '{"token":***, "password" : "***"}'),
+        ("mounts /root/hf_token:/run/hf_token:ro", "mounts /root/hf_token:/run/hf_token:ro"),
     ],
 )
 def test_assignments(text: str, shown: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
+from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.redact import redact_argv, redact_text
 from run_benchmarks.plan.secrets import NO_SECRETS, Secrets, secrets_of
 from run_benchmarks.stages.watch import Ended, Outcome
@@ -140,6 +141,36 @@ def test_a_secret_in_an_option_that_is_no_variable_is_refused(tree: Tree) -> Non
     assert "list of processes" in reports["ACCE_CONTAINER_OPT"]
     assert "hunter22" not in str(reports)
     assert "swordfish" not in str(reports)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *("-v /root/hf_token:/run/hf_token:ro", "--volume=/run/secrets/db_password:/x:ro"),
+        *("-v /opt/credentials.json:/c.json", "-v /data/token_cache:/data/token_cache -v api-key:/x"),
+        *("--add-host=token-server:10.0.0.1", "--add-host=my-auth:10.0.0.1"),
+        "--mount type=bind,source=/root/hf_token,target=/run/hf_token,readonly",
+    ],
+)
+def test_a_file_a_folder_or_a_host_that_is_named_like_a_secret_is_none(tree: Tree, options: str) -> None:
+    edit(tree, "test_conf.py", "", f"ACCE_CONTAINER_OPT = '{options} -e DB_PASS=a'\n")
+    plan = tree.load()
+    assert plan.secrets.held == {"a"}
+    shown = plan_as_dict(plan)["cases"][0]["container_options"]
+    assert shown[: len(options.split())] == options.split()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *("--mount type=volume,volume-opt=o=password=hunter22", "--header='X-Auth-Token: hunter22'"),
+        """--annotation='{"api_key":"hunter22"}'""",
+    ],
+)
+def test_a_secret_within_an_option_is_refused(tree: Tree, options: str) -> None:
+    reports = refused(tree, f"ACCE_CONTAINER_OPT = {options!r}\n")
+    assert "list of processes" in reports["ACCE_CONTAINER_OPT"]
+    assert "hunter22" not in str(reports)
 
 
 def test_a_secret_variable_has_a_name_that_a_shell_can_set(tree: Tree) -> None:

@@ -201,6 +201,7 @@ def test_a_script_of_the_cases_own_may_begin_the_training_anew(tmp_path: Path) -
         ("acc1", {}, 0.0, Verdict.CONVERGED),  # nobody can tell
         ("neg_loss", {"target_neg_loss": -3.0}, -2.5, Verdict.CONVERGED),
         ("negative_log_loss", {"target_negative_log_loss": 3.0}, 2.5, Verdict.CONVERGED),
+        ("val_nll", {"target_val_nll": 2.0}, 1.5, Verdict.CONVERGED),
         ("psnr", {"target_psnr": 0.9}, 31.0, Verdict.CONVERGED),  # a trial
     ],
 )

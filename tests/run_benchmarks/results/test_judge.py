@@ -149,6 +149,25 @@ def test_of_a_script_of_the_cases_own_only_global_rank_0_counts(folders: list[Pa
     assert judge_folders(own, folders).verdict is Verdict.INVALID
 
 
+@pytest.mark.parametrize(
+    ("before", "words"),
+    [
+        ({"baseline": 0.8}, "a trivial answer's mlm_accuracy is 0.8"),
+        ({"mlm_accuracy": 0.72}, "the initial mlm_accuracy is 0.72"),
+        ({"baseline": 0.1, "mlm_accuracy": 0.2}, ""),
+        ({"baseline": None, "mlm_accuracy": "x"}, ""),
+    ],
+)
+def test_a_target_that_was_met_before_training_is_noted(
+    before: dict[str, Any], words: str, folders: list[Path]
+) -> None:
+    """A metric that falls, or a target too low: the untrained model has it."""
+    start, *rest = training_events(target=0.72)
+    write_rank_log(folders[0], [start, Event(EventName.INIT_EVALUATION, before, start.time_ms + 1), *rest])
+    notes = [note for note in judge_folders(CASE, folders).notes if "before training" in note]
+    assert notes == ([f"the target, 0.72, was met before training: {words}"] if words else [])
+
+
 def test_a_log_that_cannot_be_read_is_not_taken_for_one_without_a_result(folders: list[Path]) -> None:
     (folders[0] / "rank0.out.log").mkdir(parents=True)
     failure = judge_folders(CASE, folders).failure

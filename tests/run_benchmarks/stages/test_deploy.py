@@ -98,6 +98,12 @@ def test_a_tree_that_is_there_is_not_sent_again(training: Path, tmp_path: Path) 
     assert (len(host.sent), host.commands) == (1, 3)  # one more, which asks and compares
 
 
+def enlarge(path: Path) -> None:
+    """A file of terabytes, which fills no disk and takes hours to read."""
+    with path.open("ab") as file:
+        file.truncate(7 * 2**40)
+
+
 def plant_bytecode(tree: Path) -> None:
     (tree / "benchmarks/toy/pytorch/__pycache__").mkdir()
     (tree / "benchmarks/toy/pytorch/__pycache__/case.cpython-311.pyc").write_text("other code\n")
@@ -115,6 +121,8 @@ ALTERATIONS: dict[str, tuple[Callable[[Path], object], str]] = {
     "a file more": (lambda tree: (tree / "sitecustomize.py").touch(), "'./sitecustomize.py'"),
     "a file less": (lambda tree: (tree / CASE).unlink(), f"'./{CASE}'"),
     "a mode": (lambda tree: (tree / CASE).chmod(0o755), f"'./{CASE}'"),
+    "a huge file more": (lambda tree: enlarge(tree / "core"), "('./core')"),
+    "a huge file": (lambda tree: enlarge(tree / CASE), "(it is far larger than it was)"),
     "a link": (replace_by_link, f"'./{CASE}'"),
     "a pipe": (lambda tree: os.mkfifo(tree / "pipe"), "'./pipe'"),
     "a folder more": (lambda tree: (tree / "torch").mkdir(), "'./torch'"),

@@ -355,3 +355,11 @@ def test_the_last_words_of_a_build_are_cut_before_they_are_searched_for_secrets(
     asyncio.run(last.take(b"-token" * 1_000_000 + b"\n"))
     assert str(last) == ("-token" * LONGEST_WORDS)[:LONGEST_WORDS]
     assert searched == [LONGEST_SEARCHED]
+
+
+def test_the_last_words_of_a_build_begin_where_their_line_does() -> None:
+    """Else they could begin within a secret, which nothing knows again."""
+    last = LastWords(Secrets(held=frozenset({"open sesame"})).hide)
+    for chunk in (b"x" * 50 + b"open sesame" + b"-" * 197, b"-" * 10_000, b"\n"):
+        asyncio.run(last.take(chunk))
+    assert str(last) == "x" * 50 + "***" + "-" * (LONGEST_WORDS - 53)

@@ -61,6 +61,19 @@ def test_a_server_without_sessions_is_an_error(make_sshd: Callable[..., Sshd]) -
         host_at(server).use(lambda t: t.run(["true"]))
 
 
+def test_a_login_shell_that_prints_without_an_end_is_not_listened_to(make_sshd: Callable[..., Sshd]) -> None:
+    """What stands before the command's own output was kept up to the end of a line: all that the memory holds."""
+    server = make_sshd("ForceCommand cat /dev/zero")
+    with pytest.raises(TransportError, match="did not run the command"):
+        host_at(server).use(lambda t: t.run(["true"], timeout=20))
+
+
+def test_what_a_login_shell_prints_before_a_command_is_not_its_output(make_sshd: Callable[..., Sshd]) -> None:
+    noise = "yes welcome | head -n 2000; eval"
+    server = make_sshd(f'ForceCommand {noise} "$SSH_ORIGINAL_COMMAND"')
+    assert host_at(server).use(lambda t: t.run(["echo", "\n x"])).stdout == "\n x\n"
+
+
 def test_a_lost_connection_is_an_error_and_never_an_exit_code(sshd: Sshd) -> None:
     async def scenario(transport: Transport) -> None:
         await transport.run(["true"])

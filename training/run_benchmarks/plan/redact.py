@@ -16,10 +16,16 @@ _USER_OF_URL = re.compile(
     r"(?<=://)[^/\s'\"?#]+@|(?<![^\s'\"@=])[^\s/'\"@:=]+:[^\s/'\"@]{1,512}@(?!sha256:[0-9a-f]{64})"
 )
 # A name that speaks of a secret has one of these words in it, or ends with it without a break (PGPASSWORD) ...
-_WORDS = "token|password|passwd|passphrase|secret|credentials?|api[_-]?key|access[_-]?key|private[_-]?key"
-_SPOKEN = rf"(?i:(?<![^\W_])(?:{_WORDS})(?![^\W_])|(?:{_WORDS}|sshpass)(?![\w.-]))"
-# ... or one of these as its last word, which mean too much else where they stand alone (PWD) or within.
-_LAST = r"(?<=[A-Za-z0-9])(?<!(?i:public))[_-](?:{})(?![\w.-])"
+_WORDS = (
+    "token|password|passwd|passphrase|secret|credentials?|creds|auth[_-]?config|(?:api|access|private)[_-]?keys?"
+    # Of the plural most are counts: MAX_TOKENS.
+    "|(?:hf|gh|github|gitlab|wandb|api|auth|access)[_-]?tokens"
+)
+_SPOKEN = rf"(?i:(?<![^\W_])(?:{_WORDS})[0-9]{{0,2}}(?![^\W_])|(?:{_WORDS}|sshpass|sshkey|jwt)(?![\w.-]))"
+# ... or one of these as its last word, which mean too much else where they stand alone (PWD) or within; only a
+# number (DB_PASS_1) or how it is encoded (SIGNING_KEY_PEM) may follow.
+_FOLLOWING = "(?:[_-]?[0-9][0-9]?|[_-](?i:pem|der|b64|base64))?"
+_LAST = rf"(?<=[A-Za-z0-9])(?<!(?i:public))[_-](?:{{}}){_FOLLOWING}(?![\w.-])"
 _ENDING = "(?i:key|pass|pwd|pat|auth|psk|cookie)"
 # The word is looked for once, from where the name begins; then the name is taken whole.
 _NAMED = r"(?=[\w.-]*?(?:{}|{}))[\w.-]+"
@@ -33,8 +39,8 @@ _BEARER = r"(?i:\bauthorization['\"]?\s*[=:]\s*['\"]?(?:[a-z]+ +)?|\bbearer +(?=
 # As options, shell variables and Python's dicts write it: NAME=value, 'NAME': 'value'.
 _CLOSED = "['\"]?"
 # It begins where the name does, so that a long line of such characters is looked at once. An engine's
-# `--secret=id=NAME` names one, and holds none.
-_ASSIGNED = r"(?<![\w.-]){}\s*[=:]\s*(?!id=)"
+# `--secret=id=NAME` names one, and holds none; nor does `hf_token:/run/hf_token`, a mount, or `token-server:10.0.0.1`.
+_ASSIGNED = r"(?<![\w.-]){}\s*(?:=|(?<=['\"]):|:(?=[\s'\"]))\s*(?!id=)"
 # A value is in quotes (as a shell joins them, or open to the end), or ends before what closes a list or a sentence.
 _QUOTED = r"(?:'[^']*'|\"(?:[^\"\\]|\\.)*\")+"
 _VALUE = rf"{_QUOTED}|['\"].*|[^\s'\"](?:\S*[^\s,;)}}\]'\"])?"

@@ -53,7 +53,7 @@ LEAST_SHARE = 0.5
 SHARE = re.compile(r"(^|_)(accuracy|acc\d*|exact_match|em|embedding_average)(_|$)", re.IGNORECASE)
 # Metrics that are met from above, by their names; a script of a case's own says it itself as `metric_better`.
 NEGATED = re.compile(r"(^|_)(neg|negative|negated|minus|inverse)_(?!log)", re.IGNORECASE)
-FALLS = re.compile(r"(^|_)(loss|error|err|ppl|perplexity|wer|cer|fid|mae|mse|rmse)(_|$)", re.IGNORECASE)
+FALLS = re.compile(r"(^|_)(loss|nll|error|err|ppl|perplexity|wer|cer|fid|mae|mse|rmse)(_|$)", re.IGNORECASE)
 
 
 def contradictions(

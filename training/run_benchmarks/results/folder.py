@@ -25,7 +25,7 @@ T = TypeVar("T")
 ROUND_FOLDER = re.compile(r"round([1-9]\d{0,8})", re.ASCII)
 RUN_FILES = ("plan.json", JOURNAL, "summary.json")
 # Of a file that anybody may have written so much is read: ten thousand rounds have a journal of less.
-MOST_ENTRIES = 500_000
+MOST_ENTRIES = 200_000
 MOST_WRONG = 50  # of its entries
 REMEDY = "name the folder of a run: it holds plan.json, journal.jsonl and a folder for each case"
 

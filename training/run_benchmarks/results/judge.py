@@ -35,6 +35,7 @@ from utils.checkpoints import continued_of
 from utils.events import Event, EventName
 from utils.figures import DEFINITIONS, Figure, Peak, figures_from_finished, of_this_part
 from utils.node import rank_log_name
+from utils.numbers import number_in
 from utils.processor import precision_note
 from utils.records import Failure, FailureClass, Stage, Verdict
 from utils.text_files import shortened
@@ -102,7 +103,13 @@ def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) ->
         reason = "a hook of the vendor changed the model: the FLOPs that the case counts are not this model's"
         figures["MFU"] = DEFINITIONS["MFU"].figure(None, reason)
     doubted = [] if failure else doubts(case, logs.events, facts)
-    of_logs = (*doubted, *_precision_notes(logs.events), *_notes(logs, figure_notes, failure), *power_notes)
+    of_logs = (
+        *doubted,
+        *_met_untrained(logs.events, facts),
+        *_precision_notes(logs.events),
+        *_notes(logs, figure_notes, failure),
+        *power_notes,
+    )
     notes = (*seen.notes, *_brief(of_logs))
     shared = {**seen.shared(), "failure": failure, "notes": notes}
     return RoundResult(
@@ -158,6 +165,19 @@ def _continued(events: Sequence[Event]) -> Mapping[str, Any] | None:
     """A round that fails later has continued all the same."""
     parts = (continued_of(event.value) for event in events if event.name == EventName.INIT_END)
     return next(filter(None, parts), None)
+
+
+def _met_untrained(events: Sequence[Event], facts: Mapping[str, Any]) -> list[str]:
+    """A target that a trivial answer, or the weights that training begins with, meet already proves nothing."""
+    target, metric = number_in(facts, "target"), str(facts.get("metric"))
+    begin = next((event.value for event in events if event.name == EventName.INIT_EVALUATION), {})
+    values = {"a trivial answer's": number_in(begin, "baseline"), "the initial": number_in(begin, metric)}
+    met = [
+        f"{whose} {metric} is {value:.6g}"
+        for whose, value in values.items()
+        if target is not None and value is not None and value >= target
+    ]
+    return [f"the target, {target:.6g}, was met before training: {', '.join(met)}"] if met else []
 
 
 def _precision_notes(events: Sequence[Event]) -> list[str]:

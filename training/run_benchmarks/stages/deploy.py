@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from run_benchmarks.names import HostPaths
 from run_benchmarks.run_log import LOGGER
-from run_benchmarks.stages.tree import END_MARK, Tree
+from run_benchmarks.stages.tree import END_MARK, LARGEST_TREE, Tree
 from run_benchmarks.stages.work_folder import REMEDY, in_work_folder
 from run_benchmarks.transports.base import Transport
 from utils.errors import FlagPerfError
@@ -13,9 +13,12 @@ TIMEOUT_S = 600.0
 MISSING, ALTERED = 3, 4
 MOST_NAMES = 5
 # `content FOLDER` lists a tree as `Tree.entries` does, each entry ended by NUL; `whole FOLDER DIGEST` compares it.
+# Of what is larger than any tree only the names are listed: a file that fills no disk may take hours to read.
 CONTENT = (
-    'content() { cd "$1" && { find . \\( -type f -perm -100 -printf "x %p\\0" \\) -o -printf "%y %p\\0"; '
-    "find . -type f -exec sha256sum --zero {} +; }; }; "
+    'fits() { size=$(du -sbl "$1") && [ "${size%%[!0-9]*}" -le '
+    f"{2 * LARGEST_TREE} ]; }}; "
+    'content() { large=; fits "$1" || large=1; cd "$1" && { find . \\( -type f -perm -100 -printf "x %p\\0" \\) '
+    '-o -printf "%y %p\\0"; [ "$large" ] || find . -type f -exec sha256sum --zero {} +; }; }; '
     'whole() { [ -d "$1" ] && [ ! -L "$1" ] && [ "$(content "$1" | LC_ALL=C sort -z | sha256sum)" = "$2  -" ]; }; '
 )
 # $2: the tree's folder, $3: its digest. Of a tree that was altered what it holds is printed, if it is not far too much.
@@ -66,8 +69,14 @@ async def deploy_tree(transport: Transport, tree: Tree, paths: HostPaths) -> lis
 def _differences(tree: Tree, listed: str) -> str:
     """Which paths of a tree on a host are not as they should be, some of them."""
     entries = set(listed.split("\0")) - {""}
+    wanted = {entry for entry in tree.entries if _is_sum(entry) <= any(map(_is_sum, entries))}
     # what is there first: where the list was cut off, much seems to be missing
-    wrong = [*sorted(entries - tree.entries), *sorted(tree.entries - entries)]
+    wrong = [*sorted(entries - wanted), *sorted(wanted - entries)]
     names = list(dict.fromkeys(repr(entry.partition(" ")[2].lstrip()) for entry in wrong))
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return ", ".join(names[:MOST_NAMES]) + more
+    return ", ".join(names[:MOST_NAMES]) + more or "it is far larger than it was"
+
+
+def _is_sum(entry: str) -> bool:
+    """Whether it is a file's checksum, and not what a path is."""
+    return len(entry.partition(" ")[0]) > 1

@@ -31,7 +31,7 @@ class LastWords:
         *lines, self._rest = (self._rest + chunk).replace(b"\r", b"\n").split(b"\n")
         del lines[:-LONGEST_WORDS]  # blank ones may end it
         self._line = next((line for line in reversed(lines) if line.strip()), self._line)
-        self._rest = self._rest[-2 * LONGEST_WORDS :]
+        self._rest = self._rest[:LONGEST_SEARCHED]
 
     def __str__(self) -> str:
         line = self._line[:LONGEST_SEARCHED].decode(errors="replace").strip()

@@ -31,7 +31,7 @@ for signal in TERM KILL; do
   kill -s "$signal" -- "-$group" 2>/dev/null || exit 0
   for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do alive || exit 0; sleep 0.1; done
 done"""
-NOISE_LINES = 1000
+NOISE_BYTES = 2**16  # what a login shell may print before the mark
 
 
 @dataclass(frozen=True)
@@ -75,16 +75,17 @@ async def _execute(
 
 
 async def _read_mark(process: asyncssh.SSHClientProcess[bytes], mark: bytes, host: str) -> int:
-    printed = []
-    for _ in range(NOISE_LINES):
-        line = await process.stdout.readline()
+    printed = bytearray()
+    size = len(mark) + 2  # nothing of the command's comes so early: its output stays where it is
+    while len(printed) < NOISE_BYTES and (piece := await process.stdout.read(size)):
+        printed += piece
+        size = 1
+        line = printed[printed.rfind(b"\n", 0, -1) + 1 :] if piece == b"\n" else b""
         if line.startswith(mark):
             return int(line.split()[1])
-        if not line:
-            break
-        printed.append(line.decode(errors="replace"))
     process.close()
-    output = "".join(printed).strip() or (await process.stderr.read()).decode(errors="replace").strip()
+    noise = printed.decode(errors="replace").strip()
+    output = noise or (await process.stderr.read()).decode(errors="replace").strip()
     raise TransportError(
         f"the login shell did not run the command; it printed: {output[-500:] or 'nothing'}",
         where=host,
