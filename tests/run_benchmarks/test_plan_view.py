@@ -183,7 +183,7 @@ def test_where_the_rounds_go_on_from_is_shown(tree: Tree) -> None:
     assert any(line.startswith("find -L /data/ck/run20250101000000 ") for line in lines)
     folder = "/data/ck/run20250101000000/toy:pytorch:X1:1:2:1/round1"
     assert any(f"--env=FLAGPERF_CONTINUE_FROM={folder}" in line for line in lines)
-    assert any("source=/data/ck,target=/data/ck" in line for line in lines)
+    assert any(f"source={folder},target={folder},readonly" in line for line in lines)
 
 
 def test_a_comment_goes_on_in_no_further_line(tree: Tree) -> None:

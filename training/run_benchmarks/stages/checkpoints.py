@@ -55,6 +55,8 @@ def uses_checkpoints(plan: Plan, case: CasePlan) -> bool:
 def checkpoint_folders(plan: Plan, run: RunId, node: Node) -> tuple[str, str]:
     """Where a node's round saves its checkpoints, and where those are that it goes on from; empty: it does not."""
     path, earlier = plan.run.checkpoint_path, plan.continue_from
+    if not path:
+        return "", ""
     goes_on = earlier and uses_checkpoints(plan, node.case)
     return (
         checkpoint_folder(path, run.uid, node.case, node.round) if saves_checkpoints(node.case) else "",
