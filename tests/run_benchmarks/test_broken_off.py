@@ -15,7 +15,10 @@ import pytest
 from run_benchmarks import foreground, round_state, runner, session
 from run_benchmarks.display.lines import PlainLines
 from run_benchmarks.hosts.fixed import FixedHosts
+from run_benchmarks.plan.records import CasePlan
+from run_benchmarks.round import Round
 from run_benchmarks.runtimes.process import ProcessRuntime
+from run_benchmarks.session import Session
 from run_benchmarks.stages import launch
 from tests.ports import reserved_port
 from tests.run_benchmarks.whole_run import WholeRun, make_whole_run
@@ -93,17 +96,32 @@ def test_what_goes_wrong_in_a_round_is_its_result_and_the_next_has_its_turn(
 def test_an_error_between_two_rounds_leaves_a_summary_of_the_first(
     run: WholeRun, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
+    def first_alone(session: Session, case: CasePlan, number: int) -> Round:
+        if number > 1:
+            raise FlagPerfError("the second broke, token=word")
+        return Round(session, case, number)
+
+    monkeypatch.setattr(runner, "Round", first_alone)
+    assert run.main() == 1, "2 would mean that nothing was launched"
+    shown = capsys.readouterr().err
+    assert "the run broke off" in shown and "the second broke" in shown
+    assert "word" not in shown
+    assert run.summary["exit_code"] == 1
+    assert json.loads((run.result / CASE / "round1" / "result.json").read_text())["verdict"] == "CONVERGED"
+    assert run.units_left() == []
+
+
+def test_a_round_whose_end_cannot_be_logged_costs_no_other(
+    run: WholeRun, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
     def broken(*arguments: object) -> None:
         raise FlagPerfError("the log broke, token=word")
 
     monkeypatch.setattr(runner, "_log_result", broken)
-    assert run.main() == 1, "2 would mean that nothing was launched"
-    told = capsys.readouterr().err
-    assert "the run broke off" in told and "the log broke" in told
-    assert "word" not in told
-    assert run.summary["exit_code"] == 1
-    assert json.loads((run.result / CASE / "round1" / "result.json").read_text())["verdict"] == "CONVERGED"
-    assert run.units_left() == []
+    assert run.main() == 0
+    shown = capsys.readouterr().err
+    assert "could not be logged: the log broke" in shown and "word" not in shown
+    assert [result["verdict"] for result in run.summary["rounds"]] == ["CONVERGED"] * 2
 
 
 def test_an_error_that_escapes_the_run_is_not_taken_for_a_wrong_configuration(
