@@ -59,9 +59,10 @@ def _of(login: Login, error: BaseException, timeout_s: float) -> tuple[str, str]
             f"{place} and this machine have no algorithm in common: {error.reason}",
             f"update its ssh server; compare `{command} -v`",
         )
-    if isinstance(error, asyncssh.DisconnectError):
+    if isinstance(error, (asyncssh.DisconnectError, ConnectionResetError)):  # a reset may overtake its reason
+        reason = error.reason if isinstance(error, asyncssh.DisconnectError) else error.strerror
         return (
-            f"{place} closed the connection during login: {error.reason}",
+            f"{place} closed the connection during login: {reason}",
             f"try `{command}`; see its sshd log (MaxStartups, AllowUsers, fail2ban)",
         )
     if isinstance(error, OSError):
