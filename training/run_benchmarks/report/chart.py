@@ -82,7 +82,8 @@ class Chart:
     """A chart. Each line has as many values as each axis; a reader switches between the axes.
 
     unit: of the values; levels: horizontal lines by name (a target). link: charts of one link share cursor and zoom.
-    note: what a reader must know of it. is_from_zero: the scale begins at 0. is_scatter: points without lines.
+    note: what a reader must know of it. end: a time axis is shown from 0 to here, whatever the values cover.
+    is_from_zero: the scale begins at 0. is_scatter: points without lines.
     """
 
     title: str
@@ -93,6 +94,7 @@ class Chart:
     levels: Sequence[tuple[str, float]] = ()
     link: str = ""
     note: str = ""
+    end: float | None = None
     is_from_zero: bool = False
     is_scatter: bool = False
     extents: Sequence[tuple[Line, Extent]] = field(init=False)
@@ -124,6 +126,7 @@ def _content(what: Chart) -> dict[str, Any]:
         "phases": [[each.kind, each.start, each.end] for each in what.phases],
         "levels": what.levels,
         "link": what.link,
+        "end": what.end,
         "fromZero": what.is_from_zero,
         "scatter": what.is_scatter,
     }
