@@ -76,7 +76,7 @@ def test_result_json_holds_everything_and_is_json(converged: RoundResult, tmp_pa
     text = (tmp_path / "result.json").read_text()
     assert "NaN" not in text
     result = json.loads(text)
-    assert result["schema"] == 2
+    assert result["schema"] == 3
     assert result["verdict"] == "CONVERGED"
     assert result["failure"] is None
     assert result["hosts"] == ["h1", "h2"]
