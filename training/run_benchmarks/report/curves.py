@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
 from run_benchmarks.report.chart import Phase
@@ -19,7 +18,14 @@ MOST_PHASES = 2_000  # that are shaded
 LONGEST_NAME = 64
 NAN = float("nan")
 # What a STEP_END reports: its key, what the curve is, its unit.
-STEP_CURVES = (("loss", "Loss", "nats"), ("seq/s", "Throughput", "samples/s"), ("learning_rate", "Learning rate", ""))
+STEP_CURVES = (
+    ("loss", "Loss", "nats"),
+    ("seq/s", "Throughput", "samples/s"),
+    ("learning_rate", "Learning rate", ""),
+)
+
+COLUMNS = ("time_ms", "global_steps", *(key for key, _, _ in STEP_CURVES))
+_NAMES = frozenset(name.value for name in EventName)
 
 
 def _empty() -> array[float]:
@@ -32,6 +38,7 @@ class Curves:
 
     steps: by column, `time_ms`, `global_steps` and the keys of STEP_CURVES, NaN where a step did not say.
     evaluations: time, step, the metric's value. times: event name -> its first and last time.
+    more_steps: those that are left out.
     """
 
     metric: str = ""
@@ -39,6 +46,7 @@ class Curves:
     evaluations: list[tuple[float, float, float]] = field(default_factory=list)
     evaluating: list[tuple[float, float]] = field(default_factory=list)
     times: dict[str, tuple[int, int]] = field(default_factory=dict)
+    more_steps: int = 0
     first_ms: int | None = None
     last_ms: int | None = None
 
@@ -50,12 +58,27 @@ class Curves:
         self.last_ms = event.time_ms if self.last_ms is None else max(self.last_ms, event.time_ms)
         if event.name in _NAMES:
             self.times[event.name] = self.times.get(event.name, (event.time_ms,))[0], event.time_ms
-        if event.name == EventName.STEP_END and len(self.steps["time_ms"]) < MOST_STEPS:
-            self.steps["time_ms"].append(event.time_ms)
-            for name in COLUMNS[1:]:
-                self.steps[name].append(_number(event.value, name))
+        if event.name == EventName.STEP_END:
+            self._stepped(event)
         elif event.name in (EventName.EVALUATE, EventName.INIT_EVALUATION):
             self._evaluated(event)
+
+    def _stepped(self, event: Event) -> None:
+        if len(self.steps["time_ms"]) >= MOST_STEPS:
+            self.more_steps += 1
+            return
+        self.steps["time_ms"].append(event.time_ms)
+        for name in COLUMNS[1:]:
+            self.steps[name].append(_number(event.value, name))
+
+    @property
+    def left_out(self) -> str:
+        """What is not in the curves, or nothing."""
+        return (
+            f"the curves end after {MOST_STEPS} steps: {self.more_steps} more are left out"
+            if self.more_steps
+            else ""
+        )
 
     def _evaluated(self, event: Event) -> None:
         self.metric = self.metric or str(event.value.get("metric") or "")[:LONGEST_NAME]
@@ -83,19 +106,6 @@ class Curves:
         begun = self.times.get(start)
         ended = next((self.times[end][1] for end in ends if end in self.times), self.last_ms)
         return (begun[0] if begun else None), ended
-
-
-COLUMNS = ("time_ms", "global_steps", *(key for key, _, _ in STEP_CURVES))
-_NAMES = frozenset(name.value for name in EventName)
-MOST_EVENTS = 5 * MOST_STEPS
-
-
-def curves_of(events: Iterable[Event], metric: str = "") -> Curves:
-    """The curves that events make. metric: its name where no event says it."""
-    curves = Curves(metric[:LONGEST_NAME])
-    for event in islice(events, MOST_EVENTS):
-        curves.take(event)
-    return curves
 
 
 def _number(values: Mapping[str, Any], name: str) -> float:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from run_benchmarks.failures import log_traceback
 from run_benchmarks.report.page import environment, page
 from run_benchmarks.report.rounds import round_view
+from run_benchmarks.report.spread import spread_tables
 from run_benchmarks.results.folder import RoundKey, RunFolder, open_folder
 from run_benchmarks.results.meanings import WHERE, meanings
 from run_benchmarks.results.summary import Run, outcome_text
 from run_benchmarks.results.tables import remarks, results_tables
-from utils.records import Stage
+from utils.records import Stage, Verdict
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -66,17 +67,26 @@ def report_body(folder: RunFolder, run: Run, hide: Callable[[str], str] = str) -
         )
         for result in shown
     ]
-    text = environment().get_template("report.html").render(
-        run=run,
-        outcome=outcome_text(run),
-        succeeded=sum(result.verdict.is_success for result in run.results),
-        tables=results_tables(run.results) if run.results else [],
-        meanings=meanings(run.results),
-        where=WHERE,
-        rounds=views,
-        left_out=len(run.results) - len(shown),
-        checks=run.checks,
-        check_names=list(dict.fromkeys(check.name for of_host in run.checks.values() for check in of_host)),
-        remarks=remarks(run.checks),
+    text = (
+        environment()
+        .get_template("report.html")
+        .render(
+            run=run,
+            outcome=outcome_text(run),
+            succeeded=sum(result.verdict.is_success for result in run.results),
+            successes=[verdict.value for verdict in Verdict if verdict.is_success],
+            verdicts=[verdict.value for verdict in Verdict],
+            tables=results_tables(run.results) if run.results else [],
+            spreads=list(spread_tables(run.results)),
+            meanings=meanings(run.results),
+            where=WHERE,
+            rounds=views,
+            left_out=len(run.results) - len(shown),
+            checks=run.checks,
+            check_names=list(
+                dict.fromkeys(check.name for of_host in run.checks.values() for check in of_host)
+            ),
+            remarks=remarks(run.checks),
+        )
     )
     return Markup(text)  # noqa: S704 - a template with autoescape made it

@@ -55,7 +55,9 @@ class RoundTime:
     @property
     def training(self) -> tuple[float, float]:
         """The part that was trained in; all of it where nothing says so."""
-        return next(((each.start, each.end) for each in self.phases if each.kind == "train"), (0.0, self.end_s))
+        return next(
+            ((each.start, each.end) for each in self.phases if each.kind == "train"), (0.0, self.end_s)
+        )
 
 
 def devices_of(
@@ -121,7 +123,16 @@ def _curve(
     line = Line(title, _values(values[kept]), extent=extent_of(values))
     note = THINNED.format(step="part") if len(kept) < len(values) else ""
     return Chart(
-        title, unit, axes, [line], time.phases, levels, link, note, end=time.end_s, is_from_zero=unit == "samples/s"
+        title,
+        unit,
+        axes,
+        [line],
+        time.phases,
+        levels,
+        link,
+        note,
+        end=time.end_s,
+        is_from_zero=unit == "samples/s",
     )
 
 

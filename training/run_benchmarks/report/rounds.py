@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from run_benchmarks.names import node_folder_name
 from run_benchmarks.report.chart import chart
-from run_benchmarks.report.curves import Curves, curves_of
-from run_benchmarks.report.round_charts import Device, device_charts, devices_of, time_of, training_charts
-from run_benchmarks.report.samples import NodeSamples, read_samples
+from run_benchmarks.report.curves import LONGEST_NAME, Curves
+from run_benchmarks.report.round_charts import device_charts, devices_of, time_of, training_charts
+from run_benchmarks.report.samples import read_samples
 from run_benchmarks.report.tables import (
     FieldOfHosts,
     HeatMap,
@@ -75,13 +75,21 @@ class RoundView:
         figures = [(name, self.result.figures.get(name)) for name in LARGE]
         own = [(name, each) for name, each in self.result.figures.items() if name not in DEFINITIONS]
         there = [(name, each) for name, each in (*figures, *own) if each and each.value is not None]
-        return [(name, each, shown(each.value, _digits(name))) for name, each in there if each.value is not None][:8]
+        return [
+            (name, each, shown(each.value, _digits(name))) for name, each in there if each.value is not None
+        ][:8]
 
     @property
     def figures(self) -> list[tuple[str, Figure, str]]:
         """All of them, with the value as it is shown."""
         return [
-            (name, each, "-" if each.value is None else shown(each.value, _digits(name)) + ("*" if each.caveat else ""))
+            (
+                name,
+                each,
+                "-"
+                if each.value is None
+                else shown(each.value, _digits(name)) + ("*" if each.caveat else ""),
+            )
             for name, each in self.result.figures.items()
         ]
 
@@ -111,11 +119,13 @@ def round_view(
     """
     labels = _labels(result.hosts)
     folders = [folder / node_folder_name(host, rank) for rank, host in enumerate(result.hosts)]
-    notes: list[str] = []
-    curves = _curves(result, folders, case, notes)
+    curves, left_out = curves_in(result, folder, case)
     curves.metric = hide(curves.metric)
+    notes = [left_out] if left_out else []
     nodes = read_samples(folders)
-    notes += [f"telemetry of {label}: {node.doubt}" for label, node in zip(labels, nodes, strict=True) if node.doubt]
+    notes += [
+        f"telemetry of {label}: {node.doubt}" for label, node in zip(labels, nodes, strict=True) if node.doubt
+    ]
     devices = devices_of(nodes, labels, hide)
     time = time_of(curves, devices, _round_s(result))
     origin = result.as_dict().get("provenance") or {}
@@ -127,30 +137,37 @@ def round_view(
     return RoundView(
         result=result,
         curves=[chart(each) for each in training_charts(curves, time, target, link)] if time else [],
-        devices=[chart(each) for each in device_charts(devices, nodes, time, link, most_values)] if time else [],
+        devices=[chart(each) for each in device_charts(devices, nodes, time, link, most_values)]
+        if time
+        else [],
         heat_maps=list(heat_maps(devices, time, result)),
         stages=bar(result.times),
         script=bar(time_in_script(result)),
         inventory=inventory(labels, fields.get("hosts")),
-        provenance=flat_fields({name: each for name, each in fields.items() if name not in ("hosts", "configuration")}),
+        provenance=flat_fields(
+            {name: each for name, each in fields.items() if name not in ("hosts", "configuration")}
+        ),
         parameters=_parameters(case, result, fields.get("configuration")),
         phases=list(dict.fromkeys(each.kind for each in time.phases)) if time else [],
         notes=[hide(note) for note in notes],
     )
 
 
-def _curves(
-    result: RoundResult, folders: Sequence[Path], case: PlannedCase | None, notes: list[str]
-) -> Curves:
+def curves_in(result: RoundResult, folder: Path, case: PlannedCase | None) -> tuple[Curves, str]:
+    """The curves of the round in a folder, and what of them could not be read."""
     quality = result.figures.get("acc")
-    metric = quality.unit if quality and quality.value is not None else ""
-    curves = Curves(metric)
+    curves = Curves((quality.unit if quality and quality.value is not None else "")[:LONGEST_NAME])
     try:
-        events = rank0_events(folders[0], own_script=not (case and case.uses_driver)) if folders else ()
-        curves = curves_of(events, metric)
+        for event in rank0_events(_node_folder(result, folder), own_script=not (case and case.uses_driver)):
+            curves.take(event)
     except FlagPerfError as error:
-        notes.append(str(error))
-    return curves
+        return curves, str(error)
+    return curves, curves.left_out
+
+
+def _node_folder(result: RoundResult, folder: Path) -> Path:
+    """Where global rank 0's log lies."""
+    return folder / node_folder_name(result.hosts[0] if result.hosts else "", 0)
 
 
 def _round_s(result: RoundResult) -> float | None:
@@ -165,9 +182,12 @@ def _labels(hosts: Sequence[str]) -> list[str]:
 
 def _parameters(case: PlannedCase | None, result: RoundResult, configuration: object) -> list[Parameter]:
     """As the round ran with them where it tells, else as the plan has them."""
-    values = configuration if isinstance(configuration, Mapping) and configuration else case and case.parameters
+    values = (
+        configuration if isinstance(configuration, Mapping) and configuration else case and case.parameters
+    )
     return [
-        Parameter(str(name), _shown(value), name in result.rules.differs) for name, value in (values or {}).items()
+        Parameter(str(name), _shown(value), name in result.rules.differs)
+        for name, value in (values or {}).items()
     ]
 
 

@@ -44,7 +44,14 @@ def time_in_script(result: RoundResult) -> dict[str, float]:
     """Where the time of the training script went, by what FINISHED tells; empty where it does not."""
     facts = {
         name: number_in(result.facts, name)
-        for name in ("init_time", "pure_compute_time", "no_eval_time", "raw_train_time", "eval_time", "e2e_time")
+        for name in (
+            "init_time",
+            "pure_compute_time",
+            "no_eval_time",
+            "raw_train_time",
+            "eval_time",
+            "e2e_time",
+        )
     }
     init, compute, no_eval, train, evaluation, whole = facts.values()
     if init is None or compute is None or no_eval is None or train is None or whole is None:
@@ -56,7 +63,7 @@ def time_in_script(result: RoundResult) -> dict[str, float]:
         "waiting for data": no_eval - compute,
         "evaluation": evaluation,
         "saving checkpoints": train - no_eval - evaluation,
-        "the rest": whole - init - train,
+        "imports and the rest": whole - init - train,
     }
 
 
@@ -82,8 +89,14 @@ def heat_maps(devices: Sequence[Device], time: RoundTime | None, result: RoundRe
     """A map a quantity of which there is more than one value."""
     for quantity, scope, pairs in extents_in_training(devices, time) if time else ():
         told = TOLD[quantity.name]
-        values = {(each.host, each.label): getattr(extent, told) for each, extent in pairs}
-        yield from _map(f"{quantity.name}, {SCOPES[scope]}: {told} while training", quantity.unit, values)
+        title = f"{quantity.name}, {SCOPES[scope]}: {told} while training"
+        for source in dict.fromkeys(each.source for each, _ in pairs):
+            values = {
+                (each.host, each.label): getattr(extent, told)
+                for each, extent in pairs
+                if each.source == source
+            }
+            yield from _map(title, quantity.unit, values)
     yield from _rank_rates(result)
 
 

@@ -28,10 +28,12 @@ def thinned(values: NDArray[np.float64], most: int = MOST_POINTS) -> NDArray[np.
     starts = np.linspace(0, len(values), most // 2, endpoint=False).astype(np.int64)
     ends = np.append(starts[1:], len(values))
     places = [
-        start + place for start, end in zip(starts, ends, strict=True) for place in _extremes(values[start:end])
+        start + place
+        for start, end in zip(starts, ends, strict=True)
+        for place in _extremes(values[start:end])
     ]
     places[0], places[-1] = 0, len(values) - 1
-    return np.unique(places)
+    return np.array(sorted(set(places)))
 
 
 def _extremes(part: NDArray[np.float64]) -> tuple[int, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.output import put
@@ -40,3 +39,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write it."""
+    from run_benchmarks.report.csv_files import write_csv
+    from run_benchmarks.report.report import REPORT, write_report
+    from run_benchmarks.results.find import find_run
+    from run_benchmarks.results.folder import open_folder
+    from run_benchmarks.results.load import run_in
+    from utils.errors import FlagPerfError
+    from utils.text_files import one_line
+
+    folder = open_folder(find_run(arguments.run, options.log_path_of(arguments)))
+    loaded = run_in(folder)
+    target = arguments.output or folder.path / REPORT
+    try:
+        write_report(target, folder, loaded)
+        written = [target, *(write_csv(arguments.csv, folder, loaded) if arguments.csv else [])]
+    except OSError as error:
+        raise FlagPerfError(
+            f"cannot be written: {error.strerror}",
+            where=str(error.filename or target),
+            remedy="name another place with --output or --csv",
+        ) from error
+    put("\n".join(one_line(str(path)) for path in written))
+    return ExitCode.SUCCESS
