@@ -136,11 +136,15 @@ def _report(summary: Run, folder: Path, hide: Callable[[str], str]) -> None:
     """Write the run as a page, once its results are printed: nobody waits for it, and a fault in it loses nothing."""
     from run_benchmarks.report.report import REPORT, try_report
 
-    path = try_report(folder, summary, hide)
-    with suppress(BrokenPipeError, NotPrintedError, OSError):  # it is there, also where nobody reads of it
-        if path:
-            put(f"report: {path}")
+    try:
+        path = try_report(folder, summary, hide)
+    except KeyboardInterrupt:  # the run has ended: its exit code stands
+        path = None
+        LOGGER.warning("interrupted while the report was made")
     if path is None:
         LOGGER.error(
-            f"{folder / REPORT} could not be made; all of it stands in summary.json, and `run.py report` tries again"
+            f"there is no {folder / REPORT}; summary.json has all figures, and `run.py report` makes it"
         )
+        return
+    with suppress(OSError, NotPrintedError):  # it is there, also where nobody reads of it
+        put(f"report: {path}")

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 # Shown large, in this order, as far as a round has them.
 LARGE = ("time_to_target", "acc", "p_train", "MFU", "energy", "e2e_time")
+MOST_LARGE = 8
 LONGEST_VALUE = 500  # characters of a parameter
 
 
@@ -73,7 +74,11 @@ class RoundView:
     def large(self) -> list[tuple[str, Figure, str]]:
         """The figures that are shown large: name, figure, value."""
         figures = [(name, self.result.figures.get(name)) for name in LARGE]
-        own = [(name, each) for name, each in self.result.figures.items() if name not in DEFINITIONS]
+        own = [
+            (name, each)
+            for name, each in self.result.figures.items()
+            if name not in DEFINITIONS and each.unit != "1"
+        ]
         there = [(name, each) for name, each in (*figures, *own) if each and each.value is not None]
         return [
             (name, each, shown(each.value, _digits(name))) for name, each in there if each.value is not None

@@ -12,6 +12,7 @@ from run_benchmarks.results.round_result import RoundResult
 from utils.numbers import number_in, shown
 
 SHADES = 6
+SAME = 0.05  # values that differ by less than this part of them do not get all shades
 MOST_COLUMNS = 64
 MOST_FIELDS = 2_000
 LONGEST_TEXT = 300
@@ -126,12 +127,13 @@ def _map(title: str, unit: str, values: Mapping[tuple[str, str], float]) -> Iter
         return
     columns = list(dict.fromkeys(label for _, label in values))[:MOST_COLUMNS]
     least, greatest = min(values, key=lambda key: values[key]), max(values, key=lambda key: values[key])
-    low, width = values[least], values[greatest] - values[least]
+    low = values[least]
+    scale = max(values[greatest] - low, SAME * abs(values[greatest]))
 
     def cell(value: float | None) -> Cell | None:
         if value is None:
             return None
-        shade = int((value - low) / width * (SHADES - 1) + 0.5) if width > 0 else 0
+        shade = int((value - low) / scale * (SHADES - 1) + 0.5) if scale > 0 else 0
         return Cell(shown(value), shade)
 
     hosts = dict.fromkeys(host for host, _ in values)

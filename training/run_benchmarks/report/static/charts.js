@@ -142,8 +142,8 @@ class Figure {
       ctx.lineTo(bbox.left + bbox.width, top);
       ctx.stroke();
       ctx.font = `${12 * uPlot.pxRatio}px system-ui, sans-serif`;
-      ctx.textAlign = "right";
-      ctx.fillText(name, bbox.left + bbox.width - 4, top - 4 * uPlot.pxRatio);
+      ctx.textAlign = "left";
+      ctx.fillText(name, bbox.left + 4 * uPlot.pxRatio, top - 4 * uPlot.pxRatio);
       ctx.restore();
     }
   }

@@ -4,7 +4,7 @@
 function shownNumber(value) {
   if (value === null || value === undefined) return "-";
   const size = Math.abs(value);
-  if (size >= 1e7 || (size < 1e-3 && size > 0)) return value.toExponential(3);
+  if (size >= 1e7 || (size < 1e-3 && size > 0)) return Number(value.toPrecision(4)).toExponential();
   return value.toLocaleString("en-US", { maximumSignificantDigits: 5 });
 }
 
