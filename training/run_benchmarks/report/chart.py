@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from run_benchmarks.report.page import environment
+from utils.text_files import one_line
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -116,11 +117,16 @@ def chart(what: Chart) -> Markup:
 def _content(what: Chart) -> dict[str, Any]:
     """What the script draws."""
     return {
-        "title": what.title,
+        "title": one_line(what.title),
         "unit": what.unit,
         "axes": [{"label": each.label, "unit": each.unit, **_places(each.values)} for each in what.axes],
         "lines": [
-            {"label": each.label, "group": each.group, "names": each.names, "values": _rounded(each.values)}
+            {
+                "label": one_line(each.label),
+                "group": one_line(each.group),
+                "names": list(map(one_line, each.names)),
+                "values": _rounded(each.values),
+            }
             for each in what.lines
         ],
         "phases": [[each.kind, each.start, each.end] for each in what.phases],

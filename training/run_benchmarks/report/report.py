@@ -67,26 +67,23 @@ def report_body(folder: RunFolder, run: Run, hide: Callable[[str], str] = str) -
         )
         for result in shown
     ]
-    text = (
-        environment()
-        .get_template("report.html")
-        .render(
-            run=run,
-            outcome=outcome_text(run),
-            succeeded=sum(result.verdict.is_success for result in run.results),
-            successes=[verdict.value for verdict in Verdict if verdict.is_success],
-            verdicts=[verdict.value for verdict in Verdict],
-            tables=results_tables(run.results) if run.results else [],
-            spreads=list(spread_tables(run.results)),
-            meanings=meanings(run.results),
-            where=WHERE,
-            rounds=views,
-            left_out=len(run.results) - len(shown),
-            checks=run.checks,
-            check_names=list(
-                dict.fromkeys(check.name for of_host in run.checks.values() for check in of_host)
-            ),
-            remarks=remarks(run.checks),
-        )
-    )
+    content = {
+        "run": run,
+        "outcome": outcome_text(run),
+        "succeeded": sum(result.verdict.is_success for result in run.results),
+        "successes": [verdict.value for verdict in Verdict if verdict.is_success],
+        "verdicts": [verdict.value for verdict in Verdict],
+        "tables": results_tables(run.results) if run.results else [],
+        "spreads": list(spread_tables(run.results)),
+        "meanings": meanings(run.results),
+        "where": WHERE,
+        "rounds": views,
+        "left_out": len(run.results) - len(shown),
+        "checks": {
+            host: {each.name: each.status.value for each in checks} for host, checks in run.checks.items()
+        },
+        "check_names": list(dict.fromkeys(each.name for checks in run.checks.values() for each in checks)),
+        "remarks": remarks(run.checks),
+    }
+    text = environment().get_template("report.html").render(content)
     return Markup(text)  # noqa: S704 - a template with autoescape made it
