@@ -50,7 +50,9 @@ def run(arguments: LaunchArguments, script_start: float) -> None:
     refuse_incomplete(case, config.kind, arguments.case_dir)
 
     init_start = time.monotonic()
-    perf_log.write(EventName.INIT_START, {"config": config.as_dict(), "changed": list(config.changed)})
+    versions = {**framework.versions(), "collectives": vendor.backend}
+    value = {"config": config.as_dict(), "changed": list(config.changed), "versions": versions}
+    perf_log.write(EventName.INIT_START, value)
     engine: Any = start_engine(framework, case, config, arguments, environment, vendor)
     clock = PhaseClock(engine.device.synchronize)
     clock.begin("init", at=init_start)
