@@ -42,7 +42,9 @@ FLOORS: Mapping[str, int] = {
     "utils.records": 0,
 }
 # What the controller needs beside the standard library; no framework among it.
-CONTROLLER_PACKAGES = frozenset({"asyncssh", "jinja2", "loguru", "markupsafe", "numpy", "pydantic", "rich"})
+CONTROLLER_PACKAGES = frozenset(
+    {"asyncssh", "jinja2", "junitparser", "loguru", "markupsafe", "numpy", "pydantic", "rich", "scipy"}
+)
 # What runs on every node beside the training, in an image that may be anybody's: one package in every image.
 MONITOR_PACKAGES = frozenset({"psutil"})
 LONGEST_FILE = 300

@@ -91,6 +91,13 @@ def parsed(kind: type[T], content: Mapping[str, Any], where: str) -> T:
         raise FlagPerfError(f"is no plain data: {error}", where=where) from error
 
 
+def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
+    """Made once a type: making it takes a hundred times as long as reading a record."""
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]
+
+
 def first_problem(error: ValidationError) -> str:
     """The first of what is wrong with plain data: where in it, and what."""
     first = error.errors()[0]
@@ -102,5 +109,6 @@ def _finite(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
+_ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {}
 # made once: a journal has many lines
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None, parse_float=_finite)
