@@ -266,7 +266,8 @@ def test_the_deadline_is_told_with_what_a_node_was_doing(round_folder: Path) -> 
         ),
         (
             {START_LOG: "", "rank0.out.log": "import torch"},
-            "the image was there and the ranks were started, but global rank 0 had reported no event (INIT_START)",
+            "image and launch were done and the ranks had been started, but global rank 0 had reported no event "
+            "(the first is INIT_START)",
             "rank0.out.log",
         ),
         (

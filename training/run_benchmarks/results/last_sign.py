@@ -18,8 +18,10 @@ def last_sign(folder: Path) -> str:
         return "the task was launched, but global rank 0 had not been started"
     events = read_rank_logs([folder], own_script=True).events
     if not events:
-        first = EventName.INIT_START.value
-        return f"the image was there and the ranks were started, but global rank 0 had reported no event ({first})"
+        return (
+            "image and launch were done and the ranks had been started, but global rank 0 had reported no event "
+            f"(the first is {EventName.INIT_START.value})"
+        )
     step = number_in(events[-1].value, "global_steps")
     after = "" if step is None else f", step {step:.0f}"
     return f"the last event of global rank 0 was {EventName(events[-1].name).value}{after}"
