@@ -24,6 +24,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
+from utils.errors import raised
 from utils.loading import load_module
 from utils.monitors.source import Source, SourceUnavailableError
 from utils.telemetry.lines import device_log
@@ -65,7 +66,7 @@ class Accelerators(Source):
         try:
             self._devices: DeviceMonitor = _module(self._file).open_devices()
         except Exception as error:
-            raise SourceUnavailableError(f"{self._file}: {type(error).__name__}: {error}") from error
+            raise SourceUnavailableError(f"{self._file}: {raised(error)}") from error
         self.note = str(self._devices.note)
 
     def sample(self, time_ms: int) -> Sequence[Sample]:
