@@ -11,7 +11,8 @@ import pytest
 from run_benchmarks.results.meanings import meanings
 from run_benchmarks.results.round_result import RoundResult, continuation_notes, saving_notes, write_json
 from run_benchmarks.results.summary import Run, as_markdown, to_be_read, write_summary
-from run_benchmarks.results.tables import aligned, preflight_text, results_tables, results_text
+from run_benchmarks.results.table import aligned
+from run_benchmarks.results.tables import preflight_text, results_tables, results_text
 from run_benchmarks.stages.checks import Check, Status
 from tests.run_benchmarks.builders import judge_folders, make_case, training_events, write_rank_log
 from utils.figures import Figure

@@ -6,7 +6,7 @@ import argparse
 import json
 
 from run_benchmarks.exit_code import ExitCode
-from run_benchmarks.output import put
+from run_benchmarks.output import output_width, put
 from run_benchmarks.verbs import options
 
 NAME = "show"
@@ -34,7 +34,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print it."""
-    from run_benchmarks.display.terminal import output_width
     from run_benchmarks.results.find import find_run
     from run_benchmarks.results.load import load_run
     from run_benchmarks.results.rescore import rescore
