@@ -50,7 +50,9 @@ def write_compared(
                 "hosts": ("h1", "h2"),
                 "verdict": Verdict.CONVERGED,
                 "rules": Rules(CLOSED),
-                "figures": {name: _figure(name, values[number], own or {}) for name, values in figures.items()},
+                "figures": {
+                    name: _figure(name, values[number], own or {}) for name, values in figures.items()
+                },
                 "facts": {"world_size": 2, "metric": "mlm_accuracy", "target": 0.3},
                 **changes,
             }

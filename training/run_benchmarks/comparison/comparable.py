@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -25,9 +24,10 @@ class Objections:
 
 def objections(sides: Mapping[str, Sequence[ComparedRound]]) -> Objections:
     """What speaks against a comparison of these sides; letter -> rounds."""
+    traits = {side: [_traits(each) for each in rounds] for side, rounds in sides.items()}
     refusals, unknown = [], []
-    for name in _traits(next(iter(sides.values()))[0]):
-        values = {side: _values(name, rounds) for side, rounds in sides.items()}
+    for name in next(iter(traits.values()))[0]:
+        values = {side: list(dict.fromkeys(each[name] for each in rounds)) for side, rounds in traits.items()}
         seen = {value for of_side in values.values() for value in of_side}
         if len(seen - {None}) > 1 or (name == "rules" and len(seen) > 1):
             sayings = (f"{side} {' and '.join(map(_text, of_side))}" for side, of_side in values.items())
@@ -36,10 +36,6 @@ def objections(sides: Mapping[str, Sequence[ComparedRound]]) -> Objections:
             missing = ", ".join(side for side, of_side in values.items() if None in of_side)
             unknown.append(f"{name} is not known of {missing}")
     return Objections(refusals, unknown)
-
-
-def _values(name: str, rounds: Sequence[ComparedRound]) -> list[str | None]:
-    return list(dict.fromkeys(_traits(each)[name] for each in rounds))
 
 
 def _text(value: str | None) -> str:
@@ -88,7 +84,5 @@ def _rules(each: ComparedRound) -> str | None:
 
 def _data(each: ComparedRound) -> str | None:
     """The digests of the data's manifests."""
-    provenance = each.result.as_dict().get("provenance")
-    data = section(provenance, "data") if isinstance(provenance, dict) else {}
-    digests = sorted({json.dumps(value) for value in data.values()})
-    return ", ".join(digests) or None
+    provenance = each.result.provenance
+    return ", ".join(sorted(set(provenance.data.values()))) or None if provenance else None

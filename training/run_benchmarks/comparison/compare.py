@@ -24,6 +24,7 @@ from utils.numbers import counted
 from utils.records import Verdict
 
 MAIN = "p_train"  # what is asked for where nobody asks
+LARGEST = 1e100  # what a stranger's folder has beyond it is no figure, and could not be summed up
 
 
 def compare(selectors: Sequence[str], log_path: Path, choice: Choice) -> Comparison:
@@ -146,14 +147,19 @@ def _row(name: str, sides: Mapping[str, Sequence[Figure | None]]) -> Row:
 
 
 def _cell(figures: Sequence[Figure | None]) -> Cell:
-    there = [each for each in figures if each and each.value is not None]
+    there = [each for each in figures if each and each.value is not None and abs(each.value) < LARGEST]
     values = [each.value for each in there if each.value is not None]
     caveats = list(dict.fromkeys(each.caveat for each in there if each.caveat))
-    sources = dict.fromkeys(each.source if each else "not reported" for each in figures if each not in there)
-    absent = "; ".join(sources)
+    absent = "; ".join(dict.fromkeys(_why_absent(each) for each in figures if each not in there))
     if values and absent:
         caveats.append(f"{counted(len(figures) - len(values), 'round')} without a value: {absent}")
     return Cell(values, summarise(values) if values else None, absent, caveats)
+
+
+def _why_absent(figure: Figure | None) -> str:
+    if figure is None:
+        return "not reported"
+    return figure.source if figure.value is None else f"{figure.value} is no figure: it is above {LARGEST:g}"
 
 
 def _not_one_figure(name: str, figures: Sequence[Figure | None]) -> str:

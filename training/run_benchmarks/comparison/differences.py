@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from run_benchmarks.comparison.selecting import ComparedRound, section
+from run_benchmarks.plan.as_dict import plain
 from utils.text_files import shortened
 
 MOST_VALUES = 20_000  # of a round: a node has a thousand packages
@@ -17,7 +18,7 @@ _SETTINGS = ("vendor", "framework", "config", "nnodes", "nproc")
 _OF_CASE = ("container_options", "image_build_args", "visible_devices_env", "extern")
 _OF_RUN = ("runtime", "container_engine", "clear_caches", "shm_size", "monitor_interval_s", "machine")
 # Of where a round comes from: what tells of software, and of a node; the rest differs from round to round by itself.
-_SOFTWARE = ("harness", "software", "versions", "image_digests")
+_SOFTWARE = ("harness", "software", "versions")
 _PASSED_OVER = frozenset({"nodes", "unmeasured", "missing", "started"})
 
 
@@ -45,11 +46,11 @@ def _of_part(part: str, sides: Mapping[str, Sequence[Mapping[str, Any]]]) -> Ite
     names = dict.fromkeys(name for rounds in flat.values() for each in rounds if each for name in each)
     if any(each is None for rounds in flat.values() for each in rounds):
         states = {side: NOT_KNOWN if None in rounds else "known" for side, rounds in flat.items()}
-        yield Difference(part, "all of it", states)
+        yield Difference(part, "everything", states)
     for name in names:
         values = {side: _joined(name, rounds) for side, rounds in flat.items()}
         told = [text for text in values.values() if text]
-        if len(set(told)) > 1 or any(" | " in text for text in told):
+        if len(set(told)) > 1:
             yield Difference(
                 part, name, _contrasted({side: text or NOT_KNOWN for side, text in values.items()})
             )
@@ -72,8 +73,7 @@ def _joined(name: str, rounds: Sequence[Mapping[str, str] | None]) -> str:
 
 def _parts(each: ComparedRound) -> dict[str, Any]:
     """What a round says of each part; empty where it says nothing of it."""
-    content = each.result.as_dict()
-    provenance = section(content, "provenance")
+    provenance: Mapping[str, Any] = plain(each.result.provenance) or {}
     return {
         CONFIGURATION: _configuration(each, provenance),
         SOFTWARE: _without_empty({name: provenance.get(name) for name in _SOFTWARE}),
@@ -98,6 +98,7 @@ def _configuration(each: ComparedRound, provenance: Mapping[str, Any]) -> dict[s
             "parameters": parameters,
             **{name: each.case.get(name) for name in _OF_CASE},
             **{name: run.get(name) for name in _OF_RUN},
+            "image": sorted(set(each.result.images.values())),
         }
     )
 

@@ -16,6 +16,7 @@ K = TypeVar("K")
 ERROR_RATE = 1 - CONFIDENCE
 # What is said where no round tells of the noise: its standard deviation as a part of the figure.
 NOISES = (0.01, 0.05)
+LARGEST_LOG = 700.0  # of what is still a number
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def ratio_of(base: Sequence[float], other: Sequence[float]) -> Ratio:
         p_value = _p_value_of_constants(base, other)
         return Ratio(ratio, p_value=p_value, reason="no interval: no side varies", noise=noise)
     p_value, (low, high) = _tested(logs)
-    return Ratio(ratio, (math.exp(low), math.exp(high)), p_value, noise=noise)
+    return Ratio(ratio, (math.exp(low), math.exp(min(high, LARGEST_LOG))), p_value, noise=noise)
 
 
 def holm(p_values: Mapping[K, float | None]) -> set[K]:
@@ -75,9 +76,10 @@ def _tested(logs: Sequence[Sequence[float]]) -> tuple[float, tuple[float, float]
     from scipy import stats
 
     base, other = logs
+    kinds = (False,) if len(base) == len(other) else (False, True)  # Student's is then never the wider one
     with warnings.catch_warnings():  # of a side that does not vary
         warnings.simplefilter("ignore")
-        tests = [stats.ttest_ind(other, base, equal_var=is_equal) for is_equal in (False, True)]
+        tests = [stats.ttest_ind(other, base, equal_var=is_equal) for is_equal in kinds]
         intervals = [test.confidence_interval(CONFIDENCE) for test in tests]
     low, high = min(each.low for each in intervals), max(each.high for each in intervals)
     return max(float(test.pvalue) for test in tests), (float(low), float(high))

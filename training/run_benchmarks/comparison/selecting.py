@@ -12,8 +12,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from run_benchmarks.names import ROUND_FOLDER, is_run_folder
 from run_benchmarks.results.find import find_run
-from run_benchmarks.results.folder import ROUND_FOLDER, RunFolder, as_list, is_run_folder, open_folder
+from run_benchmarks.results.folder import RunFolder, as_list, open_folder
 from run_benchmarks.results.load import run_in
 from run_benchmarks.results.round_result import RoundResult
 from utils.errors import FlagPerfError, nearest

@@ -11,7 +11,8 @@ from run_benchmarks.comparison.ratios import would_do
 from run_benchmarks.comparison.records import Against, CaseComparison, Cell, Comparison, Row, Side
 from run_benchmarks.comparison.statistics import CONFIDENCE
 from run_benchmarks.results.markdown import inline, listed
-from run_benchmarks.results.tables import NOT_MEASURED, Table
+from run_benchmarks.results.table import Table
+from run_benchmarks.results.tables import NOT_MEASURED
 from utils.numbers import shown
 from utils.text_files import one_line
 

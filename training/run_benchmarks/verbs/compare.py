@@ -113,7 +113,7 @@ def _rendered(comparison: Comparison, arguments: argparse.Namespace) -> str:
 
         return comparison_page(comparison)
     from run_benchmarks.comparison.view import as_markdown, as_text
-    from run_benchmarks.display.terminal import output_width
+    from run_benchmarks.output import output_width
 
     if form == "markdown":
         return as_markdown(comparison)
