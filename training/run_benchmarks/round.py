@@ -244,6 +244,7 @@ class Round:
         tag, addresses = self.state.tag, self._addresses
         launch = Launch(session.plan, session.run, session.paths, session.runtime, framework, tag, addresses)
         monitor, task = launch.monitor(node), launch.task(node, interface)
+        self.state.tree = task.workdir
         # both to their end, whatever becomes of one: a unit that starts after the clean-up would stay
         starts = [session.runtime.start(transport, unit) for unit in (task, monitor)]
         raise_first(await asyncio.gather(*starts, return_exceptions=True))

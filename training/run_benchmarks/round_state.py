@@ -29,6 +29,7 @@ class RoundState:
     case: the case on the hosts that the round was given; nodes: none before it has them.
     started: ISO 8601; time_s: from the moment it had its hosts to the one when its logs were home.
     lost: hosts that are known to be out of reach; not_collected: node ranks whose logs still lie on their host.
+    tree: where the ranks see the code.
     """
 
     case: CasePlan
@@ -46,6 +47,7 @@ class RoundState:
     notes: list[str] = field(default_factory=list)
     lost: set[str] = field(default_factory=set)
     not_collected: set[int] = field(default_factory=set)
+    tree: str = ""
     training: TrainingState = field(default_factory=TrainingState)
 
     def note_error(self, error: Exception) -> None:
@@ -79,6 +81,7 @@ class RoundState:
             lost=tuple(sorted(self.lost)),
             not_collected=tuple(sorted(self.not_collected)),
             continue_from=continue_from,
+            tree=self.tree,
         )
 
 

@@ -21,6 +21,7 @@ from run_benchmarks.plan.records import Plan
 from run_benchmarks.program import signals_restored
 from run_benchmarks.results.evidence import cause_in
 from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.results.shortfall import advice
 from run_benchmarks.results.summary import Run, write_summary
 from run_benchmarks.round import Round
 from run_benchmarks.run_log import LOGGER
@@ -128,6 +129,9 @@ def _log_result(result: RoundResult, log_dir: Path) -> None:
     times = ", ".join(f"{stage} {seconds:.0f} s" for stage, seconds in result.times.items() if seconds >= 0.5)
     if failure is None:
         LOGGER.info(f"{head} ({times})" if times else head)
+        if result.shortfall:
+            LOGGER.warning(f"it did not converge: {result.shortfall}")
+            LOGGER.warning(f"    -> {advice(result)}")
         return
     cause = cause_in(failure)
     log = LOGGER.bind(detail=failure.evidence) if failure.evidence else LOGGER

@@ -148,6 +148,20 @@ def test_what_is_missing_of_a_copy_is_named(folder: Path) -> None:
     assert "journal.jsonl is not there" in "\n".join(load_run(folder).notes)
 
 
+def test_a_log_that_is_missing_of_a_copy_is_named(folder: Path) -> None:
+    for log in folder.glob("*/*/*_noderank0/rank0.out.log"):
+        log.unlink()
+    reported, cut_off, lost = (f"case {NAME}, round {number}" for number in (1, 2, 3))
+    why = "rank0.out.log is not there: its figures cannot be computed again"
+    assert load_run(folder).notes == (f"{reported}: {why}", f"{cut_off}: {why}", f"{lost}: {why}")
+    for number in (2, 3):  # rounds that never had one
+        result = folder / NAME / f"round{number}" / "result.json"
+        content = json.loads(result.read_text())
+        content |= {"facts": {}, "figures": {"round_time": content["figures"]["round_time"]}}
+        result.write_text(json.dumps(content))
+    assert load_run(folder).notes == (f"{reported}: {why}",)
+
+
 def test_a_run_that_goes_on_is_told_from_one_that_was_ended(folder: Path) -> None:
     (folder / "summary.json").unlink()
     assert "the run did not come to its end" in load_run(folder).notes[0]

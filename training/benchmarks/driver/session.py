@@ -136,7 +136,8 @@ def run_and_exit(argv: list[str], script_start: float) -> NoReturn:
     torn down in the usual way after its work is done, and such an abort must not be taken for a
     failure, nor a failure for such an abort.
     """
-    code = _exit_code_of(lambda: run(parse_arguments(argv), script_start))
+    arguments = parse_arguments(argv)  # --help ends the process here
+    code = _exit_code_of(lambda: run(arguments, script_start))
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
@@ -145,9 +146,7 @@ def run_and_exit(argv: list[str], script_start: float) -> NoReturn:
 def _exit_code_of(action: Callable[[], None]) -> int:
     try:
         action()
-    except SystemExit as error:  # argparse's --help
-        return error.code if isinstance(error.code, int) else 0
-    except BaseException:
+    except BaseException:  # SystemExit among them: a case that exits, with whatever code, was not done
         traceback.print_exc()
         return 1
     return 0

@@ -18,6 +18,7 @@ from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.round_result import SCHEMA, Observation, RoundRecord, RoundResult
 from utils.errors import FlagPerfError
 from utils.figures import DEFINITIONS, Figure
+from utils.node import rank_log_name
 
 R = TypeVar("R", bound=RoundRecord)
 T = TypeVar("T")
@@ -53,6 +54,10 @@ class RunFolder:
     def round_path(self, key: RoundKey) -> Path:
         """Where a round lies."""
         return self.path / key.case / f"round{key.number}"
+
+    def has_log(self, key: RoundKey) -> bool:
+        """Whether global rank 0's log was collected: what it reported cannot be had again without it."""
+        return any(self.round_path(key).glob(f"*_noderank0/{rank_log_name(0)}"))
 
     def note(self, error: FlagPerfError) -> None:
         """Keep what is wrong with a file."""

@@ -23,7 +23,8 @@ from run_benchmarks.results.judge import judge
 from run_benchmarks.results.round_result import MOST_NOTES, RoundResult, few
 from run_benchmarks.results.summary import Run
 from run_benchmarks.stages.checks import Check
-from utils.errors import FlagPerfError
+from utils.errors import FlagPerfError, raised
+from utils.node import rank_log_name
 
 
 def load_run(path: Path) -> Run:
@@ -75,7 +76,7 @@ def _judged(folder: RunFolder, key: RoundKey) -> RoundResult | None:
     except FlagPerfError as error:
         folder.note(error)
     except Exception as error:  # a stranger's logs may hold anything
-        folder.notes.append(f"{key} cannot be judged: {type(error).__name__}: {error}")
+        folder.notes.append(f"{key} cannot be judged: {raised(error)}")
     return None
 
 
@@ -112,6 +113,16 @@ def _missing(folder: RunFolder, results: Mapping[RoundKey, RoundResult], *, ende
             yield f"{key} has no result: {'; '.join(filter(None, (begun, gone)))}"
         elif gone:
             yield f"{key}: {gone}; what is shown of it is what summary.json says"
+        elif _has_reported(results[key]) and not folder.has_log(key):
+            yield f"{key}: {rank_log_name(0)} is not there: its figures cannot be computed again"
+
+
+def _has_reported(result: RoundResult) -> bool:
+    """Whether something of it came from global rank 0's log, which was there then."""
+    own = ("round_time",)  # the controller's
+    return bool(result.facts) or any(
+        figure.value is not None for name, figure in result.figures.items() if name not in own
+    )
 
 
 def _missing_files(folder: RunFolder, ended: bool) -> Iterator[str]:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+from utils.errors import raised
 from utils.loading import load_module
 from utils.monitors.source import Source, SourceUnavailableError
 from utils.telemetry.lines import device_log
@@ -57,7 +58,7 @@ class Accelerators(Source):
             module = load_module(self._file, f"flagperf_{self.name}_monitor")
             self._devices: DeviceMonitor = module.open_devices()
         except Exception as error:
-            raise SourceUnavailableError(f"{self._file}: {type(error).__name__}: {error}") from error
+            raise SourceUnavailableError(f"{self._file}: {raised(error)}") from error
         self.note = str(self._devices.note)
 
     def sample(self, time_ms: int) -> Sequence[Sample]:
