@@ -16,7 +16,6 @@ from utils.text_files import shortened
 T = TypeVar("T")
 LARGEST_BYTES = 64 * 2**20
 LONGEST_PROBLEM = 400  # characters
-_ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
 
 
 class Record:
@@ -26,13 +25,6 @@ class Record:
         """The record as JSON holds it: what a case's own logger wrote as NaN is null."""
         content: dict[str, Any] = _adapter(type(self)).dump_python(self, mode="json", by_alias=True)
         return content
-
-
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    """Made once for each kind: that takes 20 ms, and there are folders of a thousand results."""
-    if kind not in _ADAPTERS:
-        _ADAPTERS[kind] = TypeAdapter(kind)
-    return _ADAPTERS[kind]
 
 
 def read_text(path: Path, largest: int = LARGEST_BYTES) -> str | None:
