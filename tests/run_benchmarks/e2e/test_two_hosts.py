@@ -72,7 +72,15 @@ def _assert_provenance(provenance: dict[str, Any]) -> None:
 
 def _assert_tree(folder: Path) -> None:
     assert re.fullmatch(r"run\d{14}", folder.name)
-    names = {"flagperf_run.log", "plan.json", "journal.jsonl", "summary.json", "summary.md", CASE}
+    names = {
+        "flagperf_run.log",
+        "plan.json",
+        "journal.jsonl",
+        "summary.json",
+        "summary.md",
+        "report.html",
+        CASE,
+    }
     assert {path.name for path in folder.iterdir()} == names
     log = (folder / "flagperf_run.log").read_text()
     assert all(LOG_LINE.fullmatch(line) for line in log.splitlines()), log
