@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training"))
 
-from run_benchmarks.results.tables import Table
+from run_benchmarks.results.table import Table
 from utils.figures import DEFINITIONS
 from utils.records import FailureClass, Verdict
 

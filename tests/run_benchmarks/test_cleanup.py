@@ -21,8 +21,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from run_benchmarks.commands import RUN_PY, place_options, run_command
-from run_benchmarks.journal import JOURNAL, Journal
-from run_benchmarks.names import RUN_NAME
+from run_benchmarks.journal import Journal
+from run_benchmarks.names import JOURNAL, RUN_NAME
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Unit
 from run_benchmarks.transports.local import LocalTransport

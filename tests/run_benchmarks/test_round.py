@@ -255,7 +255,7 @@ def test_a_secret_where_a_long_line_of_evidence_is_cut_is_hidden_before(tmp_path
 def test_what_the_controller_saw_stands_beside_the_result(tmp_path: Path) -> None:
     run_round(tmp_path, FakeRuntime(code=3))
     seen = json.loads(result_file(tmp_path).with_name("round.json").read_text())
-    assert (seen["case"], seen["round"], seen["schema"]) == ("toy:pytorch:X1:2:1:1", 1, 2)
+    assert (seen["case"], seen["round"], seen["schema"]) == ("toy:pytorch:X1:2:1:1", 1, 3)
     assert {rank: ending["code"] for rank, ending in seen["outcome"]["endings"].items()} == {"0": 3, "1": 3}
     assert seen["time_s"] > 0 and set(seen["times"]) >= {"deploy", "train", "collect"}
     assert seen["failure"] is None  # that is judged from the endings and the logs

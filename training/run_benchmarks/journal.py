@@ -16,8 +16,6 @@ from typing import Any
 from run_benchmarks.plan.secrets import NO_SECRETS, Secrets
 from run_benchmarks.run_log import LineFile
 
-JOURNAL = "journal.jsonl"  # in the run's folder
-
 
 class Journal:
     """Appends to `<run>/journal.jsonl`. Each line: `time` (seconds since the epoch), `event` and its facts.

@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from run_benchmarks.images.pip_handover import left_pip_folders_argv, run_of_pip_folder
-from run_benchmarks.journal import JOURNAL, is_held
-from run_benchmarks.names import RUN_UID, run_of, work_folder
+from run_benchmarks.journal import is_held
+from run_benchmarks.names import JOURNAL, RUN_UID, run_of, work_folder
 from run_benchmarks.plan.records import ClusterSettings, RunSettings
 from run_benchmarks.results.find import has_uid
 from run_benchmarks.runtimes import open_runtime

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,6 +20,10 @@ WORK_FOLDER = ".flagperf"
 # A run's name and, behind it in its uid, what makes that unique.
 RUN_NAME = re.compile(r"(run\d{14})(?:-[0-9a-f]{6})?", re.ASCII)
 RUN_UID = re.compile(r"run\d{14}-[0-9a-f]{6}", re.ASCII)
+# In a run's result folder: what it holds beside the folders of cases, in which are those of rounds.
+JOURNAL = "journal.jsonl"
+RUN_FILES = ("plan.json", JOURNAL, "summary.json")
+ROUND_FOLDER = re.compile(r"round([1-9]\d{0,8})", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,11 @@ class RunId:
 
     name: str
     uid: str
+
+
+def is_run_folder(path: Path) -> bool:
+    """Whether a run, or a part of one, lies in a folder; it need not have its own name any more."""
+    return any((path / name).is_file() for name in RUN_FILES)
 
 
 def run_of(labels: Mapping[str, str]) -> str:

@@ -5,6 +5,7 @@ Texts from outside stand in both: what would steer a terminal is left out.
 
 from __future__ import annotations
 
+import shutil
 import sys
 
 from run_benchmarks.program import discard_output
@@ -38,3 +39,8 @@ def put(text: str) -> None:
 def complain(text: object) -> None:
     """Print `text`, a problem or what is to be known beside the output, and a line's end on standard error."""
     print(printable(str(text)), file=sys.stderr)
+
+
+def output_width() -> int | None:
+    """Of the terminal that standard output is; None where it is none, as in a pipe."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

@@ -23,7 +23,7 @@ class Record:
 
     def as_dict(self) -> dict[str, Any]:
         """The record as JSON holds it: what a case's own logger wrote as NaN is null."""
-        content: dict[str, Any] = TypeAdapter(type(self)).dump_python(self, mode="json", by_alias=True)
+        content: dict[str, Any] = _adapter(type(self)).dump_python(self, mode="json", by_alias=True)
         return content
 
 
@@ -75,11 +75,19 @@ def parsed(kind: type[T], content: Mapping[str, Any], where: str) -> T:
     try:
         # half a surrogate pair, which JSON can write and no terminal can show, becomes a question mark
         text = json.dumps(content, ensure_ascii=False).encode(errors="replace")
-        return TypeAdapter(kind).validate_json(text, strict=True)
+        record: T = _adapter(kind).validate_json(text, strict=True)
+        return record
     except ValidationError as error:
         raise FlagPerfError(first_problem(error), where=where) from error
     except (ValueError, TypeError, RecursionError) as error:
         raise FlagPerfError(f"is no plain data: {error}", where=where) from error
+
+
+def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
+    """Made once a type: making it takes a hundred times as long as reading a record."""
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]
 
 
 def first_problem(error: ValidationError) -> str:
@@ -93,5 +101,6 @@ def _finite(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
+_ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {}
 # made once: a journal has many lines
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None, parse_float=_finite)

@@ -15,8 +15,8 @@ from run_benchmarks.hosts.base import Allocator
 from run_benchmarks.hosts.fixed import Opener
 from run_benchmarks.images import open_image_store
 from run_benchmarks.images.store import ImageStore
-from run_benchmarks.journal import JOURNAL, Journal
-from run_benchmarks.names import HostPaths, RunId, host_paths
+from run_benchmarks.journal import Journal
+from run_benchmarks.names import JOURNAL, HostPaths, RunId, host_paths
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Runtime

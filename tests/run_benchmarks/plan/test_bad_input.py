@@ -123,6 +123,7 @@ def test_not_utf8(tree: Tree) -> None:
     )
 
 
+@pytest.mark.usefixtures("own_fork")  # another user may not ask the other process
 def test_no_write_permission_for_the_log_path() -> None:
     with tempfile.TemporaryDirectory(dir="/tmp") as name, ordinary_user(Path(name)) as folder:
         tree = make_tree(folder)

@@ -164,7 +164,7 @@ def test_a_run_that_goes_on_is_told_from_one_that_was_ended(folder: Path) -> Non
         "[]",
         "null",
         "[" * 100_000,
-        '{"schema": 3}',
+        '{"schema": 4}',
         '{"schema": true}',
         '{"schema": 2, "case": 5}',
         "\0",

@@ -11,7 +11,8 @@ import pytest
 from run_benchmarks.results.meanings import meanings
 from run_benchmarks.results.round_result import RoundResult, continuation_notes, saving_notes, write_json
 from run_benchmarks.results.summary import Run, as_markdown, to_be_read, write_summary
-from run_benchmarks.results.tables import aligned, preflight_text, results_tables, results_text
+from run_benchmarks.results.table import aligned
+from run_benchmarks.results.tables import preflight_text, results_tables, results_text
 from run_benchmarks.stages.checks import Check, Status
 from tests.run_benchmarks.builders import judge_folders, make_case, training_events, write_rank_log
 from utils.figures import Figure
@@ -76,7 +77,7 @@ def test_result_json_holds_everything_and_is_json(converged: RoundResult, tmp_pa
     text = (tmp_path / "result.json").read_text()
     assert "NaN" not in text
     result = json.loads(text)
-    assert result["schema"] == 2
+    assert result["schema"] == 3
     assert result["verdict"] == "CONVERGED"
     assert result["failure"] is None
     assert result["hosts"] == ["h1", "h2"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Mapping
 
@@ -55,11 +54,6 @@ def wrapped(line: str, width: int) -> str:
         else:
             rows.append(indent + word)
     return "".join(row + " " * (-cell_len(row) % width) for row in rows[:-1]) + rows[-1]
-
-
-def output_width() -> int | None:
-    """Of the terminal that standard output is; None where it is none, as in a pipe."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 class TerminalConsole(Console):

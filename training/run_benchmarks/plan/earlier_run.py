@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from run_benchmarks.journal import JOURNAL
+from run_benchmarks.names import JOURNAL
 from run_benchmarks.plan.as_dict import plain
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.reading import object_in, parsed, read_object, read_text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,7 @@ def _parser(reader: Reader) -> Callable[[str], list[str]]:
     path = reader.file.path
 
     def parse_device_list(stdout: str) -> list[str]:
-        names: list[str] = apart(lambda: _names_in(stdout, path), path)
+        names: list[str] = apart(partial(_names_in, stdout, path), path)
         return names
 
     if PARSER in reader.file.functions:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
 
-from run_benchmarks.names import RUN_NAME
-from run_benchmarks.results.folder import is_run_folder, open_folder
+from run_benchmarks.names import RUN_NAME, is_run_folder
+from run_benchmarks.results.folder import open_folder
 from utils.errors import FlagPerfError
 
 LATEST = "latest"

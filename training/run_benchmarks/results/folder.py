@@ -6,14 +6,13 @@ Nothing in it is believed before it is checked; what cannot be read is noted and
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from run_benchmarks.journal import JOURNAL
+from run_benchmarks.names import JOURNAL, ROUND_FOLDER, is_run_folder
 from run_benchmarks.reading import object_in, parsed, read_object, read_text
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.round_result import SCHEMA, Observation, RoundRecord, RoundResult
@@ -22,8 +21,6 @@ from utils.figures import DEFINITIONS, Figure
 
 R = TypeVar("R", bound=RoundRecord)
 T = TypeVar("T")
-ROUND_FOLDER = re.compile(r"round([1-9]\d{0,8})", re.ASCII)
-RUN_FILES = ("plan.json", JOURNAL, "summary.json")
 # Of a file that anybody may have written so much is read: ten thousand rounds have a journal of less.
 MOST_ENTRIES = 200_000
 MOST_WRONG = 50  # of its entries
@@ -60,11 +57,6 @@ class RunFolder:
     def note(self, error: FlagPerfError) -> None:
         """Keep what is wrong with a file."""
         self.notes.append(f"{error.where}: {error.message}" if error.where else error.message)
-
-
-def is_run_folder(path: Path) -> bool:
-    """Whether a run, or a part of one, lies in a folder; it need not have its own name any more."""
-    return any((path / name).is_file() for name in RUN_FILES)
 
 
 def open_folder(path: Path) -> RunFolder:

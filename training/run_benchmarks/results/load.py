@@ -7,7 +7,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from run_benchmarks.journal import JOURNAL, is_held
+from run_benchmarks.journal import is_held
+from run_benchmarks.names import JOURNAL
 from run_benchmarks.reading import parsed
 from run_benchmarks.results.folder import (
     RoundKey,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from run_benchmarks.reading import Record
+from run_benchmarks.results.provenance import Origin, Provenance
 from run_benchmarks.results.rules import Rules
 from run_benchmarks.stages.watch import Outcome
 from utils.figures import DEFINITIONS, Figure
@@ -17,7 +18,8 @@ from utils.parameters import MeasurementSettings, TrainingSettings
 from utils.records import Failure, Stage, Verdict
 
 # 1: until figures had `better` and `definition` and a round had its `kind` and its round.json.
-SCHEMA: Final = 2
+# 2: until a round said where it comes from: `origin` of round.json, `provenance` of result.json.
+SCHEMA: Final = 3
 MOST_NOTES = 50
 BY_UMASK, PRIVATE = 0o666, 0o600  # modes of a file
 CONVERGE, MEASURE = TrainingSettings.kind, MeasurementSettings.kind
@@ -31,7 +33,7 @@ class RoundRecord(Record):
     image, images: the image's name, and host -> its ID. notes: what a reader must know.
     """
 
-    schema: Literal[1, 2] = SCHEMA
+    schema: Literal[1, 2, 3] = SCHEMA
     case: str
     round: int
     started: str
@@ -54,7 +56,7 @@ class Observation(RoundRecord):
     time_s: from its start until its logs were home; None where that is not known.
     failure: what went wrong outside the tasks. outcome: how these ended; None where they were never waited for.
     lost: hosts that went out of reach. not_collected: node ranks whose logs still lie on their host.
-    continue_from: the uid of the run that the round was to go on from, or empty.
+    continue_from: the uid of the run that the round was to go on from, or empty. origin: None before schema 3.
     """
 
     time_s: float | None
@@ -62,6 +64,7 @@ class Observation(RoundRecord):
     lost: tuple[str, ...] = ()
     not_collected: tuple[int, ...] = ()
     continue_from: str = ""
+    origin: Origin | None = None
 
     def round_time(self) -> Figure:
         """The controller's own figure."""
@@ -74,6 +77,7 @@ class RoundResult(RoundRecord):
 
     kind: CONVERGE for a case with a target, MEASURE for one that does a fixed amount of work.
     facts: FINISHED's values. continued: the run, checkpoint and step that the round went on from, if it did.
+    provenance: what of the raw files says where the result comes from; None before schema 3.
     """
 
     kind: str = CONVERGE
@@ -82,6 +86,7 @@ class RoundResult(RoundRecord):
     figures: Mapping[str, Figure]
     continued: Mapping[str, Any] | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+    provenance: Provenance | None = None
 
     def observed(self) -> Observation:
         """What it tells of what the controller saw, for rounds without a `round.json` (schema 1).

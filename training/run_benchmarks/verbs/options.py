@@ -109,3 +109,14 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
         log_path=arguments.log_path,
         continue_from=arguments.continue_from,
     )
+
+
+def log_path_of(arguments: argparse.Namespace) -> Path:
+    """The folder of the result folders: as the command line says, else test_conf.py, which need not be valid."""
+    given: Path | None = arguments.log_path
+    if given is not None:
+        return given
+    from run_benchmarks.plan.config_file import read_leniently
+    from run_benchmarks.plan.settings import log_path_in
+
+    return log_path_in(read_leniently(arguments.config / "test_conf.py"), TRAINING_DIR)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 
 from run_benchmarks.exit_code import ExitCode
-from run_benchmarks.output import put
+from run_benchmarks.output import output_width, put
 from run_benchmarks.verbs import options
 
 NAME = "show"
@@ -35,14 +34,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print it."""
-    from run_benchmarks.display.terminal import output_width
     from run_benchmarks.results.find import find_run
     from run_benchmarks.results.load import load_run
     from run_benchmarks.results.rescore import rescore
     from run_benchmarks.results.text import run_text
     from utils.text_files import one_line
 
-    folder = find_run(arguments.run, arguments.log_path or _log_path(arguments.config))
+    folder = find_run(arguments.run, options.log_path_of(arguments))
     if arguments.rescore:
         rounds, notes = rescore(folder), load_run(folder).notes
         lines = [line for each in rounds for line in each.lines()]
@@ -59,11 +57,3 @@ def run(arguments: argparse.Namespace) -> int:
         text, content = f"{run_text(loaded, output_width())}\n\nresults and logs: {folder}", loaded.as_dict()
     put(json.dumps(content, indent=2) if arguments.json else text)
     return ExitCode.SUCCESS
-
-
-def _log_path(config: Path) -> Path:
-    """Where test_conf.py puts results; where it does not say so, or cannot be read, where they go by default."""
-    from run_benchmarks.plan.config_file import read_leniently
-    from run_benchmarks.plan.settings import log_path_in
-
-    return log_path_in(read_leniently(config / "test_conf.py"), options.TRAINING_DIR)

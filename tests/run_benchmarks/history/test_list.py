@@ -1,0 +1,285 @@
+"""The index of all runs and `run.py list`: the folders are the truth, whatever state they or the index are in."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from run_benchmarks.history import index as index_module
+from run_benchmarks.history.index import Index
+from run_benchmarks.history.query import Query, Row, condition_of, count, select
+from run_benchmarks.journal import Journal
+from run_benchmarks.verbs import main
+from tests.run_benchmarks.results.made_runs import CASES, make_runs
+from tests.run_benchmarks.written_run import SCHEMA1
+from utils.errors import FlagPerfError
+
+BERT = CASES[1]
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    make_runs(folder, 4)
+    return folder
+
+
+@pytest.fixture
+def log_path(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    shutil.copytree(model, tmp_path / "result")
+    return tmp_path / "result"
+
+
+@pytest.fixture
+def index(log_path: Path) -> Iterator[Index]:
+    index = Index(log_path)
+    yield index
+    index.close()
+
+
+def refreshed(index: Index) -> list[int]:
+    """Refresh it; how many runs had to be read."""
+    counts: list[int] = []
+    index.refresh(counts.append)
+    return counts
+
+
+def rows_of(index: Index, *conditions: str, sort: str = "-started", limit: int | None = None) -> list[Row]:
+    return select(index, Query(tuple(map(condition_of, conditions)), sort, limit))
+
+
+def names(rows: list[Row]) -> list[tuple[str, int | None]]:
+    return [(row.run, row.round) for row in rows]
+
+
+def runs_in(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir())
+
+
+# ---- the index
+
+
+def test_a_refresh_reads_what_is_new_or_has_changed_and_drops_what_has_gone(
+    index: Index, log_path: Path
+) -> None:
+    assert refreshed(index) == [4]
+    assert refreshed(index) == []
+    first, second, third, fourth = runs_in(log_path)
+    shutil.rmtree(first)
+    result = second / CASES[1] / "round2" / "result.json"
+    content = json.loads(result.read_text())
+    result.unlink()  # as a run writes one: put in place by renaming
+    (second / "partial").write_text(json.dumps({**content, "verdict": "TIMED_OUT"}))
+    (second / "partial").rename(result)
+    (third / "journal.jsonl").open("a").write("{}\n")
+    (log_path / "no run").mkdir()
+    assert refreshed(index) == [2]
+    rows = rows_of(index, sort="run")
+    assert names(rows) == [(run.name, number) for run in (second, third, fourth) for number in (1, 2, 3)]
+    assert [row.verdict for row in rows[:3]] == ["CONVERGED", "TIMED_OUT", "UNREACHABLE"]
+
+
+def test_it_holds_what_the_folder_says(index: Index, log_path: Path) -> None:
+    refreshed(index)
+    row = rows_of(index, "case ~ BERT", "round = 1")[0]
+    summary = json.loads((log_path / row.run / "summary.json").read_text())
+    (result, *_) = summary["rounds"]
+    assert (row.uid, row.exit_code, row.state) == (summary["uid"], 1, "ended")
+    assert (row.case, row.verdict, row.started) == (BERT, "CONVERGED", result["started"])
+    assert row.hosts == "h1, h2"
+    figures = {
+        name: figure["value"] for name, figure in result["figures"].items() if figure["value"] is not None
+    }
+    assert {name: measured.value for name, measured in row.figures.items()} == figures
+    assert row.figures["rate"].unit == "GB/s"
+    assert index.path_of(row.key) == log_path / row.run
+    assert index.path_of("../../etc") is None
+
+
+def test_a_run_that_goes_on_is_told_from_one_that_was_ended(index: Index, log_path: Path) -> None:
+    run = runs_in(log_path)[0]
+    (run / "summary.json").unlink()
+    controller = Journal(run / "journal.jsonl")
+    refreshed(index)
+    assert {row.state for row in rows_of(index, f"run = {run.name}")} == {"goes on"}
+    controller.close()  # nothing is written: the kernel lets go of the lock
+    assert refreshed(index) == [1]
+    assert {row.state for row in rows_of(index, "state != ended")} == {"not ended"}
+
+
+def test_what_cannot_be_read_is_listed_with_the_reason_and_loses_no_other(
+    index: Index, log_path: Path
+) -> None:
+    torn, foreign, hostile, absurd = runs_in(log_path)
+    (torn / "summary.json").write_text('{"run": ')
+    shutil.rmtree(torn / CASES[0] / "round2")
+    shutil.rmtree(foreign)
+    foreign.mkdir()
+    (foreign / "notes.txt").write_text("no run, but of its name")
+    odd = log_path / "a \x1b[2J <b>run"
+    hostile.rename(odd)
+    (log_path / "loop").symlink_to(log_path / "loop")
+    no_utf8 = log_path / os.fsdecode(b"\xff\xfe")
+    shutil.copytree(odd / CASES[0], no_utf8 / CASES[0])
+    (no_utf8 / "plan.json").write_text("[" * 100_000)
+    summary = json.loads((absurd / "summary.json").read_text())
+    summary["rounds"].append({**summary["rounds"][0], "round": 10**30})
+    (absurd / "summary.json").write_text(json.dumps({**summary, "exit_code": 10**30}))
+    refreshed(index)
+    rows = rows_of(index)
+    by_run = {row.run: row for row in rows}
+    assert by_run[torn.name].state == "not ended" and "summary.json" in by_run[torn.name].notes[0]
+    assert by_run[foreign.name].state == "unreadable" and by_run[foreign.name].round is None
+    assert by_run[foreign.name].notes == ("is no result folder of a run",)
+    assert "no round can have such a number" in by_run[absurd.name].notes[-1]
+    assert len(rows) == 2 + 1 + 3 + 3 + 3, "each readable round is there"
+    assert {row.run for row in rows} >= {"a \ufffd[2J <b>run", "\ufffd\ufffd"}
+    (strange,) = {row.key for row in rows if row.run == "\ufffd\ufffd"}
+    assert strange.isascii() and strange.isalnum() and index.path_of(strange) == no_utf8
+
+
+@pytest.mark.parametrize("damage", ["version", "bytes"])
+def test_an_index_of_another_form_is_made_anew(damage: str, log_path: Path) -> None:
+    index = Index(log_path)
+    refreshed(index)
+    index.close()
+    assert index.file
+    if damage == "version":
+        connection = sqlite3.connect(index.file)
+        connection.executescript("DROP VIEW listed; PRAGMA user_version = 77;")
+        connection.close()
+    else:
+        index.file.write_bytes(b"no index at all" * 1000)
+    again = Index(log_path)
+    assert refreshed(again) == [4] and count(again, Query()) == 12
+    again.close()
+    assert oct(index.file.parent.stat().st_mode)[-3:] == "700"
+
+
+def test_two_that_refresh_at_once_do_not_disturb_each_other(log_path: Path) -> None:
+    first, second = Index(log_path), Index(log_path)
+    assert refreshed(first) == [4] and refreshed(second) == []
+    shutil.rmtree(runs_in(log_path)[0])
+    refreshed(second)
+    assert count(first, Query()) == 9
+    first.close()
+    second.close()
+
+
+def test_without_a_cache_it_is_kept_in_memory(log_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index_module, "_cache_file", lambda path: log_path / "gone" / "x.sqlite")
+    index = Index(log_path)
+    assert index.file is None and refreshed(index) == [4]
+    assert not (log_path / "gone").exists()
+
+
+# ---- what is asked of it
+
+
+@pytest.mark.parametrize(
+    ("conditions", "expected"),
+    [
+        (["p_train > 127"], 6),  # 125 samples/s, and 1 % more with each run, in its three rounds
+        (["p_train>=1e2", "round == 2"], 4),
+        (["verdict = CONVERGED"], 4),
+        (["verdict != 'CONVERGED'", "case ~ bert"], 4),
+        (["hosts ~ H2", "started >= 2026-01-04"], 6),
+        (["nothing' OR 1=1 --"], None),
+        (["run = ' OR 1=1 --"], 0),
+        (["exit_code < 1"], 0),
+    ],
+)
+def test_conditions(conditions: list[str], expected: int | None, index: Index) -> None:
+    refreshed(index)
+    if expected is None:
+        with pytest.raises(FlagPerfError, match="is no condition"):
+            rows_of(index, *conditions)
+    else:
+        rows = rows_of(index, *conditions)
+        assert len(rows) == expected == count(index, Query(tuple(map(condition_of, conditions))))
+
+
+@pytest.mark.parametrize(
+    ("conditions", "sort", "message"),
+    [
+        (["p_trian > 1"], "run", "did you mean p_train?"),
+        (["p_train > fast"], "run", "'fast' is no number"),
+        (["p_train ~ 1"], "run", "p_train is a number"),
+        (["case > 1"], "run", "case is a text"),
+        (["started > yesterday"], "run", "'yesterday' is no time"),
+        ([], "-acn", "did you mean acc?"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_what_would(
+    conditions: list[str], sort: str, message: str, index: Index
+) -> None:
+    refreshed(index)
+    with pytest.raises(FlagPerfError) as refused:
+        rows_of(index, *conditions, sort=sort)
+    assert message in str(refused.value) and refused.value.remedy
+
+
+def test_rows_without_a_value_come_last_whichever_way_they_are_sorted(index: Index, log_path: Path) -> None:
+    torn = next((SCHEMA1 / "torn").iterdir())
+    shutil.copytree(torn, log_path / torn.name)
+    refreshed(index)
+    for sort in ("rate", "-rate"):
+        assert rows_of(index, sort=sort)[-1].run == torn.name
+    values = [row.figures["rate"].value for row in rows_of(index, sort="-rate", limit=12)]
+    assert values == sorted(values, reverse=True) and len(values) == 12
+
+
+# ---- the verb
+
+
+def listed(log_path: Path, *words: str) -> int:
+    return main(["list", "--log-path", str(log_path), *words])
+
+
+def test_the_table(log_path: Path, capsys: Capture) -> None:
+    run = runs_in(log_path)[-1]
+    (run / "summary.json").write_text("{")
+    assert listed(log_path, "--limit", "4") == 0
+    shown = capsys.readouterr()
+    head, first, *_ = shown.out.splitlines()
+    assert head.split("  ")[0] == "run" and "p_train /s" in head and "energy J" not in head
+    assert first.startswith(f"{run.name}  {BERT}  1      CONVERGED") and "129" in first
+    assert f"- {run.name}: " in shown.out and "summary.json: is not JSON" in shown.out
+    assert "4 of 12 rounds; --limit 0 gives all" in shown.err
+    assert listed(log_path, "--case", "bert", "--sort=-p_train", "--columns", "run, rate,p_train") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["run", "rate", "GB/s", "p_train", "/s"] and len(lines) == 1 + 6 + 1
+    assert lines[1].split() == [run.name, "2.58", "129"]
+
+
+def test_json_has_everything(log_path: Path, capsys: Capture) -> None:
+    assert listed(log_path, "--json", "--verdict", "FAILED", "--since", "2026-01-05", "--rebuild") == 0
+    content: dict[str, Any] = json.loads(capsys.readouterr().out)
+    (row,) = content["rounds"]
+    assert content["folder"] == str(log_path)
+    assert (row["run"], row["verdict"], row["rules"]) == (runs_in(log_path)[-1].name, "FAILED", None)
+    assert row["figures"]["p_train"] == {"value": pytest.approx(128.75), "unit": "samples/s", "caveat": ""}
+
+
+def test_where_there_is_nothing_to_list(log_path: Path, tmp_path: Path, capsys: Capture) -> None:
+    assert listed(log_path, "--verdict", "INVALID") == 0
+    assert "no round of the runs in" in capsys.readouterr().out
+    (tmp_path / "empty").mkdir()
+    assert listed(tmp_path / "empty") == 0
+    assert "there is no run in" in capsys.readouterr().out
+    for path, remedy in ((tmp_path / "nowhere", "--log-path"), (runs_in(log_path)[0], str(log_path))):
+        assert listed(path) == 2
+        assert remedy in capsys.readouterr().err
+    assert listed(log_path, "--columns", "run,rat") == 2
+    assert "did you mean rate?" in capsys.readouterr().err
+    assert listed(log_path, "--where", "p_train") == 2
+    assert '"p_train > 100"' in capsys.readouterr().err

@@ -1,0 +1,188 @@
+"""The index: an SQLite file in the user's cache, a row a run, a round, and a figure of a round.
+
+A result directory may be read-only, on a file system without locks, or shared by several users: nothing is ever written
+there. An index of another form, or one that is damaged, is made anew: the folders are the truth.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from run_benchmarks.history.entries import RunEntry, read_entry, seconds_of
+from run_benchmarks.history.places import Place, places_in
+from utils.errors import FlagPerfError
+
+VERSION: Final = 1  # of the tables below: an index with another one is made anew
+BUSY_S = 30.0
+_TABLES = """
+CREATE TABLE runs (
+    key TEXT PRIMARY KEY, path BLOB NOT NULL, mark TEXT NOT NULL, name TEXT NOT NULL, uid TEXT NOT NULL,
+    state TEXT NOT NULL, started TEXT NOT NULL, started_s REAL, exit_code INTEGER, notes TEXT NOT NULL
+);
+CREATE TABLE rounds (
+    id INTEGER PRIMARY KEY, run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE,
+    "case" TEXT NOT NULL, round INTEGER NOT NULL, verdict TEXT NOT NULL, rules TEXT NOT NULL, kind TEXT NOT NULL,
+    hosts TEXT NOT NULL, started TEXT NOT NULL, started_s REAL
+);
+CREATE INDEX rounds_of_run ON rounds (run);
+CREATE TABLE figures (
+    round_id INTEGER NOT NULL REFERENCES rounds ON DELETE CASCADE,
+    name TEXT NOT NULL, value REAL NOT NULL, unit TEXT NOT NULL, caveat TEXT NOT NULL,
+    PRIMARY KEY (round_id, name)
+) WITHOUT ROWID;
+CREATE VIEW listed AS
+    SELECT runs.key, runs.name AS run, runs.uid, runs.state, runs.exit_code, runs.notes, rounds.id,
+        rounds."case", rounds.round, rounds.verdict, rounds.rules, rounds.kind, rounds.hosts,
+        coalesce(rounds.started, runs.started) AS started, coalesce(rounds.started_s, runs.started_s) AS started_s
+    FROM runs LEFT JOIN rounds ON rounds.run = runs.key;
+"""
+
+
+class Index:
+    """The runs of one result directory. It may be used by several threads.
+
+    file: where it lies; None where it is kept in memory, as the cache cannot be written.
+    """
+
+    def __init__(self, log_path: Path, *, rebuild: bool = False) -> None:
+        self.log_path = log_path.resolve()
+        self._lock = threading.RLock()
+        self.file = _cache_file(self.log_path)
+        if self.file and rebuild:
+            _remove(self.file)
+        self._connection = self._open()
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._connection.close()
+
+    def refresh(self, on_work: Callable[[int], None] = lambda count: None) -> None:
+        """Read the runs that are new or have changed since, and drop those that have gone.
+
+        Args:
+            on_work: told how many have to be read, before they are.
+
+        Raises:
+            FlagPerfError: the result directory cannot be listed, or the index not be written.
+        """
+        places = {place.key: place for place in places_in(self.log_path)}
+        with self.use() as connection:
+            marks = dict(connection.execute("SELECT key, mark FROM runs").fetchall())
+        changed = [place for key, place in places.items() if marks.get(key) != place.mark]
+        if changed:
+            on_work(len(changed))
+        for place in changed:
+            entry = read_entry(place)  # without the lock: it may take a while
+            with self.use() as connection, connection:
+                _put(connection, place, entry)
+        with self.use() as connection, connection:
+            connection.executemany(
+                "DELETE FROM runs WHERE key = ?", [(key,) for key in marks.keys() - places]
+            )
+
+    @contextmanager
+    def use(self) -> Iterator[sqlite3.Connection]:
+        """The connection, for this thread alone; what goes wrong with the file is said with what to do."""
+        try:
+            with self._lock:
+                yield self._connection
+        except sqlite3.Error as error:
+            message = f"the index cannot be used: {error}"
+            remedy = "make it anew: run.py list --rebuild"
+            raise FlagPerfError(message, where=str(self.file or ""), remedy=remedy) from error
+
+    def path_of(self, key: str) -> Path | None:
+        """The folder of the run with this key; None where the index has none: no path is made of what was asked for."""
+        with self.use() as connection:
+            row = connection.execute("SELECT path FROM runs WHERE key = ?", (key,)).fetchone()
+        return Path(os.fsdecode(row[0])) if row else None
+
+    def _open(self) -> sqlite3.Connection:
+        """The index as it is; made anew where it is of another form, and in memory where no file can be had."""
+        if self.file:
+            try:
+                return _connect(str(self.file))
+            except sqlite3.OperationalError:  # it cannot be written
+                pass
+            except sqlite3.DatabaseError:
+                _remove(self.file)
+                return _connect(str(self.file))
+        self.file = None
+        return _connect(":memory:")
+
+
+def _connect(file: str) -> sqlite3.Connection:
+    """An index in this file.
+
+    Raises:
+        sqlite3.OperationalError: it cannot be written.
+        sqlite3.DatabaseError: it is none, or one of another form.
+    """
+    connection = sqlite3.connect(file, timeout=BUSY_S, check_same_thread=False)
+    try:
+        connection.row_factory = sqlite3.Row
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA synchronous = OFF")  # after a crash of the machine it is made anew
+        with connection:
+            connection.execute("BEGIN IMMEDIATE")
+            _make_tables(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _make_tables(connection: sqlite3.Connection) -> None:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version == 0:
+        for statement in _TABLES.split(";"):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+    elif version != VERSION:
+        raise sqlite3.DatabaseError(f"an index of version {version}")
+
+
+def _cache_file(log_path: Path) -> Path | None:
+    """Where the index of a result directory lies, in a folder for the user alone; None where there can be none."""
+    digest = hashlib.sha256(os.fsencode(log_path)).hexdigest()[:20]
+    try:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+        folder = base / "flagperf"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # there is no home
+        return None
+    return folder / f"history-{digest}.sqlite"
+
+
+def _remove(file: Path) -> None:
+    for path in (file, file.with_name(f"{file.name}-journal")):
+        with suppress(OSError):
+            path.unlink()
+
+
+def _put(connection: sqlite3.Connection, place: Place, entry: RunEntry) -> None:
+    """Put the run in place of what there was of it."""
+    connection.execute("DELETE FROM runs WHERE key = ?", (place.key,))
+    run = (place.key, os.fsencode(place.path), place.mark, place.name, entry.uid, entry.state.value)
+    rest = (entry.started, seconds_of(entry.started), entry.exit_code, json.dumps(entry.notes))
+    connection.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*run, *rest))
+    for each in entry.rounds:
+        row = (place.key, each.case, each.number, each.verdict, each.rules, each.kind, each.hosts)
+        cursor = connection.execute(
+            "INSERT INTO rounds VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (*row, each.started, seconds_of(each.started)),
+        )
+        figures = [
+            (cursor.lastrowid, name, figure.value, figure.unit, figure.caveat)
+            for name, figure in each.figures.items()
+        ]
+        connection.executemany("INSERT INTO figures VALUES (?, ?, ?, ?, ?)", figures)

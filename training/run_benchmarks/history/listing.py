@@ -1,0 +1,86 @@
+"""Rows of the index as cells, the same for a terminal and for a page; and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from run_benchmarks.history.entries import State
+from run_benchmarks.history.query import COLUMNS, Row
+from utils.errors import FlagPerfError, nearest
+from utils.figures import DEFINITIONS
+from utils.numbers import DIGITS, shown
+from utils.text_files import shortened
+
+NOT_MEASURED = "-"
+ALWAYS = ("run", "case", "round", "verdict", "started", "rules")
+IF_ANY = ("time_to_target", "p_train", "MFU", "acc", "energy")
+MOST_NOTES = 3  # of a run: `run.py show` has all
+LONGEST_CELL = 60
+
+
+def columns_of(rows: Sequence[Row]) -> tuple[str, ...]:
+    """The columns that are shown where nobody asks for others: of the figures those that any row has."""
+    there = {name for row in rows for name in row.figures}
+    return (*ALWAYS, *(name for name in IF_ANY if name in there))
+
+
+def checked_columns(names: Sequence[str], figures: Collection[str]) -> tuple[str, ...]:
+    """The columns that were asked for; FlagPerfError where there is no such column or figure."""
+    there = (*COLUMNS, *DEFINITIONS, *figures)
+    for name in names:
+        if name not in there:
+            remedy = nearest(name, there) or f"there are {', '.join(dict.fromkeys(there))}"
+            raise FlagPerfError(f"there is no column and no figure {name!r}", remedy=remedy)
+    return tuple(dict.fromkeys(names))
+
+
+def heading(column: str, rows: Sequence[Row]) -> str:
+    """A column's heading; a figure's has its unit, where the rows agree on it."""
+    if column in DEFINITIONS and DEFINITIONS[column].heading:
+        return DEFINITIONS[column].heading
+    units = {row.figures[column].unit for row in rows if column in row.figures}
+    return f"{column} {units.pop()}" if len(units) == 1 else column
+
+
+def cell(row: Row, column: str) -> str:
+    """What a row has in a column; of a run without rounds the verdict is how far it came."""
+    if column == "verdict" and not row.verdict:
+        return row.state
+    if column == "started":
+        return row.started[:16].replace("T", " ") or NOT_MEASURED
+    if column in COLUMNS:
+        value = getattr(row, column)
+        return NOT_MEASURED if value in (None, "") else shortened(str(value), LONGEST_CELL)
+    figure = row.figures.get(column)
+    if figure is None:
+        return NOT_MEASURED
+    digits = DEFINITIONS[column].digits if column in DEFINITIONS else DIGITS
+    return shown(figure.value, digits) + ("*" if figure.caveat else "")
+
+
+def remarks(rows: Sequence[Row]) -> list[str]:
+    """What is to be known of the runs of these rows: one that goes on, or did not end, or is not whole."""
+    lines = []
+    for row in {row.key: row for row in rows}.values():
+        notes = list(row.notes[:MOST_NOTES])
+        if len(row.notes) > MOST_NOTES:
+            notes.append(f"{len(row.notes) - MOST_NOTES} more")
+        if not notes and row.state not in (State.ENDED, State.GOES_ON):
+            notes = [row.state]
+        lines += [f"{row.run}: {'; '.join(notes)}"] if notes else []
+    return lines
+
+
+def as_dict(row: Row) -> dict[str, Any]:
+    """The row as JSON has it: what is not there is null."""
+    words = {name: getattr(row, name) for name in COLUMNS}
+    figures = {
+        name: {"value": each.value, "unit": each.unit, "caveat": each.caveat}
+        for name, each in row.figures.items()
+    }
+    return {
+        **{name: None if value == "" else value for name, value in words.items()},
+        "notes": row.notes,
+        "figures": figures,
+    }

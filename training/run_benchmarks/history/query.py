@@ -1,0 +1,220 @@
+"""What is asked of the index: conditions, an order, a part. Values are parameters of SQL, never parts of its text."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sqlite3
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from run_benchmarks.history.index import Index
+from utils.errors import FlagPerfError, nearest
+
+TEXTS = ("run", "uid", "state", "case", "verdict", "rules", "kind", "hosts")
+NUMBERS = ("round", "exit_code")
+STARTED = "started"
+COLUMNS = (*TEXTS, *NUMBERS, STARTED)
+FORM = (
+    "a condition is NAME, a sign (= != ~ < <= > >=) and a value: "
+    '"p_train > 100", "case ~ bert", "started >= 2026-11-01"'
+)
+_CONDITION = re.compile(r"\s*(\w+)\s*(<=|>=|!=|==|=|<|>|~)\s*(.*?)\s*", re.ASCII | re.DOTALL)
+_AGE = re.compile(r"(\d{1,6})([hd])", re.ASCII)
+_SIGNS_OF_TEXT = ("=", "!=", "~")
+_FIGURE = "(SELECT value FROM figures WHERE round_id = listed.id AND figures.name = ?)"
+
+
+@dataclass(frozen=True)
+class Condition:
+    """`name sign value`; sign `~`: the text holds it, whichever case its letters have."""
+
+    name: str
+    sign: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Query:
+    """Which rounds, in which order. sort: a column or a figure, with `-` before it: the largest first.
+
+    limit: how many at most; None for all.
+    """
+
+    conditions: tuple[Condition, ...] = ()
+    sort: str = f"-{STARTED}"
+    limit: int | None = None
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A figure of a listed round."""
+
+    value: float
+    unit: str
+    caveat: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """A round, or a run that has none (`case` and `verdict` are empty then). notes: of its run."""
+
+    id: int | None
+    key: str
+    run: str
+    uid: str
+    state: str
+    exit_code: int | None
+    case: str
+    round: int | None
+    verdict: str
+    rules: str
+    kind: str
+    hosts: str
+    started: str
+    notes: tuple[str, ...] = ()
+    figures: Mapping[str, Measured] = field(default_factory=dict)
+
+
+def condition_of(text: str) -> Condition:
+    """The condition in a text such as `p_train > 100`; FlagPerfError where there is none."""
+    match = _CONDITION.fullmatch(text)
+    if not match or not match[3]:
+        raise FlagPerfError(f"{text!r} is no condition", remedy=FORM)
+    return Condition(match[1], "=" if match[2] == "==" else match[2], match[3].strip("\"'"))
+
+
+def figure_names(index: Index) -> list[str]:
+    """The figures that any round of the index has a value of."""
+    with index.use() as connection:
+        return [name for (name,) in connection.execute("SELECT DISTINCT name FROM figures ORDER BY name")]
+
+
+def values_of(index: Index, column: str) -> list[str]:
+    """What stands in a column of texts."""
+    _check(column, TEXTS)
+    sql = f'SELECT DISTINCT "{column}" FROM listed WHERE "{column}" > \'\' ORDER BY 1'  # noqa: S608 - it is one of TEXTS
+    with index.use() as connection:
+        return [value for (value,) in connection.execute(sql)]
+
+
+def count(index: Index, query: Query) -> int:
+    """How many rows there are, whatever the query's limit."""
+    where, values = _where(query.conditions, figure_names(index))
+    with index.use() as connection:
+        (number,) = connection.execute(f"SELECT count(*) FROM listed {where}", values).fetchone()  # noqa: S608
+    return int(number)
+
+
+def select(index: Index, query: Query) -> list[Row]:
+    """The rows, each with all its figures.
+
+    Raises:
+        FlagPerfError: the query names what there is not, or compares a text with a number.
+    """
+    names = figure_names(index)
+    where, values = _where(query.conditions, names)
+    order, order_values = _order(query.sort, names)
+    limit = (-1 if query.limit is None else query.limit, query.offset)
+    sql = f"SELECT * FROM listed {where} {order} LIMIT ? OFFSET ?"  # noqa: S608 - made of the words of this module
+    with index.use() as connection:
+        listed = connection.execute(sql, (*values, *order_values, *limit)).fetchall()
+    figures = _figures(index, [row["id"] for row in listed if row["id"] is not None])
+    return [_row(row, figures.get(row["id"], {})) for row in listed]
+
+
+def _row(row: sqlite3.Row, figures: Mapping[str, Measured]) -> Row:
+    """What is null in the table, for a run that has no round, is an empty text."""
+    values: dict[str, Any] = {name: row[name] for name in ("id", "key", *NUMBERS)}
+    values |= {name: row[name] or "" for name in (*TEXTS, STARTED)}
+    return Row(**values, notes=tuple(json.loads(row["notes"])), figures=figures)
+
+
+def _figures(index: Index, rounds: Sequence[int]) -> dict[int, dict[str, Measured]]:
+    sql = "SELECT * FROM figures WHERE round_id IN (SELECT value FROM json_each(?))"
+    figures: dict[int, dict[str, Measured]] = {}
+    with index.use() as connection:
+        for each in connection.execute(sql, (json.dumps(rounds),)):
+            measured = Measured(each["value"], each["unit"], each["caveat"])
+            figures.setdefault(each["round_id"], {})[each["name"]] = measured
+    return figures
+
+
+def _where(conditions: Sequence[Condition], figures: Collection[str]) -> tuple[str, list[object]]:
+    parts, values = [], []
+    for condition in conditions:
+        _check(condition.name, (*COLUMNS, *figures))
+        part, of_part = _text_part(condition) if condition.name in TEXTS else _number_part(condition)
+        parts.append(part)
+        values += of_part
+    return f"WHERE {' AND '.join(parts)}" if parts else "", values
+
+
+def _text_part(condition: Condition) -> tuple[str, list[object]]:
+    if condition.sign not in _SIGNS_OF_TEXT:
+        message = f"{condition.name} is a text, which is not {condition.sign} anything"
+        raise FlagPerfError(message, remedy=f"compare it by one of {' '.join(_SIGNS_OF_TEXT)}")
+    column = f'listed."{condition.name}"'
+    if condition.sign == "~":
+        return f"instr(lower({column}), lower(?)) > 0", [condition.value]
+    return f"{column} IS {'NOT ' if condition.sign == '!=' else ''}?", [condition.value]
+
+
+def _number_part(condition: Condition) -> tuple[str, list[object]]:
+    if condition.sign == "~":
+        raise FlagPerfError(f"{condition.name} is a number, which holds no text", remedy=FORM)
+    sql, values = _number(condition.name)
+    is_time = condition.name == STARTED
+    value = moment_of(condition.value).timestamp() if is_time else _number_of(condition)
+    return f"{sql} {condition.sign} ?", [*values, value]
+
+
+def _number(name: str) -> tuple[str, list[object]]:
+    """SQL for a number of a row, and its parameters."""
+    if name in NUMBERS:
+        return f'listed."{name}"', []
+    return ("listed.started_s", []) if name == STARTED else (_FIGURE, [name])
+
+
+def _number_of(condition: Condition) -> float:
+    try:
+        value = float(condition.value)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise FlagPerfError(f"{condition.name}: {condition.value!r} is no number", remedy=FORM)
+    return value
+
+
+def _order(sort: str, figures: Collection[str]) -> tuple[str, list[object]]:
+    """Rows without a value come last, whichever way it goes."""
+    name = sort.removeprefix("-")
+    _check(name, (*COLUMNS, *figures))
+    sql, values = (f'listed."{name}"', []) if name in TEXTS else _number(name)
+    way = "DESC" if sort.startswith("-") else "ASC"
+    rest = 'listed.started_s DESC, listed.key DESC, listed."case", listed.round'
+    return f"ORDER BY {sql} IS NULL, {sql} {way}, {rest}", [*values, *values]
+
+
+def moment_of(text: str) -> datetime:
+    """A date, a time (this machine's where it has no offset), or so many hours or days ago: `12h`, `7d`."""
+    age = _AGE.fullmatch(text)
+    try:
+        if age:
+            return datetime.now().astimezone() - timedelta(
+                **{{"h": "hours", "d": "days"}[age[2]]: int(age[1])}
+            )
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError) as error:
+        message = f"{text!r} is no time"
+        raise FlagPerfError(message, remedy="2026-11-20, 2026-11-20T09:30, or an age: 12h, 7d") from error
+
+
+def _check(name: str, names: Collection[str]) -> None:
+    if name not in names:
+        remedy = nearest(name, names) or f"there are {', '.join(names)}"
+        raise FlagPerfError(f"there is no column and no figure {name!r}", remedy=remedy)

@@ -1,0 +1,139 @@
+"""A chart of lines or points: what it shows, and the HTML that `static/charts.js` draws it from.
+
+The values stand in the page as JSON; behind each chart is a table, and from it they can be saved as CSV.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from run_benchmarks.report.page import environment
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+TIME = "s"  # the unit of an axis that is shown as hours, minutes and seconds
+DIGITS = 5  # significant ones of a value in the page: a line of the screen has fewer places
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Equidistant values: `count` of them from `start` on, `step` apart."""
+
+    start: float
+    step: float
+    count: int
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What a chart runs over, ascending. unit: TIME for seconds since the beginning."""
+
+    label: str
+    values: Sequence[float] | Grid
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """What a line comes to, of all of its values and not of those alone that are drawn."""
+
+    count: int
+    least: float
+    mean: float
+    greatest: float
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line, or a set of points. values: by place on the axis, None where there is none.
+
+    group: lines of one group have one colour where all groups are shown. names: of each point, shown where it is
+    pointed at. extent: None to reckon it from `values`.
+    """
+
+    label: str
+    values: Sequence[float | None]
+    group: str = ""
+    names: Sequence[str] = ()
+    extent: Extent | None = None
+
+    def summed_up(self) -> Extent | None:
+        """Its extent; None where it has no value."""
+        there = [value for value in self.values if value is not None]
+        if self.extent or not there:
+            return self.extent
+        return Extent(len(there), min(there), sum(there) / len(there), max(there))
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A part of the time axis that is shaded; `kind` is one of init, train, evaluate, checkpoint."""
+
+    kind: str
+    start: float
+    end: float
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart. Each line has as many values as each axis; a reader switches between the axes.
+
+    unit: of the values; levels: horizontal lines by name (a target). link: charts of one link share cursor and zoom.
+    note: what a reader must know of it. is_from_zero: the scale begins at 0. is_scatter: points without lines.
+    """
+
+    title: str
+    unit: str
+    axes: Sequence[Axis]
+    lines: Sequence[Line]
+    phases: Sequence[Phase] = ()
+    levels: Sequence[tuple[str, float]] = ()
+    link: str = ""
+    note: str = ""
+    is_from_zero: bool = False
+    is_scatter: bool = False
+    extents: Sequence[tuple[Line, Extent]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Sum the lines up for the table."""
+        pairs = ((line, line.summed_up()) for line in self.lines)
+        object.__setattr__(self, "extents", [(line, extent) for line, extent in pairs if extent])
+
+
+def chart(what: Chart) -> Markup:
+    """The chart as a part of a page; a sentence where none of its lines has a value."""
+    from markupsafe import Markup
+
+    text = environment().get_template("chart.html").render(chart=what, content=_content(what))
+    return Markup(text)  # noqa: S704 - a template with autoescape made it
+
+
+def _content(what: Chart) -> dict[str, Any]:
+    """What the script draws."""
+    return {
+        "title": what.title,
+        "unit": what.unit,
+        "axes": [{"label": each.label, "unit": each.unit, **_places(each.values)} for each in what.axes],
+        "lines": [
+            {"label": each.label, "group": each.group, "names": each.names, "values": _rounded(each.values)}
+            for each in what.lines
+        ],
+        "phases": [[each.kind, each.start, each.end] for each in what.phases],
+        "levels": what.levels,
+        "link": what.link,
+        "fromZero": what.is_from_zero,
+        "scatter": what.is_scatter,
+    }
+
+
+def _places(values: Sequence[float] | Grid) -> dict[str, Any]:
+    if isinstance(values, Grid):
+        return {"start": values.start, "step": values.step, "count": values.count}
+    return {"values": values}
+
+
+def _rounded(values: Sequence[float | None]) -> list[float | None]:
+    return [None if value is None else float(f"{value:.{DIGITS}g}") for value in values]

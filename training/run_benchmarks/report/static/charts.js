@@ -1,0 +1,285 @@
+"use strict";
+// Draws the charts of a page with uPlot from the JSON beside each, when they come into view.
+
+const FEW_LINES = 10; // more of them are told apart by their group's colour
+const ROWS_SHOWN = 200;
+const HEIGHT = 250;
+
+function element(name, text, attributes) {
+  const made = document.createElement(name);
+  if (text) made.textContent = text;
+  for (const [key, value] of Object.entries(attributes || {})) made.setAttribute(key, value);
+  return made;
+}
+
+function colour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}
+
+class Figure {
+  constructor(root) {
+    this.root = root;
+    this.plot = root.querySelector(".plot");
+    this.reading = root.querySelector(".reading");
+    this.tools = root.querySelector(".tools");
+    this.data = JSON.parse(root.querySelector('script[type="application/json"]').textContent);
+    this.axis = 0;
+    this.groups = [...new Set(this.data.lines.map((line) => line.group))];
+    this.group = null; // the only one that is shown, or all
+    this.hidden = new Set(); // keys that the reader has put out
+    this.chart = null;
+    root.querySelector(".behind").addEventListener("toggle", () => this.fillRows(), { once: true });
+    this.plot.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  // Lines of one key share a colour and an entry of the legend.
+  keyOf(line) {
+    return this.isByGroup() ? line.group : nameOfLine(line);
+  }
+
+  isByGroup() {
+    return this.group === null && this.groups.length > 1 && this.data.lines.length > FEW_LINES;
+  }
+
+  shownLines() {
+    return this.data.lines.filter((line) => this.group === null || line.group === this.group);
+  }
+
+  keys() {
+    const name = (line) => (this.isByGroup() ? line.group : this.group === null ? nameOfLine(line) : line.label);
+    return new Map(this.shownLines().map((line) => [this.isByGroup() ? line.group : line, name(line)]));
+  }
+
+  draw() {
+    const left = this.chart && this.chart.scales.x;
+    const kept = left && this.isZoomed ? { min: left.min, max: left.max } : null;
+    if (this.chart) this.chart.destroy();
+    this.lines = this.shownLines();
+    const keys = [...this.keys().keys()];
+    this.colours = this.lines.map((line) => colour(`line-${keys.indexOf(this.isByGroup() ? line.group : line) % 8}`));
+    this.places = placesOf(this.data.axes[this.axis]);
+    this.chart = new uPlot(this.options(), [this.places, ...this.lines.map((line) => line.values)], this.plot);
+    if (kept) this.chart.setScale("x", kept);
+    this.drawTools();
+  }
+
+  options() {
+    const axis = this.data.axes[this.axis];
+    const [muted, edge] = [colour("muted"), colour("edge")];
+    const look = { stroke: muted, grid: { stroke: edge, width: 1 }, ticks: { stroke: edge, width: 1 } };
+    const increments = axis.unit === "s" ? [0.1, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400] : undefined;
+    return {
+      width: Math.max(this.plot.clientWidth, 200),
+      height: HEIGHT,
+      legend: { show: false },
+      scales: { x: { time: false, range: this.data.scatter ? undefined : (_, low, high) => (low === high ? [low - 1, high + 1] : [low, high]) }, y: { range: (_, low, high) => this.range(low, high) } },
+      axes: [
+        { ...look, label: axis.label + (axis.unit && axis.unit !== "s" ? ` (${axis.unit})` : ""), labelSize: 22, incrs: increments, space: axis.unit === "s" ? 70 : 60, values: (_, splits) => splits.map((value) => (axis.unit === "s" ? shownTime(value) : shownNumber(value))) },
+        { ...look, size: 62, values: (_, splits) => splits.map(shownNumber) },
+      ],
+      series: [{}, ...this.lines.map((line, index) => this.series(line, index))],
+      cursor: { y: false, focus: { prox: 1e6 }, points: { one: true }, drag: { x: true, y: false }, sync: this.data.link && axis.unit === "s" ? { key: this.data.link, setSeries: false, scales: ["x", null] } : undefined },
+      focus: { alpha: this.lines.length > 1 ? 0.3 : 1 },
+      hooks: {
+        drawClear: [(chart) => this.shade(chart)],
+        draw: [(chart) => this.drawLevels(chart)],
+        setCursor: [() => this.read()],
+        setSeries: [(_, index) => this.focused(index)],
+        setScale: [(chart, scale) => scale === "x" && this.zoomed(chart)],
+      },
+    };
+  }
+
+  series(line, index) {
+    const points = this.data.scatter || line.values.length < 40;
+    const own = { label: line.label, stroke: this.colours[index], width: this.lines.length > FEW_LINES ? 1 : 1.6, spanGaps: false, show: !this.hidden.has(this.keyOf(line)) };
+    if (this.data.scatter) return { ...own, paths: () => null, points: { show: true, size: 9, fill: this.colours[index] } };
+    return { ...own, points: { show: points, size: 4, fill: this.colours[index] } };
+  }
+
+  range(low, high) {
+    const levels = this.data.levels.map((level) => level[1]);
+    const ends = [low, high, ...levels, ...(this.data.fromZero ? [0] : [])].filter((value) => value !== null && value !== undefined);
+    if (!ends.length) return [0, 1];
+    const [least, most] = [Math.min(...ends), Math.max(...ends)];
+    if (least === most) return this.data.fromZero && least === 0 ? [0, 1] : [least - Math.abs(least) * 0.1 - 1e-9, most + Math.abs(most) * 0.1 + 1e-9];
+    const room = (most - least) * 0.06;
+    return [this.data.fromZero && least === 0 ? 0 : least - room, most + room];
+  }
+
+  // Phases lie behind the grid.
+  shade(chart) {
+    if (this.data.axes[this.axis].unit !== "s") return;
+    const { ctx, bbox } = chart;
+    ctx.save();
+    ctx.globalAlpha = Number(colour("phase-alpha"));
+    for (const [kind, start, end] of this.data.phases) {
+      const from = Math.max(chart.valToPos(start, "x", true), bbox.left);
+      const to = Math.min(chart.valToPos(end, "x", true), bbox.left + bbox.width);
+      ctx.fillStyle = colour(kind);
+      if (to > from) ctx.fillRect(from, bbox.top, Math.max(to - from, 1), bbox.height);
+    }
+    ctx.restore();
+  }
+
+  drawLevels(chart) {
+    const { ctx, bbox } = chart;
+    for (const [name, value] of this.data.levels) {
+      const top = chart.valToPos(value, "y", true);
+      ctx.save();
+      ctx.strokeStyle = ctx.fillStyle = colour("text");
+      ctx.setLineDash([6 * uPlot.pxRatio, 4 * uPlot.pxRatio]);
+      ctx.beginPath();
+      ctx.moveTo(bbox.left, top);
+      ctx.lineTo(bbox.left + bbox.width, top);
+      ctx.stroke();
+      ctx.font = `${12 * uPlot.pxRatio}px system-ui, sans-serif`;
+      ctx.textAlign = "right";
+      ctx.fillText(name, bbox.left + bbox.width - 4, top - 4 * uPlot.pxRatio);
+      ctx.restore();
+    }
+  }
+
+  focused(index) {
+    this.nearest = index;
+    this.read();
+  }
+
+  // What stands at the cursor, in words: of the line that is nearest to it, or of all where they are few.
+  read() {
+    const chart = this.chart;
+    const place = chart && chart.cursor.idx;
+    if (place === null || place === undefined) {
+      this.reading.textContent = "";
+      return;
+    }
+    const axis = this.data.axes[this.axis];
+    const near = this.nearest ? [this.lines[this.nearest - 1]] : [];
+    const lines = this.data.scatter || this.lines.length > FEW_LINES ? near : this.lines;
+    const words = lines.filter((line) => line && line.values[place] !== null && line.values[place] !== undefined).map((line) => {
+      const name = (line.names && line.names[place]) || (this.group === null ? nameOfLine(line) : line.label);
+      return `${name}: ${shownNumber(line.values[place])}${this.data.unit ? ` ${this.data.unit}` : ""}`;
+    });
+    this.reading.textContent = [shownPlace(axis, this.places[place]), ...words].join("   ");
+  }
+
+  zoomed(chart) {
+    const { min, max } = chart.scales.x;
+    this.isZoomed = min > this.places[0] || max < this.places[this.places.length - 1];
+    if (this.whole) this.whole.hidden = !this.isZoomed;
+    if (!this.data.link || this.data.axes[this.axis].unit !== "s" || Figure.isZooming) return;
+    Figure.isZooming = true; // those of one link show the same time
+    for (const other of FIGURES)
+      if (other !== this && other.chart && other.data.link === this.data.link && other.data.axes[other.axis].unit === "s") other.chart.setScale("x", { min, max });
+    Figure.isZooming = false;
+  }
+
+  key(event) {
+    const chart = this.chart;
+    if (!chart || event.ctrlKey || event.metaKey || event.altKey) return;
+    const { min, max } = chart.scales.x;
+    const last = this.places.length - 1;
+    const at = chart.cursor.idx === null || chart.cursor.idx === undefined ? -1 : chart.cursor.idx;
+    const jump = event.shiftKey ? Math.max(1, Math.round(last / 20)) : 1;
+    const moves = { ArrowRight: Math.min(at + jump, last), ArrowLeft: Math.max(at - jump, 0), Home: 0, End: last };
+    if (event.key in moves) this.point(moves[event.key]);
+    else if (event.key === "ArrowUp" || event.key === "ArrowDown") this.step(event.key === "ArrowUp" ? -1 : 1);
+    else if (event.key === "+" || event.key === "=" || event.key === "-") {
+      const middle = at < 0 ? (min + max) / 2 : this.places[at];
+      const factor = event.key === "-" ? 2 : 0.5;
+      chart.setScale("x", { min: Math.max(middle - (middle - min) * factor, this.places[0]), max: Math.min(middle + (max - middle) * factor, this.places[last]) });
+    } else if (event.key === "Escape") this.showAll();
+    else return;
+    event.preventDefault();
+  }
+
+  point(place) {
+    const line = this.lines[(this.nearest || 1) - 1];
+    const value = line && line.values[place];
+    const top = value === null || value === undefined ? 10 : this.chart.valToPos(value, "y");
+    this.chart.setCursor({ left: this.chart.valToPos(this.places[place], "x"), top });
+    this.read();
+  }
+
+  // The line before or after the one that is read.
+  step(by) {
+    const count = this.lines.length;
+    this.nearest = (((this.nearest || 1) - 1 + by + count) % count) + 1;
+    this.point(this.chart.cursor.idx || 0);
+  }
+
+  showAll() {
+    this.chart.setScale("x", { min: this.places[0], max: this.places[this.places.length - 1] });
+  }
+
+  drawTools() {
+    this.tools.replaceChildren();
+    const keys = this.keys();
+    if (this.data.axes.length > 1) this.addSelect("Over", this.data.axes.map((axis, index) => [index, axis.label]), this.axis, (value) => (this.axis = Number(value)));
+    if (this.groups.length > 1 && this.data.lines.length > FEW_LINES)
+      this.addSelect("Of", [["", "all"], ...this.groups.map((name) => [name, name])], this.group || "", (value) => (this.group = value || null));
+    if (keys.size > 1 && keys.size <= 64) [...keys].forEach(([key, name], index) => this.addEntry(key, name, index));
+    this.tools.append(element("span", "", { class: "gap" }));
+    this.whole = element("button", "Show all", { type: "button", class: "plain" });
+    this.whole.hidden = !this.isZoomed;
+    this.whole.addEventListener("click", () => this.showAll());
+    this.tools.append(this.whole);
+  }
+
+  addSelect(label, choices, chosen, choose) {
+    const select = element("select", "", { "aria-label": `${label}: ${this.data.title}` });
+    for (const [value, text] of choices) select.append(element("option", text, { value }));
+    select.value = chosen;
+    select.addEventListener("change", () => {
+      choose(select.value);
+      this.isZoomed = false;
+      this.nearest = null;
+      this.draw();
+      this.tools.querySelector(`select[aria-label="${CSS.escape(label)}: ${CSS.escape(this.data.title)}"]`)?.focus();
+    });
+    this.tools.append(select);
+  }
+
+  addEntry(key, name, index) {
+    const entry = element("button", "", { type: "button", class: "entry" });
+    entry.innerHTML = '<svg viewBox="0 0 12 12" aria-hidden="true"><circle cx="6" cy="6" r="5"/></svg>';
+    entry.firstChild.setAttribute("class", `phase-${index % 8}`);
+    entry.append(name || "(none)");
+    const lines = this.lines.map((line, place) => [line, place + 1]).filter(([line]) => (this.isByGroup() ? line.group === key : line === key));
+    const isShown = () => !this.hidden.has(this.keyOf(lines[0][0]));
+    entry.setAttribute("aria-pressed", String(isShown()));
+    entry.addEventListener("click", () => {
+      const own = this.keyOf(lines[0][0]);
+      if (isShown()) this.hidden.add(own);
+      else this.hidden.delete(own);
+      entry.setAttribute("aria-pressed", String(isShown()));
+      this.chart.batch(() => lines.forEach(([, place]) => this.chart.setSeries(place, { show: isShown() })));
+    });
+    this.tools.append(entry);
+  }
+
+  fillRows() {
+    const place = this.root.querySelector(".rows");
+    const save = element("button", "Save as CSV", { type: "button" });
+    save.addEventListener("click", () => this.save());
+    const table = element("table");
+    const head = table.createTHead().insertRow();
+    const body = table.createTBody();
+    let count = 0;
+    for (const row of rowsOf(this.data)) {
+      if (count++ === 0) for (const cell of row) head.append(element("th", cell, { scope: "col" }));
+      else if (count <= ROWS_SHOWN + 1) body.insertRow().append(...row.map((cell) => element("td", typeof cell === "string" ? cell : shownNumber(cell))));
+    }
+    const rest = count - 1 - ROWS_SHOWN;
+    place.append(element("p", rest > 0 ? `The first ${ROWS_SHOWN} of ${count - 1} rows; the CSV has all.` : ""), save, table);
+  }
+
+  save() {
+    const link = element("a", "", { download: `${this.data.title.replace(/[^\w.-]+/g, "_")}.csv` });
+    link.href = URL.createObjectURL(new Blob([csvOf(this.data)], { type: "text/csv" }));
+    link.click();
+    URL.revokeObjectURL(link.href);
+  }
+}
+
+const FIGURES = [...document.querySelectorAll("figure.chart")].filter((root) => root.querySelector(".plot")).map((root) => new Figure(root));

@@ -1,0 +1,74 @@
+"use strict";
+// The page's own doings: draw charts that come into view, light and dark, widths, print.
+
+function drawVisible() {
+  const seen = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      if (!entry.isIntersecting) continue;
+      seen.unobserve(entry.target);
+      FIGURES.find((figure) => figure.root === entry.target).draw();
+    }
+  }, { rootMargin: "400px" });
+  for (const figure of FIGURES) seen.observe(figure.root);
+}
+
+function redraw() {
+  for (const figure of FIGURES) if (figure.chart) figure.draw();
+}
+
+function setTheme(name) {
+  document.documentElement.dataset.theme = name;
+  const button = document.getElementById("theme");
+  button.textContent = name === "dark" ? "Light" : "Dark";
+  button.setAttribute("aria-pressed", String(name === "dark"));
+  redraw();
+}
+
+function storedTheme() {
+  try {
+    return localStorage.getItem("flagperf-theme");
+  } catch {
+    return null; // a page of a file may have no storage
+  }
+}
+
+function toggleTheme() {
+  const name = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+  setTheme(name);
+  try {
+    localStorage.setItem("flagperf-theme", name);
+  } catch {
+    // it holds for this page only
+  }
+}
+
+const PAPER_WIDTH = 690; // A4 less its margins, in CSS pixels
+let themeOnScreen = null;
+
+function toPaper() {
+  themeOnScreen = document.documentElement.dataset.theme;
+  setTheme("light");
+  for (const figure of FIGURES) {
+    if (!figure.chart) figure.draw();
+    figure.chart.setSize({ width: PAPER_WIDTH, height: HEIGHT });
+  }
+}
+
+function fromPaper() {
+  setTheme(themeOnScreen);
+}
+
+const prefersDark = matchMedia("(prefers-color-scheme: dark)");
+setTheme(storedTheme() || (prefersDark.matches ? "dark" : "light"));
+prefersDark.addEventListener("change", (event) => storedTheme() || setTheme(event.matches ? "dark" : "light"));
+document.getElementById("theme").addEventListener("click", toggleTheme);
+addEventListener("beforeprint", toPaper);
+addEventListener("afterprint", fromPaper);
+let resized;
+addEventListener("resize", () => {
+  clearTimeout(resized);
+  resized = setTimeout(() => {
+    for (const figure of FIGURES) if (figure.chart && figure.chart.width !== figure.plot.clientWidth) figure.chart.setSize({ width: Math.max(figure.plot.clientWidth, 200), height: HEIGHT });
+  }, 100);
+});
+drawVisible();

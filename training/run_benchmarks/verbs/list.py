@@ -1,0 +1,136 @@
+"""`run.py list`: the rounds of all runs of a result directory, filtered and sorted."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from run_benchmarks.exit_code import ExitCode
+from run_benchmarks.output import complain, output_width, put
+from run_benchmarks.verbs import options
+
+if TYPE_CHECKING:
+    from run_benchmarks.history.index import Index
+    from run_benchmarks.history.query import Query, Row
+
+NAME = "list"
+HELP = "list the rounds of all runs: filtered, sorted, as a table or as JSON"
+MOST_ROWS = 50
+WORTH_SAYING = 100  # runs to be read: that takes some seconds
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which rounds, in which order, and what of them."""
+    options.add_config(parser)
+    options.add_log_path(parser)
+    parser.add_argument(
+        "--where",
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        help='such as "p_train > 100", "verdict = CONVERGED", "hosts ~ node7"; given again: all of them',
+    )
+    parser.add_argument("--case", metavar="TEXT", help="only cases in whose name this stands")
+    parser.add_argument("--verdict", metavar="VERDICT", help="only rounds that ended with it")
+    parser.add_argument(
+        "--since", metavar="TIME", help="begun since then: 2026-11-20, 2026-11-20T09:30, 12h, 7d"
+    )
+    parser.add_argument(
+        "--sort",
+        metavar="NAME",
+        default="-started",
+        help="by a column or a figure, as in --sort=-p_train: the largest first (default: the newest first)",
+    )
+    parser.add_argument(
+        "--columns", metavar="NAMES", help="of these columns and figures, separated by commas"
+    )
+    parser.add_argument(
+        "--limit",
+        metavar="N",
+        type=_limit,
+        default=MOST_ROWS,
+        help=f"so many at most, 0: all (default: {MOST_ROWS})",
+    )
+    parser.add_argument(
+        "--rebuild", action="store_true", help="read every run anew, not only what has changed"
+    )
+    parser.add_argument("--json", action="store_true", help="as JSON, with all figures")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print it."""
+    from run_benchmarks.history.index import Index
+    from run_benchmarks.history.query import count, figure_names, select
+
+    query = _query(arguments)
+    index = Index(options.log_path_of(arguments), rebuild=arguments.rebuild)
+    try:
+        index.refresh(tell_of_work)
+        rows, number, figures = select(index, query), count(index, query), figure_names(index)
+    finally:
+        index.close()
+    put(_as_json(index, rows) if arguments.json else _as_text(arguments, index, rows, figures))
+    if len(rows) < number:
+        complain(f"{len(rows)} of {number} rounds; --limit 0 gives all")
+    return ExitCode.SUCCESS
+
+
+def tell_of_work(count: int) -> None:
+    """Say so where reading runs will take a while."""
+    if count >= WORTH_SAYING:
+        complain(f"reading {count} runs that are new or have changed ...")
+
+
+def _query(arguments: argparse.Namespace) -> Query:
+    from run_benchmarks.history.query import Condition, Query, condition_of
+
+    conditions = [condition_of(text) for text in arguments.where]
+    shorter = (
+        ("case", "~", arguments.case),
+        ("verdict", "=", arguments.verdict),
+        ("started", ">=", arguments.since),
+    )
+    conditions += [Condition(name, sign, value) for name, sign, value in shorter if value is not None]
+    return Query(tuple(conditions), arguments.sort, arguments.limit or None)
+
+
+def _as_json(index: Index, rows: list[Row]) -> str:
+    from run_benchmarks.history.listing import as_dict
+
+    return json.dumps({"folder": str(index.log_path), "rounds": [as_dict(row) for row in rows]}, indent=2)
+
+
+def _as_text(arguments: argparse.Namespace, index: Index, rows: list[Row], figures: list[str]) -> str:
+    from run_benchmarks.history.listing import cell, checked_columns, columns_of, heading, remarks
+    from run_benchmarks.results.table import Table
+
+    names = (arguments.columns or "").split(",") if arguments.columns else ()
+    columns = checked_columns([name.strip() for name in names], figures) or columns_of(rows)
+    if not rows:
+        return (
+            f"no round of the runs in {index.log_path} is like that"
+            if _asks(arguments)
+            else f"there is no run in {index.log_path}"
+        )
+    headings = tuple(heading(column, rows) for column in columns)
+    table = Table(
+        headings,
+        tuple(tuple(cell(row, each) for each in columns) for row in rows),
+        fixed=min(3, len(columns)),
+    )
+    return "\n".join([table.text(output_width()), *(f"- {line}" for line in remarks(rows))])
+
+
+def _asks(arguments: argparse.Namespace) -> bool:
+    return bool(arguments.where or arguments.case or arguments.verdict or arguments.since)
+
+
+def _limit(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 on")
+    return number
