@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from itertools import islice
 from pathlib import Path
 
@@ -33,6 +34,25 @@ class Round:
     def name(self) -> str:
         """For messages."""
         return str(RoundKey(self.result.case, self.result.round))
+
+    def begun(self) -> datetime | None:
+        """When the controller began the round; None where the result does not say it."""
+        try:
+            return datetime.fromisoformat(self.result.started)
+        except ValueError:
+            return None
+
+    def local_time(self, time_ms: int) -> datetime:
+        """A moment in milliseconds since the epoch, by the clock on the wall where the controller ran.
+
+        Raises:
+            FlagPerfError: no clock can show it.
+        """
+        begun = self.begun()
+        try:
+            return datetime.fromtimestamp(time_ms / 1000, begun.tzinfo if begun else timezone.utc)
+        except (ValueError, OverflowError, OSError) as error:
+            raise FlagPerfError(f"{time_ms} ms is no time: {error}", where=self.name) from error
 
     def node_folders(self) -> list[Path]:
         """The nodes' folders by rank; one that was not collected is not there."""

@@ -12,7 +12,6 @@ import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ LABEL = "not an MLPerf result: not submitted to, reviewed or verified by MLCommo
 CLOSED_QUALITY = 0.720  # masked language model accuracy: MLPerf's target, which is above FlagPerf's own
 BERT = "bert"
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
+_NEEDED = (EventName.INIT_START, EventName.TRAIN_START, EventName.TRAIN_END)
 # MLPerf's key -> the parameter that it is.
 _OF_ANY = {
     "seed": "seed",
@@ -89,9 +89,9 @@ def is_bert(each: Round) -> bool:
 def why_not(each: Round, events: Sequence[Event]) -> str:
     """Why there can be no log of this round; empty where there can."""
     names = {event.name for event in events}
-    missing = [name.value for name in (EventName.INIT_START, EventName.TRAIN_START) if name.value not in names]
+    missing = [name.value for name in _NEEDED if name.value not in names]
     if missing:
-        return f"rank 0's log has no {' and no '.join(missing)}"
+        return f"rank 0's log has no {' and no '.join(missing)} ({each.result.verdict.value})"
     if each.result.continued:
         return "it went on from a checkpoint: its log is of a part of the training"
     return ""
@@ -100,13 +100,17 @@ def why_not(each: Round, events: Sequence[Event]) -> str:
 def division_of(each: Round) -> tuple[str, str]:
     """`closed` or `open`, and why: closed is what kept to the case's rules and met MLPerf's own target."""
     accuracy = each.result.figures["acc"].value if "acc" in each.result.figures else None
+    stamp, _, why = each.result.rules.explanation().partition(": ")
     if each.result.rules.stamp != CLOSED:
-        return "open", each.result.rules.explanation()
+        return "open", why or stamp
     if each.result.verdict is not Verdict.CONVERGED:
-        return "open", f"the round did not converge: {each.result.verdict.value}"
+        return "open", f"the round did not converge ({each.result.verdict.value})"
     if accuracy is None or accuracy < CLOSED_QUALITY:
-        return "open", f"MLPerf's closed division asks for an accuracy of {CLOSED_QUALITY}, this is {accuracy}"
-    return CLOSED, each.result.rules.explanation()
+        return (
+            "open",
+            f"MLPerf's closed division asks for an accuracy of {CLOSED_QUALITY}, this is {accuracy}",
+        )
+    return CLOSED, why
 
 
 def lines_of_round(each: Round, events: Sequence[Event], submission: Submission) -> list[Line]:
@@ -128,7 +132,7 @@ def lines_of_round(each: Round, events: Sequence[Event], submission: Submission)
 def written(lines: Sequence[Line]) -> str:
     """The lines as text, by the official package's own writer, below one that says what they are not."""
     text = io.StringIO()
-    logger = logging.Logger(__name__)  # noqa: LOG001 - of its own, so that nothing else is written to it
+    logger = logging.Logger(__name__)  # of its own: nothing else is written to it
     logger.addHandler(logging.StreamHandler(text))
     writer = mlperf_module("mllog.mllog").MLLogger(logger, root_dir=re.escape(str(RUN_PY.parents[1])))
     for line in lines:
@@ -141,10 +145,7 @@ def result_line(each: Round, events: Sequence[Event], organisation: str) -> str:
     """`RESULT,BERT,,<seconds>,<organisation>,<start>`: the time to target, and when rank 0's script began."""
     seconds = each.result.figures["time_to_target"].value
     begun = next(event.time_ms for event in events if event.name == EventName.INIT_START)
-    zone = datetime.fromisoformat(each.result.started).tzinfo
-    start = datetime.fromtimestamp(0, timezone.utc) + timedelta(milliseconds=begun)
-    clock = start.astimezone(zone).strftime("%Y-%m-%d %I:%M:%S %p")
-    return f"RESULT,BERT,,{seconds:.3f},{organisation},{clock}"
+    return f"RESULT,BERT,,{seconds:.3f},{organisation},{each.local_time(begun):%Y-%m-%d %I:%M:%S %p}"
 
 
 def _of_submission(each: Round, begun: Event, submission: Submission) -> Iterator[Line]:
@@ -177,14 +178,14 @@ def _hyperparameters(each: Round, begun: Event) -> Iterator[Line]:
     config = begun.value.get("config")
     values = dict(config) if isinstance(config, Mapping) else {}
     keys = {**_OF_ANY, **(_OF_LAMB if values.get("optimizer") == "lamb" else {})}
-    found = {key: values[name] for key, name in keys.items() if values.get(name) is not None}
-    if "num_warmup_steps" in found:
-        found["start_warmup_step"] = 0  # the driver's schedules begin to warm up with the first step
+    had = {key: values[name] for key, name in keys.items() if values.get(name) is not None}
+    if "num_warmup_steps" in had:
+        had["start_warmup_step"] = 0  # the driver's schedules begin to warm up with the first step
     sizes = [values.get("train_batch_size"), values.get("gradient_accumulation_steps")]
     if each.case and all(type(size) is int for size in sizes):
         ranks = each.case.settings.nnodes * each.case.settings.nproc
-        found["global_batch_size"] = sizes[0] * sizes[1] * ranks
-    for key, value in found.items():
+        had["global_batch_size"] = sizes[0] * sizes[1] * ranks
+    for key, value in had.items():
         yield Line(begun.time_ms, "event", key, value)
 
 
@@ -197,11 +198,10 @@ def _end_of_init(first: Mapping[str, Event]) -> Iterator[Line]:
 
 def _training(events: Sequence[Event]) -> Iterator[Line]:
     """Blocks of training and the evaluations between them; BERT counts both in samples, `epoch_num` too."""
-    samples, reached, begun = 0, False, 0
+    samples, reached = 0, False
     for event in events:
         if event.name == EventName.TRAIN_START:
-            begun = event.time_ms
-            yield Line(begun, "start", "block_start", None, {"samples_count": samples})
+            yield Line(event.time_ms, "start", "block_start", None, {"samples_count": samples})
         elif event.name == EventName.EVALUATE:
             before, samples = samples, int(number_in(event.value, "num_trained_samples") or 0)
             started = event.time_ms - round((number_in(event.value, "eval_time") or 0.0) * 1000)
