@@ -17,9 +17,9 @@ LOGS=$PWD/.venv/logs
 # shellcheck source=scripts/parts.sh
 . scripts/parts.sh
 
-# What the lab and the transports' tests use, by command and package.
+# What the tests of the lab, the transports and the pages use, by command and package.
 LAB_TOOLS=(sshd:openssh-server ip:iproute2 tc:iproute2 iptables:iptables debootstrap:debootstrap dockerd:docker.io
-           pgrep:procps nsenter:util-linux podman:podman catatonit:catatonit newuidmap:uidmap)
+           pgrep:procps nsenter:util-linux podman:podman catatonit:catatonit newuidmap:uidmap chromium:chromium)
 
 install_tools() {
   local missing=() tool

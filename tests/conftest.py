@@ -5,7 +5,13 @@ from collections.abc import Iterator
 
 import pytest
 
-pytest_plugins = ["tests.lab.fixtures", "tests.side_by_side", "tests.slow", "tests.small_parent"]
+pytest_plugins = [
+    "tests.browser",
+    "tests.lab.fixtures",
+    "tests.side_by_side",
+    "tests.slow",
+    "tests.small_parent",
+]
 
 
 def pytest_configure() -> None:

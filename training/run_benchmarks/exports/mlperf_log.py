@@ -181,7 +181,7 @@ def _hyperparameters(each: Round, begun: Event) -> Iterator[Line]:
     had = {key: values[name] for key, name in keys.items() if values.get(name) is not None}
     if "num_warmup_steps" in had:
         had["start_warmup_step"] = 0  # the driver's schedules begin to warm up with the first step
-    sizes = [values.get("train_batch_size"), values.get("gradient_accumulation_steps")]
+    sizes: list[Any] = [values.get("train_batch_size"), values.get("gradient_accumulation_steps")]
     if each.case and all(type(size) is int for size in sizes):
         ranks = each.case.settings.nnodes * each.case.settings.nproc
         had["global_batch_size"] = sizes[0] * sizes[1] * ranks
