@@ -114,11 +114,17 @@ class _Archive:
         self.about = {"tree": digest, "data": dict(origins[0].data) if origins else {}}
         try:
             plan = read_plan(folder.plan, "plan.json")
+            clean = read_plan(
+                self.redaction.plain(folder.plan), "plan.json"
+            )  # before shell and Python quote it
         except FlagPerfError as error:
             self.left_out[CODE] = self.left_out[CONFIG] = self.redaction.name(str(error))
             return
+        shown = config_files(clean, run.name)
         for name, text in config_files(plan, run.name).items():
-            self._add_text(f"{CONFIG}{name}", text, "".join(map(self.redaction.line, text.splitlines(True))))
+            self._add_text(
+                f"{CONFIG}{name}", text, "".join(map(self.redaction.line, shown[name].splitlines(True)))
+            )
         self._add_code(plan, digest, training_dir)
 
     def close(self, run: Run) -> None:

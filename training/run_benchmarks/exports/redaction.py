@@ -17,7 +17,7 @@ from typing import Any
 
 from run_benchmarks.plan.config_file import read_leniently
 from run_benchmarks.plan.machine import MACHINE_CONF
-from run_benchmarks.plan.redact import HIDDEN, redact_text, secrets_in_text
+from run_benchmarks.plan.redact import HIDDEN, is_secret_name, redact_text, secrets_in_text
 from run_benchmarks.plan.secrets import Secrets, secrets_of
 from utils.errors import FlagPerfError
 
@@ -69,15 +69,11 @@ class Redaction:
         hidden = self._text(line)
         if hidden == line:
             return line
-        start = line.find("{")
-        try:
-            content = json.loads(line[start:]) if start >= 0 else None
-        except (ValueError, RecursionError):
-            content = None
+        content = _json_in(line)
         if content is None:
             return hidden
-        end = line[len(line.rstrip()) :]
-        return f"{self._text(line[:start])}{json.dumps(self.plain(content), ensure_ascii=False)}{end}"
+        before, end = line[: line.find("{")], line[len(line.rstrip()) :]
+        return f"{self._text(before)}{json.dumps(self.plain(content), ensure_ascii=False)}{end}"
 
     def document(self, text: str) -> str:
         """A whole JSON file without secrets; where it is none, line by line."""
@@ -116,9 +112,9 @@ def _values_in(lines: Iterable[str]) -> Iterator[str]:
     """What lines assign to names of secrets, and the lines of private keys (PEM)."""
     of_key = 0
     for line in lines:
-        yield from (
-            value for value in secrets_in_text(line) if HIDDEN not in value and not _WORD.fullmatch(value)
-        )
+        named = list(secrets_in_text(line))
+        named += _texts_under_names(_json_in(line)) if named else ()
+        yield from (value for value in named if HIDDEN not in value and not _WORD.fullmatch(value))
         if _KEY_BEGINS.search(line):
             of_key = LONGEST_KEY
         elif of_key and _OF_KEY.fullmatch(line.strip()):
@@ -126,3 +122,23 @@ def _values_in(lines: Iterable[str]) -> Iterator[str]:
             yield line.strip()
         else:
             of_key = 0
+
+
+def _json_in(line: str) -> Any:
+    """The object that a line or a file ends with; None where there is none."""
+    start = line.find("{")
+    try:
+        return json.loads(line[start:]) if start >= 0 else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _texts_under_names(content: Any, *, named: bool = False) -> Iterator[str]:
+    if isinstance(content, Mapping):
+        for name, item in content.items():
+            yield from _texts_under_names(item, named=is_secret_name(name))
+    elif isinstance(content, list):
+        for item in content:
+            yield from _texts_under_names(item, named=named)
+    elif isinstance(content, str) and named:
+        yield content
