@@ -27,7 +27,8 @@ def test_devices_of_another_kind(site: Site) -> None:
         check,
         Status.ERROR,
         "toy:pytorch:X1:1:2:1 wants X1 (named Acme X1); there is 2 x Acme X1, Acme X2",
-        "config_X1x1x2.py",
+        "in place of config_X1x1x2.py; or, where it is X1, write a part of its name into device_names of "
+        f"CHIPS['X1'] in {site.tree.training}/acme/vendor.py",
     )
 
 
@@ -72,6 +73,7 @@ def test_a_vendors_own_code_cannot_end_the_run(site: Site, body: str, said: str)
     assert_bad(site.check(devices), Status.ERROR, f"acme's parse_device_list: {said}", "acme/vendor.py")
 
 
+@pytest.mark.usefixtures("own_fork")  # which knows of another limit
 def test_a_vendors_own_code_that_does_not_end(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(apart, "LIMIT_S", 0.3)
     text = (site.tree.training / "acme/vendor.py").read_text()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.output import complain, put
 from run_benchmarks.verbs import options
+from utils.errors import FlagPerfError
 
 if TYPE_CHECKING:
     from run_benchmarks.exports.reproduction import Reproduction
@@ -62,6 +63,9 @@ def _run_and_compare(made: Reproduction, archived: Path) -> int:
 
     folders: list[Path] = []
     code = run_in_foreground(made.plan, folders.append)
-    comparison = compare([str(archived), str(folders[0])], folders[0].parent, Choice())
-    put(as_text(comparison, output_width()))
+    try:
+        comparison = compare([str(archived), folders[0].name], folders[0].parent, Choice())
+        put(as_text(comparison, output_width()))
+    except FlagPerfError as error:  # to the caller it would mean that nothing was launched
+        complain(error)
     return code
