@@ -40,7 +40,15 @@ def test_a_run_that_converges(run: WholeRun, capsys: Capture) -> None:
     for step in ("Step 1: check", "Step 2: run the cases", "Step 3: results"):
         assert step in shown.err
     assert {path.name for path in run.result.iterdir()} == {
-        *("flagperf_run.log", "journal.jsonl", "plan.json", "summary.json", "summary.md", CASE),
+        *(
+            "flagperf_run.log",
+            "journal.jsonl",
+            "plan.json",
+            "report.html",
+            "summary.json",
+            "summary.md",
+            CASE,
+        ),
     }
     node = run.result / CASE / "round1" / "localhost_noderank0"
     names = {path.name for path in node.iterdir()}
@@ -88,7 +96,9 @@ def test_a_run_that_fails_exits_with_1_and_says_why(run: WholeRun, capsys: Captu
     )
     assert f"{failed} (more in {log})\n" in shown.err
     assert "PerfLog" not in shown.err and "Traceback" not in shown.err
-    assert "the toy breaks" in (run.result / "summary.md").read_text()
+    summary = (run.result / "summary.md").read_text()
+    assert "the toy breaks" in summary
+    assert "\ntraining/benchmarks/toy/pytorch/run_pretraining.py: it will break\n" in summary, "not the copy"
     (result,) = run.summary["rounds"]
     assert result["failure"]["class"] == "rank_failed"
     assert "the toy breaks" in log.read_text()

@@ -1,7 +1,9 @@
 """A run is read back from its folder alone: what was written, what was torn, a stranger's, an earlier version's.
 
 `schema1/` holds runs of the digits by the version before `round.json`: one that converged, one that did not, one
-that failed and one whose controller was killed in its second round. Their logs are shortened.
+that failed and one whose controller was killed in its second round. `schema2/` and `schema3/` hold a run each: of the
+last version whose results did not say where they come from, and of the first whose did. Their logs and their lists of
+packages are shortened.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from run_benchmarks.journal import Journal
 from run_benchmarks.results import folder as folder_module
 from run_benchmarks.results.folder import MOST_WRONG, open_folder, summed_up
 from run_benchmarks.results.load import load_run
+from run_benchmarks.results.rescore import rescore
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.summary import Run
 from run_benchmarks.results.text import run_text
@@ -298,6 +301,24 @@ def test_runs_of_schema_1_are_read(kind: str, verdicts: list[Verdict], code: int
         for name, figure in result.figures.items():
             assert figure.better == DEFINITIONS[name].better and figure.definition
     assert "What the figures mean" in run_text(loaded, 80)
+
+
+@pytest.mark.parametrize(("number", "has_provenance"), [(2, False), (3, True)])
+def test_runs_of_later_schemas_are_read_and_score_as_they_did(number: int, has_provenance: bool) -> None:
+    (path,) = (SCHEMA1.parent / f"schema{number}").iterdir()
+    written = json.loads((path / "summary.json").read_text())
+    assert written["schema"] == written["rounds"][0]["schema"] == number
+    run = load_run(path)
+    (result,) = run.results
+    assert (
+        run.notes == () and result.verdict is Verdict.CONVERGED and bool(result.provenance) is has_provenance
+    )
+    if result.provenance:
+        assert result.provenance.harness.commit and result.provenance.versions["torch"]
+        assert result.provenance.hosts[0] and "Model name" in result.provenance.hosts[0].cpu
+    (again,) = rescore(path)
+    assert again.after and again.after.provenance == result.provenance
+    assert not again.figures() and not again.others()
 
 
 def test_a_failure_of_schema_1_is_read_with_its_evidence() -> None:

@@ -143,6 +143,7 @@ def test_the_summary_is_written_both_ways(
         "status": "warning",
         "detail": "+0.7 s",
         "remedy": "start NTP",
+        "facts": {},
     }
 
 

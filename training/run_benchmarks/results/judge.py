@@ -22,6 +22,7 @@ from run_benchmarks.results.legacy_figures import in_present_names, legacy_rates
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.power import NAMES as POWER
 from run_benchmarks.results.power import no_power, power_figures
+from run_benchmarks.results.provenance import provenance_of
 from run_benchmarks.results.rank_logs import RankLogs, read_rank_logs
 from run_benchmarks.results.round_result import (
     MEASURE,
@@ -100,7 +101,7 @@ def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) ->
         case.extern,
         own_script=not case.uses_driver,
         vendors_case=case.vendors_folder,
-        parameters=case.parameters,
+        parameters=case.parameters_of(seen.round),
     )
     if "MFU" in figures and rules.has_another_model:
         reason = "a hook of the vendor changed the model: the FLOPs that the case counts are not this model's"
@@ -129,6 +130,7 @@ def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) ->
         },
         continued=continued,
         facts=facts,
+        provenance=provenance_of(seen.origin, seen.hosts, folders, logs.events, case.parameters),
     )
 
 

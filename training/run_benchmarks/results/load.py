@@ -20,6 +20,7 @@ from run_benchmarks.results.folder import (
     summed_up,
 )
 from run_benchmarks.results.judge import judge
+from run_benchmarks.results.of_2022 import NOTE
 from run_benchmarks.results.round_result import MOST_NOTES, RoundResult, few
 from run_benchmarks.results.summary import Run
 from run_benchmarks.stages.checks import Check
@@ -42,6 +43,8 @@ def run_in(folder: RunFolder) -> Run:
     first, end = _entry(folder, "run_started"), _entry(folder, "run_ended")
     about = {"run": folder.path.resolve().name, "started": _moment(first.get("time")), **first, **end}
     about |= folder.summary
+    if folder.of_2022:
+        about["started"] = min((result.started for result in results.values()), default="")
     code = about.get("exit_code")
     missing = list(_missing(folder, results, ended="exit_code" in about))
     checks = _checks(folder)
@@ -96,11 +99,13 @@ def _checks(folder: RunFolder) -> dict[str, list[Check]]:
 
 def _missing(folder: RunFolder, results: Mapping[RoundKey, RoundResult], *, ended: bool) -> Iterator[str]:
     """What a reader misses: the end of the run, files, rounds that have no result, and logs of those that have one."""
-    if is_held(folder.path / JOURNAL):
+    if folder.of_2022:
+        yield NOTE
+    elif is_held(folder.path / JOURNAL):
         yield "the run still goes on"
     elif not ended:
         yield "the run did not come to its end: its controller was ended, or it still runs elsewhere"
-    yield from _missing_files(folder, ended)
+    yield from () if folder.of_2022 else _missing_files(folder, ended)
     stages, over = _last_stages(folder), {*results, *_ended_rounds(folder)}
     for key in dict.fromkeys((*_planned_rounds(folder), *stages, *results)):
         gone = (

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from run_benchmarks.exit_code import MEANINGS
 from run_benchmarks.failures import log_traceback
-from run_benchmarks.reading import Record
+from run_benchmarks.reading import Record, parsed
 from run_benchmarks.results.evidence import cause_in
 from run_benchmarks.results.markdown import fenced, inline, listed
 from run_benchmarks.results.meanings import WHERE, meanings
@@ -46,8 +46,10 @@ class Run(Record):
 
 
 def write_summary(folder: Path, run: Run) -> None:
-    """Write both files into the run's folder."""
-    write_json(folder / "summary.json", run.as_dict())
+    """Write both files into the run's folder; FlagPerfError for a run that nobody could read back."""
+    content = run.as_dict()
+    parsed(Run, content, "summary.json")
+    write_json(folder / "summary.json", content)
     partial = folder / ".summary.md.partial"
     partial.write_text(_markdown_or_why(run), encoding="utf-8")
     partial.replace(folder / "summary.md")
