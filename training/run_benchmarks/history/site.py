@@ -24,7 +24,7 @@ from run_benchmarks.history.asked import CHOICES, PAGE, Asked
 from run_benchmarks.history.charts import scatter
 from run_benchmarks.history.entries import State
 from run_benchmarks.history.index import Index
-from run_benchmarks.history.listing import cell, checked_columns, columns_of, heading, remarks
+from run_benchmarks.history.listing import cell, columns_of, figures_of, heading, remarks
 from run_benchmarks.history.live import charts_of, progress
 from run_benchmarks.history.query import (
     COLUMNS,
@@ -32,6 +32,7 @@ from run_benchmarks.history.query import (
     Condition,
     Query,
     Row,
+    check_names,
     count,
     figure_names,
     select,
@@ -79,9 +80,10 @@ class _Site:
         """All rounds, filtered and sorted."""
         self._refresh()
         asked = Asked.of(request.query_params)
-        rows, number = select(self._index, asked.query_of_page()), count(self._index, asked.query())
-        chosen = [name.strip() for name in asked.columns.split(",") if name.strip()]
-        columns = checked_columns(chosen, figure_names(self._index)) or columns_of(rows)
+        chosen = tuple(dict.fromkeys(name.strip() for name in asked.columns.split(",") if name.strip()))
+        check_names(self._index, chosen)
+        rows = select(self._index, asked.query_of_page(), figures_of(chosen))
+        number, columns = count(self._index, asked.query()), chosen or columns_of(rows)
         page_of = [asked.address("/", page=asked.page + step) for step in (-1, 1)]
         return _page(
             "Runs",
@@ -108,8 +110,8 @@ class _Site:
         self._refresh()
         asked, figures = Asked.of(request.query_params), figure_names(self._index)
         x, y = asked.x or _first(figures, "p_train"), asked.y or _first(figures, "energy", "acc")
-        checked_columns([name for name in (x, y) if name], figures)
-        rows = [row for row in select(self._index, asked.query()) if {x, y} <= row.figures.keys()]
+        check_names(self._index, [name for name in (x, y) if name])
+        rows = [row for row in select(self._index, asked.query(), (x, y)) if {x, y} <= row.figures.keys()]
         form = self._of_form(asked)
         form["form"] = {**form["form"], "x": x, "y": y}
         picture = chart(scatter(rows, x, y)) if rows else Markup("<p>No round has both.</p>")
