@@ -13,6 +13,7 @@ class FakeNvml(ModuleType):
     """A machine of two GPUs; `answers[(function, gpu)]` replaces an answer or is raised."""
 
     NVML_TEMPERATURE_GPU = 0
+    NVML_CLOCK_SM, NVML_CLOCK_MEM = 1, 2
 
     class NVMLError(Exception):
         pass
@@ -42,6 +43,19 @@ class FakeNvml(ModuleType):
             "nvmlDeviceGetMemoryInfo": lambda gpu: SimpleNamespace(total=40 * GIB, used=GIB, free=39 * GIB),
             "nvmlDeviceGetUtilizationRates": lambda gpu: SimpleNamespace(gpu=98, memory=40),
             "nvmlDeviceGetTemperature": lambda gpu, sensor: 33,
+            "nvmlSystemGetDriverVersion": lambda: "570.86.15",
+            "nvmlSystemGetCudaDriverVersion": lambda: 12080,
+            "nvmlDeviceGetName": lambda gpu: "NVIDIA A100-SXM4-40GB",
+            "nvmlDeviceGetVbiosVersion": lambda gpu: "92.00.45.00.03",
+            "nvmlDeviceGetInforomImageVersion": lambda gpu: "G506.0200.00.04",
+            "nvmlDeviceGetGspFirmwareVersion": lambda gpu: b"570.86.15",
+            "nvmlDeviceGetPciInfo": lambda gpu: SimpleNamespace(busId=f"00000000:{gpu + 7:02X}:00.0"),
+            "nvmlDeviceGetMaxPcieLinkGeneration": lambda gpu: 4,
+            "nvmlDeviceGetMaxPcieLinkWidth": lambda gpu: 16,
+            "nvmlDeviceGetEnforcedPowerLimit": lambda gpu: 400_000,
+            "nvmlDeviceGetMaxClockInfo": lambda gpu, clock: {1: 1410, 2: 1215}[clock],
+            "nvmlDeviceGetEccMode": lambda gpu: [1, 0],
+            "nvmlDeviceGetMigMode": lambda gpu: [0, 0],
         }
 
     def _energy(self, gpu: int) -> int:

@@ -16,7 +16,7 @@ from run_benchmarks.results.telemetry_file import read_telemetry
 from tests.fakes.nvml import FakeNvml
 from utils.errors import FlagPerfError
 from utils.loading import load_module
-from utils.monitors.accelerators import Accelerators
+from utils.monitors.accelerators import Accelerators, describe_accelerators
 from utils.monitors.frame import run_monitors
 from utils.telemetry.records import Window
 from utils.telemetry.windows import energy_over
@@ -99,3 +99,37 @@ def test_the_frame_writes_the_documented_log_and_energy_comes_from_the_counter(
     assert energy.value == pytest.approx(2 * 2 * 10 * (ticks - 1))  # two GPUs, 20 J a tick each
     assert energy.source == "nvidia (accelerator: 0, 1): hardware energy counter"
     assert nvml.calls[-1] == "nvmlShutdown"
+
+
+def test_the_inventory_has_firmware_driver_and_limits_of_each_gpu(nvml: FakeNvml) -> None:
+    nvml.answers[("nvmlDeviceGetMigMode", 1)] = FakeNvml.NVMLError_NotSupported()
+    nvml.answers[("nvmlDeviceGetVbiosVersion", 1)] = FakeNvml.NVMLError("Unknown Error")
+    first, second = describe_accelerators(VENDOR)
+    assert first == {
+        "name": "NVIDIA A100-SXM4-40GB",
+        "vbios": "92.00.45.00.03",
+        "inforom": "G506.0200.00.04",
+        "gsp_firmware": "570.86.15",
+        "pci_bus": "00000000:07:00.0",
+        "pcie_generation": 4,
+        "pcie_width": 16,
+        "memory_mib": 40960,
+        "power_limit_w": 400,
+        "max_sm_mhz": 1410,
+        "max_memory_mhz": 1215,
+        "ecc": True,
+        "mig": False,
+        "error": None,
+        "driver": "570.86.15",
+        "cuda_driver": "12.8",
+    }
+    assert second["mig"] is second["vbios"] is None
+    assert second["error"] == "nvmlDeviceGetVbiosVersion: Unknown Error"
+    assert nvml.calls[-1] == "nvmlShutdown"
+
+
+def test_a_gpu_that_is_gone_takes_no_other_out_of_the_inventory(nvml: FakeNvml) -> None:
+    nvml.answers[("nvmlDeviceGetHandleByIndex", 0)] = FakeNvml.NVMLError_GpuIsLost("GPU is lost")
+    first, second = describe_accelerators(VENDOR)
+    assert first["error"] == "nvmlDeviceGetHandleByIndex: GPU is lost" and "name" not in first
+    assert second["name"] and first["driver"] == second["driver"]

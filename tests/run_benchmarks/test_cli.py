@@ -98,7 +98,10 @@ def test_a_run_that_fails_exits_with_1_and_says_why(run: WholeRun, capsys: Captu
 def test_a_run_that_does_not_converge_exits_with_1(run: WholeRun) -> None:
     run.behave("miss")
     assert run.main() == 1
-    assert run.summary["rounds"][0]["verdict"] == "NOT_CONVERGED"
+    (result,) = run.summary["rounds"]
+    assert result["verdict"] == "NOT_CONVERGED" and result["shortfall"]
+    log = (run.result / "flagperf_run.log").read_text()
+    assert f"it did not converge: {result['shortfall']}" in log and "-> see the EVALUATE events in" in log
 
 
 def test_a_round_whose_checkpoints_were_not_written_says_so(run: WholeRun) -> None:

@@ -9,10 +9,11 @@ import pytest
 from run_benchmarks.plan_notes import notes_of, stamp_of
 from run_benchmarks.plan_view import plan_lines
 from tests.run_benchmarks.plan.test_bad_input import edit
-from tests.run_benchmarks.plan.tree import BASE, CASE, VENDOR, Tree, make_tree
+from tests.run_benchmarks.plan.tree import BASE, CASE, TEST_CONF_2022, VENDOR, Tree, make_tree
 
 HOME = "acme/toy-pytorch"
 QUIET_VENDOR = VENDOR.replace('DEVICE_TYPE = "acme"', 'DEVICE_TYPE = "cuda"')
+BASE_FILE = "benchmarks/toy/pytorch/config/_base.py"
 
 
 @pytest.fixture
@@ -79,7 +80,83 @@ def test_what_the_framework_does_not_know_is_left_to_a_plug_in_and_named(tree: T
 def test_a_vendor_without_chips(tree: Tree) -> None:
     tree.write("acme/vendor.py", QUIET_VENDOR.replace("CHIPS", "_CHIPS"))
     [note] = _notes(tree)
-    assert "CHIPS has no chip" in note and "MFU is null" in note
+    assert "CHIPS has no chip" in note and "MFU will be null" in note
+
+
+@pytest.mark.parametrize(
+    ("precision", "device", "missing"),
+    [
+        ("bf16", "cuda", ""),
+        ("fp32", "cuda", "no peak for fp32 of X1"),
+        ("auto", "cpu", ""),
+    ],
+)
+def test_a_peak_that_is_missing_for_what_will_be_computed_in(
+    tree: Tree, precision: str, device: str, missing: str
+) -> None:
+    tree.write("acme/vendor.py", QUIET_VENDOR.replace('"cuda"', f'"{device}"'))
+    tree.write(BASE_FILE, f'{BASE}precision = "{precision}"\n')
+    expected = [f"{tree.training}/acme/vendor.py: CHIPS has {missing}: MFU will be null"] if missing else []
+    assert _notes(tree) == expected
+
+
+def test_a_chip_without_any_peak_and_a_config_that_names_no_chip(tree: Tree) -> None:
+    tree.write("acme/vendor.py", QUIET_VENDOR.replace("1e14", "None").replace('"cuda"', '"cpu"'))
+    tree.write(BASE_FILE, f'{BASE}precision = "auto"\n')
+    [note] = _notes(tree)
+    assert note.endswith("acme/vendor.py: CHIPS has no peak of X1: MFU will be null")
+    tree.write("acme/toy-pytorch/config/config_demo.py", "")
+    conf = TEST_CONF_2022.replace("TOY_DEMO_2X1", "D").replace("config_X1x2x1", "config_demo")
+    tree.configure(test_conf=conf.replace("https://mirror.example.org/simple", ""))
+    [note] = _notes(tree)
+    assert "CHIPS has no demo: devices of any kind pass" in note
+
+
+@pytest.mark.parametrize(
+    ("code", "is_read"),
+    [
+        ("", False),
+        ('size = settings["kernel_width"]', True),
+        ('size = settings[f"{part}_width"]', True),
+        ('size = settings["kernel_" + part]', True),
+        ('size = settings["%s_width" % part]', True),
+        ("model = Model(**context.settings)", True),
+        ("model = Config.from_dict(dict(context.settings))", True),
+        ("def _width(): ...", False),
+    ],
+)
+def test_a_name_of_the_case_that_nothing_reads(tree: Tree, code: str, is_read: bool) -> None:
+    tree.write(BASE_FILE, f"{BASE}kernel_width = 3\n")
+    tree.write("benchmarks/toy/model.py", code)
+    note = f"{tree.training}/{BASE_FILE}: kernel_width is no setting of the driver, and stands nowhere in the case's"
+    assert _notes(tree) == ([] if is_read else [f"{note} code: it has no effect"])
+
+
+def test_what_the_shared_code_does_with_a_cases_names_is_no_use_of_one(tree: Tree) -> None:
+    tree.write(BASE_FILE, f"{BASE}kernel_width = 3\n")
+    tree.write("benchmarks/common/shape.py", "kind(**{n: v for n, v in settings.items() if n in names})")
+    assert len(_notes(tree)) == 1
+    tree.write("benchmarks/common/kernels.py", "kernel_width: int")
+    assert _notes(tree) == []
+
+
+HOOKS_FILE = f"{HOME}/extern/hooks.py"
+
+
+def test_the_hooks_of_a_file_are_named_and_what_else_nothing_calls(tree: Tree) -> None:
+    code = "def backward(config, loss, optimizer, scaler): fuse()\n\n\ndef wrap_ddp(config, model): ...\n"
+    tree.write(HOOKS_FILE, code)
+    tree.write(f"{HOME}/extern/kernels.py", "def fuse(): ...\n\n\n@registered\ndef split(): ...\n")
+    (note,) = _notes(tree)
+    where, said = f"{tree.training}/{HOOKS_FILE}:4: wrap_ddp", "is no hook, and nothing in extern/ calls it"
+    assert note == f"{where} {said}: did you mean model_to_ddp?"
+    lines = list(plan_lines(tree.load()))
+    assert "# hooks: backward (hooks.py)" in lines
+    assert any(line.startswith(f"# extern: {HOME}/extern (hooks.py, kernels.py), SHA-256 ") for line in lines)
+    tree.write(HOOKS_FILE, "def speed_up(): ...\n")
+    (note, of_fuse) = _notes(tree)
+    assert "speed_up is no hook" in note and "the hooks are convert_model, " in note and "fuse" in of_fuse
+    assert "# hooks: none" in list(plan_lines(tree.load()))
 
 
 def _with_metric(tree: Tree, metric: str) -> None:

@@ -62,6 +62,7 @@ def test_two_folders_have_their_own_siblings(tmp_path: Path) -> None:
         ("A = 1\nB = = 2\n", 2, "syntax error: invalid syntax: B = = 2"),
         ("A = 1\n\nB = C\n", 3, "NameError: name 'C' is not defined"),
         ("def f():\n    return 1 / 0\n\nA = f()\n", 2, "ZeroDivisionError: division by zero"),
+        ("import sys\nsys.exit()\n", 2, "SystemExit"),
         ("import no_such_module\n", 1, "ModuleNotFoundError: No module named 'no_such_module'"),
     ],
 )

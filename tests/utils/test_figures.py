@@ -87,7 +87,7 @@ def test_every_figure_has_unit_window_and_source() -> None:
 
 def test_the_final_loss_is_of_the_last_training_step_whether_logged_or_not() -> None:
     loss = figures()["final_loss"]
-    assert (loss.value, loss.unit, loss.window) == (1.3, "nats", "last training step")
+    assert (loss.value, loss.unit, loss.window) == (1.3, "1", "last training step")
 
 
 def test_what_is_not_measured_is_none_and_says_why() -> None:

@@ -27,6 +27,7 @@ NOTE = (
 )
 MW_PER_W = 1000
 BYTES_PER_MIB = 2**20
+Description = dict[str, Any]  # name -> bool, number, text or None
 
 
 class NvmlDevices:
@@ -74,6 +75,51 @@ class NvmlDevices:
             error="; ".join(errors),
         )
 
+    def describe(self) -> list[Description]:
+        """What each GPU is; None for what it does not say."""
+        nvml, errors = self._nvml, list[str]()
+        cuda = self._ask(nvml.nvmlSystemGetCudaDriverVersion, errors=errors)
+        shared = {
+            "driver": self._ask(nvml.nvmlSystemGetDriverVersion, errors=errors),
+            "cuda_driver": cuda and f"{cuda // 1000}.{cuda % 1000 // 10}",
+        }
+        return [{**self._description(index), **shared} for index in range(self._count)]
+
+    def _description(self, index: int) -> Description:
+        nvml = self._nvml
+        errors: list[str] = []
+        handle = self._ask(nvml.nvmlDeviceGetHandleByIndex, index, errors=errors)
+        if errors:
+            return {"error": errors[0]}
+
+        def ask(name: str, *arguments: Any) -> Any:
+            return self._ask(getattr(nvml, name), handle, *arguments, errors=errors)
+
+        def first(name: str) -> bool | None:
+            """The present mode; what it will be after the next reset stands beside it."""
+            modes = ask(name)
+            return None if modes is None else bool(modes[0])
+
+        limit, memory, pci = (
+            ask(f"nvmlDeviceGet{name}") for name in ("EnforcedPowerLimit", "MemoryInfo", "PciInfo")
+        )
+        return {
+            "name": ask("nvmlDeviceGetName"),
+            "vbios": ask("nvmlDeviceGetVbiosVersion"),
+            "inforom": ask("nvmlDeviceGetInforomImageVersion"),
+            "gsp_firmware": ask("nvmlDeviceGetGspFirmwareVersion"),
+            "pci_bus": None if pci is None else pci.busId,
+            "pcie_generation": ask("nvmlDeviceGetMaxPcieLinkGeneration"),
+            "pcie_width": ask("nvmlDeviceGetMaxPcieLinkWidth"),
+            "memory_mib": None if memory is None else memory.total / BYTES_PER_MIB,
+            "power_limit_w": None if limit is None else limit / MW_PER_W,
+            "max_sm_mhz": ask("nvmlDeviceGetMaxClockInfo", nvml.NVML_CLOCK_SM),
+            "max_memory_mhz": ask("nvmlDeviceGetMaxClockInfo", nvml.NVML_CLOCK_MEM),
+            "ecc": first("nvmlDeviceGetEccMode"),
+            "mig": first("nvmlDeviceGetMigMode"),
+            "error": "; ".join(errors) or None,
+        }
+
     def _ask(self, query: Callable[..., Any], *arguments: Any, errors: list[str]) -> Any:
         """The query's answer; None where the GPU has no such sensor or fails, which stands in `errors`."""
         try:
@@ -83,6 +129,15 @@ class NvmlDevices:
         except self._nvml.NVMLError as error:
             errors.append(f"{query.__name__}: {error}")
             return None
+
+
+def describe_devices() -> list[Description]:
+    """The GPUs for the node's inventory, by their NVML index; errors see `open_devices`."""
+    devices = open_devices()
+    try:
+        return devices.describe()
+    finally:
+        devices.close()
 
 
 def open_devices() -> NvmlDevices:

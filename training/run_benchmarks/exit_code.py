@@ -13,6 +13,8 @@ class ExitCode:
     BAD_CONFIG = 2
     UNHEALTHY = 3
     NO_VALID_CASE = 4
+    GATE_FAILED = 5
+    NOT_COMPARABLE = 6
     NOT_PRINTED = 74  # EX_IOERR of sysexits.h
     INTERRUPTED = 130
     NOBODY_READ_ON = 141  # as a shell says of a command that SIGPIPE ended
@@ -24,6 +26,8 @@ MEANINGS: Mapping[int, str] = {
     ExitCode.BAD_CONFIG: "the configuration or the command line is wrong: nothing was launched, nothing removed",
     ExitCode.UNHEALTHY: "a host is not healthy",
     ExitCode.NO_VALID_CASE: "no case is valid",
+    ExitCode.GATE_FAILED: "a condition of `compare --fail-if` holds, or nobody can tell",
+    ExitCode.NOT_COMPARABLE: "`compare` was given what is not comparable",
     ExitCode.NOT_PRINTED: "what `plan`, `show` or `cleanup` had to say could not be printed",
     ExitCode.INTERRUPTED: "interrupted",
 }

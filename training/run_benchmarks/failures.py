@@ -13,7 +13,7 @@ from run_benchmarks.results.evidence import DISK_FULL, EVIDENCE_LINES, FREE_SPAC
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.stages.image import DistributionError, ImagesDifferError
 from run_benchmarks.transports.base import CommandError, TransportError
-from utils.errors import FlagPerfError
+from utils.errors import FlagPerfError, raised
 from utils.records import Failure, FailureClass, Stage, Verdict
 
 _CLASSES = {
@@ -75,7 +75,7 @@ def unexpected(stage: Stage, error: Exception) -> Failure:
         stage,
         FailureClass.CONTROLLER_ERROR,
         "",
-        redact_text(f"on the controller: {type(error).__name__}: {error}"),
+        redact_text(f"on the controller: {raised(error)}"),
         "\n".join(traceback_text(error).splitlines()[-EVIDENCE_LINES:]),
         _remedy(error),
     )
@@ -89,8 +89,8 @@ def log_traceback(stage: Stage, error: Exception) -> None:
 
 def sentence_of(error: Exception) -> str:
     """An error in a line, without the credentials that a command in it may hold."""
-    kind = "" if isinstance(error, FlagPerfError) else f"{type(error).__name__}: "
-    return redact_text(kind + str(error).partition("\n")[0])
+    text = str(error) if isinstance(error, FlagPerfError) else raised(error)
+    return redact_text(text.partition("\n")[0])
 
 
 def traceback_text(error: Exception) -> str:

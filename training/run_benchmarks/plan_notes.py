@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from run_benchmarks.frameworks import open_framework
+from run_benchmarks.plan.case_code import unread_names
 from run_benchmarks.plan.case_files import DRIVER_SCRIPT
+from run_benchmarks.plan.hook_code import functions_in, uncalled_functions
+from run_benchmarks.plan.parameters import COMMON, code_folders
 from run_benchmarks.plan.problems import shorten
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.plan.redact import redact_text
@@ -15,18 +18,20 @@ from run_benchmarks.results.consistency import falls
 from run_benchmarks.results.planned import planned
 from run_benchmarks.results.rules import CLOSED, OPEN, Rules
 from utils.errors import nearest
+from utils.hook_form import HOOKS
 from utils.monitors.accelerators import monitor_file
-from utils.parameters import TARGET
+from utils.parameters import AUTO, TARGET
 
 _NEAR = 0.7
+_FAINTLY_NEAR = 0.4  # what is nearer than 0.6 to a hook is refused
 _LONGEST_LINE = 400
 
 
 def notes_of(plan: Plan) -> list[str]:
     """One a line, each once."""
     root = plan.training_dir
-    notes = ((*_of_vendor(case), *_misnamed(root, case), *_of_metric(root, case)) for case in plan.cases)
-    return list(dict.fromkeys(note for of_case in notes for note in of_case))
+    notes = (note for case in plan.cases for note in _of_case(root, case))
+    return list(dict.fromkeys(notes))
 
 
 def stamp_of(case: CasePlan) -> str:
@@ -47,11 +52,26 @@ def stamp_of(case: CasePlan) -> str:
     return Rules(CLOSED).explanation()
 
 
+def hooks_of(root: Path, case: CasePlan) -> str:
+    """The hooks that the vendor's `extern/` defines, each with its file: `backward (hooks.py)`; or none."""
+    functions = functions_in(root / case.files.extern_dir, case.extern)
+    return ", ".join(f"{each.name} ({file})" for file, each in functions if each.name in HOOKS) or "none"
+
+
+def _of_case(root: Path, case: CasePlan) -> Iterator[str]:
+    """Of a script of a case's own nothing is said of what the driver alone does with the files."""
+    yield from _misnamed(root, case)
+    if case.files.script == DRIVER_SCRIPT:
+        yield from _of_vendor(case)
+        yield from _of_peak(case)
+        yield from _of_metric(root, case)
+        yield from _unread(root, case)
+        yield from _of_extern(root, case)
+
+
 def _of_vendor(case: CasePlan) -> Iterator[str]:
-    """What `vendor.py` says that the framework does not know by itself, or does not say."""
+    """What `vendor.py` says that the framework does not know by itself."""
     vendor, framework = case.vendor, open_framework(case.settings.framework)
-    if not vendor.described or case.files.script != DRIVER_SCRIPT:
-        return
     path, backend = vendor.folder / VENDOR_FILE, vendor.collective_backend.get(framework.name, "")
     for setting, value, own in (
         ("DEVICE_TYPE", vendor.device_type, framework.device_types),
@@ -60,14 +80,22 @@ def _of_vendor(case: CasePlan) -> Iterator[str]:
         if value not in own:
             listed = f"{framework.name}'s own are {', '.join(own)}; {nearest(value, own)}".rstrip("; ")
             yield f"{path}: {setting} = {value!r} must come from a plug-in: {listed}"
-    if not vendor.chips:
-        yield f"{path}: CHIPS has no chip: devices of any kind pass, and MFU is null"
+
+
+def _of_peak(case: CasePlan) -> Iterator[str]:
+    """Without the peak of what it computes in there is no MFU, which is seen when it is too late."""
+    path, chip, precision = case.vendor.folder / VENDOR_FILE, case.chip, case.parameters.get("precision")
+    if not case.vendor.chips:
+        yield f"{path}: CHIPS has no chip: devices of any kind pass, and MFU will be null"
+    elif chip is None:
+        yield f"{path}: CHIPS has no {case.settings.chip}: devices of any kind pass, and MFU will be null"
+    elif precision and not (chip.peak_flops if precision == AUTO else chip.peak_flops.get(str(precision))):
+        peak = "peak" if precision == AUTO else f"peak for {precision}"
+        yield f"{path}: CHIPS has no {peak} of {chip.name}: MFU will be null"
 
 
 def _of_metric(root: Path, case: CasePlan) -> Iterator[str]:
     """A metric that gets smaller as training goes on would meet its target at once, or never."""
-    if case.files.script != DRIVER_SCRIPT:
-        return
     base = root / case.files.case_dir / "config/_base.py"
     for metric in (name[len(TARGET) :] for name in case.parameters if name.startswith(TARGET)):
         if falls(metric):
@@ -75,6 +103,21 @@ def _of_metric(root: Path, case: CasePlan) -> Iterator[str]:
                 f"{base}: {TARGET}{metric}: to the driver the larger metric is the better one: where {metric} is to "
                 f"fall, let case.py negate it, and name it neg_{metric}"
             )
+
+
+def _unread(root: Path, case: CasePlan) -> Iterator[str]:
+    """What a case's author wrote and nothing reads."""
+    for name in unread_names(case.parameters, code_folders(root, case.files), root / COMMON):
+        path = root / case.files.case_dir / "config/_base.py"
+        yield f"{path}: {name} is no setting of the driver, and stands nowhere in the case's code: it has no effect"
+
+
+def _of_extern(root: Path, case: CasePlan) -> Iterator[str]:
+    """A function that is meant for a hook, and whose name is none, is passed over."""
+    folder = root / case.files.extern_dir
+    for file, function in uncalled_functions(folder, list(case.extern)):
+        hint = nearest(function.name, HOOKS, _FAINTLY_NEAR) or f"the hooks are {', '.join(HOOKS)}"
+        yield f"{folder / file}:{function.lineno}: {function.name} is no hook, and nothing in extern/ calls it: {hint}"
 
 
 def _misnamed(root: Path, case: CasePlan) -> Iterator[str]:

@@ -9,10 +9,11 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from run_benchmarks.images.build import MERGED
+from run_benchmarks.plan.case_files import DRIVER_SCRIPT
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.plan.redact import redact_argv
 from run_benchmarks.plan.secrets import Secrets
-from run_benchmarks.plan_notes import notes_of, stamp_of
+from run_benchmarks.plan_notes import hooks_of, notes_of, stamp_of
 from run_benchmarks.rehearsal import Note, RehearsedRound, rehearse
 from run_benchmarks.transports.base import WITH_VARIABLES
 from utils.code_files import digest_of
@@ -51,10 +52,10 @@ def _lines(plan: Plan) -> Iterator[str]:
         yield f"# ----- host {host}"
         yield from _commands(notes, plan.secrets)
     for case in plan.cases:
-        yield from _case(case, rehearsed.rounds.get(case.settings.name), plan.secrets)
+        yield from _case(plan, case, rehearsed.rounds.get(case.settings.name))
 
 
-def _case(case: CasePlan, rehearsed: RehearsedRound | None, secrets: Secrets) -> Iterator[str]:
+def _case(plan: Plan, case: CasePlan, rehearsed: RehearsedRound | None) -> Iterator[str]:
     settings = case.settings
     yield ""
     yield f"# ===== case {settings.name}: {settings.model} on {settings.framework}, vendor {settings.vendor}"
@@ -62,7 +63,9 @@ def _case(case: CasePlan, rehearsed: RehearsedRound | None, secrets: Secrets) ->
     yield f"# {size}, {counted(settings.repeat, 'round')}, deadline {case.deadline_s:g} s"
     yield f"# parameters: {case.files.config_dir}/{case.files.config_file}"
     if case.extern:
-        yield f"# hooks: {case.files.extern_dir} ({', '.join(case.extern)}), SHA-256 {digest_of(case.extern)}"
+        yield f"# extern: {case.files.extern_dir} ({', '.join(sorted(case.extern))}), SHA-256 {digest_of(case.extern)}"
+    if case.extern and case.files.script == DRIVER_SCRIPT:
+        yield f"# hooks: {hooks_of(plan.training_dir, case)}"
     yield f"# rules: {stamp_of(case)}"
     if rehearsed is None:
         yield "# every round of it had succeeded: it is not run again"
@@ -76,7 +79,7 @@ def _case(case: CasePlan, rehearsed: RehearsedRound | None, secrets: Secrets) ->
         yield f"# ----- host {host}, node rank {rank}, round {result.round}"
         for stage, of_stage in groupby(notes[host], lambda note: Stage(note.stage)):
             yield f"# {stage.value}: {WHAT[stage]}" if stage in WHAT else f"# {stage.value}"
-            yield from _commands(of_stage, secrets)
+            yield from _commands(of_stage, plan.secrets)
     yield from _failure(rehearsed)
 
 

@@ -27,8 +27,8 @@ class Record:
         return content
 
 
-def read_text(path: Path) -> str | None:
-    """The text of a file of reasonable size; None where there is no file.
+def read_text(path: Path, largest: int = LARGEST_BYTES) -> str | None:
+    """The text of a file of at most `largest` bytes; None where there is no file.
 
     Raises:
         FlagPerfError: it is no plain file, too large, or cannot be read.
@@ -38,20 +38,20 @@ def read_text(path: Path) -> str | None:
             return None
         if not path.is_file():  # a pipe would be waited for, a device has no end
             raise FlagPerfError("is no file", where=str(path))
-        if path.stat().st_size > LARGEST_BYTES:
-            raise FlagPerfError(f"is larger than {LARGEST_BYTES} bytes", where=str(path))
+        if path.stat().st_size > largest:
+            raise FlagPerfError(f"is larger than {largest} bytes", where=str(path))
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise FlagPerfError(f"cannot be read: {error.strerror}", where=str(path)) from error
 
 
-def read_object(path: Path) -> Mapping[str, Any] | None:
+def read_object(path: Path, largest: int = LARGEST_BYTES) -> Mapping[str, Any] | None:
     """The JSON object in a file, a number that is not finite being null; None where there is no file.
 
     Raises:
         FlagPerfError: the file holds none, or cannot be read.
     """
-    text = read_text(path)
+    text = read_text(path, largest)
     return None if text is None else object_in(text, str(path))
 
 

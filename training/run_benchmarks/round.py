@@ -20,6 +20,7 @@ from run_benchmarks.images.build import BuildSite, build_name
 from run_benchmarks.images.layers import plan_image
 from run_benchmarks.leaving import leave
 from run_benchmarks.names import Node, nodes_of, unit_name
+from run_benchmarks.origin import origin_of
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.results.round_result import Observation, RoundResult
 from run_benchmarks.round_end import RoundEnd
@@ -87,7 +88,9 @@ class Round:
 
     @property
     def _seen(self) -> Observation:
-        return self.session.plan.secrets.hide_in(self.state.observed(self.session.plan.continue_from))
+        session, state = self.session, self.state
+        seen = state.observed(session.plan.continue_from, origin_of(session, state))
+        return session.plan.secrets.hide_in(seen)
 
     async def _train(self, held: AsyncExitStack) -> None:
         with self._stage(Stage.ACQUIRE):
@@ -211,7 +214,9 @@ class Round:
         log_dir = session.log_dir / self.state.case.settings.name
         stage = ImageStage(session.images, transports, sites, image, run.pip, run.image_distribution, log_dir)
         try:
-            self.state.images.update(await stage.run())
+            images = await stage.run()
+            self.state.images = {host: image.id for host, image in images.items()}
+            self.state.image_digests = {host: image.digests for host, image in images.items()}
         except FlagPerfError as error:
             self.state.note_lost(error.where, error)
             failure = failure_on(error.where, Stage.IMAGE, error)
@@ -244,6 +249,7 @@ class Round:
         tag, addresses = self.state.tag, self._addresses
         launch = Launch(session.plan, session.run, session.paths, session.runtime, framework, tag, addresses)
         monitor, task = launch.monitor(node), launch.task(node, interface)
+        self.state.tree = task.workdir
         # both to their end, whatever becomes of one: a unit that starts after the clean-up would stay
         starts = [session.runtime.start(transport, unit) for unit in (task, monitor)]
         raise_first(await asyncio.gather(*starts, return_exceptions=True))

@@ -11,8 +11,10 @@ from run_benchmarks.frameworks.base import Framework
 from run_benchmarks.names import Node
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.plan.secrets import NO_SECRETS, Secrets
+from run_benchmarks.reading import parsed
 from run_benchmarks.results.judge import judge
 from run_benchmarks.results.planned import planned
+from run_benchmarks.results.provenance import Origin
 from run_benchmarks.results.round_result import Observation, RoundResult, write_json
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.stages.watch import Outcome
@@ -29,6 +31,7 @@ class RoundState:
     case: the case on the hosts that the round was given; nodes: none before it has them.
     started: ISO 8601; time_s: from the moment it had its hosts to the one when its logs were home.
     lost: hosts that are known to be out of reach; not_collected: node ranks whose logs still lie on their host.
+    tree: where the ranks see the code.
     """
 
     case: CasePlan
@@ -43,9 +46,11 @@ class RoundState:
     times: dict[str, float] = field(default_factory=dict)
     tag: str = ""
     images: dict[str, str] = field(default_factory=dict)
+    image_digests: dict[str, tuple[str, ...]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     lost: set[str] = field(default_factory=set)
     not_collected: set[int] = field(default_factory=set)
+    tree: str = ""
     training: TrainingState = field(default_factory=TrainingState)
 
     def note_error(self, error: Exception) -> None:
@@ -62,8 +67,13 @@ class RoundState:
         if isinstance(error, TransportError):
             self.lost.add(host)
 
-    def observed(self, continue_from: str) -> Observation:
-        """What was seen of the round, which has ended; `continue_from`: the uid of the run that it goes on from."""
+    def observed(self, continue_from: str, origin: Origin) -> Observation:
+        """What was seen of the round, which has ended.
+
+        Args:
+            continue_from: the uid of the run that it goes on from.
+            origin: where it comes from.
+        """
         return Observation(
             case=self.case.settings.name,
             round=self.number,
@@ -79,6 +89,8 @@ class RoundState:
             lost=tuple(sorted(self.lost)),
             not_collected=tuple(sorted(self.not_collected)),
             continue_from=continue_from,
+            origin=origin,
+            tree=self.tree,
         )
 
 
@@ -94,6 +106,7 @@ def conclude(case: CasePlan, seen: Observation, folder: Path, secrets: Secrets =
         result = secrets.hide_in(judge(planned(case), seen, folder, secrets.hide))
         content = result.as_dict()
         json.dumps(content, allow_nan=False).encode()
+        parsed(RoundResult, content, "result.json")  # nobody could read what the record itself does not take
     except Exception as error:
         result = secrets.hide_in(_unjudged(seen, error))
         content = result.as_dict()

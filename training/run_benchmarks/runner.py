@@ -17,10 +17,12 @@ from run_benchmarks.failures import sentence_of, traceback_text
 from run_benchmarks.health import check_standing_hosts, report_health
 from run_benchmarks.leaving import leave
 from run_benchmarks.names import RunId, new_run_id
+from run_benchmarks.origin import harness_of
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.program import signals_restored
 from run_benchmarks.results.evidence import cause_in
 from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.results.shortfall import advice
 from run_benchmarks.results.summary import Run, write_summary
 from run_benchmarks.round import Round
 from run_benchmarks.run_log import LOGGER
@@ -58,6 +60,8 @@ async def run_plan(
         earlier_signals: those that came since the run had a folder, and more while it gets ready to heed them.
     """
     session = open_session(plan, run, log_dir, display)
+    harness = await asyncio.to_thread(harness_of, plan.training_dir, session.tree.digest)
+    session = replace(session, harness=harness)
     started = datetime.now().astimezone().isoformat(timespec="seconds")
     earlier = {"continue_from": plan.continue_from} if plan.continue_from else {}
     session.journal.write("run_started", run=run.name, uid=run.uid, **earlier)
@@ -128,6 +132,9 @@ def _log_result(result: RoundResult, log_dir: Path) -> None:
     times = ", ".join(f"{stage} {seconds:.0f} s" for stage, seconds in result.times.items() if seconds >= 0.5)
     if failure is None:
         LOGGER.info(f"{head} ({times})" if times else head)
+        if result.shortfall:
+            LOGGER.warning(f"it did not converge: {result.shortfall}")
+            LOGGER.warning(f"    -> {advice(result)}")
         return
     cause = cause_in(failure)
     log = LOGGER.bind(detail=failure.evidence) if failure.evidence else LOGGER

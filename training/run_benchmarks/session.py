@@ -18,6 +18,7 @@ from run_benchmarks.images.store import ImageStore
 from run_benchmarks.journal import Journal
 from run_benchmarks.names import JOURNAL, HostPaths, RunId, host_paths
 from run_benchmarks.plan.records import Plan
+from run_benchmarks.results.provenance import Harness
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.checks import Check
@@ -34,6 +35,7 @@ class Session:
     checks: host -> what its preflight gave; hosts that are known late are added as they come.
     unclean: hosts on which something of the run may be left.
     kept: node folders that stay on their hosts, as not all that lies in them was collected.
+    harness: the code that runs; what was deployed of it is `tree`.
     """
 
     plan: Plan
@@ -50,6 +52,7 @@ class Session:
     checks: dict[str, list[Check]] = field(default_factory=dict)
     unclean: set[str] = field(default_factory=set)
     kept: set[str] = field(default_factory=set)
+    harness: Harness = field(default_factory=Harness)
 
 
 def open_session(

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from utils.errors import FlagPerfError
+from utils.errors import FlagPerfError, raised
 from utils.loading import load_module
 
 
@@ -48,7 +48,7 @@ def failure_in(path: Path, error: BaseException) -> FlagPerfError:
             remedy=f"correct {'this line' if error.lineno else 'it'}; the file is Python",
         )
     return FlagPerfError(
-        f"{type(error).__name__}: {error}",
+        raised(error),
         where=_line_of(path, error),
         remedy="correct this line; the file is executed as Python",
     )

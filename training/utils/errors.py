@@ -56,7 +56,18 @@ def _quoted(message: str) -> str:
     return message.replace("\n", "\n    | ")
 
 
+def raised(error: BaseException) -> str:
+    """`KeyError: 'x'`, as a traceback ends; of an error without a text its kind alone."""
+    kind, text = type(error).__name__, str(error)
+    return f"{kind}: {text}" if text else kind
+
+
+def closest(name: str, names: Iterable[str], cutoff: float = 0.6) -> str:
+    """The one of `names` that a misspelt `name` is nearest to; empty where none is as near as `cutoff` (1: equal)."""
+    return next(iter(get_close_matches(name, list(names), n=1, cutoff=cutoff)), "")
+
+
 def nearest(name: str, names: Iterable[str], cutoff: float = 0.6) -> str:
-    """`did you mean X?` for a misspelt `name`, or an empty string where nothing is as near as `cutoff` (1: equal)."""
-    match = get_close_matches(name, list(names), n=1, cutoff=cutoff)
-    return f"did you mean {match[0]}?" if match else ""
+    """`did you mean X?` for a misspelt `name`; empty where there is no such X."""
+    match = closest(name, names, cutoff)
+    return f"did you mean {match}?" if match else ""

@@ -255,8 +255,9 @@ _REGISTRY = (
         "no evaluation", _quality, heading="acc", digits=4, of_all_parts=True,
     ),
     Definition(
-        "final_loss", "nats", "last training step", LOWER, "loss of the last step's global batch",
-        "not reported", _reported("final_loss"), of_all_parts=True,
+        "final_loss", "1", "last training step", LOWER,
+        "loss of the last step's global batch, as the case counts it (a cross entropy: in nats)", "not reported",
+        _reported("final_loss"), of_all_parts=True,
     ),
     Definition(
         "samples", "samples", TRAINING, None, "samples trained, over all ranks",

@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from utils.errors import FlagPerfError, Problem
+from utils.errors import FlagPerfError, Problem, raised
 
 MANIFEST_NAME = "manifest.json"
 FORMAT = "flagperf-manifest-1"
@@ -132,7 +132,7 @@ def parse(text: str, *, where: str) -> Manifest:
     except json.JSONDecodeError as error:
         raise _malformed(where, f"line {error.lineno}, column {error.colno}: {error.msg}") from None
     except (KeyError, TypeError, ValueError) as error:
-        raise _malformed(where, f"{type(error).__name__}: {error}") from None
+        raise _malformed(where, raised(error)) from None
 
 
 def verify(directory: Path, *, workers: int = 1, report: Report | None = None) -> list[Problem]:

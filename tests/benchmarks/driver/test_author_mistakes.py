@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.driver.arguments import LaunchArguments
+from benchmarks.driver.session import _exit_code_of
 from tests.benchmarks.driver.ranks import run_here, values_of
 from utils.errors import FlagPerfError
 
@@ -60,6 +61,14 @@ def test_the_whole_case_trains(tmp_path: Path, capsys: Any) -> None:
     events = run_here(capsys, _launch(tmp_path))
     assert values_of(events, "FINISHED")[0]["global_steps"] == 4
     assert values_of(events, "INIT_EVALUATION")[0]["global_steps"] == 0
+
+
+@pytest.mark.parametrize("exit_call", ["sys.exit()", "sys.exit(0)", "sys.exit('no data')"])
+def test_a_case_that_ends_the_rank_was_not_done(exit_call: str, tmp_path: Path, capsys: Any) -> None:
+    """The peers of a rank that ends with 0 would wait for it."""
+    launch = _launch(tmp_path, CASE.replace("return None", f"import sys; {exit_call}"))
+    assert _exit_code_of(lambda: run_here(capsys, launch)) == 1
+    assert capsys.readouterr().err.splitlines()[-1].startswith("SystemExit")
 
 
 def test_looking_at_the_first_batch_leaves_training_as_it_was(tmp_path: Path, capsys: Any) -> None:

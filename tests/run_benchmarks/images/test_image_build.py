@@ -110,8 +110,8 @@ def test_a_failing_install_script_is_an_error_with_the_end_of_its_output(bench: 
     assert index.password not in str(error)
     # The layer that went well stays; there is no image that looks finished.
     layers = bench.image.layers
-    assert asyncio.run(bench.store.image_id(LocalTransport(), layers[0].tag)) is not None
-    assert asyncio.run(bench.store.image_id(LocalTransport(), layers[1].tag)) is None
+    assert asyncio.run(bench.store.image(LocalTransport(), layers[0].tag)) is not None
+    assert asyncio.run(bench.store.image(LocalTransport(), layers[1].tag)) is None
 
 
 def test_a_failing_dockerfile_is_an_error_with_its_output(bench: Bench) -> None:

@@ -71,6 +71,32 @@ def test_customized_cases_lie_in_the_vendors_folder(tree: Tree) -> None:
     assert case.parameters["own"] == 3
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong", "rest"),
+    [
+        ("acme/toy-pytorch/config/config_X1x1x2.py", "config_X1_1x2.py", "else there is: config_X1x2x1"),
+        ("acme/toy-pytorch/config/config_X1x1x2.py", "config_X1x1x2.txt", "else there is: config_X1x2x1"),
+        ("acme/toy-pytorch", "toy_pytorch", "else there is none yet: CONTRIBUTING.md"),
+        ("acme/toy-pytorch/config", "configs", "else there is none yet: CONTRIBUTING.md"),
+        ("acme/docker_image/pytorch/Dockerfile", "dockerfile", "else there is: pytorch_2.1"),
+    ],
+)
+def test_what_lies_there_under_nearly_the_right_name_is_named(
+    tree: Tree, right: str, wrong: str, rest: str
+) -> None:
+    path = tree.training / right
+    path.rename(path.with_name(wrong))
+    _, [problem] = tree.problems()
+    assert problem.remedy.startswith(f"rename {wrong} to {path.name}, if that is it; {rest}")
+
+
+def test_what_has_a_name_of_its_own_is_not_taken_for_a_config(tree: Tree) -> None:
+    folder = tree.training / "acme/toy-pytorch/config"
+    (folder / "config_X1x1x2.py").rename(folder / "config_common.py")
+    _, [problem] = tree.problems()
+    assert problem.remedy == "there is: config_X1x2x1; did you mean config_X1x2x1?"
+
+
 def test_parameters_are_the_vendors_over_the_cases_over_the_drivers(tree: Tree) -> None:
     parameters = tree.load().cases[0].parameters
     assert (parameters["hidden_size"], parameters["target_accuracy"], parameters["max_steps"]) == (

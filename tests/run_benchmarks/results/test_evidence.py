@@ -19,6 +19,7 @@ from run_benchmarks.results.telemetry_file import read_telemetry
 from run_benchmarks.stages.watch import Ended, Ending, Lost, Outcome
 from tests.run_benchmarks.builders import training_events, write_rank_log
 from utils.errors import FlagPerfError
+from utils.events import format_line
 from utils.node import PREFIX, RankEnd
 from utils.records import Failure, FailureClass, Stage, Verdict
 from utils.text_files import last_lines_of
@@ -253,6 +254,40 @@ def test_the_deadline_is_told_with_what_a_node_was_doing(round_folder: Path) -> 
     assert failure.host == "h1"  # node 0 was done
     assert failure.message == "not done after 3600 s"
     assert failure.evidence.endswith("step 17 takes its time")
+
+
+@pytest.mark.parametrize(
+    ("files", "sign", "seen"),
+    [
+        (
+            {START_LOG: "waiting for a licence"},
+            "the task was launched, but global rank 0 had not been started",
+            START_LOG,
+        ),
+        (
+            {START_LOG: "", "rank0.out.log": "import torch"},
+            "image and launch were done and the ranks had been started, but global rank 0 had reported no event "
+            "(the first is INIT_START)",
+            "rank0.out.log",
+        ),
+        (
+            {"rank0.out.log": "\n".join(map(format_line, training_events()[:4]))},
+            "the last event of global rank 0 was EVALUATE, step 50",
+            "rank0.out.log",
+        ),
+    ],
+    ids=["no rank", "no event", "in training"],
+)
+def test_a_deadline_says_how_far_it_came(
+    files: Mapping[str, str], sign: str, seen: str, round_folder: Path
+) -> None:
+    round_folder.mkdir()
+    for name, text in files.items():
+        (round_folder / name).write_text(f"{text}\n")
+    failure = failure_of({0: round_folder}, {}, timed_out=True)
+    assert failure.message == f"not done after 3600 s: {sign}"
+    assert failure.file.endswith(f"/{seen}")
+    assert failure.evidence == files[seen]
 
 
 def test_an_abort_while_the_interpreter_shuts_down_is_noted_and_no_failure(round_folder: Path) -> None:

@@ -9,18 +9,24 @@ from typing import Any
 import pytest
 
 from run_benchmarks.plan.case_files import DRIVER_SCRIPT
+from run_benchmarks.results.judge import judge
+from run_benchmarks.results.planned import planned
 from run_benchmarks.results.rank_logs import read_rank_logs
 from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.results.shortfall import shortfall
+from run_benchmarks.stages.watch import Ended, Outcome
 from tests.run_benchmarks.builders import (
     FINISHED,
     judge_folders,
     make_case,
+    observed,
     perf_log,
     training_events,
     with_own_script,
     write_rank_log,
 )
 from utils.events import Event, EventName
+from utils.node import RankEnd
 from utils.records import Failure, FailureClass, Stage, Verdict
 
 CASE = make_case()
@@ -70,6 +76,58 @@ def test_figures_come_from_finished(folders: list[Path]) -> None:
     assert "2 x 1e+14 FLOP/s; X1, dense bf16: a data sheet" in figures["MFU"].source
     for figure in figures.values():
         assert figure.unit and figure.window and figure.source
+
+
+def test_a_round_that_did_not_converge_says_what_ended_it_and_how_far_it_came(folders: list[Path]) -> None:
+    short = {"converged": False, "final_mlm_accuracy": 0.25, "time_to_target": None, "baseline": 0.07}
+    result = judged(folders, **short)
+    assert result.shortfall == (
+        "training ended after 50 steps: mlm_accuracy is 0.25, its target 0.3, "
+        "after the first evaluation (step 50) it was 0.25, a trivial answer has 0.07"
+    )
+    for caps, end in (
+        ({"max_steps": 50}, "its cap, max_steps = 50: "),
+        (
+            {"max_steps": 50, "max_samples_termination": 1000},
+            "its cap, max_steps = 50 and max_samples_termination",
+        ),
+        ({"max_steps": 51, "max_samples_termination": 1000}, "its cap, max_samples_termination = 1000: "),
+    ):
+        case = replace(CASE, parameters={**CASE.parameters, **caps})
+        assert f"training came to {end}" in judge_folders(case, folders).shortfall
+    assert judged(folders).shortfall == "", "it converged"
+
+
+def test_the_cap_of_a_continued_round_is_of_all_its_parts(folders: list[Path]) -> None:
+    earlier = {"step": 40, "samples": 800, "file": "x", "train_time": 5.0}
+    facts = {**FINISHED, "converged": False, "final_mlm_accuracy": 0.2, "continued": earlier}
+    for steps, end in (
+        (90, "training came to its cap, max_steps = 90"),
+        (91, "training ended after 50 steps"),
+    ):
+        case = replace(CASE, parameters={**CASE.parameters, "max_steps": steps})
+        assert shortfall(planned(case), [], facts).startswith(end)
+
+
+def test_of_a_script_that_says_little_little_is_said() -> None:
+    assert shortfall(planned(with_own_script(CASE)), [], {"converged": False}) == "training ended"
+
+
+def test_code_is_named_as_the_checkout_has_it(tmp_path: Path) -> None:
+    """In a container the tree may lie where data and results lie too."""
+    lines = 'File "/fp/benchmarks/toy/case.py", line 3\nno /fp/data/x, /mnt/fp/a.py, /fp2/b.py\n-> mend /fp/acme/v.sh:3'
+    write_rank_log(tmp_path / "h1_noderank0", [], tail=lines)
+    end = RankEnd(0, 0, 1, False).line()
+    (tmp_path / "h1_noderank0" / "start_pytorch_task.log").write_text(end + "\n")
+    seen = observed(CASE, outcome=Outcome({0: Ended(1, 1.0)}, False, {}))
+    for tree, case_file, script in (
+        ("/fp", "training/benchmarks/toy/case.py", "training/acme/v.sh:3"),
+        ("", "/fp/benchmarks/toy/case.py", "/fp/acme/v.sh:3"),
+    ):
+        failure = judge(planned(CASE), replace(seen, tree=tree), tmp_path).failure
+        assert failure is not None
+        assert f'File "{case_file}", line 3\nno /fp/data/x, /mnt/fp/a.py, /fp2/b.py' in failure.evidence
+        assert f"says: mend {script}; see" in failure.remedy
 
 
 def test_what_auto_came_to_is_a_note_also_of_a_round_that_failed_later(folders: list[Path]) -> None:

@@ -1,7 +1,9 @@
 """A run is read back from its folder alone: what was written, what was torn, a stranger's, an earlier version's.
 
 `schema1/` holds runs of the digits by the version before `round.json`: one that converged, one that did not, one
-that failed and one whose controller was killed in its second round. Their logs are shortened.
+that failed and one whose controller was killed in its second round. `schema2/` and `schema3/` hold a run each: of the
+last version whose results did not say where they come from, and of the first whose did. Their logs and their lists of
+packages are shortened.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from run_benchmarks.journal import Journal
 from run_benchmarks.results import folder as folder_module
 from run_benchmarks.results.folder import MOST_WRONG, open_folder, summed_up
 from run_benchmarks.results.load import load_run
+from run_benchmarks.results.rescore import rescore
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.summary import Run
 from run_benchmarks.results.text import run_text
@@ -146,6 +149,20 @@ def test_what_is_missing_of_a_copy_is_named(folder: Path) -> None:
     assert f"{round2} has no result: " in notes and "its folder is not there" in notes
     journal.unlink()
     assert "journal.jsonl is not there" in "\n".join(load_run(folder).notes)
+
+
+def test_a_log_that_is_missing_of_a_copy_is_named(folder: Path) -> None:
+    for log in folder.glob("*/*/*_noderank0/rank0.out.log"):
+        log.unlink()
+    reported, cut_off, lost = (f"case {NAME}, round {number}" for number in (1, 2, 3))
+    why = "rank0.out.log is not there: its figures cannot be computed again"
+    assert load_run(folder).notes == (f"{reported}: {why}", f"{cut_off}: {why}", f"{lost}: {why}")
+    for number in (2, 3):  # rounds that never had one
+        result = folder / NAME / f"round{number}" / "result.json"
+        content = json.loads(result.read_text())
+        content |= {"facts": {}, "figures": {"round_time": content["figures"]["round_time"]}}
+        result.write_text(json.dumps(content))
+    assert load_run(folder).notes == (f"{reported}: {why}",)
 
 
 def test_a_run_that_goes_on_is_told_from_one_that_was_ended(folder: Path) -> None:
@@ -284,6 +301,24 @@ def test_runs_of_schema_1_are_read(kind: str, verdicts: list[Verdict], code: int
         for name, figure in result.figures.items():
             assert figure.better == DEFINITIONS[name].better and figure.definition
     assert "What the figures mean" in run_text(loaded, 80)
+
+
+@pytest.mark.parametrize(("number", "has_provenance"), [(2, False), (3, True)])
+def test_runs_of_later_schemas_are_read_and_score_as_they_did(number: int, has_provenance: bool) -> None:
+    (path,) = (SCHEMA1.parent / f"schema{number}").iterdir()
+    written = json.loads((path / "summary.json").read_text())
+    assert written["schema"] == written["rounds"][0]["schema"] == number
+    run = load_run(path)
+    (result,) = run.results
+    assert (
+        run.notes == () and result.verdict is Verdict.CONVERGED and bool(result.provenance) is has_provenance
+    )
+    if result.provenance:
+        assert result.provenance.harness.commit and result.provenance.versions["torch"]
+        assert result.provenance.hosts[0] and "Model name" in result.provenance.hosts[0].cpu
+    (again,) = rescore(path)
+    assert again.after and again.after.provenance == result.provenance
+    assert not again.figures() and not again.others()
 
 
 def test_a_failure_of_schema_1_is_read_with_its_evidence() -> None:

@@ -13,6 +13,7 @@ from run_benchmarks.results.round_result import RoundResult, continuation_notes,
 from run_benchmarks.results.summary import Run, as_markdown, to_be_read, write_summary
 from run_benchmarks.results.table import aligned
 from run_benchmarks.results.tables import preflight_text, results_tables, results_text
+from run_benchmarks.results.text import run_text
 from run_benchmarks.stages.checks import Check, Status
 from tests.run_benchmarks.builders import judge_folders, make_case, training_events, write_rank_log
 from utils.figures import Figure
@@ -142,6 +143,7 @@ def test_the_summary_is_written_both_ways(
         "status": "warning",
         "detail": "+0.7 s",
         "remedy": "start NTP",
+        "facts": {},
     }
 
 
@@ -329,6 +331,22 @@ def test_a_round_that_failed_says_so_first_and_not_again_with_each_figure(broken
         text.index("round 2: FAILED\n") < text.index("## What the figures mean") < text.index("## Preflight")
     )
     assert not [line for line in meanings([broken]) if line.startswith("no ")]
+
+
+def test_a_round_that_did_not_converge_has_its_section(converged: RoundResult) -> None:
+    short = replace(
+        converged, verdict=Verdict.NOT_CONVERGED, shortfall="training came to its cap, max_steps = 9"
+    )
+    run = summary_of(short)
+    text = as_markdown(run)
+    section = text[
+        text.index("## toy:pytorch:X1:2:1:1, round 1: NOT") : text.index("## What the figures mean")
+    ]
+    assert "It did not converge: training came to its cap, max_steps = 9" in section
+    assert "What to do: see the EVALUATE events in toy:pytorch:X1:2:1:1/round1/h1_noderank0/rank0" in section
+    shown = run_text(run, 80)
+    assert "  training came to its cap, max_steps = 9\n  -> see the EVALUATE events in" in shown
+    assert "docs/failures.md, NOT_CONVERGED" in shown
 
 
 def test_events_and_endless_lines_are_kept_from_a_reader_unless_there_is_nothing_else() -> None:

@@ -27,7 +27,8 @@ def test_devices_of_another_kind(site: Site) -> None:
         check,
         Status.ERROR,
         "toy:pytorch:X1:1:2:1 wants X1 (named Acme X1); there is 2 x Acme X1, Acme X2",
-        "config_X1x1x2.py",
+        "in place of config_X1x1x2.py; or, where it is X1, write a part of its name into device_names of "
+        f"CHIPS['X1'] in {site.tree.training}/acme/vendor.py",
     )
 
 

@@ -91,7 +91,7 @@ class TrainingEngine(Engine[DeviceT], ABC):
         self._update_weights()
 
     def loss(self) -> float:
-        """Loss of the last step's global batch, in nats: each rank holds its labels' share. Waits for the device."""
+        """Loss of the last step's global batch, in the case's unit: each rank holds its labels' share. Waits for it."""
         if self._last_loss is None:
             raise RuntimeError("no step has been trained")
         total = self._last_loss.clone()

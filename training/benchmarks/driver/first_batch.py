@@ -11,6 +11,7 @@ from benchmarks.driver.batches import Batch, Step
 from benchmarks.driver.case_answers import case_error, check_metrics, is_number, kind_of, shape_of
 from benchmarks.driver.engine import TrainingEngine
 from benchmarks.driver.random_states import host_random_state, set_host_random_state
+from utils.errors import raised
 
 # The sum of what the loss gave for a batch's halves, over what it gave for all of it: 1 for sums, 2 for means.
 NOT_A_SUM = 1.5
@@ -79,7 +80,7 @@ def _losses_of_halves(engine: TrainingEngine[Any]) -> list[tuple[float, float]]:
     try:
         sums = [engine.case.loss(engine.module, engine.moved(half.inputs)).tolist() for half in halves]
     except Exception as error:  # a model or a kernel may take whole batches alone: then nobody can tell
-        print(f"the loss of half a batch was not looked at: {type(error).__name__}: {error}", file=sys.stderr)
+        print(f"the loss of half a batch was not looked at: {raised(error)}", file=sys.stderr)
         return []
     return list(zip(*sums, strict=True))
 

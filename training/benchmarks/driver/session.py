@@ -50,7 +50,9 @@ def run(arguments: LaunchArguments, script_start: float) -> None:
     refuse_incomplete(case, config.kind, arguments.case_dir)
 
     init_start = time.monotonic()
-    perf_log.write(EventName.INIT_START, {"config": config.as_dict(), "changed": list(config.changed)})
+    versions = {**framework.versions(), "collectives": vendor.backend}
+    value = {"config": config.as_dict(), "changed": list(config.changed), "versions": versions}
+    perf_log.write(EventName.INIT_START, value)
     engine: Any = start_engine(framework, case, config, arguments, environment, vendor)
     clock = PhaseClock(engine.device.synchronize)
     clock.begin("init", at=init_start)
@@ -136,7 +138,8 @@ def run_and_exit(argv: list[str], script_start: float) -> NoReturn:
     torn down in the usual way after its work is done, and such an abort must not be taken for a
     failure, nor a failure for such an abort.
     """
-    code = _exit_code_of(lambda: run(parse_arguments(argv), script_start))
+    arguments = parse_arguments(argv)  # --help ends the process here
+    code = _exit_code_of(lambda: run(arguments, script_start))
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
@@ -145,9 +148,7 @@ def run_and_exit(argv: list[str], script_start: float) -> NoReturn:
 def _exit_code_of(action: Callable[[], None]) -> int:
     try:
         action()
-    except SystemExit as error:  # argparse's --help
-        return error.code if isinstance(error.code, int) else 0
-    except BaseException:
+    except BaseException:  # SystemExit among them: a case that exits, with whatever code, was not done
         traceback.print_exc()
         return 1
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 
 from run_benchmarks.images.build import BUILD_TIMEOUT_S, BuildSite, layer_argvs, run_logged
 from run_benchmarks.images.layers import ImagePlan
@@ -15,6 +16,16 @@ from run_benchmarks.transports.base import ByteSink, CommandError, Transport, ch
 
 # What is installed, whatever the image's timestamps: two builds of one Dockerfile never share an image ID.
 SOFTWARE = "python3 -VV; python3 -m pip freeze --all 2>/dev/null; dpkg-query -W 2>/dev/null || rpm -qa | sort"
+# The image's ID, and behind it the digests by which registries have it.
+IMAGE_FORMAT = "{{.Id}}{{range .RepoDigests}} {{.}}{{end}}"
+
+
+@dataclass(frozen=True)
+class StoredImage:
+    """An image on a host; digests: `name@sha256:...` by which registries have it, none of one that was only built."""
+
+    id: str
+    digests: tuple[str, ...] = ()
 
 
 class ImageStore:
@@ -23,13 +34,14 @@ class ImageStore:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
 
-    async def image_id(self, transport: Transport, tag: str) -> str | None:
-        """The ID of the image `tag` on the host, or None where it has no such image."""
+    async def image(self, transport: Transport, tag: str) -> StoredImage | None:
+        """The image `tag` on the host, or None where it has no such image."""
         completed = await transport.run(
-            (self.engine.command, "image", "inspect", "--format", "{{.Id}}", tag), timeout=60
+            (self.engine.command, "image", "inspect", "--format", IMAGE_FORMAT, tag), timeout=60
         )
         if completed.ok:
-            return completed.stdout.strip()
+            image_id, *digests = completed.stdout.split() or [""]
+            return StoredImage(image_id, tuple(digests))
         if self.engine.lacks_image(completed):
             return None
         listing = shlex.join((self.engine.command, "image", "ls"))
@@ -49,7 +61,7 @@ class ImageStore:
         """Make every layer of `image` that the host lacks; what the builds print goes to `log`."""
         async with settings_on_host(transport, site, pip, image.secrets) as mounts:
             for below, layer in zip((None, *image.layers), image.layers, strict=False):
-                if await self.image_id(transport, layer.tag) is None:
+                if await self.image(transport, layer.tag) is None:
                     await log(f"--- {layer.kind}: {layer.tag}\n".encode())
                     names = (*image.proxies, *image.mounted) if below is None else ()
                     variables = {name: image.secrets[name] for name in names}

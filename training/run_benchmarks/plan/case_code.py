@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from run_benchmarks.plan.config_file import ConfigFile
 from run_benchmarks.plan.problems import Problems
-from run_benchmarks.plan.source_code import parsed, words_of
+from run_benchmarks.plan.source_code import parsed, text_of, words_in
 from utils.case_form import BETTER, CASE_CLASS, CASE_FILE, DOCS, PARTS, lacking
 from utils.errors import nearest
 from utils.parameters import KIND, KINDS, TARGET, TrainingSettings
 
 # So that `vocab_size`, which a library may take, is not held for `eval_batch_size`, and `batch_size` is caught.
 NEARLY_THE_SAME = 0.75
+# All of a case's settings at once go to what takes the names that it has: a configuration class of a library, say.
+_HANDED_ON = re.compile(r"\*\*\s*(dict\()?[\w.]*settings\b|\bsettings\.items\(|\bfrom_dict\(")
+# The last and the first part of a name, in a text that has a gap before or after it, or is joined with another.
+_ENDS, _BEGINS = re.compile(r"(?:\}|%s|['\"])(_\w+)"), re.compile(r"(\w+_)(?:\{|%s|['\"])")
 _SEE = f"see {DOCS}"
 
 
@@ -30,21 +36,50 @@ def check_own_names(base: ConfigFile, code: Iterable[Path], problems: Problems) 
         message = "has no effect: to the driver the larger metric is the better one"
         remedy = "remove it; where the smaller is the better, let case.py negate the metric, and its target"
         problems.add(base.where(BETTER), BETTER, base.values[BETTER], message, remedy)
-    kind = KINDS.get(str(base.values.get(KIND)), TrainingSettings)
-    settings = [field.name for field in fields(kind)]
-    own = [
-        name for name in base.values if name not in (KIND, BETTER, *settings) and not name.startswith(TARGET)
-    ]
-    near = {name: hint for name in own if (hint := nearest(name, settings, NEARLY_THE_SAME))}
+    settings = _settings_for(base.values)
+    near = {n: hint for n in _own_names(base.values) if (hint := nearest(n, settings, NEARLY_THE_SAME))}
     if not near:
         return
-    files = (path for folder in code for path in folder.rglob("*.py") if path.parent.name != "config")
-    words = {word for path in files for word in words_of(path)}
+    words = set(words_in(_text_in(code)))
     for name in (name for name in near if name not in words):
         message = "is no setting of the driver, and the case's code does not use it: it has no effect"
         problems.add(
             base.where(name), name, None, message, f"{near[name]} Else remove it, or give it another name"
         )
+
+
+def unread_names(parameters: Mapping[str, Any], own: Iterable[Path], shared: Path) -> list[str]:
+    """Of the case's own names those that nothing reads, as far as that can be told by reading the code.
+
+    None where the case hands all of them on together. A name may be put together of parts: `f"{part}_size"`.
+
+    Args:
+        own: folders with the case's code; shared: with what cases share.
+    """
+    code = _text_in(own)
+    if _HANDED_ON.search(code):
+        return []
+    code += _text_in([shared])
+    words, ends, begins = set(words_in(code)), tuple(_ENDS.findall(code)), tuple(_BEGINS.findall(code))
+    unread = (name for name in _own_names(parameters) if name not in words)
+    return [name for name in unread if not name.endswith(ends) and not name.startswith(begins)]
+
+
+def _settings_for(parameters: Mapping[str, Any]) -> list[str]:
+    """The names of the driver's settings for a case of this kind."""
+    return [field.name for field in fields(KINDS.get(str(parameters.get(KIND)), TrainingSettings))]
+
+
+def _own_names(parameters: Mapping[str, Any]) -> list[str]:
+    """The names that are the case's own, and none of the driver's."""
+    others = {KIND, BETTER, *_settings_for(parameters)}
+    return [name for name in parameters if name not in others and not name.startswith(TARGET)]
+
+
+def _text_in(folders: Iterable[Path]) -> str:
+    """All code that may read a case's names."""
+    files = (path for folder in folders for path in folder.rglob("*.py") if path.parent.name != "config")
+    return "\n".join(map(text_of, files))
 
 
 def check_case_code(folder: Path, kind: str, metric: str, problems: Problems) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from run_benchmarks.frameworks import FRAMEWORKS
@@ -23,11 +23,13 @@ from run_benchmarks.plan.records import (
 )
 from run_benchmarks.plan.vendors import VENDOR_FILE
 from utils.code_files import code_files
+from utils.errors import closest
 from utils.parameters import KIND
 
 DRIVER_SCRIPT = "benchmarks/driver/run_pretraining.py"
 CASE_SCRIPT = "run_pretraining.py"
 _HOUR_S = 3600.0
+MISSPELT = 0.8  # so near is the name of a file that is meant for another one (1: equal)
 
 
 class CaseResolver:
@@ -85,8 +87,14 @@ class CaseResolver:
     def _report(self, name: str, value: str, message: str, remedy: str) -> None:
         self.problems.add(self.where, f"{self.case.name}: {name}", value, message, remedy)
 
-    def _report_missing(self, name: str, value: str, what: str, present: list[str]) -> None:
+    def _report_missing(
+        self, name: str, value: str, what: str, present: list[str], wanted: Path | None = None
+    ) -> None:
+        """Note that something is not there. `wanted`: the path where it would be; a misspelt one beside it is named."""
         remedy = f"there is: {choices(value, present)}" if present else "there is none yet: CONTRIBUTING.md"
+        misspelt = wanted and _misspelt(wanted, present)
+        if misspelt and wanted:
+            remedy = f"rename {misspelt} to {wanted.name}, if that is it; else {remedy}"
         self._report(name, value, f"there is no {what}", remedy)
 
     def _case_dir(self) -> str | None:
@@ -113,13 +121,14 @@ class CaseResolver:
     def _check_config(self) -> None:
         folder = self.root / self.vendor_dir / "config"
         if not folder.is_dir():
-            present = [path.name for path in (self.root / self.case.vendor).glob("*-*/") if path.is_dir()]
+            present = [path.parent.name for path in (self.root / self.case.vendor).glob("*-*/config/")]
             what = f"folder {folder}"
-            self._report_missing("vendor folder", Path(self.vendor_dir).name, what, sorted(present))
+            wanted = folder if folder.parent.is_dir() else folder.parent
+            self._report_missing("vendor folder", Path(self.vendor_dir).name, what, sorted(present), wanted)
         elif not (folder / f"{self.case.config}.py").is_file():
             present = sorted(path.stem for path in folder.glob("config_*x*x*.py"))
-            what = f"file {folder / self.case.config}.py"
-            self._report_missing("config", self.case.config, what, present)
+            wanted = folder / f"{self.case.config}.py"
+            self._report_missing("config", self.case.config, f"file {wanted}", present, wanted)
 
     def _image_dir(self) -> str:
         """The folder of the Dockerfile. A version that is not there is never replaced by another."""
@@ -127,8 +136,8 @@ class CaseResolver:
         image_dir = f"{self.case.vendor}/docker_image/{self.case.framework}"
         if self.run.uses_images and not (self.root / image_dir / "Dockerfile").is_file():
             present = sorted(path.parent.name for path in home.glob("*/Dockerfile"))
-            what = f"Dockerfile in {self.root / image_dir}"
-            self._report_missing("framework", self.case.framework, what, present)
+            what, wanted = f"Dockerfile in {self.root / image_dir}", self.root / image_dir / "Dockerfile"
+            self._report_missing("framework", self.case.framework, what, present, wanted)
         return image_dir
 
     def _chip(self, vendor: Vendor) -> Chip | None:
@@ -207,6 +216,13 @@ class CaseResolver:
 
     def _exists(self, path: str) -> bool:
         return (self.root / path).is_file()
+
+
+def _misspelt(wanted: Path, present: Sequence[str]) -> str:
+    """What lies in the place of `wanted` under nearly its name, and is none of those `present`; empty for nothing."""
+    there = sorted(path.name for path in wanted.parent.glob("*"))
+    others = [name for name in there if name.removesuffix(wanted.suffix) not in present]
+    return closest(wanted.name, others, MISSPELT)
 
 
 def _wants_own_driver(script: Path) -> bool:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from run_benchmarks.plan.problems import Problems
-from run_benchmarks.plan.source_code import parsed, statements, written
+from run_benchmarks.plan.source_code import parsed, statements, text_of, words_in, written
 from utils.errors import nearest
 from utils.hook_form import HOOKS, call_of
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def check_hook_code(folder: Path, files: Iterable[str], problems: Problems) -> None:
@@ -32,7 +35,31 @@ def check_hook_code(folder: Path, files: Iterable[str], problems: Problems) -> N
                     problems.add(where, node.name, None, message, "remove one of the two")
 
 
-def _check_function(function: ast.FunctionDef | ast.AsyncFunctionDef, path: Path, problems: Problems) -> None:
+def functions_in(folder: Path, files: Iterable[str]) -> Iterator[tuple[str, Function]]:
+    """The functions, but those of classes, of the files that are asked for hooks, each with its file's name.
+
+    Args:
+        files: as in `check_hook_code`, by which they were checked.
+    """
+    for file in sorted(file for file in files if file.endswith(".py") and "/" not in file):
+        tree = parsed(folder / file, Problems())
+        for node in statements(tree.body if tree else ()):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                yield file, node
+
+
+def uncalled_functions(folder: Path, files: Sequence[str]) -> Iterator[tuple[str, Function]]:
+    """Those that are no hook, and whose name no file of the folder holds a second time: nothing calls them."""
+    code = (text_of(folder / file) for file in files if file.endswith(".py"))
+    words = Counter(words_in("\n".join(code)))
+    for file, function in functions_in(folder, files):
+        # a decorator may hand it to whoever calls it
+        is_private = function.name.startswith("_") or function.decorator_list
+        if function.name not in HOOKS and not is_private and words[function.name] == 1:
+            yield file, function
+
+
+def _check_function(function: Function, path: Path, problems: Problems) -> None:
     name, where = function.name, f"{path}:{function.lineno}"
     if name not in HOOKS:
         hint = "" if name.startswith("_") else nearest(name, HOOKS)

@@ -54,10 +54,14 @@ def read_parameters(
     if own_script:
         differs = _differences(vendor, base, config_dir / MUTABLE_FILE, problems)
         return Parameters(_resolved({**base.values, **vendor.values}), differs)
-    code = ((training_dir / files.case_dir).parent, training_dir / COMMON, training_dir / files.extern_dir)
-    check_own_names(base, code, problems)
+    check_own_names(base, (*code_folders(training_dir, files), training_dir / COMMON), problems)
     mutable = _mutable_names(config_dir / MUTABLE_FILE, problems)
     return _checked(base, vendor, mutable, Path(files.case_dir).name, device_type, problems)
+
+
+def code_folders(training_dir: Path, files: CaseFiles) -> tuple[Path, ...]:
+    """Where the case's own code lies, and the vendor's for it."""
+    return (training_dir / files.case_dir).parent, training_dir / files.extern_dir
 
 
 def _checked(

@@ -47,9 +47,14 @@ def written(node: ast.AST) -> str:
         return "..."
 
 
-def words_of(path: Path) -> set[str]:
-    """The words that stand in a file; none where it cannot be read, which other checks say."""
+def text_of(path: Path) -> str:
+    """What stands in a file; nothing where it cannot be read, which other checks say."""
     try:
-        return set() if why_no_file(path) else set(re.findall(r"\w+", path.read_text("utf-8", "replace")))
+        return "" if why_no_file(path) else path.read_text("utf-8", "replace")
     except OSError:
-        return set()
+        return ""
+
+
+def words_in(text: str) -> list[str]:
+    """The words of a program: names, and parts of names in texts."""
+    return re.findall(r"\w+", text)

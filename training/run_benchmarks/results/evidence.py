@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from run_benchmarks.frameworks.base import Framework
+from run_benchmarks.results.last_sign import last_sign
 from run_benchmarks.stages.watch import Ended, Lost, Outcome
 from utils.errors import FlagPerfError
 from utils.events import PREFIX
@@ -239,13 +240,15 @@ def host_lost(host: str, stage: Stage, message: str) -> Failure:
 def _timed_out(nodes: Sequence[NodeLogs], outcome: Outcome, deadline_s: float) -> Failure:
     running = [node for node in nodes if node.rank not in outcome.endings]
     node = running[0] if running else nodes[0]
-    logs = sorted(node.folder.glob("rank*.out.log"))  # of the ranks on that node the first
+    # of the ranks on that node the first; where none had been started, what stands before them
+    logs = sorted(node.folder.glob("rank*.out.log")) or sorted(node.folder.glob("start_*_task.log"))
+    sign = last_sign(nodes[0].folder)
     return Failure(
         Verdict.TIMED_OUT,
         Stage.TRAIN,
         FailureClass.DEADLINE,
         node.host,
-        f"not done after {deadline_s:g} s",
+        f"not done after {deadline_s:g} s{sign and f': {sign}'}",
         _last_lines(_text(logs[0], node.hide)) if logs else "",
         "see whether it hangs or is slow: docs/failures.md, deadline; or raise CASE_DEADLINE_HOURS in test_conf.py",
         below_run(logs[0]) if logs else "",

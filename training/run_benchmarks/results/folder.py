@@ -14,10 +14,12 @@ from typing import Any, TypeVar
 
 from run_benchmarks.names import JOURNAL, ROUND_FOLDER, is_run_folder
 from run_benchmarks.reading import object_in, parsed, read_object, read_text
+from run_benchmarks.results.of_2022 import cases_of_2022, observation_of_2022
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.round_result import SCHEMA, Observation, RoundRecord, RoundResult
 from utils.errors import FlagPerfError
 from utils.figures import DEFINITIONS, Figure
+from utils.node import rank_log_name
 
 R = TypeVar("R", bound=RoundRecord)
 T = TypeVar("T")
@@ -40,7 +42,10 @@ class RoundKey:
 
 @dataclass
 class RunFolder:
-    """What lies in `path`; `notes` say what of it cannot be read. `rounds` are those that have a folder."""
+    """What lies in `path`; `notes` say what of it cannot be read. `rounds` are those that have a folder.
+
+    of_2022: it has logs alone, and `cases` is what they tell.
+    """
 
     path: Path
     notes: list[str] = field(default_factory=list)
@@ -49,10 +54,15 @@ class RunFolder:
     journal: Sequence[Mapping[str, Any]] = ()
     cases: Mapping[str, PlannedCase] = field(default_factory=dict)
     rounds: Sequence[RoundKey] = ()
+    of_2022: bool = False
 
     def round_path(self, key: RoundKey) -> Path:
         """Where a round lies."""
         return self.path / key.case / f"round{key.number}"
+
+    def has_log(self, key: RoundKey) -> bool:
+        """Whether global rank 0's log was collected: what it reported cannot be had again without it."""
+        return any(self.round_path(key).glob(f"*_noderank0/{rank_log_name(0)}"))
 
     def note(self, error: FlagPerfError) -> None:
         """Keep what is wrong with a file."""
@@ -81,6 +91,13 @@ def open_folder(path: Path) -> RunFolder:
     folder.rounds = [key for entry in entries for key in _rounds_in(folder, entry)]
     if not (folder.plan or folder.summary or folder.journal or folder.rounds):
         raise _no_run(path)
+    if not is_run_folder(path):
+        names = dict.fromkeys(key.case for key in folder.rounds)
+        rounds = {
+            name: [folder.round_path(key) for key in folder.rounds if key.case == name] for name in names
+        }
+        folder.cases = cases_of_2022(rounds)
+        folder.of_2022 = bool(folder.cases)
     return folder
 
 
@@ -98,14 +115,16 @@ def _no_run(path: Path) -> FlagPerfError:
 
 
 def read_observation(folder: RunFolder, key: RoundKey) -> Observation | None:
-    """What the controller saw of a round; None where no `round.json` says it, as before schema 2.
+    """What the controller saw of a round; None where no `round.json` says it, as in schema 1.
 
     Raises:
         FlagPerfError: there is one that cannot be read.
     """
     path = folder.round_path(key) / "round.json"
     content = read_object(path)
-    return None if content is None else _of_round(key, parsed(Observation, content, str(path)), path)
+    if content is None:
+        return observation_of_2022(key.case, key.number, path.parent) if folder.of_2022 else None
+    return _of_round(key, parsed(Observation, content, str(path)), path)
 
 
 def read_result(folder: RunFolder, key: RoundKey) -> RoundResult | None:

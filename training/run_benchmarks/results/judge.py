@@ -14,6 +14,7 @@ from run_benchmarks.failures import log_traceback
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.names import node_folder_name
 from run_benchmarks.results.case_figures import case_figures
+from run_benchmarks.results.checkout import in_checkout
 from run_benchmarks.results.consistency import contradictions, doubts, is_true
 from run_benchmarks.results.cut_off import cut_off_figures
 from run_benchmarks.results.evidence import NodeLogs, below_run, explain
@@ -21,6 +22,7 @@ from run_benchmarks.results.legacy_figures import in_present_names, legacy_rates
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.power import NAMES as POWER
 from run_benchmarks.results.power import no_power, power_figures
+from run_benchmarks.results.provenance import provenance_of
 from run_benchmarks.results.rank_logs import RankLogs, read_rank_logs
 from run_benchmarks.results.round_result import (
     MEASURE,
@@ -31,7 +33,9 @@ from run_benchmarks.results.round_result import (
     saving_notes,
 )
 from run_benchmarks.results.rules import rules_of
+from run_benchmarks.results.shortfall import shortfall
 from utils.checkpoints import continued_of
+from utils.errors import raised
 from utils.events import Event, EventName
 from utils.figures import DEFINITIONS, Figure, Peak, figures_from_finished, of_this_part
 from utils.node import rank_log_name
@@ -62,7 +66,7 @@ def judge(
     failure, notes = seen.failure, list(seen.notes)
     if failure is None and seen.outcome is not None:
         explanation = explain(nodes, seen.outcome, open_framework(case.settings.framework), case.deadline_s)
-        failure = explanation.failure
+        failure = explanation.failure and in_checkout(explanation.failure, seen.tree)
         notes += [explanation.note] if explanation.note else []
     result = judge_logs(
         case, [node.folder for node in nodes], replace(seen, failure=failure, notes=tuple(notes))
@@ -112,10 +116,13 @@ def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) ->
     )
     notes = (*seen.notes, *_brief(of_logs))
     shared = {**seen.shared(), "failure": failure, "notes": notes}
+    verdict = failure.verdict if failure else _verdict(case, facts)
+    why = shortfall(case, logs.events, facts) if verdict is Verdict.NOT_CONVERGED else ""
     return RoundResult(
         **shared,
         kind=case.kind,
-        verdict=failure.verdict if failure else _verdict(case, facts),
+        verdict=verdict,
+        shortfall=shortened(why, LONGEST_NOTE),
         rules=rules,
         figures={
             **{name: _brief_figure(each) for name, each in figures.items()},
@@ -123,6 +130,7 @@ def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) ->
         },
         continued=continued,
         facts=facts,
+        provenance=provenance_of(seen.origin, seen.hosts, folders, logs.events, case.parameters),
     )
 
 
@@ -150,7 +158,7 @@ def _power(folders: Sequence[Path], events: Sequence[Event]) -> tuple[dict[str, 
         return power_figures(folders, events)
     except Exception as error:
         log_traceback(Stage.JUDGE, error)
-        reason = f"the nodes' telemetry broke its reader: {type(error).__name__}: {error}"
+        reason = f"the nodes' telemetry broke its reader: {raised(error)}"
         return no_power(reason), [reason]
 
 

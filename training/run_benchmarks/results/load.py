@@ -20,10 +20,12 @@ from run_benchmarks.results.folder import (
     summed_up,
 )
 from run_benchmarks.results.judge import judge
+from run_benchmarks.results.of_2022 import NOTE
 from run_benchmarks.results.round_result import MOST_NOTES, RoundResult, few
 from run_benchmarks.results.summary import Run
 from run_benchmarks.stages.checks import Check
-from utils.errors import FlagPerfError
+from utils.errors import FlagPerfError, raised
+from utils.node import rank_log_name
 
 
 def load_run(path: Path) -> Run:
@@ -41,6 +43,8 @@ def run_in(folder: RunFolder) -> Run:
     first, end = _entry(folder, "run_started"), _entry(folder, "run_ended")
     about = {"run": folder.path.resolve().name, "started": _moment(first.get("time")), **first, **end}
     about |= folder.summary
+    if folder.of_2022:
+        about["started"] = min((result.started for result in results.values()), default="")
     code = about.get("exit_code")
     missing = list(_missing(folder, results, ended="exit_code" in about))
     checks = _checks(folder)
@@ -75,7 +79,7 @@ def _judged(folder: RunFolder, key: RoundKey) -> RoundResult | None:
     except FlagPerfError as error:
         folder.note(error)
     except Exception as error:  # a stranger's logs may hold anything
-        folder.notes.append(f"{key} cannot be judged: {type(error).__name__}: {error}")
+        folder.notes.append(f"{key} cannot be judged: {raised(error)}")
     return None
 
 
@@ -95,11 +99,13 @@ def _checks(folder: RunFolder) -> dict[str, list[Check]]:
 
 def _missing(folder: RunFolder, results: Mapping[RoundKey, RoundResult], *, ended: bool) -> Iterator[str]:
     """What a reader misses: the end of the run, files, rounds that have no result, and logs of those that have one."""
-    if is_held(folder.path / JOURNAL):
+    if folder.of_2022:
+        yield NOTE
+    elif is_held(folder.path / JOURNAL):
         yield "the run still goes on"
     elif not ended:
         yield "the run did not come to its end: its controller was ended, or it still runs elsewhere"
-    yield from _missing_files(folder, ended)
+    yield from () if folder.of_2022 else _missing_files(folder, ended)
     stages, over = _last_stages(folder), {*results, *_ended_rounds(folder)}
     for key in dict.fromkeys((*_planned_rounds(folder), *stages, *results)):
         gone = (
@@ -112,6 +118,16 @@ def _missing(folder: RunFolder, results: Mapping[RoundKey, RoundResult], *, ende
             yield f"{key} has no result: {'; '.join(filter(None, (begun, gone)))}"
         elif gone:
             yield f"{key}: {gone}; what is shown of it is what summary.json says"
+        elif _has_reported(results[key]) and not folder.has_log(key):
+            yield f"{key}: {rank_log_name(0)} is not there: its figures cannot be computed again"
+
+
+def _has_reported(result: RoundResult) -> bool:
+    """Whether something of it came from global rank 0's log, which was there then."""
+    own = ("round_time",)  # the controller's
+    return bool(result.facts) or any(
+        figure.value is not None for name, figure in result.figures.items() if name not in own
+    )
 
 
 def _missing_files(folder: RunFolder, ended: bool) -> Iterator[str]:

@@ -6,11 +6,20 @@ rank 0's log; `provenance` of `result.json` is made of these alone, so that it c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
-from utils.inventory import HostInventory, MonitorCost, Software
+from run_benchmarks.reading import parsed, read_object
+from utils.errors import FlagPerfError
+from utils.events import Event, EventName
+from utils.inventory import INVENTORY_FILE, HostInventory, Inventory, MonitorCost, Software
+from utils.text_files import shortened
+
+LARGEST_INVENTORY = 2**20  # bytes: one of a thousand packages has some 60,000
+LONGEST_REASON = 400  # characters
+SEED = "seed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +74,7 @@ class Provenance(Origin):
     software: what ran, each with the nodes on which it was the same: one entry where all nodes are alike.
     versions: of the framework, its accelerator libraries and collectives, as global rank 0 reports them.
     configuration: every parameter with the value that it ran with; `rules` says which of them make a result open.
-    seeds: the parameters among it that seed random generators. missing: node rank -> why it has no inventory.
+    seeds: the parameters among it that seed random generators. missing: host -> why it has no inventory.
     """
 
     hosts: tuple[HostInventory | None, ...] = ()
@@ -75,3 +84,78 @@ class Provenance(Origin):
     configuration: Mapping[str, Any] = field(default_factory=dict)
     seeds: Mapping[str, int] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
+
+
+def provenance_of(
+    origin: Origin | None,
+    hosts: Sequence[str],
+    folders: Sequence[Path],
+    events: Sequence[Event],
+    parameters: Mapping[str, Any],
+) -> Provenance | None:
+    """Where a round comes from; None where nothing tells of it, as before schema 3.
+
+    Args:
+        origin: what the controller saw. hosts, folders: of the nodes, by rank.
+        events: rank 0's; parameters: the plan's, for a case that does not report its own.
+    """
+    missing: dict[str, str] = {}
+    inventories = [_inventory(folder, host, missing) for host, folder in zip(hosts, folders, strict=False)]
+    if origin is None and not any(inventories):
+        return None
+    began = next((event.value for event in events if event.name == EventName.INIT_START), {})
+    reported = began.get("config")
+    configuration = reported if isinstance(reported, Mapping) else parameters
+    return Provenance(
+        **_fields(origin or Origin()),
+        hosts=tuple(each.host if each else None for each in inventories),
+        software=tuple(_distinct(inventories)),
+        monitors=tuple(each.monitor if each else None for each in inventories),
+        versions=_versions(began.get("versions")),
+        configuration=configuration,
+        seeds={name: value for name, value in configuration.items() if _is_seed(name, value)},
+        missing=missing,
+    )
+
+
+def _inventory(folder: Path, host: str, missing: dict[str, str]) -> Inventory | None:
+    """A node's inventory; None, with the reason in `missing`, where it has none that can be read."""
+    path = folder / INVENTORY_FILE
+    try:
+        content = read_object(path, LARGEST_INVENTORY)
+        if content is not None:
+            return parsed(Inventory, content, str(path))
+        missing[host] = f"{path.name} is not in its folder"
+    except FlagPerfError as error:
+        missing[host] = shortened(f"{path.name}: {error.message}", LONGEST_REASON)
+    return None
+
+
+def _distinct(inventories: Sequence[Inventory | None]) -> Iterator[NodeSoftware]:
+    """Each software that is there, with the ranks of the nodes on which it is the same."""
+    nodes: dict[str, list[int]] = {}
+    kinds: dict[str, Software] = {}
+    for rank, each in enumerate(inventories):
+        if each:
+            key = repr(each.software)
+            kinds[key] = each.software
+            nodes.setdefault(key, []).append(rank)
+    for key, software in kinds.items():
+        yield NodeSoftware(**_fields(software), nodes=tuple(nodes[key]))
+
+
+def _fields(record: Any) -> dict[str, Any]:
+    """A record's fields, for one that has more of them."""
+    return {each.name: getattr(record, each.name) for each in fields(record)}
+
+
+def _versions(reported: object) -> dict[str, str | None]:
+    pairs = reported.items() if isinstance(reported, Mapping) else ()
+    return {
+        shortened(str(name), LONGEST_REASON): None if value is None else shortened(str(value), LONGEST_REASON)
+        for name, value in pairs
+    }
+
+
+def _is_seed(name: str, value: object) -> bool:
+    return SEED in name.lower().split("_") and type(value) is int

@@ -19,7 +19,7 @@ from run_benchmarks.results.folder import (
 from run_benchmarks.results.judge import judge
 from run_benchmarks.results.load import run_in
 from run_benchmarks.results.round_result import RoundResult
-from utils.errors import FlagPerfError
+from utils.errors import FlagPerfError, raised
 from utils.figures import Figure
 from utils.node import rank_log_name
 
@@ -106,7 +106,7 @@ def _rescored(folder: RunFolder, before: RoundResult) -> Rescored:
     case = folder.cases.get(before.case)
     if case is None:
         return Rescored(before, None, "plan.json does not tell of the case, or cannot be read")
-    if key not in folder.rounds or (before.facts and not _has_log(folder, key)):
+    if key not in folder.rounds or (before.facts and not folder.has_log(key)):
         return Rescored(before, None, f"{rank_log_name(0)} is not in the folder")
     try:
         seen = read_observation(folder, key) or before.observed()
@@ -114,12 +114,7 @@ def _rescored(folder: RunFolder, before: RoundResult) -> Rescored:
     except FlagPerfError as error:
         return Rescored(before, None, f"{error.where}: {error.message}")
     except Exception as error:  # a stranger's logs may hold anything
-        return Rescored(before, None, f"{type(error).__name__}: {error}")
-
-
-def _has_log(folder: RunFolder, key: RoundKey) -> bool:
-    """Whether global rank 0's log was collected: what FINISHED says cannot be had without it."""
-    return any(folder.round_path(key).glob(f"*_noderank0/{rank_log_name(0)}"))
+        return Rescored(before, None, raised(error))
 
 
 def _about(result: RoundResult) -> dict[str, str]:

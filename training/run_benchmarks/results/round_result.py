@@ -57,6 +57,7 @@ class Observation(RoundRecord):
     failure: what went wrong outside the tasks. outcome: how these ended; None where they were never waited for.
     lost: hosts that went out of reach. not_collected: node ranks whose logs still lie on their host.
     continue_from: the uid of the run that the round was to go on from, or empty. origin: None before schema 3.
+    tree: where the ranks saw the code, the controller's `training/`; empty where none were launched.
     """
 
     time_s: float | None
@@ -64,6 +65,7 @@ class Observation(RoundRecord):
     lost: tuple[str, ...] = ()
     not_collected: tuple[int, ...] = ()
     continue_from: str = ""
+    tree: str = ""
     origin: Origin | None = None
 
     def round_time(self) -> Figure:
@@ -77,6 +79,7 @@ class RoundResult(RoundRecord):
 
     kind: CONVERGE for a case with a target, MEASURE for one that does a fixed amount of work.
     facts: FINISHED's values. continued: the run, checkpoint and step that the round went on from, if it did.
+    shortfall: why it did not converge though nothing failed; else empty.
     provenance: what of the raw files says where the result comes from; None before schema 3.
     """
 
@@ -86,7 +89,13 @@ class RoundResult(RoundRecord):
     figures: Mapping[str, Figure]
     continued: Mapping[str, Any] | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+    shortfall: str = ""
     provenance: Provenance | None = None
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there is more to say of it than stands in the tables."""
+        return bool(self.failure or self.shortfall or self.notes)
 
     def observed(self) -> Observation:
         """What it tells of what the controller saw, for rounds without a `round.json` (schema 1).

@@ -11,11 +11,12 @@ from pydantic import Field
 
 from run_benchmarks.exit_code import MEANINGS
 from run_benchmarks.failures import log_traceback
-from run_benchmarks.reading import Record
+from run_benchmarks.reading import Record, parsed
 from run_benchmarks.results.evidence import cause_in
 from run_benchmarks.results.markdown import fenced, inline, listed
 from run_benchmarks.results.meanings import WHERE, meanings
 from run_benchmarks.results.round_result import SCHEMA, RoundResult, write_json
+from run_benchmarks.results.shortfall import advice
 from run_benchmarks.results.tables import preflight_text, remarks, results_tables
 from run_benchmarks.stages.checks import Check
 from utils.events import PREFIX
@@ -45,8 +46,10 @@ class Run(Record):
 
 
 def write_summary(folder: Path, run: Run) -> None:
-    """Write both files into the run's folder."""
-    write_json(folder / "summary.json", run.as_dict())
+    """Write both files into the run's folder; FlagPerfError for a run that nobody could read back."""
+    content = run.as_dict()
+    parsed(Run, content, "summary.json")
+    write_json(folder / "summary.json", content)
     partial = folder / ".summary.md.partial"
     partial.write_text(_markdown_or_why(run), encoding="utf-8")
     partial.replace(folder / "summary.md")
@@ -67,7 +70,7 @@ def as_markdown(run: Run) -> str:
     parts = [f"# {inline(run.name)}", started, listed(run.notes)]
     if run.results:
         parts += ["## Results", *(table.markdown() for table in results_tables(run.results))]
-        parts += [_round_notes(result) for result in run.results if result.failure or result.notes]
+        parts += [_round_notes(result) for result in run.results if result.has_more]
         parts += ["## What the figures mean", inline(WHERE), listed(meanings(run.results))]
     parts += ["## Preflight", fenced(preflight_text(run.checks)), listed(remarks(run.checks))]
     return "\n\n".join(filter(None, parts)) + "\n"
@@ -104,4 +107,7 @@ def _round_notes(result: RoundResult) -> str:
             parts.append(fenced(to_be_read(failure.evidence)))
         if failure.remedy:
             parts.append(inline(f"What to do: {failure.remedy}"))
+    elif result.shortfall:
+        parts.append(inline(f"It did not converge: {result.shortfall}"))
+        parts.append(inline(f"What to do: {advice(result)}"))
     return "\n\n".join(filter(None, [*parts, listed(result.notes)]))

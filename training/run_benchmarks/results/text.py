@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from run_benchmarks.results.evidence import cause_in
 from run_benchmarks.results.meanings import WHERE, meanings
 from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.results.shortfall import advice
 from run_benchmarks.results.summary import Run, to_be_read
 from run_benchmarks.results.tables import remarks, results_text
 from utils.text_files import one_line
@@ -18,7 +19,7 @@ def run_text(run: Run, width: int | None) -> str:
     parts = [_head(run, width)]
     if run.results:
         parts.append(results_text(run.results, width))
-    parts += ["\n".join(_round(result, width)) for result in run.results if result.failure or result.notes]
+    parts += ["\n".join(_round(result, width)) for result in run.results if result.has_more]
     if run.results:
         lines = (_wrapped(f"- {line}", width) for line in meanings(run.results))
         parts.append("\n".join(["What the figures mean:", *lines, _wrapped(WHERE, width)]))
@@ -43,6 +44,9 @@ def _round(result: RoundResult, width: int | None) -> Iterator[str]:
         yield from (f"    {line}" for line in to_be_read(failure.evidence).splitlines())
         if failure.remedy:
             yield _wrapped(f"  -> {failure.remedy}", width)
+    elif result.shortfall:
+        yield _wrapped(f"  {result.shortfall}", width)
+        yield _wrapped(f"  -> {advice(result)}", width)
     yield from (_wrapped(f"- {note}", width) for note in result.notes)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from run_benchmarks.commands import run_command
@@ -39,12 +39,17 @@ class Status(str, Enum):
 
 @dataclass(frozen=True)
 class Check:
-    """One check of one host. `remedy` says what to do where it did not pass."""
+    """One check of one host. `remedy` says what to do where it did not pass.
+
+    facts: what it measured on its way, for the results: of the clock its offset, of data their digests. Checks that
+    say the same are the same.
+    """
 
     name: str
     status: Status
     detail: str
     remedy: str = ""
+    facts: Mapping[str, float | str] = field(default_factory=dict, compare=False)
 
 
 def with_status(checks: Mapping[str, Sequence[Check]], *statuses: Status) -> list[tuple[str, Check]]:
@@ -65,10 +70,11 @@ class Place:
 
 @dataclass(frozen=True)
 class HostUse:
-    """One host and what the run wants of it."""
+    """One host and what the run wants of it; `facts` takes what a check measures, whether it passes or not."""
 
     transport: Transport
     places: tuple[Place, ...]
+    facts: dict[str, float | str] = field(default_factory=dict)
 
     @property
     def cases(self) -> list[CasePlan]:
@@ -88,12 +94,14 @@ Checker = Callable[[Plan, Runtime, HostUse], Awaitable[str | None]]
 async def outcome(checker: Checker, plan: Plan, runtime: Runtime, use: HostUse) -> Check:
     """How a check ends; its name is the function's."""
     name = checker.__name__.replace("_", " ")
+    own = replace(use, facts={})
     try:
-        detail = await checker(plan, runtime, use)
-        return Check(name, Status.SKIPPED, "") if detail is None else Check(name, Status.OK, detail)
+        detail = await checker(plan, runtime, own)
+        status = Status.SKIPPED if detail is None else Status.OK
+        return Check(name, status, detail or "", facts=own.facts)
     except FlagPerfError as error:
         status = Status.WARNING if isinstance(error, DoubtError) else Status.ERROR
-        return Check(name, status, error.message, error.remedy)
+        return Check(name, status, error.message, error.remedy, own.facts)
 
 
 async def engine(plan: Plan, runtime: Runtime, use: HostUse) -> str:
@@ -139,6 +147,7 @@ async def clock(plan: Plan, runtime: Runtime, use: HostUse) -> str:
         offset = float(done.stdout) - (before + after) / 2
     except ValueError:
         raise DoubtError(done.last_lines(1), remedy="date gave no answer; look yourself") from None
+    use.facts.update(offset_s=round(offset, 6), uncertainty_s=round((after - before) / 2, 6))
     detail = f"{offset:+.3f} s (+- {(after - before) / 2:.3f} s)"
     if abs(offset) > CLOCK_ERROR_S:
         raise FlagPerfError(detail, remedy="set the host's clock (NTP)")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.checks import QUICK_S, HostUse
-from run_benchmarks.transports.base import Transport
 from utils import manifest as manifests
 from utils.errors import FlagPerfError
 
@@ -24,7 +23,7 @@ async def data(plan: Plan, runtime: Runtime, use: HostUse) -> str:
     details, errors = [], []
     for folder, cases in sorted(names.items()):
         try:
-            details.append(await _data_in(use.transport, folder))
+            details.append(await _data_in(use, folder))
         except FlagPerfError as error:
             errors.append(FlagPerfError(f"{error.message} ({', '.join(cases)})", remedy=error.remedy))
     if errors:
@@ -33,7 +32,8 @@ async def data(plan: Plan, runtime: Runtime, use: HostUse) -> str:
     return "; ".join(details)
 
 
-async def _data_in(transport: Transport, folder: str) -> str:
+async def _data_in(use: HostUse, folder: str) -> str:
+    transport = use.transport
     if not (await transport.run(["test", "-d", folder], timeout=QUICK_S)).ok:
         remedy = "put the data there on this host, or correct the data directory in test_conf.py"
         raise FlagPerfError(f"{folder} does not exist", remedy=remedy)
@@ -41,6 +41,7 @@ async def _data_in(transport: Transport, folder: str) -> str:
     if not text.ok:
         return f"{folder} (no manifest)"
     manifest = manifests.parse(text.stdout, where=f"{transport.host}:{folder}/{manifests.MANIFEST_NAME}")
+    use.facts[folder] = manifest.digest
     listed = await transport.run(manifests.listing_command(manifest, folder), timeout=LISTING_S)
     problems = manifests.compare_listing(manifest, listed.stdout, folder)
     if problems:

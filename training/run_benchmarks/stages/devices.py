@@ -50,9 +50,9 @@ async def _check(cases: list[CasePlan], transport: Transport) -> str:
         wanted = chip.device_names if chip else ()
         if chip and wanted and not all(any(part in name for part in wanted) for name in names):
             message = f"{settings.name} wants {chip.name} (named {' or '.join(wanted)}); there is {kinds}"
-            remedy = (
-                f"use the config of the chip that is there, or correct the chip in {case.files.config_file}"
-            )
+            remedy = f"use the config of the chip that is there in place of {case.files.config_file}; or, where it is "
+            remedy += f"{chip.name}, write a part of its name into device_names of CHIPS[{chip.name!r}] in "
+            remedy += f"{case.vendor.folder / VENDOR_FILE}"
             raise FlagPerfError(message, remedy=remedy)
     return kinds
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from run_benchmarks.images.build import BuildSite
 from run_benchmarks.images.layers import ImagePlan
-from run_benchmarks.images.store import ImageStore
+from run_benchmarks.images.store import ImageStore, StoredImage
 from run_benchmarks.plan.records import PipSettings
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.stages.fan_out import all_of, raise_first
@@ -46,36 +46,36 @@ class ImageStage:
     distribution: str
     log_dir: Path
 
-    async def run(self) -> dict[str, str]:
-        """Host -> image ID, the same everywhere (or, where every node built, the same software).
+    async def run(self) -> dict[str, StoredImage]:
+        """Host -> image, the same everywhere (or, where every node built, the same software).
 
         Raises:
             DistributionError: it did not reach a host.
             ImagesDifferError: the hosts' images are not the same.
             FlagPerfError: it could not be built, or a host was lost.
         """
-        present = await self.image_ids()
-        missing = [host for host, image_id in present.items() if image_id is None]
+        present = await self.images()
+        missing = [host for host, image in present.items() if image is None]
         if missing:
             LOGGER.info(f"image {self.image.tag}: not on {', '.join(missing)}")
             await self._provide(present, missing)
-            present = await self.image_ids()
-        ids = {host: image_id for host, image_id in present.items() if image_id is not None}
-        if len(ids) < len(present):
-            lacking = ", ".join(sorted(set(present) - set(ids)))
+            present = await self.images()
+        images = {host: image for host, image in present.items() if image is not None}
+        if len(images) < len(present):
+            lacking = ", ".join(sorted(set(present) - set(images)))
             remedy = "see the case's image_build log"
             raise DistributionError("the image is still missing", where=lacking, remedy=remedy)
-        await self._assert_same(ids)
-        return ids
+        await self._assert_same({host: image.id for host, image in images.items()})
+        return images
 
-    async def image_ids(self) -> dict[str, str | None]:
-        """Host -> the ID of the case's image there, or None."""
+    async def images(self) -> dict[str, StoredImage | None]:
+        """Host -> the case's image there, or None."""
         return await all_of(
-            list(self.transports), lambda host: self.store.image_id(self.transports[host], self.image.tag)
+            list(self.transports), lambda host: self.store.image(self.transports[host], self.image.tag)
         )
 
-    async def _provide(self, present: Mapping[str, str | None], missing: Sequence[str]) -> None:
-        source = next((host for host, image_id in present.items() if image_id), None)
+    async def _provide(self, present: Mapping[str, StoredImage | None], missing: Sequence[str]) -> None:
+        source = next((host for host, image in present.items() if image), None)
         if self.distribution == "build":
             await all_of(missing, self._build)
         elif self.distribution == "registry":

@@ -9,10 +9,10 @@ image without network, capabilities or the host's processes. As a container it n
     /sys/class and /sys/devices in /host/sys        power: engines hide parts of /sys, but not of a second mount
     the vendor's own options                        so that the vendor's library sees the devices
 
-and writes `cpu_`, `mem_`, `pwr_`, `rapl_` and `<vendor>_monitor.log`, `monitor.log` (its own doings) and
-`telemetry.jsonl` (every sample, for the figures) to DIR. Exit code: 0 after SIGTERM or SIGINT, 2 for bad
-arguments or a DIR that cannot be written to. CPU and memory need psutil (requirements.txt beside this file);
-without it the rest is sampled.
+and writes `cpu_`, `mem_`, `pwr_`, `rapl_` and `<vendor>_monitor.log`, `monitor.log` (its own doings),
+`telemetry.jsonl` (every sample, for the figures) and `inventory.json` (what the node is made of) to DIR. Exit code:
+0 after SIGTERM or SIGINT, 2 for bad arguments or a DIR that cannot be written to. CPU and memory need psutil
+(requirements.txt beside this file); without it the rest is sampled.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from types import FrameType
 from utils.monitors.accelerators import Accelerators, monitor_file
 from utils.monitors.frame import open_log, run_monitors
 from utils.monitors.host import CpuUtilisation, MemoryUtilisation
+from utils.monitors.inventory import InventoryTaker, Places
 from utils.monitors.power import MachinePower, RaplPower
 from utils.monitors.source import Source
 
@@ -47,7 +48,8 @@ def main(argv: list[str]) -> int:
     _stop_on_signals(stop)
     try:
         _log_to(args.log_dir)
-        run_monitors(_sources(args), args.log_dir, args.interval, stop, args.ticks)
+        inventory = InventoryTaker(Places(args.proc, args.sys, vendor_dir=args.vendor_dir), args.log_dir)
+        inventory.finish(run_monitors(_sources(args), args.log_dir, args.interval, stop, args.ticks))
     except OSError as error:
         print(f"utils.monitors: {args.log_dir} cannot be written to: {error.strerror}", file=sys.stderr)
         return USAGE_ERROR

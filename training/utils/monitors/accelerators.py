@@ -5,16 +5,26 @@ That file is loaded by path. It defines
     def open_devices() -> DeviceMonitor
 
 which raises an exception that says what is missing where the chips cannot be sampled. A file without it is
-left alone.
+left alone. It may also define
+
+    def describe_devices() -> Sequence[Mapping[str, bool | int | float | str | None]]
+
+which is called once, in a thread of its own beside the samples: what each device is, in the order of the device
+numbers, for the node's inventory (name, firmware, driver, limits; no serial numbers).
 """
 
 from __future__ import annotations
 
 import ast
+import math
+import threading
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
+from types import ModuleType
+from typing import Any, Protocol
 
+from utils.errors import raised
 from utils.loading import load_module
 from utils.monitors.source import Source, SourceUnavailableError
 from utils.telemetry.lines import device_log
@@ -54,10 +64,9 @@ class Accelerators(Source):
                 "a program of its own (-o start -l DIR) is not started; CONTRIBUTING.md says what one is here"
             )
         try:
-            module = load_module(self._file, f"flagperf_{self.name}_monitor")
-            self._devices: DeviceMonitor = module.open_devices()
+            self._devices: DeviceMonitor = _module(self._file).open_devices()
         except Exception as error:
-            raise SourceUnavailableError(f"{self._file}: {type(error).__name__}: {error}") from error
+            raise SourceUnavailableError(f"{self._file}: {raised(error)}") from error
         self.note = str(self._devices.note)
 
     def sample(self, time_ms: int) -> Sequence[Sample]:
@@ -68,6 +77,44 @@ class Accelerators(Source):
 
     def close(self) -> None:
         self._devices.close()
+
+
+def describe_accelerators(vendor_dir: Path | None) -> tuple[dict[str, bool | int | float | str | None], ...]:
+    """What the vendor's `describe_devices` says of each accelerator.
+
+    Raises:
+        SourceUnavailableError: the vendor has no such function, or it says that there are none.
+    """
+    file = monitor_file(vendor_dir) if vendor_dir else None
+    if file is None or not file.exists():
+        raise SourceUnavailableError("the vendor has no monitor of accelerators")
+    if not defines(file, "describe_devices"):
+        raise SourceUnavailableError(f"{file}: has no describe_devices()")
+    devices = _module(file).describe_devices()
+    return tuple({str(name): _plain(value) for name, value in each.items()} for each in devices)
+
+
+def _plain(value: Any) -> bool | int | float | str | None:
+    """A value as JSON can hold it."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+_LOADING = threading.Lock()
+
+
+def _module(file: Path) -> ModuleType:
+    """The vendor's file, executed once, whoever asks for it first."""
+    with _LOADING:
+        return _loaded(file)
+
+
+@lru_cache(maxsize=8)
+def _loaded(file: Path) -> ModuleType:
+    return load_module(file, f"flagperf_{file.stem}")
 
 
 def defines(file: Path, function: str) -> bool:

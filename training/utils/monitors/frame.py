@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
+from utils.errors import raised
 from utils.monitors.source import Source, SourceUnavailableError
 from utils.telemetry.lines import TELEMETRY_FILE, note_line, record_line
 from utils.telemetry.records import Sample, SourceInfo
@@ -250,7 +251,7 @@ def _wait(threads: Sequence[threading.Thread], stop: threading.Event) -> None:
 
 
 def _described(error: Exception) -> str:
-    return _one_line(f"{type(error).__name__}: {error}")
+    return _one_line(raised(error))
 
 
 def _one_line(text: str) -> str:

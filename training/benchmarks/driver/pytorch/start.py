@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch import distributed
 
 from benchmarks.driver.pytorch import hooks
 from benchmarks.driver.pytorch.devices import Device
@@ -10,9 +11,23 @@ from benchmarks.driver.pytorch.engine import PytorchEngine as TrainingEngine
 from benchmarks.driver.pytorch.process_group import ProcessGroup
 from utils.parameters import MeasurementSettings, TrainingSettings
 
-__all__ = ["Device", "ProcessGroup", "TrainingEngine", "hooks", "prepare"]
+__all__ = ["Device", "ProcessGroup", "TrainingEngine", "hooks", "prepare", "versions"]
 
 
 def prepare(settings: TrainingSettings | MeasurementSettings, device_type: str, threads: int) -> None:
     """Before the device is opened: threads on the host."""
     torch.set_num_threads(threads)
+
+
+def versions() -> dict[str, str | None]:
+    """PyTorch and the libraries that it brings for chips and collectives; None for those that it was built without."""
+    has_nccl = distributed.is_available() and distributed.is_nccl_available()
+    nccl = torch.cuda.nccl.version() if has_nccl else ()  # type: ignore[no-untyped-call]
+    cudnn = torch.backends.cudnn.version()  # type: ignore[no-untyped-call]
+    return {
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda,
+        "hip": torch.version.hip,
+        "cudnn": None if cudnn is None else str(cudnn),
+        "nccl": ".".join(map(str, nccl)) or None,
+    }

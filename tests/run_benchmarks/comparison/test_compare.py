@@ -1,0 +1,326 @@
+"""`run.py compare`: runs, cases, rounds and groups; what is refused; what is written; the gate."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from junitparser import Error, Failure, JUnitXml
+
+from run_benchmarks.results.provenance import Harness, Provenance
+from run_benchmarks.results.rules import OPEN, Rules
+from run_benchmarks.verbs import main
+from tests.run_benchmarks.comparison.compared import CASE, noisy, write_compared
+from tests.run_benchmarks.written_run import SCHEMA1
+from utils.figures import Figure
+from utils.records import Verdict
+
+Capture = pytest.CaptureFixture[str]
+
+
+def figures(
+    speed: float = 1.0, seed: int = 1, count: int = 5, power: float = 100.0
+) -> dict[str, Sequence[float | None]]:
+    return {
+        "p_train": noisy(1000 * speed, count, seed=seed),
+        "p_whole": noisy(900 * speed, count, seed=seed + 10),
+        "time_to_target": noisy(60 / speed, count, seed=seed + 20),
+        "avg_power": noisy(power, count, seed=seed + 30),
+        "energy": noisy(60 * power / speed, count, seed=seed + 40),
+        "mem": [10.0] * count,
+        "MFU": [None] * count,
+    }
+
+
+@pytest.fixture(scope="module")
+def log_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`base` and `same` are alike, `half` is half as fast, `alone` has one round."""
+    path = tmp_path_factory.mktemp("result")
+    write_compared(path, "base", figures())
+    write_compared(path, "same", figures(seed=100))
+    write_compared(path, "half", figures(0.5, seed=200), plan={"parameters": {"target": 0.3, "threads": 1}})
+    write_compared(path, "alone", figures(0.5, seed=300, count=1))
+    return path
+
+
+def compared(log_path: Path, *words: str) -> int:
+    return main(["compare", "--log-path", str(log_path), *words])
+
+
+def as_json(log_path: Path, capsys: Capture, *words: str) -> dict[str, Any]:
+    compared(log_path, *words, "--format", "json")
+    content: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return content
+
+
+def row_of(content: dict[str, Any], name: str) -> dict[str, Any]:
+    row: dict[str, Any] = next(row for row in content["cases"][0]["rows"] if row["name"] == name)
+    return row
+
+
+def test_two_alike_show_no_difference_and_one_that_is_half_as_fast_is_slower(
+    log_path: Path, capsys: Capture
+) -> None:
+    assert compared(log_path, "base", "same", "half") == 0
+    out = capsys.readouterr().out
+    first, second = (line for line in out.splitlines() if "against A: p_train" in line)
+    assert (
+        first.startswith("- B against A: p_train 0.99")
+        and ": no difference shown (to show a difference" in first
+    )
+    assert "- C against A: p_train 0.49" in second and "]: slower" in second
+    assert "configuration  parameters.threads  -" in out
+    assert "software" in out and "not known" in out
+    assert "Not measured on any side: MFU" in out
+    energies = [line for line in out.splitlines() if line.startswith("energy_of_all_nodes")]
+    assert [line.rpartition("  ")[2] for line in energies] == ["no difference shown", "worse"]
+
+
+def test_with_one_round_a_side_no_difference_is_shown_and_it_is_said_how_many_would_do(
+    log_path: Path, capsys: Capture
+) -> None:
+    assert compared(log_path, "base/" + CASE + "/round2", "alone") == 0
+    (line,) = (
+        line
+        for line in capsys.readouterr().out.replace("\n  ", " ").splitlines()
+        if "against A: p_train" in line
+    )
+    assert "no difference shown: too few rounds" in line
+    assert "3 rounds a side with a noise of 1 % or 29 rounds a side with a noise of 5 % would do" in line
+
+
+def test_per_chip_per_node_and_per_watt(tmp_path: Path, capsys: Capture) -> None:
+    facts = {"world_size": 4, "metric": "mlm_accuracy", "target": 0.3}
+    write_compared(tmp_path, "small", figures())
+    write_compared(
+        tmp_path, "large", figures(1.8, seed=50, power=90), facts=facts, hosts=("h1", "h2", "h3", "h4")
+    )
+    content = as_json(tmp_path, capsys, "small", "large")
+    directions = {row["name"]: row["against"]["B"]["direction"] for row in content["cases"][0]["rows"]}
+    assert directions["p_train"] == "better" and directions["time_to_target"] == "better"
+    assert directions["p_train_per_chip"] == directions["p_train_per_node"] == "worse"
+    assert directions["chip_seconds_to_target"] == "worse"
+    # 1.8 / (4 x 90) against 1 / (2 x 100)
+    assert row_of(content, "p_train_per_watt")["against"]["B"]["ratio"]["value"] == pytest.approx(
+        1.0, abs=0.02
+    )
+    assert content["cases"][0]["sides"][1]["chips"] == [4]
+
+
+def test_rounds_of_several_runs_are_a_group(log_path: Path, capsys: Capture) -> None:
+    content = as_json(
+        log_path, capsys, f"base/{CASE}/round1+base/{CASE}/round2+same", f"{log_path / 'half'}/{CASE}"
+    )
+    assert [side["used"] for side in content["cases"][0]["sides"]] == [7, 5]
+    summary = row_of(content, "p_train")["cells"]["A"]["summary"]
+    assert summary["count"] == 7 and summary["interval"][0] < summary["mean"] < summary["interval"][1]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("base",), "there is nothing to compare it with"),
+        (("base", "base"), "is named twice"),
+        (("base", "bose"), "there is no run 'bose'"),
+        (("base", "same/toy:pytorch:X1:2:1:4"), f"did you mean {CASE}?"),
+        (("base", f"same/{CASE}/round9"), "has no such round"),
+        (("base", f"same/{CASE}/third"), "third is no round"),
+        (("base", "same", "--figure", "p_trian"), "did you mean p_train?"),
+        (("base", "same", "--fail-if", "p_trian < 1"), "did you mean p_train?"),
+        (("base", "same", "--fail-if", "p_train <"), "is no condition"),
+    ],
+)
+def test_what_names_nothing_is_an_error_that_says_what_there_is(
+    words: Sequence[str], message: str, log_path: Path, capsys: Capture
+) -> None:
+    assert compared(log_path, *words) == 2
+    assert message in capsys.readouterr().err
+
+
+OTHER: dict[str, dict[str, Any]] = {
+    "target": {"facts": {"world_size": 2, "metric": "mlm_accuracy", "target": 0.4}},
+    "metric": {"facts": {"world_size": 2, "metric": "accuracy", "target": 0.3}},
+    "rules": {"rules": Rules(OPEN, {"layers": 2})},
+    "kind": {"kind": "measure", "verdict": Verdict.MEASURED},
+    "task": {"plan": {"settings": {"name": CASE, "model": "bert"}}},
+    "data": {"provenance": Provenance(data={"h1": "beef"})},
+}
+
+
+@pytest.mark.parametrize("trait", OTHER)
+def test_what_is_not_comparable_is_refused_unless_it_is_asked_for(
+    trait: str, tmp_path: Path, capsys: Capture
+) -> None:
+    write_compared(tmp_path, "base", figures(), provenance=Provenance(data={"h1": "dead"}))
+    write_compared(
+        tmp_path, "other", figures(), **{"provenance": Provenance(data={"h1": "dead"}), **OTHER[trait]}
+    )
+    assert (
+        compared(tmp_path, "base", "other", "--fail-if", "p_train < 0.5", "--junit", str(tmp_path / "j.xml"))
+        == 6
+    )
+    out = capsys.readouterr().out
+    assert f"NOT COMPARABLE: {trait} differs: A " in out and "B/A" not in out
+    (test,) = next(iter(JUnitXml.fromfile(str(tmp_path / "j.xml"))))
+    assert [type(each) for each in test.result] == [Error]
+    assert compared(tmp_path, "base", "other", "--even-if-not-comparable") == 0
+    out = capsys.readouterr().out
+    assert f"compared all the same: {trait} differs: A " in out and "B/A" in out
+
+
+def test_open_results_differ_by_what_makes_them_open(tmp_path: Path, capsys: Capture) -> None:
+    for name, layers in (("base", 2), ("same", 2), ("other", 4)):
+        write_compared(tmp_path, name, figures(count=3), rules=Rules(OPEN, {"layers": layers}))
+    assert compared(tmp_path, "base", "same") == 0
+    assert compared(tmp_path, "base", "other") == 6
+    assert "rules differs: A open (layers = 2), B open (layers = 4)" in capsys.readouterr().out
+
+
+def test_rounds_that_failed_or_were_continued_do_not_count_in_secret(tmp_path: Path, capsys: Capture) -> None:
+    write_compared(tmp_path, "base", figures(), continued={"step": 5, "run": "earlier"})
+    write_compared(tmp_path, "other", figures(), verdict=Verdict.NOT_CONVERGED)
+    write_compared(tmp_path, "good", figures(seed=9))
+    assert compared(tmp_path, "good", "other") == 6
+    out = capsys.readouterr().out
+    assert "no round of B succeeded" in out and "left out, for it did not succeed: other/" in out
+    content = as_json(tmp_path, capsys, "good", "base")
+    assert "of its last part only" in row_of(content, "p_train")["against"]["B"]["ratio"]["reason"]
+    assert row_of(content, "time_to_target")["against"]["B"]["ratio"]["value"] == pytest.approx(1.0, abs=0.02)
+
+
+def test_mlperfs_mean_counts_one_round_that_did_not_converge(tmp_path: Path, capsys: Capture) -> None:
+    times = [3795.0, 4683, 3807, 5594, 6473, 5576, 6481, 4683, 5580]
+    folder = write_compared(tmp_path, "base", {"time_to_target": times})
+    write_compared(tmp_path, "other", {"time_to_target": times})
+    last = folder / CASE / "round10"
+    last.mkdir()
+    result = json.loads((folder / CASE / "round9" / "result.json").read_text())
+    result["figures"]["time_to_target"]["value"] = None
+    (last / "result.json").write_text(json.dumps({**result, "round": 10, "verdict": "NOT_CONVERGED"}))
+    sides = as_json(tmp_path, capsys, "base", "other")["cases"][0]["sides"]
+    assert round(sides[0]["olympic"]["value"], 1) == 5359.6 and sides[0]["used"] == 9
+    assert sides[1]["olympic"]["value"] == pytest.approx(5199.4, abs=0.1)
+
+
+def test_what_differs_is_said_of_configuration_software_and_hosts(tmp_path: Path, capsys: Capture) -> None:
+    here = Provenance(harness=Harness(commit="aa11", dirty=False), versions={"torch": "2.9.0", "same": "1"})
+    there = Provenance(harness=Harness(commit="aa11", dirty=True), versions={"torch": "2.9.1", "same": "1"})
+    write_compared(tmp_path, "base", figures(), provenance=here)
+    write_compared(
+        tmp_path,
+        "other",
+        figures(),
+        provenance=there,
+        plan={"image_build_args": {"A": "b"}},
+        hosts=("h1", "h9"),
+    )
+    (case,) = as_json(tmp_path, capsys, "base", "other")["cases"]
+    differences = {each["name"]: each["values"] for each in case["differences"]}
+    assert differences["versions.torch"] == {"A": "2.9.0", "B": "2.9.1"}
+    assert differences["harness.dirty"] == {"A": "False", "B": "True"}
+    assert differences["image_build_args.A"] == {"A": "-", "B": "b"}
+    assert "h9" in differences["hosts"]["B"] and "versions.same" not in differences
+
+
+def test_the_gate_has_an_exit_code_and_junit_xml(log_path: Path, tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "junit.xml"
+    gates = (
+        "--fail-if",
+        "p_train < 0.95",
+        "--fail-if",
+        "slower(p_train) and energy > 105%",
+        "--fail-if",
+        "mem > 1",
+    )
+    assert compared(log_path, "base", "same", "half", *gates, "--junit", str(file)) == 5
+    out = capsys.readouterr().out
+    assert "C: fail if p_train < 0.95: FAILED: p_train < 0.95: the ratio is 0.49" in out
+    tests = list(next(iter(JUnitXml.fromfile(str(file)))))
+    failed = [test.name[:2] for test in tests if [type(each) for each in test.result] == [Failure]]
+    assert len(tests) == 6 and failed == ["C ", "C "]
+    assert compared(log_path, "base", "same", *gates) == 0
+
+
+def test_a_figure_that_is_not_measured_or_cannot_be_judged_fails_the_gate(
+    log_path: Path, capsys: Capture
+) -> None:
+    assert compared(log_path, "base", "same", "--fail-if", "MFU < 0.5") == 5
+    assert "FAILED: MFU < 0.5: no side has measured it" in capsys.readouterr().out
+    assert compared(log_path, "base", "alone", "--fail-if", "slower(p_train)") == 5
+    assert "slower(p_train): too few rounds" in capsys.readouterr().out
+    assert compared(log_path, "base", "alone", "--fail-if", "p_train < 0.1") == 0
+    assert compared(log_path, "base", "same", "--fail-if", "tokens_per_second < 0.1") == 5
+    assert "the case has no tokens_per_second" in capsys.readouterr().out
+
+
+def test_a_cases_own_figures_are_compared_where_their_definitions_are_one(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    measured = {"kind": "measure", "verdict": Verdict.MEASURED, "facts": {"world_size": 2}}
+
+    def own(definition: str) -> dict[str, Figure]:
+        rate = Figure(None, "TFLOP/s", "all", "", "higher", definition)
+        return {"rate": rate, "other": Figure(None, "GB/s", "all", "", "higher", "bytes over time")}
+
+    values = {"rate": noisy(70), "other": noisy(3)}
+    write_compared(tmp_path, "base", values, own=own("of 512 x 512"), **measured)
+    write_compared(tmp_path, "large", values, own=own("of 4096 x 4096"), **measured)
+    content = as_json(tmp_path, capsys, "base", "large")
+    assert "definitions differ" in row_of(content, "rate")["against"]["B"]["ratio"]["reason"]
+    assert (
+        row_of(content, "other")["against"]["B"]["ratio"]["value"] == 1
+        and row_of(content, "rate")["is_asked"]
+    )
+
+
+def test_files_are_written_by_their_names_and_never_over_what_is_there(
+    log_path: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    for name, text in (
+        ("c.md", "## toy:pytorch"),
+        ("c.json", '"schema": 1'),
+        ("c.html", "<!DOCTYPE html>"),
+        ("c", "= toy"),
+    ):
+        file = tmp_path / name
+        assert compared(log_path, "base", "half", "--output", str(file)) == 0
+        assert text in file.read_text()
+        file.write_text("mine")
+        assert compared(log_path, "base", "half", "--output", str(file)) == 2
+        assert "is there already\n    -> give another name, or --overwrite" in capsys.readouterr().err
+        assert file.read_text() == "mine"
+    assert compared(log_path, "base", "half", "--output", str(file), "--overwrite") == 0
+    assert "= toy" in file.read_text()
+    assert compared(log_path, "base", "half", "--output", str(tmp_path / "no" / "c")) == 2
+
+
+def test_a_strangers_folder_is_text_in_every_form(tmp_path: Path, capsys: Capture) -> None:
+    hostile = "<img src=x onerror=alert(1)> | *a* \x1b[31m"
+    own = {"rate": Figure(None, hostile[:40], "all", "", "higher", hostile)}
+    for name in ("base", "other"):
+        values = {"rate": noisy(1e99), "p_train": [1e300, -1.0, 0.0, 1e-300, 5.0]}
+        case = {"settings": {"name": CASE, "model": hostile}, "parameters": {hostile: name}, "chip": hostile}
+        write_compared(tmp_path, name, values, own=own, plan=case, hosts=(hostile,), notes=(hostile,))
+    for form in ("text", "markdown", "html", "json"):
+        assert compared(tmp_path, "base", "other", "--format", form) == 0
+        out = capsys.readouterr().out
+        assert "\x1b" not in out and (form != "html" or "<img" not in out)
+    assert "a ratio needs values above 0" in out
+
+
+def test_runs_of_earlier_versions_are_compared_and_what_they_do_not_say_is_named(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    (run,) = (SCHEMA1 / "converged").iterdir()
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    (copy / "twin").symlink_to(run)
+    assert compared(run.parent, str(run), str(run)) == 2
+    assert "is named twice" in capsys.readouterr().err
+    write_compared(tmp_path, "new", figures())
+    assert compared(tmp_path, str(run), "new") == 6
+    out = capsys.readouterr().out
+    assert "task differs: A digits, B toy" in out and "NOT COMPARABLE" in out

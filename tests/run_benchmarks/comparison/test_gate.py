@@ -1,0 +1,77 @@
+"""The gate's language: what it reads, what it refuses, and when it fails."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from run_benchmarks.comparison.gate import MOST_CHARACTERS, Judged, parse_gate
+from utils.errors import FlagPerfError
+
+SLOW = Judged(0.9, "worse")
+SAME = Judged(1.0, "")
+FEW = Judged(0.9, "", no_verdict="too few rounds")
+NOTHING = Judged(None, "", no_ratio="no value of B: no meter", no_verdict="no value of B: no meter")
+
+
+@pytest.mark.parametrize(
+    ("text", "judged", "fails"),
+    [
+        ("a < 0.95", {"a": SLOW}, True),
+        ("a < 0.95", {"a": SAME}, False),
+        ("a<95%", {"a": SLOW}, True),
+        ("a >= 1", {"a": SAME}, True),
+        ("a > 1", {"a": SAME}, False),
+        ("slower(a)", {"a": SLOW}, True),
+        ("worse ( a )", {"a": SAME}, False),
+        ("faster(a)", {"a": SLOW}, False),
+        ("different(a)", {"a": Judged(2.0, "higher")}, True),
+        ("a < 0.95 and b < 0.95", {"a": SLOW, "b": SAME}, False),
+        ("a < 0.95 or b < 0.95", {"a": SLOW, "b": SAME}, True),
+        # `and` before `or`: true or (true and false)
+        ("a < 0.95 or a < 0.95 and b < 0.95", {"a": SLOW, "b": SAME}, True),
+        ("b < 0.95 and a < 0.95 or b < 0.5", {"a": SLOW, "b": SAME}, False),
+        ("a < 0.95", {"a": FEW}, True),
+        ("a < 0.5", {"a": FEW}, False),
+    ],
+)
+def test_a_condition_holds_or_not(text: str, judged: dict[str, Judged], fails: bool) -> None:
+    assert bool(parse_gate(text).failures(judged)) == fails
+
+
+@pytest.mark.parametrize(
+    ("text", "judged", "reason"),
+    [
+        ("a < 0.5", {"a": NOTHING}, "a < 0.5: no value of B: no meter"),
+        ("b < 0.5 and a > 2", {"a": NOTHING, "b": SAME}, "no meter"),
+        ("slower(a)", {"a": FEW}, "slower(a): too few rounds"),
+    ],
+)
+def test_where_nobody_can_tell_it_fails_with_the_reason(
+    text: str, judged: dict[str, Judged], reason: str
+) -> None:
+    assert reason in "; ".join(parse_gate(text).failures(judged))
+
+
+WRONG = """
+a|a <|a < b|< 1|a < 1 and|or a < 1|a < 1 b < 2|slow(a)|slower()|a = 1|a < -1|(a < 1)|a < 1e400|a.b < 1|a < 1;
+__import__('os')
+"""
+
+
+@pytest.mark.parametrize("text", [*WRONG.replace("\n", "|").split("|"), "a" * MOST_CHARACTERS + " < 1"])
+def test_what_is_no_condition_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(FlagPerfError) as caught:
+        parse_gate(text)
+    assert "p_train < 0.95" in caught.value.remedy
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(alphabet="ab <>=()%.0159andorslwe\n", max_size=60))
+def test_any_text_is_a_condition_or_is_refused(text: str) -> None:
+    try:
+        gate = parse_gate(text)
+    except FlagPerfError:
+        return
+    assert gate.figures and gate.failures(dict.fromkeys(gate.figures, SAME)) is not None

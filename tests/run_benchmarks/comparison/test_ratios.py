@@ -1,0 +1,124 @@
+"""The ratio of two sides: how often it errs, how often it shows what is there, and where it has to say nothing."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from run_benchmarks.comparison.ratios import ERROR_RATE, Ratio, holm, ratio_of, would_do
+
+PAIRS = 1000
+
+
+def side(values: random.Random, mean: float = 1.0, count: int = 5, noise: float = 0.01) -> list[float]:
+    return [mean * values.gauss(1, noise) for _ in range(count)]
+
+
+def shows(ratio: Ratio) -> bool:
+    assert ratio.p_value is not None and ratio.interval is not None
+    is_shown = ratio.p_value <= ERROR_RATE
+    assert is_shown == (not ratio.interval[0] <= 1 <= ratio.interval[1]), "interval and verdict are one"
+    return is_shown
+
+
+@pytest.fixture(scope="module")
+def pairs() -> list[tuple[list[float], list[float]]]:
+    """Pairs of sides of five rounds between which there is no difference, with 1 % of noise."""
+    values = random.Random(20261122)
+    return [(side(values), side(values)) for _ in range(PAIRS)]
+
+
+@pytest.fixture(scope="module")
+def ratios(pairs: list[tuple[list[float], list[float]]]) -> list[Ratio]:
+    return [ratio_of(*pair) for pair in pairs]
+
+
+def test_of_pairs_without_a_difference_about_one_in_twenty_shows_one(ratios: list[Ratio]) -> None:
+    # 50 are nominal; binomial, 3 standard deviations: 29..71
+    assert 29 <= sum(map(shows, ratios)) <= 71
+
+
+def test_a_difference_of_5_percent_at_1_percent_noise_is_shown_by_5_rounds_a_side(
+    pairs: list[tuple[list[float], list[float]]], ratios: list[Ratio]
+) -> None:
+    """A side times 0.95 has an interval times 0.95, which is seen of some pairs and reckoned of the rest."""
+    for (base, other), ratio in list(zip(pairs, ratios, strict=True))[:20]:
+        slower = ratio_of(base, [0.95 * value for value in other])
+        assert ratio.interval and slower.interval == pytest.approx([0.95 * end for end in ratio.interval])
+        assert shows(slower)
+    shown = sum(0.95 * each.interval[1] < 1 for each in ratios if each.interval)
+    assert shown >= 0.95 * PAIRS
+
+
+def test_sides_of_unlike_noise_and_number_err_little_more() -> None:
+    """Where Student's test alone errs in a third of all pairs."""
+    values = random.Random(7)
+    several = [(side(values, count=10), side(values, count=3, noise=0.05)) for _ in range(200)]
+    assert sum(shows(ratio_of(*pair)) for pair in several) <= 0.10 * 200
+
+
+def test_the_ratio_is_of_geometric_means_and_the_interval_that_of_welch() -> None:
+    ratio = ratio_of([1.0, 2.0, 4.0], [2.0, 4.0, 8.0])
+    assert ratio.value == pytest.approx(2.0)
+    # t = log 2 / (log 2 x sqrt(2 / 3)), 4 degrees of freedom: quantile 2.7764
+    half = 2.7764451 * math.log(2) * math.sqrt(2 / 3)
+    assert ratio.interval == pytest.approx((2 * math.exp(-half), 2 * math.exp(half)))
+    assert ratio.p_value == pytest.approx(0.2879, abs=1e-4)
+    assert ratio.noise == pytest.approx(math.log(2))
+
+
+@pytest.mark.parametrize(
+    ("base", "other", "reason"),
+    [
+        ([1.0], [2.0], "too few rounds: 1 round on a side"),
+        ([1.0] * 9, [2.0, 2.1], "too few rounds: 2 rounds on a side"),
+        ([1.0] * 5, [2.0] * 5, "no side varies"),
+    ],
+)
+def test_where_there_is_no_interval_the_ratio_stands_and_the_reason(
+    base: Sequence[float], other: Sequence[float], reason: str
+) -> None:
+    ratio = ratio_of(base, other)
+    assert ratio.value == pytest.approx(2.0, rel=0.1) and ratio.interval is None and reason in ratio.reason
+
+
+def test_of_values_that_are_not_above_0_there_is_no_ratio() -> None:
+    assert ratio_of([1.0, 0.0, 2.0], [1.0] * 3).value is None
+    assert ratio_of([1.0] * 3, [-1.0] * 3).reason == "a ratio needs values above 0"
+
+
+def test_sides_that_do_not_vary_differ_or_do_not() -> None:
+    assert ratio_of([2.0] * 5, [2.0 + 1e-12] * 5).p_value == 1.0
+    assert ratio_of([2.0] * 5, [2.5] * 5).p_value == pytest.approx(2 / 2**10)
+    one_varies = ratio_of([2.0] * 5, [2.5, 2.51, 2.49, 2.5, 2.52])
+    assert one_varies.interval and one_varies.interval[0] > 1.2
+
+
+def test_values_far_apart_have_an_interval_of_numbers() -> None:
+    ratio = ratio_of([1e-99, 1e99, 1.0], [1e99, 1e-99, 1.0])
+    assert ratio.interval and all(map(math.isfinite, ratio.interval))
+
+
+def test_how_many_rounds_would_do() -> None:
+    alone = ratio_of([100.0], [50.0])
+    assert "3 rounds a side with a noise of 1 % or 29 rounds a side with a noise of 5 %" in would_do(
+        alone, 0.05
+    )
+    seen = ratio_of([99.0, 101.0, 100.0], [50.0, 51.0, 49.0])
+    assert would_do(seen, 0.05).endswith("5 rounds a side would do with the noise that was seen")
+    assert "not even a thousand" in would_do(ratio_of([1.0, 9.0, 3.0], [9.0, 1.0, 3.0]), 0.001)
+
+
+def test_of_many_tests_fewer_show_something() -> None:
+    """Holm's procedure: 0.005 x 4, 0.01 x 3 are below 0.05; 0.03 x 2 is not, and ends it."""
+    assert holm({"a": 0.01, "b": 0.04, "c": 0.03, "d": 0.005}) == {"a", "d"}
+    assert holm({"a": 0.04, "b": None}) == {"a"}
+    assert holm({}) == set()
+    nothing = [
+        holm({number: random.Random(seed * 20 + number).random() for number in range(20)})
+        for seed in range(400)
+    ]
+    assert sum(map(bool, nothing)) <= 0.085 * 400, "one family in twenty, and not one figure"

@@ -1,0 +1,88 @@
+"""Whether rounds may be compared at all: the same task, target, metric, rules and data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from run_benchmarks.comparison.selecting import ComparedRound, section
+from run_benchmarks.results.rules import OPEN
+from utils.numbers import number_in, shown
+from utils.text_files import shortened
+
+LONGEST = 200  # characters of a value in a reason
+NOTHING = "none"
+
+
+@dataclass(frozen=True)
+class Objections:
+    """refusals: why it is not comparable. unknown: what nobody can tell of it."""
+
+    refusals: Sequence[str]
+    unknown: Sequence[str]
+
+
+def objections(sides: Mapping[str, Sequence[ComparedRound]]) -> Objections:
+    """What speaks against a comparison of these sides; letter -> rounds."""
+    traits = {side: [_traits(each) for each in rounds] for side, rounds in sides.items()}
+    refusals, unknown = [], []
+    for name in next(iter(traits.values()))[0]:
+        values = {side: list(dict.fromkeys(each[name] for each in rounds)) for side, rounds in traits.items()}
+        seen = {value for of_side in values.values() for value in of_side}
+        if len(seen - {None}) > 1 or (name == "rules" and len(seen) > 1):
+            sayings = (f"{side} {' and '.join(map(_text, of_side))}" for side, of_side in values.items())
+            refusals.append(f"{name} differs: {', '.join(sayings)}")
+        elif None in seen:
+            missing = ", ".join(side for side, of_side in values.items() if None in of_side)
+            unknown.append(f"{name} is not known of {missing}")
+    return Objections(refusals, unknown)
+
+
+def _text(value: str | None) -> str:
+    return "not known" if value is None else shortened(value, LONGEST)
+
+
+def _traits(each: ComparedRound) -> dict[str, str | None]:
+    """What must be the same on all sides; None is not known."""
+    result = each.result
+    metric, target = _metric(each), _target(each)
+    return {
+        "task": each.model,
+        "kind": result.kind,
+        "metric": metric,
+        "target": target,
+        "rules": _rules(each),
+        "data": _data(each),
+    }
+
+
+def _metric(each: ComparedRound) -> str | None:
+    figure = each.result.figures.get("acc")
+    reported = each.result.facts.get("metric")
+    if isinstance(reported, str) and reported:
+        return reported
+    if figure is None or each.result.kind != "converge":
+        return NOTHING
+    return figure.unit if figure.unit != "1" else None
+
+
+def _target(each: ComparedRound) -> str | None:
+    parameters = section(each.case, "parameters")
+    value = number_in(each.result.facts, "target")
+    if value is None:
+        value = number_in(parameters, f"target_{_metric(each)}")
+    if value is None:
+        return NOTHING if each.result.kind != "converge" else None
+    return shown(value, 6)
+
+
+def _rules(each: ComparedRound) -> str | None:
+    """The stamp; of an open result with all that makes it so: open results differ from each other, too."""
+    rules = each.result.rules
+    return f"{OPEN} ({'; '.join(rules.reasons())})" if rules.stamp == OPEN else rules.stamp
+
+
+def _data(each: ComparedRound) -> str | None:
+    """The digests of the data's manifests."""
+    provenance = each.result.provenance
+    return ", ".join(sorted(set(provenance.data.values()))) or None if provenance else None

@@ -1,0 +1,50 @@
+"""Which cases of several groups belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from run_benchmarks.comparison.selecting import ComparedRound, Group
+
+# A case on several sides: letter -> its rounds, the base first.
+Match = Mapping[str, Sequence[ComparedRound]]
+
+
+def matches(groups: Sequence[Group]) -> tuple[list[Match], list[str]]:
+    """Every case of the base with those of the others that belong to it, and a line a case that has no counterpart.
+
+    A case belongs to that of its name; failing that, to the only one of its model, then to the only one there is.
+    """
+    base, *others = groups
+    matched, taken = [], {(base.letter, case) for case in base.cases}
+    lonely = []
+    for case in base.cases:
+        sides = {base.letter: base.cases[case]}
+        for group in others:
+            counterpart = _counterpart(case, base, group)
+            if counterpart:
+                sides[group.letter] = group.cases[counterpart]
+                taken.add((group.letter, counterpart))
+        if len(sides) > 1:
+            matched.append(sides)
+        absent = [group.letter for group in others if group.letter not in sides]
+        lonely += [f"{case} of {base.letter} is not in {', '.join(absent)}"] if absent else []
+    lonely += [
+        f"{case} of {group.letter} is not in {base.letter}"
+        for group in others
+        for case in group.cases
+        if (group.letter, case) not in taken
+    ]
+    return list(matched), lonely
+
+
+def _counterpart(case: str, base: Group, other: Group) -> str | None:
+    if case in other.cases:
+        return case
+    model = base.cases[case][0].model
+    ours, theirs = (
+        [name for name, rounds in group.cases.items() if rounds[0].model == model] for group in (base, other)
+    )
+    if len(ours) == len(theirs) == 1:
+        return theirs[0]
+    return next(iter(other.cases)) if len(base.cases) == len(other.cases) == 1 else None

@@ -1,0 +1,110 @@
+"""The ratio of a figure on two sides, with an interval, and whether a difference is shown: docs/comparing.md."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from run_benchmarks.comparison.statistics import CONFIDENCE, FEWEST_ROUNDS, rounds_needed, vary
+from utils.numbers import counted
+
+K = TypeVar("K")
+ERROR_RATE = 1 - CONFIDENCE
+# What is said where no round tells of the noise: its standard deviation as a part of the figure.
+NOISES = (0.01, 0.05)
+LARGEST_LOG = 700.0  # of what is still a number
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Other side / base, of their geometric means; `interval` with CONFIDENCE.
+
+    p_value: of a two-sided test that the sides are alike; None where nothing can be shown.
+    reason: why the value, the interval or the test is missing. noise: standard deviation of the logarithms of a side,
+    from both together; None where no side has two rounds.
+    """
+
+    value: float | None
+    interval: tuple[float, float] | None = None
+    p_value: float | None = None
+    reason: str = ""
+    noise: float | None = None
+
+
+def ratio_of(base: Sequence[float], other: Sequence[float]) -> Ratio:
+    """The ratio of two sides' values, at least one on each.
+
+    The interval is the wider one, and the p-value the larger one, of Welch's t test and Student's on the logarithms:
+    with as many rounds on both sides that is Welch's.
+    """
+    if min(*base, *other) <= 0:
+        return Ratio(None, reason="a ratio needs values above 0")
+    logs = [[math.log(value) for value in side] for side in (base, other)]
+    ratio = math.exp(statistics.fmean(logs[1]) - statistics.fmean(logs[0]))
+    noise = _noise(logs)
+    fewest = min(len(base), len(other))
+    if fewest < FEWEST_ROUNDS:
+        reason = f"too few rounds: {counted(fewest, 'round')} on a side, {FEWEST_ROUNDS} are the fewest"
+        return Ratio(ratio, reason=reason, noise=noise)
+    if not vary(base) and not vary(other):
+        p_value = _p_value_of_constants(base, other)
+        return Ratio(ratio, p_value=p_value, reason="no interval: no side varies", noise=noise)
+    p_value, (low, high) = _tested(logs)
+    return Ratio(ratio, (math.exp(low), math.exp(min(high, LARGEST_LOG))), p_value, noise=noise)
+
+
+def holm(p_values: Mapping[K, float | None]) -> set[K]:
+    """Those of a family of tests that show something, so that any false one is among them in 1 of 20 families.
+
+    Holm (1979), A Simple Sequentially Rejective Multiple Test Procedure. None is a test that cannot show anything.
+    """
+    ordered = sorted((value, number) for number, value in enumerate(p_values.values()) if value is not None)
+    keys, shown = list(p_values), set[K]()
+    for passed, (value, number) in enumerate(ordered):
+        if value > ERROR_RATE / (len(ordered) - passed):
+            break
+        shown.add(keys[number])
+    return shown
+
+
+def _tested(logs: Sequence[Sequence[float]]) -> tuple[float, tuple[float, float]]:
+    """The p-value, and the interval of the difference of the means of logarithms, other less base."""
+    from scipy import stats
+
+    base, other = logs
+    kinds = (False,) if len(base) == len(other) else (False, True)  # Student's is then never the wider one
+    with warnings.catch_warnings():  # of a side that does not vary
+        warnings.simplefilter("ignore")
+        tests = [stats.ttest_ind(other, base, equal_var=is_equal) for is_equal in kinds]
+        intervals = [test.confidence_interval(CONFIDENCE) for test in tests]
+    low, high = min(each.low for each in intervals), max(each.high for each in intervals)
+    return max(float(test.pvalue) for test in tests), (float(low), float(high))
+
+
+def _p_value_of_constants(base: Sequence[float], other: Sequence[float]) -> float:
+    """Of sides that do not vary: a figure that takes one of two values by chance comes to this no more often."""
+    return 2 * 0.5 ** (len(base) + len(other)) if vary([base[0], other[0]]) else 1.0
+
+
+def _noise(logs: Sequence[Sequence[float]]) -> float | None:
+    freedom = sum(len(side) - 1 for side in logs)
+    squares = sum(statistics.variance(side) * (len(side) - 1) for side in logs if len(side) > 1)
+    return math.sqrt(squares / freedom) if freedom else None
+
+
+def would_do(ratio: Ratio, difference: float) -> str:
+    """How many rounds would show a difference, by the noise that was seen, or by NOISES where none was."""
+    seen = ratio.noise is not None
+    noises = [ratio.noise] if ratio.noise is not None else NOISES
+    counts = [rounds_needed(noise, difference) for noise in noises]
+    texts = [f"{count} rounds a side" if count else "not even a thousand rounds a side" for count in counts]
+    if not seen:
+        texts = [
+            f"{text} with a noise of {100 * noise:g} %" for text, noise in zip(texts, noises, strict=True)
+        ]
+    by = " with the noise that was seen" if seen else ""
+    return f"to show a difference of {100 * difference:.3g} %, {' or '.join(texts)} would do{by}"

@@ -1,0 +1,148 @@
+"""The records of a comparison: what `compare --format json` writes, and what every other form is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from run_benchmarks.comparison.differences import Difference
+from run_benchmarks.comparison.gate import Gate, Judged
+from run_benchmarks.comparison.ratios import Ratio
+from run_benchmarks.comparison.statistics import OlympicMean, Summary
+from run_benchmarks.reading import Record
+
+DIFFERENCE = 0.05  # that rounds are to show where nothing else is asked for
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How to compare.
+
+    figures: the only ones that are compared; none for all. gates: conditions; the figures that they name are asked for.
+    difference: that rounds are to show, as a part.
+    """
+
+    figures: Sequence[str] = ()
+    gates: Sequence[Gate] = ()
+    difference: float = DIFFERENCE
+    even_if_not_comparable: bool = False
+
+
+@dataclass(frozen=True)
+class Side:
+    """A group's rounds of one case. used: how many count; left_out: why others do not."""
+
+    letter: str
+    case: str
+    used: int
+    chips: Sequence[int | None]
+    nodes: Sequence[int]
+    left_out: Sequence[str]
+    olympic: OlympicMean | None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure on one side: its values by round, what they come to, or why there is none."""
+
+    values: Sequence[float]
+    summary: Summary | None
+    absent: str = ""
+    caveats: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Against:
+    """A figure of one side against the base.
+
+    direction: what is shown: better, worse, higher, lower; empty for no difference. held_back: the interval by itself
+    is without 1, but one such among so many figures shows nothing.
+    """
+
+    ratio: Ratio
+    direction: str = ""
+    held_back: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """A figure on all sides. cells: by letter; against: by the letters of the sides that are no base.
+
+    is_asked: it is one of those that were asked for, whose tests are a family of their own.
+    """
+
+    name: str
+    unit: str
+    better: str | None
+    definition: str
+    cells: Mapping[str, Cell]
+    against: Mapping[str, Against]
+    is_asked: bool = False
+
+    def judged(self, letter: str) -> Judged:
+        """How a gate sees it."""
+        against = self.against[letter]
+        ratio = against.ratio
+        no_ratio = "" if ratio.value is not None else ratio.reason
+        return Judged(
+            ratio.value, against.direction, no_ratio, "" if ratio.p_value is not None else ratio.reason
+        )
+
+
+@dataclass(frozen=True)
+class CaseComparison:
+    """A case on several sides, the base first. refusals: why it is not compared, or was not to be.
+
+    unknown: what nobody can tell of it. rows: empty where it is refused. not_measured: figures that no side has.
+    """
+
+    sides: Sequence[Side]
+    refusals: Sequence[str]
+    unknown: Sequence[str]
+    differences: Sequence[Difference]
+    rows: Sequence[Row]
+    not_measured: Sequence[str]
+
+    @property
+    def name(self) -> str:
+        """The base's case, and those of others where they have another name."""
+        return " / ".join(dict.fromkeys(side.case for side in self.sides))
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether it was not compared."""
+        return bool(self.refusals) and not self.rows
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """A condition on a side of a case. failures: why it fails; skipped: why it says nothing of this case."""
+
+    condition: str
+    case: str
+    letter: str
+    failures: Sequence[str] = ()
+    skipped: str = ""
+
+
+@dataclass(frozen=True)
+class Comparison(Record):
+    """Everything. groups: letter -> selector; unmatched: cases that are only in some groups; notes: of the runs."""
+
+    schema: int
+    groups: Mapping[str, str]
+    difference: float
+    cases: Sequence[CaseComparison]
+    gates: Sequence[GateResult]
+    unmatched: Sequence[str]
+    notes: Sequence[str]
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether a case was not compared."""
+        return any(case.is_refused for case in self.cases)
+
+    @property
+    def fails(self) -> bool:
+        """Whether a gate fails."""
+        return any(gate.failures for gate in self.gates)

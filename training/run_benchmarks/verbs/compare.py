@@ -1,0 +1,148 @@
+"""`run.py compare`: runs, cases, rounds or groups of them against the first; a gate for CI where that is asked for."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from run_benchmarks.exit_code import ExitCode
+from run_benchmarks.output import put
+from run_benchmarks.verbs import options
+from utils.errors import FlagPerfError
+
+if TYPE_CHECKING:
+    from run_benchmarks.comparison.records import Comparison
+
+NAME = "compare"
+HELP = "compare runs, cases or rounds with the first: what differs, the ratio of each figure, and whether it is shown"
+FORMATS = ("text", "markdown", "json", "html")
+_OF_SUFFIX = {".md": "markdown", ".json": "json", ".html": "html", ".htm": "html"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What is compared, how it is shown, and what makes it fail."""
+    options.add_config(parser)
+    options.add_log_path(parser)
+    parser.add_argument(
+        "selectors",
+        metavar="A",
+        type=options.name_of,
+        nargs="+",
+        help="the base, and what is set against it: RUN, RUN/CASE or RUN/CASE/roundN (RUN: a folder, a name or "
+        "`latest`); several with + between them are one group",
+    )
+    parser.add_argument(
+        "--figure",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="compare this figure alone (may be repeated)",
+    )
+    parser.add_argument(
+        "--difference",
+        type=_percent,
+        default=0.05,
+        metavar="PERCENT",
+        help="say how many rounds would show a difference of so many percent (default: 5)",
+    )
+    parser.add_argument(
+        "--even-if-not-comparable",
+        action="store_true",
+        help="compare all the same what differs in task, target, metric, rules or data",
+    )
+    parser.add_argument("--format", choices=FORMATS, help="default: by the name of FILE, else text")
+    parser.add_argument(
+        "--output", type=options.path_of, metavar="FILE", help="write it to FILE, which must be new"
+    )
+    parser.add_argument(
+        "--fail-if",
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        help='exit with 5 if it holds: "p_train < 0.95" (the ratio to the base), "slower(p_train) and energy > 105%%"; '
+        "may be repeated",
+    )
+    parser.add_argument(
+        "--junit", type=options.path_of, metavar="FILE", help="write the gates as JUnit XML to FILE"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace FILE where it is there already")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compare, show, and judge."""
+    from run_benchmarks.comparison.compare import compare
+    from run_benchmarks.comparison.gate import parse_gate
+    from run_benchmarks.comparison.gating import junit
+    from run_benchmarks.comparison.records import Choice
+
+    if len(arguments.selectors) < 2:
+        raise FlagPerfError(
+            "there is nothing to compare it with", where=arguments.selectors[0], remedy="name two"
+        )
+    files = [file for file in (arguments.output, arguments.junit) if file]
+    _check_new(files, overwrite=arguments.overwrite)
+    choice = Choice(
+        figures=arguments.figure,
+        gates=[parse_gate(text) for text in arguments.fail_if],
+        difference=arguments.difference,
+        even_if_not_comparable=arguments.even_if_not_comparable,
+    )
+    comparison = compare(arguments.selectors, options.log_path_of(arguments), choice)
+    text = _rendered(comparison, arguments)
+    if arguments.output:
+        _write(arguments.output, f"{text.rstrip()}\n".encode(errors="replace"))
+        put(f"written to {arguments.output}")
+    else:
+        put(text)
+    if arguments.junit:
+        _write(arguments.junit, junit(comparison))
+    if comparison.is_refused:
+        return ExitCode.NOT_COMPARABLE
+    return ExitCode.GATE_FAILED if comparison.fails else ExitCode.SUCCESS
+
+
+def _rendered(comparison: Comparison, arguments: argparse.Namespace) -> str:
+    suffix = arguments.output.suffix.lower() if arguments.output else ""
+    form = arguments.format or _OF_SUFFIX.get(suffix, "text")
+    if form == "json":
+        return json.dumps(comparison.as_dict(), indent=2, allow_nan=False)
+    if form == "html":
+        from run_benchmarks.comparison.page import comparison_page
+
+        return comparison_page(comparison)
+    from run_benchmarks.comparison.view import as_markdown, as_text
+    from run_benchmarks.output import output_width
+
+    if form == "markdown":
+        return as_markdown(comparison)
+    return as_text(comparison, None if arguments.output else output_width())
+
+
+def _percent(text: str) -> float:
+    try:
+        value = float(text.rstrip("% ")) / 100
+    except ValueError:
+        value = 0.0
+    if not 0.0001 <= value <= 10:
+        raise argparse.ArgumentTypeError(f"{text!r} is no percentage from 0.01 to 1000")
+    return value
+
+
+def _check_new(files: list[Path], *, overwrite: bool) -> None:
+    """Refuse what would overwrite a file, before anything is read."""
+    for file in files:
+        if file.exists() and (not overwrite or not file.is_file()):
+            remedy = "give another name, or --overwrite" if file.is_file() else "name a file"
+            raise FlagPerfError("is there already", where=str(file), remedy=remedy)
+
+
+def _write(file: Path, content: bytes) -> None:
+    partial = file.with_name(f".{file.name}.partial")
+    try:
+        partial.write_bytes(content)
+        partial.replace(file)
+    except OSError as error:
+        message = f"cannot be written: {error.strerror}"
+        raise FlagPerfError(message, where=str(file), remedy="name another file") from error
