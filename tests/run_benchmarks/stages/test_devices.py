@@ -73,6 +73,7 @@ def test_a_vendors_own_code_cannot_end_the_run(site: Site, body: str, said: str)
     assert_bad(site.check(devices), Status.ERROR, f"acme's parse_device_list: {said}", "acme/vendor.py")
 
 
+@pytest.mark.usefixtures("own_fork")  # which knows of another limit
 def test_a_vendors_own_code_that_does_not_end(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(apart, "LIMIT_S", 0.3)
     text = (site.tree.training / "acme/vendor.py").read_text()
