@@ -19,6 +19,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from run_benchmarks.comparison.compare import compare_groups
+from run_benchmarks.comparison.page import comparison_page
+from run_benchmarks.comparison.records import Choice
 from run_benchmarks.history.access import Guard
 from run_benchmarks.history.asked import CHOICES, PAGE, Asked
 from run_benchmarks.history.charts import scatter
@@ -38,6 +41,7 @@ from run_benchmarks.history.query import (
     select,
     values_of,
 )
+from run_benchmarks.history.ticked import groups_of_ticks, tick_of
 from run_benchmarks.report.chart import chart
 from run_benchmarks.report.page import environment, page
 from run_benchmarks.report.report import report_body
@@ -145,8 +149,11 @@ class _Site:
         return JSONResponse(progress(self._folder(request)))
 
     def compare(self, request: Request) -> Response:
-        """What was ticked, against the first of it."""
-        raise NotImplementedError
+        """What was ticked, against the earliest of it."""
+        self._refresh()
+        choice = Choice(even_if_not_comparable="anyway" in request.query_params)
+        comparison = compare_groups(groups_of_ticks(self._index, request.query_params.getlist("r")), choice)
+        return HTMLResponse(comparison_page(comparison, is_served=True))
 
     def _folder(self, request: Request) -> Path:
         folder = self._index.path_of(request.path_params["key"])
@@ -211,8 +218,7 @@ def _heading(asked: Asked, column: str, rows: Sequence[Row]) -> Mapping[str, Any
 
 def _row(row: Row, columns: Sequence[str]) -> Mapping[str, Any]:
     name = f"{row.run}, {row.case}, round {row.round}" if row.case else row.run
-    tick = f"{row.key}/{row.round}/{row.case}" if row.case else ""
-    return {"name": name, "tick": tick, "cells": [_cell(row, column) for column in columns]}
+    return {"name": name, "tick": tick_of(row), "cells": [_cell(row, column) for column in columns]}
 
 
 def _cell(row: Row, column: str) -> Mapping[str, Any]:
