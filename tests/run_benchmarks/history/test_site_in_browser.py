@@ -62,12 +62,18 @@ def column(page: Any, number: int) -> list[str]:
     return page.locator(f"table.list tbody tr td:nth-child({number})").all_inner_texts()
 
 
+def press_and_go(page: Any, key: str) -> None:
+    """Press a key that leads to another page, and wait for that."""
+    with page.expect_navigation():
+        page.keyboard.press(key)
+
+
 def test_the_table_is_filtered_and_sorted_by_mouse_and_by_keyboard(served: Served, open_page: Opener) -> None:
     page = open_page(served.address)
     assert page.url.endswith("/") and page.locator("table.list tbody tr").count() == 12
     page.get_by_label("case").select_option(CASES[1])
     page.get_by_label("where").fill("round = 1")
-    page.keyboard.press("Enter")
+    press_and_go(page, "Enter")
     assert column(page, 3) == [CASES[1]] * 2
     page.get_by_role("link", name="p_train /s").click()
     page.wait_for_url("**sort=-p_train**")
@@ -76,7 +82,8 @@ def test_the_table_is_filtered_and_sorted_by_mouse_and_by_keyboard(served: Serve
     page.get_by_role("link", name="p_train /s").press("Enter")
     page.wait_for_url("**sort=p_train**")
     assert column(page, 9) == first[::-1] and len(set(first)) == 2
-    page.get_by_role("link", name="everything").click()
+    with page.expect_navigation():
+        page.get_by_role("link", name="everything").click()
     assert page.locator("table.list tbody tr").count() == 12
     assert serious_faults(page) == []
 
@@ -100,8 +107,9 @@ def test_what_is_ticked_is_compared(served: Served, open_page: Opener) -> None:
 def test_two_figures_are_drawn(served: Served, open_page: Opener) -> None:
     page = open_page(served.address, color_scheme="dark")
     page.get_by_role("link", name="Chart of two figures").click()
-    page.get_by_label("x", exact=True).select_option("e2e_time")
-    page.get_by_role("button", name="Show").click()
+    page.locator('select[name="x"]').select_option("e2e_time")
+    page.get_by_role("button", name="Show", exact=True).focus()
+    press_and_go(page, "Enter")
     assert page.get_by_role("heading", level=1).inner_text().endswith("against e2e_time")
     canvas = page.locator(".plot canvas")
     canvas.wait_for()
@@ -120,7 +128,7 @@ def test_hostile_names_are_text_in_the_table_and_in_the_report(served: Served, o
     page = open_page(served.address, viewport={"width": PHONE, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "only tables scroll sideways"
     page.get_by_label("columns").fill("run,hosts,verdict")
-    page.keyboard.press("Enter")
+    press_and_go(page, "Enter")
     assert f"{HOSTILE}, </script><script>alert(2)</script>"[:40] in " ".join(column(page, 3))
     page.get_by_role("link", name=HOSTILE).first.click()
     page.wait_for_url("**/run/x**")
