@@ -40,7 +40,15 @@ def test_a_run_that_converges(run: WholeRun, capsys: Capture) -> None:
     for step in ("Step 1: check", "Step 2: run the cases", "Step 3: results"):
         assert step in shown.err
     assert {path.name for path in run.result.iterdir()} == {
-        *("flagperf_run.log", "journal.jsonl", "plan.json", "summary.json", "summary.md", CASE),
+        *(
+            "flagperf_run.log",
+            "journal.jsonl",
+            "plan.json",
+            "report.html",
+            "summary.json",
+            "summary.md",
+            CASE,
+        ),
     }
     node = run.result / CASE / "round1" / "localhost_noderank0"
     names = {path.name for path in node.iterdir()}

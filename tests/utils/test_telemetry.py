@@ -117,3 +117,23 @@ def test_value_logs_have_the_documented_form() -> None:
 def test_a_card_stands_in_the_documented_form() -> None:
     lines = device_log(0, [CARD, Sample(0, "gpu", "1", error="lost")]).split("\n")
     assert lines[1:] == ["33C 61W 1234MiB 40536MiB 98%", "N/A N/A N/A N/A N/A", "", ""]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        '{"time_ms": 1, "source": "a", "error": "\\"kind\\": \\"sample\\""}\n',
+        '{"kind": "sample", "time_ms": 1, "source": "a"},{"kind": "sample", "time_ms": 1, "source": "a"}\n',
+        '{"kind": "sample", "time_ms": 1}\n{"source": "a", "error": "kind", "kind": "sample"}\n',
+        '{"kind": "sample",\n"time_ms": 1, "source": "a"}\n',
+        '{"kind": "sample", "time_ms": -1, "source": "a"}\n',
+    ],
+    ids=["no kind", "two in a line", "halves", "broken in two", "no time"],
+)
+def test_what_is_no_record_by_itself_is_none_among_others(tmp_path: Path, lines: str) -> None:
+    path = tmp_path / "telemetry.jsonl"
+    path.write_text(record_line(CARD) + lines + record_line(CARD))
+    telemetry = read_telemetry(path)
+    assert telemetry.samples == (CARD, CARD)
+    assert telemetry.wrong == lines.count("\n")
+    assert telemetry.first_wrong.startswith(f"{path}:2: ")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Coroutine, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,7 @@ def _run(plan: Plan, display: Display) -> int:
         with _terminal_may_be_gone():
             display.close()
         _finish(summary, folder)
+        _report(summary, folder, plan.secrets.hide)
         assert summary.exit_code is not None  # noqa: S101 - it has ended
         return summary.exit_code
 
@@ -129,3 +130,21 @@ def _finish(summary: Run, folder: Path) -> None:
         discard_output()
         reason = error.message if isinstance(error, NotPrintedError) else "nobody reads standard output"
         LOGGER.error(f"the results could not be printed: {reason}; they are in {folder}")
+
+
+def _report(summary: Run, folder: Path, hide: Callable[[str], str]) -> None:
+    """Write the run as a page, once its results are printed: nobody waits for it, and a fault in it loses nothing."""
+    from run_benchmarks.report.report import REPORT, try_report
+
+    try:
+        path = try_report(folder, summary, hide)
+    except KeyboardInterrupt:  # the run has ended: its exit code stands
+        path = None
+        LOGGER.warning("interrupted while the report was made")
+    if path is None:
+        LOGGER.error(
+            f"there is no {folder / REPORT}; summary.json has all figures, and `run.py report` makes it"
+        )
+        return
+    with suppress(OSError, NotPrintedError):  # it is there, also where nobody reads of it
+        put(f"report: {path}")

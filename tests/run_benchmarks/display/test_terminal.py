@@ -151,7 +151,7 @@ def test_a_run_from_its_first_line_to_its_table(whole: WholeRun, opened: Opened)
     text = terminal.everything
     assert "round 1: CONVERGED" in text and "exit code 0: every round" in text
     assert "╭" not in text and "╰" not in text, "nothing of the panel stays"
-    assert "\n".join(terminal.lines[-2:]).count("results and logs: ") == 1
+    assert "\n".join(terminal.lines[-4:]).count("results and logs: ") == 1
     assert not terminal.screen.cursor.hidden
     log = log_of(whole)
     for words in (

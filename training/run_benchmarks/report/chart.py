@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from run_benchmarks.report.page import environment
+from utils.text_files import one_line
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -82,7 +83,8 @@ class Chart:
     """A chart. Each line has as many values as each axis; a reader switches between the axes.
 
     unit: of the values; levels: horizontal lines by name (a target). link: charts of one link share cursor and zoom.
-    note: what a reader must know of it. is_from_zero: the scale begins at 0. is_scatter: points without lines.
+    note: what a reader must know of it. end: a time axis is shown from 0 to here, whatever the values cover.
+    is_from_zero: the scale begins at 0. is_scatter: points without lines.
     """
 
     title: str
@@ -93,6 +95,7 @@ class Chart:
     levels: Sequence[tuple[str, float]] = ()
     link: str = ""
     note: str = ""
+    end: float | None = None
     is_from_zero: bool = False
     is_scatter: bool = False
     extents: Sequence[tuple[Line, Extent]] = field(init=False)
@@ -114,16 +117,22 @@ def chart(what: Chart) -> Markup:
 def content(what: Chart) -> dict[str, Any]:
     """What the script draws."""
     return {
-        "title": what.title,
+        "title": one_line(what.title),
         "unit": what.unit,
         "axes": [{"label": each.label, "unit": each.unit, **_places(each.values)} for each in what.axes],
         "lines": [
-            {"label": each.label, "group": each.group, "names": each.names, "values": _rounded(each.values)}
+            {
+                "label": one_line(each.label),
+                "group": one_line(each.group),
+                "names": list(map(one_line, each.names)),
+                "values": _rounded(each.values),
+            }
             for each in what.lines
         ],
         "phases": [[each.kind, each.start, each.end] for each in what.phases],
         "levels": what.levels,
         "link": what.link,
+        "end": what.end,
         "fromZero": what.is_from_zero,
         "scatter": what.is_scatter,
     }

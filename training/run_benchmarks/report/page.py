@@ -19,7 +19,9 @@ import json
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from utils.text_files import printable
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -32,15 +34,25 @@ SCRIPTS = ("uplot/uPlot.iife.min.js", "series.js", "charts.js", "page.js")
 
 @lru_cache
 def environment(folder: Path = FOLDER / "templates") -> Environment:
-    """The templates in a folder, which may use those of this one; all that is put into them is escaped."""
+    """The templates in a folder, and those of this one; all that is put into them is made printable and escaped."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     loader = FileSystemLoader([folder, FOLDER / "templates"])
     made = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=loader,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
     )
     made.filters["json"] = as_json
     return made
+
+
+def _shown(value: Any) -> Any:
+    """Text without what would hide, or turn the direction of what is around it."""
+    return printable(value) if type(value) is str else value
 
 
 def page(title: str, body: Markup, *, scripts: Sequence[str] = (), is_served: bool = False) -> str:

@@ -72,6 +72,17 @@ def read_rank_logs(folders: Sequence[Path], nproc: int = 1, *, own_script: bool 
     )
 
 
+def rank0_events(folder: Path, *, own_script: bool = False) -> Iterator[Event]:
+    """Every event of global rank 0's log in its node's folder, in the order written; none where there is no log.
+
+    Raises:
+        FlagPerfError: it cannot be read, or not to its end.
+    """
+    path = folder / rank_log_name(0)
+    if path.exists():
+        yield from (event for _, event in _Log(0, path, own_script).numbered_events())
+
+
 def _logs_in(folder: Path) -> list[tuple[int, Path]]:
     try:
         names = ((RANK_LOG.fullmatch(path.name), path) for path in folder.iterdir())
@@ -94,7 +105,7 @@ class _Log:
     def read(self) -> None:
         """Read it to its end, or to where it cannot be read."""
         try:
-            for number, event in self._events():
+            for number, event in self.numbered_events():
                 self.finished += event.name == FINISHED
                 if event.name in NAMES:
                     self._first.setdefault(event.name, (number, event))
@@ -118,7 +129,7 @@ class _Log:
         }
         return [f"{self.path}: {count} {what} are left out" for what, count in counts.items() if count]
 
-    def _events(self) -> Iterator[tuple[int, Event]]:
+    def numbered_events(self) -> Iterator[tuple[int, Event]]:
         """The events with the numbers of their lines; of other ranks FINISHED alone."""
         # only lines that may be it are parsed: the events of a thousand ranks would take minutes
         wanted = PREFIX if self.rank == 0 else FINISHED

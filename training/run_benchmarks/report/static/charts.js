@@ -3,7 +3,8 @@
 
 const FEW_LINES = 10; // more of them are told apart by their group's colour
 const ROWS_SHOWN = 200;
-const HEIGHT = 250;
+const HEIGHT = 240;
+const FONT = "12px system-ui, sans-serif";
 
 function element(name, text, attributes) {
   const made = document.createElement(name);
@@ -59,8 +60,15 @@ class Figure {
     this.colours = this.lines.map((line) => colour(`line-${keys.indexOf(this.isByGroup() ? line.group : line) % 8}`));
     this.places = placesOf(this.data.axes[this.axis]);
     this.chart = new uPlot(this.options(), [this.places, ...this.lines.map((line) => line.values)], this.plot);
-    if (kept) this.chart.setScale("x", kept);
+    const [start, end] = this.ends();
+    if (!this.data.scatter) this.chart.setScale("x", kept || { min: start, max: end });
     this.drawTools();
+  }
+
+  // The whole of the axis.
+  ends() {
+    if (this.data.end && this.data.axes[this.axis].unit === "s") return [0, this.data.end];
+    return [this.places[0], this.places[this.places.length - 1]];
   }
 
   options() {
@@ -74,8 +82,8 @@ class Figure {
       legend: { show: false },
       scales: { x: { time: false, range: this.data.scatter ? undefined : (_, low, high) => (low === high ? [low - 1, high + 1] : [low, high]) }, y: { range: (_, low, high) => this.range(low, high) } },
       axes: [
-        { ...look, label: axis.label + (axis.unit && axis.unit !== "s" ? ` (${axis.unit})` : ""), labelSize: 22, incrs: increments, space: axis.unit === "s" ? 70 : 60, values: (_, splits) => splits.map((value) => (axis.unit === "s" ? shownTime(value) : shownNumber(value))) },
-        { ...look, size: 62, values: (_, splits) => splits.map(shownNumber) },
+        { ...look, label: axis.label + (axis.unit === "s" ? " since the first event" : axis.unit ? ` (${axis.unit})` : ""), labelSize: 18, labelFont: FONT, size: 34, font: FONT, incrs: increments, space: axis.unit === "s" ? 70 : 60, values: (_, splits) => splits.map((value) => (axis.unit === "s" ? tickTime(value, splits[splits.length - 1]) : shownNumber(value))) },
+        { ...look, size: 58, font: FONT, values: (_, splits) => splits.map(shownNumber) },
       ],
       series: [{}, ...this.lines.map((line, index) => this.series(line, index))],
       cursor: { y: false, focus: { prox: 1e6 }, points: { one: true }, drag: { x: true, y: false }, sync: this.data.link && axis.unit === "s" ? { key: this.data.link, setSeries: false, scales: ["x", null] } : undefined },
@@ -134,8 +142,8 @@ class Figure {
       ctx.lineTo(bbox.left + bbox.width, top);
       ctx.stroke();
       ctx.font = `${12 * uPlot.pxRatio}px system-ui, sans-serif`;
-      ctx.textAlign = "right";
-      ctx.fillText(name, bbox.left + bbox.width - 4, top - 4 * uPlot.pxRatio);
+      ctx.textAlign = "left";
+      ctx.fillText(name, bbox.left + 4 * uPlot.pxRatio, top - 4 * uPlot.pxRatio);
       ctx.restore();
     }
   }
@@ -165,7 +173,8 @@ class Figure {
 
   zoomed(chart) {
     const { min, max } = chart.scales.x;
-    this.isZoomed = min > this.places[0] || max < this.places[this.places.length - 1];
+    const [start, end] = this.ends();
+    this.isZoomed = min > start || max < end;
     if (this.whole) this.whole.hidden = !this.isZoomed;
     if (!this.data.link || this.data.axes[this.axis].unit !== "s" || Figure.isZooming) return;
     Figure.isZooming = true; // those of one link show the same time
@@ -187,7 +196,8 @@ class Figure {
     else if (event.key === "+" || event.key === "=" || event.key === "-") {
       const middle = at < 0 ? (min + max) / 2 : this.places[at];
       const factor = event.key === "-" ? 2 : 0.5;
-      chart.setScale("x", { min: Math.max(middle - (middle - min) * factor, this.places[0]), max: Math.min(middle + (max - middle) * factor, this.places[last]) });
+      const [start, end] = this.ends();
+      chart.setScale("x", { min: Math.max(middle - (middle - min) * factor, start), max: Math.min(middle + (max - middle) * factor, end) });
     } else if (event.key === "Escape") this.showAll();
     else return;
     event.preventDefault();
@@ -209,7 +219,8 @@ class Figure {
   }
 
   showAll() {
-    this.chart.setScale("x", { min: this.places[0], max: this.places[this.places.length - 1] });
+    const [min, max] = this.ends();
+    this.chart.setScale("x", { min, max });
   }
 
   drawTools() {

@@ -4,18 +4,26 @@
 function shownNumber(value) {
   if (value === null || value === undefined) return "-";
   const size = Math.abs(value);
-  if (size >= 1e7 || (size < 1e-3 && size > 0)) return value.toExponential(3);
+  if (size >= 1e7 || (size < 1e-3 && size > 0)) return Number(value.toPrecision(4)).toExponential();
   return value.toLocaleString("en-US", { maximumSignificantDigits: 5 });
 }
 
-// Seconds as h:mm:ss, with tenths where there is not a minute.
-function shownTime(seconds) {
-  const sign = seconds < 0 ? "-" : "";
-  let rest = Math.abs(seconds);
-  if (rest < 60) return `${sign}${+rest.toFixed(1)} s`;
-  rest = Math.round(rest);
+// A time on an axis that goes on to `last`: all of one axis are written alike.
+function tickTime(seconds, last) {
   const two = (number) => String(number).padStart(2, "0");
-  return `${sign}${Math.floor(rest / 3600)}:${two(Math.floor(rest / 60) % 60)}:${two(rest % 60)}`;
+  if (last < 120) return `${+seconds.toFixed(1)} s`;
+  const whole = Math.round(seconds);
+  const minutes = Math.floor(whole / 60);
+  if (last < 3600) return `${minutes} min${whole % 60 ? ` ${whole % 60}` : ""}`;
+  return `${Math.floor(minutes / 60)}:${two(minutes % 60)} h${whole % 60 ? ` ${whole % 60} s` : ""}`;
+}
+
+// A time by itself, such as 1 h 2 min 3 s.
+function shownTime(seconds) {
+  const whole = Math.floor(seconds / 60);
+  const rest = `${+(seconds - 60 * whole).toFixed(1)} s`;
+  if (whole < 1) return rest;
+  return whole < 60 ? `${whole} min ${rest}` : `${Math.floor(whole / 60)} h ${whole % 60} min ${rest}`;
 }
 
 function shownPlace(axis, value) {

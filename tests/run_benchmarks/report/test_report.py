@@ -1,0 +1,132 @@
+"""The report of a run as text: what stands in it, of a whole run, a torn one, an old one, and a hostile one."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from markupsafe import escape
+
+from run_benchmarks import verbs
+from run_benchmarks.report import report
+from run_benchmarks.report.report import try_report
+from run_benchmarks.results.load import load_run
+from tests.run_benchmarks.report.long_run import SPIKE_W, Made, write_made_run
+from tests.run_benchmarks.written_run import NAME, SCHEMA1, write_run
+
+Capture = pytest.CaptureFixture[str]
+MADE = Made(("node0", "node1"), devices=2, seconds=300, steps=100, rounds=2)
+HOSTILE = "<script>alert(1)</script>"
+
+
+def _report(folder: Path, *options: str) -> str:
+    assert verbs.main(["report", str(folder), *options]) == 0
+    return (folder / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("made") / "run20261122000000"
+    write_made_run(folder, MADE)
+    return _report(folder)
+
+
+def _charts(text: str) -> dict[str, dict[str, object]]:
+    contents = map(json.loads, re.findall(r'<script type="application/json">(.*)</script>', text))
+    return {content["title"]: content for content in contents}
+
+
+def test_a_report_has_the_curves_and_every_device(text: str) -> None:
+    charts = _charts(text)
+    assert {*("Loss", "Throughput", "Learning rate", "Quality: mlm_accuracy")} < set(charts)
+    power = charts["Power, accelerators"]
+    lines = {(line["group"], line["label"]): line["values"] for line in power["lines"]}  # type: ignore[attr-defined]
+    assert set(lines) == {(host, f"nvml {device}") for host in MADE.hosts for device in range(2)}
+    assert max(value for value in lines["node0", "nvml 1"] if value is not None) == SPIKE_W
+    assert charts["Quality: mlm_accuracy"]["levels"] == [["target", 0.71]]
+    assert {phase[0] for phase in power["phases"]} == {"init", "train", "evaluate"}  # type: ignore[attr-defined]
+
+
+def test_a_report_says_what_was_seen_in_words_too(text: str) -> None:
+    assert "Greatest: 79 °C on node1, nvml 1." in text.replace("79.0", "79")
+    assert "Over the rounds of bert:pytorch:H100:8:8:1" in text
+    assert "6 rounds are the fewest for an interval" in text
+    assert "samples / `no_eval_time`" in text  # a definition
+
+
+def test_a_run_with_failures_is_reported_with_evidence_and_remedy(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run20260102030405")
+    text = _report(tmp_path / "run20260102030405")
+    failure = run.results[1].failure
+    assert failure and failure.remedy
+    assert text.count("What went wrong") == 2
+    assert str(escape(failure.remedy)) in text and "start NTP" in text
+    assert "Connection refused" in text
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in SCHEMA1.iterdir()))
+def test_runs_of_an_earlier_version_are_reported(name: str, tmp_path: Path) -> None:
+    folder = shutil.copytree(next((SCHEMA1 / name).iterdir()), tmp_path / name)
+    assert "<h1>" in _report(folder)
+
+
+def test_what_is_torn_or_hostile_in_a_folder_stays_text(tmp_path: Path) -> None:
+    folder = tmp_path / "run20260102030405"
+    write_run(folder)
+    node = folder / NAME / "round1" / "h1_noderank0"
+    with (node / "rank0.out.log").open("a") as log:
+        event = {
+            "event": "EVALUATE",
+            "value": {"metric": HOSTILE, HOSTILE: 0.5},
+            "metadata": {"time_ms": 1_700_000_009_000},
+        }
+        log.write(f"\n[PerfLog] {json.dumps(event)}\n[PerfLog] {{\n")
+    sample = {
+        "kind": "sample",
+        "time_ms": 1_700_000_001_000,
+        "source": HOSTILE,
+        "power_w": 5,
+        "device": HOSTILE,
+    }
+    lines = [json.dumps({**sample, "time_ms": 1_700_000_001_000 + 1000 * second}) for second in range(3)]
+    (node / "telemetry.jsonl").write_text(
+        "\n".join([*lines, "{torn", "\0\0", json.dumps({**sample, "time_ms": 2**53})]) + "\n"
+    )
+    (folder / "summary.json").unlink()
+    text = _report(folder)
+    assert HOSTILE not in text
+    assert "alert(1)" in text and "Power, of an unknown kind" in text
+    assert "lines of telemetry are no record" in text
+
+
+def test_figures_and_curves_as_csv(tmp_path: Path) -> None:
+    folder = tmp_path / "run20261122000000"
+    write_made_run(folder, MADE)
+    _report(folder, "--csv", str(tmp_path / "csv"))
+    figures = list(csv.DictReader((tmp_path / "csv" / "figures.csv").open(newline="")))
+    p_train = [row for row in figures if row["figure"] == "p_train"]
+    expected = [each.figures["p_train"].value for each in load_run(folder).results]
+    assert [float(row["value"]) for row in p_train] == expected
+    points = list(csv.DictReader((tmp_path / "csv" / "curves_1_round1.csv").open(newline="")))
+    assert len([row for row in points if row["event"] == "STEP_END"]) == MADE.steps
+    assert [row for row in points if row["event"] == "EVALUATE" and row["mlm_accuracy"]]
+
+
+def test_a_place_that_cannot_be_written_is_said(tmp_path: Path, capsys: Capture) -> None:
+    write_run(tmp_path / "run20260102030405")
+    target = tmp_path / "no such folder" / "report.html"
+    assert verbs.main(["report", str(tmp_path / "run20260102030405"), "--output", str(target)]) == 2
+    assert "cannot be written" in capsys.readouterr().err
+
+
+def test_a_fault_of_ours_loses_nothing_but_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = write_run(tmp_path / "run20260102030405")
+    monkeypatch.setattr(report, "report_body", lambda *_: 1 / 0)
+    assert try_report(tmp_path / "run20260102030405", run) is None
+    assert not list((tmp_path / "run20260102030405").glob("*report*"))

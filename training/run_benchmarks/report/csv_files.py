@@ -1,0 +1,98 @@
+"""A run as CSV (RFC 4180, UTF-8): its figures, a row each, and each round's curves, a row a point."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from run_benchmarks.report.curves import STEP_CURVES, Curves
+from run_benchmarks.report.rounds import curves_in
+from run_benchmarks.results.folder import RoundKey, RunFolder
+from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.results.summary import Run
+from utils.text_files import printable
+
+FIGURES = "figures.csv"
+FIGURE_COLUMNS = (
+    "case", "round", "verdict", "rules", "figure", "value", "unit", "better", "window", "source", "coverage", "caveat"
+)  # fmt: skip
+Cell = str | float | int | None
+
+
+def write_csv(folder: Path, run_folder: RunFolder, run: Run) -> list[Path]:
+    """Write `figures.csv` and a file a round that has curves into a folder, which is made; the files.
+
+    Raises:
+        OSError: they cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    written = [write_figures(folder, run.results)]
+    for number, result in enumerate(run.results, 1):
+        case = run_folder.cases.get(result.case)
+        curves, _ = curves_in(result, run_folder.round_path(RoundKey(result.case, result.round)), case)
+        if curves.steps["time_ms"] or curves.evaluations:
+            name = f"curves_{number}_round{result.round}.csv"
+            written.append(_write(folder / name, _curve_columns(curves), curve_rows(result, curves)))
+    return written
+
+
+def write_figures(folder: Path, results: Sequence[RoundResult]) -> Path:
+    """Write `figures.csv`; what was not measured has no value, and its source says why."""
+    return _write(folder / FIGURES, FIGURE_COLUMNS, figure_rows(results))
+
+
+def figure_rows(results: Iterable[RoundResult]) -> Iterator[tuple[Cell, ...]]:
+    """A row a figure of a round."""
+    for result in results:
+        head = (result.case, result.round, result.verdict.value, result.rules.stamp)
+        for name, each in result.figures.items():
+            about = (each.unit, each.better, each.window, each.source, each.coverage, each.caveat)
+            yield (*head, name, each.value, *about)
+
+
+def _curve_columns(curves: Curves) -> tuple[str, ...]:
+    return (
+        "case",
+        "round",
+        "event",
+        "time_ms",
+        "global_steps",
+        *(key for key, _, _ in STEP_CURVES),
+        curves.metric,
+    )
+
+
+def curve_rows(result: RoundResult, curves: Curves) -> Iterator[tuple[Cell, ...]]:
+    """A row a step, then a row an evaluation."""
+    head = (result.case, result.round)
+    nothing = (None,) * len(STEP_CURVES)
+    for time_ms, *values in zip(*curves.steps.values(), strict=True):
+        yield (*head, "STEP_END", int(time_ms), *map(_value, values), None)
+    for time_ms, step, value in curves.evaluations:
+        yield (*head, "EVALUATE", int(time_ms), _value(step), *nothing, _value(value))
+
+
+def _value(number: float) -> float | int | None:
+    if math.isnan(number):
+        return None
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number
+
+
+def _write(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Path:
+    partial = path.with_name(f".{path.name}.partial")
+    with partial.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(map(_cell, columns))
+        writer.writerows(map(_cell, row) for row in rows)
+    partial.replace(path)
+    return path
+
+
+def _cell(cell: Cell) -> Cell:
+    """A text that a spreadsheet would take for a formula gets an apostrophe (OWASP, CSV injection)."""
+    if not isinstance(cell, str):
+        return cell
+    text = printable(cell)
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text

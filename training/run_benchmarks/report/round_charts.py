@@ -1,0 +1,205 @@
+"""The charts of a round: training over steps and time, and what was sampled on its nodes over the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from run_benchmarks.report.chart import TIME, Axis, Chart, Extent, Grid, Line, Phase
+from run_benchmarks.report.curves import STEP_CURVES, Curves
+from run_benchmarks.report.samples import QUANTITIES, DeviceSamples, NodeSamples, Quantity, Values
+from run_benchmarks.report.thinning import MOST_POINTS, extent_of, grid_over, on_grid, thinned
+from utils.telemetry.records import Scope
+
+SCOPES: Mapping[Scope | None, str] = {
+    Scope.MACHINE: "machine",
+    Scope.ACCELERATOR: "accelerators",
+    Scope.PACKAGE: "processor packages",
+    Scope.HOST: "host",
+    None: "of an unknown kind",
+}
+LONGEST_DAYS = 30  # of a round whose length is not known
+CLOCKS_DIFFER_S = 60.0  # so much later than the round's end a sample may say that it is
+LEAST_POINTS, SHORTEST_INTERVAL_S, LONGEST_INTERVAL_S = 40, 0.05, 3600.0
+THINNED = (
+    "In each {step} of the axis the least and the greatest reading are drawn, in their order: no spike is lost. "
+    "The table is of all readings."
+)
+
+
+@dataclass(frozen=True)
+class Device:
+    """What was sampled of a device: on which node (by rank, and its label), by which source; its name there."""
+
+    node: int
+    host: str
+    source: str
+    label: str
+    samples: DeviceSamples
+
+
+@dataclass(frozen=True)
+class RoundTime:
+    """A round's time axis: 0 is at `origin_ms` (since the epoch), the end at `end_s`."""
+
+    origin_ms: float
+    end_s: float
+    phases: Sequence[Phase] = ()
+
+    def seconds(self, times_ms: Values) -> Values:
+        """Places on the axis."""
+        return (times_ms - self.origin_ms) / 1000
+
+    @property
+    def training(self) -> tuple[float, float]:
+        """The part that was trained in; all of it where nothing says so."""
+        return next(
+            ((each.start, each.end) for each in self.phases if each.kind == "train"), (0.0, self.end_s)
+        )
+
+
+def devices_of(
+    nodes: Sequence[NodeSamples], hosts: Sequence[str], hide: Callable[[str], str] = str
+) -> list[Device]:
+    """Every device that was sampled, the names without the run's secrets."""
+    return [
+        Device(node, host, source, f"{hide(source)} {hide(name)}".strip(), samples)
+        for node, (host, of_node) in enumerate(zip(hosts, nodes, strict=True))
+        for (source, name), samples in of_node.devices.items()
+    ]
+
+
+def time_of(curves: Curves, devices: Sequence[Device], round_s: float | None) -> RoundTime | None:
+    """From the first event to the last event or sample; None where there is neither.
+
+    round_s: how long the controller saw it go on. Samples that lie far from it are not believed.
+    """
+    starts = [each.samples.times[0] for each in devices if len(each.samples.times)]
+    origin = curves.first_ms if curves.first_ms is not None else min(starts, default=None)
+    if origin is None:
+        return None
+    longest_s = (LONGEST_DAYS * 86_400 if round_s is None else round_s) + CLOCKS_DIFFER_S
+    ends = [origin + 1.0] + ([curves.last_ms] if curves.last_ms is not None else [])
+    for device in devices:
+        times = device.samples.times
+        inside = times[(times >= origin) & (times <= origin + longest_s * 1000)]
+        ends += inside[-1:].tolist()
+    return RoundTime(float(origin), (max(ends) - origin) / 1000, curves.phases())
+
+
+def training_charts(curves: Curves, time: RoundTime, target: float | None, link: str) -> Iterator[Chart]:
+    """A chart a curve that has values."""
+    columns = {name: np.frombuffer(values) for name, values in curves.steps.items()}
+    for key, title, unit in STEP_CURVES:
+        values = columns[key]
+        if len(values) and not np.isnan(values).all():
+            yield _curve(title, unit, columns["time_ms"], columns["global_steps"], values, time, link)
+    if curves.evaluations:
+        times, steps, values = (np.array(column) for column in zip(*curves.evaluations, strict=True))
+        if not np.isnan(values).all():
+            levels = [("target", target)] if target is not None else []
+            title = f"Quality: {curves.metric}"
+            yield _curve(title, "", times, steps, values, time, link, levels)
+
+
+def _curve(
+    title: str,
+    unit: str,
+    times_ms: Values,
+    steps: Values,
+    values: Values,
+    time: RoundTime,
+    link: str,
+    levels: Sequence[tuple[str, float]] = (),
+) -> Chart:
+    order = np.argsort(times_ms, kind="stable")
+    times_ms, steps, values = times_ms[order], steps[order], values[order]
+    kept = thinned(values)
+    axes = [Axis("time", _rounded(time.seconds(times_ms[kept])), TIME)]
+    if not np.isnan(steps).any() and (np.diff(steps) >= 0).all():
+        axes.append(Axis("step", steps[kept].astype(int).tolist()))
+    line = Line(title, _values(values[kept]), extent=extent_of(values))
+    note = THINNED.format(step="part") if len(kept) < len(values) else ""
+    return Chart(
+        title,
+        unit,
+        axes,
+        [line],
+        time.phases,
+        levels,
+        link,
+        note,
+        end=time.end_s,
+        is_from_zero=unit == "samples/s",
+    )
+
+
+def device_charts(
+    devices: Sequence[Device], nodes: Sequence[NodeSamples], time: RoundTime, link: str, most_values: int
+) -> Iterator[Chart]:
+    """A chart a quantity and kind of device. most_values: in all of the charts together."""
+    kinds = list(_kinds(devices))
+    lines = sum(len(of_kind) for _, _, of_kind in kinds)
+    most = max(LEAST_POINTS, min(MOST_POINTS, most_values // max(1, lines)))
+    for quantity, scope, of_kind in kinds:
+        interval = max(_interval(nodes[each.node], each.source) for each in of_kind)
+        grid = grid_over(time.end_s, interval, most=most)
+        drawn = [_line(device, quantity, time, grid) for device in of_kind]
+        note = THINNED.format(step=f"{2 * grid.step:.3g} s") if grid.step > interval else ""
+        title = f"{quantity.name}, {SCOPES[scope]}"
+        axes = [Axis("time", grid, TIME)]
+        yield Chart(
+            title, quantity.unit, axes, drawn, time.phases, link=link, note=note, end=time.end_s,
+            is_from_zero=quantity.name != "Temperature",
+        )  # fmt: skip
+
+
+def _kinds(devices: Sequence[Device]) -> Iterator[tuple[Quantity, Scope | None, list[Device]]]:
+    """What was measured, of which kind of device, and those of which there is a value."""
+    for quantity in QUANTITIES:
+        for scope in SCOPES:
+            of_kind = [
+                each
+                for each in devices
+                if each.samples.scope is scope and not np.isnan(each.samples.columns[quantity.name]).all()
+            ]
+            if of_kind:
+                yield quantity, scope, of_kind
+
+
+def _line(device: Device, quantity: Quantity, time: RoundTime, grid: Grid) -> Line:
+    values = device.samples.columns[quantity.name]
+    seconds = time.seconds(device.samples.times)
+    is_inside = (seconds >= 0) & (seconds <= time.end_s)
+    places = on_grid(seconds, values, grid)
+    return Line(device.label, places, group=device.host, extent=extent_of(values[is_inside]))
+
+
+def _interval(node: NodeSamples, source: str) -> float:
+    return min(max(node.intervals.get(source, 1.0), SHORTEST_INTERVAL_S), LONGEST_INTERVAL_S)
+
+
+def extents_in_training(
+    devices: Sequence[Device], time: RoundTime
+) -> Iterator[tuple[Quantity, Scope | None, list[tuple[Device, Extent]]]]:
+    """Of each quantity and kind of device what each device's readings came to while it was trained."""
+    start, end = time.training
+    for quantity, scope, of_kind in _kinds(devices):
+        pairs = []
+        for device in of_kind:
+            seconds = time.seconds(device.samples.times)
+            is_inside = (seconds >= start) & (seconds <= end)
+            extent = extent_of(device.samples.columns[quantity.name][is_inside])
+            pairs += [(device, extent)] if extent else []
+        if pairs:
+            yield quantity, scope, pairs
+
+
+def _rounded(seconds: Values) -> list[float]:
+    return [round(value, 3) for value in seconds.tolist()]
+
+
+def _values(values: Values) -> list[float | None]:
+    return [None if value != value else value for value in values.tolist()]

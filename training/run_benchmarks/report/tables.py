@@ -1,0 +1,195 @@
+"""What a report shows beside charts: where the time went, who is slow or hot, what the hosts are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from run_benchmarks.report.round_charts import SCOPES, Device, RoundTime, extents_in_training
+from run_benchmarks.results.round_result import RoundResult
+from utils.numbers import number_in, shown
+
+SHADES = 6
+SAME = 0.05  # values that differ by less than this part of them do not get all shades
+MOST_COLUMNS = 64
+MOST_FIELDS = 2_000
+LONGEST_TEXT = 300
+# What is told of a quantity's readings: what heats or fills is told at its worst.
+TOLD = {"Power": "mean", "Utilisation": "mean", "Memory used": "greatest", "Temperature": "greatest"}
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a bar: its share of it and where it begins, in percent."""
+
+    label: str
+    seconds: float
+    start: float
+    share: float
+
+
+def bar(seconds: Mapping[str, float]) -> list[Part]:
+    """A bar whose parts lie side by side."""
+    parts = {label: value for label, value in seconds.items() if value > 0}
+    whole = sum(parts.values())
+    bars: list[Part] = []
+    for label, value in parts.items():
+        start = bars[-1].start + bars[-1].share if bars else 0.0
+        bars.append(Part(label, value, round(start, 4), round(100 * value / whole, 4)))
+    return bars
+
+
+def time_in_script(result: RoundResult) -> dict[str, float]:
+    """Where the time of the training script went, by what FINISHED tells; empty where it does not."""
+    facts = {
+        name: number_in(result.facts, name)
+        for name in (
+            "init_time",
+            "pure_compute_time",
+            "no_eval_time",
+            "raw_train_time",
+            "eval_time",
+            "e2e_time",
+        )
+    }
+    init, compute, no_eval, train, evaluation, whole = facts.values()
+    if init is None or compute is None or no_eval is None or train is None or whole is None:
+        return {}
+    evaluation = evaluation or 0.0
+    return {
+        "start, model and data": init,
+        "training steps": compute,
+        "waiting for data": no_eval - compute,
+        "evaluation": evaluation,
+        "saving checkpoints": train - no_eval - evaluation,
+        "imports and the rest": whole - init - train,
+    }
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A value as it is shown, and how dark, from 0 to SHADES - 1."""
+
+    text: str
+    shade: int
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """Nodes by what runs on them. ends: the least and the greatest, and where they are."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[tuple[str, Sequence[Cell | None]]]
+    ends: str
+
+
+def heat_maps(devices: Sequence[Device], time: RoundTime | None, result: RoundResult) -> Iterator[HeatMap]:
+    """A map a quantity of which there is more than one value."""
+    for quantity, scope, pairs in extents_in_training(devices, time) if time else ():
+        told = TOLD[quantity.name]
+        title = f"{quantity.name}, {SCOPES[scope]}: {told} while training"
+        for source in dict.fromkeys(each.source for each, _ in pairs):
+            values = {
+                (each.host, each.label): getattr(extent, told)
+                for each, extent in pairs
+                if each.source == source
+            }
+            yield from _map(title, quantity.unit, values)
+    yield from _rank_rates(result)
+
+
+def _rank_rates(result: RoundResult) -> Iterator[HeatMap]:
+    """Of a case that measures: the median rate of each rank."""
+    operations = result.facts.get("operations")
+    for name, operation in operations.items() if isinstance(operations, Mapping) else ():
+        ranks = operation.get("ranks") if isinstance(operation, Mapping) else None
+        rates = [_median_rate(rank) for rank in ranks] if isinstance(ranks, list) else []
+        nproc = -(-len(rates) // max(1, len(result.hosts)))
+        places = {
+            (result.hosts[rank // nproc], f"rank {rank % nproc} of the node"): rate
+            for rank, rate in enumerate(rates)
+            if rate is not None and rank // nproc < len(result.hosts)
+        }
+        yield from _map(f"{name}: median rate of a rank", str(operation.get("unit") or ""), places)
+
+
+def _median_rate(rank: object) -> float | None:
+    rates = rank.get("rates") if isinstance(rank, Mapping) else None
+    numbers = [rate for rate in rates if isinstance(rate, (int, float))] if isinstance(rates, list) else []
+    return median(numbers) if numbers else None
+
+
+def _map(title: str, unit: str, values: Mapping[tuple[str, str], float]) -> Iterator[HeatMap]:
+    if len(values) < 2:
+        return
+    columns = list(dict.fromkeys(label for _, label in values))[:MOST_COLUMNS]
+    least, greatest = min(values, key=lambda key: values[key]), max(values, key=lambda key: values[key])
+    low = values[least]
+    scale = max(values[greatest] - low, SAME * abs(values[greatest]))
+
+    def cell(value: float | None) -> Cell | None:
+        if value is None:
+            return None
+        shade = int((value - low) / scale * (SHADES - 1) + 0.5) if scale > 0 else 0
+        return Cell(shown(value), shade)
+
+    hosts = dict.fromkeys(host for host, _ in values)
+    rows = [(host, [cell(values.get((host, label))) for label in columns]) for host in hosts]
+    ends = (
+        f"Least: {shown(low)} {unit} on {least[0]}, {least[1]}. "
+        f"Greatest: {shown(values[greatest])} {unit} on {greatest[0]}, {greatest[1]}."
+    )
+    yield HeatMap(f"{title} ({unit})" if unit else title, columns, rows, ends)
+
+
+@dataclass(frozen=True)
+class FieldOfHosts:
+    """A field of the inventory: each value with the hosts that have it; more than one is a difference."""
+
+    name: str
+    values: Sequence[tuple[str, str]]
+
+    @property
+    def differs(self) -> bool:
+        return len(self.values) > 1
+
+
+def inventory(hosts: Sequence[str], inventories: object) -> list[FieldOfHosts]:
+    """What the hosts are, field by field. inventories: plain data by node rank, None of a host that has none."""
+    if not isinstance(inventories, (list, tuple)):
+        return []
+    flat = {host: dict(_flat(each)) for host, each in zip(hosts, inventories, strict=False) if each}
+    names = list(dict.fromkeys(name for fields in flat.values() for name in fields))[:MOST_FIELDS]
+    return [FieldOfHosts(name, _values(name, flat)) for name in names]
+
+
+def _values(name: str, flat: Mapping[str, Mapping[str, str]]) -> list[tuple[str, str]]:
+    owners: dict[str, list[str]] = {}
+    for host, fields in flat.items():
+        owners.setdefault(fields.get(name, "none"), []).append(host)
+    return [(text, ", ".join(of_value)) for text, of_value in owners.items()]
+
+
+def flat_fields(record: object) -> list[tuple[str, str]]:
+    """Plain data of any depth as names and texts."""
+    return list(_flat(record))[:MOST_FIELDS]
+
+
+def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _flat(item, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, (list, tuple)) and any(isinstance(item, (Mapping, list, tuple)) for item in value):
+        for index, item in enumerate(value):
+            yield from _flat(item, f"{name}[{index}]")
+    elif isinstance(value, (list, tuple)):
+        yield name, _text(", ".join(map(str, value)))
+    elif value is not None and value != "":
+        yield name, _text(str(value))
+
+
+def _text(text: str) -> str:
+    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."

@@ -1,0 +1,63 @@
+"""`run.py report`: a run as one HTML file that opens without a network, from its result folder alone."""
+
+from __future__ import annotations
+
+import argparse
+
+from run_benchmarks.exit_code import ExitCode
+from run_benchmarks.output import put
+from run_benchmarks.verbs import options
+
+NAME = "report"
+HELP = "write a run as one HTML file, with its curves, power and hosts, from its result folder alone"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which run, and where to."""
+    options.add_config(parser)
+    options.add_log_path(parser)
+    parser.add_argument(
+        "run",
+        metavar="RUN",
+        type=options.name_of,
+        nargs="?",
+        help="its result folder, its name, or `latest` (the default): the newest one",
+    )
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        type=options.path_of,
+        help="the file to write (default: report.html in the run's folder)",
+    )
+    parser.add_argument(
+        "--csv",
+        metavar="DIR",
+        type=options.path_of,
+        help="a folder for figures.csv, and for every point of each round's curves",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write it."""
+    from run_benchmarks.report.csv_files import write_csv
+    from run_benchmarks.report.report import REPORT, write_report
+    from run_benchmarks.results.find import find_run
+    from run_benchmarks.results.folder import open_folder
+    from run_benchmarks.results.load import run_in
+    from utils.errors import FlagPerfError
+    from utils.text_files import one_line
+
+    folder = open_folder(find_run(arguments.run, options.log_path_of(arguments)))
+    loaded = run_in(folder)
+    target = arguments.output or folder.path / REPORT
+    try:
+        write_report(target, folder, loaded)
+        written = [target, *(write_csv(arguments.csv, folder, loaded) if arguments.csv else [])]
+    except OSError as error:
+        raise FlagPerfError(
+            f"cannot be written: {error.strerror}",
+            where=str(error.filename or target),
+            remedy="name another place with --output or --csv",
+        ) from error
+    put("\n".join(one_line(str(path)) for path in written))
+    return ExitCode.SUCCESS
