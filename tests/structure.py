@@ -20,6 +20,7 @@ FLOORS: Mapping[str, int] = {
     "run_benchmarks.results": 3,
     "run_benchmarks.report": 3,
     "run_benchmarks.history": 3,
+    "run_benchmarks.exports": 3,
     "run_benchmarks.commands": 2,
     "run_benchmarks.exit_code": 2,
     "run_benchmarks.output": 2,
