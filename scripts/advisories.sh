@@ -13,7 +13,7 @@ NAME="advisories"
 make_venv .venv-audit
 .venv-audit/bin/pip install --quiet "pip-audit>=2.9,<3"
 files=()
-for file in training/requirements.txt training/utils/monitors/requirements.txt training/benchmarks/*/prepare/requirements.txt; do
+for file in training/requirements.txt training/run_benchmarks/exports/requirements.txt training/utils/monitors/requirements.txt training/benchmarks/*/prepare/requirements.txt; do
   files+=(--requirement "$file")
 done
 # --strict: a package of which nothing can be had is no package that is safe

@@ -30,8 +30,11 @@ from utils.errors import FlagPerfError
 from utils.numbers import counted
 
 
-def run_in_foreground(plan: Plan) -> int:
+def run_in_foreground(plan: Plan, began: Callable[[Path], None] = lambda folder: None) -> int:
     """Run the plan; the exit code.
+
+    Args:
+        began: gets the run's result folder when there is one.
 
     Raises:
         FlagPerfError: nothing was launched, for there is no room for its results.
@@ -39,16 +42,17 @@ def run_in_foreground(plan: Plan) -> int:
     display = open_display(plan.run.log_level)
     try:
         with hidden_in_log(plan.secrets.hide):
-            return _run(plan, display)
+            return _run(plan, display, began)
     finally:
         with _terminal_may_be_gone():
             display.close()
 
 
-def _run(plan: Plan, display: Display) -> int:
+def _run(plan: Plan, display: Display, began: Callable[[Path], None]) -> int:
     with ExitStack() as opened:
         with signals_kept() as signals:  # once there is a folder, a signal's end of the run is told there
             run, folder = _open_run(plan, opened)
+            began(folder)
             try:
                 summary = _to_its_end(run_plan(plan, run, folder, display, signals))
             except FlagPerfError as error:  # to the caller it would mean that nothing was launched

@@ -79,6 +79,7 @@ def test_the_evaluation_is_made_once_and_has_each_sample_on_one_rank(world_size:
     assert max(batch.samples for batch in batches) <= 4
     assert all(loader.evaluation_batches() is loader.evaluation_batches() for loader in loaders)
     assert [case.asked for case in cases] == [1] * world_size
+    assert {loader.evaluation_samples for loader in loaders} == {11}
 
 
 def test_inputs_are_staged_for_the_device() -> None:

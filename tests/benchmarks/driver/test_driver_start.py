@@ -10,11 +10,18 @@ import torch
 from benchmarks.driver.extern import case_class
 from benchmarks.driver.pytorch.devices import Device
 from benchmarks.driver.pytorch.tensors import moved, pinned
-from benchmarks.driver.ranks import RankEnvironment, read_rank_environment, threads_per_rank, usable_cores
+from benchmarks.driver.ranks import (
+    RankEnvironment,
+    read_rank_environment,
+    round_number,
+    threads_per_rank,
+    usable_cores,
+)
 from benchmarks.driver.session import load_framework
 from benchmarks.driver.vendor_facts import PLAIN_CPU, read_vendor_facts
 from tests.benchmarks.driver.ranks import BERT
 from utils.errors import FlagPerfError
+from utils.parameters import Configuration, MeasurementSettings, TrainingSettings
 
 
 def test_ranks_from_the_environment() -> None:
@@ -23,6 +30,16 @@ def test_ranks_from_the_environment() -> None:
     assert read_rank_environment({}) == RankEnvironment()
     with pytest.raises(FlagPerfError, match="environment"):
         read_rank_environment({"RANK": "first"})
+
+
+def test_each_round_has_a_seed_of_its_own_where_the_case_asks_for_it() -> None:
+    assert (round_number({}), round_number({"FLAGPERF_ROUND": "3"})) == (1, 3)
+    for text in ("0", "-1", "third"):
+        with pytest.raises(FlagPerfError, match="FLAGPERF_ROUND"):
+            round_number({"FLAGPERF_ROUND": text})
+    config = Configuration(TrainingSettings(seed=42, seed_step=7), {}, ())
+    assert [config.of_round(number).as_dict()["seed"] for number in (1, 2, 3)] == [42, 49, 56]
+    assert Configuration(MeasurementSettings(), {}, ()).of_round(2).as_dict()["seed"] == 42
 
 
 def test_the_ranks_of_a_host_divide_its_cores() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from run_benchmarks.plan.case_files import DRIVER_SCRIPT
-from run_benchmarks.results.judge import judge
+from run_benchmarks.results.judge import judge, judge_logs
 from run_benchmarks.results.planned import planned
 from run_benchmarks.results.rank_logs import read_rank_logs
 from run_benchmarks.results.round_result import RoundResult
@@ -76,6 +76,16 @@ def test_figures_come_from_finished(folders: list[Path]) -> None:
     assert "2 x 1e+14 FLOP/s; X1, dense bf16: a data sheet" in figures["MFU"].source
     for figure in figures.values():
         assert figure.unit and figure.window and figure.source
+
+
+@pytest.mark.parametrize(("seed", "stamp"), [(43, "closed"), (42, "open")])
+def test_a_rounds_own_seed_is_the_plans(seed: int, stamp: str, folders: list[Path]) -> None:
+    case = planned(replace(CASE, parameters={**CASE.parameters, "seed": 42, "seed_step": 1}))
+    config = {"seed": seed, "seed_step": 1}
+    hooks = {"in_force": {}, "files": {}, "differs": [], "unchecked": [], "flops": {}}
+    begun = [Event(EventName.INIT_START, {"config": config, "changed": []}), Event(EventName.HOOKS, hooks)]
+    write_rank_log(folders[0], [*begun, *training_events()[1:]])
+    assert judge_logs(case, folders, replace(observed(CASE), round=2)).rules.stamp == stamp
 
 
 def test_a_round_that_did_not_converge_says_what_ended_it_and_how_far_it_came(folders: list[Path]) -> None:

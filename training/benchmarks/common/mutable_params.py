@@ -15,4 +15,5 @@ mutable_params = [
     "warmup_steps",
     "decay_steps",
     "seed",
+    "seed_step",
 ]

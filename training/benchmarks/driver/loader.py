@@ -25,6 +25,7 @@ class Loader:
 
     Attributes:
         halves: the first micro-batch once more, in two; none of one sample. For who looks at it, and lets them go.
+        evaluation_samples: of the whole evaluation set, over all ranks; None before the first evaluation.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Loader:
         self._staged = staged
         self._evaluation: list[Batch] | None = None
         self.halves: list[Batch] | None = None
+        self.evaluation_samples: int | None = None
 
     def training_steps(self, first_step: int = 0) -> Iterator[Step]:
         """This rank's micro-batches of each optimizer step from `first_step` (from 0) on, endlessly.
@@ -68,6 +70,7 @@ class Loader:
         if self._evaluation is None:
             data = self._data_set("evaluation_data")
             everything = all_samples([data.rows_of(shard) for shard in range(data.shards)])
+            self.evaluation_samples = len(everything)
             batches = everything.part(self.rank, self.world_size).split(self.settings.eval_batch_size)
             self._evaluation = [self._batch(data, samples) for samples in batches]
         return self._evaluation

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from utils.errors import FlagPerfError
+from utils.parameters import ROUND
 
 _CGROUP_CPU_LIMIT = Path("/sys/fs/cgroup/cpu.max")
 
@@ -38,6 +39,18 @@ def read_rank_environment(environment: Mapping[str, str] = os.environ) -> RankEn
             remedy="start the script by a launcher (utils.node), which sets them",
         ) from None
     return RankEnvironment(*values)
+
+
+def round_number(environment: Mapping[str, str] = os.environ) -> int:
+    """Which round of its case this is, counted from 1; by hand there is one.
+
+    Raises:
+        FlagPerfError: the variable holds no such number.
+    """
+    text = environment.get(ROUND, "1")
+    if not (text.isdecimal() and int(text)):
+        raise FlagPerfError(f"{text!r} is not the number of a round", where=f"environment: {ROUND}")
+    return int(text)
 
 
 def usable_cores() -> int:

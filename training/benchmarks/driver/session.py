@@ -24,7 +24,7 @@ from benchmarks.driver.loop import TrainingLoop
 from benchmarks.driver.measurement import MeasurementLoop, measured_values
 from benchmarks.driver.operations import operations_of
 from benchmarks.driver.perf_log import PerfLog
-from benchmarks.driver.ranks import read_rank_environment
+from benchmarks.driver.ranks import read_rank_environment, round_number
 from benchmarks.driver.run_state import make_saver, restore, restore_random, task_of
 from benchmarks.driver.schedules import schedule_of
 from benchmarks.driver.start import start_engine
@@ -47,6 +47,7 @@ def run(arguments: LaunchArguments, script_start: float) -> None:
     case = case_class(arguments.case_dir)
     vendor = read_vendor_facts(arguments.vendor, arguments.framework)
     config = read_configuration(arguments, getattr(case, "metric", ""), vendor.device_type)
+    config = config.of_round(round_number())
     refuse_incomplete(case, config.kind, arguments.case_dir)
 
     init_start = time.monotonic()
@@ -96,7 +97,7 @@ def _train(engine: Any, arguments: LaunchArguments, perf_log: PerfLog, clock: Ph
     values = finished_values(
         outcome, settings=settings, engine=engine, metric=case.metric, flops_formula=case.flops_formula
     )
-    return {**values, **precision, **start.as_dict()}
+    return {**values, "num_eval_samples": engine.loader.evaluation_samples, **precision, **start.as_dict()}
 
 
 def _measure(engine: Any, config: Configuration, perf_log: PerfLog, clock: PhaseClock) -> dict[str, Any]:

@@ -101,7 +101,7 @@ def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) ->
         case.extern,
         own_script=not case.uses_driver,
         vendors_case=case.vendors_folder,
-        parameters=case.parameters,
+        parameters=case.parameters_of(seen.round),
     )
     if "MFU" in figures and rules.has_another_model:
         reason = "a hook of the vendor changed the model: the FLOPs that the case counts are not this model's"

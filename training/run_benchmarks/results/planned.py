@@ -11,7 +11,7 @@ from run_benchmarks.plan.case_files import DRIVER_SCRIPT
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.reading import parsed
 from run_benchmarks.results.round_result import CONVERGE
-from utils.parameters import KIND, KINDS
+from utils.parameters import KIND, KINDS, seed_of_round
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,13 @@ class PlannedCase:
     def kind(self) -> str:
         """MEASURE for a case that does a fixed amount of work and reports figures of its own, else CONVERGE."""
         return str(self.parameters.get(KIND, CONVERGE))
+
+    def parameters_of(self, number: int) -> Mapping[str, Any]:
+        """Those of a round, counted from 1, which may have a seed of its own."""
+        seed, step = self.parameters.get("seed"), self.parameters.get("seed_step")
+        if not (self.uses_driver and isinstance(seed, int) and isinstance(step, int)):
+            return self.parameters
+        return {**self.parameters, "seed": seed_of_round(seed, step, number)}
 
     @property
     def vendors_folder(self) -> str:

@@ -11,6 +11,7 @@ from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.runtimes.base import Mount, Runtime, Unit
 from run_benchmarks.stages.checkpoints import checkpoint_folders
 from utils.checkpoints import CHECKPOINT_DIR, CONTINUE_FROM, MAY_BEGIN_ANEW
+from utils.parameters import ROUND
 
 # $1: the log, $2: a file to source or nothing, then the command. The unit's main process becomes the command,
 # so its exit code is the unit's.
@@ -60,7 +61,11 @@ class Launch:
             labels=unit_labels(self.run, node, "task"),
             image=self.image,
             argv=(*argv, *self.framework.launch_argv(job, node.rank)),
-            env={**self._environment(inside, case, interface), **self._restart(node)},
+            env={
+                **self._environment(inside, case, interface),
+                ROUND: str(node.round),
+                **self._restart(node),
+            },
             secrets=secrets,
             mounts=(*inside.mounts, *self._checkpoints(node)),
             options=options,

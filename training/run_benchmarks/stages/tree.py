@@ -6,12 +6,12 @@ import hashlib
 import io
 import os
 import tarfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from run_benchmarks.plan.records import Plan, RunSettings
+from run_benchmarks.plan.records import CaseFiles, Plan
 from utils.errors import FlagPerfError, Problem, ProblemsError
 
 # The controller (its config files may hold credentials), results and caches stay at home.
@@ -43,7 +43,8 @@ class Tree:
 
 def tree_of(plan: Plan) -> Tree:
     """The tree that the hosts of `plan` get."""
-    folders = (*_mount_points(plan.run), *_extern_folders(plan))
+    inside, log = plan.run.flagperf_path_container, plan.run.log_path_container
+    folders = (*mount_points(inside, log), *extern_folders(case.files for case in plan.cases))
     return pack_tree(plan.training_dir, folders, plan.run.log_path)
 
 
@@ -163,13 +164,13 @@ def _objection(path: Path) -> tuple[str, str] | None:
     return None
 
 
-def _mount_points(run: RunSettings) -> tuple[str, ...]:
+def mount_points(flagperf_path: str, log_path: str) -> tuple[str, ...]:
     """Folders that containers mount inside the read-only tree: the log path, by FlagPerf's own default."""
-    inside, log = Path(run.flagperf_path_container), Path(run.log_path_container)
+    inside, log = Path(flagperf_path), Path(log_path)
     return (log.relative_to(inside).as_posix(),) if log != inside and log.is_relative_to(inside) else ()
 
 
-def _extern_folders(plan: Plan) -> tuple[str, ...]:
-    """The folders that scripts of the cases' own get as --extern_module_dir: existing drivers fail without them."""
-    own = [case.files for case in plan.cases if case.files.script.startswith(f"{case.files.case_dir}/")]
+def extern_folders(cases: Iterable[CaseFiles]) -> tuple[str, ...]:
+    """What scripts of the cases' own get as --extern_module_dir: existing drivers fail without them."""
+    own = [files for files in cases if files.script.startswith(f"{files.case_dir}/")]
     return tuple(sorted({files.extern_dir for files in own}))

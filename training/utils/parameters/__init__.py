@@ -1,12 +1,21 @@
 """The parameters of a case: which there are, and the one check that the controller and every rank share."""
 
 from utils.parameters.resolution import KIND, TARGET, UNKNOWN, Configuration, Layer, resolve
-from utils.parameters.settings import AUTO, KINDS, MeasurementSettings, TrainingSettings, precisions_of
+from utils.parameters.settings import (
+    AUTO,
+    KINDS,
+    ROUND,
+    MeasurementSettings,
+    TrainingSettings,
+    precisions_of,
+    seed_of_round,
+)
 
 __all__ = [
     "AUTO",
     "KIND",
     "KINDS",
+    "ROUND",
     "TARGET",
     "UNKNOWN",
     "Configuration",
@@ -15,4 +24,5 @@ __all__ = [
     "TrainingSettings",
     "precisions_of",
     "resolve",
+    "seed_of_round",
 ]

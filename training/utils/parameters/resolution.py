@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import Field, asdict, dataclass, fields
+from dataclasses import Field, asdict, dataclass, fields, replace
 from functools import reduce
 from typing import Any
 
@@ -20,6 +20,7 @@ from utils.parameters.settings import (
     MeasurementSettings,
     TrainingSettings,
     precisions_of,
+    seed_of_round,
 )
 
 KIND = "case_kind"
@@ -88,6 +89,13 @@ class Configuration:
         """The settings of a case that measures."""
         assert isinstance(self.settings, MeasurementSettings), "the case does not measure"  # noqa: S101 - for mypy
         return self.settings
+
+    def of_round(self, number: int) -> Configuration:
+        """The parameters of a round of the case, counted from 1: where they ask for it each has a seed of its own."""
+        if not isinstance(self.settings, TrainingSettings):
+            return self
+        seed = seed_of_round(self.settings.seed, self.settings.seed_step, number)
+        return replace(self, settings=replace(self.settings, seed=seed))
 
     def as_dict(self) -> dict[str, Any]:
         """All parameters as plain data."""

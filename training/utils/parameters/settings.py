@@ -32,6 +32,8 @@ MOST = 2**31 - 1
 # Steps and samples are counted in 64 bits, and stand in JSON, whose numbers are exact up to here.
 MOST_COUNTED = 2**53
 A_DAY = 86_400
+# The variable that tells a rank which round of its case it is, from 1.
+ROUND = "FLAGPERF_ROUND"
 SCHEDULES = ("linear", "constant")
 EVAL_INTERVALS = ("eval_interval_steps", "eval_interval_samples")
 
@@ -77,6 +79,7 @@ class TrainingSettings:
     eval_batch_size: int = size(1)  # of one rank
     # initial weights, sample order and dropout follow from it
     seed: int = setting(42, at_least=0, at_most=MAX_SEED)
+    seed_step: int = count(0, at_least=0)  # from one round of the case to the next the seed grows by it
 
     # -- when it ends --
     target: float = 1.0  # of the case's metric, larger is better; `target_<metric>` sets it
@@ -165,6 +168,11 @@ class MeasurementSettings:
         """Settings that no measurement can have together."""
         if values["max_warmup_windows"] < values["warmup_windows"]:
             yield ("max_warmup_windows", "warmup_windows"), "is less than warmup_windows", "raise it"
+
+
+def seed_of_round(seed: int, seed_step: int, number: int) -> int:
+    """The seed of a round, which are counted from 1."""
+    return seed + seed_step * (number - 1)
 
 
 KINDS: Mapping[str, type[TrainingSettings] | type[MeasurementSettings]] = {

@@ -1,0 +1,270 @@
+"""The archive of a run: whole, checksummed, the same each time, and without a secret that was planted anywhere."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import os
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from run_benchmarks.exports.archive import export_archive
+from run_benchmarks.exports.redaction import secrets_here
+from run_benchmarks.exports.unpacking import unpack
+from run_benchmarks.plan.secrets import NO_SECRETS
+from run_benchmarks.results.load import load_run
+from run_benchmarks.results.rescore import rescore
+from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.stages.tree import pack_tree
+from tests.run_benchmarks.exports.demo_run import CASE, change_json, copied, rank_log
+from utils.errors import FlagPerfError
+
+TRAINING = Path(__file__).resolve().parents[3] / "training"
+# Each is told in one place alone, and stands everywhere: by what it is told it must be hidden in all.
+SECRETS = {
+    "setting": "st4ndard-setting-7f",  # of test_conf.py, by SECRETS
+    "environment": "env/ironment+9a",  # of this process, by its variable's name
+    "options": "opt10ns-of-the-engine",  # of the container's options
+    "pip": "p1p-password",  # the user of a URL in PIP_SOURCE
+    "log": "sh0wn-in-a-log",  # what a rank printed: HF_TOKEN=...
+    "build": "bu1ld-argument-55",  # what a build printed
+    "json": "j5on value, with \"quotes\" and 'more'",  # a parameter's, in plan.json
+    "key": base64.b64encode(b"a line of a private key, forty of it").decode(),
+}
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Today's configuration; the case's vendor need not be there."""
+    folder = tmp_path / "config"
+    folder.mkdir()
+    (folder / "cluster_conf.py").write_text('HOSTS = ["localhost"]\n')
+    (folder / "test_conf.py").write_text(
+        f"VENDOR = 'acme'\nSECRETS = ['SITE']\nIMAGE_BUILD_ARGS = {{'SITE': {SECRETS['setting']!r}}}\n"
+        f"ACCE_CONTAINER_OPT = '-e DB_PASS={SECRETS['options']}'\n"
+        f"PIP_SOURCE = 'https://me:{SECRETS['pip']}@mirror.example.org/simple'\nCASES = {{}}\n"
+    )
+    monkeypatch.setenv("SITE_API_KEY", SECRETS["environment"])
+    return folder
+
+
+@pytest.fixture
+def planted(tmp_path: Path) -> Path:
+    """A run in which every secret stands in every kind of file, in a file's name, and in the code that ran."""
+    run = copied(tmp_path)
+    everything = " ".join(SECRETS.values())
+    node = rank_log(run).parent
+    texts = {
+        rank_log(run): f"export HF_TOKEN={SECRETS['log']}\nlogged in with {everything}\n",
+        node / "start_pytorch_task.log": f"{everything}\n",
+        node / "monitor.log": f"cannot log in: {everything}\n",
+        node / "telemetry.jsonl": json.dumps({"kind": "source", "reason": everything}) + "\n",
+        run / "flagperf_run.log": f"{everything}\n",
+        run / "summary.md": f"| {everything} |\n",
+        run
+        / CASE
+        / "image_build_localhost.log": f"RUN REPO_PASSWORD={SECRETS['build']} make\n{everything}\n",
+        run / "journal.jsonl": json.dumps({"event": "note", "text": everything}) + "\n",
+        node
+        / "key.log": f"-----BEGIN RSA PRIVATE KEY-----\n{SECRETS['key']}\n-----END RSA PRIVATE KEY-----\n",
+        node / f"core.{SECRETS['log']}.txt": f"\udcff{everything}\n",
+    }
+    for path, text in texts.items():
+        with path.open("a", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(text)
+    change_json(
+        run / "plan.json",
+        lambda plan: plan["cases"][0]["parameters"].update(my_password=SECRETS["json"], note=everything),
+    )
+    change_json(run / "plan.json", lambda plan: plan["cases"][0].update(container_options=[everything]))
+    change_json(run / CASE / "round1" / "round.json", lambda seen: seen.update(notes=[everything]))
+    return run
+
+
+def contents(archive: Path) -> dict[str, bytes]:
+    with tarfile.open(archive) as tar:
+        files = {member.name: tar.extractfile(member) for member in tar}
+        return {name: file.read() for name, file in files.items() if file}
+
+
+def shown(secret: str, text: str) -> bool:
+    return secret in text or secret in text.replace("\\", "")
+
+
+def test_no_secret_that_was_planted_comes_out_of_it(planted: Path, config: Path, tmp_path: Path) -> None:
+    output = tmp_path / "run.tar.gz"
+    notes = export_archive(planted, output, secrets_here(config, TRAINING), TRAINING)
+    files = contents(output)
+    leaks = {
+        (name, what)
+        for name, content in files.items()
+        for what, secret in SECRETS.items()
+        if shown(secret, content.decode(errors="replace")) or shown(secret, name)
+    }
+    assert leaks == set()
+    about = json.loads(files["archive.json"])
+    assert {Path(name).name for name in about["hidden"]} >= {
+        "rank0.out.log", "start_pytorch_task.log", "monitor.log", "telemetry.jsonl", "flagperf_run.log", "summary.md",
+        "image_build_localhost.log", "journal.jsonl", "key.log", "core.***.txt", "plan.json", "round.json",
+        "test_conf.py",
+    }  # fmt: skip
+    assert any("secrets were hidden in" in note for note in notes)
+    for name, content in files.items():
+        if name.endswith(".json"):
+            json.loads(content)
+    assert b"HF_TOKEN=***\n" in files[f"run/{CASE}/round1/localhost_noderank0/rank0.out.log"]
+
+
+def test_what_is_no_secret_stays_to_the_last_byte_and_is_judged_the_same(tmp_path: Path) -> None:
+    run, output = copied(tmp_path), tmp_path / "run.tar.gz"
+    assert [note for note in export_archive(run, output, NO_SECRETS, TRAINING) if "code/" not in note] == []
+    files = contents(output)
+    here = {f"run/{path.relative_to(run)}": path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    assert {name: files[name] for name in here} == here
+    (tmp_path / "out").mkdir()
+    assert unpack(output, tmp_path / "out")["run"] == run.name
+    then, now = load_run(run), load_run(tmp_path / "out" / "run")
+    assert [_values(each) for each in now.results] == [_values(each) for each in then.results]
+    assert not any(each.reason for each in rescore(tmp_path / "out" / "run"))
+    checked = ["sha256sum", "--check", "--quiet", "SHA256SUMS"]
+    assert subprocess.run(checked, cwd=tmp_path / "out", check=False).returncode == 0
+
+
+def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
+    run = copied(tmp_path)
+    for name in ("a", "b"):
+        export_archive(run, tmp_path / f"{name}.tar.gz", NO_SECRETS, TRAINING)
+        os.utime(run / "plan.json", (1, 1))
+    assert (tmp_path / "a.tar.gz").read_bytes() == (tmp_path / "b.tar.gz").read_bytes()
+
+
+def test_links_pipes_and_what_is_no_text_are_named_and_left_out(tmp_path: Path) -> None:
+    run, node = copied(tmp_path), rank_log(tmp_path / "run20261122082028").parent
+    (tmp_path / "elsewhere").write_text("mine")
+    (node / "link.log").symlink_to(tmp_path / "elsewhere")
+    (node / "folder").symlink_to(tmp_path)
+    os.mkfifo(node / "pipe.log")
+    (node / "core").write_bytes(b"\x7fELF\0\0")
+    (node / "two\nlines").write_text("x")
+    export_archive(run, tmp_path / "run.tar.gz", NO_SECRETS, TRAINING)
+    files = contents(tmp_path / "run.tar.gz")
+    left_out = json.loads(files["archive.json"])["left_out"]
+    names = {Path(name).name: reason for name, reason in left_out.items()}
+    assert names["link.log"] == names["folder"] == "it is a link"
+    assert names["pipe.log"] == "it is no plain file" and "no text" in names["core"]
+    assert names["two\\nlines"] == "its name is no text of one line"
+    assert not any(content == b"mine" for content in files.values())
+
+
+def test_the_code_that_ran_is_in_it_where_the_checkout_still_has_it(tmp_path: Path) -> None:
+    code = tmp_path / "training"
+    files = {
+        "cpu/vendor.py": "DEVICE_TYPE = 'cpu'\n",
+        "cpu/docker_image/pytorch/Dockerfile": "FROM scratch\n",
+        "cpu/bert-pytorch/config/environment_variables.sh": "export HF_TOKEN=t0ken-of-the-case\n",
+        "benchmarks/bert/pytorch/case.py": "token = tokens[next_token]\n",
+        "benchmarks/glm/pytorch/case.py": "",
+        "benchmarks/driver/session.py": "",
+        "utils/events.py": "",
+    }
+    for name, text in files.items():
+        (code / name).parent.mkdir(parents=True, exist_ok=True)
+        (code / name).write_text(text)
+    run = copied(tmp_path)
+    digest = pack_tree(code).digest
+    _say_which_tree(run, digest)
+    export_archive(run, tmp_path / "then.tar.gz", NO_SECRETS, code)
+    archived = contents(tmp_path / "then.tar.gz")
+    kept = {name.removeprefix("code/") for name in archived if name.startswith("code/")}
+    assert kept == files.keys() - {"benchmarks/glm/pytorch/case.py"}
+    assert archived["code/cpu/bert-pytorch/config/environment_variables.sh"] == b"export HF_TOKEN=***\n"
+    assert archived["code/benchmarks/bert/pytorch/case.py"] == b"token = tokens[next_token]\n"
+    (code / "utils" / "events.py").write_text("changed")
+    export_archive(run, tmp_path / "now.tar.gz", NO_SECRETS, code)
+    about = json.loads(contents(tmp_path / "now.tar.gz")["archive.json"])
+    assert about["tree"] == digest and "not what ran any more" in about["left_out"]["code/"]
+
+
+def _say_which_tree(run: Path, digest: str) -> None:
+    result = load_run(run).results[0].as_dict()
+    result["provenance"] = {"harness": {"tree": digest}}
+    (run / CASE / "round1" / "result.json").write_text(json.dumps(result))
+
+
+def _values(result: RoundResult) -> dict[str, float | None]:
+    return {name: figure.value for name, figure in result.figures.items()}
+
+
+def test_the_configuration_in_it_is_the_runs(tmp_path: Path) -> None:
+    export_archive(copied(tmp_path), tmp_path / "run.tar.gz", NO_SECRETS, TRAINING)
+    files = contents(tmp_path / "run.tar.gz")
+    values: dict[str, dict[str, object]] = {"cluster_conf.py": {}, "test_conf.py": {}}
+    for name, own in values.items():
+        exec(files[f"config/{name}"].decode(), own)  # noqa: S102 - what the export has just made
+    test_conf = values["test_conf.py"]
+    assert values["cluster_conf.py"]["HOSTS"] == ["localhost"]
+    assert test_conf["CASES"] == {CASE: "/data/bert_demo"} and test_conf["VENDOR"] == "cpu"
+    assert (test_conf["CLEAR_CACHES"], test_conf["RUNTIME"]) == (True, "process")
+
+
+def _altered(archive: Path, change: str) -> None:
+    """Write `archive` anew with something wrong in it."""
+    files = contents(archive)
+    first = "run/plan.json"
+    members = [(tarfile.TarInfo(name), content) for name, content in files.items()]
+    extra = tarfile.TarInfo("run/more")
+    if change == "content":
+        members = [(each, content + b" " if each.name == first else content) for each, content in members]
+    elif change == "missing":
+        members = [member for member in members if member[0].name != first]
+    elif change == "more":
+        members.append((extra, b"x"))
+    elif change == "twice":
+        members.append(next(member for member in members if member[0].name == first))
+    elif change == "link":
+        extra.type, extra.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        members.append((extra, b""))
+    elif change == "above":
+        extra.name = "../more"
+        members.append((extra, b"x"))
+    elif change == "large":
+        extra.size = 2**31
+        members.append((extra, b""))
+    elif change == "sums":
+        members = [member for member in members if member[0].name != "SHA256SUMS"]
+    with tarfile.open(archive, "w:gz") as tar:
+        for member, content in members:
+            member.size = member.size if change == "large" and member is extra else len(content)
+            tar.addfile(member, io.BytesIO(content)) if member is not extra or change != "large" else None
+            if member is extra and change == "large":
+                tar.fileobj.write(member.tobuf())  # type: ignore[union-attr]
+    if change == "cut":
+        archive.write_bytes(archive.read_bytes()[:2000])
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("content", "altered: SHA256SUMS does not fit 'run/plan.json'"),
+        ("missing", "does not fit 'run/plan.json'"),
+        ("more", "does not fit 'run/more'"),
+        ("twice", "stands in it twice"),
+        ("link", "is no plain file"),
+        ("above", "cannot be unpacked"),
+        ("large", "larger than any archive"),
+        ("sums", "it has no SHA256SUMS"),
+        ("cut", "cannot be unpacked"),
+    ],
+)
+def test_an_archive_that_was_altered_or_is_hostile_is_refused(change: str, said: str, tmp_path: Path) -> None:
+    archive = tmp_path / "run.tar.gz"
+    export_archive(copied(tmp_path), archive, NO_SECRETS, TRAINING)
+    _altered(archive, change)
+    (tmp_path / "inner" / "out").mkdir(parents=True)
+    with pytest.raises(FlagPerfError, match=said):
+        unpack(archive, tmp_path / "inner" / "out")
+    assert [path.name for path in (tmp_path / "inner").iterdir()] == ["out"]

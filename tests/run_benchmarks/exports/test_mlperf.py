@@ -1,0 +1,216 @@
+"""MLPerf's log of a real round of the demo, before MLPerf's own checkers; nothing in it that did not happen."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from mlperf_logging.compliance_checker import mlp_compliance
+from mlperf_logging.system_desc_checker.system_desc_checker import check_system_desc
+
+from run_benchmarks.exports.mlperf import export_mlperf
+from run_benchmarks.exports.mlperf_log import LABEL
+from run_benchmarks.exports.system_description import FIELDS
+from run_benchmarks.verbs import main
+from tests.run_benchmarks.exports.demo_run import (
+    CASE,
+    change_events,
+    change_json,
+    copied,
+    make_closed,
+    rank_log,
+)
+
+RULES = Path(mlp_compliance.__file__).parent / "training_5.0.0"
+OWNER = {"submitter": "Acme Labs", "cooling": "air"}
+SYSTEM = "bert_pytorch_cpu_1_1_2"
+
+
+@pytest.fixture(autouse=True)
+def quiet_checkers() -> Iterator[None]:
+    """They log to the root logger, and make a handler that prints where it has none."""
+    handler = logging.NullHandler()
+    logging.getLogger().addHandler(handler)
+    yield
+    logging.getLogger().removeHandler(handler)
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The log of the demo's round, which is open, and of one that is closed."""
+    folder = tmp_path_factory.mktemp("mlperf")
+    paths = {}
+    for division in ("open", "closed"):
+        run = copied(folder / division)
+        if division == "closed":
+            make_closed(run)
+        export_mlperf(run, folder / f"{division}.out", OWNER)
+        paths[division] = folder / f"{division}.out" / "results" / SYSTEM / "bert" / "result_0.txt"
+    return paths
+
+
+def passes(path: Path) -> bool:
+    checker = mlp_compliance.make_checker("training", "5.0.0", True, False)
+    return bool(mlp_compliance.main(str(path), "training_5.0.0/common.yaml", checker)[0])
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    lines = (line.removeprefix(":::MLLOG ") for line in path.read_text().splitlines() if ":::MLLOG" in line)
+    return [json.loads(line) for line in lines]
+
+
+def keys_that_are_asked_for(division: str) -> list[tuple[str, ...]]:
+    """By the rules themselves: each alone, and together those of which one is enough."""
+    files = ["common.yaml", f"{division}_common.yaml", f"{division}_bert.yaml"]
+    asked: set[tuple[str, ...]] = set()
+    for file in files:
+        for entry in yaml.safe_load((RULES / file).read_text()):
+            rule = entry.get("KEY", {"REQ": ""})
+            others = re.findall(r"AT_LEAST_ONE_OR\((.*)\)", rule.get("REQ", ""))
+            if others or rule.get("REQ") in ("EXACTLY_ONE", "AT_LEAST_ONE"):
+                asked.add(tuple(sorted({rule["NAME"], *others})))
+    return sorted(asked)
+
+
+@pytest.mark.parametrize("division", ["open", "closed"])
+def test_the_official_checker_passes_it_and_misses_every_key_that_is_taken_out(
+    division: str, logs: dict[str, Path], tmp_path: Path
+) -> None:
+    log = logs[division]
+    assert passes(log)
+    (stamp,) = [line["value"] for line in lines_of(log) if line["key"] == "submission_division"]
+    assert stamp == division
+    asked = keys_that_are_asked_for(division)
+    assert len(asked) >= {"open": 13, "closed": 23}[division]
+    for keys in asked:
+        marks = [f'"key": "{key}"' for key in keys]
+        kept = [line for line in log.read_text().splitlines() if not any(mark in line for mark in marks)]
+        path = tmp_path / "without.txt"
+        path.write_text("\n".join(kept))
+        assert not passes(path), keys
+
+
+def test_its_lines_are_the_events(logs: dict[str, Path]) -> None:
+    lines = lines_of(logs["open"])
+    value = {line["key"]: line["value"] for line in lines}
+    assert (value["seed"], value["global_batch_size"], value["opt_base_learning_rate"]) == (42, 64, 0.002)
+    assert (value["train_samples"], value["eval_samples"], value["cache_clear"]) == (19200, 1024, True)
+    assert not any("lamb" in line["key"] for line in lines), "the demo trains with AdamW"
+    times = [line["time_ms"] for line in lines]
+    assert times == sorted(times)
+    accuracies = [
+        (line["metadata"]["epoch_num"], line["value"]) for line in lines if line["key"] == "eval_accuracy"
+    ]
+    assert [samples for samples, _ in accuracies] == [6400, 12800, 19200] and accuracies[-1][1] > 0.14
+    order = [line["key"] for line in lines if line["event_type"] != "POINT_IN_TIME"]
+    block = ["block_start", "block_stop", "eval_start", "eval_stop"]
+    assert order == ["init_start", "init_stop", "run_start", *block * 3, "run_stop"]
+    (stop,) = [line for line in lines if line["key"] == "run_stop"]
+    assert stop["metadata"]["status"] == "success"
+
+
+def test_it_says_what_it_is_not(logs: dict[str, Path]) -> None:
+    text = logs["closed"].read_text()
+    assert text.startswith(f"# {LABEL}\n")
+    assert [line["value"] for line in lines_of(logs["closed"]) if line["key"] == "submission_status"] == [
+        LABEL
+    ]
+    assert LABEL in (logs["closed"].parents[3] / "README.md").read_text()
+    assert text.splitlines()[-1] == "RESULT,BERT,,1130.960,Acme Labs,2026-11-22 08:20:43 AM"
+
+
+def test_what_did_not_happen_is_not_in_it_and_the_export_says_what_is_missed(tmp_path: Path) -> None:
+    run = copied(tmp_path)
+    change_json(run / "plan.json", lambda plan: plan["run"].update(clear_caches=False))
+    change_events(rank_log(run), lambda name, value: value.pop("num_eval_samples", None) and None)
+    notes = export_mlperf(run, tmp_path / "out", {})
+    log = tmp_path / "out" / "results" / SYSTEM / "bert" / "result_0.txt"
+    assert not {"cache_clear", "eval_samples"} & {line["key"] for line in lines_of(log)}
+    missed = [note for note in notes if "does not pass" in note]
+    assert [re.findall("'(.*)'", note) for note in missed] == [["cache_clear"], ["eval_samples"]]
+    assert all(
+        note.partition(":")[2].strip() in (tmp_path / "out" / "README.md").read_text() for note in missed
+    )
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "division", "reason"),
+    [(0.73, "closed", "nothing differs"), (0.719, "open", "did not converge|asks for an accuracy of 0.72")],
+)
+def test_closed_is_what_kept_to_the_rules_and_met_the_target(
+    accuracy: float, division: str, reason: str, tmp_path: Path
+) -> None:
+    run = copied(tmp_path)
+    make_closed(run, accuracy)
+    (note,) = [note for note in export_mlperf(run, tmp_path / "out", {}) if "result_0.txt:" in note]
+    assert f"result_0.txt: {division}: " in note and re.search(reason, note)
+
+
+def test_a_set_of_rounds_has_a_seed_each_and_its_mean(tmp_path: Path) -> None:
+    run = copied(tmp_path, rounds=3)
+    for number, seconds in ((2, 1100.0), (3, 1120.0)):
+
+        def of_round(
+            name: str, value: dict[str, Any], number: int = number, seconds: float = seconds
+        ) -> None:
+            if name == "INIT_START":
+                value["config"]["seed"] += number - 1
+            if name == "FINISHED":
+                value["time_to_target"] = seconds
+
+        change_events(rank_log(run, number), of_round)
+    notes = export_mlperf(run, tmp_path / "out", {})
+    folder = tmp_path / "out" / "results" / SYSTEM / "bert"
+    logs = sorted(folder.iterdir())
+    assert [log.name for log in logs] == ["result_0.txt", "result_1.txt", "result_2.txt"]
+    seeds = [line["value"] for log in logs for line in lines_of(log) if line["key"] == "seed"]
+    assert seeds == [42, 43, 44]
+    assert f"case {CASE}, round 4 is left out: rank 0's log has no TRAIN_END (INTERRUPTED)" in notes
+    # of 1100, 1120, 1130.96 and the one that did not converge
+    mean = (1120.0 + 1130.960) / 2
+    assert any(f"without the fastest and the slowest: {mean:.3f}" in note for note in notes), notes[-1]
+
+
+def test_a_system_description_that_the_official_checker_passes(tmp_path: Path) -> None:
+    run = copied(tmp_path)
+    export_mlperf(run, tmp_path / "out", {**OWNER, "status": "Available on-premise"})
+    path = tmp_path / "out" / "systems" / f"{SYSTEM}.json"
+    assert check_system_desc(str(path), "training", "5.0.0")[0]
+    described = json.loads(path.read_text())
+    assert set(described) == set(FIELDS)
+    assert (described["submitter"], described["cooling"], described["division"]) == (
+        "Acme Labs",
+        "air",
+        "open",
+    )
+    assert (described["number_of_nodes"], described["accelerators_per_node"]) == ("1", "0")
+    assert described["host_storage_type"] == "not recorded"
+    for field in FIELDS:
+        path.write_text(json.dumps({name: value for name, value in described.items() if name != field}))
+        assert not check_system_desc(str(path), "training", "5.0.0")[0], field
+
+
+def test_what_the_owner_says_is_checked_all_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = {"division": "closed", "coolin": "air", "status": "sold", "submitter": "../x", "hw_notes": 5}
+    (tmp_path / "system.json").write_text(json.dumps(words))
+    run, out = copied(tmp_path), tmp_path / "out"
+    argv = ["export", str(run), "--format", "mlperf", "--output", str(out)]
+    assert main([*argv, "--system", str(tmp_path / "system.json")]) == 2
+    error = capsys.readouterr().err
+    assert "5 problems" in error and "cooling" in error and "is the run's to say" in error
+    assert not out.exists()
+
+
+def test_a_run_without_bert_has_no_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    digits = Path(__file__).parents[1] / "results" / "schema1" / "converged" / "run20261121214220"
+    assert main(["export", str(digits), "--format", "mlperf", "--output", str(tmp_path / "out")]) == 2
+    assert "there is no round to export" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,130 @@
+"""A real run, archived and run again: what differs is said, the archive's parameters count, its code is never run."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from run_benchmarks.exports.archive import export_archive
+from run_benchmarks.exports.reproduction import Reproduction, reproduction
+from run_benchmarks.exports.unpacking import unpack
+from run_benchmarks.plan.secrets import NO_SECRETS
+from tests.ports import reserved_port
+from tests.run_benchmarks.whole_run import WholeRun, make_whole_run
+
+CASE = "toy:pytorch:X1:1:1:1"
+CONFIG = "acme/toy-pytorch/config/config_X1x1x1.py"
+BATCH, ADDED = "train_batch_size = 16\n", "utils/new.py"
+
+
+@pytest.fixture(scope="module")
+def run_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[WholeRun, Path]]:
+    """A run of the toy, with a batch of 16, and its archive."""
+    folder = tmp_path_factory.mktemp("reproduce")
+    with (
+        reserved_port() as port,
+        pytest.MonkeyPatch.context() as patch,
+    ):  # nobody can listen on this port meanwhile
+        whole = make_whole_run(folder, port, patch)
+        mutable = 'mutable_params = ["train_batch_size"]\n'
+        whole.tree.write("benchmarks/toy/pytorch/config/mutable_params.py", mutable)
+        whole.tree.write(CONFIG, BATCH)
+        assert whole.main() == 0
+        export_archive(whole.result, folder / "run.tar.gz", NO_SECRETS, whole.tree.training)
+        yield whole, folder / "run.tar.gz"
+
+
+@pytest.fixture
+def whole(run_once: tuple[WholeRun, Path]) -> WholeRun:
+    """The checkout and the settings as they were when it ran."""
+    whole, _ = run_once
+    whole.configure()
+    whole.tree.write(CONFIG, BATCH)
+    (whole.tree.training / ADDED).unlink(missing_ok=True)
+    return whole
+
+
+@pytest.fixture
+def archive(run_once: tuple[WholeRun, Path]) -> Path:
+    return run_once[1]
+
+
+def results(whole: WholeRun) -> list[Path]:
+    return sorted((whole.folder / "result").iterdir())
+
+
+def again(archive: Path, whole: WholeRun, work: Path) -> Reproduction:
+    """What `run.py reproduce` would run."""
+    (work / "archive").mkdir(parents=True)
+    about = unpack(archive, work / "archive")
+    tree = whole.tree
+    return reproduction(work / "archive", about, tree.config, tree.training, whole.folder / "result", work)
+
+
+def test_it_is_run_again_and_compared(
+    archive: Path, whole: WholeRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (first,) = results(whole)
+    capsys.readouterr()
+    assert whole.main("reproduce", str(archive), "--show") == 0
+    out, error = capsys.readouterr()
+    assert (
+        error == f"{first.name}, from {archive}, again:\n- the code and the parameters are what they were\n"
+    )
+    assert out == "" and results(whole) == [first]
+    assert whole.main("reproduce", str(archive)) == 0
+    (second,) = set(results(whole)) - {first}
+    plans = [json.loads((run / "plan.json").read_text())["cases"] for run in (first, second)]
+    assert plans[0] == plans[1]
+    out = capsys.readouterr().out
+    assert f"results and logs: {second}" in out
+    assert CASE in out.partition("results and logs")[2], "the comparison comes after the run's own tables"
+
+
+def test_what_differs_is_said_and_the_archives_parameters_count(
+    archive: Path, whole: WholeRun, tmp_path: Path
+) -> None:
+    same = again(archive, whole, tmp_path / "same")
+    assert same.differs == () and same.plan.training_dir == whole.tree.training
+    whole.tree.write(CONFIG, "train_batch_size = 64\n")
+    whole.tree.write(ADDED, "")
+    whole.configure("CASES = {}\nCLEAR_CACHES = True\nSHM_SIZE = '3G'\n")
+    other = again(archive, whole, tmp_path / "other")
+    text = "\n".join(other.differs)
+    assert f"{CASE}: train_batch_size is 64 in this checkout, and is run with 16" in text
+    assert "the code is not what ran" in text and f"the code differs in {CONFIG}" in text
+    (case,) = other.plan.cases
+    assert case.settings.name == CASE and case.parameters["train_batch_size"] == 16
+    assert (other.plan.run.clear_caches, other.plan.run.shm_size) == (False, "3G")
+    assert other.plan.run.log_path == whole.folder / "result"
+    assert (whole.tree.training / CONFIG).read_text() == "train_batch_size = 64\n", (
+        "the checkout is not touched"
+    )
+
+
+def test_the_code_in_an_archive_is_never_executed(archive: Path, whole: WholeRun, tmp_path: Path) -> None:
+    with tarfile.open(archive) as tar:
+        names = tar.getnames()
+    assert f"code/{CONFIG}" in names and "code/benchmarks/toy/pytorch/run_pretraining.py" in names
+    work = tmp_path / "work"
+    made = again(archive, whole, work)
+    assert made.plan.training_dir == whole.tree.training
+    whole.tree.write(CONFIG, "train_batch_size = 64\n")
+    copy = again(archive, whole, tmp_path / "changed").plan.training_dir
+    script = "benchmarks/toy/pytorch/run_pretraining.py"
+    assert (copy / script).read_text() == (whole.tree.training / script).read_text()
+    assert (copy / CONFIG).read_text() == "train_batch_size = 64\n\ntrain_batch_size = 16\n"
+
+
+def test_what_this_checkout_does_not_have_is_refused(
+    archive: Path, whole: WholeRun, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (whole.tree.training / CONFIG).unlink()
+    before = results(whole)
+    assert whole.main("reproduce", str(archive)) == 4
+    assert "config_X1x1x1" in capsys.readouterr().err
+    assert results(whole) == before

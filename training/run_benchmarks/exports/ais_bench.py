@@ -1,0 +1,129 @@
+"""A run's rounds as ais-bench reports a training: `train_result_info` and the line `report >> throughput_list`.
+
+The form is that of ais-bench 1.0's stubs (github.com/Ascend/tools, ais-bench_workload): texts, and a time by the clock
+on the wall. What was not measured is an empty text; the stubs write 0, which could be taken for a measurement.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+
+from run_benchmarks.exports.chosen import Round, by_case, rounds_in
+from run_benchmarks.exports.destination import new_folder
+from run_benchmarks.results.power import training_window
+from run_benchmarks.results.telemetry_file import read_telemetry
+from utils.errors import FlagPerfError
+from utils.events import Event, EventName
+from utils.numbers import number_in
+from utils.telemetry.lines import TELEMETRY_FILE
+from utils.telemetry.records import Scope, Window
+
+NOT_MEASURED = ""
+# ais-bench's field -> the figure: its throughput is without evaluations, power and energy are a node's.
+_FIGURES = {
+    "accuracy": "acc",
+    "throughput_ratio": "p_train",
+    "average_power": "avg_power",
+    "max_power": "max_power",
+    "energy_consumption": "energy",
+    "efficientcy": "samples_per_joule",
+}
+_EVENTS = {
+    "prepare_start_time": EventName.INIT_START,
+    "prepare_end_time": EventName.INIT_END,
+    "proc_start_time": EventName.TRAIN_START,
+    "proc_end_time": EventName.TRAIN_END,
+}
+# Of FlagPerf's trainings no part is the loading of data alone: it goes on beside them.
+_NEVER_MEASURED = ("dataload_start_time", "dataload_end_time")
+
+
+def export_ais_bench(run: Path, output: Path) -> list[str]:
+    """Write `<case>/round<N>.json` and `<case>/report.log`; what is to be known, line by line.
+
+    Raises:
+        FlagPerfError: no round of the run succeeded, or `output` is there already.
+    """
+    rounds = rounds_in(run)
+    good = [each for each in rounds if each.result.verdict.is_success]
+    if not good:
+        raise FlagPerfError("no round succeeded: there is nothing to report", where=str(run))
+    notes = [
+        f"{each.name} is left out: {each.result.verdict.value}"
+        for each in rounds
+        if not each.result.verdict.is_success
+    ]
+    with new_folder(output) as folder:
+        for name, of_case in by_case(good).items():
+            _write_case(folder / re.sub(r"[^\w.+-]+", "_", name), of_case)
+    return notes
+
+
+def train_result_info(each: Round) -> dict[str, str]:
+    """The fifteen fields of a round, in the order of their names."""
+    events = each.events()
+    values = {field: _figure(each, name) for field, name in _FIGURES.items()}
+    times = {event.name: event.time_ms for event in reversed(events)}
+    for field, event in _EVENTS.items():
+        values[field] = _clock(each, times[event.value]) if event.value in times else NOT_MEASURED
+    values |= dict.fromkeys(_NEVER_MEASURED, NOT_MEASURED)
+    values |= _total(each, times) | {"resource_util_ratio": _utilisation(each, events)}
+    return dict(sorted(values.items()))
+
+
+def _write_case(folder: Path, rounds: Sequence[Round]) -> None:
+    folder.mkdir()
+    lines = [_report("throughput_list", "p_train", rounds), _report("accuracy_list", "acc", rounds)]
+    for each in rounds:
+        text = json.dumps(train_result_info(each), indent=3, separators=(",", " : "))
+        (folder / f"round{each.result.round}.json").write_text(text + "\n", encoding="utf-8")
+        lines.append(f"train_result_info: {text}")
+    (folder / "report.log").write_text("\n".join([*filter(None, lines), ""]), encoding="utf-8")
+
+
+def _report(what: str, figure: str, rounds: Sequence[Round]) -> str:
+    """`report >> throughput_list:[...] average:...` over the rounds; none where a round lacks the figure."""
+    figures = [each.result.figures.get(figure) for each in rounds]
+    values = [each.value for each in figures if each is not None and each.value is not None]
+    return f"report >> {what}:{values} average:{fmean(values)}" if len(values) == len(rounds) else ""
+
+
+def _figure(each: Round, name: str) -> str:
+    figure = each.result.figures.get(name)
+    return NOT_MEASURED if figure is None or figure.value is None else str(figure.value)
+
+
+def _clock(each: Round, time_ms: int) -> str:
+    return f"{each.local_time(time_ms):%Y-%m-%d %H:%M:%S}"
+
+
+def _total(each: Round, times: Mapping[str, int]) -> dict[str, str]:
+    """From the first line of rank 0's script to FINISHED: by the same clock as the times between."""
+    ended, seconds = times.get(EventName.FINISHED.value), number_in(each.result.facts, "e2e_time")
+    begun = None if ended is None or seconds is None else ended - round(seconds * 1000)
+    moments = {"total_start_time": begun, "total_end_time": ended}
+    return {name: NOT_MEASURED if at is None else _clock(each, at) for name, at in moments.items()}
+
+
+def _utilisation(each: Round, events: Sequence[Event]) -> str:
+    """Mean use of the accelerators while they trained, in percent as ais-bench's scripts have it."""
+    window = training_window(events)
+    if isinstance(window, str):
+        return NOT_MEASURED
+    samples = [value for folder in each.node_folders() for value in _samples(folder / TELEMETRY_FILE, window)]
+    return str(100 * fmean(samples)) if samples else NOT_MEASURED
+
+
+def _samples(path: Path, window: Window) -> list[float]:
+    try:
+        telemetry = read_telemetry(path, (Scope.ACCELERATOR,))
+    except FlagPerfError:  # the round's power says why
+        return []
+    devices = [telemetry.devices(source) for source in telemetry.with_scope(Scope.ACCELERATOR)]
+    samples = [sample for each in devices for of_device in each.values() for sample in of_device]
+    inside = [sample for sample in samples if window.start_ms <= sample.time_ms <= window.end_ms]
+    return [sample.utilisation for sample in inside if sample.utilisation is not None]

@@ -1,0 +1,185 @@
+"""A run in one file: its result tree, its configuration and the code that ran, checksummed, without secrets.
+
+The same run gives the same bytes: files are sorted, and owners and times are nobody's.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import tarfile
+from dataclasses import dataclass, field, replace
+from io import BytesIO
+from pathlib import Path
+from typing import BinaryIO
+
+from run_benchmarks.exports.configuration import config_files
+from run_benchmarks.exports.deployed_code import code_of, digest_that_ran
+from run_benchmarks.exports.destination import new_file
+from run_benchmarks.exports.planned_run import ExportedPlan, read_plan
+from run_benchmarks.exports.redaction import Redaction
+from run_benchmarks.exports.run_files import RunFile, files_below, lines_in
+from run_benchmarks.plan.secrets import Secrets
+from run_benchmarks.results.folder import RunFolder, open_folder
+from run_benchmarks.results.load import run_in
+from run_benchmarks.results.summary import Run
+from utils.errors import FlagPerfError
+from utils.numbers import counted
+
+FORMAT = 1
+ABOUT, SUMS, README = "archive.json", "SHA256SUMS", "README.md"
+RUN, CODE, CONFIG = "run/", "code/", "config/"
+_README = """\
+# {run}
+
+A run of FlagPerf, without the secrets that could be recognised: `***` stands for each.
+
+- `run/`: its result folder. `run.py show FOLDER` reads it, `run.py show FOLDER --rescore` judges it again.
+- `config/`: the two configuration files as the run resolved them.
+- `code/`: what the hosts got of the cases and their vendors, the recipes of the images included, where it was there.
+- `archive.json`: which code and data the run had, what was left out, and in which files something was hidden.
+
+Is it whole? `sha256sum --check --quiet SHA256SUMS`. Once more: `run.py reproduce ARCHIVE`.
+"""
+
+
+def export_archive(path: Path, output: Path, secrets: Secrets, training_dir: Path) -> list[str]:
+    """Write the run in the folder `path` to `output`, a `.tar.gz`; what was left out and hidden, line by line.
+
+    Args:
+        secrets: what this controller has to hide; what the run's files name is hidden besides.
+        training_dir: where the code may still lie.
+
+    Raises:
+        FlagPerfError: `path` is no run, or `output` is there already.
+    """
+    folder = open_folder(path)
+    run, files = run_in(folder), list(files_below(path))
+    redaction = _redaction(folder, files, secrets)
+    with (
+        new_file(output) as made,
+        made.open("wb") as raw,
+        gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w") as tar,
+    ):
+        archive = _Archive(tar, redaction)
+        archive.add_run(files, made.with_name("redacted"))
+        archive.add_plan(folder, run, training_dir)
+        archive.close(run)
+    return archive.notes()
+
+
+def _redaction(folder: RunFolder, files: list[RunFile], secrets: Secrets) -> Redaction:
+    """All secrets that can be had; hosts, cases and data directories are open, whatever a log says."""
+    cluster, cases = folder.plan.get("cluster"), folder.cases.values()
+    hosts = cluster.get("hosts") if isinstance(cluster, dict) else None
+    names = [*(case.settings.name for case in cases), *map(str, hosts if isinstance(hosts, list) else ())]
+    base = Redaction(replace(secrets, open_texts=secrets.open_texts | set(names)))
+    return base.with_those_in(line for file in files if not file.objection for line in lines_in(file.path))
+
+
+@dataclass
+class _Archive:
+    """Puts files into `tar`. sums: name -> SHA-256. left_out: name -> why. hidden: where a secret was taken out."""
+
+    tar: tarfile.TarFile
+    redaction: Redaction
+    sums: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    hidden: list[str] = field(default_factory=list)
+    about: dict[str, object] = field(default_factory=dict)
+
+    def add_run(self, files: list[RunFile], scratch: Path) -> None:
+        """The result tree, each file without its secrets, by way of the file `scratch`."""
+        for file in files:
+            name = f"{RUN}{self.redaction.name(file.name)}"
+            objection = file.objection
+            if not objection and name in self.sums:
+                objection = "another file has the same name when its secrets are hidden"
+            if objection:
+                self.left_out[name] = objection
+                continue
+            changed = self._redacted(file, scratch)
+            if changed or name != f"{RUN}{file.name}":
+                self.hidden.append(name)
+            with scratch.open("rb") as content:
+                self._add(name, content, scratch.stat().st_size)
+
+    def add_plan(self, folder: RunFolder, run: Run, training_dir: Path) -> None:
+        """The configuration, and the code if it is still there."""
+        digest = digest_that_ran(run.results)
+        origins = [each.provenance for each in run.results if each.provenance]
+        self.about = {"tree": digest, "data": dict(origins[0].data) if origins else {}}
+        try:
+            plan = read_plan(folder.plan, "plan.json")
+            clean = read_plan(
+                self.redaction.plain(folder.plan), "plan.json"
+            )  # before shell and Python quote it
+        except FlagPerfError as error:
+            self.left_out[CODE] = self.left_out[CONFIG] = self.redaction.name(str(error))
+            return
+        shown = config_files(clean, run.name)
+        for name, text in config_files(plan, run.name).items():
+            self._add_text(
+                f"{CONFIG}{name}", text, "".join(map(self.redaction.line, shown[name].splitlines(True)))
+            )
+        self._add_code(plan, digest, training_dir)
+
+    def close(self, run: Run) -> None:
+        """What the archive says of itself, and the checksums."""
+        about = {"format": FORMAT, "run": run.name, "uid": run.uid, **self.about}
+        about |= {"hidden": self.hidden, "left_out": self.left_out}
+        for name, text in {
+            ABOUT: json.dumps(about, indent=2) + "\n",
+            README: _README.format(run=run.name),
+        }.items():
+            self._add_text(name, text, text)
+        listing = "".join(f"{digest}  {name}\n" for name, digest in self.sums.items())
+        self._add_text(SUMS, listing, listing)
+
+    def notes(self) -> list[str]:
+        """For the user."""
+        left = [f"left out: {name}: {reason}" for name, reason in self.left_out.items()]
+        hidden = [f"secrets were hidden in {counted(len(self.hidden), 'file')}: {ABOUT} names them"]
+        return [*left, *(hidden if self.hidden else [])]
+
+    def _redacted(self, file: RunFile, scratch: Path) -> bool:
+        """Write the file without its secrets to `scratch`; whether it had any."""
+        changed = False
+        with scratch.open("wb") as target:
+            for text in lines_in(file.path):
+                clean = self.redaction.document(text) if file.is_document else self.redaction.line(text)
+                changed |= clean != text
+                target.write(clean.encode("utf-8", "surrogateescape"))
+        return changed
+
+    def _add_code(self, plan: ExportedPlan, digest: str, training_dir: Path) -> None:
+        files, reason = code_of(plan, digest, training_dir)
+        if reason:
+            self.left_out[CODE] = self.redaction.name(reason)
+        for name, content in sorted(files.items()):
+            text = content.decode("utf-8", "surrogateescape")
+            # in code names speak of variables; what is set for a run stands in its shell and configuration files
+            by_name = name.endswith(".sh") or "/config/" in name
+            clean = "".join(
+                map(self.redaction.line if by_name else self.redaction.value, text.splitlines(True))
+            )
+            self._add_text(f"{CODE}{name}", text, clean)
+
+    def _add_text(self, name: str, text: str, clean: str) -> None:
+        if clean != text:
+            self.hidden.append(name)
+        content = clean.encode("utf-8", "surrogateescape")
+        self._add(name, BytesIO(content), len(content))
+
+    def _add(self, name: str, content: BinaryIO, size: int) -> None:
+        entry = tarfile.TarInfo(name)
+        entry.size, entry.mode = size, 0o644
+        digest = hashlib.sha256()
+        while chunk := content.read(2**20):
+            digest.update(chunk)
+        content.seek(0, os.SEEK_SET)
+        self.tar.addfile(entry, content)
+        self.sums[name] = digest.hexdigest()

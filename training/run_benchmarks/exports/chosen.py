@@ -1,0 +1,103 @@
+"""What of a run is exported: its rounds with their results, their place in the plan, and rank 0's events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from itertools import islice
+from pathlib import Path
+
+from run_benchmarks.names import node_folder_name
+from run_benchmarks.results.folder import RoundKey, RunFolder, open_folder
+from run_benchmarks.results.load import run_in
+from run_benchmarks.results.planned import PlannedCase
+from run_benchmarks.results.round_result import RoundResult
+from utils.errors import FlagPerfError
+from utils.events import PREFIX, Event, EventName, parse_line
+from utils.node import rank_log_name
+from utils.text_files import lines_of
+
+WANTED = frozenset(name.value for name in EventName) - {"STEP_BEGIN", "STEP_END"}
+MOST_EVENTS = 100_000  # of a round, without its steps
+
+
+@dataclass(frozen=True)
+class Round:
+    """A round of the run in `folder`; `case` is None where the plan does not have it."""
+
+    folder: RunFolder
+    result: RoundResult
+    case: PlannedCase | None
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        return str(RoundKey(self.result.case, self.result.round))
+
+    def begun(self) -> datetime | None:
+        """When the controller began the round; None where the result does not say it."""
+        try:
+            return datetime.fromisoformat(self.result.started)
+        except ValueError:
+            return None
+
+    def local_time(self, time_ms: int) -> datetime:
+        """A moment in milliseconds since the epoch, by the clock on the wall where the controller ran.
+
+        Raises:
+            FlagPerfError: no clock can show it.
+        """
+        begun = self.begun()
+        try:
+            return datetime.fromtimestamp(time_ms / 1000, begun.tzinfo if begun else timezone.utc)
+        except (ValueError, OverflowError, OSError) as error:
+            raise FlagPerfError(f"{time_ms} ms is no time: {error}", where=self.name) from error
+
+    def node_folders(self) -> list[Path]:
+        """The nodes' folders by rank; one that was not collected is not there."""
+        path = self.folder.round_path(RoundKey(self.result.case, self.result.round))
+        return [path / node_folder_name(host, rank) for rank, host in enumerate(self.result.hosts)]
+
+    def events(self) -> list[Event]:
+        """Rank 0's events but for those of steps, in the order written; none where its log is not there.
+
+        Raises:
+            FlagPerfError: its log cannot be read, or has more events than any training.
+        """
+        folders = self.node_folders()
+        path = folders[0] / rank_log_name(0) if folders else None
+        if path is None or not path.exists():
+            return []
+        events = list(islice(_events_in(path), MOST_EVENTS + 1))
+        if len(events) > MOST_EVENTS:
+            raise FlagPerfError(f"has more than {MOST_EVENTS} events beside those of steps", where=str(path))
+        return events
+
+
+def rounds_in(path: Path) -> list[Round]:
+    """All rounds of the run in a folder, in the order of the plan.
+
+    Raises:
+        FlagPerfError: it is no result folder of a run, or holds no round.
+    """
+    folder = open_folder(path)
+    results = run_in(folder).results
+    if not results:
+        raise FlagPerfError("holds no round that could be exported", where=str(path))
+    return [Round(folder, result, folder.cases.get(result.case)) for result in results]
+
+
+def by_case(rounds: Sequence[Round]) -> dict[str, list[Round]]:
+    """Case -> its rounds."""
+    return {
+        name: [each for each in rounds if each.result.case == name]
+        for name in dict.fromkeys(each.result.case for each in rounds)
+    }
+
+
+def _events_in(path: Path) -> Iterator[Event]:
+    for line in lines_of(path):
+        event = parse_line(line) if PREFIX in line else None
+        if event and event.rank == 0 and event.name in WANTED:
+            yield event

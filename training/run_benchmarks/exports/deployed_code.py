@@ -1,0 +1,63 @@
+"""The code that a run's hosts got, where the checkout still has it to the last byte."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from run_benchmarks.exports.planned_run import ExportedPlan
+from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.stages.tree import END_MARK, Tree, extern_folders, mount_points, pack_tree
+from utils.errors import FlagPerfError
+
+SHARED = ("benchmarks/__init__.py", "benchmarks/driver/", "benchmarks/common/", "utils/")
+
+
+def digest_that_ran(results: Sequence[RoundResult]) -> str:
+    """SHA-256 of the tree that the hosts got; empty where no round says it, as before schema 3."""
+    digests = (each.provenance.harness.tree for each in results if each.provenance)
+    return next(filter(None, digests), "")
+
+
+def tree_today(plan: ExportedPlan, training_dir: Path) -> Tree:
+    """What the hosts would get of `training_dir` with this plan.
+
+    Raises:
+        FlagPerfError: something there cannot be packed.
+    """
+    paths = (plan.run.get("flagperf_path_container"), plan.run.get("log_path_container"))
+    mounts = mount_points(*map(str, paths)) if all(paths) else ()
+    folders = (*mounts, *extern_folders(case.files for case in plan.cases))
+    log_path = plan.run.get("log_path")
+    return pack_tree(training_dir, folders, Path(log_path) if isinstance(log_path, str) else None)
+
+
+def code_of(plan: ExportedPlan, digest: str, training_dir: Path) -> tuple[dict[str, bytes], str]:
+    """Path -> content of the files that the cases ran; or none, and why.
+
+    Args:
+        digest: of the tree that ran.
+    """
+    if not digest:
+        return {}, "the run does not say which code ran, as before schema 3"
+    try:
+        tree = tree_today(plan, training_dir)
+    except FlagPerfError as error:
+        return {}, f"the code in {training_dir} cannot be read: {error.message}"
+    if tree.digest != digest:
+        return {}, f"the code in {training_dir} is not what ran any more"
+    wanted = (*SHARED, *(folder for case in plan.cases for folder in case.code_folders()))
+    return {name: content for name, content in files_in(tree).items() if name.startswith(wanted)}, ""
+
+
+def files_in(tree: Tree) -> dict[str, bytes]:
+    """Path -> content of every file of a tree."""
+    files = {}
+    with tarfile.open(fileobj=io.BytesIO(tree.archive)) as archive:
+        for member in archive:
+            content = archive.extractfile(member)
+            if content is not None and member.name != END_MARK:
+                files[member.name] = content.read()
+    return files

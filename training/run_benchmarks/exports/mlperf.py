@@ -1,0 +1,152 @@
+"""A run's rounds of BERT laid out as MLPerf lays out a submission, with what its official checkers say of it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from run_benchmarks.exports.chosen import Round, by_case, rounds_in
+from run_benchmarks.exports.destination import new_folder
+from run_benchmarks.exports.mlperf_log import (
+    BERT,
+    CLOSED_QUALITY,
+    LABEL,
+    Submission,
+    division_of,
+    is_bert,
+    lines_of_round,
+    mlperf_module,
+    result_line,
+    why_not,
+    written,
+)
+from run_benchmarks.exports.system_description import STATUSES, system_description
+from run_benchmarks.results.markdown import inline, listed
+from run_benchmarks.results.rules import CLOSED
+from utils.errors import FlagPerfError
+from utils.records import Verdict
+
+USAGE, RULESET = "training", "5.0.0"  # the last that has BERT
+SYSTEM_NAME, SUBMITTER = "system_name", "submitter"
+
+
+def export_mlperf(run: Path, output: Path, owners: Mapping[str, str]) -> list[str]:
+    """Write `systems/`, `results/<system>/bert/result_<i>.txt` and a README; what is to be known, line by line.
+
+    Args:
+        owners: what the system's owner says of it.
+
+    Raises:
+        FlagPerfError: the run has no round of BERT of which there can be a log, or `output` is there already.
+    """
+    mlperf_module("mllog.mllog")
+    rounds = [each for each in rounds_in(run) if is_bert(each)]
+    notes: list[str] = []
+    with new_folder(output) as folder:
+        for name, of_case in by_case(rounds).items():
+            notes += _export_case(folder, name, of_case, owners)
+        if not (folder / "results").is_dir():
+            where = "MLPerf's benchmark that FlagPerf has is BERT, by the shared driver"
+            raise FlagPerfError(
+                "; ".join([*notes, "there is no round to export"]), where=str(run), remedy=where
+            )
+        (folder / "README.md").write_text(_readme(run, notes), encoding="utf-8")
+    return notes
+
+
+def _export_case(folder: Path, name: str, rounds: Sequence[Round], owners: Mapping[str, str]) -> list[str]:
+    """One system: its description and its results; what is to be known of them."""
+    system = _file_name(f"{owners[SYSTEM_NAME]}_{name}" if SYSTEM_NAME in owners else name)
+    results = folder / "results" / system / BERT
+    organisation = owners.get(SUBMITTER, "unspecified")
+    submission = Submission(organisation, owners.get(SYSTEM_NAME, system))
+    notes: list[str] = []
+    exported: list[Round] = []
+    for each in rounds:
+        events = each.events()
+        reason = why_not(each, events)
+        if reason:
+            notes.append(f"{each.name} is left out: {reason}")
+            continue
+        results.mkdir(parents=True, exist_ok=True)
+        path = results / f"result_{len(exported)}.txt"
+        text = written(lines_of_round(each, events, submission))
+        if each.result.verdict is Verdict.CONVERGED:
+            text += result_line(each, events, organisation) + "\n"
+        path.write_text(text, encoding="utf-8")
+        exported.append(each)
+        notes += [
+            f"{each.name} is {path.relative_to(folder)}: {': '.join(division_of(each))}",
+            *_checked(path),
+        ]
+    if exported:
+        notes += _describe(folder, system, exported, owners)
+        notes.append(f"{name}: {_mean(rounds)}")
+    return notes
+
+
+def _describe(folder: Path, system: str, rounds: Sequence[Round], owners: Mapping[str, str]) -> list[str]:
+    path = folder / "systems" / f"{system}.json"
+    path.parent.mkdir(exist_ok=True)
+    closed = all(division_of(each)[0] == CLOSED for each in rounds)
+    name = owners.get(SYSTEM_NAME, system)
+    description = system_description(rounds[0], CLOSED if closed else "open", owners, name)
+    path.write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
+    checker = mlperf_module("system_desc_checker.system_desc_checker")
+    with _quiet():
+        valid, *_ = checker.check_system_desc(str(path), USAGE, RULESET)
+    verdict = "passes" if valid else "does not pass"
+    defaults = [] if "status" in owners else [f"its status is taken to be {STATUSES[2]!r}"]
+    return [f"{path.relative_to(folder)} {verdict} the system description checker of {RULESET}", *defaults]
+
+
+def _checked(path: Path) -> list[str]:
+    """What MLPerf's compliance checker says of a log."""
+    compliance = mlperf_module("compliance_checker.mlp_compliance")
+    checker = compliance.make_checker(USAGE, RULESET, quiet=True, werror=False)
+    with _quiet():
+        valid, *_ = compliance.main(str(path), f"{USAGE}_{RULESET}/common.yaml", checker)
+    if valid:
+        return [f"{path.name} passes the compliance checker of {RULESET}"]
+    messages = [*checker.overwritable.values(), *checker.not_overwritable]
+    firsts = [message.splitlines()[0] for message in messages]
+    return [f"{path.name} does not pass the compliance checker of {RULESET}: {message}" for message in firsts]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """What the checkers say goes to Python's root logger, and makes one that prints where it has no handler."""
+    handler, root = logging.NullHandler(), logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+
+
+def _mean(rounds: Sequence[Round]) -> str:
+    """The set's score as MLPerf forms it, of all rounds that there were."""
+    from run_benchmarks.comparison.statistics import olympic_mean
+
+    met = [each.result.verdict is Verdict.CONVERGED for each in rounds]
+    figures = [each.result.figures.get("time_to_target") for each in rounds]
+    times = [each.value if each and ok else None for each, ok in zip(figures, met, strict=True)]
+    mean = olympic_mean(times)
+    what = f"mean time to target of {len(times)} rounds without the fastest and the slowest"
+    return f"{what}: {mean.value:.3f} s" if mean.value is not None else f"no {what}: {mean.reason}"
+
+
+def _file_name(text: str) -> str:
+    return re.sub(r"[^\w.+-]+", "_", text)
+
+
+def _readme(run: Path, notes: Sequence[str]) -> str:
+    text = (
+        "Logs of FlagPerf's rounds of BERT in the form of MLPerf Training 5.0. FlagPerf's target is its own; a round is"
+        f" *closed* here if it kept to the case's rules and reached MLPerf's accuracy of {CLOSED_QUALITY}."
+    )
+    return "\n\n".join([f"# {inline(run.name)}: {LABEL}", text, listed(notes)]) + "\n"

@@ -1,0 +1,60 @@
+"""A run's plan as an export needs it: where its code lay, which cases it had, and with which settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+from typing import Any
+
+from run_benchmarks.plan.records import CaseFiles
+from run_benchmarks.reading import parsed
+
+
+@dataclass(frozen=True)
+class PlannedVendor:
+    """The vendor's folder."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class ExportedCase:
+    """A case of `plan.json`. settings: as the user chose it."""
+
+    settings: Mapping[str, Any]
+    vendor: PlannedVendor
+    files: CaseFiles
+    parameters: Mapping[str, Any]
+    container_options: tuple[str, ...] = ()
+    visible_devices_env: str = ""
+    image_build_args: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Its folder in the result tree."""
+        return str(self.settings.get("name"))
+
+    def at(self, data_dir: str) -> ExportedCase:
+        """The same case with its data elsewhere."""
+        places = {"data_dir_host": data_dir, "data_dir_container": data_dir}
+        return replace(self, settings={**self.settings, **places})
+
+    def code_folders(self) -> tuple[str, ...]:
+        """What of the tree it ran, vendor and image included: paths in `training/`."""
+        model = PurePosixPath(self.files.case_dir).parent.as_posix()
+        return (f"{model}/", f"{self.vendor.name}/")
+
+
+@dataclass(frozen=True)
+class ExportedPlan:
+    """`plan.json`. run, cluster: the settings of the two files, as resolved."""
+
+    run: Mapping[str, Any]
+    cluster: Mapping[str, Any]
+    cases: tuple[ExportedCase, ...]
+
+
+def read_plan(content: Mapping[str, Any], where: str) -> ExportedPlan:
+    """The plan that a run's `plan.json` holds; FlagPerfError where it is none of this version's."""
+    return parsed(ExportedPlan, content, where)

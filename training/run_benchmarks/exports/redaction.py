@@ -1,0 +1,144 @@
+"""Secrets taken out of what leaves this machine: by name, as everywhere, and by every value that can be had here.
+
+Values come from this controller's settings and environment, and from the run's own files: what is assigned to a
+secret's name in one of them is hidden in all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from run_benchmarks.plan.config_file import read_leniently
+from run_benchmarks.plan.machine import MACHINE_CONF
+from run_benchmarks.plan.redact import HIDDEN, is_secret_name, redact_text, secrets_in_text
+from run_benchmarks.plan.secrets import Secrets, secrets_of
+from utils.errors import FlagPerfError
+
+MOST_VALUES = 2_000  # that a run's files may add: more are no run's secrets
+# A word alone is as likely what a program says (`token: missing`); where it is assigned it is hidden all the same.
+_KEY_BEGINS, LONGEST_KEY = re.compile("-----BEGIN [A-Z ]*PRIVATE KEY-----"), 200
+_OF_KEY = re.compile(r"[A-Za-z0-9+/=]{16,}")
+_WORD = re.compile(r"[A-Za-z_.]+|[\W\d_]+")
+
+
+def secrets_here(config: Path, training_dir: Path) -> Secrets:
+    """What this controller has to hide, whatever else is wrong with its settings."""
+    folders = {"cluster_conf.py": config, "test_conf.py": config}
+    folders[MACHINE_CONF] = training_dir / "run_benchmarks" / "config"
+    files = [read_leniently(folder / name) for name, folder in folders.items()]
+    marked = [name for file in files for name in file.get("SECRETS") or () if isinstance(name, str)]
+    secrets = secrets_of(marked, *files)
+    own = {value for name, value in os.environ.items() if secrets.are_named(name)}
+    return replace(secrets, held=secrets.held | own | _planned(config, training_dir))
+
+
+def _planned(config: Path, training_dir: Path) -> frozenset[str]:
+    """What the whole plan adds: pip's settings of this machine, the cases' environment; none where it is not valid."""
+    from run_benchmarks.plan.load import load_plan
+
+    try:
+        return load_plan(config, training_dir).secrets.held
+    except FlagPerfError:
+        return frozenset()
+
+
+@dataclass(frozen=True)
+class Redaction:
+    """Takes secrets out of texts and names."""
+
+    secrets: Secrets
+
+    def with_those_in(self, lines: Iterable[str]) -> Redaction:
+        """This and what stands with a secret's name in a run's lines, and private keys."""
+        values: set[str] = set()
+        for value in _values_in(lines):
+            values.add(value)
+            if len(values) >= MOST_VALUES:
+                break
+        return Redaction(replace(self.secrets, held=self.secrets.held | values))
+
+    def line(self, line: str) -> str:
+        """A line without secrets; JSON in it stays JSON."""
+        hidden = self._text(line)
+        if hidden == line:
+            return line
+        content = _json_in(line)
+        if content is None:
+            return hidden
+        before, end = line[: line.find("{")], line[len(line.rstrip()) :]
+        return f"{self._text(before)}{json.dumps(self.plain(content), ensure_ascii=False)}{end}"
+
+    def document(self, text: str) -> str:
+        """A whole JSON file without secrets; where it is none, line by line."""
+        if self._text(text) == text:
+            return text
+        try:
+            return json.dumps(self.plain(json.loads(text)), indent=2, ensure_ascii=False) + "\n"
+        except (ValueError, RecursionError):
+            return "".join(map(self.line, text.splitlines(keepends=True)))
+
+    def name(self, name: str) -> str:
+        """The name of a file without secrets."""
+        return self._text(name)
+
+    def plain(self, content: Any, name: str = "") -> Any:
+        """Plain data without secrets: texts under a secret's name, and values wherever they stand."""
+        if isinstance(content, str):
+            return HIDDEN if content and self.secrets.are_named(name) else self._text(content)
+        if isinstance(content, Mapping):
+            return {self._text(key): self.plain(item, key) for key, item in content.items()}
+        return [self.plain(item, name) for item in content] if isinstance(content, list) else content
+
+    def value(self, text: str) -> str:
+        """`text`, of which names say nothing, as of code: without values."""
+        return self._by_value.hide(text)
+
+    @cached_property
+    def _by_value(self) -> Secrets:
+        return replace(self.secrets, held=self.secrets.values, open_texts=frozenset())
+
+    def _text(self, text: str) -> str:
+        return self._by_value.hide(redact_text(text))
+
+
+def _values_in(lines: Iterable[str]) -> Iterator[str]:
+    """What lines assign to names of secrets, and the lines of private keys (PEM)."""
+    of_key = 0
+    for line in lines:
+        named = list(secrets_in_text(line))
+        named += _texts_under_names(_json_in(line)) if named else ()
+        yield from (value for value in named if HIDDEN not in value and not _WORD.fullmatch(value))
+        if _KEY_BEGINS.search(line):
+            of_key = LONGEST_KEY
+        elif of_key and _OF_KEY.fullmatch(line.strip()):
+            of_key -= 1
+            yield line.strip()
+        else:
+            of_key = 0
+
+
+def _json_in(line: str) -> Any:
+    """The object that a line or a file ends with; None where there is none."""
+    start = line.find("{")
+    try:
+        return json.loads(line[start:]) if start >= 0 else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _texts_under_names(content: Any, *, named: bool = False) -> Iterator[str]:
+    if isinstance(content, Mapping):
+        for name, item in content.items():
+            yield from _texts_under_names(item, named=is_secret_name(name))
+    elif isinstance(content, list):
+        for item in content:
+            yield from _texts_under_names(item, named=named)
+    elif isinstance(content, str) and named:
+        yield content
