@@ -19,6 +19,7 @@ FLOORS: Mapping[str, int] = {
     "run_benchmarks": 3,
     "run_benchmarks.results": 3,
     "run_benchmarks.report": 3,
+    "run_benchmarks.history": 3,
     "run_benchmarks.exports": 3,
     "run_benchmarks.commands": 2,
     "run_benchmarks.exit_code": 2,
@@ -44,7 +45,19 @@ FLOORS: Mapping[str, int] = {
 }
 # What the controller needs beside the standard library; no framework among it.
 CONTROLLER_PACKAGES = frozenset(
-    {"asyncssh", "jinja2", "junitparser", "loguru", "markupsafe", "numpy", "pydantic", "rich", "scipy"}
+    {
+        "asyncssh",
+        "jinja2",
+        "junitparser",
+        "loguru",
+        "markupsafe",
+        "numpy",
+        "pydantic",
+        "rich",
+        "scipy",
+        "starlette",
+        "uvicorn",
+    }
 )
 # What runs on every node beside the training, in an image that may be anybody's: one package in every image.
 MONITOR_PACKAGES = frozenset({"psutil"})

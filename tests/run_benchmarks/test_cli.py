@@ -96,7 +96,9 @@ def test_a_run_that_fails_exits_with_1_and_says_why(run: WholeRun, capsys: Captu
     )
     assert f"{failed} (more in {log})\n" in shown.err
     assert "PerfLog" not in shown.err and "Traceback" not in shown.err
-    assert "the toy breaks" in (run.result / "summary.md").read_text()
+    summary = (run.result / "summary.md").read_text()
+    assert "the toy breaks" in summary
+    assert "\ntraining/benchmarks/toy/pytorch/run_pretraining.py: it will break\n" in summary, "not the copy"
     (result,) = run.summary["rounds"]
     assert result["failure"]["class"] == "rank_failed"
     assert "the toy breaks" in log.read_text()

@@ -37,6 +37,7 @@ log(EventName.INIT_START)
 log(EventName.TRAIN_START, max_steps=10)
 log(EventName.STEP_END, global_steps=1, loss=2.0)
 if behaviour == "fail":
+    print(f"{__file__}: it will break", flush=True)
     raise SystemExit("the toy breaks")
 if behaviour == "hang":
     time.sleep(600)

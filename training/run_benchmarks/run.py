@@ -21,7 +21,7 @@ except KeyboardInterrupt:  # what is loaded here sees to signals from then on
     print("interrupted by SIGINT", file=sys.stderr)
     sys.exit(130)
 
-NEEDED = ("asyncssh", "loguru", "pydantic", "rich")
+NEEDED = ("asyncssh", "jinja2", "loguru", "numpy", "pydantic", "rich", "scipy", "starlette", "uvicorn")
 
 
 def run_verb() -> int:

@@ -63,6 +63,8 @@ def printable(text: str) -> str:
 
     That are controls, format characters (directions, zero width), halves of pairs, and blanks but for " ".
     """
+    if text.isascii() and text.isprintable():
+        return text
     hidden = [char for char in set(text) - {"\n", "\t"} if not char.isprintable() or char in _BLANK_LETTERS]
     return text.translate(dict.fromkeys(map(ord, hidden), "\N{REPLACEMENT CHARACTER}"))
 

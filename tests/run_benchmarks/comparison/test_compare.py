@@ -13,6 +13,7 @@ from junitparser import Error, Failure, JUnitXml
 from run_benchmarks.results.provenance import Harness, Provenance
 from run_benchmarks.results.rules import OPEN, Rules
 from run_benchmarks.verbs import main
+from tests.browser import PHONE, Opener, serious_faults
 from tests.run_benchmarks.comparison.compared import CASE, noisy, write_compared
 from tests.run_benchmarks.written_run import SCHEMA1
 from utils.figures import Figure
@@ -324,3 +325,18 @@ def test_runs_of_earlier_versions_are_compared_and_what_they_do_not_say_is_named
     assert compared(tmp_path, str(run), "new") == 6
     out = capsys.readouterr().out
     assert "task differs: A digits, B toy" in out and "NOT COMPARABLE" in out
+
+
+def test_the_page_opens_in_a_browser_and_draws_its_pictures(
+    log_path: Path, tmp_path: Path, open_page: Opener
+) -> None:
+    """That it has no error and asks nobody for anything is seen by `open_page`."""
+    file = tmp_path / "c.html"
+    assert compared(log_path, "base", "half", "--output", str(file)) == 0
+    page = open_page(file, color_scheme="dark", viewport={"width": PHONE, "height": 800})
+    assert page.locator("h1").inner_text() == "Comparison with base"
+    assert page.locator(".bad").first.inner_text().startswith("B against A: p_train 0.49")
+    page.locator(".chart").first.scroll_into_view_if_needed()
+    page.locator(".chart canvas").first.wait_for()
+    assert page.locator("td svg circle").count() > 10
+    assert serious_faults(page) == []

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
+import math
 from dataclasses import replace
 
 import pytest
 
 from run_benchmarks.display import lines as display_lines
-from run_benchmarks.display.lines import PlainLines, duration, training_line
+from run_benchmarks.display.lines import PlainLines, duration, numbers_of, training_line
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.training_state import TrainingState
 from tests.run_benchmarks.builders import make_nodes
@@ -49,6 +50,20 @@ def test_a_line_says_what_is_known() -> None:
     line = training_line(state_of(Event(EventName.TRAIN_START, {"max_steps": 80}), STEP, EVALUATE))
     assert line.startswith("step 40, loss 2.3457, accuracy 0.2500 / 0.5, 812.3 samples/s, at most ")
     assert training_line(state_of(STEP)) == "step 40, loss 2.3457, 812.3 samples/s"
+
+
+def test_the_numbers_of_a_line_are_read_back() -> None:
+    for events, numbers in (
+        ((STEP,), {"step": 40, "loss": 2.3457, "samples/s": 812.3}),
+        ((STEP, EVALUATE), {"step": 40, "loss": 2.3457, "accuracy": 0.25, "samples/s": 812.3}),
+        ((EVALUATE,), {}),
+    ):
+        assert numbers_of(training_line(state_of(*events))) == numbers
+    later = replace(STEP, value={**STEP.value, "global_steps": 60})
+    assert "accuracy" not in numbers_of(training_line(state_of(STEP, EVALUATE, later))), "it is of step 40"
+    diverged = training_line(state_of(replace(STEP, value={"global_steps": 40, "loss": None})))
+    assert math.isnan(numbers_of(diverged)["loss"])
+    assert numbers_of("initial evaluation: accuracy 0.1000") == numbers_of("step by step") == {}
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from run_benchmarks.exports.mlperf import export_mlperf
 from tests.lab.lab import Lab
@@ -37,6 +38,7 @@ def test_two_hosts_train_to_the_target(
     assert len(set(result["images"].values())) == 1
     assert set(result["images"]) == {"h1", "h2"}
     _assert_figures(result["figures"], result["facts"])
+    _assert_provenance(result["provenance"])
     assert ended.folder is not None
     _assert_tree(ended.folder)
     official = [note for note in export_mlperf(ended.folder, tmp_path / "mlperf", {}) if "checker" in note]
@@ -60,9 +62,30 @@ def _assert_figures(figures: dict[str, dict[str, object]], facts: dict[str, obje
     assert value["MFU"] is None
 
 
+def _assert_provenance(provenance: dict[str, Any]) -> None:
+    """Each host was described from within its container, and both ran the same software, that of the image."""
+    assert provenance["missing"] == {}
+    for host, monitor in zip(provenance["hosts"], provenance["monitors"], strict=True):
+        assert host["cpu"]["CPU(s)"] and host["memory_bytes"] > 2**28 and host["limits"]["RLIMIT_NOFILE"]
+        assert 0 < monitor["of_a_core"] < 1 and monitor["sources"]["cpu"]["sampled"] > 0
+    (software,) = provenance["software"]
+    assert software["nodes"] == [0, 1] and software["packages"]["torch"] and software["system_packages"]
+    assert provenance["versions"]["torch"] == software["packages"]["torch"]
+    assert provenance["clock_offsets"].keys() == provenance["data"].keys() == {"h1", "h2"}
+    assert provenance["configuration"]["seed"] == provenance["seeds"]["seed"]
+
+
 def _assert_tree(folder: Path) -> None:
     assert re.fullmatch(r"run\d{14}", folder.name)
-    names = {"flagperf_run.log", "plan.json", "journal.jsonl", "summary.json", "summary.md", CASE}
+    names = {
+        "flagperf_run.log",
+        "plan.json",
+        "journal.jsonl",
+        "summary.json",
+        "summary.md",
+        "report.html",
+        CASE,
+    }
     assert {path.name for path in folder.iterdir()} == names
     log = (folder / "flagperf_run.log").read_text()
     assert all(LOG_LINE.fullmatch(line) for line in log.splitlines()), log

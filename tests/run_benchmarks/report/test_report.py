@@ -60,7 +60,11 @@ def test_a_report_says_what_was_seen_in_words_too(text: str) -> None:
 
 def test_a_run_with_failures_is_reported_with_evidence_and_remedy(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run20260102030405")
+    path = tmp_path / "run20260102030405" / NAME / "round1" / "result.json"
+    short = {"verdict": "NOT_CONVERGED", "shortfall": "training came to its cap"}
+    path.write_text(json.dumps({**json.loads(path.read_text()), **short}))
     text = _report(tmp_path / "run20260102030405")
+    assert "<p>training came to its cap</p>" in text and "see the EVALUATE events in" in text
     failure = run.results[1].failure
     assert failure and failure.remedy
     assert text.count("What went wrong") == 2

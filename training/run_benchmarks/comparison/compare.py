@@ -14,7 +14,7 @@ from run_benchmarks.comparison.gating import gate_results
 from run_benchmarks.comparison.pairing import Match, matches
 from run_benchmarks.comparison.ratios import Ratio, holm, ratio_of
 from run_benchmarks.comparison.records import Against, CaseComparison, Cell, Choice, Comparison, Row, Side
-from run_benchmarks.comparison.selecting import ComparedRound, groups_of
+from run_benchmarks.comparison.selecting import ComparedRound, Group, groups_of
 from run_benchmarks.comparison.statistics import OlympicMean, olympic_mean, summarise
 from run_benchmarks.results.round_result import CONVERGE
 from utils import figures as known
@@ -33,11 +33,15 @@ def compare(selectors: Sequence[str], log_path: Path, choice: Choice) -> Compari
     Raises:
         FlagPerfError: a selector names nothing, no case is in two groups, or a figure is asked for that none has.
     """
-    groups = groups_of(selectors, log_path)
+    return compare_groups(groups_of(selectors, log_path), choice)
+
+
+def compare_groups(groups: Sequence[Group], choice: Choice) -> Comparison:
+    """The same of groups that have been read."""
     matched, unmatched = matches(groups)
     if not matched:
         raise FlagPerfError(
-            f"no case of {selectors[0]} is in another group: {'; '.join(unmatched)}",
+            f"no case of {groups[0].selector} is in another group: {'; '.join(unmatched)}",
             remedy="name the cases: RUN/CASE",
         )
     _check_names(choice, matched)

@@ -124,4 +124,4 @@ def _flattened(value: object, name: str, left: list[int] | None = None) -> Itera
                 merged.setdefault(key, {})[text] = None
         yield from ((key, ", ".join(texts)) for key, texts in merged.items())
     elif value is not None:
-        yield name, str(value)
+        yield name, ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -93,7 +93,7 @@ def groups_of(selectors: Sequence[str], log_path: Path) -> list[Group]:
     Raises:
         FlagPerfError: one names nothing, or a round is named twice.
     """
-    groups = [_group(_letter(number), text, log_path) for number, text in enumerate(selectors)]
+    groups = [_group(letter(number), text, log_path) for number, text in enumerate(selectors)]
     owners: dict[tuple[Path, str, int], str] = {}
     for group in groups:
         for each in group.rounds:
@@ -111,11 +111,12 @@ def section(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _letter(number: int) -> str:
+def letter(number: int) -> str:
+    """What stands for a group: A, the base, then B, C, ..."""
     return chr(ord("A") + number) if number < 26 else f"Z{number - 25}"
 
 
-def _group(letter: str, selector: str, log_path: Path) -> Group:
+def _group(name: str, selector: str, log_path: Path) -> Group:
     parts = [selector] if Path(selector).exists() else selector.split(JOINED)
     rounds, notes = [], []
     for part in parts:
@@ -124,7 +125,7 @@ def _group(letter: str, selector: str, log_path: Path) -> Group:
         run = run_in(opened)
         rounds += list(_selected(run.results, opened, run.name, inside, selector))
         notes += [f"{run.name}: {note}" for note in run.notes]
-    return Group(letter, selector, rounds, notes)
+    return Group(name, selector, rounds, notes)
 
 
 def _located(text: str, log_path: Path) -> tuple[Path, Sequence[str]]:

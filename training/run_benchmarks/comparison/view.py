@@ -1,8 +1,7 @@
-"""A comparison to be read: blocks of headings, sentences and tables, and these as text and as Markdown."""
+"""A comparison to be read: headings, sentences and tables, in order; `forms` makes text and Markdown of them."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -10,11 +9,9 @@ from run_benchmarks.comparison.pareto import Picture, pictures
 from run_benchmarks.comparison.ratios import would_do
 from run_benchmarks.comparison.records import Against, CaseComparison, Cell, Comparison, Row, Side
 from run_benchmarks.comparison.statistics import CONFIDENCE
-from run_benchmarks.results.markdown import inline, listed
 from run_benchmarks.results.table import Table
 from run_benchmarks.results.tables import NOT_MEASURED
 from utils.numbers import shown
-from utils.text_files import one_line
 
 MOST_DIFFERENCES = 40  # of a part that are shown; the JSON has all
 NOT_SHOWN = "no difference shown"
@@ -43,7 +40,25 @@ class Lines:
     kind: str = PLAIN
 
 
-Block = Heading | Lines | Table | Picture
+@dataclass(frozen=True)
+class Ratios:
+    """A table of figures of a side against the base, a row an entry of `against`."""
+
+    table: Table
+    against: Sequence[Against]
+
+
+@dataclass(frozen=True)
+class Details:
+    """A table that not everybody reads."""
+
+    title: str
+    table: Table
+
+
+Tabular = Table | Ratios | Details | Picture
+Block = Heading | Lines | Tabular
+KINDS = {"better": GOOD, "worse": BAD}
 
 
 def blocks(comparison: Comparison, *, is_brief: bool) -> Iterator[Block]:
@@ -54,51 +69,29 @@ def blocks(comparison: Comparison, *, is_brief: bool) -> Iterator[Block]:
     """
     yield Heading(f"Comparison with {next(iter(comparison.groups.values()))}", 1)
     yield Table(("", "rounds of"), tuple(comparison.groups.items()), fixed=1)
-    yield from _lines([*comparison.unmatched, *comparison.notes])
+    yield from _lines(comparison.unmatched)
     for case in comparison.cases:
         yield Heading(case.name)
         yield from _verdicts(case, comparison.difference)
         yield _sides(case)
         yield from _lines(_about_sides(case))
         yield from _differences(case)
-        yield from (_figures(case, side) for side in case.sides[1:] if case.rows)
+        for side in case.sides[1:] if case.rows else ():
+            yield Heading(f"{side.letter} against {case.sides[0].letter}", 3)
+            yield _figures(case, side)
         if case.not_measured:
             yield Lines([f"Not measured on any side: {', '.join(case.not_measured)}"])
         rows = [row for row in case.rows if row.is_asked or not is_brief]
         if rows:
-            yield Heading("Statistics over rounds", 3)
-            yield _statistics(rows, case.sides)
+            yield Details("Statistics over rounds", _statistics(rows, case.sides))
         yield from pictures(case)
     if comparison.gates:
         yield Heading("Gate")
         yield from (_gate(comparison, failed=failed) for failed in (True, False))
     yield Lines([HOW])
-
-
-def as_text(comparison: Comparison, width: int | None) -> str:
-    """For a terminal, in lines of `width` characters where that can be (None: no limit)."""
-    parts = []
-    for block in blocks(comparison, is_brief=True):
-        if isinstance(block, Heading):
-            parts.append(f"{'=' * (3 - block.level)} {one_line(block.text)}".strip())
-        elif isinstance(block, Lines):
-            parts.append("\n".join(_filled(f"- {line}", width) for line in block.lines))
-        else:
-            parts.append((picture_table(block) if isinstance(block, Picture) else block).text(width))
-    return "\n\n".join(filter(None, parts))
-
-
-def as_markdown(comparison: Comparison) -> str:
-    """The same as Markdown."""
-    parts = []
-    for block in blocks(comparison, is_brief=False):
-        if isinstance(block, Heading):
-            parts.append(f"{'#' * block.level} {inline(block.text)}")
-        elif isinstance(block, Lines):
-            parts.append(listed(block.lines))
-        else:
-            parts.append((picture_table(block) if isinstance(block, Picture) else block).markdown())
-    return "\n\n".join(filter(None, parts)) + "\n"
+    if comparison.notes:
+        yield Heading("What is missing of the runs")
+        yield Lines(comparison.notes)
 
 
 def verdict_text(row: Row, against: Against) -> str:
@@ -112,15 +105,6 @@ def verdict_text(row: Row, against: Against) -> str:
     return (
         {"better": "faster", "worse": "slower"}.get(against.direction, "") if is_speed else against.direction
     )
-
-
-def picture_table(picture: Picture) -> Table:
-    """What a picture shows."""
-    headings = (picture.title, picture.x_label, f"{picture.y_label} ({picture.y_unit})", "beaten in both")
-    rows = tuple(
-        (each.side, shown(each.x), shown(each.y), "no" if each.is_best else "yes") for each in picture.points
-    )
-    return Table(headings, rows, fixed=1)
 
 
 def _lines(lines: Sequence[str]) -> Iterator[Lines]:
@@ -203,7 +187,7 @@ def _differences(case: CaseComparison) -> Iterator[Block]:
     yield from _lines(more if rows else ["nothing that is known"])
 
 
-def _figures(case: CaseComparison, side: Side) -> Table:
+def _figures(case: CaseComparison, side: Side) -> Ratios:
     """Every figure of a side against the base."""
     base, letter = case.sides[0].letter, side.letter
     notes: dict[str, list[str]] = {}
@@ -227,7 +211,8 @@ def _figures(case: CaseComparison, side: Side) -> Table:
         "verdict",
     )
     footnotes = tuple(f"* {', '.join(names)}: {reason}" for reason, names in notes.items())
-    return Table(headings, tuple(rows), fixed=1, footnotes=footnotes)
+    table = Table(headings, tuple(rows), fixed=1, footnotes=footnotes)
+    return Ratios(table, [row.against[letter] for row in case.rows])
 
 
 def _caveats(cells: Sequence[Cell]) -> list[str]:
@@ -281,8 +266,3 @@ def _gate(comparison: Comparison, *, failed: bool) -> Lines:
             state = "FAILED: " + "; ".join(gate.failures) if failed else gate.skipped or "passed"
             lines.append(f"{gate.case}, {gate.letter}: fail if {gate.condition}: {state}")
     return Lines(lines, BAD if failed else GOOD)
-
-
-def _filled(line: str, width: int | None) -> str:
-    text = one_line(line)
-    return textwrap.fill(text, width, subsequent_indent="  ", break_long_words=False) if width else text

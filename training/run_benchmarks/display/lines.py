@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +34,28 @@ def training_line(state: TrainingState) -> str:
     if left is not None and state.phase == "training":
         parts.append(f"at most {duration(left)} left")
     return ", ".join(parts)
+
+
+_METRIC = (
+    r"(?P<name>\S+) (?P<metric>-|-?[\d.]+)( / \S+?)?( \(initial\)| \(met [^)]*\)|(?P<older> \(step \d+\)))?"
+)
+_STEP_LINE = re.compile(
+    rf"step (?P<step>\d+)(, loss (?P<loss>\S+?))?(, {_METRIC})?(, (?P<rate>[\d.]+) samples/s)?(, at most .*)?",
+    re.ASCII,
+)
+
+
+def numbers_of(line: str) -> dict[str, float]:
+    """What a line of training says of its step, the inverse of `training_line`; empty where it is no such line.
+
+    Those that stand there of `step`, `loss`, the metric by its name, if it was evaluated at this step, and `samples/s`.
+    """
+    match = _STEP_LINE.fullmatch(line)
+    if match is None:
+        return {}
+    metric = None if match["older"] or match["metric"] == "-" else match["metric"]
+    words = {"step": match["step"], "loss": match["loss"], match["name"]: metric, "samples/s": match["rate"]}
+    return {name: float(word) for name, word in words.items() if word is not None}
 
 
 @dataclass(frozen=True)

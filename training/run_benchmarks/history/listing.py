@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from run_benchmarks.history.entries import State
 from run_benchmarks.history.query import COLUMNS, Row
-from utils.errors import FlagPerfError, nearest
 from utils.figures import DEFINITIONS
 from utils.numbers import DIGITS, shown
 from utils.text_files import shortened
@@ -19,20 +18,15 @@ MOST_NOTES = 3  # of a run: `run.py show` has all
 LONGEST_CELL = 60
 
 
+def figures_of(columns: Sequence[str]) -> list[str]:
+    """The figures that have to be read for these columns, or for those that are shown by default."""
+    return [name for name in columns or IF_ANY if name not in COLUMNS]
+
+
 def columns_of(rows: Sequence[Row]) -> tuple[str, ...]:
     """The columns that are shown where nobody asks for others: of the figures those that any row has."""
     there = {name for row in rows for name in row.figures}
     return (*ALWAYS, *(name for name in IF_ANY if name in there))
-
-
-def checked_columns(names: Sequence[str], figures: Collection[str]) -> tuple[str, ...]:
-    """The columns that were asked for; FlagPerfError where there is no such column or figure."""
-    there = (*COLUMNS, *DEFINITIONS, *figures)
-    for name in names:
-        if name not in there:
-            remedy = nearest(name, there) or f"there are {', '.join(dict.fromkeys(there))}"
-            raise FlagPerfError(f"there is no column and no figure {name!r}", remedy=remedy)
-    return tuple(dict.fromkeys(names))
 
 
 def heading(column: str, rows: Sequence[Row]) -> str:

@@ -6,13 +6,14 @@ import json
 import math
 import re
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 from run_benchmarks.history.index import Index
 from utils.errors import FlagPerfError, nearest
+from utils.figures import DEFINITIONS
 
 TEXTS = ("run", "uid", "state", "case", "verdict", "rules", "kind", "hosts")
 NUMBERS = ("round", "exit_code")
@@ -96,35 +97,45 @@ def figure_names(index: Index) -> list[str]:
 
 def values_of(index: Index, column: str) -> list[str]:
     """What stands in a column of texts."""
-    _check(column, TEXTS)
+    assert column in TEXTS  # noqa: S101 - no user names it
     sql = f'SELECT DISTINCT "{column}" FROM listed WHERE "{column}" > \'\' ORDER BY 1'  # noqa: S608 - it is one of TEXTS
     with index.use() as connection:
         return [value for (value,) in connection.execute(sql)]
 
 
+def check_names(index: Index, names: Iterable[str]) -> None:
+    """FlagPerfError where one of them is neither a column nor FlagPerf's figure nor one that a round has."""
+    unknown = [name for name in names if name not in COLUMNS and name not in DEFINITIONS]
+    there = (*COLUMNS, *DEFINITIONS, *figure_names(index)) if unknown else ()
+    for name in unknown:
+        if name not in there:
+            remedy = nearest(name, there) or f"there are {', '.join(dict.fromkeys(there))}"
+            raise FlagPerfError(f"there is no column and no figure {name!r}", remedy=remedy)
+
+
 def count(index: Index, query: Query) -> int:
     """How many rows there are, whatever the query's limit."""
-    where, values = _where(query.conditions, figure_names(index))
+    where, values = _where(index, query.conditions)
     with index.use() as connection:
         (number,) = connection.execute(f"SELECT count(*) FROM listed {where}", values).fetchone()  # noqa: S608
     return int(number)
 
 
-def select(index: Index, query: Query) -> list[Row]:
-    """The rows, each with all its figures.
+def select(index: Index, query: Query, figures: Iterable[str] | None = None) -> list[Row]:
+    """The rows, each with those of these figures (None: of all) that it has.
 
     Raises:
         FlagPerfError: the query names what there is not, or compares a text with a number.
     """
-    names = figure_names(index)
-    where, values = _where(query.conditions, names)
-    order, order_values = _order(query.sort, names)
+    where, values = _where(index, query.conditions)
+    order, order_values = _order(index, query.sort)
     limit = (-1 if query.limit is None else query.limit, query.offset)
     sql = f"SELECT * FROM listed {where} {order} LIMIT ? OFFSET ?"  # noqa: S608 - made of the words of this module
     with index.use() as connection:
         listed = connection.execute(sql, (*values, *order_values, *limit)).fetchall()
-    figures = _figures(index, [row["id"] for row in listed if row["id"] is not None])
-    return [_row(row, figures.get(row["id"], {})) for row in listed]
+    rounds = [row["id"] for row in listed if row["id"] is not None]
+    measured = _figures(index, rounds, figure_names(index) if figures is None else figures)
+    return [_row(row, measured.get(row["id"], {})) for row in listed]
 
 
 def _row(row: sqlite3.Row, figures: Mapping[str, Measured]) -> Row:
@@ -134,20 +145,24 @@ def _row(row: sqlite3.Row, figures: Mapping[str, Measured]) -> Row:
     return Row(**values, notes=tuple(json.loads(row["notes"])), figures=figures)
 
 
-def _figures(index: Index, rounds: Sequence[int]) -> dict[int, dict[str, Measured]]:
-    sql = "SELECT * FROM figures WHERE round_id IN (SELECT value FROM json_each(?))"
+def _figures(index: Index, rounds: Sequence[int], names: Iterable[str]) -> dict[int, dict[str, Measured]]:
+    sql = (
+        "SELECT * FROM figures WHERE round_id IN (SELECT value FROM json_each(?))"
+        " AND name IN (SELECT value FROM json_each(?))"
+    )
     figures: dict[int, dict[str, Measured]] = {}
     with index.use() as connection:
-        for each in connection.execute(sql, (json.dumps(rounds),)):
+        for each in connection.execute(sql, (json.dumps(rounds), json.dumps(list(names)))):
             measured = Measured(each["value"], each["unit"], each["caveat"])
             figures.setdefault(each["round_id"], {})[each["name"]] = measured
     return figures
 
 
-def _where(conditions: Sequence[Condition], figures: Collection[str]) -> tuple[str, list[object]]:
-    parts, values = [], []
+def _where(index: Index, conditions: Sequence[Condition]) -> tuple[str, list[object]]:
+    check_names(index, [condition.name for condition in conditions])
+    parts: list[str] = []
+    values: list[object] = []
     for condition in conditions:
-        _check(condition.name, (*COLUMNS, *figures))
         part, of_part = _text_part(condition) if condition.name in TEXTS else _number_part(condition)
         parts.append(part)
         values += of_part
@@ -190,10 +205,10 @@ def _number_of(condition: Condition) -> float:
     return value
 
 
-def _order(sort: str, figures: Collection[str]) -> tuple[str, list[object]]:
+def _order(index: Index, sort: str) -> tuple[str, list[object]]:
     """Rows without a value come last, whichever way it goes."""
     name = sort.removeprefix("-")
-    _check(name, (*COLUMNS, *figures))
+    check_names(index, [name])
     sql, values = (f'listed."{name}"', []) if name in TEXTS else _number(name)
     way = "DESC" if sort.startswith("-") else "ASC"
     rest = 'listed.started_s DESC, listed.key DESC, listed."case", listed.round'
@@ -212,9 +227,3 @@ def moment_of(text: str) -> datetime:
     except (ValueError, OverflowError) as error:
         message = f"{text!r} is no time"
         raise FlagPerfError(message, remedy="2026-11-20, 2026-11-20T09:30, or an age: 12h, 7d") from error
-
-
-def _check(name: str, names: Collection[str]) -> None:
-    if name not in names:
-        remedy = nearest(name, names) or f"there are {', '.join(names)}"
-        raise FlagPerfError(f"there is no column and no figure {name!r}", remedy=remedy)

@@ -110,11 +110,11 @@ def chart(what: Chart) -> Markup:
     """The chart as a part of a page; a sentence where none of its lines has a value."""
     from markupsafe import Markup
 
-    text = environment().get_template("chart.html").render(chart=what, content=_content(what))
+    text = environment().get_template("chart.html").render(chart=what, content=content(what))
     return Markup(text)  # noqa: S704 - a template with autoescape made it
 
 
-def _content(what: Chart) -> dict[str, Any]:
+def content(what: Chart) -> dict[str, Any]:
     """What the script draws."""
     return {
         "title": one_line(what.title),

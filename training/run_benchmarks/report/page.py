@@ -68,7 +68,9 @@ def page(title: str, body: Markup, *, scripts: Sequence[str] = (), is_served: bo
     sources = [Markup(text) for text in (*map(_static, SCRIPTS), *scripts)]  # noqa: S704
     template = environment().get_template("page.html")
     policy = _policy(styles, sources, is_served=is_served)
-    return template.render(title=title, body=body, styles=styles, scripts=sources, policy=policy)
+    return template.render(
+        title=title, body=body, styles=styles, scripts=sources, policy=policy, is_served=is_served
+    )
 
 
 def as_json(content: object) -> Markup:

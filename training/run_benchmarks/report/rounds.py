@@ -26,6 +26,7 @@ from run_benchmarks.report.tables import (
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.rank_logs import rank0_events
 from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.results.shortfall import advice
 from run_benchmarks.results.summary import to_be_read
 from utils.errors import FlagPerfError
 from utils.figures import DEFINITIONS, Figure
@@ -103,6 +104,11 @@ class RoundView:
         """The end of the log that tells of the failure."""
         failure = self.result.failure
         return to_be_read(failure.evidence) if failure and failure.evidence else ""
+
+    @property
+    def advice(self) -> str:
+        """What to do where nothing failed and the target was not met."""
+        return advice(self.result)
 
     @property
     def differences(self) -> list[FieldOfHosts]:

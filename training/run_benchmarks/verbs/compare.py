@@ -112,7 +112,7 @@ def _rendered(comparison: Comparison, arguments: argparse.Namespace) -> str:
         from run_benchmarks.comparison.page import comparison_page
 
         return comparison_page(comparison)
-    from run_benchmarks.comparison.view import as_markdown, as_text
+    from run_benchmarks.comparison.forms import as_markdown, as_text
     from run_benchmarks.output import output_width
 
     if form == "markdown":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from run_benchmarks.exit_code import ExitCode
@@ -61,16 +62,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print it."""
     from run_benchmarks.history.index import Index
-    from run_benchmarks.history.query import count, figure_names, select
+    from run_benchmarks.history.listing import figures_of
+    from run_benchmarks.history.query import check_names, count, select
 
     query = _query(arguments)
+    columns = [name.strip() for name in (arguments.columns or "").split(",") if name.strip()]
     index = Index(options.log_path_of(arguments), rebuild=arguments.rebuild)
     try:
         index.refresh(tell_of_work)
-        rows, number, figures = select(index, query), count(index, query), figure_names(index)
+        check_names(index, columns)
+        rows = select(index, query, None if arguments.json else figures_of(columns))
+        number = count(index, query) if len(rows) == query.limit else len(rows)
     finally:
         index.close()
-    put(_as_json(index, rows) if arguments.json else _as_text(arguments, index, rows, figures))
+    put(_as_json(index, rows) if arguments.json else _as_text(index, rows, columns, query))
     if len(rows) < number:
         complain(f"{len(rows)} of {number} rounds; --limit 0 gives all")
     return ExitCode.SUCCESS
@@ -101,29 +106,18 @@ def _as_json(index: Index, rows: list[Row]) -> str:
     return json.dumps({"folder": str(index.log_path), "rounds": [as_dict(row) for row in rows]}, indent=2)
 
 
-def _as_text(arguments: argparse.Namespace, index: Index, rows: list[Row], figures: list[str]) -> str:
-    from run_benchmarks.history.listing import cell, checked_columns, columns_of, heading, remarks
+def _as_text(index: Index, rows: list[Row], names: Sequence[str], query: Query) -> str:
+    from run_benchmarks.history.listing import cell, columns_of, heading, remarks
     from run_benchmarks.results.table import Table
 
-    names = (arguments.columns or "").split(",") if arguments.columns else ()
-    columns = checked_columns([name.strip() for name in names], figures) or columns_of(rows)
     if not rows:
-        return (
-            f"no round of the runs in {index.log_path} is like that"
-            if _asks(arguments)
-            else f"there is no run in {index.log_path}"
-        )
+        what = "no round of the runs in {} is like that" if query.conditions else "there is no run in {}"
+        return what.format(index.log_path)
+    columns = tuple(dict.fromkeys(names)) or columns_of(rows)
     headings = tuple(heading(column, rows) for column in columns)
-    table = Table(
-        headings,
-        tuple(tuple(cell(row, each) for each in columns) for row in rows),
-        fixed=min(3, len(columns)),
-    )
+    cells = tuple(tuple(cell(row, column) for column in columns) for row in rows)
+    table = Table(headings, cells, fixed=min(3, len(columns)))
     return "\n".join([table.text(output_width()), *(f"- {line}" for line in remarks(rows))])
-
-
-def _asks(arguments: argparse.Namespace) -> bool:
-    return bool(arguments.where or arguments.case or arguments.verdict or arguments.since)
 
 
 def _limit(text: str) -> int:

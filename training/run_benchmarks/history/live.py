@@ -1,0 +1,104 @@
+"""A run that goes on, as far as its folder tells: rounds and stages by the journal, the last lines of its log."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from run_benchmarks.display.lines import numbers_of
+from run_benchmarks.journal import is_held
+from run_benchmarks.names import JOURNAL
+from run_benchmarks.report.chart import Axis, Chart, Line, content
+from run_benchmarks.results.folder import RunFolder, open_folder
+from utils.errors import FlagPerfError
+from utils.text_files import last_lines_of, one_line, shortened
+
+LOG = "flagperf_run.log"
+# Of the log so many lines are shown, with so many characters, and so many are read: those of five hours or more.
+MOST_LINES, LONGEST_LINE, MOST_READ = 40, 400, 2000
+MOST_ROUNDS = 500
+STEP = "step"
+_LINE = re.compile(r"\d[\d:, -]*\t\[INFO\]\t\[(?P<file>[^],]*),\d+\](?P<text>.*)")
+_ROUND_STARTS = re.compile(r"case .*, round \d+ of \d+: start")
+
+
+def progress(path: Path) -> dict[str, Any]:
+    """What a page shows of the run, as JSON has it. `since_s`: how long a round has been where it is."""
+    folder = open_folder(path)
+    lines = _log(path / LOG)
+    return {
+        "goesOn": bool(is_held(path / JOURNAL)),
+        "rounds": list(_rounds(folder).values())[:MOST_ROUNDS],
+        "charts": [content(each) for each in courses(lines)],
+        "log": [shortened(one_line(line), LONGEST_LINE) for line in lines[-MOST_LINES:]],
+    }
+
+
+def courses(lines: Sequence[str]) -> list[Chart]:
+    """The charts of the round that goes on: the numbers of training over its steps, as the log has them."""
+    points = list(_points(lines))
+    names = dict.fromkeys(name for point in points for name in point if name != STEP)
+    return [_course(name, [point for point in points if name in point]) for name in names]
+
+
+def _course(name: str, points: Sequence[Mapping[str, float]]) -> Chart:
+    axis = Axis(STEP, [point[STEP] for point in points])
+    return Chart(name, "", [axis], [Line(name, [point[name] for point in points])])
+
+
+def charts_of(path: Path) -> list[Chart]:
+    """The same, of the run in a folder."""
+    return courses(_log(path / LOG))
+
+
+def _points(lines: Sequence[str]) -> Iterator[dict[str, float]]:
+    """What each line of the last round's training says, of each step once, in the order of the steps."""
+    points: dict[float, dict[str, float]] = {}
+    for line in lines:
+        match = _LINE.fullmatch(line)
+        if match and _ROUND_STARTS.fullmatch(match["text"]):
+            points.clear()
+        numbers = numbers_of(match["text"]) if match and match["file"] == "lines.py" else {}
+        if numbers:
+            points.setdefault(numbers[STEP], {}).update(_finite(numbers))
+    return (points[step] for step in sorted(points))
+
+
+def _finite(numbers: Mapping[str, float]) -> dict[str, float]:
+    return {name: number for name, number in numbers.items() if math.isfinite(number)}
+
+
+def _rounds(folder: RunFolder) -> dict[tuple[str, int], dict[str, Any]]:
+    """The rounds that were planned, each with the last that the journal says of it."""
+    rounds: dict[tuple[str, int], dict[str, Any]] = {}
+    for name, case in folder.cases.items():
+        for number in range(1, min(case.settings.repeat, MOST_ROUNDS) + 1):
+            rounds[name, number] = _row(name, number, "not begun", None)
+    for entry in folder.journal:
+        case_name, count = entry.get("case"), entry.get("round")
+        if isinstance(case_name, str) and type(count) is int:
+            stage = entry.get("verdict") or entry.get("stage") or "begun"
+            is_over = entry.get("event") == "round_ended"
+            row = _row(case_name, count, str(stage), None if is_over else _since(entry))
+            rounds[case_name, count] = row
+    return rounds
+
+
+def _row(name: str, number: int, stage: str, since_s: float | None) -> dict[str, Any]:
+    return {"case": one_line(name), "round": number, "stage": one_line(stage), "since_s": since_s}
+
+
+def _since(entry: Mapping[str, Any]) -> float | None:
+    begun = entry.get("time")
+    return max(0.0, time.time() - begun) if isinstance(begun, (int, float)) else None
+
+
+def _log(path: Path) -> list[str]:
+    with suppress(FlagPerfError):
+        return last_lines_of(path)[-MOST_READ:]
+    return []

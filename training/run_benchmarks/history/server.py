@@ -1,0 +1,75 @@
+"""The server of the site: where it listens, what it asks for, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from contextlib import suppress
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import quote
+
+from run_benchmarks.history.access import TOKEN
+from run_benchmarks.history.index import Index
+from run_benchmarks.reading import read_text
+from utils.errors import FlagPerfError
+
+TOKEN_VARIABLE = "FLAGPERF_SERVE_TOKEN"  # noqa: S105 - a name
+SHORTEST_TOKEN = 16
+_TOKEN = re.compile(rf"[!-~]{{{SHORTEST_TOKEN},}}")
+GRACE_S = 2
+
+
+def bound(address: str, port: int) -> socket.socket:
+    """A socket that listens there; FlagPerfError where it cannot."""
+    where = f"{address}, port {port}"
+    try:
+        family, _, _, _, place = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(place[:2], family=family)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        remedy = "name another with --port or --address; --port 0 takes any that is free"
+        raise FlagPerfError(f"cannot be listened on: {reason}", where=where, remedy=remedy) from error
+
+
+def is_local(listener: socket.socket) -> bool:
+    """Whether this machine alone can reach it."""
+    return ip_address(listener.getsockname()[0]).is_loopback
+
+
+def given_token(file: Path | None) -> str | None:
+    """The token that the user has put into the file, or the environment; None where there is none.
+
+    Raises:
+        FlagPerfError: it is none that would keep anybody out.
+    """
+    token = ((read_text(file) if file else os.environ.get(TOKEN_VARIABLE)) or "").strip()
+    if (file or token) and not _TOKEN.fullmatch(token):
+        message = f"the token is to be {SHORTEST_TOKEN} or more letters, digits and signs"
+        remedy = "make one by: python3 -c 'import secrets; print(secrets.token_urlsafe(32))'"
+        raise FlagPerfError(message, where=str(file or TOKEN_VARIABLE), remedy=remedy)
+    return token or None
+
+
+def address_of(listener: socket.socket, token: str | None) -> str:
+    """The address that is opened first, with this token."""
+    host, port = listener.getsockname()[:2]
+    address = ip_address(host)
+    name = socket.gethostname() if address.is_unspecified else f"[{host}]" if address.version == 6 else host
+    return f"http://{name}:{port}/{f'?{TOKEN}={quote(token)}' if token else ''}"
+
+
+def serve(listener: socket.socket, index: Index, token: str | None) -> None:
+    """Serve until Ctrl-C or SIGTERM."""
+    import uvicorn
+
+    from run_benchmarks.history.site import make_site
+
+    site = make_site(index, token, listener.getsockname()[1])
+    # its access log would show the token, which stands in the first address
+    config = uvicorn.Config(
+        site, log_level="error", access_log=False, server_header=False, timeout_graceful_shutdown=GRACE_S
+    )
+    with suppress(KeyboardInterrupt):  # raised again when all is closed
+        uvicorn.Server(config).run(sockets=[listener])
