@@ -186,6 +186,7 @@ def test_a_run_that_goes_on_is_told_by_its_journal_and_the_last_lines_of_its_log
         chart["title"]: (chart["axes"][0]["values"], chart["lines"][0]["values"]) for chart in said["charts"]
     }
     assert lines == {"loss": ([10], [2.5]), "samples/s": ([10, 20], [80, 81]), "accuracy": ([20], [0.25])}
+    assert [chart["levels"] for chart in said["charts"]] == [[], [], [["target", 0.3]]]
     assert said["log"][-1].endswith("81.0 samples/s") and "\t" not in "".join(said["log"])
     assert not progress(run)["goesOn"]
     shutil.rmtree(run)
