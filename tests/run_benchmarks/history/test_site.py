@@ -96,6 +96,8 @@ def test_a_name_that_is_a_page_of_its_own_stays_text(site: TestClient, index: In
     assert "<script>alert" not in page
     page = site.get("/", params={"where": HOSTILE}).text
     assert "<script>alert" not in page and "is no condition" in page
+    for odd in ("run=%00", "run=%ff%fe", "started>=9999999d", "started>=0001-01-01", "p_train>nan"):
+        assert site.get(f"/?where={odd}").status_code in (200, 400)
 
 
 def test_a_page_has_a_hundred_rows_and_leads_to_the_next(
