@@ -97,7 +97,7 @@ def test_the_newest_run_below_the_log_path_of_a_configuration_that_is_not_valid(
         (tmp_path / "test_conf.py").write_text(conf)
         assert main(["show", "--config", str(tmp_path)]) == 0
         out = capsys.readouterr().out
-        assert out.startswith(f"{torn.name}: ") and "has not ended" in out
+        assert out.startswith(f"{torn.name}: ") and "has no exit code" in out
         assert "round 2 has no result: it was last seen at the stage train" in out
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import utils
+from utils.inventory import INVENTORY_FILE
 from utils.node import read_rank_ends
 
 TRAINING = Path(utils.__file__).parents[1]
@@ -77,7 +78,12 @@ def test_a_rank_that_is_killed_is_told(old_python: str, tmp_path: Path) -> None:
 
 def test_the_node_is_sampled(old_python: str, tmp_path: Path) -> None:
     command = ("-m", "utils.monitors", "--log-dir", str(tmp_path), "--interval", "0.05", "--ticks", "3")
-    done = _run(old_python, *command, "--vendor-dir", str(TRAINING / "cpu"))
+    done = _run(old_python, *command, "--vendor-dir", str(TRAINING / "nvidia"))
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "cpu_monitor.log").stat().st_size and (tmp_path / "telemetry.jsonl").stat().st_size
-    assert "cpu: not measured: the module psutil is not installed" in (tmp_path / "monitor.log").read_text()
+    log = (tmp_path / "monitor.log").read_text()
+    assert "cpu: not measured: the module psutil is not installed" in log
+    assert "the module pynvml is not installed" in log, "a vendor's file is read by that Python too"
+    inventory = json.loads((tmp_path / INVENTORY_FILE).read_text())
+    assert inventory["software"]["python"].startswith("3.") and inventory["host"]["kernel"]
+    assert "the module pynvml is not installed" in inventory["host"]["unmeasured"]["accelerators"]

@@ -27,7 +27,6 @@ NOTE = (
 )
 MW_PER_W = 1000
 BYTES_PER_MIB = 2**20
-Description = dict[str, Any]  # name -> bool, number, text or None
 
 
 class NvmlDevices:
@@ -75,9 +74,10 @@ class NvmlDevices:
             error="; ".join(errors),
         )
 
-    def describe(self) -> list[Description]:
+    def describe(self) -> list[dict[str, Any]]:
         """What each GPU is; None for what it does not say."""
-        nvml, errors = self._nvml, list[str]()
+        nvml = self._nvml
+        errors: list[str] = []
         cuda = self._ask(nvml.nvmlSystemGetCudaDriverVersion, errors=errors)
         shared = {
             "driver": self._ask(nvml.nvmlSystemGetDriverVersion, errors=errors),
@@ -85,7 +85,7 @@ class NvmlDevices:
         }
         return [{**self._description(index), **shared} for index in range(self._count)]
 
-    def _description(self, index: int) -> Description:
+    def _description(self, index: int) -> dict[str, Any]:
         nvml = self._nvml
         errors: list[str] = []
         handle = self._ask(nvml.nvmlDeviceGetHandleByIndex, index, errors=errors)
@@ -131,7 +131,7 @@ class NvmlDevices:
             return None
 
 
-def describe_devices() -> list[Description]:
+def describe_devices() -> list[dict[str, Any]]:
     """The GPUs for the node's inventory, by their NVML index; errors see `open_devices`."""
     devices = open_devices()
     try:

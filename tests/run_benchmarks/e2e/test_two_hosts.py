@@ -6,7 +6,9 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from run_benchmarks.exports.mlperf import export_mlperf
 from tests.lab.lab import Lab
 from tests.run_benchmarks.e2e.harness import QUICK, Bench, containers, run_folder
 
@@ -14,7 +16,9 @@ CASE = "bert:pytorch:cpu:2:1:1"
 LOG_LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\t\[[A-Z]+\]\t\[\w+\.py,\d+\].*")
 
 
-def test_two_hosts_train_to_the_target(two_hosts: Lab, bench: Callable[..., Bench], data: Path) -> None:
+def test_two_hosts_train_to_the_target(
+    two_hosts: Lab, bench: Callable[..., Bench], data: Path, tmp_path: Path
+) -> None:
     run = bench(["h1", "h2"], **two_hosts.env)
     run.vendor_config("cpux2x1", QUICK)
     run.test(CASES={CASE: str(data)}, CLEAR_CACHES=True)
@@ -34,8 +38,11 @@ def test_two_hosts_train_to_the_target(two_hosts: Lab, bench: Callable[..., Benc
     assert len(set(result["images"].values())) == 1
     assert set(result["images"]) == {"h1", "h2"}
     _assert_figures(result["figures"], result["facts"])
+    _assert_provenance(result["provenance"])
     assert ended.folder is not None
     _assert_tree(ended.folder)
+    official = [note for note in export_mlperf(ended.folder, tmp_path / "mlperf", {}) if "checker" in note]
+    assert len(official) == 2 and all(" passes the " in note for note in official), official
     for host in (1, 2):
         assert containers(two_hosts, host) == ""
         assert run_folder(two_hosts, host, ended.uid()) == ""
@@ -55,9 +62,30 @@ def _assert_figures(figures: dict[str, dict[str, object]], facts: dict[str, obje
     assert value["MFU"] is None
 
 
+def _assert_provenance(provenance: dict[str, Any]) -> None:
+    """Each host was described from within its container, and both ran the same software, that of the image."""
+    assert provenance["missing"] == {}
+    for host, monitor in zip(provenance["hosts"], provenance["monitors"], strict=True):
+        assert host["cpu"]["CPU(s)"] and host["memory_bytes"] > 2**28 and host["limits"]["RLIMIT_NOFILE"]
+        assert 0 < monitor["of_a_core"] < 1 and monitor["sources"]["cpu"]["sampled"] > 0
+    (software,) = provenance["software"]
+    assert software["nodes"] == [0, 1] and software["packages"]["torch"] and software["system_packages"]
+    assert provenance["versions"]["torch"] == software["packages"]["torch"]
+    assert provenance["clock_offsets"].keys() == provenance["data"].keys() == {"h1", "h2"}
+    assert provenance["configuration"]["seed"] == provenance["seeds"]["seed"]
+
+
 def _assert_tree(folder: Path) -> None:
     assert re.fullmatch(r"run\d{14}", folder.name)
-    names = {"flagperf_run.log", "plan.json", "journal.jsonl", "summary.json", "summary.md", CASE}
+    names = {
+        "flagperf_run.log",
+        "plan.json",
+        "journal.jsonl",
+        "summary.json",
+        "summary.md",
+        "report.html",
+        CASE,
+    }
     assert {path.name for path in folder.iterdir()} == names
     log = (folder / "flagperf_run.log").read_text()
     assert all(LOG_LINE.fullmatch(line) for line in log.splitlines()), log

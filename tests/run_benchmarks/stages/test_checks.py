@@ -91,6 +91,9 @@ def test_clock(
     check = site.check(checks.clock)
     assert check.status is status, check
     assert remedy in check.remedy
+    measured, error = check.facts["offset_s"], check.facts["uncertainty_s"]
+    assert isinstance(measured, float) and isinstance(error, float)
+    assert abs(measured - offset) <= error + 0.01, "a clock that is off goes with the results too"
 
 
 def test_clock_that_gives_no_answer(site: Site) -> None:

@@ -18,7 +18,10 @@ def test_data_without_a_manifest(site: Site) -> None:
 
 def test_data_as_in_its_manifest(site: Site) -> None:
     prepare(site.folder / "data")
-    assert_ok(site.check(data), "2 files as in the manifest")
+    check = site.check(data)
+    assert_ok(check, "2 files as in the manifest")
+    folder = site.folder / "data"
+    assert check.facts == {str(folder): manifest.sha256_of(folder / manifest.MANIFEST_NAME)}
 
 
 def test_data_that_is_not_there(site: Site) -> None:

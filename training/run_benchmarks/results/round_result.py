@@ -70,7 +70,8 @@ class Observation(RoundRecord):
 
     def round_time(self) -> Figure:
         """The controller's own figure."""
-        return DEFINITIONS["round_time"].figure(self.time_s, "the controller's clock")
+        source = "the controller's clock" + (", which nothing tells of" if self.time_s is None else "")
+        return DEFINITIONS["round_time"].figure(self.time_s, source)
 
 
 @dataclass(frozen=True, kw_only=True)

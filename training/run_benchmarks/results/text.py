@@ -30,7 +30,7 @@ def run_text(run: Run, width: int | None) -> str:
 
 
 def _head(run: Run, width: int | None) -> str:
-    ended = "has not ended" if run.exit_code is None else f"exit code {run.exit_code}"
+    ended = "has no exit code" if run.exit_code is None else f"exit code {run.exit_code}"
     lines = [f"{run.name}: started {run.started or 'at an unknown time'}, {ended}"]
     return "\n".join(_wrapped(line, width) for line in (*lines, *(f"- {note}" for note in run.notes)))
 
