@@ -231,6 +231,9 @@ def _altered(archive: Path, change: str) -> None:
     elif change == "above":
         extra.name = "../more"
         members.append((extra, b"x"))
+    elif change == "absolute":
+        extra.name = "/etc/hostname"
+        members.append((extra, b"x"))
     elif change == "large":
         extra.size = 2**31
         members.append((extra, b""))
@@ -254,7 +257,8 @@ def _altered(archive: Path, change: str) -> None:
         ("more", "does not fit 'run/more'"),
         ("twice", "stands in it twice"),
         ("link", "is no plain file"),
-        ("above", "cannot be unpacked"),
+        ("above", "'../more' is no path below a folder"),
+        ("absolute", "'/etc/hostname' is no path below a folder"),
         ("large", "larger than any archive"),
         ("sums", "it has no SHA256SUMS"),
         ("cut", "cannot be unpacked"),

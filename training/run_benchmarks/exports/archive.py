@@ -117,11 +117,11 @@ class _Archive:
             clean = read_plan(
                 self.redaction.plain(folder.plan), "plan.json"
             )  # before shell and Python quote it
+            texts, shown = config_files(plan, run.name), config_files(clean, run.name)
         except FlagPerfError as error:
             self.left_out[CODE] = self.left_out[CONFIG] = self.redaction.name(str(error))
             return
-        shown = config_files(clean, run.name)
-        for name, text in config_files(plan, run.name).items():
+        for name, text in texts.items():
             self._add_text(
                 f"{CONFIG}{name}", text, "".join(map(self.redaction.line, shown[name].splitlines(True)))
             )

@@ -24,7 +24,8 @@ from run_benchmarks.exports.mlperf_log import (
     why_not,
     written,
 )
-from run_benchmarks.exports.system_description import STATUSES, system_description
+from run_benchmarks.exports.mlperf_power import write_power
+from run_benchmarks.exports.system_description import NOT_RECORDED, STATUSES, system_description
 from run_benchmarks.results.markdown import inline, listed
 from run_benchmarks.results.rules import CLOSED
 from utils.errors import FlagPerfError
@@ -62,7 +63,7 @@ def _export_case(folder: Path, name: str, rounds: Sequence[Round], owners: Mappi
     """One system: its description and its results; what is to be known of them."""
     system = _file_name(f"{owners[SYSTEM_NAME]}_{name}" if SYSTEM_NAME in owners else name)
     results = folder / "results" / system / BERT
-    organisation = owners.get(SUBMITTER, "unspecified")
+    organisation = owners.get(SUBMITTER, NOT_RECORDED)
     submission = Submission(organisation, owners.get(SYSTEM_NAME, system))
     notes: list[str] = []
     exported: list[Round] = []
@@ -83,6 +84,8 @@ def _export_case(folder: Path, name: str, rounds: Sequence[Round], owners: Mappi
             f"{each.name} is {path.relative_to(folder)}: {': '.join(division_of(each))}",
             *_checked(path),
         ]
+        without_power = write_power(each, events, results / "power" / path.stem)
+        notes += [f"{each.name}: {without_power}"] if without_power else []
     if exported:
         notes += _describe(folder, system, exported, owners)
         notes.append(f"{name}: {_mean(rounds)}")
