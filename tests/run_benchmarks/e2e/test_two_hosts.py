@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from run_benchmarks.exports.mlperf import export_mlperf
 from tests.lab.lab import Lab
 from tests.run_benchmarks.e2e.harness import QUICK, Bench, containers, run_folder
 
@@ -15,7 +16,9 @@ CASE = "bert:pytorch:cpu:2:1:1"
 LOG_LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\t\[[A-Z]+\]\t\[\w+\.py,\d+\].*")
 
 
-def test_two_hosts_train_to_the_target(two_hosts: Lab, bench: Callable[..., Bench], data: Path) -> None:
+def test_two_hosts_train_to_the_target(
+    two_hosts: Lab, bench: Callable[..., Bench], data: Path, tmp_path: Path
+) -> None:
     run = bench(["h1", "h2"], **two_hosts.env)
     run.vendor_config("cpux2x1", QUICK)
     run.test(CASES={CASE: str(data)}, CLEAR_CACHES=True)
@@ -38,6 +41,8 @@ def test_two_hosts_train_to_the_target(two_hosts: Lab, bench: Callable[..., Benc
     _assert_provenance(result["provenance"])
     assert ended.folder is not None
     _assert_tree(ended.folder)
+    official = [note for note in export_mlperf(ended.folder, tmp_path / "mlperf", {}) if "checker" in note]
+    assert len(official) == 2 and all(" passes the " in note for note in official), official
     for host in (1, 2):
         assert containers(two_hosts, host) == ""
         assert run_folder(two_hosts, host, ended.uid()) == ""

@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 import yaml
-from mlperf_logging.compliance_checker import mlp_compliance
+from mlperf_logging.compliance_checker import mlp_compliance, mlp_parser
+from mlperf_logging.result_summarizer.result_summarizer import _compute_power_node
 from mlperf_logging.system_desc_checker.system_desc_checker import check_system_desc
 
+from run_benchmarks.exports.chosen import rounds_in
 from run_benchmarks.exports.mlperf import export_mlperf
 from run_benchmarks.exports.mlperf_log import LABEL
-from run_benchmarks.exports.system_description import FIELDS
+from run_benchmarks.exports.system_description import FIELDS, system_description
 from run_benchmarks.verbs import main
 from tests.run_benchmarks.exports.demo_run import (
     CASE,
@@ -26,9 +28,12 @@ from tests.run_benchmarks.exports.demo_run import (
     make_closed,
     rank_log,
 )
+from utils.telemetry.lines import record_line
+from utils.telemetry.records import Sample, Scope, SourceInfo
 
 RULES = Path(mlp_compliance.__file__).parent / "training_5.0.0"
 OWNER = {"submitter": "Acme Labs", "cooling": "air"}
+RESULTS = Path(__file__).parents[1] / "results"
 SYSTEM = "bert_pytorch_cpu_1_1_2"
 
 
@@ -171,10 +176,28 @@ def test_a_set_of_rounds_has_a_seed_each_and_its_mean(tmp_path: Path) -> None:
     assert [log.name for log in logs] == ["result_0.txt", "result_1.txt", "result_2.txt"]
     seeds = [line["value"] for log in logs for line in lines_of(log) if line["key"] == "seed"]
     assert seeds == [42, 43, 44]
+    assert not any("share a seed" in note for note in notes)
     assert f"case {CASE}, round 4 is left out: rank 0's log has no TRAIN_END (INTERRUPTED)" in notes
     # of 1100, 1120, 1130.96 and the one that did not converge
     mean = (1120.0 + 1130.960) / 2
     assert any(f"without the fastest and the slowest: {mean:.3f}" in note for note in notes), notes[-1]
+
+
+def test_rounds_with_one_seed_are_said_and_what_did_not_converge_has_no_result_line(tmp_path: Path) -> None:
+    run = copied(tmp_path, rounds=2)
+
+    def not_met(name: str, value: dict[str, Any]) -> None:
+        if name == "EVALUATE":
+            value["mlm_accuracy"] = min(value["mlm_accuracy"], 0.139)
+        if name == "FINISHED":
+            value |= {"converged": False, "time_to_target": None, "final_mlm_accuracy": 0.139}
+
+    change_events(rank_log(run, 2), not_met)
+    change_events(rank_log(run, 2), lambda name, value: value.get("config", {}).update(seed=42))
+    notes = export_mlperf(run, tmp_path / "out", {})
+    assert any("rounds share a seed (42, 42)" in note for note in notes)
+    log = tmp_path / "out" / "results" / SYSTEM / "bert" / "result_1.txt"
+    assert "RESULT," not in log.read_text() and '"status": "aborted"' in log.read_text()
 
 
 def test_a_system_description_that_the_official_checker_passes(tmp_path: Path) -> None:
@@ -210,7 +233,39 @@ def test_what_the_owner_says_is_checked_all_at_once(
 
 
 def test_a_run_without_bert_has_no_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    digits = Path(__file__).parents[1] / "results" / "schema1" / "converged" / "run20261121214220"
+    digits = RESULTS / "schema1" / "converged" / "run20261121214220"
     assert main(["export", str(digits), "--format", "mlperf", "--output", str(tmp_path / "out")]) == 2
     assert "there is no round to export" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_provenance_has_is_in_the_system_description() -> None:
+    (each,) = rounds_in(RESULTS / "schema3" / "run20261122083027")
+    described = system_description(each, "open", {"host_networking": "25 GbE"}, "a system")
+    assert described["host_processor_model_name"] == "Intel(R) Xeon(R) Processor"
+    assert (described["host_processor_core_count"], described["host_memory_capacity"]) == ("2", "23.5 GiB")
+    assert described["framework"] == "pytorch (torch 2.13.0+cpu)"
+    assert described["operating_system"] == "Debian GNU/Linux 12 (bookworm)"
+    assert described["host_networking"] == "25 GbE", "the owner knows better"
+    assert "L2 cache 4 MiB" in described["host_processor_caches"]
+
+
+def test_power_is_logged_where_it_was_measured(tmp_path: Path) -> None:
+    run = copied(tmp_path)
+    start, end = 1795335664354, 1795336795338
+    records = [SourceInfo(start, "acpi", Scope.MACHINE, 1.0)]
+    records += [Sample(at, "acpi", "", power_w=200.0) for at in range(start - 1000, end + 2000, 1000)]
+    (rank_log(run).parent / "telemetry.jsonl").write_text("".join(map(record_line, records)))
+    notes = export_mlperf(run, tmp_path / "out", {})
+    assert not any("no power" in note for note in notes)
+    folder = tmp_path / "out" / "results" / SYSTEM / "bert" / "power" / "result_0"
+    (log,) = folder.iterdir()
+    readings = [line["value"] for line in lines_of(log) if line["key"] == "power_reading"]
+    assert log.name == "node_0.txt" and set(readings) == {200.0}
+    loglines, errors = mlp_parser.parse_file(str(log), ruleset="5.0.0")
+    joules = _compute_power_node(loglines, end - start)
+    assert not errors and joules == pytest.approx(200.0 * (end - start) / 1000, rel=0.01)
+    (rank_log(run).parent / "telemetry.jsonl").unlink()
+    notes = export_mlperf(run, tmp_path / "without", {})
+    assert any("no power: localhost_noderank0" in note for note in notes)
+    assert not (tmp_path / "without" / "results" / SYSTEM / "bert" / "power").exists()

@@ -6,6 +6,7 @@ import json
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,9 @@ from run_benchmarks.exports.reproduction import Reproduction, reproduction
 from run_benchmarks.exports.unpacking import unpack
 from run_benchmarks.plan.secrets import NO_SECRETS
 from tests.ports import reserved_port
+from tests.run_benchmarks.exports.demo_run import change_json
 from tests.run_benchmarks.whole_run import WholeRun, make_whole_run
+from utils.errors import FlagPerfError
 
 CASE = "toy:pytorch:X1:1:1:1"
 CONFIG = "acme/toy-pytorch/config/config_X1x1x1.py"
@@ -96,6 +99,7 @@ def test_what_differs_is_said_and_the_archives_parameters_count(
     other = again(archive, whole, tmp_path / "other")
     text = "\n".join(other.differs)
     assert f"{CASE}: train_batch_size is 64 in this checkout, and is run with 16" in text
+    assert f"{CASE}: its data is looked for where it was, in {whole.folder}/data" in text
     assert "the code is not what ran" in text and f"the code differs in {CONFIG}" in text
     (case,) = other.plan.cases
     assert case.settings.name == CASE and case.parameters["train_batch_size"] == 16
@@ -128,3 +132,33 @@ def test_what_this_checkout_does_not_have_is_refused(
     assert whole.main("reproduce", str(archive)) == 4
     assert "config_X1x1x1" in capsys.readouterr().err
     assert results(whole) == before
+
+
+def _hostile_name(plan: Any) -> None:
+    plan["cases"][0]["settings"]["name"] = "x = open('/tmp/owned', 'w')\nTOY"
+
+
+def _hostile_place(plan: Any) -> None:
+    plan["cases"][0]["files"] |= {"config_dir": "../../config", "config_file": "test_conf.py"}
+    plan["cases"][0]["parameters"] |= {"train_batch_size": 99, "import os; os": 1}
+
+
+def test_a_hostile_plan_writes_and_executes_nothing(archive: Path, whole: WholeRun, tmp_path: Path) -> None:
+    tree, work = whole.tree, tmp_path / "work"
+    (work / "archive").mkdir(parents=True)
+    about = unpack(archive, work / "archive")
+    path = work / "archive" / "run" / "plan.json"
+    written = path.read_text()
+    for change in (_hostile_name, _hostile_place):
+        path.write_text(written)
+        change_json(path, change)
+        log_path, own = whole.folder / "result", work / change.__name__
+        try:
+            made = reproduction(work / "archive", about, tree.config, tree.training, log_path, own)
+        except FlagPerfError as error:
+            assert "cannot be the name of a case" in str(error)
+            continue
+        (case,) = made.plan.cases
+        assert case.parameters["train_batch_size"] == 99
+        assert (made.plan.training_dir / CONFIG).read_text().endswith("\ntrain_batch_size = 99\n")
+        assert "import os" not in (own / "config" / "test_conf.py").read_text()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from keyword import iskeyword
 from typing import Any
 
 from pydantic import AliasChoices
@@ -11,9 +12,9 @@ from pydantic import AliasChoices
 from run_benchmarks.exports.planned_run import ExportedCase, ExportedPlan
 from run_benchmarks.plan.cases import CASE_KEYS, parse_case_key
 from run_benchmarks.plan.records import ClusterSettings, RunSettings
+from utils.errors import FlagPerfError
 
 _NOT_IN_FILES = ("pip", "machine")  # where packages come from is each machine's own
-_HEAD = '"""{what} of {run}, as it was resolved."""\n\n'
 
 
 def config_files(plan: ExportedPlan, run: str) -> dict[str, str]:
@@ -21,8 +22,8 @@ def config_files(plan: ExportedPlan, run: str) -> dict[str, str]:
     cluster = "".join(_lines(ClusterSettings, plan.cluster))
     test = "".join([*_lines(RunSettings, plan.run), *_vendor_lines(plan.cases), cases_text(plan.cases)])
     return {
-        "cluster_conf.py": _HEAD.format(what="The hosts", run=run) + cluster,
-        "test_conf.py": _HEAD.format(what="The cases and settings", run=run) + test,
+        "cluster_conf.py": f"{f'The hosts of {run}, as resolved.'!r}\n\n{cluster}",
+        "test_conf.py": f"{f'The cases and settings of {run}, as resolved.'!r}\n\n{test}",
     }
 
 
@@ -31,12 +32,18 @@ def cases_text(cases: Sequence[ExportedCase], default_vendor: str = "") -> str:
 
     Args:
         default_vendor: VENDOR of the file in which it stands; that of the first case, if it is not said.
+
+    Raises:
+        FlagPerfError: a name is none that a file can have: what is made here is executed.
     """
     default = default_vendor or next((case.vendor.name for case in cases), "")
     keys = {case.name: _key(case, default) for case in cases}
     if all(keys.values()):
         data = {keys[case.name]: case.settings.get("data_dir_host") for case in cases}
         return f"CASES = {data!r}\n"
+    for name in keys:
+        if not name.isidentifier() or iskeyword(name):
+            raise FlagPerfError(f"{name!r} cannot be the name of a case in a file", where="plan.json")
     dicts = (f"{case.name} = {_case_dict(case)!r}\n" for case in cases)
     return "".join([f"CASES = {list(keys)!r}\n", *dicts])
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from run_benchmarks.exports.configuration import cases_text
 from run_benchmarks.exports.deployed_code import files_in, tree_today
 from run_benchmarks.exports.planned_run import ExportedCase, ExportedPlan, read_plan
 from run_benchmarks.plan.as_dict import plain
+from run_benchmarks.plan.cases import case_name
 from run_benchmarks.plan.config_file import read_leniently
 from run_benchmarks.plan.load import load_plan
 from run_benchmarks.plan.records import Plan
@@ -60,7 +61,9 @@ def reproduction(
         FlagPerfError: the archive holds no plan that could be run.
     """
     then = _archived_plan(unpacked)
-    conf = _configuration(then, config, training_dir, work / "config")
+    today_says = read_leniently(config / "test_conf.py")
+    placed, elsewhere = _where_data_is(then.cases, today_says)
+    conf = _configuration(then, placed, today_says, config, training_dir, work / "config")
     plan = load_plan(conf, training_dir, log_path=log_path)
     today = {case.settings.name: _json(plain(case.parameters)) for case in plan.cases}
     differs = list(_code_differences(then, about, unpacked / CODE, training_dir))
@@ -70,9 +73,9 @@ def reproduction(
         for name, values in changed.items()
         for each, value in values.items()
     ]
-    differs += _new_names(then, today)
+    differs += [*_new_names(then, today), *elsewhere]
     if any(changed.values()):
-        tree = _with_parameters(then, changed, training_dir, work / "training")
+        tree = _with_parameters(plan, changed, training_dir, work / "training")
         plan = load_plan(conf, tree, log_path=log_path)
     # what is told to be typed later must not lead to what is gone by then
     return Reproduction(replace(plan, options=place_options(config, log_path)), tuple(differs))
@@ -89,27 +92,44 @@ def _archived_plan(unpacked: Path) -> ExportedPlan:
     return plan
 
 
-def _configuration(then: ExportedPlan, config: Path, training_dir: Path, folder: Path) -> Path:
+def _configuration(
+    then: ExportedPlan,
+    cases: Sequence[ExportedCase],
+    today: Mapping[str, Any],
+    config: Path,
+    training_dir: Path,
+    folder: Path,
+) -> Path:
     """Today's two files, with the archive's cases and what belongs to the measurement in the place of today's."""
     folder.mkdir(parents=True)
     shutil.copyfile(config / "cluster_conf.py", folder / "cluster_conf.py")
-    today = read_leniently(config / "test_conf.py")
     lines = [
         f"{name} = {then.run[field]!r}\n" for name, field in OF_THE_MEASUREMENT.items() if field in then.run
     ]
     if not {"FLAGPERF_PATH", "FLAGPERF_PATH_HOST"} & today.keys():
         lines.append(f"FLAGPERF_PATH_HOST = {str(training_dir)!r}\n")  # whatever tree is deployed
     text = (config / "test_conf.py").read_text(encoding="utf-8")
-    cases = cases_text(_where_data_is(then.cases, today), str(today.get("VENDOR") or ""))
-    (folder / "test_conf.py").write_text("\n".join([text, *lines, cases]), encoding="utf-8")
+    named = cases_text(cases, str(today.get("VENDOR") or ""))
+    (folder / "test_conf.py").write_text("\n".join([text, *lines, named]), encoding="utf-8")
     return folder
 
 
-def _where_data_is(cases: tuple[ExportedCase, ...], today: Mapping[str, Any]) -> list[ExportedCase]:
-    """The cases with the data directories that today's file names for them, where it does."""
+def _where_data_is(
+    cases: Sequence[ExportedCase], today: Mapping[str, Any]
+) -> tuple[list[ExportedCase], list[str]]:
+    """The cases with the data directories that today's file names for them; a line for each that it does not."""
     named = today.get("CASES")
-    folders = named if isinstance(named, Mapping) else {}
-    return [case.at(str(folders[case.name])) if case.name in folders else case for case in cases]
+    folders = (
+        {case_name(str(key)): str(data) for key, data in named.items()} if isinstance(named, Mapping) else {}
+    )
+    placed = [case.at(folders[case.name]) if case.name in folders else case for case in cases]
+    lines = [
+        f"{case.name}: its data is looked for where it was, in {case.settings.get('data_dir_host')}: "
+        "CASES of test_conf.py does not have this case"
+        for case in cases
+        if case.name not in folders
+    ]
+    return placed, lines
 
 
 def _changed(case: ExportedCase, today: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,18 +151,18 @@ def _new_names(then: ExportedPlan, today: Mapping[str, Mapping[str, Any]]) -> It
 
 
 def _with_parameters(
-    then: ExportedPlan, changed: Mapping[str, Mapping[str, Any]], training_dir: Path, tree: Path
+    plan: Plan, changed: Mapping[str, Mapping[str, Any]], training_dir: Path, tree: Path
 ) -> Path:
-    """A copy of the tree in which the vendors' files end with the archive's values."""
+    """A copy of the tree in which the vendors' files, as this checkout has them, end with the archive's values."""
 
     def ignored(folder: str, names: list[str]) -> set[str]:
         left_at_home = LEFT_OUT_AT_TOP - {"run_benchmarks"} if Path(folder) == training_dir else set()
         return {name for name in names if name == "__pycache__" or name in left_at_home}
 
     shutil.copytree(training_dir, tree, symlinks=True, ignore=ignored)
-    for case in then.cases:
+    for case in plan.cases:
         path = tree / case.files.config_dir / case.files.config_file
-        lines = [f"{name} = {value!r}\n" for name, value in changed[case.name].items()]
+        lines = [f"{name} = {value!r}\n" for name, value in changed[case.settings.name].items()]
         path.write_text("".join([path.read_text(encoding="utf-8"), "\n", *lines]), encoding="utf-8")
     return tree
 

@@ -150,9 +150,9 @@ def _of_software(each: Round) -> dict[str, str]:
     framework = each.case.settings.framework.partition("_")[0] if each.case else ""
     versions = {name: value for name, value in provenance.versions.items() if value}
     systems = dict.fromkeys(filter(None, (software.system for software in provenance.software)))
-    version = next((value for name, value in versions.items() if name in (framework, "framework")), "")
+    own = next(((name, value) for name, value in versions.items() if name != "collectives"), None)
     return {
-        "framework": f"{framework} {version}".strip(),
+        "framework": f"{framework} ({' '.join(own)})" if own else framework,
         "other_software_stack": ", ".join(f"{name} {value}" for name, value in versions.items()),
         "operating_system": "; ".join(systems),
     }

@@ -9,7 +9,7 @@ import hashlib
 import re
 import tarfile
 import zlib
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from run_benchmarks.exports.archive import ABOUT, FORMAT, SUMS
@@ -57,11 +57,11 @@ def _extract(tar: tarfile.TarFile, archive: Path, folder: Path) -> dict[str, str
             raise _refusal(archive, f"{member.name!r} stands in it twice")
         if member.size > LARGEST_FILE or size > LARGEST_ARCHIVE or len(sums) >= MOST_FILES:
             raise _refusal(archive, f"it is larger than any archive of a run, from {member.name!r} on")
+        path = PurePosixPath(member.name)
+        if path.is_absolute() or ".." in path.parts or str(path) != member.name:
+            raise _refusal(archive, f"{member.name!r} is no path below a folder")
         tar.extract(member, folder, filter="data")
-        path = folder / member.name
-        if path.resolve() != folder.resolve() / member.name:
-            raise _refusal(archive, f"{member.name!r} is not written as a path below a folder")
-        sums[member.name] = _sha256(path)
+        sums[member.name] = _sha256(folder / path)
     return sums
 
 

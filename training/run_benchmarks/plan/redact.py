@@ -33,6 +33,23 @@ _NAME = _NAMED.format(_SPOKEN, _LAST.format(_ENDING))
 # In prose only what is written like a variable: `forward_pass: 3 ms` is no secret.
 _NAME_IN_TEXT = _NAMED.format(_SPOKEN, _LAST.format(_ENDING[4:-1].upper()))
 
+# Whatever a pattern here finds has one of these in it: most lines of a log have none, and need not be searched.
+_SIGNS = (
+    "@",
+    "auth",
+    "bearer",
+    "cookie",
+    "cred",
+    "jwt",
+    "key",
+    "pass",
+    "pat",
+    "psk",
+    "pwd",
+    "secret",
+    "token",
+)
+
 _SECRET_NAME = re.compile(_NAME)
 _SECRET_OPTION = re.compile(rf"--?{_NAME}")
 _BEARER = r"(?i:\bauthorization['\"]?\s*[=:]\s*['\"]?(?:[a-z]+ +)?|\bbearer +(?=\S{8}))"
@@ -68,7 +85,7 @@ def redact_url(url: str) -> str:
 
 def redact_text(text: str) -> str:
     """`text` with the credentials of every URL and every assigned secret in it replaced by `***`."""
-    return _IN_TEXT.sub(_hidden, redact_url(text))
+    return _IN_TEXT.sub(_hidden, redact_url(text)) if _has_sign(text) else text
 
 
 def redact_argv(argv: Sequence[str]) -> list[str]:
@@ -96,10 +113,17 @@ def secrets_in_argv(argv: Sequence[str]) -> Iterator[str]:
 
 def secrets_in_text(text: str) -> Iterator[str]:
     """What `redact_text` hides of a text; of a URL's user the password by itself too."""
+    if not _has_sign(text):
+        return
     yield from _users_in(text)
     for match in _IN_TEXT.finditer(text):
         value = match["inner"] or match["value"] or match["credential"] or ""
         yield value[1:].rstrip(value[0]) if value[:1] in ("'", '"') else value
+
+
+def _has_sign(text: str) -> bool:
+    folded = text.casefold()  # as the patterns do without regard to case
+    return any(sign in folded for sign in _SIGNS)
 
 
 def _users_in(text: str) -> Iterator[str]:

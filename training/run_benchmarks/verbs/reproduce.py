@@ -38,6 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     from run_benchmarks.exports.archive import RUN
     from run_benchmarks.exports.reproduction import reproduction
     from run_benchmarks.exports.unpacking import unpack
+    from utils.text_files import one_line
 
     with tempfile.TemporaryDirectory(prefix="flagperf-reproduce-") as name:
         work = Path(name)
@@ -46,9 +47,9 @@ def run(arguments: argparse.Namespace) -> int:
         about = unpack(arguments.archive, unpacked)
         log_path = options.log_path_of(arguments)
         made = reproduction(unpacked, about, arguments.config, options.TRAINING_DIR, log_path, work)
-        complain(f"{about.get('run')}, from {arguments.archive}, again:")
+        complain(one_line(f"{about.get('run')}, from {arguments.archive}, again:"))
         for line in made.differs or ("the code and the parameters are what they were",):
-            complain(f"- {line}")
+            complain(one_line(f"- {line}"))
         if arguments.show:
             return ExitCode.SUCCESS
         return _run_and_compare(made, unpacked / RUN)

@@ -57,15 +57,20 @@ def average_power(telemetry: Telemetry, window: Window, source: str) -> Measurem
 
 def max_power(telemetry: Telemetry, window: Window, source: str) -> Measurement:
     """Largest power in W of all the source's devices together, among the moments when all were read."""
-    devices = [dict(_points(samples, "power_w")) for samples in telemetry.devices(source).values()]
-    moments = set.intersection(*map(set, devices)) if devices else set()
-    sums = {time_ms: sum(watts[time_ms] for watts in devices) for time_ms in moments}
+    sums = power_sums(telemetry, source)
     inside = [watts for time_ms, watts in sums.items() if window.start_ms <= time_ms <= window.end_ms]
     if not inside:
         return _missing(telemetry, source, "no sample in the window has this value")
     spans = _spans([(time_ms, 0.0) for time_ms in sorted(sums)], window, _hole_ms(telemetry, source))
     coverage = sum(span.inside_ms for span in spans) / (window.seconds * 1000)
     return Measurement(max(inside), f"{described(telemetry, source)}: largest sample of power", coverage)
+
+
+def power_sums(telemetry: Telemetry, source: str) -> dict[int, float]:
+    """Time in ms -> power in W of all the source's devices together, at the moments when all were read."""
+    devices = [dict(_points(samples, "power_w")) for samples in telemetry.devices(source).values()]
+    moments = set.intersection(*map(set, devices)) if devices else set()
+    return {time_ms: sum(watts[time_ms] for watts in devices) for time_ms in moments}
 
 
 def best_power_source(telemetry: Telemetry) -> str | None:

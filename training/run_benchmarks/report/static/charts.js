@@ -2,7 +2,7 @@
 // Draws the charts of a page with uPlot from the JSON beside each, when they come into view.
 
 const FEW_LINES = 10; // more of them are told apart by their group's colour
-const ROWS_SHOWN = 200;
+const ROWS_SHOWN = 100;
 const HEIGHT = 240;
 const FONT = "12px system-ui, sans-serif";
 
@@ -149,6 +149,7 @@ class Figure {
   }
 
   focused(index) {
+    if (this.isByKey) return; // it stays with its line
     this.nearest = index;
     this.read();
   }
@@ -207,7 +208,11 @@ class Figure {
     const line = this.lines[(this.nearest || 1) - 1];
     const value = line && line.values[place];
     const top = value === null || value === undefined ? 10 : this.chart.valToPos(value, "y");
+    this.isByKey = true;
+    this.nearest = this.nearest || 1;
     this.chart.setCursor({ left: this.chart.valToPos(this.places[place], "x"), top });
+    this.chart.setSeries(this.nearest, { focus: true });
+    this.isByKey = false;
     this.read();
   }
 
