@@ -103,6 +103,7 @@ def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) ->
         vendors_case=case.vendors_folder,
         parameters=case.parameters_of(seen.round),
     )
+    rules = replace(rules, environment=case.environment)
     if "MFU" in figures and rules.has_another_model:
         reason = "a hook of the vendor changed the model: the FLOPs that the case counts are not this model's"
         figures["MFU"] = DEFINITIONS["MFU"].figure(None, reason)
