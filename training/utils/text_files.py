@@ -53,8 +53,7 @@ def opened(path: Path, largest: int = LARGEST_LOG) -> Iterator[BinaryIO]:
         FlagPerfError: it is no plain file of at most `largest` bytes, or cannot be read.
     """
     try:
-        # a pipe would be waited for
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+        with open(path, "rb", opener=_open_itself) as file:
             state = os.fstat(file.fileno())
             if not stat.S_ISREG(state.st_mode):
                 raise FlagPerfError("is no file", where=str(path))
@@ -64,6 +63,11 @@ def opened(path: Path, largest: int = LARGEST_LOG) -> Iterator[BinaryIO]:
     except OSError as error:
         reason = "it is a link" if error.errno == errno.ELOOP else error.strerror
         raise FlagPerfError(f"cannot be read: {reason}", where=str(path)) from error
+
+
+def _open_itself(path: str, flags: int) -> int:
+    """Open what has this name itself, and do not wait where it is a pipe."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
 def shortened(line: str, longest: int) -> str:
