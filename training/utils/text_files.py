@@ -60,6 +60,8 @@ def opened(path: Path, largest: int = LARGEST_LOG) -> Iterator[BinaryIO]:
             if state.st_size > largest:
                 raise FlagPerfError(f"is larger than {largest} bytes", where=str(path))
             yield file
+    except IsADirectoryError as error:
+        raise FlagPerfError("is no file", where=str(path)) from error
     except OSError as error:
         reason = "it is a link" if error.errno == errno.ELOOP else error.strerror
         raise FlagPerfError(f"cannot be read: {reason}", where=str(path)) from error
