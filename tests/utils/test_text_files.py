@@ -39,7 +39,7 @@ def test_what_leads_elsewhere_or_has_no_end_is_not_opened(
     (tmp_path / "sparse").touch()
     os.truncate(tmp_path / "sparse", LARGEST_LOG + 1)
     reasons = {
-        "link": "it is a link",
+        "link": "is no file, but a link, which is not followed",
         "pipe": "is no file",
         "folder": "is no file",
         "sparse": "is larger than 4294967296 bytes",

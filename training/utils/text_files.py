@@ -17,6 +17,7 @@ from utils.errors import FlagPerfError
 _BLANK_LETTERS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
 LONGEST_LINE = 2**20  # characters: the longest event has a few thousand
 LARGEST_LOG = 2**32  # bytes: collecting takes no more from a node
+_NO_FILE = {errno.EISDIR: "is no file", errno.ELOOP: "is no file, but a link, which is not followed"}
 # What is read of a file's end.
 END_BYTES = 2**22
 
@@ -60,11 +61,9 @@ def opened(path: Path, largest: int = LARGEST_LOG) -> Iterator[BinaryIO]:
             if state.st_size > largest:
                 raise FlagPerfError(f"is larger than {largest} bytes", where=str(path))
             yield file
-    except IsADirectoryError as error:
-        raise FlagPerfError("is no file", where=str(path)) from error
     except OSError as error:
-        reason = "it is a link" if error.errno == errno.ELOOP else error.strerror
-        raise FlagPerfError(f"cannot be read: {reason}", where=str(path)) from error
+        message = _NO_FILE.get(error.errno or 0, f"cannot be read: {error.strerror}")
+        raise FlagPerfError(message, where=str(path)) from error
 
 
 def _open_itself(path: str, flags: int) -> int:

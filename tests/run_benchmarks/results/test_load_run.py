@@ -263,7 +263,7 @@ def test_a_file_that_is_a_link_is_not_followed(name: str, folder: Path) -> None:
     path.rename(folder.parent / "elsewhere")
     path.symlink_to(folder.parent / "elsewhere")
     (note,) = (note for note in load_run(folder).notes if str(path) in note and "link" in note)
-    assert note == f"{path}: cannot be read: it is a link"
+    assert note == f"{path}: is no file, but a link, which is not followed"
 
 
 @pytest.mark.parametrize("name", [NAME, f"{NAME}/round1", f"{NAME}/round1/h1_noderank0"])
