@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -45,7 +46,8 @@ class Journal:
 def is_held(path: Path) -> bool | None:
     """Whether the controller that writes this journal lives; None where that cannot be told."""
     try:
-        with path.open("r+b") as file:  # NFS wants a file that can be written for this lock
+        # NFS wants a file that can be written for this lock; a link may lead to any other one
+        with os.fdopen(os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK), "r+b", 0) as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

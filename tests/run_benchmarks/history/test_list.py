@@ -175,10 +175,13 @@ def test_two_that_refresh_at_once_do_not_disturb_each_other(log_path: Path) -> N
     second.close()
 
 
-def test_without_a_cache_it_is_kept_in_memory(log_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_cache_it_is_kept_in_memory(
+    log_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
     monkeypatch.setattr(index_module, "_cache_file", lambda path: log_path / "gone" / "x.sqlite")
-    index = Index(log_path)
-    assert index.file is None and refreshed(index) == [4]
+    assert listed(log_path, "--verdict", "converged") == 0
+    shown = capsys.readouterr()
+    assert shown.out.count("CONVERGED") == 4 and "cannot be written: every run is read anew" in shown.err
     assert not (log_path / "gone").exists()
 
 

@@ -140,6 +140,7 @@ class _Site:
             ["live.js"],
             run=key,
             address=f"/run/{key}/progress",
+            now=progress(folder),
             report=f"/run/{key}",
             charts=[chart(each) for each in charts_of(folder)],
         )
