@@ -165,3 +165,4 @@ def test_it_prints_light_with_every_chart(open_page: Opener, report: Path) -> No
     assert page.evaluate("window.onPaper") == "light"
     assert page.locator("figure.chart canvas").count() == 9
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert page.locator("section > details[open]").count() == 0
