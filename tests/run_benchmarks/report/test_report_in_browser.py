@@ -20,7 +20,7 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 MADE = Made(
     hosts=("node0", HOSTILE, "node2"),
     devices=4,
-    seconds=400,
+    seconds=200,
     steps=120,
     case=f"{HOSTILE}:pytorch:H100:3:4:1",
     metric=HOSTILE,
