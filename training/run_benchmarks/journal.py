@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -38,14 +39,15 @@ class Journal:
 
     def write(self, event: str, **facts: Any) -> None:
         """Record that `event` happened now."""
-        record = {"time": round(time.time(), 3), "event": event, **self._secrets.hide_in(facts)}
+        record = {"time": round(time.time(), 3), "event": event, **self._secrets.hide_in(facts, names=False)}
         self._file.write(json.dumps(record, default=str) + "\n")
 
 
 def is_held(path: Path) -> bool | None:
     """Whether the controller that writes this journal lives; None where that cannot be told."""
     try:
-        with path.open("r+b") as file:  # NFS wants a file that can be written for this lock
+        # NFS wants a file that can be written for this lock; a link may lead to any other one
+        with os.fdopen(os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK), "r+b", 0) as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

@@ -62,6 +62,8 @@ def _case(plan: Plan, case: CasePlan, rehearsed: RehearsedRound | None) -> Itera
     size = f"{counted(settings.nnodes, 'node')} x {counted(settings.nproc, 'process', 'processes')}"
     yield f"# {size}, {counted(settings.repeat, 'round')}, deadline {case.deadline_s:g} s"
     yield f"# parameters: {case.files.config_dir}/{case.files.config_file}"
+    for path, digest in case.environment.items():
+        yield f"# sourced before the ranks: {path}, SHA-256 {digest}"
     if case.extern:
         yield f"# extern: {case.files.extern_dir} ({', '.join(sorted(case.extern))}), SHA-256 {digest_of(case.extern)}"
     if case.extern and case.files.script == DRIVER_SCRIPT:

@@ -11,10 +11,13 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from utils.errors import FlagPerfError
-from utils.text_files import shortened
+from utils.text_files import opened, shortened
 
 T = TypeVar("T")
 LARGEST_BYTES = 64 * 2**20
+MOST_VALUES = (
+    4_000_000  # of ten thousand rounds there are half as many, and each takes up to 100 bytes of memory
+)
 LONGEST_PROBLEM = 400  # characters
 
 
@@ -31,18 +34,15 @@ def read_text(path: Path, largest: int = LARGEST_BYTES) -> str | None:
     """The text of a file of at most `largest` bytes; None where there is no file.
 
     Raises:
-        FlagPerfError: it is no plain file, too large, or cannot be read.
+        FlagPerfError: it is no plain file, a link, too large, or cannot be read.
     """
     try:
-        if not path.exists():
+        with opened(path, largest) as file:
+            return file.read(largest).decode("utf-8", "replace")
+    except FlagPerfError as error:
+        if isinstance(error.__cause__, (FileNotFoundError, NotADirectoryError)):
             return None
-        if not path.is_file():  # a pipe would be waited for, a device has no end
-            raise FlagPerfError("is no file", where=str(path))
-        if path.stat().st_size > largest:
-            raise FlagPerfError(f"is larger than {largest} bytes", where=str(path))
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise FlagPerfError(f"cannot be read: {error.strerror}", where=str(path)) from error
+        raise
 
 
 def read_object(path: Path, largest: int = LARGEST_BYTES) -> Mapping[str, Any] | None:
@@ -57,6 +57,8 @@ def read_object(path: Path, largest: int = LARGEST_BYTES) -> Mapping[str, Any] |
 
 def object_in(text: str, where: str) -> Mapping[str, Any]:
     """The JSON object in a text; FlagPerfError where there is none."""
+    if len(text) > MOST_VALUES and sum(map(text.count, ",[{")) > MOST_VALUES:
+        raise FlagPerfError(f"holds more than {MOST_VALUES} values", where=where)
     try:
         value = _DECODER.decode(text)
     except (ValueError, RecursionError) as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from run_benchmarks.stages.watch import Ended, Ending
 from run_benchmarks.transports.base import Transport
 from utils.errors import FlagPerfError
 from utils.node import rank_log_name
-from utils.records import Stage
+from utils.records import Stage, Verdict
 
 STOP_GRACE_S = 5
 COLLECT_TIMEOUT_S = 600.0
@@ -97,7 +98,14 @@ class RoundEnd:
     def _fail_without_log(self, node: Node, error: FlagPerfError) -> None:
         """Global rank 0 lives on the first node: without its log there is no result."""
         if node.rank == 0 and self.state.outcome and self.state.outcome.all_ended_well:
-            self.state.failure = failure_on(node.host, Stage.COLLECT, error)
+            there, here = self.session.paths.node(node), self.session.log_dir / node.folder
+            failure = failure_on(node.host, Stage.COLLECT, error)
+            remedy = (
+                f"copy {rank_log_name(0)}, and what else is missing, from {there} on {node.host} to {here}; then "
+                f"`run.py show {self.session.run.name} --rescore` judges the round by it"
+            )
+            is_lost = failure.verdict is Verdict.UNREACHABLE
+            self.state.failure = failure if is_lost else replace(failure, remedy=remedy)
 
     async def _keep_output(self) -> None:
         """What tasks printed that failed before they opened their log: as long as their units are there."""

@@ -13,9 +13,12 @@ _MADE_BY_PYTHON = ("__pycache__", ".pyc")
 def code_files(folder: Path) -> dict[str, str]:
     """Path below `folder`, with `/` between its parts -> SHA-256 in hex; nothing where there is no folder."""
     paths = _files(folder) if folder.is_dir() else ()
-    return {
-        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths
-    }
+    return {path.relative_to(folder).as_posix(): digest_of_file(path) for path in paths}
+
+
+def digest_of_file(path: Path) -> str:
+    """SHA-256 of a file's content, in hex."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def digest_of(files: Mapping[str, str]) -> str:

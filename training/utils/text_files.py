@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
+import re
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,28 +17,61 @@ from utils.errors import FlagPerfError
 # Letters and signs that look like a blank, or like nothing; a row of them could make a line of words look like two.
 _BLANK_LETTERS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
 LONGEST_LINE = 2**20  # characters: the longest event has a few thousand
+LARGEST_LOG = 2**32  # bytes: collecting takes no more from a node
 # What is read of a file's end.
 END_BYTES = 2**22
+_BLOCK = 2**22  # bytes that are read at once
 
 
 def lines_of(path: Path) -> Iterator[str]:
     """The lines of a file of any size, with their ends; one longer than LONGEST_LINE comes in parts.
 
     Raises:
-        FlagPerfError: it is no plain file, or cannot be read.
+        FlagPerfError: it is no plain file, a link, too large, or cannot be read.
     """
-    with _opened(path) as binary, io.TextIOWrapper(binary, encoding="utf-8", errors="replace") as file:
+    with opened(path) as binary, io.TextIOWrapper(binary, encoding="utf-8", errors="replace") as file:
         while line := file.readline(LONGEST_LINE):
             yield line
+
+
+def marked_lines_of(path: Path, mark: str) -> Iterator[tuple[int, str]]:
+    """The lines of a file of any size that hold `mark`, each from its first one on, with their ends.
+
+    Of a line that goes on for more than LONGEST_LINE bytes that many come; what follows is looked at anew. All else
+    costs no more than to read it.
+
+    Yields:
+        Where in the file the mark begins, in bytes, and the text.
+
+    Raises:
+        FlagPerfError: it is no plain file, a link, too large, or cannot be read.
+    """
+    sign = mark.encode()
+    marked = re.compile(re.escape(sign) + rb"[^\r\n]{0,%d}[\r\n]?" % (LONGEST_LINE - len(sign)))
+    with opened(path) as file:
+        kept, place = b"", 0
+        while True:
+            block = file.read(_BLOCK)
+            text = kept + block
+            rest = max(0, len(text) - len(sign) + 1)  # a mark may be cut in two
+            for match in marked.finditer(text):
+                if block and match.end() == len(text):  # it may go on in the next block
+                    rest = match.start()
+                    break
+                yield place + match.start(), match[0].decode("utf-8", "replace")
+                rest = max(rest, match.end())
+            if not block:
+                return
+            kept, place = text[rest:], place + rest
 
 
 def last_lines_of(path: Path) -> list[str]:
     """The whole lines, without their ends, in the last END_BYTES of a file of any size.
 
     Raises:
-        FlagPerfError: it is no plain file, or cannot be read.
+        FlagPerfError: it is no plain file, a link, too large, or cannot be read.
     """
-    with _opened(path) as file:
+    with opened(path) as file:
         begin = max(0, file.seek(0, os.SEEK_END) - END_BYTES)
         file.seek(begin)
         lines = file.read(END_BYTES).decode("utf-8", "replace").splitlines()
@@ -43,14 +79,24 @@ def last_lines_of(path: Path) -> list[str]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def opened(path: Path, largest: int = LARGEST_LOG) -> Iterator[BinaryIO]:
+    """A file that a stranger may have put there, to be read: what leads elsewhere or has no end is not opened.
+
+    Raises:
+        FlagPerfError: it is no plain file of at most `largest` bytes, or cannot be read.
+    """
     try:
-        if path.exists() and not path.is_file():  # a pipe would be waited for, a device has no end
-            raise FlagPerfError("is no file", where=str(path))
-        with path.open("rb") as file:
+        # a pipe would be waited for
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+            state = os.fstat(file.fileno())
+            if not stat.S_ISREG(state.st_mode):
+                raise FlagPerfError("is no file", where=str(path))
+            if state.st_size > largest:
+                raise FlagPerfError(f"is larger than {largest} bytes", where=str(path))
             yield file
     except OSError as error:
-        raise FlagPerfError(f"cannot be read: {error.strerror}", where=str(path)) from error
+        reason = "it is a link" if error.errno == errno.ELOOP else error.strerror
+        raise FlagPerfError(f"cannot be read: {reason}", where=str(path)) from error
 
 
 def shortened(line: str, longest: int) -> str:

@@ -90,6 +90,13 @@ def test_a_run_writes_every_event_and_every_raw_value(tmp_path: Path, data_dir: 
         "INIT_START", "HOOKS", "INIT_EVALUATION", "INIT_END", "TRAIN_START", "EPOCH_BEGIN", "STEP_BEGIN",
     ]  # fmt: skip
     assert names[-4:] == ["EVALUATE", "EPOCH_END", "TRAIN_END", "FINISHED"]
+    versions = events[0].value["versions"]
+    assert versions.pop("paddle") and versions == {
+        "cuda": None,
+        "cudnn": None,
+        "nccl": None,
+        "collectives": "gloo",
+    }
     finished = events[-1].value
     assert finished.keys() >= RAW_VALUES
     assert finished["num_trained_samples"] == 160

@@ -70,6 +70,9 @@ def test_a_run_writes_every_event_and_every_raw_value(tmp_path: Path, data_dir: 
     assert started["config"]["hidden_size"] == 16
     assert "hidden_size" in started["changed"]
     assert "learning_rate" not in started["changed"]
+    versions = started["versions"]
+    assert versions["torch"] == torch.__version__ and versions["collectives"] == "gloo"
+    assert versions.keys() == {"torch", "cuda", "hip", "cudnn", "nccl", "collectives"}
 
 
 def test_training_learns(tmp_path: Path, data_dir: Path, capsys: Any) -> None:

@@ -55,12 +55,14 @@ def test_a_line_says_what_is_known() -> None:
 def test_the_numbers_of_a_line_are_read_back() -> None:
     for events, numbers in (
         ((STEP,), {"step": 40, "loss": 2.3457, "samples/s": 812.3}),
-        ((STEP, EVALUATE), {"step": 40, "loss": 2.3457, "accuracy": 0.25, "samples/s": 812.3}),
+        ((STEP, EVALUATE), {"step": 40, "loss": 2.3457, "accuracy": 0.25, "target": 0.5, "samples/s": 812.3}),
         ((EVALUATE,), {}),
     ):
         assert numbers_of(training_line(state_of(*events))) == numbers
     later = replace(STEP, value={**STEP.value, "global_steps": 60})
     assert "accuracy" not in numbers_of(training_line(state_of(STEP, EVALUATE, later))), "it is of step 40"
+    initial = replace(EVALUATE, name=EventName.INIT_EVALUATION)
+    assert "accuracy" not in numbers_of(training_line(state_of(initial, STEP))), "it is of no step"
     diverged = training_line(state_of(replace(STEP, value={"global_steps": 40, "loss": None})))
     assert math.isnan(numbers_of(diverged)["loss"])
     assert numbers_of("initial evaluation: accuracy 0.1000") == numbers_of("step by step") == {}

@@ -24,6 +24,7 @@ from tests.run_benchmarks.exports.demo_run import CASE, change_json, copied, ran
 from utils.errors import FlagPerfError
 
 TRAINING = Path(__file__).resolve().parents[3] / "training"
+SCRIPT = "environment_variables.sh"
 # Each is told in one place alone, and stands everywhere: by what it is told it must be hidden in all.
 SECRETS = {
     "setting": "st4ndard-setting-7f",  # of test_conf.py, by SECRETS
@@ -32,6 +33,7 @@ SECRETS = {
     "pip": "p1p-password",  # the user of a URL in PIP_SOURCE
     "log": "sh0wn-in-a-log",  # what a rank printed: HF_TOKEN=...
     "build": "bu1ld-argument-55",  # what a build printed
+    "script": "set-by-the-scr1pt",  # of the case's environment script, in the checkout
     "json": "j5on value, with \"quotes\" and 'more'",  # a parameter's, in plan.json
     "key": base64.b64encode(b"a line of a private key, forty of it").decode(),
 }
@@ -80,6 +82,7 @@ def planted(tmp_path: Path) -> Path:
         run / "plan.json",
         lambda plan: plan["cases"][0]["parameters"].update(my_password=SECRETS["json"], note=everything),
     )
+    change_json(run / "plan.json", lambda plan: plan["cases"][0]["files"].update(environment_script=SCRIPT))
     change_json(run / "plan.json", lambda plan: plan["cases"][0].update(container_options=[everything]))
     change_json(run / CASE / "round1" / "round.json", lambda seen: seen.update(notes=[everything]))
     return run
@@ -96,8 +99,10 @@ def shown(secret: str, text: str) -> bool:
 
 
 def test_no_secret_that_was_planted_comes_out_of_it(planted: Path, config: Path, tmp_path: Path) -> None:
-    output = tmp_path / "run.tar.gz"
-    notes = export_archive(planted, output, secrets_here(config, TRAINING), TRAINING)
+    output, code = tmp_path / "run.tar.gz", tmp_path / "code"
+    code.mkdir()
+    (code / SCRIPT).write_text(f"export CASE_API_KEY={SECRETS['script']}\n")
+    notes = export_archive(planted, output, secrets_here(config, TRAINING), code)
     files = contents(output)
     leaks = {
         (name, what)

@@ -176,10 +176,28 @@ def test_a_set_of_rounds_has_a_seed_each_and_its_mean(tmp_path: Path) -> None:
     assert [log.name for log in logs] == ["result_0.txt", "result_1.txt", "result_2.txt"]
     seeds = [line["value"] for log in logs for line in lines_of(log) if line["key"] == "seed"]
     assert seeds == [42, 43, 44]
+    assert not any("share a seed" in note for note in notes)
     assert f"case {CASE}, round 4 is left out: rank 0's log has no TRAIN_END (INTERRUPTED)" in notes
     # of 1100, 1120, 1130.96 and the one that did not converge
     mean = (1120.0 + 1130.960) / 2
     assert any(f"without the fastest and the slowest: {mean:.3f}" in note for note in notes), notes[-1]
+
+
+def test_rounds_with_one_seed_are_said_and_what_did_not_converge_has_no_result_line(tmp_path: Path) -> None:
+    run = copied(tmp_path, rounds=2)
+
+    def not_met(name: str, value: dict[str, Any]) -> None:
+        if name == "EVALUATE":
+            value["mlm_accuracy"] = min(value["mlm_accuracy"], 0.139)
+        if name == "FINISHED":
+            value |= {"converged": False, "time_to_target": None, "final_mlm_accuracy": 0.139}
+
+    change_events(rank_log(run, 2), not_met)
+    change_events(rank_log(run, 2), lambda name, value: value.get("config", {}).update(seed=42))
+    notes = export_mlperf(run, tmp_path / "out", {})
+    assert any("rounds share a seed (42, 42)" in note for note in notes)
+    log = tmp_path / "out" / "results" / SYSTEM / "bert" / "result_1.txt"
+    assert "RESULT," not in log.read_text() and '"status": "aborted"' in log.read_text()
 
 
 def test_a_system_description_that_the_official_checker_passes(tmp_path: Path) -> None:

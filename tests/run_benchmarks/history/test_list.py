@@ -175,10 +175,13 @@ def test_two_that_refresh_at_once_do_not_disturb_each_other(log_path: Path) -> N
     second.close()
 
 
-def test_without_a_cache_it_is_kept_in_memory(log_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_cache_it_is_kept_in_memory(
+    log_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
     monkeypatch.setattr(index_module, "_cache_file", lambda path: log_path / "gone" / "x.sqlite")
-    index = Index(log_path)
-    assert index.file is None and refreshed(index) == [4]
+    assert listed(log_path, "--verdict", "converged") == 0
+    shown = capsys.readouterr()
+    assert shown.out.count("CONVERGED") == 4 and "cannot be written: every run is read anew" in shown.err
     assert not (log_path / "gone").exists()
 
 
@@ -259,6 +262,17 @@ def test_the_table(log_path: Path, capsys: Capture) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["run", "rate", "GB/s", "p_train", "/s"] and len(lines) == 1 + 6 + 1
     assert lines[1].split() == [run.name, "2.58", "129"]
+
+
+def test_a_value_that_is_marked_is_explained(log_path: Path, capsys: Capture) -> None:
+    result = runs_in(log_path)[-1] / BERT / "round1" / "result.json"
+    content = json.loads(result.read_text())
+    content["figures"]["acc"]["caveat"] = "more than it can be"
+    (log_path / "new").write_text(json.dumps(content))
+    (log_path / "new").rename(result)
+    assert listed(log_path, "--limit", "2", "--columns", "run,acc") == 0
+    out = capsys.readouterr().out
+    assert "0.3399*" in out and "0.3399\n" in out and "- * acc: more than it can be" in out
 
 
 def test_json_has_everything(log_path: Path, capsys: Capture) -> None:

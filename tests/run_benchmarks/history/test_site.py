@@ -96,6 +96,8 @@ def test_a_name_that_is_a_page_of_its_own_stays_text(site: TestClient, index: In
     assert "<script>alert" not in page
     page = site.get("/", params={"where": HOSTILE}).text
     assert "<script>alert" not in page and "is no condition" in page
+    for odd in ("run=%00", "run=%ff%fe", "started>=9999999d", "started>=0001-01-01", "p_train>nan"):
+        assert site.get(f"/?where={odd}").status_code in (200, 400)
 
 
 def test_a_page_has_a_hundred_rows_and_leads_to_the_next(
@@ -186,6 +188,7 @@ def test_a_run_that_goes_on_is_told_by_its_journal_and_the_last_lines_of_its_log
         chart["title"]: (chart["axes"][0]["values"], chart["lines"][0]["values"]) for chart in said["charts"]
     }
     assert lines == {"loss": ([10], [2.5]), "samples/s": ([10, 20], [80, 81]), "accuracy": ([20], [0.25])}
+    assert [chart["levels"] for chart in said["charts"]] == [[], [], [["target", 0.3]]]
     assert said["log"][-1].endswith("81.0 samples/s") and "\t" not in "".join(said["log"])
     assert not progress(run)["goesOn"]
     shutil.rmtree(run)

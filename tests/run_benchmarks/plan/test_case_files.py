@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 import pytest
 
 from tests.run_benchmarks.plan.test_bad_input import edit
@@ -34,8 +36,10 @@ def test_optional_files(tree: Tree) -> None:
     )
     for path in optional:
         tree.write(path, "")
-    files = tree.load().cases[0].files
+    case = tree.load().cases[0]
+    files = case.files
     assert (*files.requirements, files.environment_script, files.install_script) == optional
+    assert case.environment == {files.environment_script: sha256(b"").hexdigest()}
 
 
 @pytest.mark.parametrize("installer", ["pytorch_2.1_install.sh", "pytorch_install.sh"])

@@ -23,7 +23,7 @@ INVENTORY = Inventory(
     COST,
 )
 ORIGIN = Origin(harness=Harness(commit="c0ffee", dirty=False), data={"h1": "d1"})
-CONFIG = {"seed": 42, "dataset_seed": 7, "target": 0.3, "seed_file": "x", "seeds": 3}
+CONFIG = {"seed": 42, "dataset_seed": 7, "target": 0.3, "seed_file": "x", "seed_step": 1}
 STARTED = {"config": CONFIG, "changed": [], "versions": {"torch": "2.9.0", "nccl": None}}
 
 

@@ -70,6 +70,30 @@ def test_a_figure_and_a_verdict_that_differ_are_told(folder: Path) -> None:
     assert [side["value"] for side in plain["figures"]["p_whole"]] == [100.0, 200.0]
 
 
+def test_a_log_that_was_brought_later_is_judged(folder: Path) -> None:
+    """What the remedy of `logs_not_collected` says: copy the log to its place, and judge the round again."""
+    path = folder / NAME / "round1" / "round.json"
+    failure = {
+        "verdict": "FAILED",
+        "stage": "collect",
+        "class": "logs_not_collected",
+        "host": "h1",
+        "message": "no room",
+        "evidence": "",
+        "remedy": "",
+        "file": "",
+    }
+    path.write_text(json.dumps({**json.loads(path.read_text()), "failure": failure}))
+    (after,) = (each.after for each in rescore(folder) if (each.before.case, each.before.round) == (NAME, 1))
+    assert after is not None and after.verdict is Verdict.CONVERGED
+    assert "rank0.out.log was not collected, and was put there later" in after.notes
+    (folder / NAME / "round1" / "h1_noderank0" / "rank0.out.log").unlink()
+    (path.parent / "result.json").unlink()
+    (folder / "summary.json").unlink()
+    (lost,) = (each for each in rescore(folder) if (each.before.case, each.before.round) == (NAME, 1))
+    assert lost.before.verdict is Verdict.FAILED
+
+
 def test_a_figure_that_is_gone_or_new_is_told(folder: Path) -> None:
     change_log(folder, '"rate": {', '"other": {')
     text = text_of(rescore(folder))

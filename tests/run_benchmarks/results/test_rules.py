@@ -116,6 +116,31 @@ def test_what_ran_with_another_value_than_the_plans_is_open() -> None:
     assert rules_of(started, parameters={"lr": 1.0, "width": 4, "case_kind": "converge"}).stamp == "closed"
 
 
+@pytest.mark.parametrize("own_script", [False, True])
+def test_what_the_plan_says_differs_counts_whatever_init_start_says(own_script: bool) -> None:
+    """The vendor's code runs before the script, and can write a line that says that nothing was changed."""
+    planned = {"hidden_size": 8, "target": 0.1}
+    rules = rules_of(_started(changed=[], config={}), planned, own_script=own_script)
+    assert rules == Rules("open", planned)
+    started = _started(changed=["target", "lr", "other"], config={"target": 0.2, "lr": 1.0})
+    rules = rules_of(started, planned, own_script=own_script)
+    assert rules.differs == {"hidden_size": 8, "target": 0.2, "lr": 1.0, "other": None}
+    assert rules_of([], planned, own_script=own_script) == Rules("open", planned)
+    assert rules_of(_started(changed=["target"]), planned).differs == planned
+
+
+def test_a_doubt_of_the_result_leaves_no_stamp() -> None:
+    rules = rules_of(_started(changed=[]), {}, doubt="no metric")
+    assert (rules.stamp, rules.explanation()) == (None, "no metric")
+    assert rules_of(_started(changed=["lr"]), {}, doubt="no metric").stamp == "open"
+
+
+def test_what_is_sourced_before_the_ranks_is_named() -> None:
+    rules = Rules("closed", environment={"acme/toy-pytorch/config/environment_variables.sh": "ab" * 32})
+    assert "toy-pytorch/config/environment_variables.sh, SHA-256 abababababab" in rules.environment_line()
+    assert Rules("closed").environment_line() == ""
+
+
 def test_a_hook_that_changed_the_model_makes_it_another_one() -> None:
     changed = {"hook": "convert_model", "what": "parameters", "case": "2 tensors", "vendor": "4 tensors"}
     assert rules_of(_started({**HOOKS, "differs": [changed]}, changed=[])).has_another_model

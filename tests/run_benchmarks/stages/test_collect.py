@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import stat
 import subprocess
 import tempfile
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from run_benchmarks.stages import collect, collect_listing
+from run_benchmarks.stages import collect, collect_listing, collect_stream
 from run_benchmarks.stages.collect import collect_folder
 from run_benchmarks.stages.collect_listing import (
     LARGEST_FILE,
@@ -29,8 +30,9 @@ from run_benchmarks.stages.collect_listing import (
     choose,
     note_on,
     read_listing,
+    streams_of,
 )
-from run_benchmarks.stages.collect_stream import SEND
+from run_benchmarks.stages.collect_stream import END_SIZE, SEND
 from run_benchmarks.transports.base import ByteSink, CommandTimeoutError, Completed, TransportError
 from run_benchmarks.transports.local import LocalTransport
 from utils.errors import FlagPerfError
@@ -413,6 +415,116 @@ def test_a_stream_that_fails_once_is_asked_for_again(source: Path, target: Path)
     assert files_of(target) == files_of(source)
 
 
+class Broken(Host):
+    """This machine, and this controller, on which a stream with `name` always ends in `error`."""
+
+    def __init__(self, name: str, error: Exception) -> None:
+        super().__init__()
+        self.name, self.error = name, error
+
+    async def run(self, argv: Sequence[str], **options: Any) -> Completed:
+        if SEND in argv and self.name.encode() in options["stdin"]:
+            await options["stdout"](b"half of it")
+            raise self.error
+        return await super().run(argv, **options)
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (TransportError("contact was lost"), "contact was lost"),
+        (CommandTimeoutError("not done in time"), collect.LATE),
+        (
+            OSError(28, "No space left on device"),
+            "cannot be written here: [Errno 28] No space left on device",
+        ),
+    ],
+)
+def test_what_goes_wrong_with_a_large_file_costs_no_log(
+    error: Exception, why: str, source: Path, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of the top came in one stream: a core dump on a slow link, or for a small disk, cost every log."""
+    monkeypatch.setattr(collect_listing, "SMALL_STREAM", 500_000)
+    (source / "core").write_bytes(bytes(10**6))
+    (source / "rank0.out.log").write_text("FINISHED")
+    left_out = why_of(fetch(Broken("core", error), source, target))
+    assert set(left_out) <= {"core", "sub/dir/telemetry.jsonl"} and left_out["core"].endswith(why)
+    assert (target / "rank0.out.log").read_text() == "FINISHED"
+    assert set(files_of(target)) == set(ODD_NAMES) - set(left_out)
+
+
+def test_what_has_no_room_here_is_left_out_before_anything_comes(
+    source: Path, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collect.shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(0, 0, 10 * 2**20))
+    (source / "core").write_bytes(b"")
+    os.truncate(source / "core", 900 * 2**20)
+    host = Host()
+    assert why_of(fetch(host, source, target)) == {
+        "core": "no room for it on the controller, whose disk has 10 MiB free"
+    }
+    assert host.streams == 2, "small files come at once: the top's, and those of the folder below"
+    assert set(files_of(target)) == set(ODD_NAMES)
+
+
+class Ends(LocalTransport):
+    """This machine, where `meanwhile` happens before both ends of a log are read."""
+
+    def __init__(self, meanwhile: Callable[[], object] = lambda: None) -> None:
+        super().__init__("node1")
+        self.meanwhile = meanwhile
+
+    async def run(self, argv: Sequence[str], **options: Any) -> Completed:
+        if collect.SEND_ENDS in argv:
+            self.meanwhile()
+        return await super().run(argv, **options)
+
+
+@pytest.fixture
+def long_log(source: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Rank 0's log of 10 kB, where a file may have 4096 bytes and of a longer log 2 * 1000 come."""
+    for bound in ("LARGEST_FILE", "SMALL_STREAM"):
+        monkeypatch.setattr(collect_listing, bound, 4096)
+    monkeypatch.setattr(collect, "SEND_ENDS", collect.SEND_ENDS.replace(f"={END_SIZE} ", "=1000 "))
+    for module in (collect, collect_stream):
+        monkeypatch.setattr(module, "END_SIZE", 1000)
+    subprocess.run(["find", source, "-mindepth", "1", "-delete"], check=True)
+    (source / "telemetry.jsonl").write_text("small")
+    (source / "rank0.out.log").write_text("begin\n" + "x" * 10_000 + "\nFINISHED\n")
+    return source / "rank0.out.log"
+
+
+def test_of_rank_0s_log_both_ends_come_however_long_it_is(long_log: Path, target: Path) -> None:
+    """Days of training had no verdict, for a log above 1 GiB was left out."""
+    left_out = fetch(Ends(), long_log.parent, target)
+    assert why_of(left_out) == {"the middle of rank0.out.log": "0.0 GiB, and a file may have 0"}
+    text = (target / "rank0.out.log").read_text()
+    assert text.startswith("begin\nxxx") and text.endswith("xxx\nFINISHED\n")
+    assert "\n[FlagPerf] 8016 bytes of this log were not collected\n" in text
+    assert len(text) < 2100
+
+
+@pytest.mark.parametrize(("is_link", "why"), [(True, "dd"), (False, "cut off")])
+def test_both_ends_are_those_of_the_listed_file(
+    is_link: bool, why: str, long_log: Path, target: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "secret").write_text(SECRET * 1000)
+
+    def replace() -> None:
+        if is_link:
+            long_log.unlink()
+            long_log.symlink_to(tmp_path / "secret")
+        else:
+            os.truncate(long_log, 500)
+
+    monkeypatch = pytest.MonkeyPatch()
+    monkeypatch.setattr(collect, "ATTEMPTS", 1)
+    left_out = why_of(fetch(Ends(replace), long_log.parent, target))
+    monkeypatch.undo()
+    assert why in left_out["rank0.out.log"]
+    assert set(files_of(target)) == {"telemetry.jsonl"}
+
+
 class Slow(Host):
     """This machine; what begins with `slow` takes all the time that it is given, by the clock of the loop."""
 
@@ -499,6 +611,42 @@ def test_the_whole_is_bounded_and_small_files_go_first() -> None:
     chosen, left_out = choose([*large, Entry("r", 10, "rank0.out.log")])
     assert "rank0.out.log" in chosen and sum(chosen.values()) <= LARGEST_WHOLE
     assert len(left_out) == 10 - len(chosen) and left_out[0].has_content
+
+
+MIB = 2**20
+
+
+@pytest.mark.parametrize(
+    ("sizes", "room", "streams", "no_room"),
+    [
+        ({}, 0, [[]], []),
+        ({"a": 1, "b": 2, "d/c": 3}, 999, [["a", "b"], ["d/c"]], []),
+        ({"log": 1, "core": 65 * MIB, "c": 1}, 999 * MIB, [["log"], ["core"], ["c"]], []),
+        ({"log": 65 * MIB, "a": 1, "b": 1}, 999 * MIB, [["log"], ["a", "b"]], []),
+        ({"log": 60 * MIB, "core": 60 * MIB, "a": 5}, 130 * MIB, [["log", "a"]], ["core"]),
+        ({"rank0.out.log": 9 * LARGEST_FILE}, 2 * LARGEST_FILE, [["rank0.out.log"]], []),
+        ({"rank0.out.log": 9 * LARGEST_FILE}, LARGEST_FILE, [[]], ["rank0.out.log"]),
+    ],
+)
+def test_what_is_large_comes_in_a_stream_of_its_own(
+    sizes: dict[str, int], room: int, streams: list[list[str]], no_room: list[str]
+) -> None:
+    made, others = streams_of(sizes, room)
+    assert [stream.paths() for stream in made] == streams
+    assert others == no_room
+
+
+@given(
+    some.dictionaries(some.sampled_from("abcdef"), some.integers(0, 2 * LARGEST_FILE)),
+    some.integers(0, 2**34),
+)
+@settings(derandomize=True, max_examples=100, deadline=None)
+def test_there_is_room_for_each_stream_beside_those_before_it(sizes: dict[str, int], room: int) -> None:
+    made, _ = streams_of({path if path < "d" else f"x/{path}": size for path, size in sizes.items()}, room)
+    for stream in made:
+        assert 2 * stream.total <= room
+        room -= stream.total
+    assert made[0].folder == "." and all(stream.sizes for stream in made[1:])
 
 
 def test_files_in_more_folders_than_are_asked_for_are_left_out() -> None:

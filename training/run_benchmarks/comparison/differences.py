@@ -15,7 +15,7 @@ LONGEST = 120  # characters of a value that are shown
 ABSENT, NOT_KNOWN = "-", "not known"
 CONFIGURATION, SOFTWARE, HARDWARE, HOST = "configuration", "software", "hardware", "host"
 _SETTINGS = ("vendor", "framework", "config", "nnodes", "nproc")
-_OF_CASE = ("container_options", "image_build_args", "visible_devices_env", "extern")
+_OF_CASE = ("container_options", "image_build_args", "visible_devices_env", "extern", "environment")
 _OF_RUN = ("runtime", "container_engine", "clear_caches", "shm_size", "monitor_interval_s", "machine")
 # Of where a round comes from: what tells of software, and of a node; the rest differs from round to round by itself.
 _SOFTWARE = ("harness", "software", "versions")

@@ -37,7 +37,8 @@ def training_line(state: TrainingState) -> str:
 
 
 _METRIC = (
-    r"(?P<name>\S+) (?P<metric>-|-?[\d.]+)( / \S+?)?( \(initial\)| \(met [^)]*\)|(?P<older> \(step \d+\)))?"
+    r"(?P<name>\S+) (?P<metric>-|-?[\d.]+)( / (?P<target>\S+?))?"
+    r"( \(met [^)]*\)|(?P<older> \((initial|step \d+)\)))?"
 )
 _STEP_LINE = re.compile(
     rf"step (?P<step>\d+)(, loss (?P<loss>\S+?))?(, {_METRIC})?(, (?P<rate>[\d.]+) samples/s)?(, at most .*)?",
@@ -48,13 +49,18 @@ _STEP_LINE = re.compile(
 def numbers_of(line: str) -> dict[str, float]:
     """What a line of training says of its step, the inverse of `training_line`; empty where it is no such line.
 
-    Those that stand there of `step`, `loss`, the metric by its name, if it was evaluated at this step, and `samples/s`.
+    Those that stand there of `step`, `loss`, the metric by its name, if it was evaluated at this step, its `target`
+    and `samples/s`.
     """
     match = _STEP_LINE.fullmatch(line)
     if match is None:
         return {}
     metric = None if match["older"] or match["metric"] == "-" else match["metric"]
-    words = {"step": match["step"], "loss": match["loss"], match["name"]: metric, "samples/s": match["rate"]}
+    words = {
+        match["name"]: metric,
+        **{name: match[name] for name in ("step", "loss", "target")},
+        "samples/s": match["rate"],
+    }
     return {name: float(word) for name, word in words.items() if word is not None}
 
 

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from run_benchmarks.exports.configuration import config_files
-from run_benchmarks.exports.deployed_code import code_of, digest_that_ran
+from run_benchmarks.exports.deployed_code import code_of, digest_that_ran, environment_scripts
 from run_benchmarks.exports.destination import new_file
 from run_benchmarks.exports.planned_run import ExportedPlan, read_plan
 from run_benchmarks.exports.redaction import Redaction
 from run_benchmarks.exports.run_files import RunFile, files_below, lines_in
 from run_benchmarks.plan.secrets import Secrets
-from run_benchmarks.results.folder import RunFolder, open_folder
+from run_benchmarks.results.folder import RunFolder, as_list, open_folder
 from run_benchmarks.results.load import run_in
 from run_benchmarks.results.summary import Run
 from utils.errors import FlagPerfError
@@ -57,7 +57,7 @@ def export_archive(path: Path, output: Path, secrets: Secrets, training_dir: Pat
     """
     folder = open_folder(path)
     run, files = run_in(folder), list(files_below(path))
-    redaction = _redaction(folder, files, secrets)
+    redaction = _redaction(folder, files, secrets, training_dir)
     with (
         new_file(output) as made,
         made.open("wb") as raw,
@@ -71,13 +71,15 @@ def export_archive(path: Path, output: Path, secrets: Secrets, training_dir: Pat
     return archive.notes()
 
 
-def _redaction(folder: RunFolder, files: list[RunFile], secrets: Secrets) -> Redaction:
-    """All secrets that can be had; hosts, cases and data directories are open, whatever a log says."""
-    cluster, cases = folder.plan.get("cluster"), folder.cases.values()
-    hosts = cluster.get("hosts") if isinstance(cluster, dict) else None
-    names = [*(case.settings.name for case in cases), *map(str, hosts if isinstance(hosts, list) else ())]
-    base = Redaction(replace(secrets, open_texts=secrets.open_texts | set(names)))
-    return base.with_those_in(line for file in files if not file.objection for line in lines_in(file.path))
+def _redaction(folder: RunFolder, files: list[RunFile], secrets: Secrets, training_dir: Path) -> Redaction:
+    """All secrets that can be had; hosts and cases are open, whatever a log says."""
+    cluster = folder.plan.get("cluster")
+    hosts = as_list(cluster.get("hosts")) if isinstance(cluster, dict) else []
+    names = {*map(str, hosts), *(case.settings.name for case in folder.cases.values())}
+    base = Redaction(replace(secrets, open_texts=secrets.open_texts | names))
+    paths = [file.path for file in files if not file.objection]
+    paths += environment_scripts(folder.plan, training_dir)
+    return base.with_those_in(line for path in paths for line in lines_in(path))
 
 
 @dataclass

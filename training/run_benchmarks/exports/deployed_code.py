@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from run_benchmarks.exports.planned_run import ExportedPlan
+from run_benchmarks.results.folder import as_list
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.stages.tree import END_MARK, Tree, extern_folders, mount_points, pack_tree
 from utils.errors import FlagPerfError
@@ -61,3 +63,11 @@ def files_in(tree: Tree) -> dict[str, bytes]:
             if content is not None and member.name != END_MARK:
                 files[member.name] = content.read()
     return files
+
+
+def environment_scripts(plan: Mapping[str, Any], training_dir: Path) -> list[Path]:
+    """The shell files of a plan's cases, as far as they are there: what they set may be secret."""
+    files = [case.get("files") for case in as_list(plan.get("cases")) if isinstance(case, dict)]
+    names = [each.get("environment_script") for each in files if isinstance(each, dict)]
+    paths = {training_dir / name for name in names if isinstance(name, str)}
+    return sorted(path for path in paths if ".." not in path.parts and path.is_file())

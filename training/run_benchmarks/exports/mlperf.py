@@ -29,9 +29,11 @@ from run_benchmarks.exports.system_description import NOT_RECORDED, STATUSES, sy
 from run_benchmarks.results.markdown import inline, listed
 from run_benchmarks.results.rules import CLOSED
 from utils.errors import FlagPerfError
+from utils.events import Event
 from utils.records import Verdict
 
 USAGE, RULESET = "training", "5.0.0"  # the last that has BERT
+_SEED = re.compile(r'"key": "seed", "value": (\d+)')
 SYSTEM_NAME, SUBMITTER = "system_name", "submitter"
 
 
@@ -66,30 +68,39 @@ def _export_case(folder: Path, name: str, rounds: Sequence[Round], owners: Mappi
     organisation = owners.get(SUBMITTER, NOT_RECORDED)
     submission = Submission(organisation, owners.get(SYSTEM_NAME, system))
     notes: list[str] = []
-    exported: list[Round] = []
+    exported: dict[Path, Round] = {}
     for each in rounds:
         events = each.events()
         reason = why_not(each, events)
         if reason:
             notes.append(f"{each.name} is left out: {reason}")
             continue
-        results.mkdir(parents=True, exist_ok=True)
+        if not exported:
+            results.mkdir(parents=True)  # of two cases whose names come to one folder the second is refused
         path = results / f"result_{len(exported)}.txt"
-        text = written(lines_of_round(each, events, submission))
-        if each.result.verdict is Verdict.CONVERGED:
-            text += result_line(each, events, organisation) + "\n"
-        path.write_text(text, encoding="utf-8")
-        exported.append(each)
-        notes += [
-            f"{each.name} is {path.relative_to(folder)}: {': '.join(division_of(each))}",
-            *_checked(path),
-        ]
-        without_power = write_power(each, events, results / "power" / path.stem)
-        notes += [f"{each.name}: {without_power}"] if without_power else []
+        notes += [f"{each.name} is {path.relative_to(folder)}: {': '.join(division_of(each))}"]
+        notes += _export_round(path, each, events, submission)
+        exported[path] = each
     if exported:
-        notes += _describe(folder, system, exported, owners)
-        notes.append(f"{name}: {_mean(rounds)}")
+        notes += _describe(folder, system, list(exported.values()), owners)
+        notes += [f"{name}: {each}" for each in (*_same_seeds(list(exported)), _mean(rounds))]
     return notes
+
+
+def _export_round(path: Path, each: Round, events: Sequence[Event], submission: Submission) -> list[str]:
+    """The log of a round, checked, and the power of its nodes."""
+    text = written(lines_of_round(each, events, submission))
+    path.write_text(text + result_line(each, events, submission.organisation), encoding="utf-8")
+    without_power = write_power(each, events, path.parent / "power" / path.stem)
+    return [*_checked(path), *([f"{each.name}: {without_power}"] if without_power else [])]
+
+
+def _same_seeds(paths: Sequence[Path]) -> list[str]:
+    """What MLPerf holds against a set whose rounds did not begin differently."""
+    seeds = [match[1] for path in paths if (match := _SEED.search(path.read_text(encoding="utf-8")))]
+    if len(seeds) < 2 or len(set(seeds)) == len(seeds):
+        return []
+    return [f"rounds share a seed ({', '.join(seeds)}): MLPerf asks for another each (seed_step = 1)"]
 
 
 def _describe(folder: Path, system: str, rounds: Sequence[Round], owners: Mapping[str, str]) -> list[str]:

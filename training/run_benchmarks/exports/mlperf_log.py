@@ -142,10 +142,16 @@ def written(lines: Sequence[Line]) -> str:
 
 
 def result_line(each: Round, events: Sequence[Event], organisation: str) -> str:
-    """`RESULT,BERT,,<seconds>,<organisation>,<start>`: the time to target, and when rank 0's script began."""
-    seconds = each.result.figures["time_to_target"].value
+    """`RESULT,BERT,,<seconds>,<organisation>,<start>`: the time to target, and when rank 0's script began.
+
+    Empty for a round that did not converge: it has no such time.
+    """
+    figure = each.result.figures.get("time_to_target")
+    if each.result.verdict is not Verdict.CONVERGED or figure is None or figure.value is None:
+        return ""
     begun = next(event.time_ms for event in events if event.name == EventName.INIT_START)
-    return f"RESULT,BERT,,{seconds:.3f},{organisation},{each.local_time(begun):%Y-%m-%d %I:%M:%S %p}"
+    start = f"{each.local_time(begun):%Y-%m-%d %I:%M:%S %p}"
+    return f"RESULT,BERT,,{figure.value:.3f},{organisation},{start}\n"
 
 
 def _of_submission(each: Round, begun: Event, submission: Submission) -> Iterator[Line]:

@@ -52,7 +52,7 @@ def read_owners_words(path: Path | None) -> dict[str, str]:
     """
     if path is None:
         return {}
-    content = read_object(path)
+    content = read_object(path.resolve())  # the user's own, who may have it behind a link
     if content is None:
         raise FlagPerfError("there is no such file", where=f"{OPTION} {path}")
     problems = [Problem(str(path), name, value, *wrong) for name, value, wrong in _wrong(content)]

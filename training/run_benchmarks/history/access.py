@@ -63,7 +63,7 @@ class Guard:
         if self._token is None or _same(request.cookies.get(self._cookie, ""), self._session):
             return None
         if _same(request.query_params.get(TOKEN, ""), self._token):
-            answer = RedirectResponse(request.url.path, 303)
+            answer = RedirectResponse("/", 303)
             answer.set_cookie(self._cookie, self._session, httponly=True, samesite="lax")
             return answer
         return PlainTextResponse("Open the address that run.py serve has printed: it has the token.", 401)

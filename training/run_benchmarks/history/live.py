@@ -22,7 +22,8 @@ LOG = "flagperf_run.log"
 # Of the log so many lines are shown, with so many characters, and so many are read: those of five hours or more.
 MOST_LINES, LONGEST_LINE, MOST_READ = 40, 400, 2000
 MOST_ROUNDS = 500
-STEP = "step"
+STEP, TARGET = "step", "target"
+OF_EVERY_CASE = ("loss", "samples/s")  # what else a line says is the metric
 _LINE = re.compile(r"\d[\d:, -]*\t\[INFO\]\t\[(?P<file>[^],]*),\d+\](?P<text>.*)")
 _ROUND_STARTS = re.compile(r"case .*, round \d+ of \d+: start")
 
@@ -42,13 +43,15 @@ def progress(path: Path) -> dict[str, Any]:
 def courses(lines: Sequence[str]) -> list[Chart]:
     """The charts of the round that goes on: the numbers of training over its steps, as the log has them."""
     points = list(_points(lines))
-    names = dict.fromkeys(name for point in points for name in point if name != STEP)
+    names = dict.fromkeys(name for point in points for name in point if name not in (STEP, TARGET))
     return [_course(name, [point for point in points if name in point]) for name in names]
 
 
 def _course(name: str, points: Sequence[Mapping[str, float]]) -> Chart:
     axis = Axis(STEP, [point[STEP] for point in points])
-    return Chart(name, "", [axis], [Line(name, [point[name] for point in points])])
+    target = None if name in OF_EVERY_CASE else points[-1].get(TARGET)
+    levels = [] if target is None else [(TARGET, target)]
+    return Chart(name, "", [axis], [Line(name, [point[name] for point in points])], levels=levels)
 
 
 def charts_of(path: Path) -> list[Chart]:

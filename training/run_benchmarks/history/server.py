@@ -69,7 +69,13 @@ def serve(listener: socket.socket, index: Index, token: str | None) -> None:
     site = make_site(index, token, listener.getsockname()[1])
     # its access log would show the token, which stands in the first address
     config = uvicorn.Config(
-        site, log_level="error", access_log=False, server_header=False, timeout_graceful_shutdown=GRACE_S
+        site,
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        ws="none",
+        lifespan="off",
+        timeout_graceful_shutdown=GRACE_S,
     )
     with suppress(KeyboardInterrupt):  # raised again when all is closed
         uvicorn.Server(config).run(sockets=[listener])

@@ -22,7 +22,7 @@ from run_benchmarks.plan.records import (
     VendorSettings,
 )
 from run_benchmarks.plan.vendors import VENDOR_FILE
-from utils.code_files import code_files
+from utils.code_files import code_files, digest_of_file
 from utils.errors import closest
 from utils.parameters import KIND
 
@@ -82,6 +82,7 @@ class CaseResolver:
             visible_devices_env=vendor.visible_devices_env if visible is None else visible,
             image_build_args=chosen.image_build_args,
             extern=extern,
+            environment=self._environment(files),
         )
 
     def _report(self, name: str, value: str, message: str, remedy: str) -> None:
@@ -213,6 +214,11 @@ class CaseResolver:
         home = case_dir.parents[1]
         folders = [case_dir] if home == Path("benchmarks") else [case_dir, home]
         return any((self.root / folder / "driver").is_dir() for folder in folders)
+
+    def _environment(self, files: CaseFiles) -> dict[str, str]:
+        """The vendor's file that is sourced before the ranks start, with its digest."""
+        script = files.environment_script
+        return {script: digest_of_file(self.root / script)} if script else {}
 
     def _exists(self, path: str) -> bool:
         return (self.root / path).is_file()

@@ -257,6 +257,7 @@ class CasePlan:
     differs: what the vendor's file changes beyond the case's mutable names, name -> value, as far as the files
     tell. None where a case with a script of its own lists no mutable names.
     extern: the files of the vendor's `extern/`, whose code runs in the ranks: path -> SHA-256.
+    environment: likewise the file that is sourced before the ranks start, by its path below `training/`.
     """
 
     settings: CaseSettings
@@ -271,6 +272,7 @@ class CasePlan:
     visible_devices_env: str = ""
     image_build_args: Mapping[str, str] = field(default_factory=dict)
     extern: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

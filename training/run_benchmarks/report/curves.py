@@ -19,7 +19,7 @@ LONGEST_NAME = 64
 NAN = float("nan")
 # What a STEP_END reports: its key, what the curve is, its unit.
 STEP_CURVES = (
-    ("loss", "Loss", "nats"),
+    ("loss", "Loss", ""),  # the case's own unit
     ("seq/s", "Throughput", "samples/s"),
     ("learning_rate", "Learning rate", ""),
 )

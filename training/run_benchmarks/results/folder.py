@@ -6,6 +6,7 @@ Nothing in it is believed before it is checked; what cannot be read is noted and
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -124,7 +125,7 @@ def read_observation(folder: RunFolder, key: RoundKey) -> Observation | None:
     content = read_object(path)
     if content is None:
         return observation_of_2022(key.case, key.number, path.parent) if folder.of_2022 else None
-    return _of_round(key, parsed(Observation, content, str(path)), path)
+    return _of_round(key, _of_one_folder(parsed(Observation, content, str(path)), path), path)
 
 
 def read_result(folder: RunFolder, key: RoundKey) -> RoundResult | None:
@@ -201,19 +202,38 @@ def _rounds_in(folder: RunFolder, entry: Path) -> list[RoundKey]:
     """The rounds of the case whose folder `entry` is, if it is one."""
     try:
         names = [path.name for path in entry.iterdir()] if entry.is_dir() else []
+        numbers = sorted(int(match[1]) for name in names if (match := ROUND_FOLDER.fullmatch(name)))
+        links = {number: _link_on_the_way(entry / f"round{number}") for number in numbers}
     except OSError as error:
         folder.note(FlagPerfError(f"cannot be listed: {error.strerror}", where=str(entry)))
         return []
-    numbers = sorted(int(match[1]) for name in names if (match := ROUND_FOLDER.fullmatch(name)))
-    return [RoundKey(entry.name, number) for number in numbers]
+    for link in dict.fromkeys(filter(None, links.values())):
+        folder.note(FlagPerfError("is a link, which is not followed", where=str(link)))
+    return [RoundKey(entry.name, number) for number in numbers if not links[number]]
+
+
+def _link_on_the_way(path: Path) -> Path | None:
+    """The link, if there is one, by which files of the round in a case's folder would be reached."""
+    above = next((each for each in (path.parent, path) if each.is_symlink()), None)
+    if above or not path.is_dir():
+        return above
+    with os.scandir(path) as entries:
+        return next((Path(each.path) for each in entries if each.is_symlink() and each.is_dir()), None)
 
 
 def _result(content: Any, where: object) -> RoundResult:
     if not isinstance(content, dict):
         raise FlagPerfError("is no JSON object", where=str(where))
-    result = parsed(RoundResult, content, str(where))
+    result = _of_one_folder(parsed(RoundResult, content, str(where)), where)
     figures = {name: _defined(name, each) for name, each in result.figures.items()}
     return replace(result, schema=SCHEMA, figures=figures)
+
+
+def _of_one_folder(record: R, where: object) -> R:
+    """The record, whose names are those of folders, and lead to no other one."""
+    if record.case in (".", "..") or any({"/", "\0"} & {*name} for name in (record.case, *record.hosts)):
+        raise FlagPerfError("a case or host in it has a name that leads elsewhere", where=str(where))
+    return record
 
 
 def _defined(name: str, figure: Figure) -> Figure:

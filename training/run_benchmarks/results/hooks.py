@@ -13,7 +13,7 @@ from utils.numbers import counted
 
 NOT_REPORTED = "the vendor's extern/ was there, and the run ended before it was seen what it changes"
 OWN_SCRIPT = "the vendor's extern/ was given to the case's own script: what it changes is not checked"
-_SHOWN_OF_A_DIGEST = 12
+SHOWN_OF_A_DIGEST = 12
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class HooksSeen:
         if not self.files:
             return ""
         listed = ", ".join(f"{name} ({file})" for name, file in self.in_force.items()) or "none"
-        code = f"extern/ has {counted(len(self.files), 'file')}, SHA-256 {self.digest[:_SHOWN_OF_A_DIGEST]}"
+        code = f"extern/ has {counted(len(self.files), 'file')}, SHA-256 {self.digest[:SHOWN_OF_A_DIGEST]}"
         return f"hooks in force: {listed}; {code}"
 
 

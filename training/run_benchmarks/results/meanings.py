@@ -69,8 +69,13 @@ def _stamps(results: Sequence[RoundResult]) -> Iterator[str]:
     stamps = ((result.rules.explanation(), result.case) for result in results)
     for stamp, of_cases in _grouped(stamps, cases):
         yield f"`rules`{of_cases}: {stamp}"
-    hooks = ((line, result.case) for result in results if (line := result.rules.hooks_line()))
-    for line, of_cases in _grouped(hooks, cases):
+    code = [
+        (line, result.case)
+        for result in results
+        for line in (result.rules.hooks_line(), result.rules.environment_line())
+        if line
+    ]
+    for line, of_cases in _grouped(code, cases):
         yield f"{line}{of_cases}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from run_benchmarks.plan.as_dict import plain
@@ -47,7 +47,8 @@ class PlannedCase:
     """A case of `plan.json`.
 
     differs: what the plan says of changes beyond the mutable names, if it looked. extern: the files of the vendor's
-    `extern/`, path -> SHA-256; None where the plan does not say.
+    `extern/`, path -> SHA-256; None where the plan does not say. environment: the file that is sourced before the
+    ranks start, likewise.
     """
 
     settings: PlannedSettings
@@ -57,6 +58,7 @@ class PlannedCase:
     deadline_s: float
     differs: Mapping[str, Any] | None = None
     extern: Mapping[str, str] | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse a kind that this version does not know: no verdict would be its own."""

@@ -158,4 +158,4 @@ def _versions(reported: object) -> dict[str, str | None]:
 
 
 def _is_seed(name: str, value: object) -> bool:
-    return SEED in name.lower().split("_") and type(value) is int
+    return name.lower().split("_")[-1] == SEED and type(value) is int

@@ -1,9 +1,10 @@
 """The rules of the game: whether a vendor kept to what the case lets a vendor change.
 
-The case names which parameters may be changed (`config/mutable_params.py`); the driver compares what it was given
-with the case's own `_base.py` and says in INIT_START what else differs. For a case that does not use the driver the
-plan has compared the same files. What a vendor's hooks change, the driver says in HOOKS. A result with differences is
-*open*: it stands for itself. A *closed* one may be compared with other closed ones of the case.
+The case names which parameters may be changed (`config/mutable_params.py`); the plan compares the vendor's file with
+the case's own `_base.py`, and the driver what it was given, and says in INIT_START what else differs. What the plan
+says always counts: the vendor's code runs where INIT_START is written. What a vendor's hooks change, the driver says in
+HOOKS. A result with differences is *open*: it stands for itself. A *closed* one may be compared with other closed ones
+of the case.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from run_benchmarks.results.hooks import HooksSeen, hooks_seen
+from run_benchmarks.results.hooks import SHOWN_OF_A_DIGEST, HooksSeen, hooks_seen
 from utils.events import Event, EventName
 from utils.text_files import shortened
 
@@ -29,7 +30,8 @@ class Rules:
 
     stamp: None where nobody can tell, and `doubt` says why. differs: parameter -> the value it ran with.
     hooks: the vendor's; None where nothing tells of them, as in the logs of earlier versions. vendors_case: the
-    folder of a case that is the vendor's own, else empty.
+    folder of a case that is the vendor's own, else empty. environment: the vendor's file that is sourced before the
+    ranks start, by its path, with its SHA-256.
     """
 
     stamp: str | None = None
@@ -37,6 +39,7 @@ class Rules:
     hooks: HooksSeen | None = None
     doubt: str = ""
     vendors_case: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     def explanation(self) -> str:
         """What the stamp says, in a line."""
@@ -71,6 +74,14 @@ class Rules:
         line = f"{summary}; not checked: {unchecked or self.doubt or 'nothing'}" if summary else ""
         return shortened(line, LONGEST_EXPLANATION)
 
+    def environment_line(self) -> str:
+        """The vendor's shell code that ran before the ranks, which nothing checks; empty where there was none."""
+        files = (f"{path}, SHA-256 {digest[:SHOWN_OF_A_DIGEST]}" for path, digest in self.environment.items())
+        listed = "; ".join(files)
+        return shortened(
+            f"sourced before the ranks, not checked: {listed}" if listed else "", LONGEST_EXPLANATION
+        )
+
 
 def rules_of(
     events: Sequence[Event],
@@ -80,28 +91,47 @@ def rules_of(
     own_script: bool = False,
     vendors_case: str = "",
     parameters: Mapping[str, Any] | None = None,
+    doubt: str = "",
 ) -> Rules:
     """The stamp of a round, from its INIT_START and HOOKS: the first of each, and a doubt where there are more.
 
     Args:
-        planned: the differences that the plan names, if it looked; taken of a case that does not report them.
+        planned: the differences that the plan names, if it looked: they count whatever the events say.
         extern, own_script: see `hooks_seen`.
         parameters: the plan's. What ran with another value, for whatever reason, differs.
         vendors_case: see `Rules`; such a case sets its own rules, so that nothing of it can be closed.
+        doubt: why nothing of the round can be closed, beside what the events and the files tell.
     """
     value = next((event.value for event in events if event.name == EventName.INIT_START), {})
-    changed = value.get("changed")
-    hooks, doubt = hooks_seen(events, extern, own_script=own_script)
-    if not own_script:
-        doubt = "; ".join(filter(None, (doubt, *_repetitions(events))))
-    differs = planned if own_script else None
-    if isinstance(changed, list):
-        differs = {**_values(value, changed), **_strayed(value, parameters or {})}
+    hooks, unseen = hooks_seen(events, extern, own_script=own_script)
+    doubt = "; ".join(filter(None, (unseen, *(() if own_script else _repetitions(events)), doubt)))
+    differs = _differences(value, planned, parameters or {}, own_script=own_script)
     if vendors_case or differs or (hooks and hooks.differs):
         return Rules(OPEN, differs or {}, hooks, doubt, vendors_case)
     if differs is None:
         return Rules(hooks=hooks, doubt=doubt)
     return Rules(None if doubt else CLOSED, differs, hooks, doubt)
+
+
+def _differences(
+    started: Mapping[str, Any],
+    planned: Mapping[str, Any] | None,
+    parameters: Mapping[str, Any],
+    *,
+    own_script: bool,
+) -> dict[str, Any] | None:
+    """What differs by the plan or by INIT_START, with the value that ran as far as that tells; None if nobody looked.
+
+    The driver looks too, in the image: where it has not said so, nobody can tell that nothing differs.
+    """
+    changed = started.get("changed")
+    if isinstance(changed, list):
+        return {
+            **(planned or {}),
+            **_values(started, changed, planned or {}),
+            **_strayed(started, parameters),
+        }
+    return dict(planned) if planned or (own_script and planned is not None) else None
 
 
 def _repetitions(events: Sequence[Event]) -> Iterator[str]:
@@ -118,8 +148,8 @@ def _strayed(started: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[
     return {name: values[name] for name in parameters if name in values and values[name] != parameters[name]}
 
 
-def _values(started: Mapping[str, Any], changed: Sequence[Any]) -> dict[str, Any]:
-    """INIT_START's values of the parameters that it says were changed."""
+def _values(started: Mapping[str, Any], changed: Sequence[Any], planned: Mapping[str, Any]) -> dict[str, Any]:
+    """INIT_START's values of the parameters that it says were changed; the plan's where it has none."""
     config = started.get("config")
-    values = config if isinstance(config, Mapping) else {}
+    values = {**planned, **(config if isinstance(config, Mapping) else {})}
     return {str(name): values.get(str(name)) for name in changed}

@@ -7,8 +7,9 @@ or cannot be read is left out and named, and the rest is kept.
 from __future__ import annotations
 
 import asyncio
+import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
@@ -20,12 +21,23 @@ from run_benchmarks.stages.collect_listing import (
     TOP,
     Entry,
     LeftOut,
+    Stream,
     choose,
     is_cut,
     read_listing,
+    streams_of,
 )
-from run_benchmarks.stages.collect_stream import OVERHEAD, SEND, SOME_FAILED, unpack
-from run_benchmarks.transports.base import CommandTimeoutError, Transport
+from run_benchmarks.stages.collect_stream import (
+    END_SIZE,
+    OVERHEAD,
+    SEND,
+    SEND_ENDS,
+    SOME_FAILED,
+    SUM_LINE,
+    unpack,
+    unpack_ends,
+)
+from run_benchmarks.transports.base import CommandTimeoutError, Transport, TransportError
 from utils.errors import FlagPerfError
 
 ATTEMPTS = 3
@@ -75,25 +87,31 @@ class _Collection:
         self._transport, self._work, self._folder = transport, work, folder
         self._content, self._until = content, asyncio.get_running_loop().time() + timeout
         self._arrived: set[str] = set()
+        self._left_out: list[LeftOut] = []
+        self._missing: dict[str, str] = {}  # path -> why it has not arrived
+        self._error: FlagPerfError | None = None
 
     async def bring(self) -> tuple[LeftOut, ...] | None:
-        """What was left out, after as many attempts as it takes or are allowed; None where there is no folder."""
-        attempt = 1
-        while True:
-            try:
-                entries = await self._list()
-                if entries is None:
-                    return None
-                sizes, left_out = choose(entries)
-                missing = await self._fetch_all(sizes)
-                if not missing or attempt == ATTEMPTS or self._is_late():
-                    why = LATE if self._is_late() else ALTERED
-                    return (*left_out, *(LeftOut(path, why) for path in missing))
-            except FlagPerfError:
-                if attempt == ATTEMPTS or self._is_late():
-                    raise
+        """What was left out, after as many attempts as it takes or are allowed; None where there is no folder.
+
+        Raises:
+            FlagPerfError: nothing has arrived, and this is why.
+        """
+        for attempt in range(ATTEMPTS):
             await asyncio.sleep(PAUSE_S * attempt)
-            attempt += 1
+            self._error = None
+            try:
+                streams = await self._list()
+                if streams is None:
+                    return None
+                await self._fetch_all(streams)
+            except FlagPerfError as error:
+                self._error = error
+            if self._is_late() or not (self._missing or self._error):
+                break
+        if self._error and not self._arrived:
+            raise self._error
+        return (*self._left_out, *(LeftOut(path, why) for path, why in self._missing.items()))
 
     def _left_s(self) -> float:
         """How long a command may take that begins now."""
@@ -102,7 +120,8 @@ class _Collection:
     def _is_late(self) -> bool:
         return self._left_s() <= SHORTEST_S
 
-    async def _list(self) -> list[Entry] | None:
+    async def _list(self) -> list[Stream] | None:
+        """The streams that are to come; None where there is no folder."""
         rest: list[Entry] = []
         for depth in (DEEPEST, TOP):  # logs lie at the top; what a case floods with files rarely does
             argv = ("sh", "-c", LIST, self._work, self._folder, str(depth))
@@ -114,40 +133,86 @@ class _Collection:
             if not is_cut(listed.stdout):
                 break
             rest = [Entry(REST, 0, "the rest")]
-        return [*read_listing(listed.stdout), *rest]
+        return self._planned([*read_listing(listed.stdout), *rest])
 
-    async def _fetch_all(self, sizes: Mapping[str, int]) -> list[str]:
-        """Fetch what has not arrived, a folder after the other; the paths of those that did not arrive now either."""
-        folders: dict[str, dict[str, int]] = {
-            ".": {}
-        }  # asked even where nothing lies in it: a plan shows how
-        for path, size in sizes.items():
-            if path not in self._arrived:
-                folders.setdefault(str(PurePosixPath(path).parent), {})[PurePosixPath(path).name] = size
-        for folder, by_name in folders.items():
+    def _planned(self, entries: Iterable[Entry]) -> list[Stream]:
+        """The streams for what is chosen of a list and has not arrived; what has no room here is left out."""
+        sizes, left_out = choose(entries)
+        wanted = {path: size for path, size in sizes.items() if path not in self._arrived}
+        free = shutil.disk_usage(self._content).free
+        streams, no_room = streams_of(wanted, free)
+        why = f"no room for it on the controller, whose disk has {free >> 20} MiB free"
+        self._left_out = [*left_out, *(LeftOut(path, why) for path in no_room)]
+        self._missing = {path: LATE for stream in streams for path in stream.paths()}
+        return streams
+
+    async def _fetch_all(self, streams: Iterable[Stream]) -> None:
+        """Fetch a stream after the other; what goes wrong with one costs no other, but for a host that is lost.
+
+        Raises:
+            TransportError, CommandTimeoutError: none of the rest can come now.
+        """
+        for stream in streams:
             try:
-                whole = await self._fetch(folder, by_name)
+                whole, why = await self._fetch(stream), ALTERED
             except CommandTimeoutError:
-                if folder == ".":  # logs lie there
-                    raise
-                break
-            self._arrived |= {str(PurePosixPath(folder, name)) for name in whole}
-        return [path for path in sizes if path not in self._arrived]
+                raise
+            except TransportError as error:
+                self._missing = dict.fromkeys(self._missing, error.message)
+                raise
+            except FlagPerfError as error:
+                whole, why, self._error = set(), error.message, error
+            for name, path in zip(stream.sizes, stream.paths(), strict=True):
+                if name in whole:
+                    self._arrived.add(path)
+                    del self._missing[path]
+                else:
+                    self._missing[path] = why
 
-    async def _fetch(self, folder: str, sizes: Mapping[str, int]) -> set[str]:
-        """Fetch files of one folder, name -> size; the names of those that have arrived whole."""
-        argv = ("sh", "-c", SEND, self._work, str(PurePosixPath(self._folder, folder)))
-        names = "".join(f"./{name}\0" for name in sizes).encode()
-        target = self._content / folder
-        target.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=self._content.parent) as stream:
-            bounded = _Bounded(stream, GROWTH + sum(sizes.values()) + len(sizes) * OVERHEAD)
-            done = await self._transport.run(argv, stdin=names, stdout=bounded.write, timeout=self._left_s())
-            if done.returncode not in (0, SOME_FAILED):
-                raise FlagPerfError(f"exit code {done.returncode}: {done.last_lines(1)}")
-            stream.seek(0)
-            largest = {name: size + GROWTH for name, size in sizes.items()}
-            return await asyncio.to_thread(unpack, stream, target, largest)
+    async def _fetch(self, stream: Stream) -> set[str]:
+        """Fetch files of one folder; the names of those that have arrived whole, beside which nothing is kept."""
+        target = self._content / stream.folder
+        whole: set[str] = set()
+        try:
+            target.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self._content.parent) as file:
+                if stream.total < sum(stream.sizes.values()):
+                    whole = await self._fetch_ends(stream, file, target)
+                else:
+                    whole = await self._fetch_whole(stream, file, target)
+            return whole
+        except OSError as error:
+            raise FlagPerfError(f"it cannot be written here: {error}") from error
+        finally:
+            for name in stream.sizes.keys() - whole:
+                (target / name).unlink(missing_ok=True)
+
+    async def _fetch_whole(self, stream: Stream, file: BinaryIO, target: Path) -> set[str]:
+        names = "".join(f"./{name}\0" for name in stream.sizes).encode()
+        bounded = _Bounded(file, GROWTH + stream.total + len(stream.sizes) * OVERHEAD)
+        await self._send((SEND, self._work, self._path(stream)), names, bounded)
+        largest = {name: size + GROWTH for name, size in stream.sizes.items()}
+        return await asyncio.to_thread(unpack, file, target, largest)
+
+    async def _fetch_ends(self, stream: Stream, file: BinaryIO, target: Path) -> set[str]:
+        """The first and the last of the one log of which no more is taken."""
+        ((name, size),) = stream.sizes.items()
+        begin = size - END_SIZE
+        argv = (SEND_ENDS, self._work, self._path(stream), name, str(begin))
+        await self._send(argv, b"", _Bounded(file, 2 * (SUM_LINE + END_SIZE)))
+        whole = await asyncio.to_thread(unpack_ends, file, target / name, begin - END_SIZE)
+        return {name} if whole else set()
+
+    def _path(self, stream: Stream) -> str:
+        return str(PurePosixPath(self._folder, stream.folder))
+
+    async def _send(self, script: Sequence[str], stdin: bytes, target: _Bounded) -> None:
+        """Run a script that prints a stream."""
+        argv = ("sh", "-c", *script)
+        done = await self._transport.run(argv, stdin=stdin, stdout=target.write, timeout=self._left_s())
+        if done.returncode not in (0, SOME_FAILED):
+            raise FlagPerfError(f"exit code {done.returncode}: {done.last_lines(1)}")
+        target.rewind()
 
 
 class _Bounded:
@@ -161,3 +226,7 @@ class _Bounded:
         if self._file.tell() + len(chunk) > self._most:
             raise FlagPerfError("more comes than was listed")
         self._file.write(chunk)
+
+    def rewind(self) -> None:
+        """Go to its begin, to read it."""
+        self._file.seek(0)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
@@ -15,6 +15,7 @@ from utils.telemetry.lines import TELEMETRY_FILE
 # Logs of days are far smaller; core dumps and profiles are not.
 LARGEST_FILE = 2**30
 LARGEST_WHOLE = 4 * 2**30
+SMALL_STREAM = 64 * 2**20  # files that have no more together come at once
 MOST_FILES = 1000
 LONGEST_NAME = 98  # bytes: with "./" before it, what a plain header of tar holds
 MOST_FOLDERS = 8  # one in the other
@@ -97,7 +98,8 @@ def choose(entries: Iterable[Entry]) -> tuple[dict[str, int], tuple[LeftOut, ...
     for entry in sorted(entries, key=_place):
         why = _why_not(entry)
         folder = entry.path.rpartition("/")[0]
-        if not why and (len(chosen) == MOST_FILES or total + entry.size > LARGEST_WHOLE):
+        size = min(entry.size, LARGEST_FILE)
+        if not why and (len(chosen) == MOST_FILES or total + size > LARGEST_WHOLE):
             why = f"with it there are more than {MOST_FILES} files or {LARGEST_WHOLE >> 30} GiB"
         if not why and folder and len(folders | {folder}) > MOST_FOLDERS_ASKED:
             why = f"with it there are files in more than {MOST_FOLDERS_ASKED} folders"
@@ -105,9 +107,59 @@ def choose(entries: Iterable[Entry]) -> tuple[dict[str, int], tuple[LeftOut, ...
             left_out.append(LeftOut(entry.path, why, entry.kind not in NO_FILE))
         else:
             chosen[entry.path] = entry.size
-            total += entry.size
+            total += size
             folders |= {folder} - {""}
+        if not why and entry.size > LARGEST_FILE:
+            left_out.append(LeftOut(f"the middle of {entry.path}", _too_large(entry)))
     return chosen, tuple(left_out)
+
+
+@dataclass
+class Stream:
+    """Files of one folder that come by one command; sizes: name -> bytes on the host."""
+
+    folder: str
+    sizes: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        """Bytes that come."""
+        return sum(min(size, LARGEST_FILE) for size in self.sizes.values())
+
+    def paths(self) -> list[str]:
+        """The files below the node's folder."""
+        return [str(PurePosixPath(self.folder, name)) for name in self.sizes]
+
+
+def streams_of(sizes: Mapping[str, int], room: int) -> tuple[list[Stream], list[str]]:
+    """The files, path -> size, in streams, folder by folder, and those for which there is no room.
+
+    What goes wrong with a stream costs its files alone, so a large file has its own, and what was chosen first comes
+    first. There is one for the top in any case: a plan shows how it is asked for.
+
+    Args:
+        room: bytes that are free on the controller, where a stream lies beside what is unpacked from it.
+    """
+    folders: dict[str, dict[str, int]] = {".": {}}
+    for path, size in sizes.items():
+        folders.setdefault(str(PurePosixPath(path).parent), {})[PurePosixPath(path).name] = size
+    streams, no_room = [Stream(".")], []
+    for folder, files in folders.items():
+        for name, size in files.items():
+            last, alone = streams[-1], Stream(folder, {name: size})
+            together = 2 * (last.total + alone.total)
+            if (
+                last.folder == folder
+                and (not last.sizes or together <= 2 * SMALL_STREAM)
+                and together <= room
+            ):
+                last.sizes[name] = size
+            elif 2 * alone.total <= room - last.total:
+                room -= last.total
+                streams.append(alone)
+            else:
+                no_room += alone.paths()
+    return streams, no_room
 
 
 def _place(entry: Entry) -> tuple[int, int, int, str]:
@@ -124,12 +176,16 @@ def _why_not(entry: Entry) -> str:
         return f"it lies deeper than {MOST_FOLDERS} folders"
     if entry.kind != FILE:
         return NO_FILE.get(entry.kind) or UNREADABLE.get(entry.kind, "no file")
-    if entry.size > LARGEST_FILE:
-        return f"{entry.size / 2**30:.1f} GiB, and a file may have {LARGEST_FILE >> 30}"
+    if entry.size > LARGEST_FILE and entry.path != rank_log_name(0):  # of that one both ends come
+        return _too_large(entry)
     if UNNAMABLE in entry.path:
         return "its name is not UTF-8"
     longest = max(len(part.encode()) for part in entry.path.split("/"))
     return f"a name has more than {LONGEST_NAME} bytes" if longest > LONGEST_NAME else ""
+
+
+def _too_large(entry: Entry) -> str:
+    return f"{entry.size / 2**30:.1f} GiB, and a file may have {LARGEST_FILE >> 30}"
 
 
 def note_on(left_out: Sequence[LeftOut], where: str, shown: int = 5) -> str:

@@ -6,6 +6,7 @@ archives understands besides (names and sizes of any length in headers of their 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
@@ -24,6 +25,14 @@ SOME_FAILED = 123  # what xargs says where a file has vanished meanwhile
 BLOCK = 512
 OVERHEAD = 3 * BLOCK  # at most, of a file: its header, what fills its last block, its checksum
 PIECE = 2**20
+# Of a log that is too large both ends come: $2 is its name, $3 where the last one begins. Their checksums go first.
+END_SIZE = 511 * 2**20
+SEND_ENDS = (
+    f'{GO_BELOW}part() {{ dd if="./$2" iflag=nofollow,nonblock,fullblock,skip_bytes,count_bytes bs={PIECE} skip="$1" '
+    f'count={END_SIZE} status=none; }}; for at in 0 "$3"; do part "$at" "$2" | sha256sum; done; '
+    'part 0 "$2" && part "$3" "$2"'
+)
+SUM_LINE = 64 + len("  -\n")
 
 
 def unpack(stream: BinaryIO, target: Path, largest: Mapping[str, int]) -> set[str]:
@@ -54,6 +63,34 @@ def unpack(stream: BinaryIO, target: Path, largest: Mapping[str, int]) -> set[st
     for name in came - whole:
         (target / name).unlink()
     return whole
+
+
+def unpack_ends(stream: BinaryIO, target: Path, left_out: int) -> bool:
+    """Read what SEND_ENDS has printed into the file `target`, with a line between the ends that says what is missing.
+
+    Args:
+        left_out: bytes between them.
+
+    Returns:
+        Whether the checksums agree; if not, the file is not kept.
+
+    Raises:
+        FlagPerfError: the stream was cut off.
+    """
+    sums = [_exactly(stream, SUM_LINE)[:64] for _ in range(2)]
+    came = []
+    with target.open("wb") as file:
+        for between in (f"\n[FlagPerf] {left_out} bytes of this log were not collected\n", ""):
+            digest = hashlib.sha256()
+            for length in _pieces(END_SIZE):
+                piece = _exactly(stream, length)
+                digest.update(piece)
+                file.write(piece)
+            file.write(between.encode())
+            came.append(digest.hexdigest().encode())
+    if came != sums:
+        target.unlink()
+    return came == sums
 
 
 def _header(block: bytes) -> tuple[str, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,6 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Ask every host; the cases of test_conf.py are not looked at, for they may have changed since."""
+    import asyncio
+
     from run_benchmarks.left_behind import survey
     from run_benchmarks.plan.load import load_settings
 
@@ -67,6 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _remove(uid: str, seen: Survey, cluster: ClusterSettings, settings: RunSettings) -> int:
     """Remove the run from every host and report it; the exit code."""
+    import asyncio
+
     from run_benchmarks.left_behind import remove_run
 
     code = ExitCode.SUCCESS

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.output import complain, output_width, put
 from run_benchmarks.verbs import options
+from utils.records import Verdict
 
 if TYPE_CHECKING:
     from run_benchmarks.history.index import Index
@@ -33,7 +34,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='such as "p_train > 100", "verdict = CONVERGED", "hosts ~ node7"; given again: all of them',
     )
     parser.add_argument("--case", metavar="TEXT", help="only cases in whose name this stands")
-    parser.add_argument("--verdict", metavar="VERDICT", help="only rounds that ended with it")
+    parser.add_argument(
+        "--verdict",
+        metavar="VERDICT",
+        type=str.upper,
+        choices=[verdict.value for verdict in Verdict],
+        help=f"only rounds that ended with it: {', '.join(verdict.value for verdict in Verdict)}",
+    )
     parser.add_argument(
         "--since", metavar="TIME", help="begun since then: 2026-11-20, 2026-11-20T09:30, 12h, 7d"
     )
@@ -69,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     columns = [name.strip() for name in (arguments.columns or "").split(",") if name.strip()]
     index = Index(options.log_path_of(arguments), rebuild=arguments.rebuild)
     try:
-        index.refresh(tell_of_work)
+        fill(index)
         check_names(index, columns)
         rows = select(index, query, None if arguments.json else figures_of(columns))
         number = count(index, query) if len(rows) == query.limit else len(rows)
@@ -81,10 +88,18 @@ def run(arguments: argparse.Namespace) -> int:
     return ExitCode.SUCCESS
 
 
-def tell_of_work(count: int) -> None:
-    """Say so where reading runs will take a while."""
-    if count >= WORTH_SAYING:
-        complain(f"reading {count} runs that are new or have changed ...")
+def fill(index: Index) -> None:
+    """See which runs are new or have changed; say so where that will take a while."""
+    if index.file is None:
+        complain(
+            "the cache (XDG_CACHE_HOME, else ~/.cache) cannot be written: every run is read anew each time"
+        )
+
+    def tell(count: int) -> None:
+        if count >= WORTH_SAYING:
+            complain(f"reading {count} runs that are new or have changed ...")
+
+    index.refresh(tell)
 
 
 def _query(arguments: argparse.Namespace) -> Query:
@@ -117,7 +132,7 @@ def _as_text(index: Index, rows: list[Row], names: Sequence[str], query: Query) 
     headings = tuple(heading(column, rows) for column in columns)
     cells = tuple(tuple(cell(row, column) for column in columns) for row in rows)
     table = Table(headings, cells, fixed=min(3, len(columns)))
-    return "\n".join([table.text(output_width()), *(f"- {line}" for line in remarks(rows))])
+    return "\n".join([table.text(output_width()), *(f"- {line}" for line in remarks(rows, columns))])
 
 
 def _limit(text: str) -> int:

@@ -37,14 +37,14 @@ def run(arguments: argparse.Namespace) -> int:
 
     from run_benchmarks.history.index import Index
     from run_benchmarks.history.server import address_of, bound, given_token, is_local, serve
-    from run_benchmarks.verbs.list import tell_of_work
+    from run_benchmarks.verbs.list import fill
 
     given = given_token(arguments.token_file)
     with bound(arguments.address, arguments.port) as listener:
         made = None if given or is_local(listener) else secrets.token_urlsafe(32)
         index = Index(options.log_path_of(arguments))
         try:
-            index.refresh(tell_of_work)
+            fill(index)
             put(f"{address_of(listener, made)}\nshows the runs in {index.log_path} until Ctrl-C")
             if given:
                 complain("open it once with ?token= and the token behind it")

@@ -10,4 +10,4 @@ function countTicks() {
 }
 
 for (const tick of ticks) tick.addEventListener("change", countTicks);
-if (ticks.length) countTicks();
+if (document.getElementById("compare")) countTicks();
