@@ -40,7 +40,7 @@ class Journal:
 
     def write(self, event: str, **facts: Any) -> None:
         """Record that `event` happened now."""
-        record = {"time": round(time.time(), 3), "event": event, **self._secrets.hide_in(facts)}
+        record = {"time": round(time.time(), 3), "event": event, **self._secrets.hide_in(facts, names=False)}
         self._file.write(json.dumps(record, default=str) + "\n")
 
 

@@ -66,7 +66,7 @@ async def run_plan(
     earlier = {"continue_from": plan.continue_from} if plan.continue_from else {}
     session.journal.write("run_started", run=run.name, uid=run.uid, **earlier)
     results: list[RoundResult] = []
-    with _interrupt_on_signals(session.interrupt, display, earlier_signals):
+    with _interrupt_on_signals(session, earlier_signals):
         try:
             code = await _check_and_run(session, results)
         finally:
@@ -186,18 +186,17 @@ def _exit_code(session: Session, results: list[RoundResult]) -> int:
 
 
 @contextmanager
-def _interrupt_on_signals(
-    interrupt: asyncio.Event, display: Display, earlier: Sequence[signal.Signals]
-) -> Iterator[None]:
+def _interrupt_on_signals(session: Session, earlier: Sequence[signal.Signals]) -> Iterator[None]:
     """Let Ctrl-C, SIGTERM and the loss of the terminal end the run in order; a further one skips no clean-up."""
     loop = asyncio.get_running_loop()
 
     def ask(number: signal.Signals) -> None:
-        if interrupt.is_set():
+        if session.interrupt.is_set():
+            session.hurried.set()
             LOGGER.warning("still stopping and cleaning up on every host; please wait")
         else:
-            interrupt.set()
-            display.interrupted()
+            session.interrupt.set()
+            session.display.interrupted()
             LOGGER.warning(f"interrupted by {number.name}: stopping and cleaning up on every host")
 
     with signals_restored() as numbers:

@@ -89,7 +89,7 @@ def test_with_one_round_a_side_no_difference_is_shown_and_it_is_said_how_many_wo
         for line in capsys.readouterr().out.replace("\n  ", " ").splitlines()
         if "against A: p_train" in line
     )
-    assert "no difference shown: too few rounds" in line
+    assert "no difference shown (too few rounds: 1 round on a side, 3 are the fewest" in line
     assert "3 rounds a side with a noise of 1 % or 29 rounds a side with a noise of 5 % would do" in line
 
 

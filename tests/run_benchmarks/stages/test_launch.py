@@ -88,6 +88,7 @@ def test_a_task_gets_the_launch_contract(tree: Tree) -> None:
         "PYTHONUNBUFFERED": "1",
         "ACME_VISIBLE_DEVICES": "0",
         "GLOO_SOCKET_IFNAME": "ib0",
+        "FLAGPERF_ROUND": "1",
     }
 
 
@@ -126,7 +127,7 @@ def test_checkpoints_are_told_by_environment_and_mounted_for_global_rank_0_only(
 def test_a_case_that_saves_nothing_sees_no_checkpoints(tree: Tree) -> None:
     plan = tree.load()
     unit = task_of(replace(plan, run=replace(plan.run, checkpoint_path="/data/ck")), 0)
-    assert not [name for name in unit.env if name.startswith("FLAGPERF_")]
+    assert [name for name in unit.env if name.startswith("FLAGPERF_")] == ["FLAGPERF_ROUND"]
     assert not [mount for mount in unit.mounts if mount.host.startswith("/data/ck")]
 
 

@@ -32,6 +32,7 @@ FREE = {
     "save_steps", "log_freq", "init_evaluation", "prefetch_batches", "cpu_threads", "dist_timeout_seconds",
     "target", "max_steps", "max_samples_termination",
     "eval_batch_size", "eval_interval_steps", "eval_interval_samples", "eval_iter_start_samples",
+    "seed_step",  # the seed that it gave is among the rest
 }  # fmt: skip
 
 

@@ -132,11 +132,11 @@ def _answer(row: Row, against: Against, difference: float) -> str:
     if ratio.value is None:
         return f"{row.name}: {ratio.reason}"
     interval = f" [{shown(ratio.interval[0], 4)}, {shown(ratio.interval[1], 4)}]" if ratio.interval else ""
-    text = f"{row.name} {shown(ratio.value, 4)} times{interval}: {verdict_text(row, against)}"
+    text = f"{row.name} {shown(ratio.value, 4)} times{interval}"
     if against.direction:
-        return text
+        return f"{text}: {verdict_text(row, against)}"
     reasons = [ratio.reason, HELD_BACK if against.held_back else "", would_do(ratio, difference)]
-    return f"{text} ({'; '.join(filter(None, reasons))})"
+    return f"{text}: {NOT_SHOWN} ({'; '.join(filter(None, reasons))})"
 
 
 def _sides(case: CaseComparison) -> Table:

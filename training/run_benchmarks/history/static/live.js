@@ -37,7 +37,7 @@ function move(charts) {
 async function ask() {
   let goesOn = true;
   try {
-    const answer = await fetch(from, { cache: "no-store" });
+    const answer = await fetch(from.address, { cache: "no-store" });
     if (!answer.ok) throw new Error(answer.statusText);
     const run = await answer.json();
     show(run);
@@ -49,4 +49,5 @@ async function ask() {
   if (goesOn) setTimeout(ask, ASKED_EVERY_MS);
 }
 
-ask();
+show(from.now);
+if (from.now.goesOn) setTimeout(ask, ASKED_EVERY_MS);
