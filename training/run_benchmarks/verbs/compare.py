@@ -132,6 +132,8 @@ def _percent(text: str) -> float:
 
 def _check_new(files: list[Path], *, overwrite: bool) -> None:
     """Refuse what would overwrite a file, before anything is read."""
+    if len(set(files)) < len(files):
+        raise FlagPerfError("--output and --junit name one file", where=str(files[0]), remedy="name two")
     for file in files:
         if file.exists() and (not overwrite or not file.is_file()):
             remedy = "give another name, or --overwrite" if file.is_file() else "name a file"
