@@ -23,5 +23,5 @@ def write_whole(path: Path, content: str | bytes, mode: int = BY_UMASK) -> None:
         with suppress(OSError):
             partial.unlink()
         if isinstance(error, OSError):  # of a write to a full disk it does not say where
-            error.filename, error.filename2 = str(path), None
+            error.filename = str(path)
         raise
