@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,12 +11,44 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from utils import text_files
-from utils.text_files import LONGEST_LINE, continued, lines_of, marked_lines_of, one_line, printable
+from utils.errors import FlagPerfError
+from utils.text_files import (
+    LARGEST_LOG,
+    LONGEST_LINE,
+    continued,
+    last_lines_of,
+    lines_of,
+    marked_lines_of,
+    one_line,
+    printable,
+)
 
 
 def test_a_line_longer_than_the_longest_comes_in_parts(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("x" * (LONGEST_LINE + 5) + "\nlast")
     assert [len(line) for line in lines_of(tmp_path / "log")] == [LONGEST_LINE, 6, 4]
+
+
+@pytest.mark.parametrize("read", [lambda path: next(lines_of(path), ""), last_lines_of], ids=["all", "end"])
+def test_what_leads_elsewhere_or_has_no_end_is_not_opened(
+    read: Callable[[Path], object], tmp_path: Path
+) -> None:
+    """A log that was a link showed /etc/shadow; one of 8 TiB without content was read for hours."""
+    (tmp_path / "secret").write_text("root:x")
+    (tmp_path / "link").symlink_to(tmp_path / "secret")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "sparse").touch()
+    os.truncate(tmp_path / "sparse", LARGEST_LOG + 1)
+    reasons = {
+        "link": "is no file, but a link, which is not followed",
+        "pipe": "is no file",
+        "folder": "is no file",
+        "sparse": "is larger than 4294967296 bytes",
+    }
+    for name, reason in reasons.items():
+        with pytest.raises(FlagPerfError, match=reason):
+            read(tmp_path / name)
 
 
 @pytest.mark.parametrize("block", [1, 3, 7, 2**22])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from run_benchmarks.display.base import Display
 from run_benchmarks.exit_code import ExitCode
-from run_benchmarks.failures import sentence_of, traceback_text
+from run_benchmarks.failures import remedy_for, sentence_of, traceback_text
 from run_benchmarks.health import check_standing_hosts, report_health
 from run_benchmarks.leaving import leave
 from run_benchmarks.names import RunId, new_run_id
@@ -174,6 +174,7 @@ def _summed_up(log_dir: Path, summary: Run) -> Run:
         return summary
     except Exception as error:  # the journal and the exit code must tell of the end all the same
         LOGGER.error(f"the summary could not be written: {error}")
+        LOGGER.error(f"    -> {remedy_for(error)}")
         return replace(summary, exit_code=summary.exit_code or ExitCode.NOT_CONVERGED)
 
 

@@ -18,6 +18,7 @@ from utils.errors import FlagPerfError
 _BLANK_LETTERS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
 LONGEST_LINE = 2**20  # characters: the longest event has a few thousand
 LARGEST_LOG = 2**32  # bytes: collecting takes no more from a node
+_NO_FILE = {errno.EISDIR: "is no file", errno.ELOOP: "is no file, but a link, which is not followed"}
 # What is read of a file's end.
 END_BYTES = 2**22
 _BLOCK = 2**22  # bytes that are read at once
@@ -86,8 +87,7 @@ def opened(path: Path, largest: int = LARGEST_LOG) -> Iterator[BinaryIO]:
         FlagPerfError: it is no plain file of at most `largest` bytes, or cannot be read.
     """
     try:
-        # a pipe would be waited for
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+        with open(path, "rb", opener=_open_itself) as file:
             state = os.fstat(file.fileno())
             if not stat.S_ISREG(state.st_mode):
                 raise FlagPerfError("is no file", where=str(path))
@@ -95,8 +95,13 @@ def opened(path: Path, largest: int = LARGEST_LOG) -> Iterator[BinaryIO]:
                 raise FlagPerfError(f"is larger than {largest} bytes", where=str(path))
             yield file
     except OSError as error:
-        reason = "it is a link" if error.errno == errno.ELOOP else error.strerror
-        raise FlagPerfError(f"cannot be read: {reason}", where=str(path)) from error
+        message = _NO_FILE.get(error.errno or 0, f"cannot be read: {error.strerror}")
+        raise FlagPerfError(message, where=str(path)) from error
+
+
+def _open_itself(path: str, flags: int) -> int:
+    """Open what has this name itself, and do not wait where it is a pipe."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
 def shortened(line: str, longest: int) -> str:
