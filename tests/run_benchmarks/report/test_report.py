@@ -15,6 +15,7 @@ from markupsafe import escape
 from run_benchmarks import verbs
 from run_benchmarks.report import report, samples
 from run_benchmarks.report.report import try_report
+from run_benchmarks.report.tables import inventory
 from run_benchmarks.results.load import load_run
 from tests.run_benchmarks.report.long_run import SPIKE_W, Made, write_made_run
 from tests.run_benchmarks.written_run import NAME, SCHEMA1, write_run
@@ -148,3 +149,11 @@ def test_several_processes_read_what_one_reads(tmp_path: Path, monkeypatch: pyte
         assert one.intervals == other.intervals
         for key, device in one.devices.items():
             assert (other.devices[key].columns["Power"] == device.columns["Power"]).all() or key[0] == "cpu"
+
+
+def test_hosts_that_differ_far_into_a_value_differ() -> None:
+    hosts = [{"cpu": {"flags": "x" * 1000 + end}, "kernel": "6.1"} for end in ("a", "b", "b")]
+    fields = {field.name: field for field in inventory(["h0", "h1", "h2", "h3"], [*hosts, None])}
+    assert not fields["kernel"].differs
+    assert [on for _, on in fields["cpu.flags"].values] == ["h0", "h1, h2"]
+    assert fields["cpu.flags"].values[0][0] != fields["cpu.flags"].values[1][0]
