@@ -31,6 +31,7 @@ FLOORS: Mapping[str, int] = {
     "run_benchmarks.journal": 2,
     "run_benchmarks.plan": 2,
     "run_benchmarks.reading": 2,
+    "run_benchmarks.writing": 2,
     "run_benchmarks.stages": 2,
     "run_benchmarks.transports": 2,
     "run_benchmarks.runtimes": 2,

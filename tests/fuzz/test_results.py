@@ -25,13 +25,13 @@ from run_benchmarks.results.rescore import rescore
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.summary import Run, write_summary
 from run_benchmarks.results.tables import results_text
-from run_benchmarks.round_state import conclude
 from run_benchmarks.training_state import TrainingState
 from tests.fuzz.long_run import holds
 from tests.run_benchmarks.builders import (
     END_MS,
     FINISHED,
     START_MS,
+    conclude,
     make_case,
     make_nodes,
     observed,

@@ -10,9 +10,11 @@ from typing import Any
 
 from run_benchmarks.names import Node, nodes_of
 from run_benchmarks.plan.records import CaseFiles, CasePlan, CaseSettings, Chip, Vendor
+from run_benchmarks.plan.secrets import NO_SECRETS, Secrets
 from run_benchmarks.results.judge import judge_logs
 from run_benchmarks.results.planned import planned
 from run_benchmarks.results.round_result import Observation, RoundResult
+from run_benchmarks.round_state import judged, write_observation, write_result
 from run_benchmarks.stages.watch import Outcome
 from utils.events import Event, EventName, format_line
 from utils.node import rank_log_name
@@ -115,6 +117,12 @@ def observed(
 def judge_folders(case: CasePlan, folders: Sequence[Path], failure: Failure | None = None) -> RoundResult:
     """The result of a round by its node folders."""
     return judge_logs(planned(case), folders, observed(case, failure=failure))
+
+
+def conclude(case: CasePlan, seen: Observation, folder: Path, secrets: Secrets = NO_SECRETS) -> RoundResult:
+    """What a round does when its logs are home, without waiting for signals: round.json, the verdict, result.json."""
+    seen = write_observation(seen, folder)
+    return write_result(judged(case, seen, folder, secrets), folder)
 
 
 def training_events(**finished: Any) -> list[Event]:

@@ -18,11 +18,13 @@ import pytest
 from run_benchmarks import verbs
 from run_benchmarks.verbs import options
 from tests.run_benchmarks.plan.tree import Tree, copy_code
+from utils.code_files import digest_of_file
 
 HERE = Path(__file__).resolve().parent
 REAL_TRAINING = HERE.parents[1] / "training"
 CASE_DIR = "benchmarks/rings/pytorch"
 NAME = "RINGS_TORCH_DEMO_X1_1X2"
+ENVIRONMENT = "acme/rings-pytorch/config/environment_variables.sh"
 # The dialect of 2022, as such users have it. ACCE_* say what a vendor.py would.
 TEST_CONF = """\
 VENDOR = "acme"
@@ -149,6 +151,7 @@ def test_an_existing_case_becomes_a_result_like_any_other(
         "hooks": None,
         "doubt": "",
         "vendors_case": "",
+        "environment": {ENVIRONMENT: digest_of_file(existing.tree.training / ENVIRONMENT)},
     }
     assert "not checked: nothing says how to list those of acme" in capsys.readouterr().err
     monitor_log = (existing.node / "monitor.log").read_text()
@@ -173,6 +176,7 @@ def test_a_loss_that_is_not_finite_and_a_target_that_is_not_met(existing: Existi
         "hooks": None,
         "doubt": "",
         "vendors_case": "",
+        "environment": {ENVIRONMENT: digest_of_file(existing.tree.training / ENVIRONMENT)},
     }
 
 

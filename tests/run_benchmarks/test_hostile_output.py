@@ -29,7 +29,6 @@ from run_benchmarks.results.power import power_figures
 from run_benchmarks.results.rank_logs import read_rank_logs
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.summary import Run, write_summary
-from run_benchmarks.round_state import conclude
 from run_benchmarks.stages.watch import Ended, Outcome
 from run_benchmarks.training_state import TrainingState
 from tests.ports import reserved_port
@@ -37,6 +36,7 @@ from tests.run_benchmarks.builders import (
     END_MS,
     FINISHED,
     START_MS,
+    conclude,
     make_case,
     make_nodes,
     observed,

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import json
 import shutil
 import threading
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from run_benchmarks import round as round_module
-from run_benchmarks import round_end, round_state
+from run_benchmarks import judging, round_end, round_state
 from run_benchmarks.plan.secrets import Secrets
 from run_benchmarks.results.evidence import LONGEST_LINE
-from run_benchmarks.round_state import conclude
+from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.round_state import judged
+from run_benchmarks.session import Session
 from run_benchmarks.stages.checks import Check, Status
 from run_benchmarks.stages.collect_listing import LeftOut
 from run_benchmarks.stages.watch import Ended, Outcome
 from run_benchmarks.transports.base import CommandError, Completed, TransportError
 from tests.fakes.runtime import FakeRuntime
-from tests.run_benchmarks.builders import make_case, observed, training_events, write_rank_log
+from tests.run_benchmarks.builders import conclude, make_case, observed, training_events, write_rank_log
 from tests.run_benchmarks.conftest import LogLines
-from tests.run_benchmarks.one_round import result_file, run_round
+from tests.run_benchmarks.one_round import RUN, result_file, run_round
 from tests.run_benchmarks.plan.tree import Tree
 from utils.errors import FlagPerfError
 from utils.records import FailureClass, Stage, Verdict
@@ -59,13 +62,38 @@ def test_a_signal_is_heard_while_a_round_is_judged(tmp_path: Path, monkeypatch: 
     """The loop that signals interrupt runs in the main thread."""
     judged_in = []
 
-    def concluded(*arguments: Any) -> Any:
+    def judged_here(*arguments: Any) -> Any:
         judged_in.append(threading.current_thread())
-        return conclude(*arguments)
+        return judged(*arguments)
 
-    monkeypatch.setattr(round_module, "conclude", concluded)
+    monkeypatch.setattr(judging, "judged", judged_here)
     run_round(tmp_path, FakeRuntime())
     assert len(judged_in) == 1 and judged_in[0] is not threading.main_thread()
+
+
+def test_a_second_signal_ends_the_judging_and_the_round_is_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Logs may take minutes to judge; what came before the judging has hurried the clean-up alone."""
+    case, hurried, may_end = make_case(["h1"]), asyncio.Event(), threading.Event()
+    session = SimpleNamespace(plan=SimpleNamespace(secrets=Secrets()), run=RUN, hurried=hurried)  # FAKE
+    hurried.set()
+
+    def never(*arguments: Any) -> Any:
+        may_end.wait(60)
+        return judged(*arguments)
+
+    async def judge_and_interrupt() -> RoundResult:
+        asyncio.get_running_loop().call_later(0.1, hurried.set)
+        return await judging.judge_round(cast(Session, session), case, observed(case), tmp_path)
+
+    monkeypatch.setattr(judging, "judged", never)
+    result = asyncio.run(judge_and_interrupt())
+    may_end.set()
+    assert result.verdict is Verdict.INTERRUPTED and result.failure is not None
+    assert result.failure.remedy == f"judge it later from its logs: run.py show {RUN.name} --rescore"
+    assert json.loads((tmp_path / "result.json").read_text())["verdict"] == "INTERRUPTED"
+    assert json.loads((tmp_path / "round.json").read_text())["failure"] is None
 
 
 def test_a_round_without_a_result_is_invalid_and_its_result_is_written(tmp_path: Path) -> None:
@@ -150,7 +178,7 @@ def test_an_error_that_no_stage_knows_fails_the_round_and_nothing_stays(
     assert "OSError" in failure.message and "No space left" in failure.message
     assert "free space" in failure.remedy
     assert "Traceback" not in log_lines.text, "the traceback is for the file"
-    assert "an error at the stage launch that was not foreseen: OSError: " in log_lines.text
+    assert "a disk of the controller is full, at the stage launch: OSError: " in log_lines.text
     (detail,) = log_lines.details
     assert "Traceback" in detail and "in start" in detail
     verbs = [verb for verb, _ in runtime.calls]

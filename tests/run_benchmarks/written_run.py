@@ -9,10 +9,9 @@ from pathlib import Path
 from run_benchmarks.plan.as_dict import plain
 from run_benchmarks.results.round_result import write_json
 from run_benchmarks.results.summary import Run, write_summary
-from run_benchmarks.round_state import conclude
 from run_benchmarks.stages.checks import Check, Status
 from run_benchmarks.stages.watch import Ended, Lost, Outcome
-from tests.run_benchmarks.builders import make_case, observed, training_events, write_rank_log
+from tests.run_benchmarks.builders import conclude, make_case, observed, training_events, write_rank_log
 
 SCHEMA1 = Path(__file__).parent / "results" / "schema1"
 CASE = make_case()

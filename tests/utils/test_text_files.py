@@ -2,18 +2,72 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from utils.text_files import LONGEST_LINE, continued, lines_of, one_line, printable
+from utils import text_files
+from utils.errors import FlagPerfError
+from utils.text_files import (
+    LARGEST_LOG,
+    LONGEST_LINE,
+    continued,
+    last_lines_of,
+    lines_of,
+    marked_lines_of,
+    one_line,
+    printable,
+)
 
 
 def test_a_line_longer_than_the_longest_comes_in_parts(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("x" * (LONGEST_LINE + 5) + "\nlast")
     assert [len(line) for line in lines_of(tmp_path / "log")] == [LONGEST_LINE, 6, 4]
+
+
+@pytest.mark.parametrize("read", [lambda path: next(lines_of(path), ""), last_lines_of], ids=["all", "end"])
+def test_what_leads_elsewhere_or_has_no_end_is_not_opened(
+    read: Callable[[Path], object], tmp_path: Path
+) -> None:
+    """A log that was a link showed /etc/shadow; one of 8 TiB without content was read for hours."""
+    (tmp_path / "secret").write_text("root:x")
+    (tmp_path / "link").symlink_to(tmp_path / "secret")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "sparse").touch()
+    os.truncate(tmp_path / "sparse", LARGEST_LOG + 1)
+    reasons = {
+        "link": "is no file, but a link, which is not followed",
+        "pipe": "is no file",
+        "folder": "is no file",
+        "sparse": "is larger than 4294967296 bytes",
+    }
+    for name, reason in reasons.items():
+        with pytest.raises(FlagPerfError, match=reason):
+            read(tmp_path / name)
+
+
+@pytest.mark.parametrize("block", [1, 3, 7, 2**22])
+def test_lines_with_a_mark_are_cut_out_however_the_file_is_read(
+    block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "\n\nno\nrank 0: <>one\n<>two\rbar <>three <>same\r\n<\n>\nx<<>>\n<>last"
+    (tmp_path / "log").write_bytes(text.encode())
+    monkeypatch.setattr(text_files, "_BLOCK", block)
+    lines = ["<>one\n", "<>two\r", "<>three <>same\r", "<>>\n", "<>last"]
+    assert [line for _, line in marked_lines_of(tmp_path / "log", "<>")] == lines
+    places = [place for place, _ in marked_lines_of(tmp_path / "log", "<>")]
+    assert [text[place : place + 3] for place in places] == [line[:3] for line in lines]
+
+
+def test_a_marked_line_longer_than_the_longest_is_cut(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("<>" + "x" * LONGEST_LINE + "<>more\n<>next\n")
+    lines = [line for _, line in marked_lines_of(tmp_path / "log", "<>")]
+    assert [len(lines[0]), *lines[1:]] == [LONGEST_LINE, "<>more\n", "<>next\n"]
 
 
 # Titles, the clipboard, links, C1 controls, directions, zero width, what is no character, and blanks that are none.

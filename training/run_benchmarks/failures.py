@@ -77,13 +77,15 @@ def unexpected(stage: Stage, error: Exception) -> Failure:
         "",
         redact_text(f"on the controller: {raised(error)}"),
         "\n".join(traceback_text(error).splitlines()[-EVIDENCE_LINES:]),
-        _remedy(error),
+        remedy_for(error),
     )
 
 
 def log_traceback(stage: Stage, error: Exception) -> None:
     """Say that there was an unexpected error; where in the program it came from is kept in the log's file."""
     message = f"an error at the stage {stage.value} that was not foreseen: {sentence_of(error)}"
+    if is_full(error):
+        message = f"a disk of the controller is full, at the stage {stage.value}: {sentence_of(error)}"
     LOGGER.bind(detail=traceback_text(error)).error(message)
 
 
@@ -98,8 +100,14 @@ def traceback_text(error: Exception) -> str:
     return redact_text("".join(traceback.format_exception(type(error), error, error.__traceback__))).rstrip()
 
 
-def _remedy(error: Exception) -> str:
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+def is_full(error: Exception) -> bool:
+    """Whether a disk had no room."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def remedy_for(error: Exception) -> str:
+    """What to do about an error of the controller."""
+    if is_full(error):
         return "free space on the controller's disk, or put the results elsewhere with --log-path"
     if isinstance(error, OSError):
         return "check the file on the controller that the message names"

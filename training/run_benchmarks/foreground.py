@@ -20,12 +20,13 @@ from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.plan_notes import notes_of
 from run_benchmarks.program import discard_output, signals_kept
-from run_benchmarks.results.round_result import PRIVATE, write_json
+from run_benchmarks.results.round_result import write_json
 from run_benchmarks.results.summary import Run, outcome_text
 from run_benchmarks.results.tables import results_text
 from run_benchmarks.run_log import LOGGER, hidden_in_log, log_to_file
 from run_benchmarks.runner import make_run_folder, run_plan
 from run_benchmarks.session import CANCEL_GRACE_S
+from run_benchmarks.writing import PRIVATE
 from utils.errors import FlagPerfError
 from utils.numbers import counted
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import stat
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -39,7 +40,7 @@ class Journal:
 
     def write(self, event: str, **facts: Any) -> None:
         """Record that `event` happened now."""
-        record = {"time": round(time.time(), 3), "event": event, **self._secrets.hide_in(facts)}
+        record = {"time": round(time.time(), 3), "event": event, **self._secrets.hide_in(facts, names=False)}
         self._file.write(json.dumps(record, default=str) + "\n")
 
 
@@ -48,6 +49,8 @@ def is_held(path: Path) -> bool | None:
     try:
         # NFS wants a file that can be written for this lock; a link may lead to any other one
         with os.fdopen(os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK), "r+b", 0) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return None
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

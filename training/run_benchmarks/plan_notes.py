@@ -14,8 +14,8 @@ from run_benchmarks.plan.problems import shorten
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.plan.redact import redact_text
 from run_benchmarks.plan.vendors import VENDOR_FILE
-from run_benchmarks.results.consistency import falls
 from run_benchmarks.results.planned import planned
+from run_benchmarks.results.quality import falls
 from run_benchmarks.results.rules import CLOSED, OPEN, Rules
 from utils.errors import nearest
 from utils.hook_form import HOOKS

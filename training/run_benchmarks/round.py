@@ -18,13 +18,14 @@ from run_benchmarks.health import report_health, unhealthy
 from run_benchmarks.hosts.base import AllocationError, Host
 from run_benchmarks.images.build import BuildSite, build_name
 from run_benchmarks.images.layers import plan_image
+from run_benchmarks.judging import judge_round
 from run_benchmarks.leaving import leave
 from run_benchmarks.names import Node, nodes_of, unit_name
 from run_benchmarks.origin import origin_of
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.results.round_result import Observation, RoundResult
 from run_benchmarks.round_end import RoundEnd
-from run_benchmarks.round_state import RoundState, conclude, write_observation
+from run_benchmarks.round_state import RoundState, write_observation
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import Interrupted, Session, in_time, now, unless_broken_off, unless_interrupted
 from run_benchmarks.stages.caches import DROP_CACHES
@@ -77,8 +78,7 @@ class Round:
         except Exception as error:
             state.note_error(error)
         await self._finish(held)
-        # in a thread, so that a signal is heard however long the logs take to judge
-        result = await asyncio.to_thread(conclude, state.case, self._seen, self._folder, session.plan.secrets)
+        result = await judge_round(session, state.case, self._seen, self._folder)
         self._record("round_ended", verdict=result.verdict.value)
         return result
 

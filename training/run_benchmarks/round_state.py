@@ -94,27 +94,31 @@ class RoundState:
         )
 
 
-def conclude(case: CasePlan, seen: Observation, folder: Path, secrets: Secrets = NO_SECRETS) -> RoundResult:
-    """Write what was seen of a round into its folder, judge it, and write the result beside it, without `secrets`.
+def judged(case: CasePlan, seen: Observation, folder: Path, secrets: Secrets = NO_SECRETS) -> RoundResult:
+    """The result of a round, without `secrets`; nothing is written, and nothing raised.
 
     This is where whatever the logs hold is stopped: an error in judging, or a result that no file can hold, is the
-    round's failure and costs its figures, so that the rounds after it and the summary are not lost. A result that
-    cannot be written counts as failed: who asks for the file would find none.
+    round's failure and costs its figures, so that the rounds after it and the summary are not lost.
     """
-    seen = write_observation(seen, folder)
     try:
         result = secrets.hide_in(judge(planned(case), seen, folder, secrets.hide))
         content = result.as_dict()
         json.dumps(content, allow_nan=False).encode()
         parsed(RoundResult, content, "result.json")  # nobody could read what the record itself does not take
-    except Exception as error:
-        result = secrets.hide_in(_unjudged(seen, error))
-        content = result.as_dict()
-    try:
-        write_json(folder / "result.json", content)
         return result
     except Exception as error:
-        return _unwritten(result, folder / "result.json", error)
+        log_traceback(Stage.JUDGE, error)
+        return secrets.hide_in(unjudged(seen, unexpected(Stage.JUDGE, error)))
+
+
+def write_result(result: RoundResult, folder: Path) -> RoundResult:
+    """Write a result; one that cannot be written counts as failed: who asks for the file would find none."""
+    path = folder / "result.json"
+    try:
+        write_json(path, result.as_dict())
+        return result
+    except Exception as error:
+        return _unwritten(result, path, error)
 
 
 def write_observation(seen: Observation, folder: Path) -> Observation:
@@ -129,10 +133,8 @@ def write_observation(seen: Observation, folder: Path) -> Observation:
         return replace(seen, notes=(*seen.notes, note))
 
 
-def _unjudged(seen: Observation, error: Exception) -> RoundResult:
-    """The result of a round whose logs broke the judge; what went wrong before it goes first."""
-    log_traceback(Stage.JUDGE, error)
-    fault = unexpected(Stage.JUDGE, error)
+def unjudged(seen: Observation, fault: Failure) -> RoundResult:
+    """The result of a round that was not judged, because of `fault`; what went wrong before it goes first."""
     failure, notes = seen.failure or fault, seen.notes
     if seen.failure:
         notes = (*notes, f"at the stage {Stage.JUDGE.value}: {fault.message}")

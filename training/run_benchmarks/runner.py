@@ -13,7 +13,7 @@ from pathlib import Path
 
 from run_benchmarks.display.base import Display
 from run_benchmarks.exit_code import ExitCode
-from run_benchmarks.failures import sentence_of, traceback_text
+from run_benchmarks.failures import remedy_for, sentence_of, traceback_text
 from run_benchmarks.health import check_standing_hosts, report_health
 from run_benchmarks.leaving import leave
 from run_benchmarks.names import RunId, new_run_id
@@ -66,7 +66,7 @@ async def run_plan(
     earlier = {"continue_from": plan.continue_from} if plan.continue_from else {}
     session.journal.write("run_started", run=run.name, uid=run.uid, **earlier)
     results: list[RoundResult] = []
-    with _interrupt_on_signals(session.interrupt, display, earlier_signals):
+    with _interrupt_on_signals(session, earlier_signals):
         try:
             code = await _check_and_run(session, results)
         finally:
@@ -174,6 +174,7 @@ def _summed_up(log_dir: Path, summary: Run) -> Run:
         return summary
     except Exception as error:  # the journal and the exit code must tell of the end all the same
         LOGGER.error(f"the summary could not be written: {error}")
+        LOGGER.error(f"    -> {remedy_for(error)}")
         return replace(summary, exit_code=summary.exit_code or ExitCode.NOT_CONVERGED)
 
 
@@ -185,18 +186,17 @@ def _exit_code(session: Session, results: list[RoundResult]) -> int:
 
 
 @contextmanager
-def _interrupt_on_signals(
-    interrupt: asyncio.Event, display: Display, earlier: Sequence[signal.Signals]
-) -> Iterator[None]:
+def _interrupt_on_signals(session: Session, earlier: Sequence[signal.Signals]) -> Iterator[None]:
     """Let Ctrl-C, SIGTERM and the loss of the terminal end the run in order; a further one skips no clean-up."""
     loop = asyncio.get_running_loop()
 
     def ask(number: signal.Signals) -> None:
-        if interrupt.is_set():
+        if session.interrupt.is_set():
+            session.hurried.set()
             LOGGER.warning("still stopping and cleaning up on every host; please wait")
         else:
-            interrupt.set()
-            display.interrupted()
+            session.interrupt.set()
+            session.display.interrupted()
             LOGGER.warning(f"interrupted by {number.name}: stopping and cleaning up on every host")
 
     with signals_restored() as numbers:

@@ -32,6 +32,7 @@ CANCEL_GRACE_S = 5.0
 class Session:
     """A run while it goes on. `interrupt` is set by a signal that ends the run, and never cleared.
 
+    hurried: set by a further such signal; what can be done later looks at it.
     checks: host -> what its preflight gave; hosts that are known late are added as they come.
     unclean: hosts on which something of the run may be left.
     kept: node folders that stay on their hosts, as not all that lies in them was collected.
@@ -49,6 +50,7 @@ class Session:
     journal: Journal
     display: Display
     interrupt: asyncio.Event
+    hurried: asyncio.Event
     checks: dict[str, list[Check]] = field(default_factory=dict)
     unclean: set[str] = field(default_factory=set)
     kept: set[str] = field(default_factory=set)
@@ -77,6 +79,7 @@ def open_session(
         journal=Journal(log_dir / JOURNAL, plan.secrets),
         display=display,
         interrupt=asyncio.Event(),
+        hurried=asyncio.Event(),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,8 +18,10 @@ from utils.errors import FlagPerfError
 _BLANK_LETTERS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
 LONGEST_LINE = 2**20  # characters: the longest event has a few thousand
 LARGEST_LOG = 2**32  # bytes: collecting takes no more from a node
+_NO_FILE = {errno.EISDIR: "is no file", errno.ELOOP: "is no file, but a link, which is not followed"}
 # What is read of a file's end.
 END_BYTES = 2**22
+_BLOCK = 2**22  # bytes that are read at once
 
 
 def lines_of(path: Path) -> Iterator[str]:
@@ -30,6 +33,37 @@ def lines_of(path: Path) -> Iterator[str]:
     with opened(path) as binary, io.TextIOWrapper(binary, encoding="utf-8", errors="replace") as file:
         while line := file.readline(LONGEST_LINE):
             yield line
+
+
+def marked_lines_of(path: Path, mark: str) -> Iterator[tuple[int, str]]:
+    """The lines of a file of any size that hold `mark`, each from its first one on, with their ends.
+
+    Of a line that goes on for more than LONGEST_LINE bytes that many come; what follows is looked at anew. All else
+    costs no more than to read it.
+
+    Yields:
+        Where in the file the mark begins, in bytes, and the text.
+
+    Raises:
+        FlagPerfError: it is no plain file, a link, too large, or cannot be read.
+    """
+    sign = mark.encode()
+    marked = re.compile(re.escape(sign) + rb"[^\r\n]{0,%d}[\r\n]?" % (LONGEST_LINE - len(sign)))
+    with opened(path) as file:
+        kept, place = b"", 0
+        while True:
+            block = file.read(_BLOCK)
+            text = kept + block
+            rest = max(0, len(text) - len(sign) + 1)  # a mark may be cut in two
+            for match in marked.finditer(text):
+                if block and match.end() == len(text):  # it may go on in the next block
+                    rest = match.start()
+                    break
+                yield place + match.start(), match[0].decode("utf-8", "replace")
+                rest = max(rest, match.end())
+            if not block:
+                return
+            kept, place = text[rest:], place + rest
 
 
 def last_lines_of(path: Path) -> list[str]:
@@ -53,8 +87,7 @@ def opened(path: Path, largest: int = LARGEST_LOG) -> Iterator[BinaryIO]:
         FlagPerfError: it is no plain file of at most `largest` bytes, or cannot be read.
     """
     try:
-        # a pipe would be waited for
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+        with open(path, "rb", opener=_open_itself) as file:
             state = os.fstat(file.fileno())
             if not stat.S_ISREG(state.st_mode):
                 raise FlagPerfError("is no file", where=str(path))
@@ -62,8 +95,13 @@ def opened(path: Path, largest: int = LARGEST_LOG) -> Iterator[BinaryIO]:
                 raise FlagPerfError(f"is larger than {largest} bytes", where=str(path))
             yield file
     except OSError as error:
-        reason = "it is a link" if error.errno == errno.ELOOP else error.strerror
-        raise FlagPerfError(f"cannot be read: {reason}", where=str(path)) from error
+        message = _NO_FILE.get(error.errno or 0, f"cannot be read: {error.strerror}")
+        raise FlagPerfError(message, where=str(path)) from error
+
+
+def _open_itself(path: str, flags: int) -> int:
+    """Open what has this name itself, and do not wait where it is a pipe."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
 def shortened(line: str, longest: int) -> str:

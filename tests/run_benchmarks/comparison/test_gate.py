@@ -46,6 +46,7 @@ def test_a_condition_holds_or_not(text: str, judged: dict[str, Judged], fails: b
         ("a < 0.5", {"a": NOTHING}, "a < 0.5: no value of B: no meter"),
         ("b < 0.5 and a > 2", {"a": NOTHING, "b": SAME}, "no meter"),
         ("slower(a)", {"a": FEW}, "slower(a): too few rounds"),
+        ("worse(a)", {"a": Judged(2.0, "higher", is_directed=False)}, "say different(a)"),
     ],
 )
 def test_where_nobody_can_tell_it_fails_with_the_reason(

@@ -61,6 +61,10 @@ def test_values_that_are_nearly_one_have_an_interval_of_numbers_or_none() -> Non
     assert summary.interval is None or all(map(math.isfinite, summary.interval))
 
 
+def test_of_a_mean_of_about_nothing_there_is_no_coefficient_of_variation() -> None:
+    assert summarise([1e99, -1e99, 1e-300]).cv is None
+
+
 @pytest.mark.parametrize("values", [[], [math.nan], [1.0, math.inf]])
 def test_what_is_no_value_is_refused(values: list[float]) -> None:
     with pytest.raises(ValueError, match="not finite"):

@@ -264,6 +264,17 @@ def test_the_table(log_path: Path, capsys: Capture) -> None:
     assert lines[1].split() == [run.name, "2.58", "129"]
 
 
+def test_a_value_that_is_marked_is_explained(log_path: Path, capsys: Capture) -> None:
+    result = runs_in(log_path)[-1] / BERT / "round1" / "result.json"
+    content = json.loads(result.read_text())
+    content["figures"]["acc"]["caveat"] = "more than it can be"
+    (log_path / "new").write_text(json.dumps(content))
+    (log_path / "new").rename(result)
+    assert listed(log_path, "--limit", "2", "--columns", "run,acc") == 0
+    out = capsys.readouterr().out
+    assert "0.3399*" in out and "0.3399\n" in out and "- * acc: more than it can be" in out
+
+
 def test_json_has_everything(log_path: Path, capsys: Capture) -> None:
     assert listed(log_path, "--json", "--verdict", "FAILED", "--since", "2026-01-05", "--rebuild") == 0
     content: dict[str, Any] = json.loads(capsys.readouterr().out)

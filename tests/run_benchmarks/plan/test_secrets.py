@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import html
 import json
 import shlex
+from collections.abc import Callable
+from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
+from markupsafe import Markup
 
 from run_benchmarks.plan.as_dict import plan_as_dict
-from run_benchmarks.plan.redact import redact_argv, redact_text
+from run_benchmarks.plan.redact import HIDDEN, redact_argv, redact_text
 from run_benchmarks.plan.secrets import NO_SECRETS, Secrets, secrets_of
 from run_benchmarks.stages.watch import Ended, Outcome
 from tests.run_benchmarks.plan.test_bad_input import edit
@@ -44,6 +48,44 @@ def test_no_value_survives_in_any_spelling(secret: str, other: str, before: str,
         hidden = secrets.hide(shown)
         assert spelled not in hidden
         assert secrets.hide(hidden) == hidden
+
+
+SPELLED = (
+    lambda text: quote(text),
+    lambda text: quote(text, safe="").lower() if text == text.lower() else quote_plus(text),
+    quote_plus,
+    html.escape,
+    lambda text: str(Markup.escape(text)),
+    lambda text: json.dumps(text).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"),
+    lambda text: json.dumps(json.dumps(text)),
+    lambda text: shlex.quote("sh -c " + shlex.quote(text)),
+    lambda text: repr([repr(text)]),
+    lambda text: repr(text.encode()),
+    lambda text: json.dumps({"url": quote(text)}),
+    lambda text: f"+ echo '{text}'" if "'" not in text else "+ echo '" + text.replace("'", "'\\''") + "'",
+)
+
+
+@pytest.mark.parametrize(
+    "secret", ["pa\"ss'w\\ord7", "abc<def&ghi>9", "pässwörd-x12", "tok en with  blanks", "a/b+c=d?e%41f"]
+)
+@pytest.mark.parametrize("spelled", SPELLED)
+def test_a_value_is_hidden_as_pages_urls_engines_and_nested_quotes_write_it(
+    secret: str, spelled: Callable[[str], str]
+) -> None:
+    shown = Secrets(held=frozenset({secret})).hide(spelled(secret))
+    assert HIDDEN in shown and spelled(secret).strip("'\"") not in shown
+
+
+def test_names_are_hidden_and_none_is_lost() -> None:
+    secrets = Secrets(held=frozenset({"open/sesame"}))
+    facts = {"open/sesame": 1, "open%2Fsesame": 2, "*** 2": {"of open/sesame": ["open/sesame"]}, "loss": 3}
+    shown = secrets.hide_in({"facts": facts})
+    assert shown == {"facts": {"***": 1, "*** 2": 2, "*** 2 2": {"of ***": ["***"]}, "loss": 3}}
+    assert secrets.hide_in({3: "open/sesame"}) == {3: "***"}
+    assert list(Secrets(held=frozenset({"settings"})).hide_in({"settings": "settings"}, names=False)) == [
+        "settings"
+    ]
 
 
 @few

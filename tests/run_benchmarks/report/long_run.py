@@ -27,6 +27,7 @@ from utils.telemetry.records import Scope, SourceInfo
 CASE = "bert:pytorch:H100:8:8:1"
 START_MS = 1_700_000_000_000
 SPIKE_W = 912.0
+SAMPLES_PER_S = 21_300
 INIT_S, EVALUATION_S = 60.0, 20.0
 PARAMETERS = {
     "case_kind": "converge",
@@ -125,7 +126,7 @@ def _finished(made: Made, slowness: float) -> dict[str, Any]:
         "pure_compute_time": (train - evaluating) * 0.98,
         "eval_time": evaluating,
         "time_to_target": train * slowness,
-        "num_trained_samples": int(3072 * made.steps),
+        "num_trained_samples": int(SAMPLES_PER_S * (train - evaluating)),
         "global_steps": made.steps,
         "precision": "bf16",
         "converged": True,
@@ -154,7 +155,7 @@ def _events(made: Made, finished: dict[str, Any]) -> list[Event]:
     every = max(1, made.steps // _evaluations(made))
     for step in range(1, made.steps + 1):
         part, now = step / made.steps, begin + int(step * step_ms)
-        rate = 21_300 * (0.62 if 0.55 < part < 0.57 else 1) * draw.uniform(0.985, 1.01)
+        rate = SAMPLES_PER_S * (0.62 if 0.55 < part < 0.57 else 1) * draw.uniform(0.985, 1.01)
         values = {
             "global_steps": step,
             "loss": 1.3 + 6 * math.exp(-6 * part) + draw.uniform(0, 0.12),
@@ -176,6 +177,7 @@ def _write_samples(file: Any, made: Made, node: int) -> None:
     draw = random.Random(node)
     file.write(record_line(SourceInfo(START_MS - 2000, made.source, Scope.ACCELERATOR, 1.0)))
     file.write(record_line(SourceInfo(START_MS - 2000, "cpu", Scope.HOST, 1.0)))
+    offsets = [draw.gauss(0, 1) for _ in range(made.devices)]  # no two cards are alike
     spike = made.seconds * 2 // 5
     source = json.dumps(made.source)
     for second in range(made.seconds):
@@ -185,11 +187,11 @@ def _write_samples(file: Any, made: Made, node: int) -> None:
         file.write(f'{head}"cpu", "utilisation": {draw.uniform(0.2, 0.3):.3f}}}\n')
         for device in range(made.devices):
             hot = (node, device) == (len(made.hosts) - 1, made.devices - 1)
-            power = draw.uniform(590, 690) if busy else draw.uniform(70, 90)
+            power = 25 * offsets[device] + (draw.uniform(600, 650) if busy else 120)
             if (node, device, second) == (0, 1, spike):
                 power = SPIKE_W
             file.write(
                 f'{head}{source}, "device": "{device}", "utilisation": {0.97 * busy:.2f}, "power_w": {power:.1f}, '
                 f'"memory_used_mib": {62_000 * busy + 900}, "memory_total_mib": 81559, '
-                f'"temperature_c": {45 + 18 * busy + 14 * hot + draw.randrange(3)}}}\n'
+                f'"temperature_c": {45 + 18 * busy + 14 * hot + 2 * offsets[device] + draw.randrange(3):.0f}}}\n'
             )

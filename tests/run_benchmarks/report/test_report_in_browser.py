@@ -20,7 +20,7 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 MADE = Made(
     hosts=("node0", HOSTILE, "node2"),
     devices=4,
-    seconds=400,
+    seconds=200,
     steps=120,
     case=f"{HOSTILE}:pytorch:H100:3:4:1",
     metric=HOSTILE,
@@ -165,3 +165,4 @@ def test_it_prints_light_with_every_chart(open_page: Opener, report: Path) -> No
     assert page.evaluate("window.onPaper") == "light"
     assert page.locator("figure.chart canvas").count() == 9
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert page.locator("section > details[open]").count() == 0

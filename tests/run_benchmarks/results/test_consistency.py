@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from run_benchmarks.results import rank_logs
 from run_benchmarks.results.judge import judge_logs
 from run_benchmarks.results.planned import planned
 from run_benchmarks.results.round_result import RoundResult
@@ -354,3 +355,83 @@ def test_lines_that_hold_no_event_are_counted(tmp_path: Path) -> None:
         Verdict.CONVERGED,
         (f"{log}: 2 line(s) with [PerfLog] that hold no event are left out",),
     )
+
+
+def test_of_lines_that_only_claim_to_be_events_so_many_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rank_logs, "MOST_NO_EVENTS", 3)
+    log = write_rank_log(tmp_path / "h1_noderank0", training_events(), tail="")
+    log.write_text(log.read_text() + "\n" + "[PerfLog]\n" * 3)
+    folders = [log.parent, tmp_path / "h2_noderank1"]
+    result = judge_logs(planned(DRIVER), folders, observed(DRIVER))
+    assert (result.verdict, len(result.notes)) == (Verdict.CONVERGED, 1)
+    log.write_text("[PerfLog]\n" * 4 + log.read_text())
+    result = judge_logs(planned(DRIVER), folders, observed(DRIVER))
+    assert result.verdict is Verdict.INVALID and result.failure is not None
+    assert "a log cannot be read" in result.failure.message
+    assert "more than 3 lines with [PerfLog] hold no event: the rest is not read" in result.failure.evidence
+
+
+# ---- what a script's word is worth
+
+
+WITH_TARGET = replace(OWN, parameters={"target_accuracy": 0.5}, differs={})
+
+
+@pytest.mark.parametrize(
+    ("finished", "lack"),
+    [
+        ({}, "FINISHED has no number of final_accuracy"),
+        ({"final_accuracy": None}, "FINISHED has no number of final_accuracy"),
+        ({"metric": "mlm", "final_mlm": 0.0}, "none for mlm, which FINISHED names"),
+        ({"final_mlm": 0.0}, "none for mlm, which FINISHED names"),
+    ],
+    ids=str,
+)
+def test_that_a_script_converged_is_proved_by_the_metric_of_the_plans_target(
+    finished: dict[str, Any], lack: str, tmp_path: Path
+) -> None:
+    result = judged(
+        tmp_path, [Event(EventName.FINISHED, {"converged": True, **finished}, END_MS)], WITH_TARGET
+    )
+    assert (result.verdict, result.rules.stamp) == (Verdict.CONVERGED, None)
+    assert lack in result.notes[0] and "target_accuracy = 0.5" in result.notes[0]
+    assert result.rules.doubt == result.notes[0]
+
+
+@pytest.mark.parametrize("reached", ["0.7", " 7e-1 ", 0.7])
+def test_a_number_that_a_script_wrote_as_text_is_one(reached: object, tmp_path: Path) -> None:
+    facts = {"converged": True, "final_accuracy": reached, "final_loss": "1.5", "precision": "16"}
+    result = judged(tmp_path, [Event(EventName.FINISHED, facts, END_MS)], WITH_TARGET)
+    assert (result.verdict, result.rules.stamp, result.notes) == (Verdict.CONVERGED, "closed", ())
+    assert (result.figures["acc"].value, result.figures["final_loss"].value) == (0.7, 1.5)
+    assert result.facts == facts
+
+
+def test_nor_is_a_target_missed_because_it_was_written_as_text(tmp_path: Path) -> None:
+    facts = {"converged": True, "final_accuracy": "0.0", "final_x": 1}
+    assert_refused(judged(tmp_path, [Event(EventName.FINISHED, facts, END_MS)], WITH_TARGET), "accuracy is 0")
+    facts = {"converged": True, "final_loss": "3.0"}
+    case = replace(OWN, parameters={"target_loss": 0.5})
+    assert_refused(judged(tmp_path, [Event(EventName.FINISHED, facts, END_MS)], case), "loss is 3 and")
+
+
+@pytest.mark.parametrize(
+    ("planned_as", "settled", "reported", "message"),
+    [
+        ("bf16", None, "fp32", "precision is fp32, and the plan's bf16"),
+        ("auto", "bf16", "fp32", "precision is fp32, and INIT_END's bf16"),
+        ("auto", "bf16", "bf16", ""),
+        ("bf16", "bf16", "bf16", ""),
+        ("high", None, "fp32", ""),  # a word of a script's own
+    ],
+)
+def test_the_precision_of_mfu_is_the_plans(
+    planned_as: str, settled: str | None, reported: str, message: str, tmp_path: Path
+) -> None:
+    case = replace(DRIVER, parameters={**DRIVER.parameters, "precision": planned_as})
+    first, *others = training_events(**{**WHOLE, "precision": reported})
+    events = [first, Event(EventName.INIT_END, {"precision": settled}, first.time_ms), *others]
+    result = judged(tmp_path, events, case)
+    assert message in result.failure.message if result.failure else not message

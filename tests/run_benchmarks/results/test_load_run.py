@@ -20,7 +20,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from run_benchmarks.journal import Journal
+from run_benchmarks import reading
+from run_benchmarks.journal import Journal, is_held
 from run_benchmarks.results import folder as folder_module
 from run_benchmarks.results.folder import MOST_WRONG, open_folder, summed_up
 from run_benchmarks.results.load import load_run
@@ -253,6 +254,62 @@ def test_junk_links_and_pipes_in_a_folder_are_passed_over(run: Run, folder: Path
     assert loaded.results == run.results
     link, pipe = loaded.notes
     assert "round7: is a link, which is not followed" in link and "round9/result.json: is no file" in pipe
+
+
+@pytest.mark.parametrize("name", ["plan.json", "journal.jsonl", "summary.json", f"{NAME}/round1/result.json"])
+def test_a_file_that_is_a_link_is_not_followed(name: str, folder: Path) -> None:
+    """`summary.json -> /proc/kmsg` held `show` for ever."""
+    path = folder / name
+    path.rename(folder.parent / "elsewhere")
+    path.symlink_to(folder.parent / "elsewhere")
+    (note,) = (note for note in load_run(folder).notes if str(path) in note and "link" in note)
+    assert note == f"{path}: is no file, but a link, which is not followed"
+
+
+@pytest.mark.parametrize("name", [NAME, f"{NAME}/round1", f"{NAME}/round1/h1_noderank0"])
+def test_a_folder_that_is_a_link_is_not_followed(name: str, folder: Path) -> None:
+    (folder / "summary.json").unlink()
+    path = folder / name
+    path.rename(folder.parent / "elsewhere")
+    path.symlink_to(folder.parent / "elsewhere")
+    loaded = load_run(folder)
+    assert f"{path}: is a link, which is not followed" in loaded.notes
+    assert 1 not in by_round(loaded)
+
+
+def test_a_journal_that_is_a_link_or_a_pipe_is_held_by_nobody(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/dev/null")
+    os.mkfifo(tmp_path / "pipe")
+    assert is_held(tmp_path / "link") is is_held(tmp_path / "pipe") is None
+
+
+def test_a_run_folder_that_is_a_link_is_the_run(run: Run, folder: Path) -> None:
+    (folder.parent / "latest").symlink_to(folder)
+    assert load_run(folder.parent / "latest").results == run.results
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("case", "../../other"), ("hosts", ["../../../other"]), ("case", "..")]
+)
+def test_a_result_whose_names_lead_elsewhere_is_not_read(name: str, value: object, folder: Path) -> None:
+    path = folder / "summary.json"
+    summary = json.loads(path.read_text())
+    summary["rounds"][0][name] = value
+    path.write_text(json.dumps(summary))
+    shutil.rmtree(folder / NAME)
+    loaded = load_run(folder)
+    assert f"{path}: rounds[0]: a case or host in it has a name that leads elsewhere" in loaded.notes
+    assert [result.round for result in loaded.results] == [2, 3]
+
+
+def test_a_file_of_very_many_values_does_not_fill_the_memory(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """64 MiB of `{}` took 1.5 GB."""
+    monkeypatch.setattr(reading, "MOST_VALUES", 1000)
+    path = folder / "plan.json"
+    path.write_text(json.dumps({"cases": [{}] * 1000}))
+    assert f"{path}: holds more than 1000 values" in load_run(folder).notes
 
 
 def test_logs_that_are_pipes_are_not_waited_for(folder: Path) -> None:

@@ -19,9 +19,8 @@ from run_benchmarks.reading import parsed
 from run_benchmarks.results.provenance import Provenance
 from run_benchmarks.results.round_result import SCHEMA, Observation, RoundResult
 from run_benchmarks.results.summary import Run
-from run_benchmarks.round_state import conclude
 from scripts import result_schemas
-from tests.run_benchmarks.builders import make_case, observed
+from tests.run_benchmarks.builders import conclude, make_case, observed
 from utils.inventory import HostInventory
 from utils.records import Verdict
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import resource
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from run_benchmarks.results.table import aligned
 from run_benchmarks.results.tables import preflight_text, results_tables, results_text
 from run_benchmarks.results.text import run_text
 from run_benchmarks.stages.checks import Check, Status
+from run_benchmarks.writing import write_whole
 from tests.run_benchmarks.builders import judge_folders, make_case, training_events, write_rank_log
 from utils.figures import Figure
 from utils.records import Failure, FailureClass, Stage, Verdict
@@ -128,6 +132,21 @@ def test_a_reader_never_sees_half_a_file(converged: RoundResult, tmp_path: Path)
     with pytest.raises(ValueError, match="JSON compliant"):
         write_json(path, {"new": float("nan")})
     assert json.loads(path.read_text()) == {"old": 1}
+
+
+def test_a_full_disk_is_named_and_no_half_file_stays(tmp_path: Path) -> None:
+    """`.summary.json.partial` stayed, and the error did not say which disk."""
+    path = tmp_path / "summary.json"
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limit[1]))  # a disk that has room for 100 bytes
+    try:
+        with pytest.raises(OSError, match=re.escape(str(path))):
+            write_whole(path, "x" * 1000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        signal.signal(signal.SIGXFSZ, before)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_summary_is_written_both_ways(

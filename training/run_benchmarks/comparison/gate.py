@@ -17,13 +17,14 @@ from utils.errors import FlagPerfError
 from utils.numbers import shown
 
 WORSE, BETTER, LOWER, HIGHER = "worse", "better", "lower", "higher"
+DIFFERENT = "different"
 # The words of a condition, and the directions for which each holds.
 WORDS: Mapping[str, tuple[str, ...]] = {
     "slower": (WORSE,),
     "worse": (WORSE,),
     "faster": (BETTER,),
     "better": (BETTER,),
-    "different": (WORSE, BETTER, LOWER, HIGHER),
+    DIFFERENT: (WORSE, BETTER, LOWER, HIGHER),
 }
 COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
@@ -43,12 +44,14 @@ class Judged:
     """A figure as a gate sees it: the ratio to the base, and the direction that is shown, or none.
 
     no_ratio, no_verdict: why there is none; empty where there is, were it that nothing is shown.
+    is_directed: whether higher or lower is better.
     """
 
     ratio: float | None
     direction: str
     no_ratio: str = ""
     no_verdict: str = ""
+    is_directed: bool = True
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,9 @@ class Part:
 
     def unclear(self, judged: Judged) -> str:
         """Why nobody can tell; empty where one can."""
-        return judged.no_ratio or (judged.no_verdict if self.word else "")
+        if self.word in ("", DIFFERENT) or judged.is_directed:
+            return judged.no_ratio or (judged.no_verdict if self.word else "")
+        return f"neither higher nor lower is better: say {DIFFERENT}({self.figure})"
 
 
 @dataclass(frozen=True)

@@ -84,9 +84,8 @@ class Row:
         against = self.against[letter]
         ratio = against.ratio
         no_ratio = "" if ratio.value is not None else ratio.reason
-        return Judged(
-            ratio.value, against.direction, no_ratio, "" if ratio.p_value is not None else ratio.reason
-        )
+        no_verdict = "" if ratio.p_value is not None else ratio.reason
+        return Judged(ratio.value, against.direction, no_ratio, no_verdict, self.better is not None)
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ def summarise(values: Sequence[float]) -> Summary:
         raise ValueError(f"not finite values, at least one: {values}")
     mean = statistics.fmean(values)
     sd = statistics.stdev(values) if len(values) > 1 else None
-    cv = sd / abs(mean) if sd is not None and mean else None
+    cv = sd / abs(mean) if sd is not None and abs(mean) > ALIKE * sd else None
     interval, reason = _interval(values)
     return Summary(len(values), statistics.median(values), mean, sd, cv, interval, reason)
 

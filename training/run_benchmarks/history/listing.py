@@ -12,6 +12,7 @@ from utils.numbers import DIGITS, shown
 from utils.text_files import shortened
 
 NOT_MEASURED = "-"
+MARK = "*"  # behind a value: the remarks say what to know of it
 ALWAYS = ("run", "case", "round", "verdict", "started", "rules")
 IF_ANY = ("time_to_target", "p_train", "MFU", "acc", "energy")
 MOST_NOTES = 3  # of a run: `run.py show` has all
@@ -50,12 +51,15 @@ def cell(row: Row, column: str) -> str:
     if figure is None:
         return NOT_MEASURED
     digits = DEFINITIONS[column].digits if column in DEFINITIONS else DIGITS
-    return shown(figure.value, digits) + ("*" if figure.caveat else "")
+    return shown(figure.value, digits) + (MARK if figure.caveat else "")
 
 
-def remarks(rows: Sequence[Row]) -> list[str]:
-    """What is to be known of the runs of these rows: one that goes on, or did not end, or is not whole."""
-    lines = []
+def remarks(rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
+    """What is to be known of these rows: why values are marked; runs that go on, or did not end, or are not whole."""
+    caveats = dict.fromkeys(
+        (column, row.figures[column].caveat) for row in rows for column in columns if column in row.figures
+    )
+    lines = [f"{MARK} {column}: {caveat}" for column, caveat in caveats if caveat]
     for row in {row.key: row for row in rows}.values():
         notes = list(row.notes[:MOST_NOTES])
         if len(row.notes) > MOST_NOTES:

@@ -101,7 +101,7 @@ class _Site:
             scatter=asked.address("/scatter"),
             headings=[_heading(asked, column, rows) for column in columns],
             rows=[_row(row, columns) for row in rows],
-            remarks=remarks(rows),
+            remarks=remarks(rows, columns),
             first=asked.page * PAGE + 1,
             last=asked.page * PAGE + len(rows),
             size=PAGE,

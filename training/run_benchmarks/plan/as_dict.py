@@ -23,7 +23,7 @@ def plan_as_dict(plan: Plan) -> dict[str, Any]:
         for values in (shown["image_build_args"], shown["parameters"]):
             texts = {name: value for name, value in values.items() if isinstance(value, str)}
             values |= {name: plan.secrets.shown(name, value) for name, value in texts.items()}
-    return plan.secrets.hide_in(content)
+    return plan.secrets.hide_in(content, names=False)
 
 
 def _options(secrets: Secrets, options: Sequence[str]) -> list[str]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
-from itertools import islice
+from itertools import chain, count, islice
 from typing import Any, TypeVar
-from urllib.parse import quote, unquote
+from urllib.parse import quote, quote_plus, unquote
 
 from run_benchmarks.plan.redact import (
     HIDDEN,
@@ -69,21 +70,36 @@ class Secrets:
             before, text = text, self._pattern.sub(HIDDEN, text)
         return text
 
-    def hide_in(self, record: T) -> T:
-        """`record` with every text in it hidden, to any depth of records, lists and dicts."""
+    def hide_in(self, record: T, *, names: bool = True) -> T:
+        """`record` with every text in it hidden, to any depth of records, lists and dicts.
+
+        Args:
+            names: those in dicts too; not where they are FlagPerf's own, and a reader looks for them.
+        """
         value: Any = record
         if not self.values:
             return record
         if type(value) is str:
             value = self.hide(value)
         elif is_dataclass(value) and not isinstance(value, type):
-            own = {each.name: self.hide_in(getattr(value, each.name)) for each in fields(value) if each.init}
-            value = replace(value, **own)
+            own = {each.name: getattr(value, each.name) for each in fields(value) if each.init}
+            value = replace(value, **{name: self.hide_in(item, names=names) for name, item in own.items()})
         elif isinstance(value, Mapping):
-            value = {key: self.hide_in(item) for key, item in value.items()}
+            keys = self._hidden_names(value) if names else value
+            pairs = zip(keys, value.values(), strict=True)
+            value = {key: self.hide_in(item, names=names) for key, item in pairs}
         elif type(value) in (list, tuple):
-            value = type(value)(map(self.hide_in, value))
+            value = type(value)(self.hide_in(item, names=names) for item in value)
         return value  # type: ignore[no-any-return]
+
+    def _hidden_names(self, names: Iterable[Any]) -> list[Any]:
+        """The names of a dict, hidden; those that would be the same get a number."""
+        shown: dict[Any, None] = {}
+        for name in names:
+            hidden = self.hide(name) if type(name) is str else name
+            numbered = (f"{hidden} {number}" for number in count(2))
+            shown[next(each for each in chain([hidden], numbered) if each not in shown)] = None
+        return list(shown)
 
     def split(self, values: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
         """Those of the variables that anybody may see, and those that are secret."""
@@ -181,12 +197,38 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _spellings(value: str) -> Iterator[str]:
-    """A value as JSON, Python, a shell and a URL write it too."""
-    yield value
-    yield json.dumps(value)[1:-1]
-    yield json.dumps(value, ensure_ascii=False)[1:-1]
+    """A value as JSON, Python, shells, pages and URLs write it too, and each of these in quotes once more."""
+    once = {value, *_quoted(value), *_in_page(value), *_in_url(value)}
+    yield from once
+    for each in once:
+        yield from _quoted(each)
+
+
+def _quoted(value: str) -> Iterator[str]:
+    """As it stands between the quotation marks of JSON, Python and shells."""
+    for text in (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]):
+        yield text
+        yield re.sub("[<>&]", lambda match: f"\\u{ord(match[0]):04x}", text)  # the engines'
     yield repr(value)[1:-1]
     yield repr(f"{value}'\"")[1:-4]  # beside both kinds of quotation marks
+    yield repr(value.encode(errors="replace"))[2:-1]
     yield value.replace("'", "'\"'\"'")
-    yield quote(value, safe="")
+    yield value.replace("'", "'\\''")
+    yield re.sub(r"([^\w@%+=:,./-])", r"\\\1", value)
+
+
+def _in_page(value: str) -> Iterator[str]:
+    escaped = html.escape(value)
+    yield from (escaped, html.escape(value, quote=False))
+    yield escaped.replace("&quot;", "&#34;").replace("&#x27;", "&#39;")  # jinja's
+
+
+def _in_url(value: str) -> Iterator[str]:
     yield unquote(value)
+    for text in (
+        quote(value, safe="", errors="replace"),
+        quote(value, errors="replace"),
+        quote_plus(value, errors="replace"),
+    ):
+        yield text
+        yield re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), text)

@@ -14,6 +14,7 @@ from run_benchmarks.results.folder import RoundKey, RunFolder, open_folder
 from run_benchmarks.results.meanings import WHERE, meanings
 from run_benchmarks.results.summary import Run, outcome_text
 from run_benchmarks.results.tables import remarks, results_tables
+from run_benchmarks.writing import write_whole
 from utils.records import Stage, Verdict
 
 if TYPE_CHECKING:
@@ -34,9 +35,7 @@ def write_report(path: Path, folder: RunFolder, run: Run, hide: Callable[[str], 
         OSError: it cannot be written.
     """
     text = page(f"{run.name} - FlagPerf", report_body(folder, run, hide))
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)
+    write_whole(path, text)
 
 
 def try_report(path: Path, run: Run, hide: Callable[[str], str] = str) -> Path | None:

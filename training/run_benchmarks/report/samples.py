@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -72,10 +72,10 @@ def read_samples(folders: Sequence[Path]) -> list[NodeSamples]:
     for path, size in zip(paths, sizes, strict=True):
         total += size
         wanted.append(path if total <= MOST_BYTES else None)
-    workers = min(os.cpu_count() or 1, sum(size > 0 for size in sizes))
+    workers = min(len(os.sched_getaffinity(0)), sum(size > 0 for size in sizes))
     if min(total, MOST_BYTES) < PARALLEL_BYTES or workers < 2:
         return list(map(_read, wanted))
-    with ProcessPoolExecutor(workers, mp_context=get_context("forkserver")) as pool:
+    with ProcessPoolExecutor(workers, get_context("forkserver"), gc.disable) as pool:  # there are no circles
         return list(pool.map(_read, wanted))
 
 
@@ -97,35 +97,42 @@ def _read(path: Path | None) -> NodeSamples:
 
 
 class _Columns:
-    """Samples as they come in, by device."""
+    """Samples as they come in, as columns."""
 
     def __init__(self) -> None:
-        self._columns: dict[tuple[str, str], list[array[float]]] = {}
+        self._codes: dict[tuple[str, str], int] = {}
+        self._parts: list[tuple[NDArray[np.int64], Values, list[Values]]] = []
 
     def add(self, samples: Sequence[Sample]) -> None:
-        for sample in samples:
-            key = sample.source, sample.device
-            columns = self._columns.get(key)
-            if columns is None:
-                if len(self._columns) >= MOST_DEVICES:
-                    continue
-                columns = self._columns[key] = [array("d") for _ in range(5)]
-            columns[0].append(sample.time_ms)
-            columns[1].append(NAN if sample.power_w is None else sample.power_w)
-            columns[2].append(NAN if sample.utilisation is None else sample.utilisation)
-            columns[3].append(NAN if sample.memory_used_mib is None else sample.memory_used_mib)
-            columns[4].append(NAN if sample.temperature_c is None else sample.temperature_c)
+        """The next ones; None becomes NaN."""
+        codes = [self._code((sample.source, sample.device)) for sample in samples]
+        times = [sample.time_ms for sample in samples]
+        values = [[getattr(sample, each.field) for sample in samples] for each in QUANTITIES]
+        columns = [np.array(column, dtype=np.float64) for column in values]
+        self._parts.append((np.array(codes, dtype=np.int64), np.array(times, dtype=np.float64), columns))
+
+    def _code(self, key: tuple[str, str]) -> int:
+        """The number of a device; that of those that are too many is MOST_DEVICES."""
+        code = self._codes.get(key)
+        if code is None:
+            code = len(self._codes)
+            if code < MOST_DEVICES:
+                self._codes[key] = code
+        return code
 
     def devices(self, scopes: Mapping[str, Scope]) -> Iterator[tuple[tuple[str, str], DeviceSamples]]:
         """In the order of the names, 2 before 10."""
-        for key in sorted(self._columns, key=lambda key: (key[0], len(key[1]), key[1])):
-            times, *values = (np.frombuffer(column) for column in self._columns[key])
-            order = np.argsort(times, kind="stable")
-            pairs = zip(QUANTITIES, values, strict=True)
-            columns = {each.name: column[order] * each.factor for each, column in pairs}
-            if "Power" in columns:  # one below 0 is a tool's way to say that it has none
-                columns["Power"] = np.where(columns["Power"] < 0, np.nan, columns["Power"])
-            yield key, DeviceSamples(scopes.get(key[0]), times[order], columns)
-
-
-NAN = float("nan")
+        if not self._parts:
+            return
+        codes, times = (np.concatenate([part[index] for part in self._parts]) for index in (0, 1))
+        columns = [np.concatenate(parts) for parts in zip(*(part[2] for part in self._parts), strict=True)]
+        order = np.lexsort((times, codes))
+        ends = np.searchsorted(codes[order], np.arange(len(self._codes)), side="right")
+        for key in sorted(self._codes, key=lambda key: (key[0], len(key[1]), key[1])):
+            code = self._codes[key]
+            own = order[ends[code - 1] if code else 0 : ends[code]]
+            pairs = zip(QUANTITIES, columns, strict=True)
+            of_key = {each.name: column[own] * each.factor for each, column in pairs}
+            # power below 0 is a tool's way to say that it has none
+            of_key["Power"] = np.where(of_key["Power"] < 0, np.nan, of_key["Power"])
+            yield key, DeviceSamples(scopes.get(key[0]), times[own], of_key)

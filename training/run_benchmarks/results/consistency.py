@@ -7,7 +7,6 @@ its own; the shared driver reports all of it. Who wants to deceive can write lin
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,15 +15,16 @@ from typing import Any
 from run_benchmarks.results.legacy_figures import in_present_names
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.power import CLOCK_SLACK, CLOCK_SLACK_S, training_window
+from run_benchmarks.results.quality import TOLERANCE, Quality, is_true
 from run_benchmarks.results.round_result import MEASURE
-from utils.case_form import BETTER
 from utils.checkpoints import continued_of
 from utils.events import Event, EventName
-from utils.figures import HIGHER, LOWER, Figure
+from utils.figures import Figure
 from utils.numbers import number_in
+from utils.parameters import AUTO, PRECISIONS
 
-# Logs round: two values may differ by a thousandth, and times by as much as a log's last digit of them.
-TOLERANCE, ROUNDED_S = 1.001, 0.01
+# Logs round: times may differ by as much as a log's last digit of them.
+ROUNDED_S = 0.01
 # A wall clock that was set meanwhile explains that TRAIN_START..TRAIN_END is not the time trained, which deserves a
 # note; but not that it is so many times that, in a training that is short beside the step of the clock.
 CLOCK_SET_S, NOTED_FACTOR, CLOCK_FACTOR = 2.0, 2.0, 20.0
@@ -47,13 +47,6 @@ PLACES = dict.fromkeys(EventName, 2) | {
 }
 ONCE = (EventName.TRAIN_START, EventName.TRAIN_END)
 OWED = (EventName.TRAIN_START, EventName.EVALUATE, EventName.TRAIN_END)
-# A script of a case's own may count in per cent, and a trial may aim at less than one of them.
-LEAST_SHARE = 0.5
-# Metrics that are a part of all, by their names: of others 1 may be a small target.
-SHARE = re.compile(r"(^|_)(accuracy|acc\d*|exact_match|em|embedding_average)(_|$)", re.IGNORECASE)
-# Metrics that are met from above, by their names; a script of a case's own says it itself as `metric_better`.
-NEGATED = re.compile(r"(^|_)(neg|negative|negated|minus|inverse)_(?!log)", re.IGNORECASE)
-FALLS = re.compile(r"(^|_)(loss|nll|error|err|ppl|perplexity|wer|cer|fid|mae|mse|rmse)(_|$)", re.IGNORECASE)
 
 
 def contradictions(
@@ -71,7 +64,7 @@ def contradictions(
     """
     report = _Report(case, events, in_present_names(facts, case.parameters), figures, round_s)
     checks: list[Callable[[_Report], Iterable[str]]] = [] if case.kind == MEASURE else [_quality, _work]
-    checks += [_signs, _order, _clocks, _events]
+    checks += [_signs, _order, _clocks, _events, _precision]
     checks += [_sums, _last_evaluation] if case.uses_driver and case.kind != MEASURE else []
     return [problem for check in checks for problem in check(report)]
 
@@ -95,6 +88,10 @@ class _Report:
         return {name: number for name in self.facts if (number := self.number(name)) is not None}
 
     @cached_property
+    def quality(self) -> Quality:
+        return Quality(self.case, self.facts)
+
+    @cached_property
     def last(self) -> Mapping[str, Mapping[str, Any]]:
         return {event.name: event.value for event in self.events}
 
@@ -114,20 +111,7 @@ def doubts(case: PlannedCase, events: Sequence[Event], facts: Mapping[str, Any])
             f"raw_train_time is {trained:.6g} s, but TRAIN_START to TRAIN_END took {window:.6g} s by the wall clock, "
             "which may have been set meanwhile"
         )
-    metric, reached, target = _metric(report)
-    if case.kind != MEASURE and not SHARE.search(metric) and _is_above_all(reached, target):
-        notes.append(f"{metric} is {reached:.6g}, and its target {target:.6g}: are both of the same unit?")
-    return notes
-
-
-def falls(metric: str) -> bool:
-    """Whether a metric of this name is met from above: a loss is, a negated one is not."""
-    return bool(FALLS.search(metric)) and not NEGATED.search(metric)
-
-
-def is_true(value: object) -> bool:
-    """Whether a case's FINISHED says yes: cases write it in several ways."""
-    return value is True or (isinstance(value, str) and value.lower() == "true") or value == 1
+    return notes if case.kind == MEASURE else [*notes, *report.quality.notes()]
 
 
 def _signs(report: _Report) -> Iterator[str]:
@@ -214,47 +198,18 @@ def _work(report: _Report) -> Iterator[str]:
 
 
 def _quality(report: _Report) -> Iterator[str]:
-    """`converged` against metric and target, and the metric against what it can be."""
-    converged = is_true(report.facts.get("converged"))
-    metric, reached, target = _metric(report)
-    if report.case.uses_driver and converged and (reached is None or target is None):
-        missing = f"final_{metric}" if reached is None else f"target_{metric} in the plan"
-        yield f"converged, but there is no {missing}"
-    if reached is None or target is None:
+    yield from report.quality.contradictions()
+
+
+def _precision(report: _Report) -> Iterator[str]:
+    """MFU is a part of the peak of FINISHED's precision: that is the plan's, or what INIT_END made of its `auto`."""
+    reported, planned = report.facts.get("precision"), report.case.parameters.get("precision")
+    if planned not in PRECISIONS:  # what a script of a case's own may mean by the name
         return
-    least = 0.0 if report.case.uses_driver else LEAST_SHARE
-    if (
-        SHARE.search(metric)
-        and not _falls(report, metric)
-        and target > least
-        and _is_above_all(reached, target)
-    ):
-        yield f"{metric} is {reached:.6g}, more than all: its target, {target:.6g}, is a part of 1"
-    short = reached - target if _falls(report, metric) else target - reached
-    slack = 0.0 if report.case.uses_driver else abs(target) * (TOLERANCE - 1)
-    if converged and short > slack:
-        yield f"converged, but {metric} is {reached:.6g} and the plan's target {target:.6g}"
-    if report.case.uses_driver and not converged and short <= 0:
-        yield f"not converged, but {metric} is {reached:.6g} and the plan's target {target:.6g}"
-
-
-def _metric(report: _Report) -> tuple[str, float | None, float | None]:
-    """The metric's name, what it came to, and its target in the plan."""
-    metric, parameters = str(report.facts.get("metric") or ""), report.case.parameters
-    target = number_in(parameters, f"target_{metric}")
-    if target is None and report.case.uses_driver:
-        target = number_in(parameters, "target")
-    return metric, report.number(f"final_{metric}"), target
-
-
-def _falls(report: _Report, metric: str) -> bool:
-    """Of the driver none does: it takes the larger for the better, whatever the name."""
-    better = report.case.parameters.get(BETTER) or (LOWER if falls(metric) else HIGHER)
-    return not report.case.uses_driver and better == LOWER
-
-
-def _is_above_all(reached: float | None, target: float | None) -> bool:
-    return reached is not None and target is not None and 0 < target <= 1 and reached > TOLERANCE
+    where = "INIT_END's" if planned == AUTO else "the plan's"
+    expected = report.last.get(EventName.INIT_END, {}).get("precision") if planned == AUTO else planned
+    if reported is not None and expected is not None and reported != expected:
+        yield f"precision is {reported}, and {where} {expected}"
 
 
 def _sums(report: _Report) -> Iterator[str]:

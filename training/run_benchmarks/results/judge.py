@@ -15,14 +15,15 @@ from run_benchmarks.frameworks import open_framework
 from run_benchmarks.names import node_folder_name
 from run_benchmarks.results.case_figures import case_figures
 from run_benchmarks.results.checkout import in_checkout
-from run_benchmarks.results.consistency import contradictions, doubts, is_true
+from run_benchmarks.results.consistency import contradictions, doubts
 from run_benchmarks.results.cut_off import cut_off_figures
 from run_benchmarks.results.evidence import NodeLogs, below_run, explain
-from run_benchmarks.results.legacy_figures import in_present_names, legacy_rates
+from run_benchmarks.results.legacy_figures import in_present_names, legacy_rates, with_numbers
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.power import NAMES as POWER
 from run_benchmarks.results.power import no_power, power_figures
 from run_benchmarks.results.provenance import provenance_of
+from run_benchmarks.results.quality import doubt_of, is_true
 from run_benchmarks.results.rank_logs import RankLogs, read_rank_logs
 from run_benchmarks.results.round_result import (
     MEASURE,
@@ -81,20 +82,22 @@ def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) ->
     logs = read_rank_logs(folders, case.settings.nproc, own_script=not case.uses_driver)
     finished = [event for event in logs.events if event.name == EventName.FINISHED]
     facts: Mapping[str, Any] = finished[0].value if finished else {}
+    values = facts if case.uses_driver else with_numbers(facts)
     continued = _continued(logs.events)
     own, figure_notes = case_figures(facts, case.chip)
     power, power_notes = _power(folders, logs.events)
-    figures = {**_training_figures(case, facts), **power, **own}
+    figures = {**_training_figures(case, values), **power, **own}
     cut_off = {} if finished or case.kind == MEASURE else cut_off_figures(logs.events)
     figures |= cut_off
     if continued:
         of_part = (name for name in cut_off if not DEFINITIONS[name].of_all_parts)
         figures |= {name: of_this_part(figures[name], continued) for name in (*POWER, *own, *of_part)}
-    failure = seen.failure or _fault(case, logs, figures, own, figure_notes, seen)
+    failure = seen.failure or _fault(case, logs, values, figures, own, figure_notes, seen)
     if failure and failure.failure_class is FailureClass.INCONSISTENT_RESULT and folders:
         failure = replace(failure, file=below_run(folders[0] / rank_log_name(0)))
     if case.kind == MEASURE:  # it owes none of training's figures: only those that it has are its own
         figures = {name: each for name, each in figures.items() if name in own or each.value is not None}
+    unproved = "" if failure else doubt_of(case, values)
     rules = rules_of(
         logs.events,
         case.differs,
@@ -102,13 +105,15 @@ def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) ->
         own_script=not case.uses_driver,
         vendors_case=case.vendors_folder,
         parameters=case.parameters_of(seen.round),
+        doubt=unproved,
     )
     rules = replace(rules, environment=case.environment)
     if "MFU" in figures and rules.has_another_model:
         reason = "a hook of the vendor changed the model: the FLOPs that the case counts are not this model's"
         figures["MFU"] = DEFINITIONS["MFU"].figure(None, reason)
-    doubted = [] if failure else doubts(case, logs.events, facts)
+    doubted = [] if failure else doubts(case, logs.events, values)
     of_logs = (
+        *filter(None, [unproved]),
         *doubted,
         *_met_untrained(logs.events, facts),
         *_precision_notes(logs.events),
@@ -118,7 +123,7 @@ def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) ->
     notes = (*seen.notes, *_brief(of_logs))
     shared = {**seen.shared(), "failure": failure, "notes": notes}
     verdict = failure.verdict if failure else _verdict(case, facts)
-    why = shortfall(case, logs.events, facts) if verdict is Verdict.NOT_CONVERGED else ""
+    why = shortfall(case, logs.events, values) if verdict is Verdict.NOT_CONVERGED else ""
     return RoundResult(
         **shared,
         kind=case.kind,
@@ -207,6 +212,7 @@ def _peak(case: PlannedCase, facts: Mapping[str, Any]) -> Peak:
 def _fault(
     case: PlannedCase,
     logs: RankLogs,
+    facts: Mapping[str, Any],
     figures: Mapping[str, Figure],
     own: Mapping[str, Figure],
     figure_notes: Sequence[str],
@@ -225,8 +231,7 @@ def _fault(
             "let global rank 0 report `figures` with FINISHED, in the form that docs/results.md describes"
         )
         return _invalid(FailureClass.NO_RESULT, host, message, "\n".join(figure_notes), remedy)
-    finished = next(event.value for event in logs.events if event.name == EventName.FINISHED)
-    problems = contradictions(case, logs.events, finished, figures, seen.time_s)
+    problems = contradictions(case, logs.events, facts, figures, seen.time_s)
     if problems:
         more = len(problems) - MOST_CONTRADICTIONS
         named = (shortened(problem, LONGEST_PROBLEM) for problem in problems[:MOST_CONTRADICTIONS])

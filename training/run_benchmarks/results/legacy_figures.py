@@ -6,6 +6,7 @@ guessed: what they do not report stays null.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,6 +21,8 @@ TIMES = {
 # The unit in a rate's name is the case's own word for a sample: sequence, image, ...
 RATES = {"p_whole": "raw", "p_train": "no_eval", "p_core": "pure_compute"}
 RATE_NAMES = ("throughput(ips)_{}", "throughput(sps)_{}", "throuhgput(ips)_{}")  # the last is theirs
+WORDS = ("converged", "metric", "precision")  # of which none is a number, whatever is written there
+LONGEST_NUMBER = 40  # characters
 WHOLE_RATES = ("training_sequences_per_second", "training_images_per_second")
 
 
@@ -44,6 +47,21 @@ def in_present_names(finished: Mapping[str, Any], parameters: Mapping[str, Any])
         target = parameters.get(f"target_{metrics[0]}")
         added |= {} if target is None or "target" in finished else {"target": target}
     return {**finished, **added}
+
+
+def with_numbers(finished: Mapping[str, Any]) -> dict[str, Any]:
+    """`finished` with numbers for the texts that are one, as scripts print them that format their figures."""
+    return {name: _number(value) if name not in WORDS else value for name, value in finished.items()}
+
+
+def _number(value: object) -> object:
+    if not isinstance(value, str) or len(value) > LONGEST_NUMBER:
+        return value
+    try:
+        number = float(value)
+    except ValueError:
+        return value
+    return number if math.isfinite(number) else value
 
 
 def legacy_rates(finished: Mapping[str, Any], figures: Mapping[str, Figure]) -> dict[str, Figure]:

@@ -1,7 +1,8 @@
 """The ranks' logs of a round, as they were collected: rank 0's events, who reported FINISHED, what cannot be read.
 
-A log may be of any size: it is read line by line, and of each kind of event the first and the last are kept. A log
-counts only where its rank ran: what another node brings home as rank 0's is not rank 0's.
+A log may be of any size: only lines with FlagPerf's prefix are looked at, so many of those that hold no event, and of
+each kind of event the first and the last are kept. A log counts only where its rank ran: what another node brings home
+as rank 0's is not rank 0's.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from run_benchmarks.results.round_result import few
 from utils.errors import FlagPerfError
 from utils.events import PREFIX, Event, EventName, parse_line
 from utils.node import rank_log_name
-from utils.text_files import LONGEST_LINE, lines_of
+from utils.text_files import LONGEST_LINE, marked_lines_of
 
 RANK_LOG = re.compile(re.escape(rank_log_name("N")).replace("N", r"(0|[1-9]\d{0,8})"), re.ASCII)
 FINISHED = EventName.FINISHED.value
 MOST_NAMED = 20  # logs that cannot be read, or do not count
+MOST_NO_EVENTS = 100_000  # lines that claim to hold an event; an honest log has some that were cut off
 NAMES = frozenset(name.value for name in EventName)
 
 
@@ -130,11 +132,14 @@ class _Log:
         return [f"{self.path}: {count} {what} are left out" for what, count in counts.items() if count]
 
     def numbered_events(self) -> Iterator[tuple[int, Event]]:
-        """The events with the numbers of their lines; of other ranks FINISHED alone."""
-        # only lines that may be it are parsed: the events of a thousand ranks would take minutes
-        wanted = PREFIX if self.rank == 0 else FINISHED
-        for number, line in enumerate(lines_of(self.path)):
-            if wanted not in line:
+        """The events with the places where they stand; of other ranks FINISHED alone.
+
+        Raises:
+            FlagPerfError: it cannot be read, or has so many lines without an event that the rest is not read.
+        """
+        for place, line in marked_lines_of(self.path, PREFIX):
+            # only lines that may be it are parsed: the events of a thousand ranks would take minutes
+            if self.rank and FINISHED not in line:
                 continue
             event = parse_line(line)
             if event is None:
@@ -142,11 +147,14 @@ class _Log:
             elif self.rank == 0 and event.rank != 0 and not self.own_script:
                 self._others += 1
             else:
-                yield number, event
+                yield place, event
 
     def _note(self, line: str) -> None:
         """Count a line that holds no event; the last one may have been cut off."""
-        if PREFIX in line and len(line) == LONGEST_LINE:
-            self._too_long += 1
-        elif PREFIX in line and line.endswith("\n"):
+        if line.endswith(("\r", "\n")):
             self._no_events += 1
+        else:
+            self._too_long += len(line.encode()) >= LONGEST_LINE
+        if self._no_events > MOST_NO_EVENTS:
+            message = f"more than {MOST_NO_EVENTS} lines with {PREFIX} hold no event: the rest is not read"
+            raise FlagPerfError(message, where=str(self.path))

@@ -12,6 +12,7 @@ from run_benchmarks.reading import Record
 from run_benchmarks.results.provenance import Origin, Provenance
 from run_benchmarks.results.rules import Rules
 from run_benchmarks.stages.watch import Outcome
+from run_benchmarks.writing import BY_UMASK, write_whole
 from utils.figures import DEFINITIONS, Figure
 from utils.numbers import counted
 from utils.parameters import MeasurementSettings, TrainingSettings
@@ -21,7 +22,6 @@ from utils.records import Failure, Stage, Verdict
 # 2: until a round said where it comes from: `origin` of round.json, `provenance` of result.json.
 SCHEMA: Final = 3
 MOST_NOTES = 50
-BY_UMASK, PRIVATE = 0o666, 0o600  # modes of a file
 CONVERGE, MEASURE = TrainingSettings.kind, MeasurementSettings.kind
 
 
@@ -113,10 +113,7 @@ class RoundResult(RoundRecord):
 
 def write_json(path: Path, record: Mapping[str, Any], mode: int = BY_UMASK) -> None:
     """Write `record` so that a reader sees all of it or nothing."""
-    partial = path.with_name(f".{path.name}.partial")
-    partial.touch(mode)
-    partial.write_text(json.dumps(record, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-    partial.replace(path)
+    write_whole(path, json.dumps(record, indent=2, allow_nan=False) + "\n", mode)
 
 
 def few(notes: Sequence[str], most: int = MOST_NOTES) -> list[str]:

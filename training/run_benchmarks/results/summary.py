@@ -19,6 +19,7 @@ from run_benchmarks.results.round_result import SCHEMA, RoundResult, write_json
 from run_benchmarks.results.shortfall import advice
 from run_benchmarks.results.tables import preflight_text, remarks, results_tables
 from run_benchmarks.stages.checks import Check
+from run_benchmarks.writing import write_whole
 from utils.events import PREFIX
 from utils.records import Stage
 from utils.text_files import shortened
@@ -50,9 +51,7 @@ def write_summary(folder: Path, run: Run) -> None:
     content = run.as_dict()
     parsed(Run, content, "summary.json")
     write_json(folder / "summary.json", content)
-    partial = folder / ".summary.md.partial"
-    partial.write_text(_markdown_or_why(run), encoding="utf-8")
-    partial.replace(folder / "summary.md")
+    write_whole(folder / "summary.md", _markdown_or_why(run))
 
 
 def _markdown_or_why(run: Run) -> str:

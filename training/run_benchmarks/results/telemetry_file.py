@@ -93,7 +93,7 @@ class TelemetryReader:
     def _kept(self, samples: Iterable[Sample]) -> list[Sample]:
         """Those of them that are to be kept."""
         others = {name for name, info in self.sources.items() if info.scope not in self.scopes}
-        kept = [_brief(sample) for sample in samples if sample.source not in others]
+        kept = [_brief(each) if each.error else each for each in samples if each.source not in others]
         self._count += len(kept)
         self._held += sum(len(each.source) + len(each.device) + len(each.error) for each in kept)
         return kept

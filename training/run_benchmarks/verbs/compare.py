@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.output import put
 from run_benchmarks.verbs import options
+from run_benchmarks.writing import write_whole
 from utils.errors import FlagPerfError
 
 if TYPE_CHECKING:
@@ -132,6 +133,8 @@ def _percent(text: str) -> float:
 
 def _check_new(files: list[Path], *, overwrite: bool) -> None:
     """Refuse what would overwrite a file, before anything is read."""
+    if len(set(files)) < len(files):
+        raise FlagPerfError("--output and --junit name one file", where=str(files[0]), remedy="name two")
     for file in files:
         if file.exists() and (not overwrite or not file.is_file()):
             remedy = "give another name, or --overwrite" if file.is_file() else "name a file"
@@ -139,10 +142,8 @@ def _check_new(files: list[Path], *, overwrite: bool) -> None:
 
 
 def _write(file: Path, content: bytes) -> None:
-    partial = file.with_name(f".{file.name}.partial")
     try:
-        partial.write_bytes(content)
-        partial.replace(file)
+        write_whole(file, content)
     except OSError as error:
         message = f"cannot be written: {error.strerror}"
         raise FlagPerfError(message, where=str(file), remedy="name another file") from error

@@ -132,7 +132,7 @@ def _as_text(index: Index, rows: list[Row], names: Sequence[str], query: Query) 
     headings = tuple(heading(column, rows) for column in columns)
     cells = tuple(tuple(cell(row, column) for column in columns) for row in rows)
     table = Table(headings, cells, fixed=min(3, len(columns)))
-    return "\n".join([table.text(output_width()), *(f"- {line}" for line in remarks(rows))])
+    return "\n".join([table.text(output_width()), *(f"- {line}" for line in remarks(rows, columns))])
 
 
 def _limit(text: str) -> int:

@@ -4,6 +4,7 @@ from utils.parameters.resolution import KIND, TARGET, UNKNOWN, Configuration, La
 from utils.parameters.settings import (
     AUTO,
     KINDS,
+    PRECISIONS,
     ROUND,
     MeasurementSettings,
     TrainingSettings,
@@ -15,6 +16,7 @@ __all__ = [
     "AUTO",
     "KIND",
     "KINDS",
+    "PRECISIONS",
     "ROUND",
     "TARGET",
     "UNKNOWN",

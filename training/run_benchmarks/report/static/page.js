@@ -44,9 +44,12 @@ function toggleTheme() {
 
 const PAPER_WIDTH = 690; // A4 less its margins, in CSS pixels
 let themeOnScreen = null;
+let opened = []; // paper has no way to unfold what is folded
 
 function toPaper() {
   themeOnScreen = document.documentElement.dataset.theme;
+  opened = [...document.querySelectorAll("details:not(.behind):not([open])")].filter((each) => !each.closest(".card"));
+  for (const each of opened) each.open = true;
   setTheme("light");
   for (const figure of FIGURES) {
     if (!figure.chart) figure.draw();
@@ -55,6 +58,7 @@ function toPaper() {
 }
 
 function fromPaper() {
+  for (const each of opened) each.open = false;
   setTheme(themeOnScreen);
 }
 

@@ -1,0 +1,53 @@
+"""A round is judged in a thread, so that signals are heard; who asks twice to be let go is not kept waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+
+from run_benchmarks.failures import interrupted
+from run_benchmarks.plan.records import CasePlan
+from run_benchmarks.results.round_result import Observation, RoundResult
+from run_benchmarks.round_state import judged, unjudged, write_observation, write_result
+from run_benchmarks.run_log import LOGGER
+from run_benchmarks.session import Interrupted, Session, unless_interrupted
+from utils.records import Stage
+
+LATER = "judge it later from its logs: run.py show {run} --rescore"
+
+
+async def judge_round(session: Session, case: CasePlan, seen: Observation, folder: Path) -> RoundResult:
+    """Judge a round by its logs in `folder` and write its result.
+
+    A signal that asks for the end of a run that is ending already ends the judging too: the round is INTERRUPTED.
+    """
+    secrets = session.plan.secrets
+    seen = write_observation(seen, folder)
+    session.hurried.clear()  # what came before has hurried the clean-up
+    try:
+        work = _in_thread(lambda: judged(case, seen, folder, secrets))
+        result = await unless_interrupted(session.hurried, work)
+    except Interrupted:
+        LOGGER.warning(f"{seen.case}, round {seen.round} is not judged: {LATER.format(run=session.run.name)}")
+        failure = replace(interrupted(Stage.JUDGE), remedy=LATER.format(run=session.run.name))
+        result = secrets.hide_in(unjudged(seen, failure))
+    return write_result(result, folder)
+
+
+async def _in_thread(work: Callable[[], RoundResult]) -> RoundResult:
+    """What `work` gives. Its thread does not keep the program from ending, as those of `to_thread` do."""
+    done: Future[RoundResult] = Future()
+    done.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=run, name="judge", daemon=True).start()
+    return await asyncio.wrap_future(done)

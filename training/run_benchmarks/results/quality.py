@@ -1,0 +1,129 @@
+"""What a training was to reach, and what it says that it reached: its metric against the plan's target."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from run_benchmarks.results.legacy_figures import in_present_names
+from run_benchmarks.results.planned import PlannedCase
+from run_benchmarks.results.round_result import MEASURE
+from utils.case_form import BETTER
+from utils.figures import HIGHER, LOWER
+from utils.numbers import number_in
+from utils.parameters import TARGET
+
+# Logs round: two values may differ by a thousandth.
+TOLERANCE = 1.001
+# A script of a case's own may count in per cent, and a trial may aim at less than one of them.
+LEAST_SHARE = 0.5
+# Metrics that are a part of all, by their names: of others 1 may be a small target.
+SHARE = re.compile(r"(^|_)(accuracy|acc\d*|exact_match|em|embedding_average)(_|$)", re.IGNORECASE)
+# Metrics that are met from above, by their names; a script of a case's own says it itself as `metric_better`.
+NEGATED = re.compile(r"(^|_)(neg|negative|negated|minus|inverse)_(?!log)", re.IGNORECASE)
+FALLS = re.compile(r"(^|_)(loss|nll|error|err|ppl|perplexity|wer|cer|fid|mae|mse|rmse)(_|$)", re.IGNORECASE)
+
+
+def falls(metric: str) -> bool:
+    """Whether a metric of this name is met from above: a loss is, a negated one is not."""
+    return bool(FALLS.search(metric)) and not NEGATED.search(metric)
+
+
+def is_true(value: object) -> bool:
+    """Whether a case's FINISHED says yes: cases write it in several ways."""
+    return value is True or (isinstance(value, str) and value.lower() == "true") or value == 1
+
+
+def doubt_of(case: PlannedCase, facts: Mapping[str, Any]) -> str:
+    """Why nobody can tell that the target was met, as FINISHED's `facts` say; empty where the metric bears it out."""
+    return "" if case.kind == MEASURE else Quality(case, in_present_names(facts, case.parameters)).doubt()
+
+
+@dataclass(frozen=True)
+class Quality:
+    """What FINISHED says of the metric; `facts` have the present names."""
+
+    case: PlannedCase
+    facts: Mapping[str, Any]
+
+    @cached_property
+    def converged(self) -> bool:
+        """Whether it says that the target was met."""
+        return is_true(self.facts.get("converged"))
+
+    @cached_property
+    def metric(self) -> str:
+        """The metric's name: where a script of a case's own names none, that of the plan's only target."""
+        metric, targets = str(self.facts.get("metric") or ""), self._targets
+        return targets[0] if not metric and not self.case.uses_driver and len(targets) == 1 else metric
+
+    @cached_property
+    def reached(self) -> float | None:
+        """What the metric came to."""
+        return number_in(self.facts, f"final_{self.metric}")
+
+    @cached_property
+    def target(self) -> float | None:
+        """The metric's, by the plan."""
+        target = number_in(self.case.parameters, f"{TARGET}{self.metric}")
+        if target is None and self.case.uses_driver:
+            return number_in(self.case.parameters, "target")
+        return target
+
+    def contradictions(self) -> Iterator[str]:
+        """`converged` against metric and target, and the metric against what it can be."""
+        metric, reached, target = self.metric, self.reached, self.target
+        if self.case.uses_driver and self.converged and (reached is None or target is None):
+            missing = f"final_{metric}" if reached is None else f"target_{metric} in the plan"
+            yield f"converged, but there is no {missing}"
+        if reached is None or target is None:
+            return
+        least = 0.0 if self.case.uses_driver else LEAST_SHARE
+        if SHARE.search(metric) and not self._falls and target > least and self._is_above_all:
+            yield f"{metric} is {reached:.6g}, more than all: its target, {target:.6g}, is a part of 1"
+        short = reached - target if self._falls else target - reached
+        slack = 0.0 if self.case.uses_driver else abs(target) * (TOLERANCE - 1)
+        if self.converged and short > slack:
+            yield f"converged, but {metric} is {reached:.6g} and the plan's target {target:.6g}"
+        if self.case.uses_driver and not self.converged and short <= 0:
+            yield f"not converged, but {metric} is {reached:.6g} and the plan's target {target:.6g}"
+
+    def notes(self) -> Iterator[str]:
+        """What deserves a note in a result that adds up."""
+        if not SHARE.search(self.metric) and self._is_above_all:
+            units = "are both of the same unit?"
+            yield f"{self.metric} is {self.reached:.6g}, and its target {self.target:.6g}: {units}"
+
+    def doubt(self) -> str:
+        """Why `converged` is no more than a script's word; of the shared driver it is a contradiction."""
+        if self.case.uses_driver or not self.converged or not self._targets:
+            return ""
+        if self.reached is not None and self.target is not None:
+            return ""
+        aims = ", ".join(f"{TARGET}{name} = {self.case.parameters[TARGET + name]}" for name in self._targets)
+        if self.metric and self.target is None:
+            lack = f"and none for {self.metric}, which FINISHED names"
+        else:
+            lack = f"and FINISHED has no number of {f'final_{self.metric}' if self.metric else 'its metric'}"
+        return f"that it converged is not proved: the plan has {aims}, {lack}"
+
+    @property
+    def _targets(self) -> list[str]:
+        """The metrics for which the plan has a target."""
+        parameters = self.case.parameters
+        names = (name for name in parameters if name.startswith(TARGET))
+        return [name[len(TARGET) :] for name in names if number_in(parameters, name) is not None]
+
+    @property
+    def _falls(self) -> bool:
+        """Of the driver none does: it takes the larger for the better, whatever the name."""
+        better = self.case.parameters.get(BETTER) or (LOWER if falls(self.metric) else HIGHER)
+        return not self.case.uses_driver and better == LOWER
+
+    @property
+    def _is_above_all(self) -> bool:
+        reached, target = self.reached, self.target
+        return reached is not None and target is not None and 0 < target <= 1 and reached > TOLERANCE
