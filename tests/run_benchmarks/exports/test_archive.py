@@ -139,6 +139,17 @@ def test_what_is_no_secret_stays_to_the_last_byte_and_is_judged_the_same(tmp_pat
     assert subprocess.run(checked, cwd=tmp_path / "out", check=False).returncode == 0
 
 
+def test_the_names_of_packages_are_no_names_of_secrets(tmp_path: Path) -> None:
+    run = copied(tmp_path)
+    packages = {"base-passwd": "3.6.1-long", "passwd": "1:4.13+dfsg1-1", "libsubid4": "1:4.13+dfsg1-1"}
+    text = json.dumps({"software": {"system_packages": packages}}, indent=2)
+    (rank_log(run).parent / "inventory.json").write_text(text)
+    notes = export_archive(run, tmp_path / "run.tar.gz", NO_SECRETS, TRAINING)
+    assert not any("hidden" in note for note in notes)
+    name = f"run/{CASE}/round1/localhost_noderank0/inventory.json"
+    assert contents(tmp_path / "run.tar.gz")[name].decode() == text
+
+
 def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
     run = copied(tmp_path)
     for name in ("a", "b"):

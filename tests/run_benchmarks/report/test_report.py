@@ -6,14 +6,16 @@ import csv
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from markupsafe import escape
 
 from run_benchmarks import verbs
-from run_benchmarks.report import report
+from run_benchmarks.report import report, samples
 from run_benchmarks.report.report import try_report
+from run_benchmarks.report.tables import inventory
 from run_benchmarks.results.load import load_run
 from tests.run_benchmarks.report.long_run import SPIKE_W, Made, write_made_run
 from tests.run_benchmarks.written_run import NAME, SCHEMA1, write_run
@@ -134,3 +136,24 @@ def test_a_fault_of_ours_loses_nothing_but_the_report(
     monkeypatch.setattr(report, "report_body", lambda *_: 1 / 0)
     assert try_report(tmp_path / "run20260102030405", run) is None
     assert not list((tmp_path / "run20260102030405").glob("*report*"))
+
+
+def test_several_processes_read_what_one_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_made_run(tmp_path / "run20261122000000", replace(MADE, seconds=20, rounds=1))
+    folders = sorted(path.parent for path in tmp_path.rglob("telemetry.jsonl"))
+    alone = samples.read_samples(folders)
+    monkeypatch.setattr(samples, "PARALLEL_BYTES", 0)
+    together = samples.read_samples(folders)
+    assert [list(node.devices) for node in together] == [list(node.devices) for node in alone]
+    for one, other in zip(alone, together, strict=True):
+        assert one.intervals == other.intervals
+        for key, device in one.devices.items():
+            assert (other.devices[key].columns["Power"] == device.columns["Power"]).all() or key[0] == "cpu"
+
+
+def test_hosts_that_differ_far_into_a_value_differ() -> None:
+    hosts = [{"cpu": {"flags": "x" * 1000 + end}, "kernel": "6.1"} for end in ("a", "b", "b")]
+    fields = {field.name: field for field in inventory(["h0", "h1", "h2", "h3"], [*hosts, None])}
+    assert not fields["kernel"].differs
+    assert [on for _, on in fields["cpu.flags"].values] == ["h0", "h1, h2"]
+    assert fields["cpu.flags"].values[0][0] != fields["cpu.flags"].values[1][0]

@@ -21,6 +21,8 @@ from run_benchmarks.plan.redact import HIDDEN, is_secret_name, redact_text, secr
 from run_benchmarks.plan.secrets import Secrets, secrets_of
 from utils.errors import FlagPerfError
 
+# In what a host has installed names are packages', `base-passwd` among them.
+PACKAGES = ("packages", "system_packages")
 MOST_VALUES = 2_000  # that a run's files may add: more are no run's secrets
 # A word alone is as likely what a program says (`token: missing`); where it is assigned it is hidden all the same.
 _KEY_BEGINS, LONGEST_KEY = re.compile("-----BEGIN [A-Z ]*PRIVATE KEY-----"), 200
@@ -80,9 +82,11 @@ class Redaction:
         if self._text(text) == text:
             return text
         try:
-            return json.dumps(self.plain(json.loads(text)), indent=2, ensure_ascii=False) + "\n"
+            content = json.loads(text)
+            clean = self.plain(content)
         except (ValueError, RecursionError):
             return "".join(map(self.line, text.splitlines(keepends=True)))
+        return text if clean == content else json.dumps(clean, indent=2, ensure_ascii=False) + "\n"
 
     def name(self, name: str) -> str:
         """The name of a file without secrets."""
@@ -93,7 +97,10 @@ class Redaction:
         if isinstance(content, str):
             return HIDDEN if content and self.secrets.are_named(name) else self._text(content)
         if isinstance(content, Mapping):
-            return {self._text(key): self.plain(item, key) for key, item in content.items()}
+            of_packages = name in PACKAGES
+            return {
+                self._text(key): self.plain(item, "" if of_packages else key) for key, item in content.items()
+            }
         return [self.plain(item, name) for item in content] if isinstance(content, list) else content
 
     def value(self, text: str) -> str:
@@ -113,7 +120,8 @@ def _values_in(lines: Iterable[str]) -> Iterator[str]:
     of_key = 0
     for line in lines:
         named = list(secrets_in_text(line))
-        named += _texts_under_names(_json_in(line)) if named else ()
+        content = _json_in(line) if named else None
+        named = named if content is None else list(_texts_under_names(content))
         yield from (value for value in named if HIDDEN not in value and not _WORD.fullmatch(value))
         if _KEY_BEGINS.search(line):
             of_key = LONGEST_KEY
@@ -133,12 +141,12 @@ def _json_in(line: str) -> Any:
         return None
 
 
-def _texts_under_names(content: Any, *, named: bool = False) -> Iterator[str]:
+def _texts_under_names(content: Any, name: str = "") -> Iterator[str]:
     if isinstance(content, Mapping):
-        for name, item in content.items():
-            yield from _texts_under_names(item, named=is_secret_name(name))
+        for key, item in content.items():
+            yield from _texts_under_names(item, "" if name in PACKAGES else key)
     elif isinstance(content, list):
         for item in content:
-            yield from _texts_under_names(item, named=named)
-    elif isinstance(content, str) and named:
-        yield content
+            yield from _texts_under_names(item, name)
+    elif isinstance(content, str):
+        yield from [content] if is_secret_name(name) else secrets_in_text(content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -71,10 +72,10 @@ def read_samples(folders: Sequence[Path]) -> list[NodeSamples]:
     for path, size in zip(paths, sizes, strict=True):
         total += size
         wanted.append(path if total <= MOST_BYTES else None)
-    workers = min(os.cpu_count() or 1, sum(size > 0 for size in sizes))
+    workers = min(len(os.sched_getaffinity(0)), sum(size > 0 for size in sizes))
     if min(total, MOST_BYTES) < PARALLEL_BYTES or workers < 2:
         return list(map(_read, wanted))
-    with ProcessPoolExecutor(workers, mp_context=get_context("forkserver")) as pool:
+    with ProcessPoolExecutor(workers, get_context("forkserver"), gc.disable) as pool:  # there are no circles
         return list(pool.map(_read, wanted))
 
 

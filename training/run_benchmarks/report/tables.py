@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from statistics import median
 from typing import Any
 
@@ -15,7 +16,7 @@ SHADES = 6
 SAME = 0.05  # values that differ by less than this part of them do not get all shades
 MOST_COLUMNS = 64
 MOST_FIELDS = 2_000
-LONGEST_TEXT = 300
+LONGEST_TEXT, LONGEST_DIFFERENCE = 300, 4_000  # characters of a value; of one in which hosts differ
 # What is told of a quantity's readings: what heats or fills is told at its worst.
 TOLD = {"Power": "mean", "Utilisation": "mean", "Memory used": "greatest", "Temperature": "greatest"}
 
@@ -170,12 +171,13 @@ def _values(name: str, flat: Mapping[str, Mapping[str, str]]) -> list[tuple[str,
     owners: dict[str, list[str]] = {}
     for host, fields in flat.items():
         owners.setdefault(fields.get(name, "none"), []).append(host)
-    return [(text, ", ".join(of_value)) for text, of_value in owners.items()]
+    longest = LONGEST_TEXT if len(owners) == 1 else LONGEST_DIFFERENCE
+    return [(_text(text, longest), ", ".join(of_value)) for text, of_value in owners.items()]
 
 
 def flat_fields(record: object) -> list[tuple[str, str]]:
     """Plain data of any depth as names and texts."""
-    return list(_flat(record))[:MOST_FIELDS]
+    return [(name, _text(text, LONGEST_TEXT)) for name, text in islice(_flat(record), MOST_FIELDS)]
 
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
@@ -186,10 +188,10 @@ def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
         for index, item in enumerate(value):
             yield from _flat(item, f"{name}[{index}]")
     elif isinstance(value, (list, tuple)):
-        yield name, _text(", ".join(map(str, value)))
+        yield name, ", ".join(map(str, value))
     elif value is not None and value != "":
-        yield name, _text(str(value))
+        yield name, str(value)
 
 
-def _text(text: str) -> str:
-    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."
+def _text(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[:longest]}..."
