@@ -49,6 +49,7 @@ def test_a_checkout_is_named_by_its_commit(checkout: Path) -> None:
         ("acme/vendor.py", True),  # code that no commit has
         ("run_benchmarks/config/test_conf.py", False),  # what the user chose stands in plan.json
         ("../README.md", False),
+        ("flagperf.out", False),  # beside the folders lies what no host gets
     ],
 )
 def test_dirty_is_other_code_and_not_another_configuration(name: str, dirty: bool, checkout: Path) -> None:

@@ -17,8 +17,8 @@ from run_benchmarks.stages.data import data
 GIT_LIMIT_S = 30.0
 # Of the checkout's files this one is in the commit where the code is the commit's, and not a copy inside another one.
 PROOF = "HEAD:./run_benchmarks/run.py"
-# What users write stands in plan.json.
-CODE = ("--", ".", ":(exclude)run_benchmarks/config")
+# What users write stands in plan.json, and what lies beside the folders reaches no host.
+CODE = ("--", ":(glob)*/**", ":(exclude)run_benchmarks/config")
 
 
 def harness_of(training_dir: Path, tree_digest: str) -> Harness:

@@ -81,3 +81,10 @@ def test_nothing_is_written_over_and_nothing_is_left_of_what_failed(
     assert main(["export", str(run), "--format", "ais-bench", "--output", str(tmp_path / "other")]) == 2
     assert "no round succeeded" in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", run.name]
+
+
+def test_it_lies_beside_the_run_where_nobody_says_another_place(tmp_path: Path) -> None:
+    """What lay in `training/` would be taken for code."""
+    run = copied(tmp_path)
+    assert main(["export", str(run), "--format", "ais-bench"]) == 0
+    assert (tmp_path / f"{run.name}-ais-bench").is_dir()

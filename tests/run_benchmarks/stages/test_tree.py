@@ -26,6 +26,7 @@ def test_the_digest_names_the_content(training: Path) -> None:
     assert pack_tree(training) == first
     (training / ".hidden").touch()
     (training / "result" / "more").touch()
+    (training / "flagperf.out").write_text("what a shell was told to put there")
     (training / "run_benchmarks" / "config" / "test_conf.py").write_text("SHM_SIZE = '1G'\n")
     assert pack_tree(training) == first
     digests = {first.digest, pack_tree(training, ("result",)).digest}

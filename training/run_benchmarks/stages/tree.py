@@ -115,8 +115,10 @@ def _entries(archive: bytes) -> Iterator[str]:
 
 
 def _at_home(training_dir: Path, log_path: Path | None) -> set[Path]:
+    """What no host gets: files beside the folders are no code, but what a shell or an export has left there."""
     logs = set() if log_path is None else {log_path, log_path.resolve()}
-    return {training_dir / name for name in LEFT_OUT_AT_TOP} | logs
+    files = {path for path in training_dir.iterdir() if path.is_file() and not path.is_symlink()}
+    return {training_dir / name for name in LEFT_OUT_AT_TOP} | logs | files
 
 
 def _paths(folder: Path, left_out: Collection[Path]) -> Iterator[Path]:

@@ -20,6 +20,7 @@ WITH_VARIABLES = ("sh", "-c", 'eval "$(cat)"; exec "$@" </dev/null', "sh")
 
 # Characters of a line that a message shows: what a host prints has no bound.
 LONGEST_LINE = 2**12
+LONGEST_COMMAND = 200  # characters of one in an error; the log of level "debug" has all of it
 
 ByteSource = bytes | AsyncIterator[bytes]
 ByteSink = Callable[[bytes], Awaitable[None]]
@@ -118,7 +119,8 @@ class Transport(ABC):
             )
         except asyncio.TimeoutError:
             raise CommandTimeoutError(
-                f"not done after {timeout:g} s, ended: {shlex.join(redact_argv(words))}", where=self.host
+                f"not done after {timeout:.3g} s, ended: {shortened(shlex.join(redact_argv(words)), LONGEST_COMMAND)}",
+                where=self.host,
             ) from None
         finally:
             # options of the user's may hold credentials

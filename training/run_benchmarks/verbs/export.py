@@ -49,10 +49,15 @@ def run(arguments: argparse.Namespace) -> int:
     if is_held(folder / JOURNAL):
         raise FlagPerfError("this run still goes on", where=str(folder), remedy="export it when it has ended")
     endings = {ARCHIVE: ".tar.gz", MLPERF: "-mlperf", AIS_BENCH: "-ais-bench"}
-    output: Path = arguments.output or Path(f"{folder.resolve().name}{endings[arguments.format]}")
+    output: Path = arguments.output or _beside(folder.resolve(), endings[arguments.format])
     notes = _export(arguments, folder, output)
     put("\n".join([*(f"- {note}" for note in notes), f"{arguments.format}: {output.absolute()}"]))
     return ExitCode.SUCCESS
+
+
+def _beside(folder: Path, ending: str) -> Path:
+    """Where results lie: what lay in `training/` would be taken for code, and go to every host."""
+    return folder.with_name(f"{folder.name}{ending}")
 
 
 def _export(arguments: argparse.Namespace, folder: Path, output: Path) -> list[str]:
