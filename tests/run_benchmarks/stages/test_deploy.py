@@ -261,11 +261,11 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_full_disk_is_named_as_such(training: Path, small_disk: Path) -> None:
-    (training / "large.py").write_bytes(b"#" * 2**18)
+    (training / "acme/large.py").write_bytes(b"#" * 2**18)
     with pytest.raises(FlagPerfError) as caught:
         deploy_to(small_disk / "host", pack_tree(training))
     failure = failure_on("node1", Stage.DEPLOY, caught.value)
     assert failure.failure_class is FailureClass.DISK_FULL
     assert failure.message == f"the code could not be brought to {small_disk}/host/tree"
-    assert "tar: large.py: " in failure.evidence and "free space on node1" in failure.remedy
+    assert "tar: acme/large.py: " in failure.evidence and "free space on node1" in failure.remedy
     assert list((small_disk / "host").iterdir()) == []
