@@ -49,8 +49,7 @@ def _of_part(part: str, sides: Mapping[str, Sequence[Mapping[str, Any]]]) -> Ite
         yield Difference(part, "everything", states)
     for name in names:
         values = {side: _joined(name, rounds) for side, rounds in flat.items()}
-        told = [text for text in values.values() if text]
-        if len(set(told)) > 1:
+        if len({text for text in values.values() if text}) > 1:
             yield Difference(
                 part, name, _contrasted({side: text or NOT_KNOWN for side, text in values.items()})
             )

@@ -98,6 +98,6 @@ def _scatter(picture: Picture) -> Chart:
             )
             for point in points
         ],
-        note=f"{picture.y_label} against {picture.x_label}, means over rounds; not beaten in both: {best}",
+        note=f"{picture.y_label} against {picture.x_label}, means over rounds; not dominated: {best}",
         is_scatter=True,
     )

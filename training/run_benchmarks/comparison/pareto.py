@@ -1,4 +1,4 @@
-"""Which sides nobody beats in two figures at once: throughput against energy, time to target against chips."""
+"""Which sides no other one dominates in two figures: throughput against energy, time to target against chips."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def _points(x: Mapping[str, float], y: Mapping[str, float], *, is_more_better: b
     """The sides that have both, in order of x; costs are what is to be little."""
     sides = sorted((side for side in x if side in y), key=lambda side: x[side])
     costs = {side: (-x[side] if is_more_better else x[side], y[side]) for side in sides}
-    return [Point(side, x[side], y[side], not _is_beaten(costs[side], costs.values())) for side in sides]
+    return [Point(side, x[side], y[side], not _is_dominated(costs[side], costs.values())) for side in sides]
 
 
-def _is_beaten(cost: tuple[float, float], others: Iterable[tuple[float, float]]) -> bool:
+def _is_dominated(cost: tuple[float, float], others: Iterable[tuple[float, float]]) -> bool:
     return any(each != cost and each[0] <= cost[0] and each[1] <= cost[1] for each in others)

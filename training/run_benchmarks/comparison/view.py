@@ -120,11 +120,8 @@ def _verdicts(case: CaseComparison, difference: float) -> Iterator[Lines]:
         yield Lines([f"{head}: {reason}" for reason in case.refusals], BAD)
     for row in (row for row in case.rows if row.is_asked):
         for letter, against in row.against.items():
-            kinds = {"better": GOOD, "worse": BAD}
-            yield Lines(
-                [f"{letter} against {base}: {_answer(row, against, difference)}"],
-                kinds.get(against.direction, PLAIN),
-            )
+            answer = f"{letter} against {base}: {_answer(row, against, difference)}"
+            yield Lines([answer], KINDS.get(against.direction, PLAIN))
 
 
 def _answer(row: Row, against: Against, difference: float) -> str:

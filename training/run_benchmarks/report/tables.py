@@ -17,8 +17,8 @@ SAME = 0.05  # values that differ by less than this part of them do not get all 
 MOST_COLUMNS = 64
 MOST_FIELDS = 2_000
 LONGEST_TEXT, LONGEST_DIFFERENCE = 300, 4_000  # characters of a value; of one in which hosts differ
-# What is told of a quantity's readings: what heats or fills is told at its worst.
-TOLD = {"Power": "mean", "Utilisation": "mean", "Memory used": "greatest", "Temperature": "greatest"}
+# What stands for a quantity's readings while training: of what heats or fills the worst.
+EXTENTS = {"Power": "mean", "Utilisation": "mean", "Memory used": "greatest", "Temperature": "greatest"}
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,13 @@ class HeatMap:
 def heat_maps(devices: Sequence[Device], time: RoundTime | None, result: RoundResult) -> Iterator[HeatMap]:
     """A map a quantity of which there is more than one value."""
     for quantity, scope, pairs in extents_in_training(devices, time) if time else ():
-        told = TOLD[quantity.name]
-        title = f"{quantity.name}, {SCOPES[scope]}: {told} while training"
-        for source in dict.fromkeys(each.source for each, _ in pairs):
+        kind = EXTENTS[quantity.name]
+        sources = dict.fromkeys(each.source for each, _ in pairs)
+        for source in sources:
+            named = f" ({source})" if len(sources) > 1 else ""  # a host's processors and its memory
+            title = f"{quantity.name}, {SCOPES[scope]}{named}: {kind} while training"
             values = {
-                (each.host, each.label): getattr(extent, told)
+                (each.host, each.label): getattr(extent, kind)
                 for each, extent in pairs
                 if each.source == source
             }

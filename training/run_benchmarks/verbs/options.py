@@ -47,6 +47,17 @@ def add_log_path(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """`RUN`, which may be left out; `results.find` looks for it."""
+    parser.add_argument(
+        "run",
+        metavar="RUN",
+        type=name_of,
+        nargs="?",
+        help="its result folder, its name, or `latest` (the default): the newest one",
+    )
+
+
 def add_plan_options(parser: argparse.ArgumentParser) -> None:
     """What says which plan is meant: `plan_of` makes it."""
     add_config(parser)

@@ -16,13 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which run, and where to."""
     options.add_config(parser)
     options.add_log_path(parser)
-    parser.add_argument(
-        "run",
-        metavar="RUN",
-        type=options.name_of,
-        nargs="?",
-        help="its result folder, its name, or `latest` (the default): the newest one",
-    )
+    options.add_run(parser)
     parser.add_argument(
         "--output",
         metavar="FILE",
