@@ -175,7 +175,7 @@ def test_logs_that_still_lie_on_a_host_are_not_taken_for_collected(
     assert [note for note in result.notes if "broke" in note] == [
         f"{host}: the stream broke off" for host in hosts
     ]
-    assert not any(f"{host}: {host}" in line for host in hosts for line in log_lines)
+    assert not any(f"{host}: {host}" in line for host in hosts for line in log_lines.messages)
     assert {path.name for path in result_file(tmp_path).parent.iterdir()} == {"result.json", "round.json"}
 
 

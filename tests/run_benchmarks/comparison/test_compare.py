@@ -202,7 +202,7 @@ def test_metric_and_target_of_a_round_that_reported_none_are_the_plans(
     out = capsys.readouterr().out
     assert "no round of B succeeded" in out and not {"metric", "target"} & set(out.split())
     assert compared(tmp_path, "base", "other") == 6
-    assert "target differs: A 0.3, B 0.4" in capsys.readouterr().out
+    assert "target differs: A 0.300000, B 0.400000" in capsys.readouterr().out
 
 
 def test_open_results_differ_by_what_makes_them_open(tmp_path: Path, capsys: Capture) -> None:
