@@ -86,6 +86,8 @@ def _told(result: RoundResult) -> dict[str, Any]:
 def _origin(result: RoundResult, case: PlannedCase | None, labels: Sequence[str]) -> dict[str, Any]:
     """Where the round comes from; its parameters as it ran with them where it tells, else as the plan has them."""
     origin = result.as_dict().get("provenance") or {}
+    if isinstance(origin.get("monitors"), (list, tuple)):  # by node rank
+        origin["monitors"] = dict(zip(labels, origin["monitors"], strict=False))
     configuration = origin.pop("configuration", None) or (case.parameters if case else {})
     return {
         "inventory": inventory(labels, origin.pop("hosts", None)),
