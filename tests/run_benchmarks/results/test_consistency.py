@@ -368,8 +368,8 @@ def flooded(folder: Path, *lines: str) -> RoundResult:
 FOREIGN = '[PerfLog] {"event": "MINE", "value": {}}'
 NO_NAME = '[PerfLog] {"event": 0, "value": {}}'
 NO_EVENT = "[PerfLog] no JSON"
-STEP = format_line(Event(EventName.STEP_END, {"loss": 1.0}, START_MS))
-EVALUATED = format_line(Event(EventName.EVALUATE, {"mlm_accuracy": 0.1}, START_MS))
+STEP_LINE = format_line(Event(EventName.STEP_END, {"loss": 1.0}, START_MS))
+EVALUATE_LINE = format_line(Event(EventName.EVALUATE, {"mlm_accuracy": 0.1}, START_MS))
 
 
 def test_whatever_stands_in_a_log_the_first_events_and_the_last_decide(
@@ -378,7 +378,7 @@ def test_whatever_stands_in_a_log_the_first_events_and_the_last_decide(
     parsed: list[str] = []
     monkeypatch.setattr(rank_logs, "MOST_WORK", 10 * rank_logs.LINE_WORK)
     monkeypatch.setattr(rank_logs, "parse_line", lambda line: parsed.append(line) or parse_line(line))
-    result = flooded(tmp_path, FOREIGN, NO_NAME, NO_EVENT, STEP, EVALUATED)
+    result = flooded(tmp_path, FOREIGN, NO_NAME, NO_EVENT, STEP_LINE, EVALUATE_LINE)
     assert result.verdict is Verdict.CONVERGED
     counts = {
         "line(s) with [PerfLog] that hold no event": 9,  # of 10 and the last 8, every other one
@@ -408,7 +408,7 @@ def test_a_finished_among_very_many_lines_counts_all_the_same(
 ) -> None:
     monkeypatch.setattr(rank_logs, "MOST_WORK", 10 * rank_logs.LINE_WORK)
     finished = format_line(training_events()[-1])
-    result = flooded(tmp_path, STEP, EVALUATED, NO_NAME, finished)
+    result = flooded(tmp_path, STEP_LINE, EVALUATE_LINE, NO_NAME, finished)
     assert result.verdict is Verdict.INVALID and result.failure is not None
     assert result.failure.message.startswith("FINISHED was reported 1")
 
