@@ -161,4 +161,4 @@ def test_a_hostile_plan_writes_and_executes_nothing(archive: Path, whole: WholeR
         (case,) = made.plan.cases
         assert case.parameters["train_batch_size"] == 99
         assert (made.plan.training_dir / CONFIG).read_text().endswith("\ntrain_batch_size = 99\n")
-        assert "import os" not in (own / "config" / "test_conf.py").read_text()
+        assert "import os" not in (made.plan.training_dir / CONFIG).read_text()

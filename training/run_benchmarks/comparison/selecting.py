@@ -51,6 +51,11 @@ class ComparedRound:
         return str(section(self.case, "settings").get("model") or self.result.case.partition(":")[0])
 
     @property
+    def counts(self) -> bool:
+        """Whether its figures are compared: it succeeded."""
+        return self.result.verdict.is_success
+
+    @property
     def nodes(self) -> int:
         """How many hosts it ran on."""
         return len(self.result.hosts)
@@ -60,8 +65,7 @@ class ComparedRound:
         """How many ranks, each of which has a chip; None where neither the case nor the plan says it."""
         reported = number_in(self.result.facts, "world_size")
         settings = section(self.case, "settings")
-        planned = (number_in(settings, name) for name in ("nnodes", "nproc"))
-        nodes, processes = planned
+        nodes, processes = (number_in(settings, name) for name in ("nnodes", "nproc"))
         count = reported or (nodes and processes and nodes * processes)
         return round(count) if count else None
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime, timezone, tzinfo
 from pathlib import Path
 
 from run_benchmarks.names import node_folder_name
@@ -31,22 +33,17 @@ class Round:
         """For messages."""
         return str(RoundKey(self.result.case, self.result.round))
 
-    def begun(self) -> datetime | None:
-        """When the controller began the round; None where the result does not say it."""
-        try:
-            return datetime.fromisoformat(self.result.started)
-        except ValueError:
-            return None
-
     def local_time(self, time_ms: int) -> datetime:
-        """A moment in milliseconds since the epoch, by the clock on the wall where the controller ran.
+        """A moment in milliseconds since the epoch, by the clock on the wall where the controller ran, else in UTC.
 
         Raises:
             FlagPerfError: no clock can show it.
         """
-        begun = self.begun()
+        zone: tzinfo | None = timezone.utc
+        with suppress(ValueError):  # the result does not say when it began
+            zone = datetime.fromisoformat(self.result.started).tzinfo
         try:
-            return datetime.fromtimestamp(time_ms / 1000, begun.tzinfo if begun else timezone.utc)
+            return datetime.fromtimestamp(time_ms / 1000, zone)
         except (ValueError, OverflowError, OSError) as error:
             raise FlagPerfError(f"{time_ms} ms is no time: {error}", where=self.name) from error
 
@@ -90,3 +87,8 @@ def by_case(rounds: Sequence[Round]) -> dict[str, list[Round]]:
         name: [each for each in rounds if each.result.case == name]
         for name in dict.fromkeys(each.result.case for each in rounds)
     }
+
+
+def file_name(case: str) -> str:
+    """A case's name as that of a file or folder anywhere."""
+    return re.sub(r"[^\w.+-]+", "_", case)

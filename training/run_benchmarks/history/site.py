@@ -19,9 +19,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from run_benchmarks.comparison.compare import compare_groups
+from run_benchmarks.comparison.compare import Choice, compare_groups
 from run_benchmarks.comparison.page import comparison_page
-from run_benchmarks.comparison.records import Choice
 from run_benchmarks.history.access import Guard
 from run_benchmarks.history.asked import CHOICES, PAGE, Asked
 from run_benchmarks.history.charts import scatter

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from run_benchmarks.report.rounds import curves_in
 from run_benchmarks.results.folder import RoundKey, RunFolder
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.summary import Run
+from run_benchmarks.writing import whole_file
 from utils.text_files import printable
 
 FIGURES = "figures.csv"
@@ -81,12 +83,10 @@ def _value(number: float) -> float | int | None:
 
 
 def _write(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Path:
-    partial = path.with_name(f".{path.name}.partial")
-    with partial.open("w", newline="", encoding="utf-8") as file:
+    with whole_file(path) as binary, io.TextIOWrapper(binary, encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(map(_cell, columns))
         writer.writerows(map(_cell, row) for row in rows)
-    partial.replace(path)
     return path
 
 

@@ -56,9 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run_and_compare(made: Reproduction, archived: Path) -> int:
-    from run_benchmarks.comparison.compare import compare
+    from run_benchmarks.comparison.compare import Choice, compare
     from run_benchmarks.comparison.forms import as_text
-    from run_benchmarks.comparison.records import Choice
     from run_benchmarks.foreground import run_in_foreground
     from run_benchmarks.output import output_width
 
