@@ -206,6 +206,7 @@ def test_a_secret_in_an_option_that_is_no_variable_is_refused(tree: Tree) -> Non
         *("-v /opt/credentials.json:/c.json", "-v /data/token_cache:/data/token_cache -v api-key:/x"),
         *("--add-host=token-server:10.0.0.1", "--add-host=my-auth:10.0.0.1"),
         "--mount type=bind,source=/root/hf_token,target=/run/hf_token,readonly",
+        "--label x.token-kind=bpe --label=auth.password-policy=none",
     ],
 )
 def test_a_file_a_folder_or_a_host_that_is_named_like_a_secret_is_none(tree: Tree, options: str) -> None:

@@ -74,6 +74,26 @@ def test_every_chart_is_drawn_and_what_is_hostile_stays_text(page: Page) -> None
     assert page.locator("main img").count() == 0
 
 
+def test_every_check_of_the_preflight_fits_the_page(page: Page) -> None:
+    box = page.get_by_role("region", name="Preflight")
+    assert box.evaluate("(box) => box.scrollWidth <= box.clientWidth")
+
+
+WRITTEN = """() => [100, 5].map((top) => {
+  let where = null;
+  const write = function (word, left, at) { where = [this.textBaseline, at - top]; };
+  const context = { setLineDash() {}, strokeText() {}, fillText: write };
+  Figure.prototype.writeLevel(context, { left: 0, top: 0 }, "target", top);
+  return where;
+})"""
+
+
+def test_the_name_of_a_level_is_clear_of_its_line(page: Page) -> None:
+    (above, rise), (below, drop) = page.evaluate(WRITTEN)
+    assert (above, below) == ("bottom", "top"), "what is measured from the line is the text's near edge"
+    assert rise < 0 < drop
+
+
 def test_a_pointer_reads_what_is_nearest(page: Page) -> None:
     figure = _chart(page, "Power, accelerators")
     figure.locator(".u-over").hover()

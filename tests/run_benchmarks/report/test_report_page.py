@@ -13,7 +13,7 @@ import pytest
 from markupsafe import Markup
 
 from run_benchmarks.report.chart import Axis, Chart, Grid, Line, chart
-from run_benchmarks.report.page import FOLDER, page
+from run_benchmarks.report.page import FOLDER, marked, page
 
 HOSTILE = '</script><script>alert(1)</script><img src=x onerror="alert(2)">&amp;{{ 7 * 7 }}'
 
@@ -66,6 +66,17 @@ def test_hostile_text_stays_text() -> None:
         _Tags(page(title, each)) for title, each in ((HOSTILE, body), ("t", chart(_chart("a", note="b"))))
     )
     assert [tag for tag, _ in before.tags if tag != "h1"] == [tag for tag, _ in after.tags]
+
+
+def test_what_stands_between_backticks_is_code_and_a_backtick_alone_is_one() -> None:
+    assert marked("a `b`, `<i>`") == "a <code>b</code>, <code>&lt;i&gt;</code>"
+    assert marked("a `b` c`d") == "a <code>b</code> c`d"
+
+
+def test_a_line_of_a_hosts_device_is_named_with_its_host() -> None:
+    lines = [Line("psutil cpu", [1.0], group=host) for host in ("h1", "h2")]
+    rows = re.findall(r'<th scope="row">(.*?)</th>', chart(Chart("Load", "%", [Axis("step", [1])], lines)))
+    assert rows == ["h1 psutil cpu", "h2 psutil cpu"]
 
 
 def test_a_chart_holds_its_values_and_a_table_of_what_they_come_to() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from run_benchmarks.exit_code import MEANINGS
 from run_benchmarks.history.entries import State
 from run_benchmarks.history.query import COLUMNS, Row
 from utils.figures import DEFINITIONS
@@ -61,13 +62,21 @@ def remarks(rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
     )
     lines = [f"{MARK} {column}: {caveat}" for column, caveat in caveats if caveat]
     for row in {row.key: row for row in rows}.values():
-        notes = list(row.notes[:MOST_NOTES])
+        notes = [*_ending_without_rounds(row), *row.notes[:MOST_NOTES]]
         if len(row.notes) > MOST_NOTES:
-            notes.append(f"{len(row.notes) - MOST_NOTES} more")
+            notes.append(f"{len(row.notes) - MOST_NOTES} more: run.py show {row.run}")
         if not notes and row.state not in (State.ENDED, State.GOES_ON):
             notes = [row.state]
         lines += [f"{row.run}: {'; '.join(notes)}"] if notes else []
     return lines
+
+
+def _ending_without_rounds(row: Row) -> list[str]:
+    """Of a run that ended and has no round: its exit code, what that means, and where more of it stands."""
+    if row.verdict or row.exit_code is None:
+        return []
+    meaning = MEANINGS.get(row.exit_code, "")
+    return [f"exit code {row.exit_code}{meaning and f', {meaning}'} (more: run.py show {row.run})"]
 
 
 def as_dict(row: Row) -> dict[str, Any]:

@@ -61,6 +61,11 @@ class Line:
     names: Sequence[str] = ()
     extent: Extent | None = None
 
+    @property
+    def full_label(self) -> str:
+        """The label behind the group's name, as the page's script writes it too: of a host's CPU which host's."""
+        return f"{self.group} {self.label}" if self.group not in ("", self.label) else self.label
+
     def summed_up(self) -> Extent | None:
         """Its extent; None where it has no value."""
         there = [value for value in self.values if value is not None]

@@ -156,9 +156,7 @@ def round_view(
         stages=bar(result.times),
         script=bar(time_in_script(result)),
         inventory=inventory(labels, fields.get("hosts")),
-        provenance=flat_fields(
-            {name: each for name, each in fields.items() if name not in ("hosts", "configuration")}
-        ),
+        provenance=flat_fields(_origin(fields, labels)),
         parameters=_parameters(case, result, fields.get("configuration")),
         phases=list(dict.fromkeys(each.kind for each in time.phases)) if time else [],
         notes=[hide(note) for note in notes],
@@ -192,6 +190,14 @@ def _round_s(result: RoundResult) -> float | None:
 def _labels(hosts: Sequence[str]) -> list[str]:
     """A name for each node: its host, and its rank where a host has several."""
     return [host if hosts.count(host) == 1 else f"{host} (node {rank})" for rank, host in enumerate(hosts)]
+
+
+def _origin(fields: Mapping[str, Any], labels: Sequence[str]) -> dict[str, Any]:
+    """The provenance without what has a table of its own; what is by node rank has the nodes' names."""
+    shown = {name: each for name, each in fields.items() if name not in ("hosts", "configuration")}
+    monitors = shown.get("monitors")
+    named = dict(zip(labels, monitors, strict=False)) if isinstance(monitors, (list, tuple)) else monitors
+    return {**shown, "monitors": named}
 
 
 def _parameters(case: PlannedCase | None, result: RoundResult, configuration: object) -> list[Parameter]:

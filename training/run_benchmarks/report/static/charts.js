@@ -141,11 +141,18 @@ class Figure {
       ctx.moveTo(bbox.left, top);
       ctx.lineTo(bbox.left + bbox.width, top);
       ctx.stroke();
-      ctx.font = `${12 * uPlot.pxRatio}px system-ui, sans-serif`;
-      ctx.textAlign = "left";
-      ctx.fillText(name, bbox.left + 4 * uPlot.pxRatio, top - 4 * uPlot.pxRatio);
+      this.writeLevel(ctx, bbox, name, top);
       ctx.restore();
     }
+  }
+
+  // Above its line, or below where there is no room; rimmed, for curves may cross it.
+  writeLevel(ctx, box, name, top) {
+    const unit = uPlot.pxRatio;
+    const isAbove = top - box.top > 18 * unit;
+    const look = { font: `${12 * unit}px system-ui, sans-serif`, textAlign: "left", textBaseline: isAbove ? "bottom" : "top", strokeStyle: colour("ground"), lineWidth: 4 * unit, lineJoin: "round" };
+    Object.assign(ctx, look).setLineDash([]);
+    for (const draw of ["strokeText", "fillText"]) ctx[draw](name, box.left + 4 * unit, top + (isAbove ? -4 : 4) * unit);
   }
 
   focused(index) {
