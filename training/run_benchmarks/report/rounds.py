@@ -14,12 +14,13 @@ from run_benchmarks.report.round_charts import device_charts, devices_of, time_o
 from run_benchmarks.report.samples import read_samples
 from run_benchmarks.report.tables import bar, flat_fields, heat_maps, inventory, time_in_script
 from run_benchmarks.results.planned import PlannedCase
-from run_benchmarks.results.rank_logs import rank0_events
+from run_benchmarks.results.rank_logs import RankLog
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.shortfall import advice
 from run_benchmarks.results.summary import to_be_read
 from utils.errors import FlagPerfError
 from utils.figures import DEFINITIONS, Figure
+from utils.node import rank_log_name
 from utils.numbers import DIGITS, number_in, shown
 from utils.text_files import shortened
 
@@ -105,12 +106,14 @@ def curves_in(result: RoundResult, folder: Path, case: PlannedCase | None) -> tu
     """The curves of the round in a folder, and what of them could not be read."""
     quality = result.figures.get("acc")
     curves = Curves((quality.unit if quality and quality.value is not None else "")[:LONGEST_NAME])
+    path, own_script = _node_folder(result, folder) / rank_log_name(0), not (case and case.uses_driver)
+    log = RankLog(0, path, own_script=own_script, every_step=True)
     try:
-        for event in rank0_events(_node_folder(result, folder), own_script=not (case and case.uses_driver)):
+        for _, event in log.events():
             curves.take(event)
     except FlagPerfError as error:
         return curves, str(error)
-    return curves, curves.left_out
+    return curves, "; ".join(filter(None, (curves.left_out, *log.too_many())))
 
 
 def _node_folder(result: RoundResult, folder: Path) -> Path:
