@@ -85,6 +85,7 @@ def test_it_is_run_again_and_compared(
     assert plans[0] == plans[1]
     out = capsys.readouterr().out
     assert f"results and logs: {second}" in out
+    assert str(archive) in out and "flagperf-reproduce-" not in out, "that folder is gone"
     assert CASE in out.partition("results and logs")[2], "the comparison comes after the run's own tables"
 
 
