@@ -7,20 +7,17 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone, tzinfo
-from itertools import chain, islice
 from pathlib import Path
 
 from run_benchmarks.names import node_folder_name
 from run_benchmarks.results.folder import RoundKey, RunFolder, open_folder
 from run_benchmarks.results.load import run_in
 from run_benchmarks.results.planned import PlannedCase
-from run_benchmarks.results.rank_logs import rank0_events
+from run_benchmarks.results.rank_logs import SELDOM, RankLog
 from run_benchmarks.results.round_result import RoundResult
 from utils.errors import FlagPerfError
-from utils.events import Event, EventName
-
-WANTED = frozenset(name.value for name in EventName) - {"STEP_BEGIN", "STEP_END"}
-MOST_EVENTS = 100_000  # of a round, without its steps
+from utils.events import Event
+from utils.node import rank_log_name
 
 
 @dataclass(frozen=True)
@@ -61,14 +58,14 @@ class Round:
         Raises:
             FlagPerfError: its log cannot be read, or has more events than any training.
         """
-        own_script = not (self.case and self.case.uses_driver)
-        of_rank0 = (rank0_events(folder, own_script=own_script) for folder in self.node_folders()[:1])
-        every = chain.from_iterable(of_rank0)
-        events = list(islice((event for event in every if event.name in WANTED), MOST_EVENTS + 1))
-        if len(events) > MOST_EVENTS:
-            message = f"rank 0's log has more than {MOST_EVENTS} events beside those of steps"
-            raise FlagPerfError(message, where=self.name)
-        return events
+        folders = self.node_folders()
+        if not folders:
+            return []
+        log = RankLog(0, folders[0] / rank_log_name(0))
+        events = {place: event for place, event in log.events() if event.name in SELDOM}
+        for problem in log.too_many():
+            raise FlagPerfError(problem)
+        return [events[place] for place in sorted(events)]
 
 
 def rounds_in(path: Path) -> list[Round]:
