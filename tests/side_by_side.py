@@ -1,8 +1,8 @@
 """Tests side by side: which of them share a worker of pytest-xdist, and how many threads each worker has.
 
 `./test.sh` starts the workers. Tests of one file share one, for they share what is dear to set up. Each worker has a
-lab of its own. Tests that have Podman as a parameter share a worker, for it cannot list its images while another process
-removes some. What takes long comes first: the lab's tests, Podman's, the files with slow tests (slow.py), the others.
+lab of its own. Tests that have Podman as a parameter share a worker, for it cannot list its images while another
+process removes some. What takes long comes first: the lab's tests, Podman's, files with slow tests (slow.py), the others.
 """
 
 from __future__ import annotations
