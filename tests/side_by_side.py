@@ -2,7 +2,7 @@
 
 `./test.sh` starts the workers. Tests of one file share one, for they share what is dear to set up. Each worker has a
 lab of its own. Tests that have Podman as a parameter share a worker, for it cannot list its images while another
-process removes some. What takes long comes first: the lab's tests, Podman's, files with slow tests (slow.py), the others.
+process removes some. What is slow comes first: the lab's tests, Podman's, files with slow tests (slow.py).
 """
 
 from __future__ import annotations
