@@ -63,7 +63,7 @@ asyncio.run(main())
 
 
 def test_host_sees_no_checkout_and_no_home_and_changes_nothing_here(two: Lab) -> None:
-    for hidden in (CHECKOUT, two.folder):
+    for hidden in (CHECKOUT, two.place.folder):
         assert two.ssh(1, "test", "-e", str(hidden), check=False).returncode == 1
     assert two.ssh(1, "ls", "-A", "/root").stdout.split() == [".ssh"]
     hosts_file = Path("/etc/hosts").read_text()
