@@ -231,7 +231,7 @@ def test_two_runs_on_one_cluster_leave_each_other_alone_until_ctrl_c(
     with ending(first, process):
         first.wait_for_log(process, TRAINING_GOES_ON)
         for host in (1, 2):  # it needs no more of the cores than shows that it goes on
-            two_hosts.ssh(host, "sh", "-c", "docker ps -q | xargs docker update --cpus 0.2")
+            two_hosts.ssh(host, "sh", "-c", "docker ps -q | xargs docker update --cpus 0.1")
         ended = second.run()
         assert ended.code == 0, ended.output
         # The second run warns of the first and takes only its own units away.
