@@ -52,6 +52,7 @@ CONTROLLER_PACKAGES = frozenset(
         "junitparser",
         "loguru",
         "markupsafe",
+        "msgspec",
         "numpy",
         "pydantic",
         "rich",

@@ -25,6 +25,9 @@ def finished(folder: Path, seen: Facts) -> tuple[Facts, Facts]:
     return facts, {
         "init_time": starts["INIT_END"]["init_time"],
         "eval_time": math.fsum(value["eval_time"] for value in evaluations),
+        "checkpoint_time": math.fsum(
+            value["checkpoint_time"] for name, value, _ in events if name == "CHECKPOINT"
+        ),
         "no_eval_time": no_eval,
         "pure_compute_time": compute,
         "num_trained_samples": samples,

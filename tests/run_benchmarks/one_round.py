@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -17,13 +17,12 @@ from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.round import Round
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.session import open_session
-from run_benchmarks.stages.checks import Check
 from run_benchmarks.transports.local import LocalTransport
 from tests.fakes.runtime import FakeRuntime
 from tests.ports import free_port
 from tests.run_benchmarks.plan.tree import TEST_CONF, VENDOR, Tree, make_tree
 
-RUN = RunId("run20260102030405", "run20260102030405-abcdef")
+RUN = RunId("run20260102030405", "run20260102030405-abcdef", "2026-01-02T03:04:05+00:00")
 
 
 def run_round(
@@ -33,7 +32,6 @@ def run_round(
     before: Callable[[Tree, Path], None] = lambda tree, log_dir: None,
     images: bool = False,
     allocator: Allocator | None = None,
-    checks: Mapping[str, list[Check]] | None = None,
 ) -> RoundResult:
     """A round's result, on the planned hosts or the allocator's; `before` is called when the plan has been loaded."""
     tree = make_tree(tmp_path)
@@ -48,7 +46,6 @@ def run_round(
     (tmp_path / "data").mkdir()
     before(tree, log_dir)
     opened = open_session(plan, RUN, log_dir, PlainLines())
-    opened.checks.update(checks or {})
     session = replace(
         opened,
         allocator=allocator or FixedHosts(plan.cluster, LocalTransport),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks import runner, verbs
+from run_benchmarks.results.load import load_run
 from run_benchmarks.stages import collect
 from tests.ports import reserved_port
 from tests.run_benchmarks.plan.tree import CLUSTER_CONF, TEST_CONF
@@ -58,6 +60,9 @@ def test_a_run_that_converges(run: WholeRun, capsys: Capture) -> None:
     assert result["figures"]["p_train"]["value"] == 2500.0
     assert result["figures"]["round_time"]["value"] > 0
     assert set(result["times"]) == {"acquire", "deploy", "image", "launch", "train", "collect", "clean_up"}
+    assert re.sub(r"\D", "", run.summary["started"][:19]) == run.result.name.removeprefix("run")
+    first = json.loads((run.result / "journal.jsonl").read_text().partition("\n")[0])
+    assert first["started"] == run.summary["started"]
     # The log of the run is in the file too, and nothing is left on the host but the tree.
     assert "CONVERGED" in (run.result / "flagperf_run.log").read_text()
     assert run.units_left() == []
@@ -129,7 +134,11 @@ def test_a_host_that_is_not_healthy_exits_with_3_and_launches_nothing(run: Whole
     shown = capsys.readouterr()
     assert "data: " in shown.err and "does not exist" in shown.err
     assert "put the data there on this host" in shown.err
+    assert "Step 2 is left out: nothing is launched" in shown.err
     assert run.summary["rounds"] == []
+    refusal = f"the preflight failed: localhost: data: {run.folder}/data does not exist ({CASE})"
+    assert run.summary["notes"] == [refusal, "no round was begun"]
+    assert load_run(run.result).notes == tuple(run.summary["notes"]), "each is said once"
     assert "put the data there on this host" in (run.result / "summary.md").read_text()
     assert not list(run.host.glob("tree-*"))
 

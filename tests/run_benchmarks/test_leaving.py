@@ -17,7 +17,7 @@ from run_benchmarks.transports.local import LocalTransport
 from tests.fakes.runtime import FakeRuntime
 from tests.run_benchmarks.conftest import LogLines
 
-RUN = RunId("run20260102030405", "run20260102030405-abcdef")
+RUN = RunId("run20260102030405", "run20260102030405-abcdef", "2026-01-02T03:04:05+00:00")
 HOSTS = [Host(name, name, LocalTransport(name)) for name in ("h1", "h2", "h3")]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -17,6 +17,7 @@ from run_benchmarks.names import (
     new_run_id,
     node_folder_name,
     nodes_of,
+    plain_path,
     run_of,
     unit_labels,
     unit_name,
@@ -27,20 +28,32 @@ from tests.run_benchmarks.builders import make_case
 from tests.run_benchmarks.plan.tree import make_tree
 from utils import process_unit
 
-RUN = RunId("run20260102030405", "run20260102030405-abcdef")
+RUN = RunId("run20260102030405", "run20260102030405-abcdef", "2026-01-02T03:04:05+00:00")
 # https://docs.docker.com: container names; podman takes the same
 CONTAINER_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+")
 
 
 def test_a_run_is_named_by_its_start() -> None:
-    run = new_run_id(datetime(2026, 1, 2, 3, 4, 5, 999_999))
+    run = new_run_id(datetime(2026, 1, 2, 3, 4, 5, 999_999, timezone(timedelta(hours=2))))
     assert run.name == "run20260102030405"
+    assert run.started == "2026-01-02T03:04:05+02:00"
     assert re.fullmatch(r"run20260102030405-[0-9a-f]{6}", run.uid)
 
 
 def test_two_controllers_that_start_in_one_second_do_not_meet() -> None:
     now = datetime(2026, 1, 2, 3, 4, 5)
     assert len({new_run_id(now).uid for _ in range(100)}) > 90
+
+
+def test_a_path_is_shown_without_what_leads_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "far" / "down").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "far" / "down")
+    monkeypatch.chdir(tmp_path / "far")
+    assert plain_path(Path("../result")) == tmp_path / "result"
+    assert plain_path(tmp_path / "link" / "../result") == tmp_path / "far" / "result", (
+        "as the system takes it"
+    )
+    assert plain_path(tmp_path / "link" / "result") == tmp_path / "link" / "result"
 
 
 def test_a_node_knows_its_host_and_folder() -> None:

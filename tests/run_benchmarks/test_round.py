@@ -7,6 +7,7 @@ import errno
 import json
 import shutil
 import threading
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -14,15 +15,16 @@ from typing import Any, cast
 import pytest
 
 from run_benchmarks import judging, round_end, round_state
+from run_benchmarks.names import LABEL_RUN
 from run_benchmarks.plan.secrets import Secrets
 from run_benchmarks.results.evidence import LONGEST_LINE
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.round_state import judged
+from run_benchmarks.runtimes.base import Unit, UnitState
 from run_benchmarks.session import Session
-from run_benchmarks.stages.checks import Check, Status
 from run_benchmarks.stages.collect_listing import LeftOut
 from run_benchmarks.stages.watch import Ended, Outcome
-from run_benchmarks.transports.base import CommandError, Completed, TransportError
+from run_benchmarks.transports.base import CommandError, Completed, Transport, TransportError
 from tests.fakes.runtime import FakeRuntime
 from tests.run_benchmarks.builders import conclude, make_case, observed, training_events, write_rank_log
 from tests.run_benchmarks.conftest import LogLines
@@ -105,14 +107,36 @@ def test_a_round_without_a_result_is_invalid_and_its_result_is_written(tmp_path:
     assert written["failure"]["class"] == "no_result"
 
 
+def running(run: str) -> UnitState:
+    return UnitState("flagperf-x", {LABEL_RUN: run}, running=True)
+
+
 def test_a_round_beside_another_run_says_so_in_its_result(tmp_path: Path) -> None:
-    other = Check("leftovers", Status.WARNING, "running units of run9", "look there")
-    ended = Check("leftovers", Status.WARNING, "ended units of run8", "look there")
-    checks = {"192.0.2.1": [other], "192.0.2.2": [ended], "192.0.2.3": [other]}
-    result = run_round(tmp_path, FakeRuntime(), checks=checks)
+    first, later, over = (f"run2026010203040{second}-aaaaaa" for second in (1, 6, 0))
+    ended = replace(running(over), running=False)
+    seen = {"192.0.2.1": [running(RUN.uid), running(first), ended], "192.0.2.2": [ended]}
+
+    class Shared(FakeRuntime):
+        """FAKE. One run was there before this one, another begins beside it."""
+
+        async def start(self, transport: Transport, unit: Unit) -> None:
+            seen["192.0.2.2"] = [running(later)]
+            await super().start(transport, unit)
+
+        async def list_units(self, transport: Transport, run_id: str | None = None) -> tuple[UnitState, ...]:
+            return tuple(seen[transport.host])
+
+    result = run_round(tmp_path, Shared())
     assert [note for note in result.notes if "doubtful" in note] == [
-        "192.0.2.1 was shared, figures are doubtful: running units of run9"
+        f"192.0.2.1 was shared, figures are doubtful: units of {first} ran there too",
+        f"192.0.2.2 was shared, figures are doubtful: units of {later} ran there too",
     ]
+
+
+def test_hosts_that_do_not_say_what_runs_there_cost_the_round_nothing(tmp_path: Path) -> None:
+    runtime = FakeRuntime()
+    runtime.error = FlagPerfError("no answer")
+    assert not any("doubtful" in note for note in run_round(tmp_path, runtime).notes)
 
 
 @pytest.mark.parametrize("code", [1, 137])
@@ -138,15 +162,20 @@ def test_a_task_that_fails_before_its_log_opens_is_explained_by_what_it_printed(
 
 
 def test_logs_that_still_lie_on_a_host_are_not_taken_for_collected(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log_lines: LogLines
 ) -> None:
     """Else they would be removed there: what was printed must not make the node's folder."""
 
-    async def refuse(*arguments: object) -> None:
-        raise FlagPerfError("the stream broke off")
+    async def refuse(transport: Transport, *arguments: object) -> None:
+        raise FlagPerfError("the stream broke off", where=transport.host)
 
     monkeypatch.setattr(round_end, "collect_folder", refuse)
-    run_round(tmp_path, FakeRuntime(code=1))
+    result = run_round(tmp_path, FakeRuntime(code=1))
+    hosts = ("192.0.2.1", "192.0.2.2")
+    assert [note for note in result.notes if "broke" in note] == [
+        f"{host}: the stream broke off" for host in hosts
+    ]
+    assert not any(f"{host}: {host}" in line for host in hosts for line in log_lines.messages)
     assert {path.name for path in result_file(tmp_path).parent.iterdir()} == {"result.json", "round.json"}
 
 

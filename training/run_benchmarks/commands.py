@@ -15,6 +15,12 @@ def run_command(*words: str) -> str:
     return shlex.join((sys.executable, str(RUN_PY), *words))
 
 
+def preparation_command(training_dir: Path, model: str, folder: str) -> str:
+    """What makes a case's data, into `folder` of this machine; `--help` in its place tells from what."""
+    words = (sys.executable, "-m", f"benchmarks.{model}.prepare", "--out", folder)
+    return f"cd {shlex.quote(str(training_dir))} && {shlex.join(words)}"
+
+
 def place_options(config_dir: Path, log_path: Path | None = None) -> tuple[str, ...]:
     """The options that lead a further command to the same files; none where they lie where they do by default.
 

@@ -11,6 +11,7 @@ from run_benchmarks.run_log import LONG, SHORT
 from run_benchmarks.session import Session
 from run_benchmarks.stages.checks import Check, Status, with_status
 from run_benchmarks.stages.preflight import REACHABLE, preflight
+from utils.numbers import counted
 from utils.records import Failure, FailureClass, Stage, Verdict
 
 LEVELS = {Status.WARNING: "WARNING", Status.ERROR: "ERROR"}
@@ -38,6 +39,16 @@ def unhealthy(checks: Mapping[str, list[Check]]) -> Failure | None:
         message, kind = f"{check.name}: {check.detail}", FailureClass.HOST_NOT_HEALTHY
         return Failure(Verdict.FAILED, Stage.PREFLIGHT, kind, host, message, "", check.remedy)
     return None
+
+
+def refusal_of(checks: Mapping[str, list[Check]]) -> str:
+    """Why nothing is launched on hosts that gave these checks; empty where all are healthy."""
+    errors = with_status(checks, Status.ERROR)
+    if not errors:
+        return ""
+    host, check = errors[0]
+    more = f", and {counted(len(errors) - 1, 'more error')}" if len(errors) > 1 else ""
+    return f"the preflight failed: {host}: {check.name}: {' '.join(check.detail.split())}{more}"
 
 
 async def check_standing_hosts(session: Session) -> None:

@@ -12,7 +12,7 @@ from run_benchmarks.session import Session
 from run_benchmarks.stages.fan_out import errors_of, on_all
 from run_benchmarks.stages.run_folder import remove_argv
 from run_benchmarks.transports.base import checked
-from utils.errors import FlagPerfError
+from utils.errors import FlagPerfError, told_of
 
 TIMEOUT_S = 60.0
 
@@ -36,7 +36,7 @@ async def leave(session: Session, hosts: Iterable[Host]) -> list[str]:
     session.unclean.difference_update(by_name.keys() - errors.keys())
     remove = run_command("cleanup", session.run.uid, *session.plan.options)
     for name, error in errors.items():
-        LOGGER.warning(f"{name}: units of this run may be left there: {error}")
+        LOGGER.warning(f"units of this run may be left on {name}: {told_of(name, error)}")
         LOGGER.warning(f"once the run has ended and {name} is back: {remove}")
     return [f"units of this run may be left on {name}; once it is back: {remove}" for name in errors]
 

@@ -30,11 +30,19 @@ ROUND_FOLDER = re.compile(r"round([1-9]\d{0,8})", re.ASCII)
 class RunId:
     """A run: `name` is its result folder, `uid` what its containers are labelled with on every host.
 
-    Two controllers may start a run in the same second, so the uid holds a random part too.
+    Two controllers may start a run in the same second, so the uid holds a random part too. started: the moment that
+    both are named after, as ISO 8601 with offset.
     """
 
     name: str
     uid: str
+    started: str
+
+
+def plain_path(path: Path) -> Path:
+    """The path from the root, as it is shown, without `..`: behind a link that means what is above its target."""
+    whole = path.expanduser().absolute()
+    return whole.resolve() if ".." in whole.parts else whole
 
 
 def is_run_folder(path: Path) -> bool:
@@ -52,9 +60,9 @@ def run_of(labels: Mapping[str, str]) -> str:
 
 
 def new_run_id(now: datetime) -> RunId:
-    """A fresh ID for a run that starts `now` (local time, as the result folder shows it)."""
+    """A fresh ID for a run that starts `now` (local time, as the result folder shows it, with its offset)."""
     name = f"run{now:%Y%m%d%H%M%S}"
-    return RunId(name, f"{name}-{secrets.token_hex(3)}")
+    return RunId(name, f"{name}-{secrets.token_hex(3)}", now.isoformat(timespec="seconds"))
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,7 @@ from run_benchmarks.images.layers import plan_image
 from run_benchmarks.judging import judge_round
 from run_benchmarks.leaving import leave
 from run_benchmarks.names import Node, nodes_of, unit_name
+from run_benchmarks.neighbours import look_for_neighbours
 from run_benchmarks.origin import origin_of
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.results.round_result import Observation, RoundResult
@@ -186,8 +187,7 @@ class Round:
         if not new:
             return
         with self._stage(Stage.PREFLIGHT):
-            casts = [(self.state.case, self.hosts)]
-            checks = await preflight(session.plan, session.runtime, new, casts)
+            checks = await preflight(session.plan, session.runtime, new, [(self.state.case, self.hosts)])
             session.checks.update(checks)
             report_health(checks)
             failure = unhealthy(checks)
@@ -195,8 +195,8 @@ class Round:
                 raise StageFailed(failure)
 
     async def _prepare_host(self, node: Node) -> None:
-        session = self.session
-        transport = self._transport(node)
+        session, transport = self.session, self._transport(node)
+        await look_for_neighbours(session, self.state, self.hosts[node.rank])
         self.state.notes += await deploy_tree(transport, session.tree, session.paths)
         await make_node_folder(transport, session.paths, node)
         await make_checkpoint_folders(transport, session.plan, session.run, node)

@@ -11,18 +11,18 @@ from typing import Any
 from run_benchmarks.failures import failure_on
 from run_benchmarks.hosts.base import Host
 from run_benchmarks.names import Node, unit_name
+from run_benchmarks.neighbours import look_for_neighbours, notes_on_neighbours
 from run_benchmarks.results.evidence import TASK_OUTPUT, start_log_of
 from run_benchmarks.round_state import RoundState
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import Session
-from run_benchmarks.stages.checks import RUNNING, Status, leftovers, with_status
 from run_benchmarks.stages.collect import collect_folder
 from run_benchmarks.stages.collect_listing import LeftOut, note_on
 from run_benchmarks.stages.fan_out import errors_of, on_all, raise_first
 from run_benchmarks.stages.run_folder import below_work
 from run_benchmarks.stages.watch import Ended, Ending
 from run_benchmarks.transports.base import Transport
-from utils.errors import FlagPerfError
+from utils.errors import FlagPerfError, told_of
 from utils.node import rank_log_name
 from utils.records import Stage, Verdict
 
@@ -42,14 +42,15 @@ class RoundEnd:
 
     def steps(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
         """What is to be done, in this order; where a step fails the next is done all the same."""
-        return self._note_others, self._stop_units, self._collect, self._keep_output
+        return self._note_neighbours, self._stop_units, self._collect, self._keep_output
 
-    async def _note_others(self) -> None:
-        """What shares the hosts with a round makes its figures doubtful: the preflight's word goes with them."""
-        names = {host.name for host in self.hosts}
-        for host, check in with_status(self.session.checks, Status.WARNING):
-            if host in names and check.name == leftovers.__name__ and check.detail.startswith(RUNNING):
-                self.state.notes.append(f"{host} was shared, figures are doubtful: {check.detail}")
+    async def _note_neighbours(self) -> None:
+        """What shares the hosts with a round makes its figures doubtful: that goes with them."""
+        there = [host for host in self.hosts if host.name not in self.state.lost]
+        await asyncio.gather(*(look_for_neighbours(self.session, self.state, host) for host in there))
+        for note in notes_on_neighbours(self.state):
+            LOGGER.warning(note)
+            self.state.notes.append(note)
 
     def _transport(self, node: Node) -> Transport:
         return self.hosts[node.rank].transport
@@ -80,8 +81,8 @@ class RoundEnd:
 
         for node, error in errors_of(await on_all(self.state.nodes, collect)).items():
             self.state.not_collected.add(node.rank)
-            self.state.notes.append(str(error))
-            LOGGER.warning(f"{node.host}: {error}")
+            self.state.notes.append(told_of(node.host, error))
+            LOGGER.warning(self.state.notes[-1])
             self._fail_without_log(node, error)
 
     def _note_left_out(self, node: Node, left_out: Sequence[LeftOut]) -> None:

@@ -32,6 +32,7 @@ class RoundState:
     started: ISO 8601; time_s: from the moment it had its hosts to the one when its logs were home.
     lost: hosts that are known to be out of reach; not_collected: node ranks whose logs still lie on their host.
     tree: where the ranks see the code.
+    neighbours: host -> the uids of other runs that had units running there when this round began or ended.
     """
 
     case: CasePlan
@@ -51,6 +52,7 @@ class RoundState:
     lost: set[str] = field(default_factory=set)
     not_collected: set[int] = field(default_factory=set)
     tree: str = ""
+    neighbours: dict[str, set[str]] = field(default_factory=dict)
     training: TrainingState = field(default_factory=TrainingState)
 
     def note_error(self, error: Exception) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from run_benchmarks.display.base import Display
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.failures import remedy_for, sentence_of, traceback_text
-from run_benchmarks.health import check_standing_hosts, report_health
+from run_benchmarks.health import check_standing_hosts, refusal_of, report_health
 from run_benchmarks.leaving import leave
 from run_benchmarks.names import RunId, new_run_id
 from run_benchmarks.origin import harness_of
@@ -34,7 +34,6 @@ from run_benchmarks.session import (
     unless_broken_off,
     unless_interrupted,
 )
-from run_benchmarks.stages.checks import Status, with_status
 
 CLOSE_TIMEOUT_S = 60.0
 
@@ -42,7 +41,7 @@ CLOSE_TIMEOUT_S = 60.0
 def make_run_folder(log_path: Path) -> tuple[RunId, Path]:
     """A new run and its own result folder; an existing one is never written into."""
     while True:
-        run = new_run_id(datetime.now())
+        run = new_run_id(datetime.now().astimezone())
         folder = log_path / run.name
         try:
             folder.mkdir(parents=True)
@@ -62,35 +61,42 @@ async def run_plan(
     session = open_session(plan, run, log_dir, display)
     harness = await asyncio.to_thread(harness_of, plan.training_dir, session.tree.digest)
     session = replace(session, harness=harness)
-    started = datetime.now().astimezone().isoformat(timespec="seconds")
     earlier = {"continue_from": plan.continue_from} if plan.continue_from else {}
-    session.journal.write("run_started", run=run.name, uid=run.uid, **earlier)
+    session.journal.write("run_started", run=run.name, uid=run.uid, started=run.started, **earlier)
     results: list[RoundResult] = []
+    notes: list[str] = []
     with _interrupt_on_signals(session, earlier_signals):
         try:
-            code = await _check_and_run(session, results)
+            code = await _check_and_run(session, results, notes)
         finally:
-            notes = await _leave_hosts(session)
-        notes = [*_not_begun(session, results), *notes]
-        end = Run(run.name, run.uid, started, code, tuple(results), session.checks, tuple(notes))
+            left = await _leave_hosts(session)
+        notes += [*_not_begun(session, results), *left]
+        end = Run(run.name, run.uid, run.started, code, tuple(results), session.checks, tuple(notes))
         summary = _summed_up(log_dir, plan.secrets.hide_in(end))
         session.journal.write("run_ended", exit_code=summary.exit_code)
         session.journal.close()
     return summary
 
 
-async def _check_and_run(session: Session, results: list[RoundResult]) -> int:
-    """Preflight of the hosts that are there, then the cases; the rounds that ended stand in `results`."""
+async def _check_and_run(session: Session, results: list[RoundResult], notes: list[str]) -> int:
+    """Preflight of the hosts that are there, then the cases; the rounds that ended stand in `results`.
+
+    notes: gets why the run ended before its last round.
+    """
     try:
         await unless_interrupted(session.interrupt, check_standing_hosts(session))
         report_health(session.checks)
-        if with_status(session.checks, Status.ERROR):
+        if refusal := refusal_of(session.checks):
+            LOGGER.error("Step 2 is left out: nothing is launched before every host is healthy")
+            notes.append(refusal)
             return ExitCode.UNHEALTHY
         await _run_cases(session, results)
     except Interrupted:
-        LOGGER.warning("interrupted before anything was launched")
+        notes.append("interrupted before anything was launched")
+        LOGGER.warning(f"Step 2 is left out: {notes[-1]}")
     except Exception as error:  # the rounds that there are make a summary all the same
-        LOGGER.bind(detail=traceback_text(error)).error(f"the run broke off: {sentence_of(error)}")
+        notes.append(f"the run broke off: {sentence_of(error)}")
+        LOGGER.bind(detail=traceback_text(error)).error(notes[-1])
         return _exit_code(session, results) or ExitCode.NOT_CONVERGED
     return _exit_code(session, results)
 
@@ -111,7 +117,7 @@ async def _run_cases(session: Session, results: list[RoundResult]) -> None:
 
 
 def _not_begun(session: Session, results: Sequence[RoundResult]) -> list[str]:
-    """A note of the rounds that the plan has and the run has not come to, case by case."""
+    """A note of the rounds that the plan has and the run has not come to, case by case; one where that is all."""
     begun = {(result.case, result.round) for result in results}
     notes = []
     for case in session.plan.cases:
@@ -119,7 +125,7 @@ def _not_begun(session: Session, results: Sequence[RoundResult]) -> list[str]:
         missing = [str(number) for number in session.plan.rounds(case) if (name, number) not in begun]
         if missing:
             notes.append(f"{name}: not begun: round {', '.join(missing)}")
-    return notes
+    return notes if begun or not notes else ["no round was begun"]
 
 
 def _log_result(result: RoundResult, log_dir: Path) -> None:

@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 BY_UMASK, PRIVATE = 0o666, 0o600  # modes of a file
 
 
 def write_whole(path: Path, content: str | bytes, mode: int = BY_UMASK) -> None:
-    """Put a file with `content`, a text in UTF-8, in place, over an earlier one.
+    """Put a file with `content`, a text in UTF-8, in place, over an earlier one; raises as `whole_file`."""
+    with whole_file(path, mode) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def whole_file(path: Path, mode: int = BY_UMASK) -> Iterator[BinaryIO]:
+    """A file to write, which is put in place, over an earlier one, when that has gone well.
 
     Raises:
         OSError: it could not be written; the error names it, and nothing is left beside it.
     """
     partial = path.with_name(f".{path.name}.partial")
+
+    def itself(name: str, flags: int) -> int:
+        # what a stranger's folder has there already may be a link, or a pipe that nobody reads
+        return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK, mode)
+
     try:
-        partial.touch(mode)
-        partial.write_bytes(content.encode() if isinstance(content, str) else content)
+        with open(partial, "wb", opener=itself) as file:
+            yield file
         partial.replace(path)
     except BaseException as error:
         with suppress(OSError):

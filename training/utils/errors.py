@@ -56,6 +56,11 @@ def _quoted(message: str) -> str:
     return message.replace("\n", "\n    | ")
 
 
+def told_of(host: str, error: FlagPerfError) -> str:
+    """An error on a host, which is named once: many name it themselves."""
+    return str(error) if error.where == host else f"{host}: {error}"
+
+
 def raised(error: BaseException) -> str:
     """`KeyError: 'x'`, as a traceback ends; of an error without a text its kind alone."""
     kind, text = type(error).__name__, str(error)

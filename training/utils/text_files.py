@@ -35,22 +35,29 @@ def lines_of(path: Path) -> Iterator[str]:
             yield line
 
 
-def marked_lines_of(path: Path, mark: str) -> Iterator[tuple[int, str]]:
+def marked_lines_of(
+    path: Path, mark: str, follows: bytes = b"()", last: int = LARGEST_LOG
+) -> Iterator[tuple[int, bytes | None, bytes]]:
     """The lines of a file of any size that hold `mark`, each from its first one on, with their ends.
 
     Of a line that goes on for more than LONGEST_LINE bytes that many come; what follows is looked at anew. All else
     costs no more than to read it.
 
+    Args:
+        follows: a pattern of what may stand right behind the mark, with a group. last: so many bytes at the end of
+            the file are looked at.
+
     Yields:
-        Where in the file the mark begins, in bytes, and the text.
+        Where in the file the mark begins, in bytes; what the group holds, None where that does not follow; the line.
 
     Raises:
         FlagPerfError: it is no plain file, a link, too large, or cannot be read.
     """
     sign = mark.encode()
-    marked = re.compile(re.escape(sign) + rb"[^\r\n]{0,%d}[\r\n]?" % (LONGEST_LINE - len(sign)))
+    most = LONGEST_LINE - len(sign)
+    marked = re.compile(rb"%s(?:%s)?[^\r\n]{0,%d}[\r\n]?" % (re.escape(sign), follows, most))
     with opened(path) as file:
-        kept, place = b"", 0
+        kept, place = b"", file.seek(max(0, file.seek(0, os.SEEK_END) - last))
         while True:
             block = file.read(_BLOCK)
             text = kept + block
@@ -59,7 +66,7 @@ def marked_lines_of(path: Path, mark: str) -> Iterator[tuple[int, str]]:
                 if block and match.end() == len(text):  # it may go on in the next block
                     rest = match.start()
                     break
-                yield place + match.start(), match[0].decode("utf-8", "replace")
+                yield place + match.start(), match[1], match[0]
                 rest = max(rest, match.end())
             if not block:
                 return

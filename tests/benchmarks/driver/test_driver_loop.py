@@ -6,6 +6,7 @@ import io
 import itertools
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -187,6 +188,23 @@ def test_a_slow_evaluation_moves_p_whole_only() -> None:
     assert slow["p_core"] == pytest.approx(quick["p_core"])
     assert slow["p_train"] == pytest.approx(quick["p_train"])
     assert slow["p_whole"] < 0.5 * quick["p_whole"]
+
+
+def test_a_saved_state_has_an_event_with_the_time_that_it_took() -> None:
+    engine = ScriptedTraining([0.1, 0.2, 0.3])
+
+    class Slow(Saver):
+        """FAKE. Nothing is written."""
+
+        def save(self, counters: TrainingCounters, train_time: float) -> None:
+            engine.now += 3.0
+
+    saver = Slow(engine, Path("nowhere"), {}, save_steps=4)
+    outcome, events = train(engine, saver=saver)
+    saved = [event.value for event in events if event.name == "CHECKPOINT"]
+    assert [value["global_steps"] for value in saved] == [4, 8]
+    assert [value["checkpoint_time"] for value in saved] == [pytest.approx(3.0)] * 2
+    assert outcome.times.checkpoint == pytest.approx(6.0)
 
 
 def test_finished_is_written_by_rank_0_only_and_names_its_caller() -> None:

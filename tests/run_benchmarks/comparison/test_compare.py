@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from junitparser import Error, Failure, JUnitXml
 
+from run_benchmarks.journal import Journal
+from run_benchmarks.names import JOURNAL
 from run_benchmarks.results.provenance import Harness, Provenance
 from run_benchmarks.results.rules import OPEN, Rules
 from run_benchmarks.verbs import main
@@ -141,6 +143,23 @@ def test_what_names_nothing_is_an_error_that_says_what_there_is(
     assert message in capsys.readouterr().err
 
 
+def test_a_run_that_goes_on_says_so_and_where_it_is(tmp_path: Path, capsys: Capture) -> None:
+    write_compared(tmp_path, "run20260102030405", figures(count=1))
+    folder = tmp_path / "run20260102030406"
+    folder.mkdir()
+    journal = Journal(folder / JOURNAL)
+    journal.write("run_started", started="2026-01-02T03:04:06+01:00")
+    journal.write("stage", case=CASE, round=1, stage="train")
+    assert compared(tmp_path, "run20260102030405", "latest") == 2
+    where = f"since 2026-01-02T03:04:06+01:00, now at case {CASE}, round 1, stage train"
+    error = capsys.readouterr().err
+    assert f"run20260102030406 still goes on, {where}: no such round of it has ended" in error
+    assert "name a run that has ended: `run.py list` has them" in error
+    journal.close()
+    assert compared(tmp_path, "run20260102030405", "latest") == 2
+    assert "run20260102030406 has no such round" in capsys.readouterr().err
+
+
 OTHER: dict[str, dict[str, Any]] = {
     "target": {"facts": {"world_size": 2, "metric": "mlm_accuracy", "target": 0.4}},
     "metric": {"facts": {"world_size": 2, "metric": "accuracy", "target": 0.3}},
@@ -170,6 +189,20 @@ def test_what_is_not_comparable_is_refused_unless_it_is_asked_for(
     assert compared(tmp_path, "base", "other", "--even-if-not-comparable") == 0
     out = capsys.readouterr().out
     assert f"compared all the same: {trait} differs: A " in out and "B/A" in out
+
+
+def test_metric_and_target_of_a_round_that_reported_none_are_the_plans(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    write_compared(tmp_path, "base", figures())
+    for name, target in (("same", 0.3), ("other", 0.4)):
+        plan = {"parameters": {"target_mlm_accuracy": target}}
+        write_compared(tmp_path, name, figures(), plan=plan, facts={}, verdict=Verdict.FAILED)
+    assert compared(tmp_path, "base", "same") == 6
+    out = capsys.readouterr().out
+    assert "no round of B succeeded" in out and not {"metric", "target"} & set(out.split())
+    assert compared(tmp_path, "base", "other") == 6
+    assert "target differs: A 0.300000, B 0.400000" in capsys.readouterr().out
 
 
 def test_open_results_differ_by_what_makes_them_open(tmp_path: Path, capsys: Capture) -> None:
@@ -291,11 +324,10 @@ def test_files_are_written_by_their_names_and_never_over_what_is_there(
         assert text in file.read_text()
         file.write_text("mine")
         assert compared(log_path, "base", "half", "--output", str(file)) == 2
-        assert "is there already\n    -> give another name, or --overwrite" in capsys.readouterr().err
+        assert "is there already" in capsys.readouterr().err
         assert file.read_text() == "mine"
-    assert compared(log_path, "base", "half", "--output", str(file), "--overwrite") == 0
-    assert "= toy" in file.read_text()
-    assert compared(log_path, "base", "half", "--output", str(tmp_path / "no" / "c")) == 2
+    assert compared(log_path, "base", "same", "--output", str(tmp_path / "d"), "--junit", str(file)) == 2
+    assert not (tmp_path / "d").exists(), "all of it or nothing"
 
 
 def test_a_strangers_folder_is_text_in_every_form(tmp_path: Path, capsys: Capture) -> None:

@@ -6,17 +6,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from run_benchmarks.comparison.gate import MOST_CHARACTERS, Judged, parse_gate
+from run_benchmarks.comparison.gate import MOST_CHARACTERS, parse_gate
+from run_benchmarks.comparison.ratios import Ratio
+from run_benchmarks.comparison.records import Against, Row
 from utils.errors import FlagPerfError
 
-SLOW = Judged(0.9, "worse")
-SAME = Judged(1.0, "")
-FEW = Judged(0.9, "", no_verdict="too few rounds")
-NOTHING = Judged(None, "", no_ratio="no value of B: no meter", no_verdict="no value of B: no meter")
+
+def row(ratio: Ratio, direction: str = "", better: str | None = "higher") -> Row:
+    """A figure of the side B, of which this is shown against the base."""
+    return Row("a", "s", better, "made up", {}, {"B": Against(ratio, direction)})
+
+
+SLOW = row(Ratio(0.9, p_value=0.01), "worse")
+SAME = row(Ratio(1.0, p_value=0.5))
+MORE = row(Ratio(2.0, p_value=0.01), "higher", better=None)
+FEW = row(Ratio(0.9, reason="too few rounds"))
+NOTHING = row(Ratio(None, reason="no value of B: no meter"))
 
 
 @pytest.mark.parametrize(
-    ("text", "judged", "fails"),
+    ("text", "rows", "fails"),
     [
         ("a < 0.95", {"a": SLOW}, True),
         ("a < 0.95", {"a": SAME}, False),
@@ -26,7 +35,7 @@ NOTHING = Judged(None, "", no_ratio="no value of B: no meter", no_verdict="no va
         ("slower(a)", {"a": SLOW}, True),
         ("worse ( a )", {"a": SAME}, False),
         ("faster(a)", {"a": SLOW}, False),
-        ("different(a)", {"a": Judged(2.0, "higher")}, True),
+        ("different(a)", {"a": MORE}, True),
         ("a < 0.95 and b < 0.95", {"a": SLOW, "b": SAME}, False),
         ("a < 0.95 or b < 0.95", {"a": SLOW, "b": SAME}, True),
         # `and` before `or`: true or (true and false)
@@ -36,23 +45,22 @@ NOTHING = Judged(None, "", no_ratio="no value of B: no meter", no_verdict="no va
         ("a < 0.5", {"a": FEW}, False),
     ],
 )
-def test_a_condition_holds_or_not(text: str, judged: dict[str, Judged], fails: bool) -> None:
-    assert bool(parse_gate(text).failures(judged)) == fails
+def test_a_condition_holds_or_not(text: str, rows: dict[str, Row], fails: bool) -> None:
+    assert bool(parse_gate(text).failures(rows, "B")) == fails
 
 
 @pytest.mark.parametrize(
-    ("text", "judged", "reason"),
+    ("text", "rows", "reason"),
     [
         ("a < 0.5", {"a": NOTHING}, "a < 0.5: no value of B: no meter"),
         ("b < 0.5 and a > 2", {"a": NOTHING, "b": SAME}, "no meter"),
         ("slower(a)", {"a": FEW}, "slower(a): too few rounds"),
-        ("worse(a)", {"a": Judged(2.0, "higher", is_directed=False)}, "say different(a)"),
+        ("worse(a)", {"a": MORE}, "say different(a)"),
+        ("a < 2 and b < 2", {"a": SAME}, "b < 2: no side has measured it"),
     ],
 )
-def test_where_nobody_can_tell_it_fails_with_the_reason(
-    text: str, judged: dict[str, Judged], reason: str
-) -> None:
-    assert reason in "; ".join(parse_gate(text).failures(judged))
+def test_where_nobody_can_tell_it_fails_with_the_reason(text: str, rows: dict[str, Row], reason: str) -> None:
+    assert reason in "; ".join(parse_gate(text).failures(rows, "B"))
 
 
 WRONG = """
@@ -75,4 +83,4 @@ def test_any_text_is_a_condition_or_is_refused(text: str) -> None:
         gate = parse_gate(text)
     except FlagPerfError:
         return
-    assert gate.figures and gate.failures(dict.fromkeys(gate.figures, SAME)) is not None
+    assert gate.figures and gate.failures(dict.fromkeys(gate.figures, SAME), "B") is not None

@@ -115,7 +115,6 @@ def test_no_secret_that_was_planted_comes_out_of_it(planted: Path, config: Path,
     assert {Path(name).name for name in about["hidden"]} >= {
         "rank0.out.log", "start_pytorch_task.log", "monitor.log", "telemetry.jsonl", "flagperf_run.log", "summary.md",
         "image_build_localhost.log", "journal.jsonl", "key.log", "core.***.txt", "plan.json", "round.json",
-        "test_conf.py",
     }  # fmt: skip
     assert any("secrets were hidden in" in note for note in notes)
     for name, content in files.items():
@@ -213,18 +212,6 @@ def _say_which_tree(run: Path, digest: str) -> None:
 
 def _values(result: RoundResult) -> dict[str, float | None]:
     return {name: figure.value for name, figure in result.figures.items()}
-
-
-def test_the_configuration_in_it_is_the_runs(tmp_path: Path) -> None:
-    export_archive(copied(tmp_path), tmp_path / "run.tar.gz", NO_SECRETS, TRAINING)
-    files = contents(tmp_path / "run.tar.gz")
-    values: dict[str, dict[str, object]] = {"cluster_conf.py": {}, "test_conf.py": {}}
-    for name, own in values.items():
-        exec(files[f"config/{name}"].decode(), own)  # noqa: S102 - what the export has just made
-    test_conf = values["test_conf.py"]
-    assert values["cluster_conf.py"]["HOSTS"] == ["localhost"]
-    assert test_conf["CASES"] == {CASE: "/data/bert_demo"} and test_conf["VENDOR"] == "cpu"
-    assert (test_conf["CLEAR_CACHES"], test_conf["RUNTIME"]) == (True, "process")
 
 
 def _altered(archive: Path, change: str) -> None:

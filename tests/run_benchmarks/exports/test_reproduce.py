@@ -85,6 +85,7 @@ def test_it_is_run_again_and_compared(
     assert plans[0] == plans[1]
     out = capsys.readouterr().out
     assert f"results and logs: {second}" in out
+    assert str(archive) in out and "flagperf-reproduce-" not in out, "that folder is gone"
     assert CASE in out.partition("results and logs")[2], "the comparison comes after the run's own tables"
 
 
@@ -161,4 +162,4 @@ def test_a_hostile_plan_writes_and_executes_nothing(archive: Path, whole: WholeR
         (case,) = made.plan.cases
         assert case.parameters["train_batch_size"] == 99
         assert (made.plan.training_dir / CONFIG).read_text().endswith("\ntrain_batch_size = 99\n")
-        assert "import os" not in (own / "config" / "test_conf.py").read_text()
+        assert "import os" not in (made.plan.training_dir / CONFIG).read_text()

@@ -16,6 +16,7 @@ from run_benchmarks.history import index as index_module
 from run_benchmarks.history.index import Index
 from run_benchmarks.history.query import Query, Row, condition_of, count, select
 from run_benchmarks.journal import Journal
+from run_benchmarks.results.summary import Run, write_summary
 from run_benchmarks.verbs import main
 from tests.run_benchmarks.results.made_runs import CASES, make_runs
 from tests.run_benchmarks.written_run import SCHEMA1
@@ -273,6 +274,17 @@ def test_a_value_that_is_marked_is_explained(log_path: Path, capsys: Capture) ->
     assert listed(log_path, "--limit", "2", "--columns", "run,acc") == 0
     out = capsys.readouterr().out
     assert "0.3399*" in out and "0.3399\n" in out and "- * acc: more than it can be" in out
+
+
+def test_a_run_that_was_refused_says_once_why_and_where_more_is(log_path: Path, capsys: Capture) -> None:
+    notes = ("the preflight failed: n1: engine: it does not answer", "no round was begun")
+    folder = log_path / "run20270102030405"
+    folder.mkdir()
+    write_summary(folder, Run(folder.name, "", "2027-01-02T03:04:05+00:00", 3, (), {}, notes))
+    assert listed(log_path, "--limit", "1") == 0
+    out = capsys.readouterr().out
+    why = f"exit code 3, a host is not healthy (more: run.py show {folder.name}); {'; '.join(notes)}"
+    assert f"- {folder.name}: {why}; plan.json is not there" in out
 
 
 def test_json_has_everything(log_path: Path, capsys: Capture) -> None:

@@ -91,12 +91,10 @@ def test_the_table_is_filtered_and_sorted_by_mouse_and_by_keyboard(served: Serve
 def test_what_is_ticked_is_compared(served: Served, open_page: Opener) -> None:
     page = open_page(served.address)
     button = page.get_by_role("button", name="Compare what is ticked")
-    assert button.is_disabled()
     ticks = page.locator('table.list input[aria-label*=", round 1"]')
     ticks.nth(0).focus()
     page.keyboard.press("Space")
     ticks.nth(2).check()
-    assert page.locator("#ticked").inner_text() == "2 are ticked."
     button.press("Enter")
     page.wait_for_url("**/compare?**")
     text = page.locator("main").inner_text()

@@ -57,7 +57,15 @@ SECRET_NAMES = [
 OPEN_NAMES = [
     *("PWD", "OLDPWD", "KEY", "SSH_PUBLIC_KEY", "MAX_TOKENS", "num_key_value_heads", "tokenizer", "SECRETS"),
     *("NCCL_DEBUG", "BASE_IMAGE", "PATH", "monkey", "COMPASS", "KEY_1", "SSH_PUBLIC_KEY_PEM", "NUM_TOKENS"),
-    *("AUTH_SERVER", "PASS_THROUGH", "KEYS", "SACREDNESS"),
+    *(
+        "x.token-kind",
+        "PASSWORD_LENGTH",
+        "secret.version",
+        "AUTH_SERVER",
+        "PASS_THROUGH",
+        "KEYS",
+        "SACREDNESS",
+    ),
 ]
 
 

@@ -149,6 +149,20 @@ def test_it_is_gathered_from_wherever_a_user_writes_it() -> None:
     assert [word for word in words if word in secrets.hide(f"say {word} here")] == []
 
 
+@pytest.mark.parametrize("ends", ["\n", "\r\n", "\\n"], ids=["newlines", "of Windows", "as one line"])
+def test_of_a_secret_of_several_lines_each_is_one(ends: str) -> None:
+    secrets = Secrets(
+        held=frozenset({f"-----BEGIN KEY-----{ends}  first0line{ends}second+line{ends}end{ends}"})
+    )
+    assert secrets.hide("first0line\n    second+line, the end") == "***\n    ***, the end"
+
+
+def test_a_value_that_a_log_wraps_is_one() -> None:
+    secrets = Secrets(held=frozenset({"open sesame", "hunter22"}))
+    shown = secrets.hide("say open se\n    same, hun\r\nter22 and\nhunter\n\n22")
+    assert shown == "say ***, *** and\nhunter\n\n22"
+
+
 def test_records_keep_their_types() -> None:
     failure = Failure(Verdict.FAILED, Stage.TRAIN, FailureClass.COMMAND_FAILED, "h", "sesame!", "a\nsesame!")
     outcome = Outcome({0: Ended(1, 1.0)}, False, {})
@@ -192,6 +206,7 @@ def test_a_secret_in_an_option_that_is_no_variable_is_refused(tree: Tree) -> Non
         *("-v /opt/credentials.json:/c.json", "-v /data/token_cache:/data/token_cache -v api-key:/x"),
         *("--add-host=token-server:10.0.0.1", "--add-host=my-auth:10.0.0.1"),
         "--mount type=bind,source=/root/hf_token,target=/run/hf_token,readonly",
+        "--label x.token-kind=bpe --label=auth.password-policy=none",
     ],
 )
 def test_a_file_a_folder_or_a_host_that_is_named_like_a_secret_is_none(tree: Tree, options: str) -> None:

@@ -17,6 +17,8 @@ from run_benchmarks.names import JOURNAL, node_folder_name
 from run_benchmarks.results.round_result import RoundResult, write_json
 from run_benchmarks.results.rules import Rules
 from run_benchmarks.results.summary import Run, write_summary
+from run_benchmarks.stages.checks import Check, Status
+from run_benchmarks.stages.preflight import CHECKS, reachable
 from utils.events import Event, EventName, format_line
 from utils.figures import Peak, figures_from_finished
 from utils.node import rank_log_name
@@ -28,7 +30,8 @@ CASE = "bert:pytorch:H100:8:8:1"
 START_MS = 1_700_000_000_000
 SPIKE_W = 912.0
 SAMPLES_PER_S = 21_300
-INIT_S, EVALUATION_S = 60.0, 20.0
+INIT_S, EVALUATION_S, SAVING_S = 60.0, 20.0, 5.0
+CHECK_NAMES = [checker.__name__.replace("_", " ") for checker in (reachable, *CHECKS)]
 PARAMETERS = {
     "case_kind": "converge",
     "target_mlm_accuracy": 0.71,
@@ -66,7 +69,8 @@ def write_made_run(folder: Path, made: Made) -> Run:
         "uid": f"{folder.name}-abcdef",
     }
     (folder / JOURNAL).write_text(json.dumps(started) + "\n")
-    run = Run(folder.name, f"{folder.name}-abcdef", "2023-11-14T22:13:20+00:00", 0, results, {})
+    checks = {host: [Check(name, Status.OK, "") for name in CHECK_NAMES] for host in made.hosts}
+    run = Run(folder.name, f"{folder.name}-abcdef", "2023-11-14T22:13:20+00:00", 0, results, checks)
     write_summary(folder, run)
     return run
 
@@ -117,16 +121,17 @@ def _write_round(folder: Path, made: Made, number: int) -> RoundResult:
 
 def _finished(made: Made, slowness: float) -> dict[str, Any]:
     train = (made.seconds - INIT_S) * 0.97
-    evaluating = EVALUATION_S * _evaluations(made)
+    apart = EVALUATION_S * _evaluations(made) + SAVING_S
     return {
         "e2e_time": made.seconds * 0.99,
         "init_time": INIT_S,
         "raw_train_time": train,
-        "no_eval_time": train - evaluating,
-        "pure_compute_time": (train - evaluating) * 0.98,
-        "eval_time": evaluating,
+        "no_eval_time": train - apart,
+        "pure_compute_time": (train - apart) * 0.98,
+        "eval_time": apart - SAVING_S,
+        "checkpoint_time": SAVING_S,
         "time_to_target": train * slowness,
-        "num_trained_samples": int(SAMPLES_PER_S * (train - evaluating)),
+        "num_trained_samples": int(SAMPLES_PER_S * (train - apart)),
         "global_steps": made.steps,
         "precision": "bf16",
         "converged": True,
@@ -168,6 +173,9 @@ def _events(made: Made, finished: dict[str, Any]) -> list[Event]:
             events.append(
                 Event(EventName.EVALUATE, {**quality, "global_steps": step, "eval_time": EVALUATION_S}, now)
             )
+        if step == made.steps // 2:
+            saved = {"global_steps": step, "checkpoint_time": SAVING_S}
+            events.append(Event(EventName.CHECKPOINT, saved, now + int(SAVING_S * 1000)))
     end = begin + int(finished["raw_train_time"] * 1000)
     return [*events, Event(EventName.TRAIN_END, {}, end), Event(EventName.FINISHED, finished, end + 500)]
 

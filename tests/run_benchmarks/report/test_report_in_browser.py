@@ -74,6 +74,26 @@ def test_every_chart_is_drawn_and_what_is_hostile_stays_text(page: Page) -> None
     assert page.locator("main img").count() == 0
 
 
+def test_every_check_of_the_preflight_fits_the_page(page: Page) -> None:
+    box = page.get_by_role("region", name="Preflight")
+    assert box.evaluate("(box) => box.scrollWidth <= box.clientWidth")
+
+
+WRITTEN = """() => [100, 5].map((top) => {
+  let where = null;
+  const write = function (word, left, at) { where = [this.textBaseline, at - top]; };
+  const context = { setLineDash() {}, strokeText() {}, fillText: write };
+  Figure.prototype.writeLevel(context, { left: 0, top: 0 }, "target", top);
+  return where;
+})"""
+
+
+def test_the_name_of_a_level_is_clear_of_its_line(page: Page) -> None:
+    (above, rise), (below, drop) = page.evaluate(WRITTEN)
+    assert (above, below) == ("bottom", "top"), "what is measured from the line is the text's near edge"
+    assert rise < 0 < drop
+
+
 def test_a_pointer_reads_what_is_nearest(page: Page) -> None:
     figure = _chart(page, "Power, accelerators")
     figure.locator(".u-over").hover()
@@ -119,14 +139,12 @@ def test_steps_in_place_of_time_and_one_node_of_all(page: Page) -> None:
     assert _pixels(power) < before / 10
 
 
-def test_a_table_stands_behind_each_chart_and_is_saved_as_csv(page: Page) -> None:
+def test_a_table_stands_behind_each_chart(page: Page) -> None:
     figure = _chart(page, "Loss")
     figure.locator("summary").click()
-    assert figure.locator(".rows tbody tr").count() == 100 < MADE.steps
-    with page.expect_download() as download:
-        figure.get_by_role("button", name="Save as CSV").click()
-    lines = Path(download.value.path()).read_text().splitlines()
-    assert lines[0] == "time s,step,Loss" and len(lines) == MADE.steps + 1
+    rows = figure.locator(".behind table").nth(1)
+    assert rows.locator("th").all_text_contents() == ["time s", "step", "Loss"]
+    assert rows.locator("tbody tr").count() == MADE.steps
 
 
 def test_dark_by_preference_and_by_the_button(open_page: Opener, report: Path) -> None:

@@ -149,6 +149,14 @@ def test_a_full_disk_is_named_and_no_half_file_stays(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_link_in_the_place_of_a_half_file_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / ".report.html.partial").symlink_to(tmp_path / "mine")
+    with pytest.raises(OSError, match="symbolic links"):
+        write_whole(tmp_path / "report.html", "theirs")
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
 def test_the_summary_is_written_both_ways(
     converged: RoundResult, broken: RoundResult, tmp_path: Path
 ) -> None:

@@ -23,7 +23,7 @@ from tests.run_benchmarks.plan.tree import TEST_CONF, make_tree
 from tests.run_benchmarks.runtimes.conftest import Bench
 from tests.run_benchmarks.runtimes.test_containers import status_of
 
-RUN = RunId("run20260102030405", "run20260102030405-abcdef")
+RUN = RunId("run20260102030405", "run20260102030405-abcdef", "2026-01-02T03:04:05+00:00")
 # The numbers of capabilities(7).
 CAPABILITY_BITS = {"DAC_OVERRIDE": 1, "SYS_NICE": 23}
 OTHER_USER = 12345

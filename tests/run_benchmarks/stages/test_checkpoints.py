@@ -135,7 +135,7 @@ def test_a_case_that_saves_no_more_can_still_go_on(continuing: Site) -> None:
     assert continuing.check(checkpoints).status is Status.OK
 
 
-RUN = RunId("run20260102030405", "run20260102030405-abcdef")
+RUN = RunId("run20260102030405", "run20260102030405-abcdef", "2026-01-02T03:04:05+00:00")
 
 
 def made(site: Site, number: int = 1, rank: int = 0) -> tuple[Path, Path]:

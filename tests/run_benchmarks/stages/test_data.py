@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -33,6 +35,14 @@ def test_data_that_is_not_there(site: Site) -> None:
         f"{site.folder}/data does not exist (toy:pytorch:X1:1:2:1)",
         "put the data there on this host",
     )
+
+
+def test_data_that_is_not_there_and_that_the_case_can_make(site: Site) -> None:
+    (site.folder / "data").rmdir()
+    site.tree.write("benchmarks/toy/prepare/__main__.py", "")
+    words = (sys.executable, "-m", "benchmarks.toy.prepare", "--out", str(site.folder / "data"))
+    command = f"cd {site.plan.training_dir} && {shlex.join(words)}"
+    assert_bad(site.check(data), Status.ERROR, "does not exist", f"with what): {command}")
 
 
 @pytest.mark.parametrize("harm", ["missing", "short", "unexpected"])

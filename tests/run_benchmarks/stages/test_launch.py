@@ -16,7 +16,7 @@ from run_benchmarks.runtimes.base import Unit
 from run_benchmarks.stages.launch import TASK_SHELL, Launch
 from tests.run_benchmarks.plan.tree import TEST_CONF, Tree, make_tree
 
-RUN = RunId("run20260102030405", "run20260102030405-abcdef")
+RUN = RunId("run20260102030405", "run20260102030405-abcdef", "2026-01-02T03:04:05+00:00")
 TWO_NODES = TEST_CONF.replace("toy:pytorch:X1:1:2:1", "toy:pytorch:X1:2:1:1")
 
 

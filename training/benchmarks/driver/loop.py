@@ -166,8 +166,11 @@ class TrainingLoop:
 
     def _save(self, saver: Saver) -> None:
         self._finite_loss()  # nobody wants to go on from weights that are lost
-        with self.clock.phase("checkpoint"):
-            saver.save(self.counters, self.start.earlier_time + self.clock.running("train"))
+        self.clock.begin("checkpoint")
+        saver.save(self.counters, self.start.earlier_time + self.clock.running("train"))
+        seconds = self.clock.end("checkpoint")
+        value = {"global_steps": self.counters.steps, "checkpoint_time": seconds}
+        self.perf_log.write(EventName.CHECKPOINT, value)
 
     def _finite_loss(self) -> float:
         loss = self.engine.loss()

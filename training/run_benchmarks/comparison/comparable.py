@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from run_benchmarks.comparison.selecting import ComparedRound, section
+from run_benchmarks.results.round_result import CONVERGE
 from run_benchmarks.results.rules import OPEN
 from utils.numbers import number_in, shown
+from utils.parameters import TARGET
 from utils.text_files import shortened
 
 LONGEST = 200  # characters of a value in a reason
@@ -57,22 +59,26 @@ def _traits(each: ComparedRound) -> dict[str, str | None]:
 
 
 def _metric(each: ComparedRound) -> str | None:
+    """As the round reported it; one that failed before that has the only metric of which the plan has a target."""
     figure = each.result.figures.get("acc")
     reported = each.result.facts.get("metric")
     if isinstance(reported, str) and reported:
         return reported
-    if figure is None or each.result.kind != "converge":
+    if each.result.kind != CONVERGE:
         return NOTHING
-    return figure.unit if figure.unit != "1" else None
+    if figure is not None and figure.unit != "1":
+        return figure.unit
+    targets = [name[len(TARGET) :] for name in section(each.case, "parameters") if name.startswith(TARGET)]
+    return targets[0] if len(targets) == 1 else None
 
 
 def _target(each: ComparedRound) -> str | None:
     parameters = section(each.case, "parameters")
     value = number_in(each.result.facts, "target")
     if value is None:
-        value = number_in(parameters, f"target_{_metric(each)}")
+        value = number_in(parameters, f"{TARGET}{_metric(each)}")
     if value is None:
-        return NOTHING if each.result.kind != "converge" else None
+        return NOTHING if each.result.kind != CONVERGE else None
     return shown(value, 6)
 
 

@@ -41,23 +41,17 @@ def _derived(each: ComparedRound, figures: Mapping[str, Figure]) -> Iterator[tup
     power, chips = figures.get("avg_power"), each.chips
     watts = power.value * each.nodes if power and power.value is not None else None
     no_power = power.source if power else "there is no avg_power"
-    caveat = power.caveat if power else ""
+    parts = [
+        ("chip", "chip", chips, "chips", _NO_CHIPS, ""),
+        ("node", "node", each.nodes, "nodes", "no host is named", ""),
+        ("watt", "W", watts, "(`avg_power` x nodes)", no_power, power.caveat if power else ""),
+    ]
     for name in (name for name in RATES if name in figures):
         rate = figures[name]
-        yield (
-            f"{name}_per_chip",
-            _scaled(rate, chips and 1 / chips, f"{rate.unit}/chip", f"`{name}` / chips", _NO_CHIPS),
-        )
-        yield (
-            f"{name}_per_node",
-            _scaled(rate, 1 / max(1, each.nodes), f"{rate.unit}/node", f"`{name}` / nodes"),
-        )
-        definition = f"`{name}` / (`avg_power` x nodes)"
-        per_watt = _scaled(rate, watts and 1 / watts, f"{rate.unit}/W", definition, no_power)
-        yield (
-            f"{name}_per_watt",
-            replace(per_watt, caveat="; ".join(filter(None, {rate.caveat: 0, caveat: 0}))),
-        )
+        for one, unit, count, what, reason, caveat in parts:
+            part = _scaled(rate, count and 1 / count, f"{rate.unit}/{unit}", f"`{name}` / {what}", reason)
+            caveats = dict.fromkeys(filter(None, (rate.caveat, caveat)))
+            yield f"{name}_per_{one}", replace(part, caveat="; ".join(caveats))
     if time := figures.get("time_to_target"):
         yield CHIP_SECONDS, _scaled(time, chips, "chip s", "`time_to_target` x chips", _NO_CHIPS)
     if energy := figures.get("energy"):

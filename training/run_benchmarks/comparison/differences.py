@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from run_benchmarks.comparison.selecting import ComparedRound, section
@@ -20,6 +21,7 @@ _OF_RUN = ("runtime", "container_engine", "clear_caches", "shm_size", "monitor_i
 # Of where a round comes from: what tells of software, and of a node; the rest differs from round to round by itself.
 _SOFTWARE = ("harness", "software", "versions")
 _PASSED_OVER = frozenset({"nodes", "unmeasured", "missing", "started"})
+Values = Mapping[str, str]  # dotted name -> value
 
 
 @dataclass(frozen=True)
@@ -37,22 +39,23 @@ def differences(sides: Mapping[str, Sequence[ComparedRound]]) -> list[Difference
     return [each for part in (CONFIGURATION, SOFTWARE, HARDWARE, HOST) for each in _of_part(part, parts)]
 
 
-def _of_part(part: str, sides: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[Difference]:
+def _of_part(part: str, sides: Mapping[str, Sequence[Mapping[str, Values]]]) -> Iterator[Difference]:
     """The differences of a part; one line where a side does not say anything of it."""
-    flat = {
-        side: [dict(_flattened(each[part], "")) if each[part] else None for each in rounds]
-        for side, rounds in sides.items()
-    }
-    names = dict.fromkeys(name for rounds in flat.values() for each in rounds if each for name in each)
-    if any(each is None for rounds in flat.values() for each in rounds):
-        states = {side: NOT_KNOWN if None in rounds else "known" for side, rounds in flat.items()}
+    own = {side: [each[part] for each in rounds] for side, rounds in sides.items()}
+    if not all(values for rounds in own.values() for values in rounds):
+        states = {side: "known" if all(rounds) else NOT_KNOWN for side, rounds in own.items()}
         yield Difference(part, "everything", states)
-    for name in names:
-        values = {side: _joined(name, rounds) for side, rounds in flat.items()}
-        if len({text for text in values.values() if text}) > 1:
+    for name in dict.fromkeys(name for rounds in own.values() for values in rounds for name in values):
+        texts = {side: _joined(name, rounds) for side, rounds in own.items()}
+        if len({text for text in texts.values() if text}) > 1:
             yield Difference(
-                part, name, _contrasted({side: text or NOT_KNOWN for side, text in values.items()})
+                part, name, _contrasted({side: text or NOT_KNOWN for side, text in texts.items()})
             )
+
+
+def _joined(name: str, rounds: Sequence[Values]) -> str:
+    """The values of a side's rounds, each once; empty where no round tells of the part."""
+    return " | ".join(dict.fromkeys(values.get(name, ABSENT) for values in rounds if values))
 
 
 def _contrasted(values: Mapping[str, str]) -> dict[str, str]:
@@ -65,62 +68,46 @@ def _contrasted(values: Mapping[str, str]) -> dict[str, str]:
     return {side: shortened(f"... {text}" if text else "...", LONGEST) for side, text in own.items()}
 
 
-def _joined(name: str, rounds: Sequence[Mapping[str, str] | None]) -> str:
-    """The values of a side's rounds, each once; empty where no round tells of the part."""
-    return " | ".join(dict.fromkeys(each.get(name, ABSENT) for each in rounds if each is not None))
-
-
-def _parts(each: ComparedRound) -> dict[str, Any]:
+def _parts(each: ComparedRound) -> dict[str, Values]:
     """What a round says of each part; empty where it says nothing of it."""
     provenance: Mapping[str, Any] = plain(each.result.provenance) or {}
+    chip = section(each.case, "chip").get("name")
+    hardware = {"chips": each.chips, "nodes": each.nodes, "chip": chip, "hosts": list(each.result.hosts)}
     return {
-        CONFIGURATION: _configuration(each, provenance),
-        SOFTWARE: _without_empty({name: provenance.get(name) for name in _SOFTWARE}),
-        HARDWARE: _without_empty(
-            {
-                "chips": each.chips,
-                "nodes": each.nodes,
-                "chip": section(each.case, "chip").get("name"),
-                "hosts": list(each.result.hosts),
-            }
-        ),
-        HOST: provenance.get("hosts"),
+        CONFIGURATION: _values(_configuration(each, provenance)),
+        SOFTWARE: _values({name: provenance.get(name) for name in _SOFTWARE}),
+        HARDWARE: _values(hardware),
+        HOST: _values(provenance.get("hosts")),
     }
 
 
 def _configuration(each: ComparedRound, provenance: Mapping[str, Any]) -> dict[str, Any]:
     settings, run = section(each.case, "settings"), section(each.plan, "run")
-    parameters = {**section(each.case, "parameters"), **section(provenance, "configuration")}
-    return _without_empty(
-        {
-            **{name: settings.get(name) for name in _SETTINGS},
-            "parameters": parameters,
-            **{name: each.case.get(name) for name in _OF_CASE},
-            **{name: run.get(name) for name in _OF_RUN},
-            "image": sorted(set(each.result.images.values())),
-        }
-    )
+    return {
+        **{name: settings.get(name) for name in _SETTINGS},
+        "parameters": {**section(each.case, "parameters"), **section(provenance, "configuration")},
+        **{name: each.case.get(name) for name in _OF_CASE},
+        **{name: run.get(name) for name in _OF_RUN},
+        "image": sorted(set(each.result.images.values())),
+    }
 
 
-def _without_empty(content: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in content.items() if value not in (None, "", [], {})}
+def _values(content: object) -> Values:
+    """All that plain data says; of a list of nodes' records what any of them has."""
+    merged: dict[str, dict[str, None]] = {}
+    for name, text in islice(_flattened(content, ""), MOST_VALUES):
+        merged.setdefault(name, {})[text] = None
+    return {name: ", ".join(texts) for name, texts in merged.items()}
 
 
-def _flattened(value: object, name: str, left: list[int] | None = None) -> Iterator[tuple[str, str]]:
-    """Every single value with its dotted name; of a list of nodes' records each value that any of them has."""
-    left = [MOST_VALUES] if left is None else left
-    left[0] -= 1
-    if left[0] < 0:
-        return
+def _flattened(value: object, name: str) -> Iterator[tuple[str, str]]:
+    """Every single value that says something, with its dotted name."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if key not in _PASSED_OVER:
-                yield from _flattened(inner, f"{name}.{key}" if name else str(key), left)
+                yield from _flattened(inner, f"{name}.{key}" if name else str(key))
     elif isinstance(value, list) and any(isinstance(each, dict) for each in value):
-        merged: dict[str, dict[str, None]] = {}
         for each in value:
-            for key, text in _flattened(each, name, left):
-                merged.setdefault(key, {})[text] = None
-        yield from ((key, ", ".join(texts)) for key, texts in merged.items())
-    elif value is not None:
+            yield from _flattened(each, name)
+    elif value not in (None, "", []):
         yield name, ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from run_benchmarks.comparison.records import BETTER, WORSE, CaseComparison, Comparison, GateResult, Row
 from utils.errors import FlagPerfError
+from utils.figures import HIGHER, LOWER
 from utils.numbers import shown
+from utils.text_files import one_line
 
-WORSE, BETTER, LOWER, HIGHER = "worse", "better", "lower", "higher"
 DIFFERENT = "different"
 # The words of a condition, and the directions for which each holds.
 WORDS: Mapping[str, tuple[str, ...]] = {
@@ -40,21 +42,6 @@ _EXAMPLE = 'write it like "p_train < 0.95", or "slower(p_train) and energy > 105
 
 
 @dataclass(frozen=True)
-class Judged:
-    """A figure as a gate sees it: the ratio to the base, and the direction that is shown, or none.
-
-    no_ratio, no_verdict: why there is none; empty where there is, were it that nothing is shown.
-    is_directed: whether higher or lower is better.
-    """
-
-    ratio: float | None
-    direction: str
-    no_ratio: str = ""
-    no_verdict: str = ""
-    is_directed: bool = True
-
-
-@dataclass(frozen=True)
 class Part:
     """One condition. word: of WORDS, for one on the verdict; else `sign` and `limit` are for the ratio."""
 
@@ -64,17 +51,28 @@ class Part:
     sign: str = ""
     limit: float = 0.0
 
-    def holds(self, judged: Judged) -> bool:
-        """Whether what it says is so; where nobody can tell (see `unclear`), it is not."""
-        if self.word:
-            return judged.direction in WORDS[self.word]
-        return judged.ratio is not None and COMPARISONS[self.sign](judged.ratio, self.limit)
+    def unclear(self, row: Row | None, letter: str) -> str:
+        """Why nobody can tell of a side; empty where one can."""
+        if row is None:
+            return "no side has measured it"
+        if self.word not in ("", DIFFERENT) and row.better is None:
+            return f"neither higher nor lower is better: say {DIFFERENT}({self.figure})"
+        ratio = row.against[letter].ratio
+        return ratio.reason if (ratio.p_value if self.word else ratio.value) is None else ""
 
-    def unclear(self, judged: Judged) -> str:
-        """Why nobody can tell; empty where one can."""
-        if self.word in ("", DIFFERENT) or judged.is_directed:
-            return judged.no_ratio or (judged.no_verdict if self.word else "")
-        return f"neither higher nor lower is better: say {DIFFERENT}({self.figure})"
+    def holds(self, row: Row, letter: str) -> bool:
+        """Whether what it says is so, where that is clear."""
+        against = row.against[letter]
+        if self.word:
+            return against.direction in WORDS[self.word]
+        return against.ratio.value is not None and COMPARISONS[self.sign](against.ratio.value, self.limit)
+
+    def seen(self, row: Row, letter: str) -> str:
+        """What there is to see of its figure."""
+        against = row.against[letter]
+        ratio = f"the ratio is {shown(against.ratio.value, 4)}" if against.ratio.value is not None else ""
+        direction = f"shown to be {against.direction}" if against.direction else ""
+        return f"{self.text}: {', '.join(filter(None, (ratio, direction)))}"
 
 
 @dataclass(frozen=True)
@@ -89,12 +87,19 @@ class Gate:
         """The figures that it names."""
         return list(dict.fromkeys(part.figure for parts in self.alternatives for part in parts))
 
-    def failures(self, judged: Mapping[str, Judged]) -> list[str]:
-        """Why it fails, a line a reason: what holds, or what nobody can tell; empty where it does not fail."""
+    def failures(self, rows: Mapping[str, Row], letter: str) -> list[str]:
+        """Why it fails, a line a reason: what holds, or what nobody can tell; empty where it does not fail.
+
+        Args:
+            rows: by figure; one that no side has measured is not there.
+            letter: of the side that is looked at.
+        """
         parts = [part for alternative in self.alternatives for part in alternative]
-        unclear = [f"{part.text}: {why}" for part in parts if (why := part.unclear(judged[part.figure]))]
-        failed = [each for each in self.alternatives if all(part.holds(judged[part.figure]) for part in each)]
-        return unclear or [_seen(part, judged[part.figure]) for each in failed for part in each]
+        reasons = {part.text: part.unclear(rows.get(part.figure), letter) for part in parts}
+        if any(reasons.values()):
+            return [f"{text}: {reason}" for text, reason in reasons.items() if reason]
+        failed = (each for each in self.alternatives if all(p.holds(rows[p.figure], letter) for p in each))
+        return [part.seen(rows[part.figure], letter) for each in failed for part in each]
 
 
 def parse_gate(text: str) -> Gate:
@@ -118,7 +123,51 @@ def _part(text: str, whole: str) -> Part:
     raise FlagPerfError(message, where=f"--fail-if {whole!r}", remedy=_EXAMPLE)
 
 
-def _seen(part: Part, judged: Judged) -> str:
-    ratio = f"the ratio is {shown(judged.ratio, 4)}" if judged.ratio is not None else ""
-    direction = f"shown to be {judged.direction}" if judged.direction else ""
-    return f"{part.text}: {', '.join(filter(None, (ratio, direction)))}"
+def gate_results(gates: Sequence[Gate], cases: Sequence[CaseComparison]) -> list[GateResult]:
+    """Every gate on every side of every case that was compared."""
+    compared = [case for case in cases if case.rows]
+    return [result for gate in gates for result in _of_gate(gate, compared)]
+
+
+def _of_gate(gate: Gate, cases: Sequence[CaseComparison]) -> Iterator[GateResult]:
+    """A case that lacks a figure of the gate is passed over if another one has all."""
+    lacks = [[name for name in gate.figures if name not in _names(case)] for case in cases]
+    for case, missing in zip(cases, lacks, strict=True):
+        rows = {row.name: row for row in case.rows}
+        reason = f"the case has no {', '.join(missing)}"
+        for side in case.sides[1:]:
+            if not missing:
+                failures, skipped = gate.failures(rows, side.letter), ""
+            elif all(lacks):
+                failures, skipped = [f"{gate.text}: {reason}"], ""
+            else:
+                failures, skipped = [], reason
+            yield GateResult(gate.text, case.name, side.letter, failures, skipped)
+
+
+def _names(case: CaseComparison) -> set[str]:
+    return {*(row.name for row in case.rows), *case.not_measured}
+
+
+def junit(comparison: Comparison) -> bytes:
+    """JUnit XML, which CI systems show: a test a gate, case and side; an error for a case that was refused."""
+    from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
+
+    suite = TestSuite("flagperf compare")
+    for gate in comparison.gates:
+        name = f"{gate.letter} against {next(iter(comparison.groups))}: fail if {gate.condition}"
+        test = TestCase(one_line(name), one_line(gate.case))
+        if gate.failures:
+            test.result = [Failure(one_line("; ".join(gate.failures)))]
+        elif gate.skipped:
+            test.result = [Skipped(one_line(gate.skipped))]
+        suite.add_testcase(test)
+    for case in comparison.cases:
+        if case.is_refused:
+            test = TestCase("comparable", one_line(case.name))
+            test.result = [Error(one_line("; ".join(case.refusals)))]
+            suite.add_testcase(test)
+    xml = JUnitXml("flagperf compare")
+    xml.add_testsuite(suite)
+    content: bytes = xml.tostring()  # type: ignore[no-untyped-call]
+    return content

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from run_benchmarks.comparison.derived import TOTAL_ENERGY
@@ -37,44 +37,25 @@ class Picture:
 def pictures(case: CaseComparison) -> list[Picture]:
     """The pictures for which at least two sides have what they need."""
     rates, energy, times = (_means(case, name) for name in (THROUGHPUT, TOTAL_ENERGY, TIME))
-    chips = {
-        side.letter: float(side.chips[0])
-        for side in case.sides
-        if len(side.chips) == 1 and side.chips[0] is not None
-    }
-    made = [
-        Picture(
-            "Throughput against energy",
-            THROUGHPUT,
-            DEFINITIONS[THROUGHPUT].unit,
-            "energy of all nodes, training",
-            "J",
-            _points(rates, energy, is_more_better=True),
-        ),
-        Picture(
-            "Time to target against chips",
-            "chips",
-            "",
-            TIME,
-            "s",
-            _points(chips, times, is_more_better=False),
-        ),
-    ]
+    counts = {side.letter: side.chips[0] for side in case.sides if len(side.chips) == 1}
+    chips = {letter: float(count) for letter, count in counts.items() if count}
+    of_energy = ("Throughput against energy", THROUGHPUT, DEFINITIONS[THROUGHPUT].unit, TOTAL_ENERGY, "J")
+    of_time = ("Time to target against chips", "chips", "", TIME, "s")
+    made = [Picture(*of_energy, _points(rates, energy, sign=-1)), Picture(*of_time, _points(chips, times))]
     return [each for each in made if len(each.points) > 1]
 
 
 def _means(case: CaseComparison, name: str) -> dict[str, float]:
-    row = next((row for row in case.rows if row.name == name), None)
-    cells = row.cells if row else {}
+    cells = next((row.cells for row in case.rows if row.name == name), {})
     return {side: cell.summary.mean for side, cell in cells.items() if cell.summary}
 
 
-def _points(x: Mapping[str, float], y: Mapping[str, float], *, is_more_better: bool) -> list[Point]:
-    """The sides that have both, in order of x; costs are what is to be little."""
-    sides = sorted((side for side in x if side in y), key=lambda side: x[side])
-    costs = {side: (-x[side] if is_more_better else x[side], y[side]) for side in sides}
-    return [Point(side, x[side], y[side], not _is_dominated(costs[side], costs.values())) for side in sides]
-
-
-def _is_dominated(cost: tuple[float, float], others: Iterable[tuple[float, float]]) -> bool:
-    return any(each != cost and each[0] <= cost[0] and each[1] <= cost[1] for each in others)
+def _points(x: Mapping[str, float], y: Mapping[str, float], sign: int = 1) -> list[Point]:
+    """The sides that have both. sign: 1 where x is to be little, as y always is; -1 where it is to be much."""
+    costs = {side: (sign * x[side], y[side]) for side in x if side in y}
+    best = {
+        side
+        for side, (first, second) in costs.items()
+        if not any(a <= first and b <= second and (a, b) != (first, second) for a, b in costs.values())
+    }
+    return [Point(side, x[side], y[side], side in best) for side in sorted(costs, key=x.__getitem__)]

@@ -51,7 +51,8 @@ def ratio_of(base: Sequence[float], other: Sequence[float]) -> Ratio:
         reason = f"too few rounds: {counted(fewest, 'round')} on a side, {FEWEST_ROUNDS} are the fewest"
         return Ratio(ratio, reason=reason, noise=noise)
     if not vary(base) and not vary(other):
-        p_value = _p_value_of_constants(base, other)
+        # a figure that takes one of two values by chance comes to this no more often
+        p_value = 2 * 0.5 ** (len(base) + len(other)) if vary([base[0], other[0]]) else 1.0
         return Ratio(ratio, p_value=p_value, reason="no interval: no side varies", noise=noise)
     p_value, (low, high) = _tested(logs)
     return Ratio(ratio, (math.exp(low), math.exp(min(high, LARGEST_LOG))), p_value, noise=noise)
@@ -85,11 +86,6 @@ def _tested(logs: Sequence[Sequence[float]]) -> tuple[float, tuple[float, float]
     return max(float(test.pvalue) for test in tests), (float(low), float(high))
 
 
-def _p_value_of_constants(base: Sequence[float], other: Sequence[float]) -> float:
-    """Of sides that do not vary: a figure that takes one of two values by chance comes to this no more often."""
-    return 2 * 0.5 ** (len(base) + len(other)) if vary([base[0], other[0]]) else 1.0
-
-
 def _noise(logs: Sequence[Sequence[float]]) -> float | None:
     freedom = sum(len(side) - 1 for side in logs)
     squares = sum(statistics.variance(side) * (len(side) - 1) for side in logs if len(side) > 1)
@@ -98,13 +94,13 @@ def _noise(logs: Sequence[Sequence[float]]) -> float | None:
 
 def would_do(ratio: Ratio, difference: float) -> str:
     """How many rounds would show a difference, by the noise that was seen, or by NOISES where none was."""
-    seen = ratio.noise is not None
-    noises = [ratio.noise] if ratio.noise is not None else NOISES
-    counts = [rounds_needed(noise, difference) for noise in noises]
-    texts = [f"{count} rounds a side" if count else "not even a thousand rounds a side" for count in counts]
-    if not seen:
-        texts = [
-            f"{text} with a noise of {100 * noise:g} %" for text, noise in zip(texts, noises, strict=True)
-        ]
-    by = " with the noise that was seen" if seen else ""
-    return f"to show a difference of {100 * difference:.3g} %, {' or '.join(texts)} would do{by}"
+    if ratio.noise is None:
+        counts = [f"{_rounds(noise, difference)} with a noise of {100 * noise:g} %" for noise in NOISES]
+        text = f"{' or '.join(counts)} would do"
+    else:
+        text = f"{_rounds(ratio.noise, difference)} would do with the noise that was seen"
+    return f"to show a difference of {100 * difference:.3g} %, {text}"
+
+
+def _rounds(noise: float, difference: float) -> str:
+    return f"{rounds_needed(noise, difference) or 'not even a thousand'} rounds a side"

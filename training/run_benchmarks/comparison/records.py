@@ -6,26 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from run_benchmarks.comparison.differences import Difference
-from run_benchmarks.comparison.gate import Gate, Judged
 from run_benchmarks.comparison.ratios import Ratio
 from run_benchmarks.comparison.statistics import OlympicMean, Summary
 from run_benchmarks.reading import Record
 
-DIFFERENCE = 0.05  # that rounds are to show where nothing else is asked for
-
-
-@dataclass(frozen=True)
-class Choice:
-    """How to compare.
-
-    figures: the only ones that are compared; none for all. gates: conditions; the figures that they name are asked for.
-    difference: that rounds are to show, as a part.
-    """
-
-    figures: Sequence[str] = ()
-    gates: Sequence[Gate] = ()
-    difference: float = DIFFERENCE
-    even_if_not_comparable: bool = False
+BETTER, WORSE = "better", "worse"
 
 
 @dataclass(frozen=True)
@@ -55,8 +40,8 @@ class Cell:
 class Against:
     """A figure of one side against the base.
 
-    direction: what is shown: better, worse, higher, lower; empty for no difference. held_back: the interval by itself
-    is without 1, but one such among so many figures shows nothing.
+    direction: what is shown: BETTER or WORSE, or HIGHER or LOWER of what is neither; empty for no difference.
+    held_back: the interval by itself is without 1, but one such among so many figures shows nothing.
     """
 
     ratio: Ratio
@@ -78,14 +63,6 @@ class Row:
     cells: Mapping[str, Cell]
     against: Mapping[str, Against]
     is_asked: bool = False
-
-    def judged(self, letter: str) -> Judged:
-        """How a gate sees it."""
-        against = self.against[letter]
-        ratio = against.ratio
-        no_ratio = "" if ratio.value is not None else ratio.reason
-        no_verdict = "" if ratio.p_value is not None else ratio.reason
-        return Judged(ratio.value, against.direction, no_ratio, no_verdict, self.better is not None)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any
 from run_benchmarks.names import ROUND_FOLDER, is_run_folder
 from run_benchmarks.results.find import find_run
 from run_benchmarks.results.folder import RunFolder, as_list, open_folder
-from run_benchmarks.results.load import run_in
+from run_benchmarks.results.load import going_on, run_in
 from run_benchmarks.results.round_result import RoundResult
 from utils.errors import FlagPerfError, nearest
 from utils.numbers import counted, number_in
@@ -51,6 +51,11 @@ class ComparedRound:
         return str(section(self.case, "settings").get("model") or self.result.case.partition(":")[0])
 
     @property
+    def counts(self) -> bool:
+        """Whether its figures are compared: it succeeded."""
+        return self.result.verdict.is_success
+
+    @property
     def nodes(self) -> int:
         """How many hosts it ran on."""
         return len(self.result.hosts)
@@ -60,8 +65,7 @@ class ComparedRound:
         """How many ranks, each of which has a chip; None where neither the case nor the plan says it."""
         reported = number_in(self.result.facts, "world_size")
         settings = section(self.case, "settings")
-        planned = (number_in(settings, name) for name in ("nnodes", "nproc"))
-        nodes, processes = planned
+        nodes, processes = (number_in(settings, name) for name in ("nnodes", "nproc"))
         count = reported or (nodes and processes and nodes * processes)
         return round(count) if count else None
 
@@ -148,10 +152,6 @@ def _selected(
 ) -> Iterator[ComparedRound]:
     """The rounds of a run that a selector means."""
     case, number = (*inside, "", "")[:2]
-    cases = list(dict.fromkeys(result.case for result in results))
-    if case and case not in cases:
-        remedy = nearest(case, cases) or f"it has {', '.join(cases) or 'none'}"
-        raise FlagPerfError(f"{run} has no case {case}", where=selector, remedy=remedy)
     match = ROUND_FOLDER.fullmatch(number)
     if number and not match:
         raise FlagPerfError(f"{number} is no round", where=selector, remedy=REMEDY)
@@ -161,6 +161,19 @@ def _selected(
         if (not case or result.case == case) and (not match or result.round == int(match[1]))
     ]
     if not chosen:
-        remedy = f"it has {counted(len(results), 'round')} in all, see `run.py show`"
-        raise FlagPerfError(f"{run} has no such round", where=selector, remedy=remedy)
+        message, remedy = _nothing_chosen(results, opened, run, case)
+        raise FlagPerfError(message, where=selector, remedy=remedy)
     yield from (ComparedRound(run, opened.path, result, opened.plan) for result in chosen)
+
+
+def _nothing_chosen(
+    results: Sequence[RoundResult], opened: RunFolder, run: str, case: str
+) -> tuple[str, str]:
+    """Why a selector means no round, and what to do."""
+    goes_on, cases = going_on(opened), list(dict.fromkeys(result.case for result in results))
+    if goes_on and (not case or case in (*cases, *opened.cases)):
+        remedy = "wait for its end, or name a run that has ended: `run.py list` has them"
+        return f"{run} still goes on, {goes_on}: no such round of it has ended", remedy
+    if case and case not in cases:
+        return f"{run} has no case {case}", nearest(case, cases) or f"it has {', '.join(cases) or 'none'}"
+    return f"{run} has no such round", f"it has {counted(len(results), 'round')} in all, see `run.py show`"

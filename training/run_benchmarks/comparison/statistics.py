@@ -11,6 +11,10 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.results.tables import NOT_MEASURED
+from utils.numbers import shown
+
 CONFIDENCE = 0.95
 # Of fewer rounds a bootstrap interval covers the mean far more seldom than it says.
 FEWEST_FOR_INTERVAL = 6
@@ -19,6 +23,7 @@ MOST_ROUNDS = 1000
 POWER = 0.95  # with so many rounds a difference would be shown so often
 RESAMPLES = 9999
 ALIKE = 1e-9  # values nearer to each other than this part of them do not vary
+HEADINGS = ("rounds", "median", "mean", "sd", "cv", f"{CONFIDENCE:.0%} interval of the mean")
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,15 @@ class Summary:
     cv: float | None
     interval: tuple[float, float] | None
     no_interval: str = ""
+
+    def cells(self, digits: int = 4) -> tuple[str, ...]:
+        """What stands in a table below HEADINGS."""
+        numbers = [
+            NOT_MEASURED if each is None else shown(each, digits)
+            for each in (self.median, self.mean, self.sd)
+        ]
+        cv = NOT_MEASURED if self.cv is None else f"{100 * self.cv:.2g} %"
+        return (str(self.count), *numbers, cv, interval_text(self.interval))
 
 
 @dataclass(frozen=True)
@@ -74,6 +88,21 @@ def olympic_mean(times: Sequence[float | None]) -> OlympicMean:
         return OlympicMean(None, f"{FEWEST_ROUNDS} rounds are the fewest, there are {len(times)}")
     kept = sorted(math.inf if time is None else time for time in times)[1:-1]
     return OlympicMean(statistics.fmean(kept))
+
+
+def olympic_mean_of(results: Sequence[RoundResult]) -> OlympicMean | None:
+    """The same of all rounds of a case, whatever kept one from converging; None where none has a time to target."""
+    figures = [result.figures.get("time_to_target") for result in results]
+    times = [
+        figure.value if figure and result.verdict.is_success else None
+        for figure, result in zip(figures, results, strict=True)
+    ]
+    return olympic_mean(times) if any(times) else None
+
+
+def interval_text(interval: tuple[float, float] | None) -> str:
+    """Its ends."""
+    return " .. ".join(shown(end, 4) for end in interval) if interval else NOT_MEASURED
 
 
 def vary(values: Sequence[float]) -> bool:

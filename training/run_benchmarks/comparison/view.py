@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from run_benchmarks.comparison.differences import Difference
 from run_benchmarks.comparison.pareto import Picture, pictures
 from run_benchmarks.comparison.ratios import would_do
 from run_benchmarks.comparison.records import Against, CaseComparison, Cell, Comparison, Row, Side
-from run_benchmarks.comparison.statistics import CONFIDENCE
+from run_benchmarks.comparison.statistics import CONFIDENCE, HEADINGS, interval_text
 from run_benchmarks.results.table import Table
 from run_benchmarks.results.tables import NOT_MEASURED
 from utils.numbers import shown
@@ -22,6 +23,8 @@ HOW = (
     f"FlagPerf says why."
 )
 GOOD, BAD, PLAIN = "good", "bad", ""
+KINDS = {"better": GOOD, "worse": BAD}
+OF_SPEED = {"better": "faster", "worse": "slower"}
 
 
 @dataclass(frozen=True)
@@ -48,17 +51,8 @@ class Ratios:
     against: Sequence[Against]
 
 
-@dataclass(frozen=True)
-class Details:
-    """A table that not everybody reads."""
-
-    title: str
-    table: Table
-
-
-Tabular = Table | Ratios | Details | Picture
+Tabular = Table | Ratios | Picture
 Block = Heading | Lines | Tabular
-KINDS = {"better": GOOD, "worse": BAD}
 
 
 def blocks(comparison: Comparison, *, is_brief: bool) -> Iterator[Block]:
@@ -71,20 +65,7 @@ def blocks(comparison: Comparison, *, is_brief: bool) -> Iterator[Block]:
     yield Table(("", "rounds of"), tuple(comparison.groups.items()), fixed=1)
     yield from _lines(comparison.unmatched)
     for case in comparison.cases:
-        yield Heading(case.name)
-        yield from _verdicts(case, comparison.difference)
-        yield _sides(case)
-        yield from _lines(_about_sides(case))
-        yield from _differences(case)
-        for side in case.sides[1:] if case.rows else ():
-            yield Heading(f"{side.letter} against {case.sides[0].letter}", 3)
-            yield _figures(case, side)
-        if case.not_measured:
-            yield Lines([f"Not measured on any side: {', '.join(case.not_measured)}"])
-        rows = [row for row in case.rows if row.is_asked or not is_brief]
-        if rows:
-            yield Details("Statistics over rounds", _statistics(rows, case.sides))
-        yield from pictures(case)
+        yield from _case(case, comparison.difference, is_brief=is_brief)
     if comparison.gates:
         yield Heading("Gate")
         yield from (_gate(comparison, failed=failed) for failed in (True, False))
@@ -94,17 +75,32 @@ def blocks(comparison: Comparison, *, is_brief: bool) -> Iterator[Block]:
         yield Lines(comparison.notes)
 
 
+def _case(case: CaseComparison, difference: float, *, is_brief: bool) -> Iterator[Block]:
+    yield Heading(case.name)
+    yield from _verdicts(case, difference)
+    yield _sides(case)
+    yield from _lines(_about_sides(case))
+    yield from _differences(case)
+    for side in case.sides[1:] if case.rows else ():
+        yield Heading(f"{side.letter} against {case.sides[0].letter}", 3)
+        yield _figures(case, side)
+    yield from _lines(
+        [f"Not measured on any side: {', '.join(case.not_measured)}"] if case.not_measured else []
+    )
+    if rows := [row for row in case.rows if row.is_asked or not is_brief]:
+        yield Heading("Statistics over rounds", 3)
+        yield _statistics(rows)
+    yield from pictures(case)
+
+
 def verdict_text(row: Row, against: Against) -> str:
     """faster, slower, ... or that no difference is shown, and why none can be."""
-    if not against.direction:
-        missing = against.ratio.p_value is None and against.ratio.value is not None
-        return (
-            f"{NOT_SHOWN}: too few rounds" if missing else NOT_SHOWN if against.ratio.value else NOT_MEASURED
-        )
-    is_speed = row.unit == "s" or row.unit.endswith("/s")
-    return (
-        {"better": "faster", "worse": "slower"}.get(against.direction, "") if is_speed else against.direction
-    )
+    if against.direction:
+        is_speed = row.unit == "s" or row.unit.endswith("/s")
+        return OF_SPEED.get(against.direction, "") if is_speed else against.direction
+    if against.ratio.value is None:
+        return NOT_MEASURED
+    return NOT_SHOWN if against.ratio.p_value is not None else f"{NOT_SHOWN}: too few rounds"
 
 
 def _lines(lines: Sequence[str]) -> Iterator[Lines]:
@@ -128,7 +124,7 @@ def _answer(row: Row, against: Against, difference: float) -> str:
     ratio = against.ratio
     if ratio.value is None:
         return f"{row.name}: {ratio.reason}"
-    interval = f" [{shown(ratio.interval[0], 4)}, {shown(ratio.interval[1], 4)}]" if ratio.interval else ""
+    interval = f" [{interval_text(ratio.interval)}]" if ratio.interval else ""
     text = f"{row.name} {shown(ratio.value, 4)} times{interval}"
     if against.direction:
         return f"{text}: {verdict_text(row, against)}"
@@ -149,9 +145,8 @@ def _joined(values: Sequence[int | None]) -> str:
 
 
 def _olympic(side: Side) -> str:
-    return (
-        NOT_MEASURED if side.olympic is None or side.olympic.value is None else shown(side.olympic.value, 5)
-    )
+    value = side.olympic.value if side.olympic else None
+    return NOT_MEASURED if value is None else shown(value, 5)
 
 
 def _about_sides(case: CaseComparison) -> list[str]:
@@ -165,23 +160,22 @@ def _about_sides(case: CaseComparison) -> list[str]:
 
 
 def _differences(case: CaseComparison) -> Iterator[Block]:
-    """A table a part, and what is left of one that is long."""
+    """A table of all parts, and what is left of one that is long."""
     yield Heading("What differs", 3)
     letters = tuple(side.letter for side in case.sides)
-    rows: list[tuple[str, ...]] = []
-    counts: dict[str, int] = {}
+    parts: dict[str, list[Difference]] = {}
     for each in case.differences:
-        counts[each.part] = counts.get(each.part, 0) + 1
-        if counts[each.part] <= MOST_DIFFERENCES:
-            rows.append((each.part, each.name, *(each.values[letter] for letter in letters)))
+        parts.setdefault(each.part, []).append(each)
+    rows = tuple(
+        (part, each.name, *(each.values[letter] for letter in letters))
+        for part, of_part in parts.items()
+        for each in of_part[:MOST_DIFFERENCES]
+    )
     if rows:
-        yield Table(("part", "what", *letters), tuple(rows), fixed=2, is_grouped=True)
-    more = [
-        f"{count - MOST_DIFFERENCES} more in {part}"
-        for part, count in counts.items()
-        if count > MOST_DIFFERENCES
-    ]
-    yield from _lines(more if rows else ["nothing that is known"])
+        yield Table(("part", "what", *letters), rows, fixed=2, is_grouped=True)
+    more = {part: len(of_part) - MOST_DIFFERENCES for part, of_part in parts.items()}
+    notes = [f"{count} more in {part}" for part, count in more.items() if count > 0]
+    yield from _lines(notes if rows else ["nothing that is known"])
 
 
 def _figures(case: CaseComparison, side: Side) -> Ratios:
@@ -190,13 +184,14 @@ def _figures(case: CaseComparison, side: Side) -> Ratios:
     notes: dict[str, list[str]] = {}
     rows = []
     for row in case.rows:
-        against = row.against[letter]
-        cells = [row.cells[base], row.cells[letter]]
-        reasons = [against.ratio.reason, HELD_BACK if against.held_back else "", *_caveats(cells)]
-        for reason in filter(None, dict.fromkeys(reasons)):
+        against, cells = row.against[letter], [row.cells[base], row.cells[letter]]
+        reasons = _reasons(against, cells)
+        for reason in reasons:
             notes.setdefault(reason, []).append(row.name)
+        ratio = NOT_MEASURED if against.ratio.value is None else shown(against.ratio.value, 4)
+        verdict = verdict_text(row, against) + ("*" if reasons else "")
         about = (row.name, row.unit, row.better or NOT_MEASURED, *map(_mean, cells))
-        rows.append((*about, *_ratio(against), verdict_text(row, against) + ("*" if any(reasons) else "")))
+        rows.append((*about, ratio, interval_text(against.ratio.interval), verdict))
     headings = (
         "figure",
         "unit",
@@ -212,47 +207,25 @@ def _figures(case: CaseComparison, side: Side) -> Ratios:
     return Ratios(table, [row.against[letter] for row in case.rows])
 
 
-def _caveats(cells: Sequence[Cell]) -> list[str]:
-    return [caveat for cell in cells for caveat in cell.caveats]
-
-
-def _ratio(against: Against) -> tuple[str, str]:
-    ratio = against.ratio
-    value = NOT_MEASURED if ratio.value is None else shown(ratio.value, 4)
-    interval = " .. ".join(shown(end, 4) for end in ratio.interval) if ratio.interval else NOT_MEASURED
-    return value, interval
+def _reasons(against: Against, cells: Sequence[Cell]) -> list[str]:
+    """Why a verdict is marked."""
+    caveats = [caveat for cell in cells for caveat in cell.caveats]
+    reasons = [against.ratio.reason, HELD_BACK if against.held_back else "", *caveats]
+    return list(filter(None, dict.fromkeys(reasons)))
 
 
 def _mean(cell: Cell) -> str:
     return shown(cell.summary.mean, 4) if cell.summary else NOT_MEASURED
 
 
-def _statistics(rows: Sequence[Row], sides: Sequence[Side]) -> Table:
-    cells = [(row, side.letter, row.cells[side.letter]) for row in rows for side in sides]
-    lines, notes = [], dict[str, None]()
-    for row, letter, cell in cells:
-        each = cell.summary
-        if each is None:
-            continue
-        interval = " .. ".join(shown(end, 4) for end in each.interval) if each.interval else NOT_MEASURED
-        sd = NOT_MEASURED if each.sd is None else shown(each.sd)
-        cv = NOT_MEASURED if each.cv is None else f"{100 * each.cv:.2g} %"
-        lines.append(
-            (row.name, letter, str(each.count), shown(each.median, 4), shown(each.mean, 4), sd, cv, interval)
-        )
-        if each.no_interval:
-            notes[f"no interval: {each.no_interval}"] = None
-    headings = (
-        "figure",
-        "side",
-        "rounds",
-        "median",
-        "mean",
-        "sd",
-        "cv",
-        f"{CONFIDENCE:.0%} of the mean (BCa)",
-    )
-    return Table(headings, tuple(lines), fixed=2, footnotes=tuple(notes))
+def _statistics(rows: Sequence[Row]) -> Table:
+    summaries = [
+        (row.name, letter, cell.summary) for row in rows for letter, cell in row.cells.items() if cell.summary
+    ]
+    lines = tuple((name, letter, *summary.cells()) for name, letter, summary in summaries)
+    reasons = dict.fromkeys(summary.no_interval for *_, summary in summaries if summary.no_interval)
+    notes = tuple(f"no interval: {reason}" for reason in reasons)
+    return Table(("figure", "side", *HEADINGS), lines, fixed=2, footnotes=notes)
 
 
 def _gate(comparison: Comparison, *, failed: bool) -> Lines:

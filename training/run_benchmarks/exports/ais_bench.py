@@ -7,12 +7,11 @@ on the wall. What was not measured is an empty text; the stubs write 0, which co
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
-from run_benchmarks.exports.chosen import Round, by_case, rounds_in
+from run_benchmarks.exports.chosen import Round, by_case, file_name, rounds_in
 from run_benchmarks.exports.destination import new_folder
 from run_benchmarks.results.power import training_window
 from run_benchmarks.results.telemetry_file import read_telemetry
@@ -32,14 +31,6 @@ _FIGURES = {
     "energy_consumption": "energy",
     "efficientcy": "samples_per_joule",
 }
-_EVENTS = {
-    "prepare_start_time": EventName.INIT_START,
-    "prepare_end_time": EventName.INIT_END,
-    "proc_start_time": EventName.TRAIN_START,
-    "proc_end_time": EventName.TRAIN_END,
-}
-# Of FlagPerf's trainings no part is the loading of data alone: it goes on beside them.
-_NEVER_MEASURED = ("dataload_start_time", "dataload_end_time")
 
 
 def export_ais_bench(run: Path, output: Path) -> list[str]:
@@ -52,27 +43,39 @@ def export_ais_bench(run: Path, output: Path) -> list[str]:
     good = [each for each in rounds if each.result.verdict.is_success]
     if not good:
         raise FlagPerfError("no round succeeded: there is nothing to report", where=str(run))
-    notes = [
-        f"{each.name} is left out: {each.result.verdict.value}"
-        for each in rounds
-        if not each.result.verdict.is_success
-    ]
+    left_out = [each for each in rounds if not each.result.verdict.is_success]
     with new_folder(output) as folder:
         for name, of_case in by_case(good).items():
-            _write_case(folder / re.sub(r"[^\w.+-]+", "_", name), of_case)
-    return notes
+            _write_case(folder / file_name(name), of_case)
+    return [f"{each.name} is left out: {each.result.verdict.value}" for each in left_out]
 
 
 def train_result_info(each: Round) -> dict[str, str]:
     """The fifteen fields of a round, in the order of their names."""
     events = each.events()
     values = {field: _figure(each, name) for field, name in _FIGURES.items()}
-    times = {event.name: event.time_ms for event in reversed(events)}
-    for field, event in _EVENTS.items():
-        values[field] = _clock(each, times[event.value]) if event.value in times else NOT_MEASURED
-    values |= dict.fromkeys(_NEVER_MEASURED, NOT_MEASURED)
-    values |= _total(each, times) | {"resource_util_ratio": _utilisation(each, events)}
+    for field, time_ms in _times(each, events).items():
+        shown = None if time_ms is None else each.local_time(time_ms)
+        values[field] = f"{shown:%Y-%m-%d %H:%M:%S}" if shown else NOT_MEASURED
+    values["resource_util_ratio"] = _utilisation(each, events)
     return dict(sorted(values.items()))
+
+
+def _times(each: Round, events: Sequence[Event]) -> dict[str, int | None]:
+    """Milliseconds since the epoch: of events, and when rank 0's script began, by the same clock."""
+    at = {event.name: event.time_ms for event in reversed(events)}
+    ended, seconds = at.get(EventName.FINISHED), number_in(each.result.facts, "e2e_time")
+    return {
+        # of FlagPerf's trainings no part is the loading of data alone: it goes on beside them
+        "dataload_start_time": None,
+        "dataload_end_time": None,
+        "prepare_start_time": at.get(EventName.INIT_START),
+        "prepare_end_time": at.get(EventName.INIT_END),
+        "proc_start_time": at.get(EventName.TRAIN_START),
+        "proc_end_time": at.get(EventName.TRAIN_END),
+        "total_start_time": None if ended is None or seconds is None else ended - round(seconds * 1000),
+        "total_end_time": ended,
+    }
 
 
 def _write_case(folder: Path, rounds: Sequence[Round]) -> None:
@@ -95,18 +98,6 @@ def _report(what: str, figure: str, rounds: Sequence[Round]) -> str:
 def _figure(each: Round, name: str) -> str:
     figure = each.result.figures.get(name)
     return NOT_MEASURED if figure is None or figure.value is None else str(figure.value)
-
-
-def _clock(each: Round, time_ms: int) -> str:
-    return f"{each.local_time(time_ms):%Y-%m-%d %H:%M:%S}"
-
-
-def _total(each: Round, times: Mapping[str, int]) -> dict[str, str]:
-    """From the first line of rank 0's script to FINISHED: by the same clock as the times between."""
-    ended, seconds = times.get(EventName.FINISHED.value), number_in(each.result.facts, "e2e_time")
-    begun = None if ended is None or seconds is None else ended - round(seconds * 1000)
-    moments = {"total_start_time": begun, "total_end_time": ended}
-    return {name: NOT_MEASURED if at is None else _clock(each, at) for name, at in moments.items()}
 
 
 def _utilisation(each: Round, events: Sequence[Event]) -> str:

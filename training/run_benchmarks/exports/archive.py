@@ -15,12 +15,11 @@ from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
-from run_benchmarks.exports.configuration import config_files
 from run_benchmarks.exports.deployed_code import code_of, digest_that_ran, environment_scripts
 from run_benchmarks.exports.destination import new_file
-from run_benchmarks.exports.planned_run import ExportedPlan, read_plan
+from run_benchmarks.exports.planned_run import read_plan
 from run_benchmarks.exports.redaction import Redaction
-from run_benchmarks.exports.run_files import RunFile, files_below, lines_in
+from run_benchmarks.exports.run_files import RunFile, files_below
 from run_benchmarks.plan.secrets import Secrets
 from run_benchmarks.results.folder import RunFolder, as_list, open_folder
 from run_benchmarks.results.load import run_in
@@ -30,14 +29,14 @@ from utils.numbers import counted
 
 FORMAT = 1
 ABOUT, SUMS, README = "archive.json", "SHA256SUMS", "README.md"
-RUN, CODE, CONFIG = "run/", "code/", "config/"
+RUN, CODE = "run/", "code/"
 _README = """\
 # {run}
 
 A run of FlagPerf, without the secrets that could be recognised: `***` stands for each.
 
-- `run/`: its result folder. `run.py show FOLDER` reads it, `run.py show FOLDER --rescore` judges it again.
-- `config/`: the two configuration files as the run resolved them.
+- `run/`: its result folder. `run.py show FOLDER` reads it, `run.py show FOLDER --rescore` judges it again; its
+  `plan.json` is all that the configuration files and their defaults came to.
 - `code/`: what the hosts got of the cases and their vendors, the recipes of the images included, where it was there.
 - `archive.json`: which code and data the run had, what was left out, and in which files something was hidden.
 
@@ -66,7 +65,7 @@ def export_archive(path: Path, output: Path, secrets: Secrets, training_dir: Pat
     ):
         archive = _Archive(tar, redaction)
         archive.add_run(files, made.with_name("redacted"))
-        archive.add_plan(folder, run, training_dir)
+        archive.add_code(folder, run, training_dir)
         archive.close(run)
     return archive.notes()
 
@@ -77,9 +76,9 @@ def _redaction(folder: RunFolder, files: list[RunFile], secrets: Secrets, traini
     hosts = as_list(cluster.get("hosts")) if isinstance(cluster, dict) else []
     names = {*map(str, hosts), *(case.settings.name for case in folder.cases.values())}
     base = Redaction(replace(secrets, open_texts=secrets.open_texts | names))
-    paths = [file.path for file in files if not file.objection]
-    paths += environment_scripts(folder.plan, training_dir)
-    return base.with_those_in(line for path in paths for line in lines_in(path))
+    scripts = [RunFile(path, path.name) for path in environment_scripts(folder.plan, training_dir)]
+    taken = [file for file in (*files, *scripts) if not file.objection]
+    return base.with_those_in(line for file in taken for line in file.lines())
 
 
 @dataclass
@@ -109,37 +108,33 @@ class _Archive:
             with scratch.open("rb") as content:
                 self._add(name, content, scratch.stat().st_size)
 
-    def add_plan(self, folder: RunFolder, run: Run, training_dir: Path) -> None:
-        """The configuration, and the code if it is still there."""
+    def add_code(self, folder: RunFolder, run: Run, training_dir: Path) -> None:
+        """The code that ran, if it is still there."""
         digest = digest_that_ran(run.results)
         origins = [each.provenance for each in run.results if each.provenance]
         self.about = {"tree": digest, "data": dict(origins[0].data) if origins else {}}
         try:
-            plan = read_plan(folder.plan, "plan.json")
-            clean = read_plan(
-                self.redaction.plain(folder.plan), "plan.json"
-            )  # before shell and Python quote it
-            texts, shown = config_files(plan, run.name), config_files(clean, run.name)
+            files = code_of(read_plan(folder.plan, "plan.json"), digest, training_dir)
         except FlagPerfError as error:
-            self.left_out[CODE] = self.left_out[CONFIG] = self.redaction.name(str(error))
+            self.left_out[CODE] = self.redaction.name(str(error))
             return
-        for name, text in texts.items():
-            self._add_text(
-                f"{CONFIG}{name}", text, "".join(map(self.redaction.line, shown[name].splitlines(True)))
-            )
-        self._add_code(plan, digest, training_dir)
+        for name, content in sorted(files.items()):
+            text = content.decode("utf-8", "surrogateescape")
+            # in code names speak of variables; what is set for a run stands in its shell and configuration files
+            by_name = name.endswith(".sh") or "/config/" in name
+            redacted = self.redaction.line if by_name else self.redaction.value
+            clean = "".join(map(redacted, text.splitlines(keepends=True)))
+            if clean != text:
+                self.hidden.append(f"{CODE}{name}")
+            self._add_text(f"{CODE}{name}", clean)
 
     def close(self, run: Run) -> None:
         """What the archive says of itself, and the checksums."""
         about = {"format": FORMAT, "run": run.name, "uid": run.uid, **self.about}
         about |= {"hidden": self.hidden, "left_out": self.left_out}
-        for name, text in {
-            ABOUT: json.dumps(about, indent=2) + "\n",
-            README: _README.format(run=run.name),
-        }.items():
-            self._add_text(name, text, text)
-        listing = "".join(f"{digest}  {name}\n" for name, digest in self.sums.items())
-        self._add_text(SUMS, listing, listing)
+        self._add_text(ABOUT, json.dumps(about, indent=2) + "\n")
+        self._add_text(README, _README.format(run=run.name))
+        self._add_text(SUMS, "".join(f"{digest}  {name}\n" for name, digest in self.sums.items()))
 
     def notes(self) -> list[str]:
         """For the user."""
@@ -149,31 +144,16 @@ class _Archive:
 
     def _redacted(self, file: RunFile, scratch: Path) -> bool:
         """Write the file without its secrets to `scratch`; whether it had any."""
-        changed = False
+        changed, redacted = False, self.redaction.document if file.is_document else self.redaction.line
         with scratch.open("wb") as target:
-            for text in lines_in(file.path):
-                clean = self.redaction.document(text) if file.is_document else self.redaction.line(text)
+            for text in file.lines():
+                clean = redacted(text)
                 changed |= clean != text
                 target.write(clean.encode("utf-8", "surrogateescape"))
         return changed
 
-    def _add_code(self, plan: ExportedPlan, digest: str, training_dir: Path) -> None:
-        files, reason = code_of(plan, digest, training_dir)
-        if reason:
-            self.left_out[CODE] = self.redaction.name(reason)
-        for name, content in sorted(files.items()):
-            text = content.decode("utf-8", "surrogateescape")
-            # in code names speak of variables; what is set for a run stands in its shell and configuration files
-            by_name = name.endswith(".sh") or "/config/" in name
-            clean = "".join(
-                map(self.redaction.line if by_name else self.redaction.value, text.splitlines(True))
-            )
-            self._add_text(f"{CODE}{name}", text, clean)
-
-    def _add_text(self, name: str, text: str, clean: str) -> None:
-        if clean != text:
-            self.hidden.append(name)
-        content = clean.encode("utf-8", "surrogateescape")
+    def _add_text(self, name: str, text: str) -> None:
+        content = text.encode("utf-8", "surrogateescape")
         self._add(name, BytesIO(content), len(content))
 
     def _add(self, name: str, content: BinaryIO, size: int) -> None:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timezone
-from itertools import islice
+from datetime import datetime, timezone, tzinfo
 from pathlib import Path
 
 from run_benchmarks.names import node_folder_name
 from run_benchmarks.results.folder import RoundKey, RunFolder, open_folder
 from run_benchmarks.results.load import run_in
 from run_benchmarks.results.planned import PlannedCase
+from run_benchmarks.results.rank_logs import SELDOM, RankLog
 from run_benchmarks.results.round_result import RoundResult
 from utils.errors import FlagPerfError
-from utils.events import PREFIX, Event, EventName, parse_line
+from utils.events import Event
 from utils.node import rank_log_name
-from utils.text_files import lines_of
-
-WANTED = frozenset(name.value for name in EventName) - {"STEP_BEGIN", "STEP_END"}
-MOST_EVENTS = 100_000  # of a round, without its steps
 
 
 @dataclass(frozen=True)
@@ -35,22 +33,17 @@ class Round:
         """For messages."""
         return str(RoundKey(self.result.case, self.result.round))
 
-    def begun(self) -> datetime | None:
-        """When the controller began the round; None where the result does not say it."""
-        try:
-            return datetime.fromisoformat(self.result.started)
-        except ValueError:
-            return None
-
     def local_time(self, time_ms: int) -> datetime:
-        """A moment in milliseconds since the epoch, by the clock on the wall where the controller ran.
+        """A moment in milliseconds since the epoch, by the clock on the wall where the controller ran, else in UTC.
 
         Raises:
             FlagPerfError: no clock can show it.
         """
-        begun = self.begun()
+        zone: tzinfo | None = timezone.utc
+        with suppress(ValueError):  # the result does not say when it began
+            zone = datetime.fromisoformat(self.result.started).tzinfo
         try:
-            return datetime.fromtimestamp(time_ms / 1000, begun.tzinfo if begun else timezone.utc)
+            return datetime.fromtimestamp(time_ms / 1000, zone)
         except (ValueError, OverflowError, OSError) as error:
             raise FlagPerfError(f"{time_ms} ms is no time: {error}", where=self.name) from error
 
@@ -66,13 +59,13 @@ class Round:
             FlagPerfError: its log cannot be read, or has more events than any training.
         """
         folders = self.node_folders()
-        path = folders[0] / rank_log_name(0) if folders else None
-        if path is None or not path.exists():
+        if not folders:
             return []
-        events = list(islice(_events_in(path), MOST_EVENTS + 1))
-        if len(events) > MOST_EVENTS:
-            raise FlagPerfError(f"has more than {MOST_EVENTS} events beside those of steps", where=str(path))
-        return events
+        log = RankLog(0, folders[0] / rank_log_name(0))
+        events = {place: event for place, event in log.events() if event.name in SELDOM}
+        for problem in log.too_many():
+            raise FlagPerfError(problem)
+        return [events[place] for place in sorted(events)]
 
 
 def rounds_in(path: Path) -> list[Round]:
@@ -96,8 +89,6 @@ def by_case(rounds: Sequence[Round]) -> dict[str, list[Round]]:
     }
 
 
-def _events_in(path: Path) -> Iterator[Event]:
-    for line in lines_of(path):
-        event = parse_line(line) if PREFIX in line else None
-        if event and event.rank == 0 and event.name in WANTED:
-            yield event
+def file_name(case: str) -> str:
+    """A case's name as that of a file or folder anywhere."""
+    return re.sub(r"[^\w.+-]+", "_", case)

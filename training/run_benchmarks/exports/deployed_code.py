@@ -36,22 +36,22 @@ def tree_today(plan: ExportedPlan, training_dir: Path) -> Tree:
     return pack_tree(training_dir, folders, Path(log_path) if isinstance(log_path, str) else None)
 
 
-def code_of(plan: ExportedPlan, digest: str, training_dir: Path) -> tuple[dict[str, bytes], str]:
-    """Path -> content of the files that the cases ran; or none, and why.
+def code_of(plan: ExportedPlan, digest: str, training_dir: Path) -> dict[str, bytes]:
+    """Path -> content of the files that the cases ran.
 
     Args:
         digest: of the tree that ran.
+
+    Raises:
+        FlagPerfError: the code in `training_dir` is not what ran, or nobody can tell.
     """
     if not digest:
-        return {}, "the run does not say which code ran, as before schema 3"
-    try:
-        tree = tree_today(plan, training_dir)
-    except FlagPerfError as error:
-        return {}, f"the code in {training_dir} cannot be read: {error.message}"
+        raise FlagPerfError("the run does not say which code ran, as before schema 3")
+    tree = tree_today(plan, training_dir)
     if tree.digest != digest:
-        return {}, f"the code in {training_dir} is not what ran any more"
+        raise FlagPerfError(f"the code in {training_dir} is not what ran any more")
     wanted = (*SHARED, *(folder for case in plan.cases for folder in case.code_folders()))
-    return {name: content for name, content in files_in(tree).items() if name.startswith(wanted)}, ""
+    return {name: content for name, content in files_in(tree).items() if name.startswith(wanted)}
 
 
 def files_in(tree: Tree) -> dict[str, bytes]:
@@ -70,4 +70,4 @@ def environment_scripts(plan: Mapping[str, Any], training_dir: Path) -> list[Pat
     files = [case.get("files") for case in as_list(plan.get("cases")) if isinstance(case, dict)]
     names = [each.get("environment_script") for each in files if isinstance(each, dict)]
     paths = {training_dir / name for name in names if isinstance(name, str)}
-    return sorted(path for path in paths if ".." not in path.parts and path.is_file())
+    return sorted(path.resolve() for path in paths if ".." not in path.parts and path.is_file())

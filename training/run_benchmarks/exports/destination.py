@@ -11,8 +11,6 @@ from pathlib import Path
 
 from utils.errors import FlagPerfError
 
-OPTION = "--output"
-
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
@@ -42,7 +40,7 @@ def _beside(path: Path) -> Iterator[Path]:
     """A folder of its own next to `path`, which is gone afterwards."""
     if path.exists() or path.is_symlink():
         remedy = "name another one, or move it away: nothing is written over what is there"
-        raise FlagPerfError("is there already", where=f"{OPTION} {path}", remedy=remedy)
+        raise FlagPerfError("is there already", where=str(path), remedy=remedy)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix=f".{path.name[:100]}.", dir=path.parent))
@@ -51,4 +49,4 @@ def _beside(path: Path) -> Iterator[Path]:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
     except OSError as error:
-        raise FlagPerfError(f"cannot be written: {error.strerror}", where=f"{OPTION} {path}") from error
+        raise FlagPerfError(f"cannot be written: {error.strerror}", where=str(path)) from error

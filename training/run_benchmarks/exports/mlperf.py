@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from run_benchmarks.exports.chosen import Round, by_case, rounds_in
+from run_benchmarks.exports.chosen import Round, by_case, file_name, rounds_in
 from run_benchmarks.exports.destination import new_folder
 from run_benchmarks.exports.mlperf_log import (
     BERT,
     CLOSED_QUALITY,
     LABEL,
-    Submission,
     division_of,
     is_bert,
     lines_of_round,
@@ -29,11 +28,8 @@ from run_benchmarks.exports.system_description import NOT_RECORDED, STATUSES, sy
 from run_benchmarks.results.markdown import inline, listed
 from run_benchmarks.results.rules import CLOSED
 from utils.errors import FlagPerfError
-from utils.events import Event
-from utils.records import Verdict
 
 USAGE, RULESET = "training", "5.0.0"  # the last that has BERT
-_SEED = re.compile(r'"key": "seed", "value": (\d+)')
 SYSTEM_NAME, SUBMITTER = "system_name", "submitter"
 
 
@@ -63,12 +59,11 @@ def export_mlperf(run: Path, output: Path, owners: Mapping[str, str]) -> list[st
 
 def _export_case(folder: Path, name: str, rounds: Sequence[Round], owners: Mapping[str, str]) -> list[str]:
     """One system: its description and its results; what is to be known of them."""
-    system = _file_name(f"{owners[SYSTEM_NAME]}_{name}" if SYSTEM_NAME in owners else name)
+    system = file_name(f"{owners[SYSTEM_NAME]}_{name}" if SYSTEM_NAME in owners else name)
     results = folder / "results" / system / BERT
-    organisation = owners.get(SUBMITTER, NOT_RECORDED)
-    submission = Submission(organisation, owners.get(SYSTEM_NAME, system))
+    exported: list[Round] = []
     notes: list[str] = []
-    exported: dict[Path, Round] = {}
+    seeds: list[Any] = []
     for each in rounds:
         events = each.events()
         reason = why_not(each, events)
@@ -78,29 +73,27 @@ def _export_case(folder: Path, name: str, rounds: Sequence[Round], owners: Mappi
         if not exported:
             results.mkdir(parents=True)  # of two cases whose names come to one folder the second is refused
         path = results / f"result_{len(exported)}.txt"
-        notes += [f"{each.name} is {path.relative_to(folder)}: {': '.join(division_of(each))}"]
-        notes += _export_round(path, each, events, submission)
-        exported[path] = each
+        organisation = owners.get(SUBMITTER, NOT_RECORDED)
+        lines = lines_of_round(each, events, organisation, owners.get(SYSTEM_NAME, system))
+        path.write_text(written(lines) + result_line(each, events, organisation), encoding="utf-8")
+        notes.append(f"{each.name} is {path.relative_to(folder)}: {': '.join(division_of(each))}")
+        notes += _checked(path)
+        if without_power := write_power(each, events, path.parent / "power" / path.stem):
+            notes.append(f"{each.name}: {without_power}")
+        exported.append(each)
+        seeds += [line.value for line in lines if line.key == "seed"]
     if exported:
-        notes += _describe(folder, system, list(exported.values()), owners)
-        notes += [f"{name}: {each}" for each in (*_same_seeds(list(exported)), _mean(rounds))]
+        notes += _describe(folder, system, exported, owners)
+        notes += [f"{name}: {each}" for each in (*_same_seeds(seeds), _mean(rounds))]
     return notes
 
 
-def _export_round(path: Path, each: Round, events: Sequence[Event], submission: Submission) -> list[str]:
-    """The log of a round, checked, and the power of its nodes."""
-    text = written(lines_of_round(each, events, submission))
-    path.write_text(text + result_line(each, events, submission.organisation), encoding="utf-8")
-    without_power = write_power(each, events, path.parent / "power" / path.stem)
-    return [*_checked(path), *([f"{each.name}: {without_power}"] if without_power else [])]
-
-
-def _same_seeds(paths: Sequence[Path]) -> list[str]:
+def _same_seeds(seeds: Sequence[Any]) -> list[str]:
     """What MLPerf holds against a set whose rounds did not begin differently."""
-    seeds = [match[1] for path in paths if (match := _SEED.search(path.read_text(encoding="utf-8")))]
-    if len(seeds) < 2 or len(set(seeds)) == len(seeds):
+    if len(set(map(str, seeds))) == len(seeds):
         return []
-    return [f"rounds share a seed ({', '.join(seeds)}): MLPerf asks for another each (seed_step = 1)"]
+    named = ", ".join(map(str, seeds))
+    return [f"rounds share a seed ({named}): MLPerf asks for another each (seed_step = 1)"]
 
 
 def _describe(folder: Path, system: str, rounds: Sequence[Round], owners: Mapping[str, str]) -> list[str]:
@@ -144,18 +137,13 @@ def _quiet() -> Iterator[None]:
 
 def _mean(rounds: Sequence[Round]) -> str:
     """The set's score as MLPerf forms it, of all rounds that there were."""
-    from run_benchmarks.comparison.statistics import olympic_mean
+    from run_benchmarks.comparison.statistics import olympic_mean_of
 
-    met = [each.result.verdict is Verdict.CONVERGED for each in rounds]
-    figures = [each.result.figures.get("time_to_target") for each in rounds]
-    times = [each.value if each and ok else None for each, ok in zip(figures, met, strict=True)]
-    mean = olympic_mean(times)
-    what = f"mean time to target of {len(times)} rounds without the fastest and the slowest"
-    return f"{what}: {mean.value:.3f} s" if mean.value is not None else f"no {what}: {mean.reason}"
-
-
-def _file_name(text: str) -> str:
-    return re.sub(r"[^\w.+-]+", "_", text)
+    mean = olympic_mean_of([each.result for each in rounds])
+    what = f"mean time to target of {len(rounds)} rounds without the fastest and the slowest"
+    if mean is None or mean.value is None:
+        return f"no {what}: {mean.reason if mean else 'none converged'}"
+    return f"{what}: {mean.value:.3f} s"
 
 
 def _readme(run: Path, notes: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 
 from run_benchmarks.commands import RUN_PY
 from run_benchmarks.exports.chosen import Round
-from run_benchmarks.results.rules import CLOSED
+from run_benchmarks.results.rules import CLOSED, OPEN
 from utils.errors import FlagPerfError
 from utils.events import Event, EventName
 from utils.numbers import number_in
@@ -57,14 +57,6 @@ class Line:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Submission:
-    """Who and what the lines speak of."""
-
-    organisation: str
-    platform: str
-
-
 def mlperf_module(name: str) -> Any:
     """A module of the official package.
 
@@ -99,26 +91,24 @@ def why_not(each: Round, events: Sequence[Event]) -> str:
 
 def division_of(each: Round) -> tuple[str, str]:
     """`closed` or `open`, and why: closed is what kept to the case's rules and met MLPerf's own target."""
-    accuracy = each.result.figures["acc"].value if "acc" in each.result.figures else None
+    figure = each.result.figures.get("acc")
+    accuracy = figure.value if figure else None
     stamp, _, why = each.result.rules.explanation().partition(": ")
     if each.result.rules.stamp != CLOSED:
-        return "open", why or stamp
+        return OPEN, why or stamp
     if each.result.verdict is not Verdict.CONVERGED:
-        return "open", f"the round did not converge ({each.result.verdict.value})"
+        return OPEN, f"the round did not converge ({each.result.verdict.value})"
     if accuracy is None or accuracy < CLOSED_QUALITY:
-        return (
-            "open",
-            f"MLPerf's closed division asks for an accuracy of {CLOSED_QUALITY}, this is {accuracy}",
-        )
+        return OPEN, f"MLPerf's closed division asks for an accuracy of {CLOSED_QUALITY}, this is {accuracy}"
     return CLOSED, why
 
 
-def lines_of_round(each: Round, events: Sequence[Event], submission: Submission) -> list[Line]:
+def lines_of_round(each: Round, events: Sequence[Event], organisation: str, platform: str) -> list[Line]:
     """The lines of a round of which `why_not` says nothing, in the order of time."""
     first = {event.name: event for event in reversed(events)}
     begun = first[EventName.INIT_START]
     lines = [
-        *_of_submission(each, begun, submission),
+        *_of_submission(each, begun, organisation, platform),
         *_cache_clear(each),
         Line(begun.time_ms, "start", "init_start"),
         *_hyperparameters(each, begun),
@@ -154,13 +144,13 @@ def result_line(each: Round, events: Sequence[Event], organisation: str) -> str:
     return f"RESULT,BERT,,{figure.value:.3f},{organisation},{start}\n"
 
 
-def _of_submission(each: Round, begun: Event, submission: Submission) -> Iterator[Line]:
+def _of_submission(each: Round, begun: Event, organisation: str, platform: str) -> Iterator[Line]:
     values = {
         "submission_benchmark": BERT,
-        "submission_org": submission.organisation,
+        "submission_org": organisation,
         "submission_division": division_of(each)[0],
         "submission_status": LABEL,
-        "submission_platform": submission.platform,
+        "submission_platform": platform,
     }
     for key, value in values.items():
         yield Line(begun.time_ms, "event", key, value)

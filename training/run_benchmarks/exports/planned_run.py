@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -26,19 +26,11 @@ class ExportedCase:
     vendor: PlannedVendor
     files: CaseFiles
     parameters: Mapping[str, Any]
-    container_options: tuple[str, ...] = ()
-    visible_devices_env: str = ""
-    image_build_args: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """Its folder in the result tree."""
         return str(self.settings.get("name"))
-
-    def at(self, data_dir: str) -> ExportedCase:
-        """The same case with its data elsewhere."""
-        places = {"data_dir_host": data_dir, "data_dir_container": data_dir}
-        return replace(self, settings={**self.settings, **places})
 
     def code_folders(self) -> tuple[str, ...]:
         """What of the tree it ran, vendor and image included: paths in `training/`."""
@@ -48,10 +40,9 @@ class ExportedCase:
 
 @dataclass(frozen=True)
 class ExportedPlan:
-    """`plan.json`. run, cluster: the settings of the two files, as resolved."""
+    """`plan.json`. run: the settings of test_conf.py, as resolved."""
 
     run: Mapping[str, Any]
-    cluster: Mapping[str, Any]
     cases: tuple[ExportedCase, ...]
 
 

@@ -13,14 +13,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from run_benchmarks.commands import place_options
 from run_benchmarks.exports.archive import CODE, RUN
-from run_benchmarks.exports.configuration import cases_text
 from run_benchmarks.exports.deployed_code import files_in, tree_today
 from run_benchmarks.exports.planned_run import ExportedCase, ExportedPlan, read_plan
 from run_benchmarks.plan.as_dict import plain
-from run_benchmarks.plan.cases import case_name
-from run_benchmarks.plan.config_file import read_leniently
+from run_benchmarks.plan.cases import CASE_KEYS, case_name, parse_case_key
+from run_benchmarks.plan.config_file import is_set, read_leniently
 from run_benchmarks.plan.load import load_plan
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.plan.redact import HIDDEN
@@ -35,7 +33,6 @@ OF_THE_MEASUREMENT = {
     "CASE_DEADLINE_HOURS": "case_deadline_hours",
     "MONITOR_INTERVAL": "monitor_interval_s",
 }
-_MISSING = "not there"
 MOST_NAMED = 20
 
 
@@ -62,23 +59,24 @@ def reproduction(
     """
     then = _archived_plan(unpacked)
     today_says = read_leniently(config / "test_conf.py")
-    placed, elsewhere = _where_data_is(then.cases, today_says)
-    conf = _configuration(then, placed, today_says, config, training_dir, work / "config")
-    plan = load_plan(conf, training_dir, log_path=log_path)
+    folders = _data_folders(today_says)
+    over = _settings(then, folders, today_says, training_dir)
+    plan = load_plan(config, training_dir, log_path=log_path, over=over)
     today = {case.settings.name: _json(plain(case.parameters)) for case in plan.cases}
     differs = list(_code_differences(then, about, unpacked / CODE, training_dir))
     changed = {case.name: _changed(case, today.get(case.name, {})) for case in then.cases}
+    for case in then.cases:
+        differs += _parameter_differences(case, changed[case.name], today.get(case.name, {}))
     differs += [
-        f"{name}: {each} is {today.get(name, {}).get(each, _MISSING)!r} in this checkout, and is run with {value!r}"
-        for name, values in changed.items()
-        for each, value in values.items()
+        f"{case.name}: its data is looked for where it was, in {case.settings.get('data_dir_host')}: "
+        "CASES of test_conf.py does not have this case"
+        for case in then.cases
+        if case.name not in folders
     ]
-    differs += [*_new_names(then, today), *elsewhere]
     if any(changed.values()):
         tree = _with_parameters(plan, changed, training_dir, work / "training")
-        plan = load_plan(conf, tree, log_path=log_path)
-    # what is told to be typed later must not lead to what is gone by then
-    return Reproduction(replace(plan, options=place_options(config, log_path)), tuple(differs))
+        plan = load_plan(config, tree, log_path=log_path, over=over)
+    return Reproduction(plan, tuple(differs))
 
 
 def _archived_plan(unpacked: Path) -> ExportedPlan:
@@ -92,44 +90,53 @@ def _archived_plan(unpacked: Path) -> ExportedPlan:
     return plan
 
 
-def _configuration(
-    then: ExportedPlan,
-    cases: Sequence[ExportedCase],
-    today: Mapping[str, Any],
-    config: Path,
-    training_dir: Path,
-    folder: Path,
-) -> Path:
-    """Today's two files, with the archive's cases and what belongs to the measurement in the place of today's."""
-    folder.mkdir(parents=True)
-    shutil.copyfile(config / "cluster_conf.py", folder / "cluster_conf.py")
-    lines = [
-        f"{name} = {then.run[field]!r}\n" for name, field in OF_THE_MEASUREMENT.items() if field in then.run
-    ]
-    if not {"FLAGPERF_PATH", "FLAGPERF_PATH_HOST"} & today.keys():
-        lines.append(f"FLAGPERF_PATH_HOST = {str(training_dir)!r}\n")  # whatever tree is deployed
-    text = (config / "test_conf.py").read_text(encoding="utf-8")
-    named = cases_text(cases, str(today.get("VENDOR") or ""))
-    (folder / "test_conf.py").write_text("\n".join([text, *lines, named]), encoding="utf-8")
-    return folder
-
-
-def _where_data_is(
-    cases: Sequence[ExportedCase], today: Mapping[str, Any]
-) -> tuple[list[ExportedCase], list[str]]:
-    """The cases with the data directories that today's file names for them; a line for each that it does not."""
+def _data_folders(today: Mapping[str, Any]) -> dict[str, Any]:
+    """Case -> the data directory that today's file names for it."""
     named = today.get("CASES")
-    folders = (
-        {case_name(str(key)): str(data) for key, data in named.items()} if isinstance(named, Mapping) else {}
-    )
-    placed = [case.at(folders[case.name]) if case.name in folders else case for case in cases]
-    lines = [
-        f"{case.name}: its data is looked for where it was, in {case.settings.get('data_dir_host')}: "
-        "CASES of test_conf.py does not have this case"
-        for case in cases
-        if case.name not in folders
-    ]
-    return placed, lines
+    return {case_name(str(key)): data for key, data in named.items()} if isinstance(named, Mapping) else {}
+
+
+def _settings(
+    then: ExportedPlan, folders: Mapping[str, Any], today: Mapping[str, Any], training_dir: Path
+) -> dict[str, Any]:
+    """What of test_conf.py is the archive's: its cases, and what belongs to the measurement."""
+    cases = [_at(case, folders[case.name]) if case.name in folders else case for case in then.cases]
+    settings = {name: then.run[field] for name, field in OF_THE_MEASUREMENT.items() if field in then.run}
+    if not any(is_set(today.get(name)) for name in ("FLAGPERF_PATH", "FLAGPERF_PATH_HOST")):
+        settings["FLAGPERF_PATH_HOST"] = str(training_dir)  # whatever tree is deployed
+    return settings | _named_cases(cases, str(today.get("VENDOR") or ""))
+
+
+def _at(case: ExportedCase, data_dir: str) -> ExportedCase:
+    """The case with its data elsewhere."""
+    places = {"data_dir_host": data_dir, "data_dir_container": data_dir}
+    return replace(case, settings={**case.settings, **places})
+
+
+def _named_cases(cases: Sequence[ExportedCase], default_vendor: str) -> dict[str, Any]:
+    """CASES, in the dialect in which the cases' names were written."""
+    keys = {case.name: _key(case, default_vendor) for case in cases}
+    if all(keys.values()):
+        return {"CASES": {keys[case.name]: case.settings.get("data_dir_host") for case in cases}}
+    for name in keys:
+        if not name.isidentifier():  # it becomes the name of a folder
+            raise FlagPerfError(f"{name!r} cannot be the name of a case in a file", where=f"{RUN}plan.json")
+    return {"CASES": list(keys), **{case.name: _case_dict(case) for case in cases}}
+
+
+def _key(case: ExportedCase, default_vendor: str) -> str:
+    """The case's key in the later dialect; empty where its name is none."""
+    vendor = case.vendor.name
+    key = case.name.removeprefix(f"{vendor}:") if case.name.count(":") == 6 else case.name
+    parts, wrong = parse_case_key(key)
+    if wrong or not parts:
+        return ""
+    return key if vendor == default_vendor else f"{vendor}/{key}"
+
+
+def _case_dict(case: ExportedCase) -> dict[str, Any]:
+    values = {**case.settings, "vendor": case.vendor.name}
+    return {key: values[key] for key in CASE_KEYS if values.get(key) is not None}
 
 
 def _changed(case: ExportedCase, today: Mapping[str, Any]) -> dict[str, Any]:
@@ -141,13 +148,15 @@ def _changed(case: ExportedCase, today: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _new_names(then: ExportedPlan, today: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    for case in then.cases:
-        here = today.get(case.name, {})
-        for name in sorted(case.parameters.keys() - here.keys()):
-            yield f"{case.name}: {name} was {case.parameters[name]!r}, and is no parameter here"
-        for name in sorted(here.keys() - case.parameters.keys()):
-            yield f"{case.name}: {name} was no parameter, and is {here[name]!r} here"
+def _parameter_differences(
+    case: ExportedCase, changed: Mapping[str, Any], here: Mapping[str, Any]
+) -> Iterator[str]:
+    for name, value in changed.items():
+        yield f"{case.name}: {name} is {here[name]!r} in this checkout, and is run with {value!r}"
+    for name in sorted(case.parameters.keys() - here.keys()):
+        yield f"{case.name}: {name} was {case.parameters[name]!r}, and is no parameter here"
+    for name in sorted(here.keys() - case.parameters.keys()):
+        yield f"{case.name}: {name} was no parameter, and is {here[name]!r} here"
 
 
 def _with_parameters(

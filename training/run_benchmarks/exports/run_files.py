@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from utils.errors import FlagPerfError
+from utils.text_files import opened
+
 LARGEST_FILE = 2**30  # bytes, as of what is collected from hosts
 LARGEST_DOCUMENT = 2**26
 LARGEST_LINE = 2**24
@@ -26,44 +29,39 @@ class RunFile:
     @property
     def is_document(self) -> bool:
         """Whether it is one JSON value."""
-        return self.path.suffix == ".json" and self.path.stat().st_size <= LARGEST_DOCUMENT
+        return self.path.suffix == ".json" and self.path.lstat().st_size <= LARGEST_DOCUMENT
+
+    def lines(self) -> Iterator[str]:
+        """The lines of a file that is taken, with their ends; of one JSON value all at once."""
+        with opened(self.path, LARGEST_FILE) as file:
+            for line in [file.read()] if self.is_document else file:
+                yield line.decode("utf-8", "surrogateescape")
 
 
 def files_below(folder: Path) -> Iterator[RunFile]:
     """Every file below `folder`, sorted; folders only where they cannot be looked into."""
     for number, file in enumerate(_below(folder, "")):
         if number >= MOST_FILES:
-            yield RunFile(
-                folder, "...", f"there are more than {MOST_FILES} files: what follows is not looked at"
-            )
+            reason = f"there are more than {MOST_FILES} files: what follows is not looked at"
+            yield RunFile(folder, "...", reason)
             return
         yield file
 
 
-def why_left_out(path: Path) -> str:
+def _why_left_out(path: Path) -> str:
     """Why a plain file is not taken; empty where it is."""
     if path.name == REPORT:
         return "it is made of the rest: `run.py report` makes it again"
     try:
-        if path.stat().st_size > LARGEST_FILE:
-            return f"it is larger than {LARGEST_FILE} bytes"
-        with path.open("rb") as file:
+        with opened(path, LARGEST_FILE) as file:
             while line := file.readline(LARGEST_LINE + 1):
                 if b"\0" in line:
                     return "it is no text: a secret in it could not be seen"
                 if len(line) > LARGEST_LINE:
                     return f"it has a line of more than {LARGEST_LINE} bytes"
-    except OSError as error:
-        return f"it cannot be read: {error.strerror}"
+    except FlagPerfError as error:
+        return f"it {error.message}"
     return ""
-
-
-def lines_in(path: Path) -> Iterator[str]:
-    """The lines of a file that is taken, with their ends; of one JSON value all at once."""
-    document = RunFile(path, path.name).is_document
-    with path.open("rb") as file:
-        for line in [file.read()] if document else file:
-            yield line.decode("utf-8", "surrogateescape")
 
 
 def _below(folder: Path, prefix: str) -> Iterator[RunFile]:
@@ -83,6 +81,6 @@ def _below(folder: Path, prefix: str) -> Iterator[RunFile]:
         elif stat.S_ISDIR(mode):
             yield from _below(path, f"{name}/")
         elif stat.S_ISREG(mode):
-            yield RunFile(path, name, why_left_out(path))
+            yield RunFile(path, name, _why_left_out(path))
         else:
             yield RunFile(path, name, "it is no plain file")

@@ -6,13 +6,15 @@ The fields are those of the MLPerf submission rules, which the package's `system
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from run_benchmarks.comparison.selecting import section
 from run_benchmarks.exports.chosen import Round
 from run_benchmarks.exports.mlperf_log import LABEL
 from run_benchmarks.reading import read_object
+from run_benchmarks.results.folder import as_list
 from utils.errors import FlagPerfError, Problem, ProblemsError, nearest
 from utils.inventory import HostInventory
 
@@ -37,11 +39,6 @@ FIELDS = (
 )  # fmt: skip
 _OF_THE_RUN = ("division", "number_of_nodes", "accelerators_per_node")
 _TAKEN_AS_IT_IS = {"submitter": NOT_RECORDED, "status": STATUSES[2], "sw_notes": LABEL}
-_LSCPU = {
-    "host_processors_per_node": "Socket(s)",
-    "host_processor_model_name": "Model name",
-    "host_processor_vcpu_count": "CPU(s)",
-}
 
 
 def read_owners_words(path: Path | None) -> dict[str, str]:
@@ -88,20 +85,17 @@ def _wrong(content: Mapping[str, Any]) -> Iterator[tuple[str, Any, tuple[str, st
         elif name == "status" and value not in STATUSES:
             yield name, value, ("is no status", f"write one of {'; '.join(STATUSES)}")
         elif name in ("system_name", "submitter") and not re.fullmatch(r"[\w .+-]{1,80}", value):
-            yield (
-                name,
-                value,
-                ("cannot stand in a file's name", "write letters, digits, blanks, `.`, `+`, `-`"),
-            )
+            remedy = "write letters, digits, blanks, `.`, `+`, `-`"
+            yield name, value, ("cannot stand in a file's name", remedy)
 
 
 def _of_plan(each: Round) -> dict[str, str]:
     case = each.case
     if case is None:
         return {}
-    plans = [entry for entry in each.folder.plan.get("cases") or () if isinstance(entry, Mapping)]
-    own = next((entry for entry in plans if _at(entry, "settings", "name") == case.settings.name), {})
-    without = _at(own, "vendor", "device_type") == "cpu"
+    plans = [entry for entry in as_list(each.folder.plan.get("cases")) if isinstance(entry, dict)]
+    own = [entry for entry in plans if section(entry, "settings").get("name") == case.settings.name]
+    without = any(section(entry, "vendor").get("device_type") == "cpu" for entry in own)
     memory = each.result.figures.get("mem_total")
     return {
         "number_of_nodes": str(case.settings.nnodes),
@@ -114,33 +108,29 @@ def _of_plan(each: Round) -> dict[str, str]:
 def _of_hosts(each: Round) -> dict[str, str]:
     """What the nodes' monitors recorded; where nodes differ, each value once."""
     provenance = each.result.provenance
-    hosts = [host for host in (provenance.hosts if provenance else ()) if host]
-    readers: dict[str, Callable[[HostInventory], str]] = {
-        **{name: lambda host, key=key: host.cpu.get(key, "") for name, key in _LSCPU.items()},  # type: ignore[misc]
-        "host_processor_core_count": _cores,
-        "host_processor_frequency": lambda host: _with_unit(host.cpu.get("CPU max MHz", ""), "MHz at most"),
-        "host_processor_caches": _caches,
-        "host_memory_capacity": lambda host: (
-            f"{host.memory_bytes / 2**30:.1f} GiB" if host.memory_bytes else ""
-        ),
-        "host_networking": lambda host: ", ".join(sorted(host.nics)),
+    hosts = [_of_host(host) for host in (provenance.hosts if provenance else ()) if host]
+    values = {
+        name: dict.fromkeys(host[name] for host in hosts if host[name]) for name in next(iter(hosts), {})
     }
-    return {name: "; ".join(dict.fromkeys(filter(None, map(read, hosts)))) for name, read in readers.items()}
+    return {name: "; ".join(each) for name, each in values.items()}
 
 
-def _cores(host: HostInventory) -> str:
-    counts = [host.cpu.get(name, "") for name in ("Core(s) per socket", "Socket(s)")]
-    return str(int(counts[0]) * int(counts[1])) if all(map(str.isdecimal, counts)) else ""
-
-
-def _caches(host: HostInventory) -> str:
-    return ", ".join(
-        f"{name} {size}" for name, size in host.cpu.items() if re.fullmatch(r"L\d[di]?( cache)?", name)
-    )
-
-
-def _with_unit(value: str, unit: str) -> str:
-    return f"{value} {unit}" if value else ""
+def _of_host(host: HostInventory) -> dict[str, str]:
+    """By `lscpu` and the kernel; empty texts for what they do not say."""
+    cpu = host.cpu
+    sockets, cores = cpu.get("Socket(s)", ""), cpu.get("Core(s) per socket", "")
+    is_counted = all(re.fullmatch(r"\d{1,6}", count) for count in (sockets, cores))
+    caches = [f"{name} {size}" for name, size in cpu.items() if re.fullmatch(r"L\d[di]?( cache)?", name)]
+    return {
+        "host_processors_per_node": sockets,
+        "host_processor_model_name": cpu.get("Model name", ""),
+        "host_processor_core_count": str(int(sockets) * int(cores)) if is_counted else "",
+        "host_processor_vcpu_count": cpu.get("CPU(s)", ""),
+        "host_processor_frequency": f"{cpu['CPU max MHz']} MHz at most" if "CPU max MHz" in cpu else "",
+        "host_processor_caches": ", ".join(caches),
+        "host_memory_capacity": f"{host.memory_bytes / 2**30:.1f} GiB" if host.memory_bytes else "",
+        "host_networking": ", ".join(sorted(host.nics)),
+    }
 
 
 def _of_software(each: Round) -> dict[str, str]:
@@ -156,9 +146,3 @@ def _of_software(each: Round) -> dict[str, str]:
         "other_software_stack": ", ".join(f"{name} {value}" for name, value in versions.items()),
         "operating_system": "; ".join(systems),
     }
-
-
-def _at(content: Any, *keys: str) -> Any:
-    for key in keys:
-        content = content.get(key) if isinstance(content, Mapping) else None
-    return content

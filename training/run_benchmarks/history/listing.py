@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
+from run_benchmarks.exit_code import MEANINGS
 from run_benchmarks.history.entries import State
-from run_benchmarks.history.query import COLUMNS, Row
+from run_benchmarks.history.query import COLUMNS, NUMBERS, Row
 from utils.figures import DEFINITIONS
 from utils.numbers import DIGITS, shown
+from utils.records import Verdict
 from utils.text_files import shortened
 
 NOT_MEASURED = "-"
@@ -17,11 +20,7 @@ ALWAYS = ("run", "case", "round", "verdict", "started", "rules")
 IF_ANY = ("time_to_target", "p_train", "MFU", "acc", "energy")
 MOST_NOTES = 3  # of a run: `run.py show` has all
 LONGEST_CELL = 60
-
-
-def figures_of(columns: Sequence[str]) -> list[str]:
-    """The figures that have to be read for these columns, or for those that are shown by default."""
-    return [name for name in columns or IF_ANY if name not in COLUMNS]
+SUCCESSES = {verdict.value for verdict in Verdict if verdict.is_success}
 
 
 def columns_of(rows: Sequence[Row]) -> tuple[str, ...]:
@@ -61,24 +60,35 @@ def remarks(rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
     )
     lines = [f"{MARK} {column}: {caveat}" for column, caveat in caveats if caveat]
     for row in {row.key: row for row in rows}.values():
-        notes = list(row.notes[:MOST_NOTES])
+        notes = [*_ending_without_rounds(row), *row.notes[:MOST_NOTES]]
         if len(row.notes) > MOST_NOTES:
-            notes.append(f"{len(row.notes) - MOST_NOTES} more")
-        if not notes and row.state not in (State.ENDED, State.GOES_ON):
+            notes.append(f"{len(row.notes) - MOST_NOTES} more: run.py show {row.run}")
+        if not notes and row.state != State.ENDED:
             notes = [row.state]
         lines += [f"{row.run}: {'; '.join(notes)}"] if notes else []
     return lines
 
 
+def is_number(column: str) -> bool:
+    """Whether its cells are numbers, which stand on the right."""
+    return column not in COLUMNS or column in NUMBERS
+
+
+def look(row: Row) -> str:
+    """Whether a row's verdict is good, bad, or not there yet."""
+    if row.verdict:
+        return "good" if row.verdict in SUCCESSES else "bad"
+    return {State.GOES_ON: "doubtful", State.ENDED: ""}.get(State(row.state), "bad")
+
+
+def _ending_without_rounds(row: Row) -> list[str]:
+    """Of a run that ended and has no round: its exit code, what that means, and where more of it stands."""
+    if row.verdict or row.exit_code is None:
+        return []
+    meaning = MEANINGS.get(row.exit_code, "")
+    return [f"exit code {row.exit_code}{meaning and f', {meaning}'} (more: run.py show {row.run})"]
+
+
 def as_dict(row: Row) -> dict[str, Any]:
     """The row as JSON has it: what is not there is null."""
-    words = {name: getattr(row, name) for name in COLUMNS}
-    figures = {
-        name: {"value": each.value, "unit": each.unit, "caveat": each.caveat}
-        for name, each in row.figures.items()
-    }
-    return {
-        **{name: None if value == "" else value for name, value in words.items()},
-        "notes": row.notes,
-        "figures": figures,
-    }
+    return {name: None if value == "" else value for name, value in asdict(row).items() if name != "key"}

@@ -27,8 +27,10 @@ _SPOKEN = rf"(?i:(?<![^\W_])(?:{_WORDS})[0-9]{{0,2}}(?![^\W_])|(?:{_WORDS}|sshpa
 _FOLLOWING = "(?:[_-]?[0-9][0-9]?|[_-](?i:pem|der|b64|base64))?"
 _LAST = rf"(?<=[A-Za-z0-9])(?<!(?i:public))[_-](?:{{}}){_FOLLOWING}(?![\w.-])"
 _ENDING = "(?i:key|pass|pwd|pat|auth|psk|cookie)"
+# What ends with one of these says something about a secret, and holds none: token-kind, PASSWORD_LENGTH.
+_ABOUT = "(?i:kind|type|policy|mode|format|count|limit|length|size|version|ttl)"
 # The word is looked for once, from where the name begins; then the name is taken whole.
-_NAMED = r"(?=[\w.-]*?(?:{}|{}))[\w.-]+"
+_NAMED = rf"(?![\w.-]*[_.-]{_ABOUT}(?![\w.-]))(?=[\w.-]*?(?:{{}}|{{}}))[\w.-]+"
 _NAME = _NAMED.format(_SPOKEN, _LAST.format(_ENDING))
 # In prose only what is written like a variable: `forward_pass: 3 ms` is no secret.
 _NAME_IN_TEXT = _NAMED.format(_SPOKEN, _LAST.format(_ENDING[4:-1].upper()))

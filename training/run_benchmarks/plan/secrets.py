@@ -27,6 +27,8 @@ T = TypeVar("T")
 MAY_BE_SECRET = frozenset({"ACCE_CONTAINER_OPT", "IMAGE_BUILD_ARGS", "VENDORS", "PIP_SOURCE"})
 SHORTEST = 6  # characters: a shorter value stands in too much else to be hidden wherever it stands
 _NUMBER = re.compile(r"[\d.,:+-]{1,11}")
+_LINE_END = re.compile(r"[\r\n]+|\\r|\\n")  # also as a variable has it that may be one line only
+_WRAP = r"(?:\r?\n[ \t]*)?"
 # `--env NAME=value` and its other spellings, without the blank.
 _ENV_OPTION = re.compile(r"(?:-e|--env)=?([^-=][^=]*)=(.*)", re.DOTALL)
 
@@ -46,7 +48,7 @@ class Secrets:
     @cached_property
     def values(self) -> frozenset[str]:
         """What is hidden wherever it stands; a key of several lines is printed line by line."""
-        lines = {line for value in self.held for line in value.splitlines()}
+        lines = {line.strip() for value in self.held for line in _LINE_END.split(value)}
         return frozenset(value for value in self.held | lines if self._is_distinct(value))
 
     def are_named(self, name: str) -> bool:
@@ -68,6 +70,8 @@ class Secrets:
         before = ""
         while self._pattern and before != text:  # what was around a value may make up another one
             before, text = text, self._pattern.sub(HIDDEN, text)
+            if self._broken and "\n" in text:
+                text = self._broken.sub(HIDDEN, text)
         return text
 
     def hide_in(self, record: T, *, names: bool = True) -> T:
@@ -157,6 +161,12 @@ class Secrets:
         spellings = {each for value in self.values for each in _spellings(value) if len(each) >= SHORTEST}
         longest_first = sorted(spellings, key=lambda each: (-len(each), each))
         return re.compile("|".join(map(re.escape, longest_first))) if spellings else None
+
+    @cached_property
+    def _broken(self) -> re.Pattern[str] | None:
+        """The values as they are, but for ends of lines and the indents behind them: a log may wrap its lines."""
+        wrapped = [_WRAP.join(map(re.escape, value)) for value in sorted(self.values)]
+        return re.compile("|".join(wrapped)) if wrapped else None
 
 
 NO_SECRETS = Secrets()

@@ -9,6 +9,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+from run_benchmarks.names import plain_path
 from run_benchmarks.plan.config_file import Entry
 from run_benchmarks.plan.pip import read_pip_settings
 from run_benchmarks.plan.reader import Reader, fields_of
@@ -30,7 +31,7 @@ def read_run_settings(reader: Reader, training_dir: Path, log_path: Path | None)
     paths = _default_paths(training_dir)
     run = reader.read(RunSettings, _with_paths(reader, paths, training_dir), stand_ins=paths, pip=pip)
     assert run is not None, "whatever is missing or wrong has its default"  # noqa: S101 - for mypy
-    log = log_path.expanduser().absolute() if log_path else log_path_in(reader.file.values, training_dir)
+    log = plain_path(log_path) if log_path else log_path_in(reader.file.values, training_dir)
     run = replace(run, log_path=log)
     _check_writable(run.log_path, reader, log_path)
     _check_registry(reader)

@@ -38,13 +38,14 @@ class Curves:
 
     steps: by column, `time_ms`, `global_steps` and the keys of STEP_CURVES, NaN where a step did not say.
     evaluations: time, step, the metric's value. times: event name -> its first and last time.
+    spells: what interrupted the training: its kind of phase, when it began and when it ended.
     more_steps: those that are left out.
     """
 
     metric: str = ""
     steps: dict[str, array[float]] = field(default_factory=lambda: {name: _empty() for name in COLUMNS})
     evaluations: list[tuple[float, float, float]] = field(default_factory=list)
-    evaluating: list[tuple[float, float]] = field(default_factory=list)
+    spells: list[tuple[str, float, float]] = field(default_factory=list)
     times: dict[str, tuple[int, int]] = field(default_factory=dict)
     more_steps: int = 0
     first_ms: int | None = None
@@ -62,6 +63,8 @@ class Curves:
             self._stepped(event)
         elif event.name in (EventName.EVALUATE, EventName.INIT_EVALUATION):
             self._evaluated(event)
+        elif event.name == EventName.CHECKPOINT:
+            self._lasted("checkpoint", event, "checkpoint_time")
 
     def _stepped(self, event: Event) -> None:
         if len(self.steps["time_ms"]) >= MOST_STEPS:
@@ -85,9 +88,13 @@ class Curves:
         value = _number(event.value, self.metric)
         if len(self.evaluations) < MOST_EVALUATIONS:
             self.evaluations.append((event.time_ms, _number(event.value, "global_steps"), value))
-        seconds = _number(event.value, "eval_time")
-        if seconds > 0 and len(self.evaluating) < MOST_PHASES:
-            self.evaluating.append((event.time_ms - seconds * 1000, event.time_ms))
+        self._lasted("evaluate", event, "eval_time")
+
+    def _lasted(self, kind: str, event: Event, name: str) -> None:
+        """Take in what ended with the event, after as many seconds as it says under `name`."""
+        seconds = _number(event.value, name)
+        if seconds > 0 and len(self.spells) < MOST_PHASES:
+            self.spells.append((kind, event.time_ms - seconds * 1000, event.time_ms))
 
     def phases(self) -> list[Phase]:
         """The phases of its time, in seconds since the first event; what has no end lasts until the last one."""
@@ -95,7 +102,7 @@ class Curves:
             return []
         spans = [("init", *self._span(EventName.INIT_START, EventName.INIT_END, EventName.TRAIN_START))]
         spans.append(("train", *self._span(EventName.TRAIN_START, EventName.TRAIN_END)))
-        spans += [("evaluate", start, end) for start, end in self.evaluating]
+        spans += self.spells
         return [
             Phase(kind, (start - self.first_ms) / 1000, (end - self.first_ms) / 1000)
             for kind, start, end in spans

@@ -47,12 +47,24 @@ def environment(folder: Path = FOLDER / "templates") -> Environment:
         finalize=_shown,
     )
     made.filters["json"] = as_json
+    made.filters["marked"] = marked
     return made
 
 
 def _shown(value: Any) -> Any:
     """Text without what would hide, or turn the direction of what is around it."""
     return printable(value) if type(value) is str else value
+
+
+def marked(text: str) -> Markup:
+    """A sentence in which what stands between backticks, a name or a command, is shown as such."""
+    from markupsafe import Markup, escape
+
+    parts = str(escape(printable(text))).split("`")
+    if len(parts) % 2 == 0:  # the last one is open: it is a backtick
+        parts[-2:] = ["`".join(parts[-2:])]
+    shown = (f"<code>{part}</code>" if number % 2 else part for number, part in enumerate(parts))
+    return Markup("".join(shown))  # noqa: S704 - each part has been escaped
 
 
 def page(title: str, body: Markup, *, scripts: Sequence[str] = (), is_served: bool = False) -> str:

@@ -4,24 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from run_benchmarks.comparison.statistics import CONFIDENCE, Summary, olympic_mean, summarise
-from run_benchmarks.results.round_result import CONVERGE, RoundResult
+from run_benchmarks.comparison.statistics import HEADINGS, Summary, olympic_mean_of, summarise
+from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.table import Table
-from run_benchmarks.results.tables import NOT_MEASURED
 from utils.figures import DEFINITIONS
 from utils.numbers import shown
-
-HEADINGS = (
-    "figure",
-    "unit",
-    "rounds",
-    "median",
-    "mean",
-    "sd",
-    "cv",
-    f"{CONFIDENCE:.0%} interval of the mean",
-)
-TO_TARGET = "time_to_target"
 
 
 def spread_tables(results: Sequence[RoundResult]) -> Iterator[tuple[str, Table]]:
@@ -31,11 +18,9 @@ def spread_tables(results: Sequence[RoundResult]) -> Iterator[tuple[str, Table]]
         summaries = list(_summaries([each for each in rounds if each.verdict.is_success]))
         reasons = dict.fromkeys(each.no_interval for _, _, each in summaries if each.no_interval)
         notes = [*(f"- no interval: {reason}" for reason in reasons), *_without_extremes(rounds)]
-        if summaries:
-            yield (
-                case,
-                Table(HEADINGS, tuple(_row(*each) for each in summaries), fixed=2, footnotes=tuple(notes)),
-            )
+        rows = tuple(_row(*each) for each in summaries)
+        if rows:
+            yield case, Table(("figure", "unit", *HEADINGS), rows, fixed=2, footnotes=tuple(notes))
 
 
 def _summaries(rounds: Sequence[RoundResult]) -> Iterator[tuple[str, str, Summary]]:
@@ -49,23 +34,12 @@ def _summaries(rounds: Sequence[RoundResult]) -> Iterator[tuple[str, str, Summar
 
 def _row(name: str, unit: str, summary: Summary) -> tuple[str, ...]:
     digits = DEFINITIONS[name].digits if name in DEFINITIONS else 4
-    numbers = [
-        NOT_MEASURED if each is None else shown(each, digits)
-        for each in (summary.median, summary.mean, summary.sd)
-    ]
-    cv = NOT_MEASURED if summary.cv is None else f"{summary.cv:.1%}"
-    interval = summary.interval and f"{shown(summary.interval[0], 4)} to {shown(summary.interval[1], 4)}"
-    return name, unit, str(summary.count), *numbers, cv, interval or NOT_MEASURED
+    return (name, unit, *summary.cells(digits))
 
 
 def _without_extremes(rounds: Sequence[RoundResult]) -> Iterator[str]:
     """MLPerf's mean, of all rounds: one that did not converge counts."""
-    if any(result.kind != CONVERGE for result in rounds) or len(rounds) < 2:
-        return
-    times = [
-        result.figures[TO_TARGET].value if result.verdict.is_success and TO_TARGET in result.figures else None
-        for result in rounds
-    ]
-    mean = olympic_mean(times)
-    text = f"{shown(mean.value, 5)} s" if mean.value is not None else f"none: {mean.reason}"
-    yield f"{TO_TARGET}, mean without the fastest and the slowest round (MLPerf's rule): {text}"
+    mean = olympic_mean_of(rounds)
+    if mean and len(rounds) > 1:
+        text = f"{shown(mean.value, 5)} s" if mean.value is not None else f"none: {mean.reason}"
+        yield f"time_to_target, mean without the fastest and the slowest round (MLPerf's rule): {text}"

@@ -59,6 +59,16 @@ def run_in(folder: RunFolder) -> Run:
     )
 
 
+def going_on(folder: RunFolder) -> str:
+    """Since when a run goes on and where it is, by its journal; empty where it does not, or nobody can tell."""
+    if not is_held(folder.path / JOURNAL):
+        return ""
+    first = _entry(folder, "run_started")
+    since = first.get("started") or _moment(first.get("time"))
+    key, stage = next(reversed(_last_stages(folder).items()), ("its preflight", ""))
+    return f"since {since or 'an unknown time'}, now at {key}{stage and f', stage {stage}'}"
+
+
 def _results(folder: RunFolder) -> dict[RoundKey, RoundResult]:
     """Each round's result: as it was written, else as the summary has it, else judged from what there is."""
     from_summary = summed_up(folder)
@@ -115,7 +125,8 @@ def _missing(folder: RunFolder, results: Mapping[RoundKey, RoundResult], *, ende
         )
         if key not in results:
             begun = f"it was last seen at the stage {stages[key]}" if key in stages else "it was not begun"
-            yield f"{key} has no result: {'; '.join(filter(None, (begun, gone)))}"
+            if key in stages or not folder.summary:  # a summary says itself which rounds were not begun
+                yield f"{key} has no result: {'; '.join(filter(None, (begun, gone)))}"
         elif gone:
             yield f"{key}: {gone}; what is shown of it is what summary.json says"
         elif _has_reported(results[key]) and not folder.has_log(key):

@@ -54,7 +54,7 @@ class ContainerRuntime(Runtime):
             remove = f"a unit of this name exists: {shlex.join(self._engine.remove([unit.name]))}"
             raise CommandError(completed, remove if exists else self._remedy(completed))
 
-    async def remove_all(self, transport: Transport, run_id: str, grace_s: int = 0) -> tuple[str, ...]:
+    async def _remove_all(self, transport: Transport, run_id: str, grace_s: int) -> tuple[str, ...]:
         units = await self.list_units(transport, run_id)
         if grace_s:
             running = [unit.name for unit in units if unit.running]
@@ -73,7 +73,8 @@ class ContainerRuntime(Runtime):
 
     async def last_output(self, transport: Transport, name: str, lines: int = 50) -> str:
         argv = (self._engine.command, "logs", "--tail", str(lines), name)
-        completed = await self._checked(transport, argv, may_be_gone=True)
+        with self.cleaning_up(transport.host):
+            completed = await self._checked(transport, argv, may_be_gone=True)
         return completed.last_lines(lines) if completed.ok else ""
 
     async def version(self, transport: Transport) -> str:

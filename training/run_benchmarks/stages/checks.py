@@ -25,7 +25,6 @@ CLOCK_WARNING_S = 0.5
 CLOCK_ERROR_S = 30.0
 LISTENING = "0A"
 RUNS_CAN_BE_WRITTEN = 'mkdir -p "$0/runs"; [ -w "$0/runs" ]'
-RUNNING = "running"  # units of another run, which disturb this one
 
 
 class Status(str, Enum):
@@ -183,7 +182,7 @@ async def leftovers(plan: Plan, runtime: Runtime, use: HostUse) -> str:
     if not runs:
         return "none"
     running = any(unit.running for unit in units if run_of(unit.labels))
-    detail = f"{RUNNING if running else 'ended'} units of {', '.join(runs)}"
+    detail = f"{'running' if running else 'ended'} units of {', '.join(runs)}"
     shared = "both runs share this host, and their figures are not to be trusted; " if running else ""
     command = run_command("cleanup", runs[0], *plan.options)  # at the end, so that it can be copied
     raise DoubtError(detail, remedy=f"{shared}if that run is over: {command}")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from run_benchmarks.plan.records import Plan
+from collections.abc import Sequence
+from pathlib import Path
+
+from run_benchmarks.commands import preparation_command
+from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.checks import QUICK_S, HostUse
 from utils import manifest as manifests
@@ -10,6 +14,7 @@ from utils.errors import FlagPerfError
 
 LISTING_S = 300.0
 PROBLEMS_SHOWN = 5
+PREPARATION = "prepare/__main__.py"  # of a model's folder, beside those of its frameworks
 
 
 async def data(plan: Plan, runtime: Runtime, use: HostUse) -> str:
@@ -17,26 +22,38 @@ async def data(plan: Plan, runtime: Runtime, use: HostUse) -> str:
 
     All folders are looked at, so that what is missing on a host is said at once.
     """
-    names: dict[str, list[str]] = {}
+    users: dict[str, list[CasePlan]] = {}
     for case in use.cases:
-        names.setdefault(case.settings.data_dir_host, []).append(case.settings.name)
+        users.setdefault(case.settings.data_dir_host, []).append(case)
     details, errors = [], []
-    for folder, cases in sorted(names.items()):
+    for folder, cases in sorted(users.items()):
         try:
-            details.append(await _data_in(use, folder))
+            details.append(await _data_in(use, folder, _how_made(plan, cases, folder)))
         except FlagPerfError as error:
-            errors.append(FlagPerfError(f"{error.message} ({', '.join(cases)})", remedy=error.remedy))
+            names = ", ".join(case.settings.name for case in cases)
+            errors.append(FlagPerfError(f"{error.message} ({names})", remedy=error.remedy))
     if errors:
         remedies = dict.fromkeys(error.remedy for error in errors)
         raise FlagPerfError("; ".join(error.message for error in errors), remedy="; ".join(remedies))
     return "; ".join(details)
 
 
-async def _data_in(use: HostUse, folder: str) -> str:
+def _how_made(plan: Plan, cases: Sequence[CasePlan], folder: str) -> str:
+    """What to do by the cases' own preparation of these data; empty where they have none."""
+    folders = dict.fromkeys(Path(case.files.case_dir).parent for case in cases)
+    models = [path.name for path in folders if (plan.training_dir / path / PREPARATION).is_file()]
+    return "".join(
+        f"; benchmarks/{model}/prepare makes it (--help: from what; its requirements.txt: with what): "
+        + preparation_command(plan.training_dir, model, folder)
+        for model in models
+    )
+
+
+async def _data_in(use: HostUse, folder: str, how_made: str) -> str:
     transport = use.transport
     if not (await transport.run(["test", "-d", folder], timeout=QUICK_S)).ok:
         remedy = "put the data there on this host, or correct the data directory in test_conf.py"
-        raise FlagPerfError(f"{folder} does not exist", remedy=remedy)
+        raise FlagPerfError(f"{folder} does not exist", remedy=remedy + how_made)
     text = await transport.run(["cat", f"{folder}/{manifests.MANIFEST_NAME}"], timeout=QUICK_S)
     if not text.ok:
         return f"{folder} (no manifest)"

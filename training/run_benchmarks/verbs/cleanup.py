@@ -11,7 +11,7 @@ from run_benchmarks.commands import place_options, run_command
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.output import complain, put
 from run_benchmarks.verbs import options
-from utils.errors import FlagPerfError
+from utils.errors import FlagPerfError, told_of
 
 if TYPE_CHECKING:
     from run_benchmarks.left_behind import Survey
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
         complain(settings.machine.sentence())
     seen = asyncio.run(survey(cluster, settings))
     for host, error in seen.unreached.items():
-        complain(f"{host}: {error}")
+        complain(told_of(host, error))
     code = ExitCode.UNHEALTHY if seen.unreached else ExitCode.SUCCESS
     if arguments.run is None:
         _list(seen, settings.log_path)
@@ -79,7 +79,7 @@ def _remove(uid: str, seen: Survey, cluster: ClusterSettings, settings: RunSetti
             continue
         code = ExitCode.UNHEALTHY
         if host not in seen.unreached:
-            complain(f"{host}: {names}")
+            complain(told_of(host, names))
     return code
 
 

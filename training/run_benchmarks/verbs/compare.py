@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.output import put
 from run_benchmarks.verbs import options
-from run_benchmarks.writing import write_whole
 from utils.errors import FlagPerfError
 
 if TYPE_CHECKING:
@@ -66,39 +65,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "may be repeated",
     )
     parser.add_argument(
-        "--junit", type=options.path_of, metavar="FILE", help="write the gates as JUnit XML to FILE"
+        "--junit",
+        type=options.path_of,
+        metavar="FILE",
+        help="write the gates as JUnit XML to FILE, which must be new",
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace FILE where it is there already")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare, show, and judge."""
-    from run_benchmarks.comparison.compare import compare
-    from run_benchmarks.comparison.gate import parse_gate
-    from run_benchmarks.comparison.gating import junit
-    from run_benchmarks.comparison.records import Choice
+    from run_benchmarks.comparison.compare import Choice, compare
+    from run_benchmarks.comparison.gate import junit, parse_gate
+    from run_benchmarks.exports.destination import new_file
 
     if len(arguments.selectors) < 2:
         raise FlagPerfError(
             "there is nothing to compare it with", where=arguments.selectors[0], remedy="name two"
         )
-    files = [file for file in (arguments.output, arguments.junit) if file]
-    _check_new(files, overwrite=arguments.overwrite)
     choice = Choice(
         figures=arguments.figure,
         gates=[parse_gate(text) for text in arguments.fail_if],
         difference=arguments.difference,
         even_if_not_comparable=arguments.even_if_not_comparable,
     )
-    comparison = compare(arguments.selectors, options.log_path_of(arguments), choice)
-    text = _rendered(comparison, arguments)
-    if arguments.output:
-        _write(arguments.output, f"{text.rstrip()}\n".encode(errors="replace"))
-        put(f"written to {arguments.output}")
-    else:
-        put(text)
-    if arguments.junit:
-        _write(arguments.junit, junit(comparison))
+    with ExitStack() as files:
+        output, xml = (
+            files.enter_context(new_file(file)) if file else None
+            for file in (arguments.output, arguments.junit)
+        )
+        comparison = compare(arguments.selectors, options.log_path_of(arguments), choice)
+        text = _rendered(comparison, arguments)
+        if output:
+            output.write_bytes(f"{text.rstrip()}\n".encode(errors="replace"))
+        if xml:
+            xml.write_bytes(junit(comparison))
+    put(f"written to {arguments.output}" if arguments.output else text)
     if comparison.is_refused:
         return ExitCode.NOT_COMPARABLE
     return ExitCode.GATE_FAILED if comparison.fails else ExitCode.SUCCESS
@@ -129,21 +130,3 @@ def _percent(text: str) -> float:
     if not 0.0001 <= value <= 10:
         raise argparse.ArgumentTypeError(f"{text!r} is no percentage from 0.01 to 1000")
     return value
-
-
-def _check_new(files: list[Path], *, overwrite: bool) -> None:
-    """Refuse what would overwrite a file, before anything is read."""
-    if len(set(files)) < len(files):
-        raise FlagPerfError("--output and --junit name one file", where=str(files[0]), remedy="name two")
-    for file in files:
-        if file.exists() and (not overwrite or not file.is_file()):
-            remedy = "give another name, or --overwrite" if file.is_file() else "name a file"
-            raise FlagPerfError("is there already", where=str(file), remedy=remedy)
-
-
-def _write(file: Path, content: bytes) -> None:
-    try:
-        write_whole(file, content)
-    except OSError as error:
-        message = f"cannot be written: {error.strerror}"
-        raise FlagPerfError(message, where=str(file), remedy="name another file") from error

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from run_benchmarks.commands import DEFAULT_CONFIG
-from run_benchmarks.names import RUN_NAME
+from run_benchmarks.names import RUN_NAME, plain_path
 
 if TYPE_CHECKING:
     from run_benchmarks.plan.records import Plan
@@ -126,7 +126,7 @@ def log_path_of(arguments: argparse.Namespace) -> Path:
     """The folder of the result folders: as the command line says, else test_conf.py, which need not be valid."""
     given: Path | None = arguments.log_path
     if given is not None:
-        return given
+        return plain_path(given)
     from run_benchmarks.plan.config_file import read_leniently
     from run_benchmarks.plan.settings import log_path_in
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from run_benchmarks.verbs import options
 from utils.errors import FlagPerfError
 
 if TYPE_CHECKING:
+    from run_benchmarks.comparison.records import Comparison
     from run_benchmarks.exports.reproduction import Reproduction
 
 NAME = "reproduce"
@@ -52,21 +54,30 @@ def run(arguments: argparse.Namespace) -> int:
             complain(one_line(f"- {line}"))
         if arguments.show:
             return ExitCode.SUCCESS
-        return _run_and_compare(made, unpacked / RUN)
+        return _run_and_compare(made, unpacked / RUN, arguments.archive)
 
 
-def _run_and_compare(made: Reproduction, archived: Path) -> int:
-    from run_benchmarks.comparison.compare import compare
+def _run_and_compare(made: Reproduction, unpacked: Path, archive: Path) -> int:
+    from run_benchmarks.comparison.compare import Choice, compare
     from run_benchmarks.comparison.forms import as_text
-    from run_benchmarks.comparison.records import Choice
     from run_benchmarks.foreground import run_in_foreground
     from run_benchmarks.output import output_width
 
     folders: list[Path] = []
     code = run_in_foreground(made.plan, folders.append)
     try:
-        comparison = compare([str(archived), folders[0].name], folders[0].parent, Choice())
-        put(as_text(comparison, output_width()))
+        comparison = compare([str(unpacked), folders[0].name], folders[0].parent, Choice())
+        put(as_text(_naming(comparison, unpacked, archive), output_width()))
     except FlagPerfError as error:  # to the caller it would mean that nothing was launched
         complain(error)
     return code
+
+
+def _naming(comparison: Comparison, unpacked: Path, archive: Path) -> Comparison:
+    """The comparison with the archive in the place of the folder in which it lies as long as this goes on."""
+    notes = [note.replace(str(unpacked), str(archive)) for note in comparison.notes]
+    groups = {
+        letter: str(archive) if selector == str(unpacked) else selector
+        for letter, selector in comparison.groups.items()
+    }
+    return replace(comparison, groups=groups, notes=notes)

@@ -2,7 +2,6 @@
 // Draws the charts of a page with uPlot from the JSON beside each, when they come into view.
 
 const FEW_LINES = 10; // more of them are told apart by their group's colour
-const ROWS_SHOWN = 100;
 const HEIGHT = 240;
 const FONT = "12px system-ui, sans-serif";
 
@@ -42,23 +41,18 @@ class Figure {
     return this.group === null && this.groups.length > 1 && this.data.lines.length > FEW_LINES;
   }
 
-  shownLines() {
-    return this.data.lines.filter((line) => this.group === null || line.group === this.group);
-  }
-
-  keys() {
-    const name = (line) => (this.isByGroup() ? line.group : this.group === null ? nameOfLine(line) : line.label);
-    return new Map(this.shownLines().map((line) => [this.isByGroup() ? line.group : line, name(line)]));
+  nameOf(line) {
+    return this.group === null ? nameOfLine(line) : line.label;
   }
 
   draw() {
     const left = this.chart && this.chart.scales.x;
     const kept = left && this.isZoomed ? { min: left.min, max: left.max } : null;
     if (this.chart) this.chart.destroy();
-    this.lines = this.shownLines();
-    const keys = [...this.keys().keys()];
-    this.colours = this.lines.map((line) => colour(`line-${keys.indexOf(this.isByGroup() ? line.group : line) % 8}`));
-    this.places = placesOf(this.data.axes[this.axis]);
+    this.lines = this.data.lines.filter((line) => this.group === null || line.group === this.group);
+    this.keys = [...new Set(this.lines.map((line) => this.keyOf(line)))];
+    this.colours = this.lines.map((line) => colour(`line-${this.keys.indexOf(this.keyOf(line)) % 8}`));
+    this.places = this.data.axes[this.axis].values;
     this.chart = new uPlot(this.options(), [this.places, ...this.lines.map((line) => line.values)], this.plot);
     const [start, end] = this.ends();
     if (!this.data.scatter) this.chart.setScale("x", kept || { min: start, max: end });
@@ -141,11 +135,18 @@ class Figure {
       ctx.moveTo(bbox.left, top);
       ctx.lineTo(bbox.left + bbox.width, top);
       ctx.stroke();
-      ctx.font = `${12 * uPlot.pxRatio}px system-ui, sans-serif`;
-      ctx.textAlign = "left";
-      ctx.fillText(name, bbox.left + 4 * uPlot.pxRatio, top - 4 * uPlot.pxRatio);
+      this.writeLevel(ctx, bbox, name, top);
       ctx.restore();
     }
+  }
+
+  // Above its line, or below where there is no room; rimmed, for curves may cross it.
+  writeLevel(ctx, box, name, top) {
+    const unit = uPlot.pxRatio;
+    const isAbove = top - box.top > 18 * unit;
+    const look = { font: `${12 * unit}px system-ui, sans-serif`, textAlign: "left", textBaseline: isAbove ? "bottom" : "top", strokeStyle: colour("ground"), lineWidth: 4 * unit, lineJoin: "round" };
+    Object.assign(ctx, look).setLineDash([]);
+    for (const draw of ["strokeText", "fillText"]) ctx[draw](name, box.left + 4 * unit, top + (isAbove ? -4 : 4) * unit);
   }
 
   focused(index) {
@@ -166,8 +167,7 @@ class Figure {
     const near = this.nearest ? [this.lines[this.nearest - 1]] : [];
     const lines = this.data.scatter || this.lines.length > FEW_LINES ? near : this.lines;
     const words = lines.filter((line) => line && line.values[place] !== null && line.values[place] !== undefined).map((line) => {
-      const name = (line.names && line.names[place]) || (this.group === null ? nameOfLine(line) : line.label);
-      return `${name}: ${shownNumber(line.values[place])}${this.data.unit ? ` ${this.data.unit}` : ""}`;
+      return `${line.names[place] || this.nameOf(line)}: ${shownNumber(line.values[place])}${this.data.unit ? ` ${this.data.unit}` : ""}`;
     });
     this.reading.textContent = [shownPlace(axis, this.places[place]), ...words].join("   ");
   }
@@ -230,11 +230,10 @@ class Figure {
 
   drawTools() {
     this.tools.replaceChildren();
-    const keys = this.keys();
     if (this.data.axes.length > 1) this.addSelect("Over", this.data.axes.map((axis, index) => [index, axis.label]), this.axis, (value) => (this.axis = Number(value)));
     if (this.groups.length > 1 && this.data.lines.length > FEW_LINES)
       this.addSelect("Of", [["", "all"], ...this.groups.map((name) => [name, name])], this.group || "", (value) => (this.group = value || null));
-    if (keys.size > 1 && keys.size <= 64) [...keys].forEach(([key, name], index) => this.addEntry(key, name, index));
+    if (this.keys.length > 1 && this.keys.length <= 64) this.keys.forEach((key, index) => this.addEntry(key, index));
     this.tools.append(element("span", "", { class: "gap" }));
     this.whole = element("button", "Show all", { type: "button", class: "plain" });
     this.whole.hidden = !this.isZoomed;
@@ -256,45 +255,27 @@ class Figure {
     this.tools.append(select);
   }
 
-  addEntry(key, name, index) {
+  addEntry(key, index) {
     const entry = element("button", "", { type: "button", class: "entry" });
-    entry.innerHTML = '<svg viewBox="0 0 12 12" aria-hidden="true"><circle cx="6" cy="6" r="5"/></svg>';
-    entry.firstChild.setAttribute("class", `phase-${index % 8}`);
-    entry.append(name || "(none)");
-    const lines = this.lines.map((line, place) => [line, place + 1]).filter(([line]) => (this.isByGroup() ? line.group === key : line === key));
-    const isShown = () => !this.hidden.has(this.keyOf(lines[0][0]));
-    entry.setAttribute("aria-pressed", String(isShown()));
+    entry.innerHTML = `<svg viewBox="0 0 12 12" aria-hidden="true"><circle class="phase-${index % 8}" cx="6" cy="6" r="5"/></svg>`;
+    const places = [...this.lines.keys()].filter((place) => this.keyOf(this.lines[place]) === key);
+    entry.append((this.isByGroup() ? key : this.nameOf(this.lines[places[0]])) || "(none)");
+    entry.setAttribute("aria-pressed", String(!this.hidden.has(key)));
     entry.addEventListener("click", () => {
-      const own = this.keyOf(lines[0][0]);
-      if (isShown()) this.hidden.add(own);
-      else this.hidden.delete(own);
-      entry.setAttribute("aria-pressed", String(isShown()));
-      this.chart.batch(() => lines.forEach(([, place]) => this.chart.setSeries(place, { show: isShown() })));
+      if (!this.hidden.delete(key)) this.hidden.add(key);
+      entry.setAttribute("aria-pressed", String(!this.hidden.has(key)));
+      this.chart.batch(() => places.forEach((place) => this.chart.setSeries(place + 1, { show: !this.hidden.has(key) })));
     });
     this.tools.append(entry);
   }
 
   fillRows() {
-    const place = this.root.querySelector(".rows");
-    const save = element("button", "Save as CSV", { type: "button" });
-    save.addEventListener("click", () => this.save());
     const table = element("table");
-    const head = table.createTHead().insertRow();
+    const [headings, ...rows] = rowsOf(this.data);
+    table.createTHead().insertRow().append(...headings.map((cell) => element("th", cell, { scope: "col" })));
     const body = table.createTBody();
-    let count = 0;
-    for (const row of rowsOf(this.data)) {
-      if (count++ === 0) for (const cell of row) head.append(element("th", cell, { scope: "col" }));
-      else if (count <= ROWS_SHOWN + 1) body.insertRow().append(...row.map((cell) => element("td", typeof cell === "string" ? cell : shownNumber(cell))));
-    }
-    const rest = count - 1 - ROWS_SHOWN;
-    place.append(element("p", rest > 0 ? `The first ${ROWS_SHOWN} of ${count - 1} rows; the CSV has all.` : ""), save, table);
-  }
-
-  save() {
-    const link = element("a", "", { download: `${this.data.title.replace(/[^\w.-]+/g, "_")}.csv` });
-    link.href = URL.createObjectURL(new Blob([csvOf(this.data)], { type: "text/csv" }));
-    link.click();
-    URL.revokeObjectURL(link.href);
+    for (const row of rows) body.insertRow().append(...row.map((cell) => element("td", typeof cell === "string" ? cell : shownNumber(cell))));
+    this.root.querySelector(".behind .wide").append(table);
   }
 }
 

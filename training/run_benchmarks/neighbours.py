@@ -1,0 +1,35 @@
+"""Other runs on a round's hosts: looked for when it begins and when it ends, for what they did is in its figures."""
+
+from __future__ import annotations
+
+import asyncio
+
+from run_benchmarks.hosts.base import Host
+from run_benchmarks.round_state import RoundState
+from run_benchmarks.run_log import LOGGER
+from run_benchmarks.session import Session, in_time
+from run_benchmarks.stages.checks import runs_of
+from utils.errors import FlagPerfError, raised
+
+ANSWER_S = 10.0
+
+
+async def look_for_neighbours(session: Session, state: RoundState, host: Host) -> None:
+    """Remember whose units run on a host now, beside this run's. One that does not answer costs the round nothing."""
+    try:
+        units = await in_time(session.runtime.list_units(host.transport), ANSWER_S)
+    except (FlagPerfError, asyncio.TimeoutError) as error:
+        why = error.message if isinstance(error, FlagPerfError) else raised(error)
+        LOGGER.warning(f"{host.name}: whether another run uses it is not known: {why}")
+        return
+    runs = {run for run in runs_of(unit for unit in units if unit.running) if run != session.run.uid}
+    if runs:
+        state.neighbours.setdefault(host.name, set()).update(runs)
+
+
+def notes_on_neighbours(state: RoundState) -> list[str]:
+    """A note for each host on which another run was seen."""
+    return [
+        f"{host} was shared, figures are doubtful: units of {', '.join(sorted(runs))} ran there too"
+        for host, runs in state.neighbours.items()
+    ]
