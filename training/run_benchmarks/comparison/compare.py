@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from run_benchmarks.comparison.comparable import objections
 from run_benchmarks.comparison.derived import NAMES, figures_of
@@ -13,7 +12,7 @@ from run_benchmarks.comparison.gate import Gate, gate_results
 from run_benchmarks.comparison.pairing import Match, matches
 from run_benchmarks.comparison.ratios import BETTER, WORSE, Ratio, holm, ratio_of
 from run_benchmarks.comparison.records import CaseComparison, Cell, Comparison, Row, Side
-from run_benchmarks.comparison.selecting import ComparedRound, Group, groups_of
+from run_benchmarks.comparison.selecting import ComparedRound, Group
 from run_benchmarks.comparison.statistics import olympic_mean_of, summarise
 from run_benchmarks.results.round_result import CONVERGE
 from utils.errors import FlagPerfError, nearest
@@ -45,17 +44,12 @@ class Choice:
         return [*self.figures, *(name for gate in self.gates for name in gate.figures)]
 
 
-def compare(selectors: Sequence[str], log_path: Path, choice: Choice) -> Comparison:
-    """Set the groups that the selectors name against the first of them.
+def compare(groups: Sequence[Group], choice: Choice) -> Comparison:
+    """Set groups of rounds against the first of them.
 
     Raises:
-        FlagPerfError: a selector names nothing, no case is in two groups, or a figure is asked for that none has.
+        FlagPerfError: no case is in two groups, or a figure is asked for that none has.
     """
-    return compare_groups(groups_of(selectors, log_path), choice)
-
-
-def compare_groups(groups: Sequence[Group], choice: Choice) -> Comparison:
-    """The same of groups that have been read."""
     matched, unmatched = matches(groups)
     if not matched:
         message = f"no case of {groups[0].selector} is in another group: {'; '.join(unmatched)}"
