@@ -61,7 +61,7 @@ set_up() {
   stages
 }
 
-# The lab's tests, which one worker runs, mostly wait: the whole suite has a worker more than there are cores.
+# The lab's tests and those of containers wait a lot: the whole suite has more workers than there are cores.
 WORKERS=$(($(nproc) < 8 ? $(nproc) : 8))
 SELECTED=()
 if [ "${1:-}" = --quick ]; then

@@ -37,13 +37,13 @@ def _parts(comparison: Comparison) -> Iterator[Markup]:
     for block in blocks(comparison, is_brief=False):
         if isinstance(block, Picture):
             yield chart(_scatter(block))
-        against = block.against if isinstance(block, Ratios) else ()
+        ratios = block.ratios if isinstance(block, Ratios) else ()
         text = template.render(
             kind=type(block).__name__,
             block=block,
             table=None if isinstance(block, (Heading, Lines)) else table_of(block),
-            words=[KINDS.get(each.direction, PLAIN) for each in against],
-            spans=_spans([each.ratio for each in against]),
+            words=[KINDS.get(each.direction, PLAIN) for each in ratios],
+            spans=_spans(ratios),
         )
         yield Markup(text)  # noqa: S704 - a template with autoescape made it
 

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from run_benchmarks.comparison.compare import Choice, compare_groups
+from run_benchmarks.comparison.compare import Choice, compare
 from run_benchmarks.comparison.page import comparison_page
 from run_benchmarks.history import listing
 from run_benchmarks.history.access import Guard
@@ -126,7 +126,7 @@ class _Site:
         """What was ticked, against the earliest of it."""
         self._refresh()
         choice = Choice(even_if_not_comparable="anyway" in request.query_params)
-        comparison = compare_groups(groups_of_ticks(self._index, request.query_params.getlist("r")), choice)
+        comparison = compare(groups_of_ticks(self._index, request.query_params.getlist("r")), choice)
         return HTMLResponse(comparison_page(comparison, is_served=True))
 
     def _folder(self, request: Request) -> Path:
