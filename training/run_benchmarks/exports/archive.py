@@ -64,7 +64,7 @@ def export_archive(path: Path, output: Path, secrets: Secrets, training_dir: Pat
         new_file(output) as made,
         made.open("wb") as raw,
         gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed,
-        tarfile.open(fileobj=packed, mode="w") as tar,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT, encoding="utf-8") as tar,
     ):
         made.chmod(0o600)  # as the run's own files: what could not be recognised is for its owner alone
         archive = _Archive(tar, redaction)
@@ -107,6 +107,8 @@ class _Archive:
         for file in files:
             name = f"{RUN}{self.redaction.name(file.name)}"
             objection = file.objection
+            if not objection and not _fits(name):
+                objection = "its path is too long for an archive"
             if not objection and name in self.sums:
                 objection = "another file has the same name when its secrets are hidden"
             if objection:
@@ -133,6 +135,9 @@ class _Archive:
             self.left_out[CODE] = self.redaction.name(str(error))
             return
         for name, content in sorted(files.items()):
+            if not _fits(f"{CODE}{name}"):
+                self.left_out[f"{CODE}{name}"] = "its path is too long for an archive"
+                continue
             text = content.decode("utf-8", "surrogateescape")
             # in code names speak of variables; what is set for a run stands in its shell and configuration files
             by_name = name.endswith(".sh") or "/config/" in name
@@ -179,3 +184,11 @@ class _Archive:
         content.seek(0, os.SEEK_SET)
         self.tar.addfile(entry, content)
         self.sums[name] = digest.hexdigest()
+
+
+def _fits(name: str) -> bool:
+    """Whether a header of the plainest form has room for a path: 100 bytes, and 155 for folders before these."""
+    try:
+        return bool(tarfile.TarInfo(name).tobuf(tarfile.USTAR_FORMAT, "utf-8"))
+    except ValueError:
+        return False

@@ -6,7 +6,7 @@ The values stand in the page as JSON; behind each chart is a table, and from it 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from run_benchmarks.report.page import environment
@@ -111,7 +111,7 @@ def content(what: Chart) -> dict[str, Any]:
     return {
         "title": one_line(what.title),
         "unit": what.unit,
-        "axes": list(map(asdict, what.axes)),
+        "axes": [{"label": each.label, "unit": each.unit, "values": each.values} for each in what.axes],
         "lines": [
             {
                 "label": one_line(each.label),
