@@ -71,7 +71,9 @@ def export_archive(path: Path, output: Path, secrets: Secrets, training_dir: Pat
         archive.add_run(files, made.with_name("redacted"))
         archive.add_code(folder, run, training_dir)
         archive.close(run)
-    unread = [f"what {each.name} sets is not recognised: {each.objection}" for each in scripts if each.objection]
+    unread = [
+        f"what {each.name} sets is not recognised: {each.objection}" for each in scripts if each.objection
+    ]
     return [*unread, *archive.notes()]
 
 

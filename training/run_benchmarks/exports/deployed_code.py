@@ -37,7 +37,10 @@ def tree_today(plan: ExportedPlan, training_dir: Path) -> Tree:
     log_path = plan.run.get("log_path")
     try:
         return pack_tree(training_dir, folders, Path(log_path) if isinstance(log_path, str) else None)
-    except (ValueError, RuntimeError) as error:  # a stranger's paths: with a NUL, half a character, in a circle
+    except (
+        ValueError,
+        RuntimeError,
+    ) as error:  # a stranger's paths: with a NUL, half a character, in a circle
         raise FlagPerfError(f"the plan names a path that is none: {error}") from error
 
 
