@@ -1,10 +1,11 @@
-"""What an export reads of a run's folder and of the checkout: what it looked at, bounded, and nothing of anybody else."""
+"""What an export reads of a run's folder and of the checkout: what it looked at, bounded, and of nobody else."""
 
 from __future__ import annotations
 
 import json
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,7 @@ def test_what_changes_while_it_is_read_is_left_out_and_said(
     run = copied(tmp_path)
     lines, log = RunFile.lines, rank_log(run)
 
-    def changed_behind_the_first_look(file: RunFile):  # type: ignore[no-untyped-def]
+    def changed_behind_the_first_look(file: RunFile) -> Iterator[str]:
         yield from lines(file)
         if file.name.endswith("rank0.out.log"):
             os.utime(log)
@@ -73,7 +74,7 @@ def test_what_changes_while_it_is_read_is_left_out_and_said(
 def test_of_folders_in_a_link_nothing_is_opened_and_no_step_stays_open(tmp_path: Path) -> None:
     path, _ = a_file(tmp_path / "run")
     (tmp_path / "link").symlink_to(tmp_path / "run")
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
     with opened(tmp_path / "link" / "node" / "rank0.log", below=tmp_path / "link") as file:
         assert file.read() == b"step 1\n"
     with (
@@ -81,7 +82,7 @@ def test_of_folders_in_a_link_nothing_is_opened_and_no_step_stays_open(tmp_path:
         opened(tmp_path / "link" / "node" / path.name, below=tmp_path),
     ):
         pass
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_a_tree_that_is_deeper_than_any_run_is_named_and_not_looked_into(tmp_path: Path) -> None:
