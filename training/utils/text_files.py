@@ -7,7 +7,7 @@ import io
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -101,8 +101,9 @@ def opened(path: Path, largest: int = LARGEST_LOG, below: Path | None = None) ->
     Raises:
         FlagPerfError: it is no plain file of at most `largest` bytes, or cannot be read.
     """
+    opener: Callable[[str, int], int] = _open_itself if below is None else partial(_open_below, below)
     try:
-        with open(path, "rb", opener=_open_itself if below is None else partial(_open_below, below)) as file:
+        with open(path, "rb", opener=opener) as file:
             state = os.fstat(file.fileno())
             if not stat.S_ISREG(state.st_mode):
                 raise FlagPerfError("is no file", where=str(path))
