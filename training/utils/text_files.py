@@ -125,7 +125,7 @@ def _open_below(folder: Path, path: str, flags: int) -> int:
     *folders, name = Path(path).relative_to(folder).parts
     with ExitStack() as steps:
         place: int | None = None
-        for step in (folder, *folders):
+        for step in (str(folder), *folders):
             link = 0 if place is None else os.O_NOFOLLOW
             place = os.open(step, os.O_RDONLY | os.O_DIRECTORY | link, dir_fd=place)
             steps.callback(os.close, place)
