@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from run_benchmarks.display.base import Display, Power
-from run_benchmarks.failures import sentence_of, traceback_text
+from run_benchmarks.faults import sentence_of, traceback_text
 from run_benchmarks.names import HostPaths, Node
 from run_benchmarks.results.telemetry_file import record_of
 from run_benchmarks.run_log import LOGGER

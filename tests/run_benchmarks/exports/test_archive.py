@@ -175,6 +175,19 @@ def test_links_pipes_and_what_is_no_text_are_named_and_left_out(tmp_path: Path) 
     assert not any(content == b"mine" for content in files.values())
 
 
+def test_a_path_that_the_plainest_archive_has_no_room_for_is_named_and_left_out(tmp_path: Path) -> None:
+    run = copied(tmp_path)
+    long = [rank_log(run).with_name("n" * length) for length in (100, 101)]
+    for path in long:
+        path.write_text("text\n")
+    notes = export_archive(run, tmp_path / "run.tar.gz", NO_SECRETS, TRAINING)
+    names = [f"run/{path.relative_to(run).as_posix()}" for path in long]
+    assert f"left out: {names[1]}: its path is too long for an archive" in notes
+    (tmp_path / "out").mkdir()
+    unpack(tmp_path / "run.tar.gz", tmp_path / "out")
+    assert [(tmp_path / "out" / name).is_file() for name in names] == [True, False]
+
+
 def test_the_code_that_ran_is_in_it_where_the_checkout_still_has_it(tmp_path: Path) -> None:
     code = tmp_path / "training"
     files = {
@@ -214,6 +227,16 @@ def _values(result: RoundResult) -> dict[str, float | None]:
     return {name: figure.value for name, figure in result.figures.items()}
 
 
+# Headers that announce a name, other headers, or holes: of 1 GiB, of which nothing need be there.
+HEADERS = {
+    "pax": tarfile.XHDTYPE,
+    "global": tarfile.XGLTYPE,
+    "name": tarfile.GNUTYPE_LONGNAME,
+    "target": tarfile.GNUTYPE_LONGLINK,
+    "sparse": tarfile.GNUTYPE_SPARSE,
+}
+
+
 def _altered(archive: Path, change: str) -> None:
     """Write `archive` anew with something wrong in it."""
     files = contents(archive)
@@ -239,15 +262,20 @@ def _altered(archive: Path, change: str) -> None:
         members.append((extra, b"x"))
     elif change == "large":
         extra.size = 2**31
-        members.append((extra, b""))
+    elif change in HEADERS:
+        extra.type, extra.size = HEADERS[change], 2**30
+    elif change == "lines":
+        members = [
+            (each, b"\n" * 2**20 if each.name == "SHA256SUMS" else content) for each, content in members
+        ]
     elif change == "sums":
         members = [member for member in members if member[0].name != "SHA256SUMS"]
     with tarfile.open(archive, "w:gz") as tar:
         for member, content in members:
-            member.size = member.size if change == "large" and member is extra else len(content)
-            tar.addfile(member, io.BytesIO(content)) if member is not extra or change != "large" else None
-            if member is extra and change == "large":
-                tar.fileobj.write(member.tobuf())  # type: ignore[union-attr]
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+        if change in ("large", *HEADERS):
+            tar.fileobj.write(extra.tobuf(tarfile.GNU_FORMAT))  # type: ignore[union-attr]
     if change == "cut":
         archive.write_bytes(archive.read_bytes()[:2000])
 
@@ -259,11 +287,13 @@ def _altered(archive: Path, change: str) -> None:
         ("missing", "does not fit 'run/plan.json'"),
         ("more", "does not fit 'run/more'"),
         ("twice", "stands in it twice"),
-        ("link", "is no plain file"),
+        ("link", "something else than a file: 'run/more'"),
         ("above", "'../more' is no path below a folder"),
         ("absolute", "'/etc/hostname' is no path below a folder"),
         ("large", "larger than any archive"),
         ("sums", "it has no SHA256SUMS"),
+        ("lines", "SHA256SUMS does not fit its form"),
+        *((header, "something else than a file: 'run/more'") for header in HEADERS),
         ("cut", "cannot be unpacked"),
     ],
 )

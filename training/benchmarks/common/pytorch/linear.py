@@ -14,11 +14,17 @@ from torch import Tensor, nn
 _MULTIPLE = 64
 
 
+def filled(rows: Tensor) -> Tensor:
+    """(T, size) -> the same, on a CPU in a low precision with zeros below up to a multiple of 64 rows."""
+    missing = -len(rows) % _MULTIPLE
+    if not missing or rows.device.type != "cpu" or not torch.is_autocast_enabled("cpu"):
+        return rows
+    return F.pad(rows, (0, 0, 0, missing))
+
+
 def linear(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """rows weight^T + bias: (T, inputs), (outputs, inputs), (outputs,) -> (T, outputs)."""
-    if rows.device.type != "cpu" or not torch.is_autocast_enabled("cpu"):
-        return F.linear(rows, weight, bias)
-    return F.linear(F.pad(rows, (0, 0, 0, -len(rows) % _MULTIPLE)), weight, bias)[: len(rows)]
+    return F.linear(filled(rows), weight, bias)[: len(rows)]
 
 
 class Linear(nn.Linear):
