@@ -10,6 +10,8 @@ import hashlib
 import json
 import os
 import tarfile
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
@@ -56,29 +58,39 @@ def export_archive(path: Path, output: Path, secrets: Secrets, training_dir: Pat
     """
     folder = open_folder(path)
     run, files = run_in(folder), list(files_below(path))
-    redaction = _redaction(folder, files, secrets, training_dir)
+    scripts = environment_scripts(folder.plan, training_dir)
+    redaction = _redaction(folder, [*scripts, *files], secrets)
     with (
         new_file(output) as made,
         made.open("wb") as raw,
         gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT, encoding="utf-8") as tar,
     ):
+        made.chmod(0o600)  # as the run's own files: what could not be recognised is for its owner alone
         archive = _Archive(tar, redaction)
         archive.add_run(files, made.with_name("redacted"))
         archive.add_code(folder, run, training_dir)
         archive.close(run)
-    return archive.notes()
+    unread = [
+        f"what {each.name} sets is not recognised: {each.objection}" for each in scripts if each.objection
+    ]
+    return [*unread, *archive.notes()]
 
 
-def _redaction(folder: RunFolder, files: list[RunFile], secrets: Secrets, training_dir: Path) -> Redaction:
+def _redaction(folder: RunFolder, files: list[RunFile], secrets: Secrets) -> Redaction:
     """All secrets that can be had; hosts and cases are open, whatever a log says."""
     cluster = folder.plan.get("cluster")
     hosts = as_list(cluster.get("hosts")) if isinstance(cluster, dict) else []
     names = {*map(str, hosts), *(case.settings.name for case in folder.cases.values())}
     base = Redaction(replace(secrets, open_texts=secrets.open_texts | names))
-    scripts = [RunFile(path, path.name) for path in environment_scripts(folder.plan, training_dir)]
-    taken = [file for file in (*files, *scripts) if not file.objection]
-    return base.with_those_in(line for file in taken for line in file.lines())
+    return base.with_those_in(_lines_of(files))
+
+
+def _lines_of(files: list[RunFile]) -> Iterator[str]:
+    for file in files:
+        with suppress(FlagPerfError):  # it was changed since, and is left out
+            if not file.objection:
+                yield from file.lines()
 
 
 @dataclass
@@ -104,7 +116,11 @@ class _Archive:
             if objection:
                 self.left_out[name] = objection
                 continue
-            changed = self._redacted(file, scratch)
+            try:
+                changed = self._redacted(file, scratch)
+            except FlagPerfError as error:
+                self.left_out[name] = f"it {error.message}"
+                continue
             if changed or name != f"{RUN}{file.name}":
                 self.hidden.append(name)
             with scratch.open("rb") as content:
