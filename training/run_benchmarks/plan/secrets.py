@@ -21,6 +21,7 @@ from run_benchmarks.plan.redact import (
     secrets_in_argv,
     secrets_in_text,
 )
+from run_benchmarks.plan.shell_file import secrets_in_shell
 
 T = TypeVar("T")
 # Of these settings a value may be a secret; all others (hosts, cases, paths) are open, and so is what they hold.
@@ -128,7 +129,11 @@ class Secrets:
             for name, value in settings.items()
             if name not in MAY_BE_SECRET and not self.are_named(name)
         ]
-        held = [*self._values_in(settings), *self._values_of_options(argv), *secrets_in_text(text)]
+        held = [
+            *self._values_in(settings),
+            *self._values_of_options(argv),
+            *secrets_in_shell(text, self.are_named),
+        ]
         return replace(
             self,
             held=self.held.union(held),
