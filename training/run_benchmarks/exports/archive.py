@@ -10,18 +10,19 @@ import hashlib
 import json
 import os
 import tarfile
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
-from run_benchmarks.exports.deployed_code import code_of, digest_that_ran, environment_scripts
+from run_benchmarks.exports.deployed_code import code_of, digest_that_ran
 from run_benchmarks.exports.destination import new_file
 from run_benchmarks.exports.planned_run import read_plan
 from run_benchmarks.exports.redaction import Redaction
 from run_benchmarks.exports.run_files import RunFile, files_below
+from run_benchmarks.exports.secrets_in_run import redaction_of
 from run_benchmarks.plan.secrets import Secrets
-from run_benchmarks.results.folder import RunFolder, as_list, open_folder
+from run_benchmarks.results.folder import RunFolder, open_folder
 from run_benchmarks.results.load import run_in
 from run_benchmarks.results.summary import Run
 from utils.errors import FlagPerfError
@@ -55,8 +56,8 @@ def export_archive(path: Path, output: Path, secrets: Secrets, training_dir: Pat
         FlagPerfError: `path` is no run, or `output` is there already.
     """
     folder = open_folder(path)
-    run, files = run_in(folder), list(files_below(path))
-    redaction = _redaction(folder, files, secrets, training_dir)
+    run = run_in(folder)
+    redaction, files = redaction_of(folder, run, list(files_below(path)), secrets, training_dir)
     with (
         new_file(output) as made,
         made.open("wb") as raw,
@@ -68,17 +69,6 @@ def export_archive(path: Path, output: Path, secrets: Secrets, training_dir: Pat
         archive.add_code(folder, run, training_dir)
         archive.close(run)
     return archive.notes()
-
-
-def _redaction(folder: RunFolder, files: list[RunFile], secrets: Secrets, training_dir: Path) -> Redaction:
-    """All secrets that can be had; hosts and cases are open, whatever a log says."""
-    cluster = folder.plan.get("cluster")
-    hosts = as_list(cluster.get("hosts")) if isinstance(cluster, dict) else []
-    names = {*map(str, hosts), *(case.settings.name for case in folder.cases.values())}
-    base = Redaction(replace(secrets, open_texts=secrets.open_texts | names))
-    scripts = [RunFile(path, path.name) for path in environment_scripts(folder.plan, training_dir)]
-    taken = [file for file in (*files, *scripts) if not file.objection]
-    return base.with_those_in(line for file in taken for line in file.lines())
 
 
 @dataclass
