@@ -68,7 +68,7 @@ if [ "${1:-}" = --quick ]; then
   shift
   SELECTED=(-m "not slow")
 else
-  WORKERS=$((WORKERS + 1))
+  WORKERS=$((WORKERS + 2))
 fi
 
 end_parts_with_script

@@ -135,7 +135,8 @@ def test_what_this_checkout_does_not_have_is_refused(
     (whole.tree.training / CONFIG).unlink()
     before = results(whole)
     assert whole.main("reproduce", str(archive)) == 4
-    assert "config_X1x1x1" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "config_X1x1x1" in error and error.startswith("run/plan.json"), error
     assert results(whole) == before
 
 

@@ -85,7 +85,7 @@ def test_a_chart_holds_its_values_and_a_table_of_what_they_come_to() -> None:
     assert match
     content = json.loads(match[1])
     assert content["lines"] == [{"label": "loss", "group": "loss", "names": [], "values": [3, None, 1]}]
-    assert content["axes"] == [{"label": "step", "values": [1, 2, 3], "unit": ""}]
+    assert content["axes"] == [{"label": "step", "unit": "", "values": [1, 2, 3]}]
     assert re.search(r'<th scope="row">loss</th><td>2</td><td>1</td><td>2</td><td>3</td>', text)
 
 

@@ -15,7 +15,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
-from run_benchmarks.exports.deployed_code import code_of, digest_that_ran
+from run_benchmarks.exports.deployed_code import code_of, digest_that_ran, environment_scripts
 from run_benchmarks.exports.destination import new_file
 from run_benchmarks.exports.planned_run import read_plan
 from run_benchmarks.exports.redaction import Redaction
@@ -57,18 +57,23 @@ def export_archive(path: Path, output: Path, secrets: Secrets, training_dir: Pat
     """
     folder = open_folder(path)
     run = run_in(folder)
-    redaction, files = redaction_of(folder, run, list(files_below(path)), secrets, training_dir)
+    scripts = environment_scripts(folder.plan, training_dir)
+    redaction, files = redaction_of(folder, run, scripts, list(files_below(path)), secrets)
     with (
         new_file(output) as made,
         made.open("wb") as raw,
         gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT, encoding="utf-8") as tar,
     ):
+        made.chmod(0o600)  # as the run's own files: what could not be recognised is for its owner alone
         archive = _Archive(tar, redaction)
         archive.add_run(files, made.with_name("redacted"))
         archive.add_code(folder, run, training_dir)
         archive.close(run)
-    return archive.notes()
+    unread = [
+        f"what {each.name} sets is not recognised: {each.objection}" for each in scripts if each.objection
+    ]
+    return [*unread, *archive.notes()]
 
 
 @dataclass
@@ -94,7 +99,11 @@ class _Archive:
             if objection:
                 self.left_out[name] = objection
                 continue
-            changed = self._redacted(file, scratch)
+            try:
+                changed = self._redacted(file, scratch)
+            except FlagPerfError as error:
+                self.left_out[name] = f"it {error.message}"
+                continue
             if changed or name != f"{RUN}{file.name}":
                 self.hidden.append(name)
             with scratch.open("rb") as content:

@@ -19,6 +19,8 @@ from utils.errors import FlagPerfError
 from utils.events import Event
 from utils.node import rank_log_name
 
+LONGEST_S = 1e12  # since the epoch: far behind the last year that a calendar has
+
 
 @dataclass(frozen=True)
 class Round:
@@ -87,6 +89,17 @@ def by_case(rounds: Sequence[Round]) -> dict[str, list[Round]]:
         name: [each for each in rounds if each.result.case == name]
         for name in dict.fromkeys(each.result.case for each in rounds)
     }
+
+
+def in_ms(seconds: float) -> int:
+    """Whole milliseconds.
+
+    Raises:
+        FlagPerfError: no clock counts so many.
+    """
+    if abs(seconds) > LONGEST_S:
+        raise FlagPerfError(f"{seconds} s is no time that a round can take, or at which it can be")
+    return round(seconds * 1000)
 
 
 def file_name(case: str) -> str:

@@ -7,15 +7,16 @@ something else is a secret.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
-from run_benchmarks.exports.deployed_code import environment_scripts
 from run_benchmarks.exports.redaction import Redaction, values_in
 from run_benchmarks.exports.run_files import RunFile
 from run_benchmarks.plan.secrets import SHORTEST, Secrets
 from run_benchmarks.results.folder import RunFolder, as_list
 from run_benchmarks.results.summary import Run
+from utils.errors import FlagPerfError
 from utils.events import PREFIX
 from utils.figures import DEFINITIONS
 from utils.node import rank_log_name
@@ -29,24 +30,27 @@ _FLOODED = (
 
 
 def redaction_of(
-    folder: RunFolder, run: Run, files: list[RunFile], secrets: Secrets, training_dir: Path
+    folder: RunFolder, run: Run, scripts: list[RunFile], files: list[RunFile], secrets: Secrets
 ) -> tuple[Redaction, list[RunFile]]:
     """What hides all secrets that can be had, and the files, with an objection to those that tell too many."""
     secrets = replace(secrets, open_texts=secrets.open_texts.union(_names_of(folder, run, files)))
     held: set[str] = set()
-    for path in environment_scripts(folder.plan, training_dir):
-        lines = list(RunFile(path, path.name).lines())
+    for script in scripts:
+        lines = list(_lines_of(script))
         secrets = secrets.with_those_of({}, (), "".join(lines))
         held.update(values_in(lines))
     told = _Told()
     # The controller's own files first, which lie above those of nodes: what ranks write leaves room for these.
-    flooded = {
-        file.name
-        for file in sorted(files, key=lambda file: file.name.count("/"))
-        if not file.objection and not told.take(file.lines())
-    }
+    in_order = sorted(files, key=lambda file: file.name.count("/"))
+    flooded = {file.name for file in in_order if not told.take(_lines_of(file))}
     checked = [replace(file, objection=_FLOODED) if file.name in flooded else file for file in files]
     return Redaction(replace(secrets, held=secrets.held | held | told.values)), checked
+
+
+def _lines_of(file: RunFile) -> Iterator[str]:
+    with suppress(FlagPerfError):  # it was changed since, and is left out
+        if not file.objection:
+            yield from file.lines()
 
 
 @dataclass

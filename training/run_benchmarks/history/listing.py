@@ -33,8 +33,13 @@ def heading(column: str, rows: Sequence[Row]) -> str:
     """A column's heading; a figure's has its unit, where the rows agree on it."""
     if column in DEFINITIONS and DEFINITIONS[column].heading:
         return DEFINITIONS[column].heading
-    units = {row.figures[column].unit for row in rows if column in row.figures}
-    return f"{column} {units.pop()}" if len(units) == 1 else column
+    return f"{column} {unit_of(column, rows)}".rstrip()
+
+
+def unit_of(figure: str, rows: Sequence[Row]) -> str:
+    """A figure's unit, where all rows that have it agree on it."""
+    units = {row.figures[figure].unit for row in rows if figure in row.figures}
+    return units.pop() if len(units) == 1 else ""
 
 
 def cell(row: Row, column: str) -> str:

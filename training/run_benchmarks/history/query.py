@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
+
 from run_benchmarks.history.index import Index
 from utils.errors import FlagPerfError, nearest
 from utils.figures import DEFINITIONS
@@ -62,6 +64,9 @@ class Measured:
     value: float
     unit: str
     caveat: str
+
+
+_FIGURES = msgspec.json.Decoder(dict[str, Measured])  # of thousands of rows
 
 
 @dataclass(frozen=True)
@@ -143,9 +148,9 @@ def _row(row: sqlite3.Row) -> Row:
     """What is null in the table, for a run that has no round, is an empty text."""
     values: dict[str, Any] = {name: row[name] for name in ("key", *NUMBERS)}
     values |= {name: row[name] or "" for name in (*TEXTS, STARTED)}
-    figures = json.loads(row["figures"] or "{}")
-    measured = {name: Measured(**each) for name, each in figures.items()}
-    return Row(**values, notes=tuple(json.loads(row["notes"])), figures=measured)
+    return Row(
+        **values, notes=tuple(json.loads(row["notes"])), figures=_FIGURES.decode(row["figures"] or "{}")
+    )
 
 
 def _where(index: Index, conditions: Sequence[Condition]) -> tuple[str, list[object]]:

@@ -24,12 +24,11 @@ from run_benchmarks.comparison.page import comparison_page
 from run_benchmarks.history import listing
 from run_benchmarks.history.access import Guard
 from run_benchmarks.history.asked import CHOICES, PAGE, Asked
-from run_benchmarks.history.charts import scatter
 from run_benchmarks.history.index import Index
 from run_benchmarks.history.live import progress
-from run_benchmarks.history.query import Query, check_names, count, figure_names, select, values_of
+from run_benchmarks.history.query import Query, Row, check_names, count, figure_names, select, values_of
 from run_benchmarks.history.ticked import groups_of_ticks, tick_of
-from run_benchmarks.report.chart import chart
+from run_benchmarks.report.chart import Chart, chart, scatter
 from run_benchmarks.report.page import environment, page
 from run_benchmarks.report.report import report_body
 from run_benchmarks.results.folder import open_folder
@@ -95,7 +94,7 @@ class _Site:
         x, y = asked.x or _first(figures, "p_train"), asked.y or _first(figures, "energy", "acc")
         check_names(self._index, [name for name in (x, y) if name])
         rows = [row for row in select(self._index, asked.query()) if {x, y} <= row.figures.keys()]
-        picture = chart(scatter(rows, x, y)) if rows else Markup("<p>No round has both.</p>")
+        picture = chart(_picture(rows, x, y)) if rows else Markup("<p>No round has both.</p>")
         form = self._of_form(asked)
         axes = {"x": x, "y": y}
         return _page(
@@ -170,3 +169,12 @@ def _refused(_: Request, error: Exception) -> Response:
 def _first(figures: Sequence[str], *wanted: str) -> str:
     """The first of those that are wanted and there, else any."""
     return next((name for name in (*wanted, *figures) if name in figures), "")
+
+
+def _picture(rows: Sequence[Row], x: str, y: str) -> Chart:
+    """A point a round, a colour a case; every row has both figures."""
+    points = [
+        (row.case, f"{row.run}, round {row.round}, {row.verdict}", row.figures[x].value, row.figures[y].value)
+        for row in rows
+    ]
+    return scatter(f"{y} against {x}", (x, listing.unit_of(x, rows)), listing.unit_of(y, rows), points)

@@ -6,7 +6,7 @@ The values stand in the page as JSON; behind each chart is a table, and from it 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from run_benchmarks.report.page import environment
@@ -96,6 +96,24 @@ class Chart:
     is_scatter: bool = False
 
 
+def scatter(
+    title: str, x: tuple[str, str], unit: str, points: Sequence[tuple[str, str, float, float]], note: str = ""
+) -> Chart:
+    """A chart of points, each of a set, which has a colour.
+
+    x: label and unit of the axis; unit: of the values; points: set, name, place on the axis, value.
+    """
+    points = sorted(points, key=lambda point: point[2])
+    names = [name for _, name, _, _ in points]
+    lines = [
+        Line(each, [value if owner == each else None for owner, _, _, value in points], names=names)
+        for each in sorted({owner for owner, _, _, _ in points})
+    ]
+    label, axis_unit = x
+    axis = Axis(label, [place for _, _, place, _ in points], axis_unit)
+    return Chart(title, unit, [axis], lines, note=note, is_scatter=True)
+
+
 def chart(what: Chart) -> Markup:
     """The chart as a part of a page; a sentence where none of its lines has a value."""
     from markupsafe import Markup
@@ -111,7 +129,7 @@ def content(what: Chart) -> dict[str, Any]:
     return {
         "title": one_line(what.title),
         "unit": what.unit,
-        "axes": list(map(asdict, what.axes)),
+        "axes": [{"label": each.label, "unit": each.unit, "values": each.values} for each in what.axes],
         "lines": [
             {
                 "label": one_line(each.label),

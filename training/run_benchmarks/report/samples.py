@@ -105,9 +105,9 @@ class _Table:
 
     def add(self, samples: Sequence[SampleLine]) -> None:
         """The next ones; those of too many devices are left out."""
-        rows = [(self._number(each.source, each.device), *_COLUMNS(each)) for each in samples]
-        part = np.array(rows, dtype=np.float64)
-        self._parts.append(part[part[:, 0] < MOST_DEVICES])
+        numbers = np.array([self._number(each.source, each.device) for each in samples])
+        part = np.column_stack([numbers, np.array(list(map(_COLUMNS, samples)), dtype=np.float64)])
+        self._parts.append(part[numbers < MOST_DEVICES])
 
     def _number(self, source: str, device: str) -> int:
         if len(self._numbers) < MOST_DEVICES:

@@ -1,6 +1,6 @@
 """Read what a node's monitors wrote: each line is checked; what is no record is left out and counted.
 
-A day of 64 devices is millions of lines, so msgspec reads them: five times as fast as pydantic, which reads all else.
+A day of 64 devices is millions of lines: msgspec reads them in half the time of pydantic, which reads all else.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
+from msgspec.structs import astuple
 
 from utils.errors import FlagPerfError
 from utils.telemetry.records import Sample, Scope, SourceInfo, Telemetry
@@ -28,7 +29,7 @@ Text = Annotated[str, msgspec.Meta(max_length=LONGEST_TEXT)]
 
 
 class SampleLine(msgspec.Struct, tag="sample", tag_field="kind", forbid_unknown_fields=True, gc=False):
-    """A `Sample` as it stands in a line; JSON has no NaN and no infinity."""
+    """A `Sample` as it stands in a line, its fields in the same order; JSON has no NaN and no infinity."""
 
     time_ms: Time
     source: Text
@@ -44,7 +45,7 @@ class SampleLine(msgspec.Struct, tag="sample", tag_field="kind", forbid_unknown_
 
 
 class SourceLine(msgspec.Struct, tag="source", tag_field="kind", forbid_unknown_fields=True):
-    """A `SourceInfo` as it stands in a line."""
+    """A `SourceInfo` as it stands in a line, its fields in the same order."""
 
     time_ms: Time
     source: Text
@@ -55,6 +56,7 @@ class SourceLine(msgspec.Struct, tag="source", tag_field="kind", forbid_unknown_
 
 
 _DECODER: msgspec.json.Decoder[SampleLine | SourceLine] = msgspec.json.Decoder(SampleLine | SourceLine)
+_NOT_DECODED = (msgspec.DecodeError, RecursionError)
 
 
 def read_telemetry(path: Path, scopes: Collection[Scope] = tuple(Scope)) -> Telemetry:
@@ -88,9 +90,9 @@ class TelemetryReader:
             if line[-1] != "\n" and len(line) < LONGEST_LINE:
                 return  # a host that lost power may leave half a line, or zero bytes that were never written
             try:
-                record = _decoded(line)
-            except FlagPerfError as error:
-                self._note(error.message)
+                record = _DECODER.decode(line)
+            except _NOT_DECODED as error:
+                self._note(_problem(error))
                 continue
             if self._count >= MOST_SAMPLES or self._held >= MOST_TEXT:
                 self._note(
@@ -114,7 +116,7 @@ class TelemetryReader:
         if line.source not in self.sources and len(self.sources) >= MOST_SOURCES:
             self._note(f"there are more than {MOST_SOURCES} sources")
             return
-        self.sources[line.source] = msgspec.convert(line, SourceInfo, from_attributes=True)
+        self.sources[line.source] = SourceInfo(*astuple(line))
         (self._others.discard if line.scope in self.scopes else self._others.add)(line.source)
 
     def _note(self, problem: str) -> None:
@@ -129,23 +131,19 @@ def record_of(line: str, where: str) -> Sample | SourceInfo:
         FlagPerfError: it is none; names `where`.
     """
     try:
-        record = _decoded(line)
-    except FlagPerfError as error:
-        raise FlagPerfError(error.message, where=where) from error
+        record = _DECODER.decode(line)
+    except _NOT_DECODED as error:
+        raise FlagPerfError(_problem(error), where=where) from error
     if isinstance(record, SourceLine):
-        return msgspec.convert(record, SourceInfo, from_attributes=True)
+        return SourceInfo(*astuple(record))
     return _sample(record)
 
 
-def _decoded(line: str) -> SampleLine | SourceLine:
-    try:
-        return _DECODER.decode(line)
-    except (msgspec.DecodeError, RecursionError) as error:
-        problem = shortened(one_line(str(error)), LONGEST_ERROR)
-        raise FlagPerfError(f"not a telemetry record: {problem}") from error
+def _problem(error: Exception) -> str:
+    return f"not a telemetry record: {shortened(one_line(str(error)), LONGEST_ERROR)}"
 
 
 def _sample(line: SampleLine) -> Sample:
     """With the beginning of its error: each may hold another, and all are kept at once."""
     line.error = shortened(line.error, LONGEST_ERROR)
-    return msgspec.convert(line, Sample, from_attributes=True)
+    return Sample(*astuple(line))

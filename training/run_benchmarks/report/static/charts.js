@@ -28,6 +28,7 @@ class Figure {
     this.group = null; // the only one that is shown, or all
     this.hidden = new Set(); // keys that the reader has put out
     this.chart = null;
+    this.place = null; // of the cursor, by its number on the axis
     root.querySelector(".behind").addEventListener("toggle", () => this.fillRows(), { once: true });
     this.plot.addEventListener("keydown", (event) => this.key(event));
   }
@@ -49,6 +50,7 @@ class Figure {
     const left = this.chart && this.chart.scales.x;
     const kept = left && this.isZoomed ? { min: left.min, max: left.max } : null;
     if (this.chart) this.chart.destroy();
+    this.place = null;
     this.lines = this.data.lines.filter((line) => this.group === null || line.group === this.group);
     this.keys = [...new Set(this.lines.map((line) => this.keyOf(line)))];
     this.colours = this.lines.map((line) => colour(`line-${this.keys.indexOf(this.keyOf(line)) % 8}`));
@@ -85,7 +87,7 @@ class Figure {
       hooks: {
         drawClear: [(chart) => this.shade(chart)],
         draw: [(chart) => this.drawLevels(chart)],
-        setCursor: [() => this.read()],
+        setCursor: [(chart) => this.moved(chart)],
         setSeries: [(_, index) => this.focused(index)],
         setScale: [(chart, scale) => scale === "x" && this.zoomed(chart)],
       },
@@ -149,6 +151,12 @@ class Figure {
     for (const draw of ["strokeText", "fillText"]) ctx[draw](name, box.left + 4 * unit, top + (isAbove ? -4 : 4) * unit);
   }
 
+  moved(chart) {
+    if (this.isByKey) return; // of several points at one place of the axis it would always be the first
+    this.place = chart.cursor.idx ?? null;
+    this.read();
+  }
+
   focused(index) {
     if (this.isByKey) return; // it stays with its line
     this.nearest = index;
@@ -157,9 +165,8 @@ class Figure {
 
   // What stands at the cursor, in words: of the line that is nearest to it, or of all where they are few.
   read() {
-    const chart = this.chart;
-    const place = chart && chart.cursor.idx;
-    if (place === null || place === undefined) {
+    const place = this.place;
+    if (place === null) {
       this.reading.textContent = "";
       return;
     }
@@ -189,7 +196,7 @@ class Figure {
     if (!chart || event.ctrlKey || event.metaKey || event.altKey) return;
     const { min, max } = chart.scales.x;
     const last = this.places.length - 1;
-    const at = chart.cursor.idx === null || chart.cursor.idx === undefined ? -1 : chart.cursor.idx;
+    const at = this.place ?? -1;
     const jump = event.shiftKey ? Math.max(1, Math.round(last / 20)) : 1;
     const moves = { ArrowRight: Math.min(at + jump, last), ArrowLeft: Math.max(at - jump, 0), Home: 0, End: last };
     if (event.key in moves) this.point(moves[event.key]);
@@ -205,11 +212,12 @@ class Figure {
   }
 
   point(place) {
-    const line = this.lines[(this.nearest || 1) - 1];
-    const value = line && line.values[place];
-    const top = value === null || value === undefined ? 10 : this.chart.valToPos(value, "y");
-    this.isByKey = true;
+    if (this.data.scatter) this.nearest = this.lines.findIndex((line) => line.values[place] !== null) + 1; // each point is of one
     this.nearest = this.nearest || 1;
+    const value = this.lines[this.nearest - 1].values[place];
+    const top = value === null || value === undefined ? 10 : this.chart.valToPos(value, "y");
+    this.place = place;
+    this.isByKey = true;
     this.chart.setCursor({ left: this.chart.valToPos(this.places[place], "x"), top });
     this.chart.setSeries(this.nearest, { focus: true });
     this.isByKey = false;
@@ -220,7 +228,7 @@ class Figure {
   step(by) {
     const count = this.lines.length;
     this.nearest = (((this.nearest || 1) - 1 + by + count) % count) + 1;
-    this.point(this.chart.cursor.idx || 0);
+    this.point(this.place ?? 0);
   }
 
   showAll() {
