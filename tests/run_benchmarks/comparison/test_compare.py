@@ -157,7 +157,7 @@ def test_a_run_that_goes_on_says_so_and_where_it_is(tmp_path: Path, capsys: Capt
     assert "name a run that has ended: `run.py list` has them" in error
     journal.close()
     assert compared(tmp_path, "run20260102030405", "latest") == 2
-    assert "run20260102030406 has no such round" in capsys.readouterr().err
+    assert "run20260102030406 has no round: the run did not come to its end" in capsys.readouterr().err
 
 
 OTHER: dict[str, dict[str, Any]] = {

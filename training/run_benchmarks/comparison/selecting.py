@@ -176,4 +176,7 @@ def _nothing_chosen(
         return f"{run} still goes on, {goes_on}: no such round of it has ended", remedy
     if case and case not in cases:
         return f"{run} has no case {case}", nearest(case, cases) or f"it has {', '.join(cases) or 'none'}"
+    if not results:
+        why = next(iter(run_in(opened).notes), "")
+        return f"{run} has no round{why and f': {why}'}", "name another run: `run.py list` has them"
     return f"{run} has no such round", f"it has {counted(len(results), 'round')} in all, see `run.py show`"
