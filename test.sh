@@ -61,14 +61,14 @@ set_up() {
   stages
 }
 
-# The lab's tests, which one worker runs, mostly wait: the whole suite has a worker more than there are cores.
+# The lab's tests and those of containers wait a lot: the whole suite has more workers than there are cores.
 WORKERS=$(($(nproc) < 8 ? $(nproc) : 8))
 SELECTED=()
 if [ "${1:-}" = --quick ]; then
   shift
   SELECTED=(-m "not slow")
 else
-  WORKERS=$((WORKERS + 1))
+  WORKERS=$((WORKERS + 2))
 fi
 
 end_parts_with_script

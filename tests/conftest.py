@@ -8,9 +8,9 @@ import pytest
 pytest_plugins = [
     "tests.browser",
     "tests.lab.fixtures",
-    "tests.side_by_side",
     "tests.slow",
     "tests.small_parent",
+    "tests.side_by_side",  # which imports one of the others: what pytest loads before may be rewritten by it
 ]
 
 

@@ -1,8 +1,8 @@
 """Tests side by side: which of them share a worker of pytest-xdist, and how many threads each worker has.
 
-`./test.sh` starts the workers. Tests of one file share one, for they share what is dear to set up, and all tests of
-the lab share one too: there is one lab on a machine. It comes first, for nothing else takes as long. Tests that have
-Podman as a parameter share one, for it cannot list its images while another process removes some.
+`./test.sh` starts the workers. Tests of one file share one, for they share what is dear to set up. Each worker has a
+lab of its own. Tests that have Podman as a parameter share a worker, for it cannot list its images while another
+process removes some. What is slow comes first: the lab's tests, Podman's, files with slow tests (slow.py).
 """
 
 from __future__ import annotations
@@ -13,13 +13,17 @@ import signal
 
 import pytest
 
-LAB_GROUP = "lab"
+from tests.lab.place import NUMBER_VARIABLE
+from tests.slow import is_slow
+
 PODMAN_GROUP = "podman"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give a worker its share of the cores, before any framework is imported."""
+    """Give a worker its share of the cores, before any framework is imported, and a lab's number."""
     if is_worker(config):
+        number = int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw"))
+        os.environ.setdefault(NUMBER_VARIABLE, str(number + 1))
         workers = int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
         threads = max(1, len(os.sched_getaffinity(0)) // workers)
         os.environ.setdefault("OMP_NUM_THREADS", str(threads))
@@ -40,9 +44,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Say which tests share a worker."""
     if not is_worker(config):
         return
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group_of(item)))
-    items.sort(key=lambda item: not _needs_lab(item))
+    groups = {item: _group_of(item) for item in items}
+    slow = {group for item, group in groups.items() if is_slow(item)}
+    for item, group in groups.items():
+        item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(
+        key=lambda item: (not _needs_lab(item), groups[item] != PODMAN_GROUP, groups[item] not in slow)
+    )
 
 
 def is_worker(config: pytest.Config) -> bool:
@@ -52,7 +60,7 @@ def is_worker(config: pytest.Config) -> bool:
 
 def _group_of(item: pytest.Item) -> str:
     if _needs_lab(item):
-        return LAB_GROUP
+        return f"lab-{item.path.stem}"
     parameters = item.callspec.params if hasattr(item, "callspec") else {}
     return PODMAN_GROUP if PODMAN_GROUP in parameters.values() else item.path.stem
 

@@ -8,6 +8,7 @@ leaves them out.
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,11 +28,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what is slow."""
-    slow = set(SLOW_TESTS.read_text(encoding="utf-8").splitlines())
     for item in items:
-        name = _without_parameters(item.nodeid)
-        if item.get_closest_marker("lab") or name in slow or name.partition("::")[0] in slow:
+        if item.get_closest_marker("lab") or is_slow(item):
             item.add_marker("slow")
+
+
+@cache
+def _measured_as_slow() -> frozenset[str]:
+    return frozenset(SLOW_TESTS.read_text(encoding="utf-8").splitlines())
+
+
+def is_slow(item: pytest.Item) -> bool:
+    """Whether the test was measured as slow."""
+    name = _without_parameters(item.nodeid)
+    return not _measured_as_slow().isdisjoint((name, name.partition("::")[0]))
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -23,6 +23,7 @@ FLOORS: Mapping[str, int] = {
     "run_benchmarks.exports": 3,
     "run_benchmarks.commands": 2,
     "run_benchmarks.exit_code": 2,
+    "run_benchmarks.faults": 2,
     "run_benchmarks.output": 2,
     "run_benchmarks.program": 2,
     "run_benchmarks.hosts": 2,
@@ -47,11 +48,13 @@ FLOORS: Mapping[str, int] = {
 # What the controller needs beside the standard library; no framework among it.
 CONTROLLER_PACKAGES = frozenset(
     {
+        "ahocorasick_rs",
         "asyncssh",
         "jinja2",
         "junitparser",
         "loguru",
         "markupsafe",
+        "msgspec",
         "numpy",
         "pydantic",
         "rich",

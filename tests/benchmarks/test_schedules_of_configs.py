@@ -1,4 +1,4 @@
-"""Every shipped configuration of a case that trains: its rate is above 0 until its cap."""
+"""Every shipped configuration of a case: its rate is above 0 until its cap, and any vendor may set its threads."""
 
 from __future__ import annotations
 
@@ -49,3 +49,13 @@ def test_the_rate_is_not_0_before_the_cap(path: Path) -> None:
     global_batch = settings.train_batch_size * settings.gradient_accumulation_steps * int(nodes) * int(ranks)
     last = steps_at_cap(settings, global_batch) - 1
     assert schedule_of(settings)(last) > 0, f"step {last} of {global_batch} samples"
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted(TRAINING.glob("benchmarks/*/*/config/mutable_params.py")),
+    ids=lambda path: path.parents[2].name,
+)
+def test_threads_are_how_a_chip_is_used_and_never_the_task(path: Path) -> None:
+    """Else a run with half of them could not be compared with another one."""
+    assert "cpu_threads" in load_constants(path)["mutable_params"]

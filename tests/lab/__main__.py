@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         return int(_do(options) or 0)
-    except LabError as error:
+    except (LabError, OSError) as error:
         print(f"lab: {error}", file=sys.stderr)
         return 1
 
@@ -71,7 +71,7 @@ def _do(options: argparse.Namespace) -> int | None:
         argv = lab.ssh_argv(options.host, options.argv)
         os.execvp(argv[0], argv)  # noqa: S606 - ssh, with what was asked for
     elif options.verb == "status":
-        print("\n".join(leftovers(lab.folder)))
+        print("\n".join(leftovers(lab.place)))
     elif options.verb == "env":
         print("\n".join(f"export {name}={value}" for name, value in lab.env.items()))
     elif options.verb == "down":

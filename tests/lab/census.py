@@ -9,22 +9,23 @@ from pathlib import Path
 
 from tests.lab import cgroup, network
 from tests.lab.commands import run
+from tests.lab.place import Place
 
 
-def leftovers(folder: Path) -> list[str]:
-    """Every process, group, link, rule, mount and folder of a lab in `folder`; empty: there is no lab."""
+def leftovers(place: Place) -> list[str]:
+    """Every process, group, link, rule, mount and folder of the lab at `place`; empty: there is none."""
     return [
-        *(f"process {pid}" for group in cgroup.existing() for pid in group.pids()),
-        *(f"control group {path}" for path in cgroup.ROOT.rglob(f"{cgroup.PREFIX}*")),
-        *(f"link {link}" for link in network.lab_links()),
-        *(f"rule {line}" for line in run(["iptables-save"]).splitlines() if _is_lab_rule(line)),
-        *(f"mount {mount}" for mount in mounts_below(folder)),
-        *(f"folder {folder}" for _ in range(folder.exists())),
+        *(f"process {pid}" for group in cgroup.existing(place.prefix) for pid in group.pids()),
+        *(f"control group {path}" for path in cgroup.ROOT.rglob(f"{place.prefix}*")),
+        *(f"link {link}" for link in network.lab_links(place)),
+        *(f"rule {line}" for line in run(["iptables-save"]).splitlines() if _is_rule_of(place, line)),
+        *(f"mount {mount}" for mount in mounts_below(place.folder)),
+        *(f"folder {place.folder}" for _ in range(place.folder.exists())),
     ]
 
 
-def _is_lab_rule(line: str) -> bool:
-    return network.BRIDGE in line or f"{network.SUBNET}.0/24" in line
+def _is_rule_of(place: Place, line: str) -> bool:
+    return not {place.bridge, f"{place.subnet}.0/24"}.isdisjoint(line.split())
 
 
 def mounts_below(folder: Path) -> list[str]:

@@ -17,7 +17,6 @@ from pathlib import Path
 from tests.lab.commands import LabError, wait_until
 
 ROOT = Path("/sys/fs/cgroup")
-PREFIX = "flaglab-"
 # Version 1: the trees the host itself enters. Its engine adds its containers to all the others too.
 V1_TREES = ("cpu", "memory", "freezer", "pids")
 CPU_PERIOD_US = 100_000
@@ -25,7 +24,7 @@ CPU_PERIOD_US = 100_000
 
 @dataclass(frozen=True)
 class Cgroup:
-    """The group `name` (with PREFIX) below `root`, in whichever version is mounted there."""
+    """The group `name` below `root`, in whichever version is mounted there."""
 
     name: str
     root: Path = ROOT
@@ -129,7 +128,7 @@ def _rmdir(folder: Path) -> bool:
     return True
 
 
-def existing(root: Path = ROOT) -> list[Cgroup]:
-    """The groups of every lab host on this machine, of a lab that was left behind too."""
-    names = {path.name for pattern in (f"{PREFIX}*", f"*/{PREFIX}*") for path in root.glob(pattern)}
+def existing(prefix: str, root: Path = ROOT) -> list[Cgroup]:
+    """The groups whose names begin with `prefix`: those of a lab's hosts, of one that was left behind too."""
+    names = {path.name for pattern in (f"{prefix}*", f"*/{prefix}*") for path in root.glob(pattern)}
     return [Cgroup(name, root) for name in sorted(names)]

@@ -39,10 +39,10 @@ class Disk:
         file.chmod(mode)
 
     def hide(self, path: str) -> None:
-        """Takes this machine's file or folder `path` out of the host's sight."""
-        file = self._above(path)
-        if not os.path.lexists(file):
-            os.mknod(file, stat.S_IFCHR, os.makedev(0, 0))
+        """Takes this machine's file or folder `path` out of the host's sight; one in a hidden folder is already."""
+        place = self.upper / Path(path).relative_to("/")
+        if not any(stage.is_char_device() for stage in (place, *place.parents)):
+            os.mknod(self._above(path), stat.S_IFCHR, os.makedev(0, 0))
 
     def empty(self, path: str, mode: int = 0o700) -> None:
         """Gives the host an empty folder of its own at `path`, whatever this machine has there."""

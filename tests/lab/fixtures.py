@@ -17,7 +17,7 @@ NO_LAB = "no lab on this machine"
 
 
 class LabFactory:
-    """Hands out the one lab of the test session; making one takes about a second.
+    """Hands out the one lab of a worker of the test session; making one takes about a second.
 
     `lab(hosts=2, images=["name:tag"])` returns a lab with these hosts, none of them killed, cut, slow or
     frozen, and without containers. It is the lab of the test before, with what that one left on the disks, if

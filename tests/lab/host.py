@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.lab import network
-from tests.lab.cgroup import PREFIX, Cgroup
+from tests.lab.cgroup import Cgroup
 from tests.lab.commands import LabError, wait_until
 from tests.lab.disk import Disk
+from tests.lab.place import Place
 
 INIT = Path(__file__).with_name("host_init.sh")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -21,10 +21,10 @@ READY_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Host:
-    """Host `index` (from 1) in the lab folder `lab`."""
+    """Host `index` (from 1) of the lab at `place`."""
 
     index: int
-    lab: Path
+    place: Place
 
     @property
     def name(self) -> str:
@@ -32,19 +32,19 @@ class Host:
 
     @property
     def address(self) -> str:
-        return network.address(self.index)
+        return self.place.address(self.index)
 
     @property
     def folder(self) -> Path:
-        return self.lab / self.name
+        return self.place.folder / self.name
 
     @property
     def namespace(self) -> Path:
-        return self.lab / "net" / self.name
+        return self.place.folder / "net" / self.name
 
     @property
     def cgroup(self) -> Cgroup:
-        return Cgroup(f"{PREFIX}{self.name}")
+        return Cgroup(self.place.group(self.name))
 
     @property
     def disk(self) -> Disk:

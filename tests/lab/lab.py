@@ -1,4 +1,4 @@
-"""The lab: several real hosts on this machine.
+"""A lab: several real hosts on this machine.
 
     with Lab(hosts=2, images=["flagperf-cpu:abc"]) as lab:
         lab.ssh(1, "docker", "run", "--rm", "--net=host", "flagperf-cpu:abc", "hostname")
@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
@@ -23,10 +23,10 @@ from tests.lab.access import Access
 from tests.lab.commands import LabError
 from tests.lab.host import Booting, Host
 from tests.lab.lock import MachineLock, Record
+from tests.lab.place import here, others
+from tests.lab.sweeping import sweep, sweep_abandoned
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-# Not /tmp, which may be in memory; and not an overlay file system, which cannot carry the hosts' disks.
-FOLDER = Path(os.environ.get("FLAGPERF_LAB_DIR", "/var/tmp/flagperf-lab"))
 
 
 class Lab:
@@ -39,7 +39,7 @@ class Lab:
         hide: paths of this machine that the hosts do not see: by default the checkout, so that a host has
             only what was deployed to it.
         dockerd_options: further options of the hosts' engines.
-        wait_seconds: how long to wait while another process has a lab on this machine.
+        wait_seconds: how long to wait while another process has the lab of this number (place.py).
     """
 
     def __init__(
@@ -53,25 +53,25 @@ class Lab:
         wait_seconds: float = 900.0,
     ) -> None:
         self.size = hosts
-        self.folder = FOLDER
+        self.place = here()
         self.hosts: list[Host] = []
         self._images = tuple(images)
         self._share = tuple(Path(path) for path in share)
         self._hide = tuple(str(path) for path in hide)
         self._dockerd_options = tuple(dockerd_options)
         self._wait_seconds = wait_seconds
-        self._lock = MachineLock()
+        self._lock = MachineLock(self.place.lock)
         self._booted: dict[int, Booting] = {}
 
     @classmethod
     def attach(cls) -> Lab:
-        """The lab that is up on this machine, whoever made it."""
-        record = MachineLock().read()
+        """The lab of this number that is up, whoever made it."""
+        record = MachineLock(here().lock).read()
         if record is None:
-            raise LabError("there is no lab on this machine", "python3 -m tests.lab up 2")
+            raise LabError(f"there is no lab {here().number}", "python3 -m tests.lab up 2")
         lab = cls(record.hosts)
-        lab.folder = Path(record.folder)
-        lab.hosts = [Host(index + 1, lab.folder) for index in range(record.hosts)]
+        lab.place = replace(lab.place, folder=Path(record.folder))
+        lab.hosts = [Host(index + 1, lab.place) for index in range(record.hosts)]
         return lab
 
     def __enter__(self) -> Lab:
@@ -86,27 +86,30 @@ class Lab:
     def up(self, *, keep: bool = False) -> None:
         """Makes the hosts and waits until they can be used; `keep`: they outlive this process.
 
-        A lab that a killed process left behind is removed first.
+        Labs that killed processes left behind are removed first, those of other numbers too.
         """
+        sweep_abandoned(others(self.place))
         self._lock.acquire(self._wait_seconds)
         try:
             before = self._lock.read()
-            if before and before.kept and cgroup.existing():
-                raise LabError("a lab made by hand is up on this machine", "python3 -m tests.lab down")
+            if before and before.kept and cgroup.existing(self.place.prefix):
+                raise LabError(
+                    f"a lab made by hand is up, number {self.place.number}", "python3 -m tests.lab down"
+                )
         except BaseException:
             self._lock.release()
             raise
         try:
-            sweep(before)
+            sweep(self.place, before)
             self._make(keep)
         except BaseException:
             self.down()
             raise
 
     def _make(self, keep: bool) -> None:
-        self.folder.mkdir(parents=True, mode=0o755)
+        self.place.folder.mkdir(parents=True, mode=0o755)
         self._note(keep, forwarded=True)
-        self._note(keep, forwarded=network.create_bridge())
+        self._note(keep, forwarded=network.create_bridge(self.place))
         self._access.create()
         found = images.find(self._images)
         store = images.store() if found else None
@@ -120,11 +123,11 @@ class Lab:
                 images.stream(self._images, self.ssh_argv(host.index, ["docker", "load"]))
 
     def _note(self, keep: bool, *, forwarded: bool) -> None:
-        self._lock.write(Record(os.getpid(), str(self.folder), self.size, keep, forwarded))
+        self._lock.write(Record(os.getpid(), str(self.place.folder), self.size, keep, forwarded))
 
     def _prepare(self, index: int, found: list[images.Image], store: Path | None) -> Host:
         """Makes the disk and the network of host `index`."""
-        host = Host(index, self.folder)
+        host = Host(index, self.place)
         disk, docker = host.disk, host.folder / "docker"
         disk.create()
         docker.mkdir()
@@ -136,16 +139,16 @@ class Lab:
         disk.write("/etc/docker/daemon.json", "{}\n")
         if Path("/etc/containers").is_dir():
             disk.write("/etc/containers/containers.conf", podman.containers_conf())
-        for path in (*self._hide, str(self.folder)):
+        for path in (*self._hide, str(self.place.folder.parent)):
             disk.hide(path)
         self._access.admit_to(disk, host.name, host.address)
-        network.plug_in(index, host.namespace)
+        network.plug_in(self.place, index, host.namespace)
         host.configure([*layers, *((path, str(path)) for path in self._share)], self._dockerd_options)
         return host
 
     def _hosts_file(self) -> str:
         # A host's own name must lead to its own address: with 127.0.0.1 there, gloo offers that to its peers.
-        lines = [f"{network.address(i)} h{i}\n" for i in range(1, self.size + 1)]
+        lines = [f"{self.place.address(i)} h{i}\n" for i in range(1, self.size + 1)]
         return "127.0.0.1 localhost\n" + "".join(lines)
 
     def down(self) -> None:
@@ -157,7 +160,7 @@ class Lab:
         if not self._lock.held:
             self._lock.acquire(0)
         try:
-            sweep(self._lock.read())
+            sweep(self.place, self._lock.read())
             self._lock.write(None)
             for booting in self._booted.values():
                 booting.process.wait(timeout=20)
@@ -181,19 +184,19 @@ class Lab:
 
     def cut(self, index: int) -> None:
         """Pulls the network cable: packets are lost both ways, the host goes on."""
-        network.set_link(self.host(index).index, up=False)
+        network.set_link(self.place, self.host(index).index, up=False)
 
     def heal(self, index: int) -> None:
         """Puts the cable back after `cut`."""
-        network.set_link(self.host(index).index, up=True)
+        network.set_link(self.place, self.host(index).index, up=True)
 
     def slow(self, index: int, rate: str) -> None:
         """Limits the host's network to `rate` both ways, in tc's notation: `1mbit`, `100kbit`."""
-        network.set_rate(index, self.host(index).namespace, rate)
+        network.set_rate(self.place, index, self.host(index).namespace, rate)
 
     def unslow(self, index: int) -> None:
         """Takes the limit of `slow` away."""
-        network.set_rate(index, self.host(index).namespace, None)
+        network.set_rate(self.place, index, self.host(index).namespace, None)
 
     def freeze(self, index: int) -> None:
         """Stops every process of the host: TCP connections are accepted, nobody answers on them."""
@@ -224,7 +227,7 @@ class Lab:
     @property
     def home(self) -> Path:
         """A home folder whose .ssh/ (config, key, known_hosts) leads to the hosts."""
-        return self.folder / "home"
+        return self.place.folder / "home"
 
     @property
     def env(self) -> Mapping[str, str]:
@@ -271,15 +274,3 @@ class Lab:
     @property
     def _access(self) -> Access:
         return Access(self.home)
-
-
-def sweep(record: Record | None) -> None:
-    """Removes every lab there is on this machine, complete or not. Only for the holder of the lock."""
-    for group in cgroup.existing():
-        group.kill()
-    folder = Path(record.folder) if record else FOLDER
-    network.remove(folder / "net", forwarded=record.forwarded if record else True)
-    for group in cgroup.existing():
-        group.remove()
-    if folder.exists():
-        shutil.rmtree(folder)

@@ -1,4 +1,4 @@
-"""One lab a machine at a time: a file lock, which the kernel drops however its holder ends."""
+"""One lab of a number at a time: a file lock, which the kernel drops however its holder ends."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ from pathlib import Path
 
 from tests.lab.commands import LabError
 
-LOCK = Path("/run/flagperf-lab.json")
-
 
 @dataclass(frozen=True)
 class Record:
-    """What the lock file says about the lab of this machine.
+    """What the lock file says about the lab.
 
     `kept`: it was made by hand and outlives the process `pid` that made it. `forwarded`: this machine
     forwarded packets before.
@@ -33,7 +31,7 @@ class Record:
 class MachineLock:
     """The lock; held from `acquire` to `release` or to the end of the process."""
 
-    def __init__(self, path: Path = LOCK) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
         self._file: int | None = None
 
@@ -55,7 +53,9 @@ class MachineLock:
                 mine = holder is not None and holder.pid == os.getpid()
                 if mine or time.monotonic() > deadline:
                     os.close(file)
-                    raise LabError(self._refusal(holder), "end it first: one lab a machine") from None
+                    raise LabError(
+                        self._refusal(holder), "end it first, or make another lab: FLAGPERF_LAB=2"
+                    ) from None
                 if not told:
                     print(f"lab: waiting: {self._refusal(holder)}", file=sys.stderr, flush=True)
                     told = True
@@ -63,7 +63,7 @@ class MachineLock:
         self._file = file
 
     def _refusal(self, holder: Record | None) -> str:
-        return f"process {holder.pid if holder else '(unknown)'} has a lab on this machine (lock {self.path})"
+        return f"process {holder.pid if holder else '(unknown)'} has this lab (lock {self.path})"
 
     def read(self) -> Record | None:
         """What stands in the lock file; None: there is no lab."""

@@ -11,49 +11,44 @@ from contextlib import suppress
 from pathlib import Path
 
 from tests.lab.commands import LabError, run, succeeds
+from tests.lab.place import Place
 
-SUBNET = "10.77.0"
-GATEWAY = f"{SUBNET}.1"
-BRIDGE = "flaglab0"
 FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
-# A container engine on this machine sets the FORWARD policy to DROP, for traffic within a bridge too.
-RULES = (
-    ("filter", "FORWARD", "-i", BRIDGE, "-j", "ACCEPT"),
-    ("filter", "FORWARD", "-o", BRIDGE, "-j", "ACCEPT"),
-    ("nat", "POSTROUTING", "-s", f"{SUBNET}.0/24", "!", "-d", f"{SUBNET}.0/24", "-j", "MASQUERADE"),
-)
 
 
-def address(index: int) -> str:
-    """The address of host `index` (from 1)."""
-    return f"{SUBNET}.{10 + index}"
+def _rules(place: Place) -> list[list[str]]:
+    """The lab's rules, each with its table and its chain.
+
+    A container engine on this machine sets the FORWARD policy to DROP, for traffic within a bridge too.
+    """
+    subnet = f"{place.subnet}.0/24"
+    return [
+        ["filter", "FORWARD", "-i", place.bridge, "-j", "ACCEPT"],
+        ["filter", "FORWARD", "-o", place.bridge, "-j", "ACCEPT"],
+        ["nat", "POSTROUTING", "-s", subnet, "!", "-d", subnet, "-j", "MASQUERADE"],
+    ]
 
 
-def cable(index: int) -> str:
-    """This machine's end of the cable of host `index`."""
-    return f"flaglab-{index}"
-
-
-def create_bridge() -> bool:
+def create_bridge(place: Place) -> bool:
     """Makes the bridge and the way out of it; returns whether this machine forwarded packets before."""
-    if route := run(["ip", "-4", "route", "show", "root", f"{SUBNET}.0/24"]).strip():
-        raise LabError(f"this machine has a network {SUBNET}.0/24 already: {route}", "ip route")
+    if route := run(["ip", "-4", "route", "show", "root", f"{place.subnet}.0/24"]).strip():
+        raise LabError(f"this machine has a network {place.subnet}.0/24 already: {route}", "ip route")
     run(
         ["ip", "-batch", "-"],
         stdin=f"""
-        link add {BRIDGE} type bridge
-        addr add {GATEWAY}/24 dev {BRIDGE}
-        link set {BRIDGE} up
+        link add {place.bridge} type bridge
+        addr add {place.gateway}/24 dev {place.bridge}
+        link set {place.bridge} up
     """,
     )
-    for table, chain, *rule in RULES:
+    for table, chain, *rule in _rules(place):
         run(["iptables", "--wait", "-t", table, "-I", chain, *rule])
     forwarded = FORWARDING.read_text().strip() == "1"
     FORWARDING.write_text("1")
     return forwarded
 
 
-def plug_in(index: int, namespace: Path) -> None:
+def plug_in(place: Place, index: int, namespace: Path) -> None:
     """Makes the namespace of host `index`, held by the file `namespace`, and its cable to the bridge."""
     namespace.parent.mkdir(parents=True, exist_ok=True)
     namespace.touch()
@@ -61,60 +56,60 @@ def plug_in(index: int, namespace: Path) -> None:
     run(
         ["ip", "-batch", "-"],
         stdin=f"""
-        link add {cable(index)} type veth peer name eth0 netns {namespace}
-        link set {cable(index)} master {BRIDGE} up
+        link add {place.cable(index)} type veth peer name eth0 netns {namespace}
+        link set {place.cable(index)} master {place.bridge} up
     """,
     )
     run(
         ["nsenter", f"--net={namespace}", "ip", "-batch", "-"],
         stdin=f"""
         link set lo up
-        addr add {address(index)}/24 dev eth0
+        addr add {place.address(index)}/24 dev eth0
         link set eth0 up
-        route add default via {GATEWAY}
+        route add default via {place.gateway}
     """,
     )
 
 
-def set_link(index: int, *, up: bool) -> None:
+def set_link(place: Place, index: int, *, up: bool) -> None:
     """Pulls the cable of host `index` out of the bridge, or puts it back."""
-    run(["ip", "link", "set", cable(index), "up" if up else "down"])
+    run(["ip", "link", "set", place.cable(index), "up" if up else "down"])
 
 
-def set_rate(index: int, namespace: Path, rate: str | None) -> None:
+def set_rate(place: Place, index: int, namespace: Path, rate: str | None) -> None:
     """Limits the cable of host `index` to `rate` (tc's notation: `1mbit`) both ways; None: no limit."""
     inside = ["nsenter", f"--net={namespace}"]
     for end in ([*inside, "tc", "qdisc"], ["tc", "qdisc"]):
-        device = ["dev", "eth0" if "nsenter" in end else cable(index)]
+        device = ["dev", "eth0" if "nsenter" in end else place.cable(index)]
         if rate is not None:
             run([*end, "replace", *device, "root", "tbf", "rate", rate, "burst", "32k", "latency", "400ms"])
         elif "tbf" in run([*end, "show", *device]):
             run([*end, "del", *device, "root"])
 
 
-def remove(namespaces: Path, *, forwarded: bool) -> None:
-    """Removes every lab network there is on this machine; `forwarded`: what `create_bridge` returned."""
-    for link in lab_links():
+def remove(place: Place, *, forwarded: bool) -> None:
+    """Removes the lab's network, complete or not; `forwarded`: what `create_bridge` returned."""
+    for link in lab_links(place):
         # The end of a cable goes with the other one, and a dying namespace takes its end along.
         with suppress(LabError):
             run(["ip", "link", "del", link])
-    if left := lab_links():
+    if left := lab_links(place):
         raise LabError(f"cannot remove the links {', '.join(left)}", f"ip link del {left[0]}")
-    for namespace in sorted(namespaces.glob("*")):
+    for namespace in sorted((place.folder / "net").glob("*")):
         while succeeds(["umount", str(namespace)]):
             pass
-    for table, chain, *rule in RULES:
+    for table, chain, *rule in _rules(place):
         while succeeds(["iptables", "--wait", "-t", table, "-D", chain, *rule]):
             pass
-    # Another bridge (an engine that was started meanwhile) may have come to count on forwarding.
+    # Another bridge (of another lab, of an engine that was started meanwhile) may have come to count on forwarding.
     if not forwarded and not json.loads(run(["ip", "-j", "link", "show", "type", "bridge"]) or "[]"):
         FORWARDING.write_text("0")
 
 
-def lab_links() -> list[str]:
+def lab_links(place: Place) -> list[str]:
     """The lab's links on this machine's side."""
     names = [path.name for path in Path("/sys/class/net").iterdir()]
-    return sorted(name for name in names if name == BRIDGE or name.startswith("flaglab-"))
+    return sorted(name for name in names if name == place.bridge or name.startswith(place.prefix))
 
 
 def resolver_settings() -> str:

@@ -8,7 +8,7 @@ import tempfile
 from functools import cache
 
 from tests.lab.commands import LabError, run
-from tests.lab.lab import FOLDER
+from tests.lab.place import labs_folder
 
 # command -> Debian package
 COMMANDS = {
@@ -53,6 +53,6 @@ def why_not() -> str | None:
 def _probe_kernel() -> None:
     """Tries what no list of commands can tell: namespaces and an overlay on the lab's file system."""
     run(["unshare", "--net", "--mount", "--pid", "--uts", "--ipc", "--fork", "true"])
-    FOLDER.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="flagperf-lab-probe.", dir=FOLDER.parent) as folder:
+    labs_folder().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="probe.", dir=labs_folder()) as folder:
         run(["unshare", "--mount", "--propagation", "private", "sh", "-c", OVERLAY_PROBE, "probe", folder])

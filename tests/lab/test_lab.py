@@ -34,9 +34,9 @@ def ssh_complaint(lab: Lab, name: str, patience: int) -> str:
 
 def test_hosts_answer_by_name_and_know_each_other(two: Lab) -> None:
     assert [two.ssh(index, "hostname").stdout.strip() for index in (1, 2)] == ["h1", "h2"]
-    assert "10.77.0.12" in two.ssh(1, "getent", "hosts", "h2").stdout
+    assert two.host(2).address in two.ssh(1, "getent", "hosts", "h2").stdout
     # Its own name leads to its own address, not to 127.0.0.1, where gloo would wait for its peers in vain.
-    assert "10.77.0.11" in two.ssh(1, "getent", "hosts", "h1").stdout
+    assert two.host(1).address in two.ssh(1, "getent", "hosts", "h1").stdout
     greeting = two.ssh(1, "bash", "-c", "exec 3<>/dev/tcp/h2/22; head -c 4 <&3").stdout
     assert greeting == "SSH-"
 
@@ -55,7 +55,7 @@ asyncio.run(main())
     argv = [sys.executable, "-c", program]
     assert subprocess.run(argv, env=environment, capture_output=True, text=True).stdout == "h1\n"
     try:
-        known_hosts.write_text(keys.replace("h1,10.77.0.11", "h9,10.77.0.19"))
+        known_hosts.write_text(keys.replace(f"h1,{two.host(1).address}", "h9,10.77.99.9"))
         refused = subprocess.run(argv, env=environment, capture_output=True, text=True)
     finally:
         known_hosts.write_text(keys)
@@ -63,7 +63,7 @@ asyncio.run(main())
 
 
 def test_host_sees_no_checkout_and_no_home_and_changes_nothing_here(two: Lab) -> None:
-    for hidden in (CHECKOUT, two.folder):
+    for hidden in (CHECKOUT, two.place.folder):
         assert two.ssh(1, "test", "-e", str(hidden), check=False).returncode == 1
     assert two.ssh(1, "ls", "-A", "/root").stdout.split() == [".ssh"]
     hosts_file = Path("/etc/hosts").read_text()
@@ -85,8 +85,9 @@ def test_engines_are_separate(two: Lab, image: str) -> None:
 
 def test_container_in_the_hosts_network_has_the_hosts_address(two: Lab, image: str) -> None:
     command = [image, "ip", "-brief", "-4", "addr"]
-    assert "10.77.0.12/24" in two.ssh(2, "docker", "run", "--rm", "--net=host", *command).stdout
-    assert "10.77.0.12" not in two.ssh(2, "docker", "run", "--rm", *command).stdout
+    address = two.host(2).address
+    assert f"{address}/24" in two.ssh(2, "docker", "run", "--rm", "--net=host", *command).stdout
+    assert address not in two.ssh(2, "docker", "run", "--rm", *command).stdout
 
 
 def test_killed_host_refuses_and_comes_back_with_its_disk(two: Lab, image: str) -> None:
@@ -129,7 +130,7 @@ def test_slow_host_exceeds_its_rate_both_ways(two: Lab) -> None:
     two.ssh(2, "sh", "-c", "cat > /dev/null", stdin="\0" * 400_000)
     statistics = two.ssh(2, "tc", "-s", "qdisc", "show", "dev", "eth0").stdout
     here = subprocess.run(
-        ["tc", "-s", "qdisc", "show", "dev", "flaglab-2"], capture_output=True, text=True
+        ["tc", "-s", "qdisc", "show", "dev", two.place.cable(2)], capture_output=True, text=True
     ).stdout
     for text in (statistics, here):
         assert "rate 4Mbit" in text
@@ -141,7 +142,8 @@ def test_slow_host_exceeds_its_rate_both_ways(two: Lab) -> None:
 def test_cpu_limit_throttles_the_host(two: Lab) -> None:
     two.cpu(1, 5)
     two.ssh(1, "sh", "-c", "i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done")
-    files = [Path("/sys/fs/cgroup/cpu/flaglab-h1/cpu.stat"), Path("/sys/fs/cgroup/flaglab-h1/cpu.stat")]
+    group = two.host(1).cgroup
+    files = [group.root / tree / group.name / "cpu.stat" for tree in ("cpu", ".")]
     statistics = next(file.read_text() for file in files if file.exists())
     two.cpu(1, None)
     assert "nr_throttled 0" not in statistics

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +16,9 @@ import pytest
 from tests.lab import LabError, requirements, tiny_image
 from tests.lab.census import all_pids, leftovers, namespaces
 from tests.lab.fixtures import LabFactory
-from tests.lab.lab import CHECKOUT, FOLDER, Lab
+from tests.lab.lab import CHECKOUT, Lab
 from tests.lab.lock import MachineLock
+from tests.lab.place import FOLDER_VARIABLE, HIGHEST, NUMBER_VARIABLE, Place, here, labs_folder
 
 ORPHAN = """
 import os, signal, sys
@@ -34,7 +36,7 @@ def no_lab(lab: LabFactory) -> Iterator[None]:
     """The session's lab is out of the way, and one that a test made by hand is taken down."""
     lab.close()
     yield
-    if (record := MachineLock().read()) and record.kept:
+    if (record := MachineLock(here().lock).read()) and record.kept:
         Lab.attach().down()
 
 
@@ -56,13 +58,14 @@ def test_down_leaves_nothing_behind() -> None:
             lab.ssh(1, "docker", "run", "--detach", "--publish", "80:80", image, "sleep", "60")
             lab.slow(1, "10mbit")
             lab.freeze(2)
-            assert {"link flaglab0", "link flaglab-2", f"folder {FOLDER}"} <= set(leftovers(FOLDER))
+            there = {f"link {here().bridge}", f"link {here().cable(2)}", f"folder {here().folder}"}
+            assert there <= set(leftovers(here()))
             inside = namespaces(pid for host in lab.hosts for pid in host.cgroup.pids())
             ours = {name: link for name, link in inside.items() if name not in namespaces(["self"])}
             assert len([name for name in ours if name.startswith("net:")]) == 3
             # Held open: the kernel would give the numbers of dead namespaces to new ones.
             held = [link.open() for link in ours.values()]
-        assert leftovers(FOLDER) == []
+        assert leftovers(here()) == []
         assert not ours.keys() & namespaces(all_pids()).keys()
         for file in held:
             file.close()
@@ -73,32 +76,50 @@ def test_down_leaves_nothing_behind() -> None:
 def test_lab_that_does_not_come_up_says_why_and_leaves_nothing_behind() -> None:
     with pytest.raises(LabError, match="unknown flag: --no-such-option"):
         Lab(1, dockerd_options=["--no-such-option"]).up()
-    assert leftovers(FOLDER) == []
+    assert leftovers(here()) == []
 
 
 @pytest.mark.usefixtures("no_lab")
 def test_lab_of_a_killed_process_is_removed_by_the_next() -> None:
-    done = subprocess.run([sys.executable, "-c", ORPHAN], cwd=CHECKOUT)
-    assert done.returncode == -signal.SIGKILL
-    assert "link flaglab-2" in leftovers(FOLDER)
+    """Whatever its number."""
+    number = HIGHEST - here().number
+    other = Place(number, labs_folder() / str(number))
+    for environment in ({NUMBER_VARIABLE: str(number)}, {}):
+        argv = [sys.executable, "-c", ORPHAN]
+        done = subprocess.run(argv, cwd=CHECKOUT, env={**os.environ, **environment})
+        assert done.returncode == -signal.SIGKILL
     with Lab(1) as lab:
         assert lab.ssh(1, "hostname").stdout == "h1\n"
-        assert "link flaglab-2" not in leftovers(FOLDER)
-    assert leftovers(FOLDER) == []
+        assert f"link {here().cable(2)}" not in leftovers(here())
+        assert leftovers(other) == []
+    assert leftovers(here()) == []
 
 
 @pytest.mark.usefixtures("no_lab")
-def test_one_lab_a_machine() -> None:
+def test_it_leaves_alone_what_else_is_in_its_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory(prefix="flagperf-test-lab.", dir=labs_folder().parent) as folder:
+        other = Path(folder, "other")
+        other.touch()
+        monkeypatch.setenv(FOLDER_VARIABLE, folder)
+        with Lab(1, hide=[folder]) as lab:  # as a checkout is in which that folder may lie
+            assert lab.ssh(1, "test", "-e", folder, check=False).returncode == 1
+            assert lab.home.is_relative_to(folder)
+        assert leftovers(here()) == []
+        assert other.exists()
+
+
+@pytest.mark.usefixtures("no_lab")
+def test_one_lab_of_a_number() -> None:
     with Lab(1):
-        with pytest.raises(LabError, match=f"process {os.getpid()} has a lab"):
+        with pytest.raises(LabError, match=f"process {os.getpid()} has this lab"):
             Lab(1).up()
-        assert "has a lab" in by_hand("up", "1", code=1)
-        assert "has a lab" in by_hand("down", code=1)
+        assert "has this lab" in by_hand("up", "1", code=1)
+        assert "has this lab" in by_hand("down", code=1)
 
 
 @pytest.mark.usefixtures("no_lab")
 def test_lab_by_hand_stays_until_down() -> None:
-    assert "h2  10.77.0.12" in by_hand("up", "2", "--wait", "900")
+    assert f"h2  {here().address(2)}" in by_hand("up", "2", "--wait", "900")
     with pytest.raises(LabError, match="made by hand"):
         Lab(1).up()
     assert by_hand("ssh", "2", "hostname") == "h2\n"
@@ -106,10 +127,10 @@ def test_lab_by_hand_stays_until_down() -> None:
     assert "Connection refused" in by_hand("ssh", "2", "hostname", code=255)
     by_hand("start", "2")
     assert by_hand("ssh", "2", "docker", "ps", "--quiet") == ""
-    assert f"export HOME={FOLDER}/home" in by_hand("env")
+    assert f"export HOME={here().folder}/home" in by_hand("env")
     assert "there is no host 3" in by_hand("cut", "3", code=1)
     by_hand("down")
-    assert leftovers(FOLDER) == []
+    assert leftovers(here()) == []
     assert "there is no lab" in by_hand("status", code=1)
 
 
@@ -133,7 +154,7 @@ def test_interrupted_test_session_takes_its_lab_down(
         session.send_signal(signal_number)
         session.communicate()
     assert session.returncode != 0
-    assert leftovers(FOLDER) == []
+    assert leftovers(here()) == []
 
 
 def run_without_privilege(ci: str, workers: str) -> subprocess.CompletedProcess[str]:

@@ -236,7 +236,7 @@ def test_an_error_that_no_stage_knows_fails_the_round_and_nothing_stays(
     assert "OSError" in failure.message and "No space left" in failure.message
     assert "free space" in failure.remedy
     assert "Traceback" not in log_lines.text, "the traceback is for the file"
-    assert "a disk of the controller is full, at the stage launch: OSError: " in log_lines.text
+    assert "a disk of the controller is full: OSError: " in log_lines.text
     (detail,) = log_lines.details
     assert "Traceback" in detail and "in start" in detail
     verbs = [verb for verb, _ in runtime.calls]

@@ -124,6 +124,17 @@ def test_the_cap_that_comes_first_counts(max_steps: int | None, left: float) -> 
     assert state.seconds_left() == pytest.approx(left)
 
 
+def test_counts_that_nobody_can_count_to_are_not_reported() -> None:
+    """The difference of two of them is more than a float holds."""
+    state = TrainingState()
+    state.update(Event(EventName.INIT_END, {"continued": {"step": -1.7e308, "samples": 10**300}}))
+    state.update(_train_start(max_steps=10))
+    state.update(_step(1, 5))
+    state.update(Event(EventName.STEP_END, {"global_steps": 1.7e308}, START_MS + 2000))
+    assert (state.start_step, state.start_samples, state.step) == (0, 0, 5)
+    assert state.seconds_left() is not None
+
+
 def test_the_initial_evaluation_is_called_so() -> None:
     state = TrainingState()
     state.update(Event(EventName.INIT_EVALUATION, {"metric": "acc", "acc": 0.9, "target": 0.5}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -104,7 +105,7 @@ def test_a_directory_without_manifest_says_what_to_do(tmp_path: Path) -> None:
 
 
 def change(content: dict[str, Any], key: str, value: Any) -> str:
-    content["files"][0][key] = value
+    (content if key in content else content["files"][0])[key] = value
     return json.dumps(content)
 
 
@@ -116,11 +117,14 @@ def change(content: dict[str, Any], key: str, value: Any) -> str:
         ("path", "two\nlines"),
         ("path", "back\\slash"),
         ("path", ""),
+        ("path", "half of \ud800"),
+        ("dataset", "half of \ud800"),
+        ("bytes", math.inf),
         ("bytes", "many"),
         ("sha256", "short"),
     ],
 )
-def test_a_manifest_that_is_not_one_is_refused(data: Path, key: str, value: str) -> None:
+def test_a_manifest_that_is_not_one_is_refused(data: Path, key: str, value: str | float) -> None:
     content = json.loads((data / "manifest.json").read_text())
     with pytest.raises(FlagPerfError, match="the manifest cannot be read"):
         manifest.parse(change(content, key, value), where="host1:/data/manifest.json")
@@ -134,6 +138,7 @@ def test_a_manifest_that_is_not_one_is_refused(data: Path, key: str, value: str)
         (b"[]", "TypeError"),
         (b"{}", "'format'"),
         (b"\xff\xfe", "not UTF-8"),
+        pytest.param(b"[" * 200_000, "RecursionError", id="deep"),
     ],
 )
 def test_a_malformed_manifest_names_the_file_and_the_place(data: Path, content: bytes, why: str) -> None:

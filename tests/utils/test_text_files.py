@@ -59,15 +59,19 @@ def test_lines_with_a_mark_are_cut_out_however_the_file_is_read(
     (tmp_path / "log").write_bytes(text.encode())
     monkeypatch.setattr(text_files, "_BLOCK", block)
     lines = ["<>one\n", "<>two\r", "<>three <>same\r", "<>>\n", "<>last"]
-    assert [line for _, line in marked_lines_of(tmp_path / "log", "<>")] == lines
-    places = [place for place, _ in marked_lines_of(tmp_path / "log", "<>")]
+    seen = list(marked_lines_of(tmp_path / "log", "<>", b"([a-z]+)"))
+    assert [line.decode() for _, _, line in seen] == lines
+    assert [follows for _, follows, _ in seen] == [b"one", b"two", b"three", None, b"last"]
+    places = [place for place, _, _ in seen]
     assert [text[place : place + 3] for place in places] == [line[:3] for line in lines]
+    last = list(marked_lines_of(tmp_path / "log", "<>", last=len("<>>\n<>last")))
+    assert [(place, line) for place, _, line in last] == [(places[3], b"<>>\n"), (places[4], b"<>last")]
 
 
 def test_a_marked_line_longer_than_the_longest_is_cut(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("<>" + "x" * LONGEST_LINE + "<>more\n<>next\n")
-    lines = [line for _, line in marked_lines_of(tmp_path / "log", "<>")]
-    assert [len(lines[0]), *lines[1:]] == [LONGEST_LINE, "<>more\n", "<>next\n"]
+    lines = [line for _, _, line in marked_lines_of(tmp_path / "log", "<>")]
+    assert [len(lines[0]), *lines[1:]] == [LONGEST_LINE, b"<>more\n", b"<>next\n"]
 
 
 # Titles, the clipboard, links, C1 controls, directions, zero width, what is no character, and blanks that are none.

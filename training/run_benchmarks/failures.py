@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import shlex
-import traceback
 from dataclasses import replace
 
+from run_benchmarks.faults import UnforeseenError, is_full, remedy_for, sentence_of, traceback_text
 from run_benchmarks.hosts.base import AllocationError
 from run_benchmarks.plan.redact import redact_text
 from run_benchmarks.results.evidence import DISK_FULL, EVIDENCE_LINES, FREE_SPACE, host_lost
@@ -25,6 +24,7 @@ _CLASSES_BY_ERROR = {
     AllocationError: FailureClass.HOSTS_NOT_ACQUIRED,
     DistributionError: FailureClass.IMAGE_NOT_DISTRIBUTED,
     ImagesDifferError: FailureClass.IMAGES_DIFFER,
+    UnforeseenError: FailureClass.CONTROLLER_ERROR,
 }
 
 
@@ -45,7 +45,8 @@ def failure_on(host: str, stage: Stage, error: FlagPerfError) -> Failure:
     by_stage = _CLASSES.get(stage, FailureClass.COMMAND_FAILED)
     kind, remedy = _CLASSES_BY_ERROR.get(type(error), by_stage), redact_text(error.remedy)
     # what is collected is written by the controller
-    if host and stage is not Stage.COLLECT and DISK_FULL.search(error.message):
+    is_hosts = stage is not Stage.COLLECT and not isinstance(error, UnforeseenError)
+    if host and is_hosts and DISK_FULL.search(error.message):
         kind, remedy = FailureClass.DISK_FULL, FREE_SPACE.format(host=host)
     return Failure(Verdict.FAILED, stage, kind, host, message, evidence, remedy)
 
@@ -87,31 +88,6 @@ def log_traceback(stage: Stage, error: Exception) -> None:
     if is_full(error):
         message = f"a disk of the controller is full, at the stage {stage.value}: {sentence_of(error)}"
     LOGGER.bind(detail=traceback_text(error)).error(message)
-
-
-def sentence_of(error: Exception) -> str:
-    """An error in a line, without the credentials that a command in it may hold."""
-    text = str(error) if isinstance(error, FlagPerfError) else raised(error)
-    return redact_text(text.partition("\n")[0])
-
-
-def traceback_text(error: Exception) -> str:
-    """Where in the program `error` came from, without the credentials that a command in it may hold."""
-    return redact_text("".join(traceback.format_exception(type(error), error, error.__traceback__))).rstrip()
-
-
-def is_full(error: Exception) -> bool:
-    """Whether a disk had no room."""
-    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-
-
-def remedy_for(error: Exception) -> str:
-    """What to do about an error of the controller."""
-    if is_full(error):
-        return "free space on the controller's disk, or put the results elsewhere with --log-path"
-    if isinstance(error, OSError):
-        return "check the file on the controller that the message names"
-    return "a fault of FlagPerf itself: report it with the traceback in flagperf_run.log"
 
 
 def interrupted(stage: Stage) -> Failure:

@@ -13,7 +13,7 @@ from run_benchmarks import BANNER
 from run_benchmarks.display.base import Display
 from run_benchmarks.display.terminal import open_display
 from run_benchmarks.exit_code import ExitCode
-from run_benchmarks.failures import sentence_of, traceback_text
+from run_benchmarks.faults import sentence_of, traceback_text
 from run_benchmarks.names import RunId
 from run_benchmarks.output import NotPrintedError, output_width, put
 from run_benchmarks.plan.as_dict import plan_as_dict

@@ -80,7 +80,8 @@ async def survey(cluster: ClusterSettings, run: RunSettings) -> Survey:
     pip, runs = f"{work}/pip", f"{work}/runs"
 
     async def look(transport: Transport) -> dict[str, Leftovers]:
-        units = await runtime.list_units(transport)
+        with runtime.cleaning_up(transport.host):
+            units = await runtime.list_units(transport)
         pip_folders, logs = await _folders(transport, pip), await _folders(transport, runs)
         return _by_run(units, pip_folders, logs)
 

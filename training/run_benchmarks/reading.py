@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from utils.errors import FlagPerfError
+from utils.numbers import finite
 from utils.text_files import opened, shortened
 
 T = TypeVar("T")
@@ -25,9 +26,9 @@ class Record:
     """A dataclass that stands in a file of the result folder."""
 
     def as_dict(self) -> dict[str, Any]:
-        """The record as JSON holds it: what a case's own logger wrote as NaN is null."""
+        """The record as JSON holds it: what is not finite is null, and loses nothing else."""
         content: dict[str, Any] = _adapter(type(self)).dump_python(self, mode="json", by_alias=True)
-        return content
+        return {name: finite(value) for name, value in content.items()}
 
 
 def read_text(path: Path, largest: int = LARGEST_BYTES) -> str | None:

@@ -12,6 +12,7 @@ from utils.checkpoints import continued_of
 from utils.events import Event, EventName
 from utils.numbers import number_in
 
+MOST_COUNTED = 2**53  # up to it a float is exact
 LONGEST_NAME = 64  # characters of a metric: it is shown again and again
 
 
@@ -150,8 +151,9 @@ PHASES: Mapping[str, str] = {
 
 
 def _int(value: Mapping[str, Any], name: str, before: int | None) -> int | None:
+    """A count as an event tells it; `before` where there is none, or more than anything can be counted to."""
     number = number_in(value, name)
-    return before if number is None else int(number)
+    return before if number is None or abs(number) > MOST_COUNTED else int(number)
 
 
 def _float(value: Mapping[str, Any], name: str, before: float | None) -> float | None:

@@ -7,7 +7,6 @@ rank's output. The format is FlagPerf's own and older case folders write it too.
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from utils.numbers import finite
 from utils.text_files import lines_of
 
 PREFIX = "[PerfLog]"
@@ -66,7 +66,7 @@ def format_line(event: Event) -> str:
     """The event as one line, without a newline. NaN and infinity become null: JSON has neither."""
     record = {
         "event": str(event.name.value if isinstance(event.name, EventName) else event.name),
-        "value": _finite(dict(event.value)),
+        "value": finite(dict(event.value)),
         "metadata": {
             "file": event.file,
             "lineno": event.lineno,
@@ -156,13 +156,3 @@ def _whole(value: Any) -> int:
     except (TypeError, ValueError, OverflowError):
         return 0
     return number if -_MOST_WHOLE <= number <= _MOST_WHOLE else 0
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    return value

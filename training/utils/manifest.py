@@ -19,7 +19,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -128,10 +128,15 @@ def parse(text: str, *, where: str) -> Manifest:
             )
             for entry in content["files"]
         )
-        return Manifest(content["dataset"], content["tool"], content["parameters"], content["facts"], files)
+        manifest = Manifest(
+            content["dataset"], content["tool"], content["parameters"], content["facts"], files
+        )
+        # nothing is too deep to be written again, or half a character
+        replace(manifest, files=()).text.encode()
+        return manifest
     except json.JSONDecodeError as error:
         raise _malformed(where, f"line {error.lineno}, column {error.colno}: {error.msg}") from None
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise _malformed(where, raised(error)) from None
 
 
@@ -159,7 +164,7 @@ def compare_listing(manifest: Manifest, listing: str, where: str) -> list[Proble
     sizes: dict[str, int] = {}
     for line in listing.splitlines():
         size, separator, path = line.partition(" ")
-        if not separator or not size.isdigit():
+        if not separator or not size.isdecimal():
             raise FlagPerfError(f"cannot read this line of the file listing: {line!r}", where=where)
         sizes[path] = int(size)
     return _compare_sizes(manifest, sizes, where)
@@ -236,7 +241,8 @@ def _altered(where: str, path: str) -> Problem:
 def _checked_path(path: str, where: str) -> str:
     """`path`, if it is relative, stays below the data directory and survives sha256sum's line format."""
     parts = PurePosixPath(path).parts
-    if not parts or path.startswith("/") or ".." in parts or any(mark in path for mark in "\\\n\r"):
+    unfit = any(mark in path for mark in "\\\n\r") or path != path.encode(errors="replace").decode()
+    if not parts or path.startswith("/") or ".." in parts or unfit:
         raise _malformed(where, f"not a path of a file below the data directory: {path!r}")
     return path
 

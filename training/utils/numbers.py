@@ -20,6 +20,17 @@ def number_in(values: Mapping[str, Any], name: str) -> float | None:
     return float(value) if -sys.float_info.max <= value <= sys.float_info.max else None
 
 
+def finite(value: Any) -> Any:
+    """Plain data as JSON holds it: None in the place of a number that is not finite."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(item) for item in value]
+    return value
+
+
 def rate(count: float | None, seconds: float | None) -> float | None:
     """`count` per second; None where either is not measured or no time has passed."""
     if count is None or not seconds or seconds <= 0:

@@ -7,8 +7,9 @@ import io
 import os
 import re
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,7 +19,11 @@ from utils.errors import FlagPerfError
 _BLANK_LETTERS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
 LONGEST_LINE = 2**20  # characters: the longest event has a few thousand
 LARGEST_LOG = 2**32  # bytes: collecting takes no more from a node
-_NO_FILE = {errno.EISDIR: "is no file", errno.ELOOP: "is no file, but a link, which is not followed"}
+_NO_FILE = {
+    errno.EISDIR: "is no file",
+    errno.ELOOP: "is no file, but a link, which is not followed",
+    errno.ENOTDIR: "does not lie in a folder, or in one that is a link, which is not followed",
+}
 # What is read of a file's end.
 END_BYTES = 2**22
 _BLOCK = 2**22  # bytes that are read at once
@@ -35,22 +40,29 @@ def lines_of(path: Path) -> Iterator[str]:
             yield line
 
 
-def marked_lines_of(path: Path, mark: str) -> Iterator[tuple[int, str]]:
+def marked_lines_of(
+    path: Path, mark: str, follows: bytes = b"()", last: int = LARGEST_LOG
+) -> Iterator[tuple[int, bytes | None, bytes]]:
     """The lines of a file of any size that hold `mark`, each from its first one on, with their ends.
 
     Of a line that goes on for more than LONGEST_LINE bytes that many come; what follows is looked at anew. All else
     costs no more than to read it.
 
+    Args:
+        follows: a pattern of what may stand right behind the mark, with a group. last: so many bytes at the end of
+            the file are looked at.
+
     Yields:
-        Where in the file the mark begins, in bytes, and the text.
+        Where in the file the mark begins, in bytes; what the group holds, None where that does not follow; the line.
 
     Raises:
         FlagPerfError: it is no plain file, a link, too large, or cannot be read.
     """
     sign = mark.encode()
-    marked = re.compile(re.escape(sign) + rb"[^\r\n]{0,%d}[\r\n]?" % (LONGEST_LINE - len(sign)))
+    most = LONGEST_LINE - len(sign)
+    marked = re.compile(rb"%s(?:%s)?[^\r\n]{0,%d}[\r\n]?" % (re.escape(sign), follows, most))
     with opened(path) as file:
-        kept, place = b"", 0
+        kept, place = b"", file.seek(max(0, file.seek(0, os.SEEK_END) - last))
         while True:
             block = file.read(_BLOCK)
             text = kept + block
@@ -59,7 +71,7 @@ def marked_lines_of(path: Path, mark: str) -> Iterator[tuple[int, str]]:
                 if block and match.end() == len(text):  # it may go on in the next block
                     rest = match.start()
                     break
-                yield place + match.start(), match[0].decode("utf-8", "replace")
+                yield place + match.start(), match[1], match[0]
                 rest = max(rest, match.end())
             if not block:
                 return
@@ -80,14 +92,18 @@ def last_lines_of(path: Path) -> list[str]:
 
 
 @contextmanager
-def opened(path: Path, largest: int = LARGEST_LOG) -> Iterator[BinaryIO]:
+def opened(path: Path, largest: int = LARGEST_LOG, below: Path | None = None) -> Iterator[BinaryIO]:
     """A file that a stranger may have put there, to be read: what leads elsewhere or has no end is not opened.
+
+    Args:
+        below: a folder that holds it: of the folders between the two none may be a link either.
 
     Raises:
         FlagPerfError: it is no plain file of at most `largest` bytes, or cannot be read.
     """
+    opener: Callable[[str, int], int] = _open_itself if below is None else partial(_open_below, below)
     try:
-        with open(path, "rb", opener=_open_itself) as file:
+        with open(path, "rb", opener=opener) as file:
             state = os.fstat(file.fileno())
             if not stat.S_ISREG(state.st_mode):
                 raise FlagPerfError("is no file", where=str(path))
@@ -102,6 +118,18 @@ def opened(path: Path, largest: int = LARGEST_LOG) -> Iterator[BinaryIO]:
 def _open_itself(path: str, flags: int) -> int:
     """Open what has this name itself, and do not wait where it is a pipe."""
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+
+def _open_below(folder: Path, path: str, flags: int) -> int:
+    """`_open_itself`, step by step from a folder: a link that is put on the way meanwhile leads nowhere either."""
+    *folders, name = Path(path).relative_to(folder).parts
+    with ExitStack() as steps:
+        place: int | None = None
+        for step in (str(folder), *folders):
+            link = 0 if place is None else os.O_NOFOLLOW
+            place = os.open(step, os.O_RDONLY | os.O_DIRECTORY | link, dir_fd=place)
+            steps.callback(os.close, place)
+        return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place)
 
 
 def shortened(line: str, longest: int) -> str:

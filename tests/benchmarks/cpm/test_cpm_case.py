@@ -56,9 +56,9 @@ def test_inputs_hold_no_padding() -> None:
     assert inputs.input_ids.tolist() == [7, 8, 5]
     assert inputs.position_ids.tolist() == [0, 1, 0]
     place = inputs.layout.place
-    assert isinstance(place, Rectangle) and place.places is not None and place.places.tolist() == [0, 1, 2]
+    assert isinstance(place, Rectangle) and place.places is not None and place.places.tolist() == [0, 1, 8]
     assert inputs.layout.offsets.tolist() == [0, 2, 3]
-    full = inputs_of(np.array([[7, 8], [5, 6]], np.int32)).layout.place
+    full = inputs_of(np.full((2, 9), 7, np.int32)).layout.place
     assert isinstance(full, Rectangle) and full.places is None
 
 

@@ -126,7 +126,7 @@ def test_users_can_run_it(data: Path, tmp_path: Path) -> None:
     assert (code, result["verdict"], result["rules"]["stamp"]) == (0, "CONVERGED", "closed")
     assert result["figures"]["acc"]["value"] >= 0.92
     assert result["figures"]["p_whole"]["value"] <= result["figures"]["p_train"]["value"]
-    alone = by_hand(tmp_path / "digits", "--max_steps", "40")
+    alone = by_hand(tmp_path / "digits", "--max_steps", "40", "--cpu_threads", "1")
     losses = [[value["loss"] for value in values_of(each, "STEP_END")][:2] for each in (events, alone)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
     [start] = values_of(alone, "INIT_EVALUATION")

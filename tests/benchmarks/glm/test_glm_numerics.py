@@ -174,19 +174,17 @@ def test_the_maps_that_add_to_the_residual_stream_begin_smaller(map_: str, std: 
     )
 
 
-@pytest.mark.parametrize("shape", [(5002, 128, 2, 76), (2000, 256, 4, 200)], ids=["demo", "4x256"])
+@pytest.mark.parametrize("shape", [(5002, 128, 2, 72), (2000, 256, 4, 200)], ids=["demo", "4x256"])
 def test_model_flops_equal_what_the_counter_of_torch_counts(shape: tuple[int, int, int, int]) -> None:
-    """But for what a candidate does not see of other candidates and of later tokens: it is multiplied and hidden."""
+    """But for what is multiplied and hidden: padding, and of a candidate other candidates and later tokens."""
     vocabulary, hidden, layers, source = shape
     config = GlmConfig(vocabulary, hidden, layers, 2, source + 3, 0.0, 0.0)
     model = GlmForMultiTokenCloze(config)
     questions = random_questions(3, seed=1, source=source, answer=2)
     with FlopCounterMode(display=False) as counter:
         model(inputs_of(questions)).sum().backward()
-    rows, seen = (
-        7,
-        1 + 3 * 5,
-    )  # a start, three candidates of two tokens: of 49 places they see 1 + 3 x (2 + 3)
-    hidden_places = 3 * 3 * layers * 4 * (rows * rows - seen) * hidden
+    lines, rows = 8, 7  # a start, three candidates of two tokens, and padding
+    seen = rows * source + 1 + 3 * 5  # of their own 49 places they see 1 + 3 x (2 + 3)
+    hidden_places = 3 * 3 * layers * 4 * (lines * (source + lines) - seen) * hidden
     counted = counter.get_total_flops() - hidden_places
     assert training_flops(config, as_clozes(questions)) == pytest.approx(counted, rel=1e-6)

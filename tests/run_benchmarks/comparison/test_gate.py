@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from run_benchmarks.comparison.gate import MOST_CHARACTERS, parse_gate
 from run_benchmarks.comparison.ratios import Ratio
-from run_benchmarks.comparison.records import Against, Row
+from run_benchmarks.comparison.records import Row
 from utils.errors import FlagPerfError
 
 
 def row(ratio: Ratio, direction: str = "", better: str | None = "higher") -> Row:
     """A figure of the side B, of which this is shown against the base."""
-    return Row("a", "s", better, "made up", {}, {"B": Against(ratio, direction)})
+    return Row("a", "s", better, "made up", {}, {"B": replace(ratio, direction=direction)})
 
 
 SLOW = row(Ratio(0.9, p_value=0.01), "worse")

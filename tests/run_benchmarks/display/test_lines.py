@@ -7,8 +7,12 @@ import math
 from dataclasses import replace
 
 import pytest
+from rich.console import Console
 
 from run_benchmarks.display import lines as display_lines
+from run_benchmarks.display import panel
+from run_benchmarks.display.base import Display
+from run_benchmarks.display.guarded import Guarded
 from run_benchmarks.display.lines import PlainLines, duration, numbers_of, training_line
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.training_state import TrainingState
@@ -66,6 +70,48 @@ def test_the_numbers_of_a_line_are_read_back() -> None:
     diverged = training_line(state_of(replace(STEP, value={"global_steps": 40, "loss": None})))
     assert math.isnan(numbers_of(diverged)["loss"])
     assert numbers_of("initial evaluation: accuracy 0.1000") == numbers_of("step by step") == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "step 5, x 1.2.3, at most 0.9000 / 0.95",
+        "step 5, loss abc",
+        "step 5, acc 0.5 / five",
+        f"step {'9' * 400}, loss 1.0",
+        "step 5, ... samples/s",
+    ],
+)
+def test_a_line_that_only_looks_like_one_of_training_has_no_numbers(line: str) -> None:
+    assert numbers_of(line) == {}
+
+
+def test_a_display_that_fails_is_logged_once_and_ends_no_round(log: io.StringIO) -> None:
+    class Broken(Display):
+        shows_power = True
+
+        def event(self, event: Event) -> None:
+            raise OverflowError("int too large to convert to float")
+
+    display = Guarded(Broken())
+    display.round_started(make_nodes(), TrainingState())
+    for _ in range(3):
+        display.event(STEP)
+    display.round_ended()
+    assert display.shows_power and log.getvalue().count("OverflowError") == 1
+    assert log.getvalue().startswith("the run is not shown as it should be, and goes on: OverflowError")
+
+
+def test_what_the_panel_cannot_draw_is_said_when_the_round_has_ended(
+    log: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is drawn by a thread, and once more where it is taken away."""
+    monkeypatch.setattr(panel, "round_panel", lambda *_: 1 / 0)
+    display = Guarded(panel.Panel(Console(file=io.StringIO(), force_terminal=True)))
+    display.round_started(make_nodes(), TrainingState())
+    display.round_ended()
+    display.close()
+    assert log.getvalue().count("ZeroDivisionError") == 1
 
 
 @pytest.mark.parametrize(

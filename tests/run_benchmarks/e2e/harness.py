@@ -18,11 +18,26 @@ from typing import Any
 from tests.lab.lab import Lab
 from tests.run_benchmarks.e2e.setup import BASE_IMAGE, TRAINING
 
+# The hosts share this machine's cores, and other tests do: threads that wait for each other cost ten times as much.
+ALONE = {"cpu_threads": 1, "log_freq": 5}
 # Real BERT at the demo's size, for some seconds only; the target lies just above an untrained model's accuracy.
-QUICK = {"target": 0.02, "max_steps": 400, "warmup_steps": 10, "eval_interval_samples": 640, "log_freq": 5}
+QUICK = {**ALONE, "target": 0.02, "max_steps": 400, "warmup_steps": 10, "eval_interval_samples": 640}
 # Never done: something else has to end it.
-ENDLESS = {"target": 0.99, "max_steps": 10_000_000, "decay_steps": 10_000_000, "log_freq": 5}
+ENDLESS = {**ALONE, "target": 0.99, "max_steps": 10_000_000, "decay_steps": 10_000_000}
 PATIENCE_S = 900.0
+# A vendor whose chip is the host's processor under another name, with a peak of its own.
+TWIN = """\
+DEVICE_TYPE = "cpu"
+VISIBLE_DEVICES_ENV = "TWIN_VISIBLE_DEVICES"
+COLLECTIVE_BACKEND = {"pytorch": "gloo"}
+CHIPS = {"T1": {"device_names": ["twin"], "memory_gib": None, "peak_flops": {"fp32": 1e12, "bf16": 1e12},
+                "source": "made up for a test"}}
+LIST_DEVICES_COMMAND = ["nproc"]
+
+
+def parse_device_list(stdout):
+    return [f"twin {number}" for number in range(int(stdout))]
+"""
 
 
 @dataclass(frozen=True)
@@ -89,6 +104,15 @@ class Bench:
         lines = [f"{key} = {value!r}\n" for key, value in settings.items()]
         path = self.training / "cpu" / "bert-pytorch" / "config" / f"config_{chip_by_node}.py"
         path.write_text("from config_common import *\n" + "train_batch_size = 32\n" + "".join(lines))
+
+    def second_vendor(self) -> Path:
+        """Make `twin` in the copy of the tree, a folder of its own; its image is any base image."""
+        twin = self.training / "twin"
+        image = twin / "docker_image" / "pytorch"
+        image.mkdir(parents=True)
+        (twin / "vendor.py").write_text(TWIN)
+        (image / "Dockerfile").write_text("ARG BASE_IMAGE\nFROM ${BASE_IMAGE}\nLABEL vendor=twin\n")
+        return twin
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start `run.py` in the copy's training folder, as the documentation says."""

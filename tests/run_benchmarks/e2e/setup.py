@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import hashlib
 import lzma
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
@@ -29,6 +32,15 @@ PREPARE = ("--seq-length", "64", "--max-predictions", "10", "--dup", "1", "--eva
 MORE = ("--shards", "2", "--parts-per-file", "2", "--vocab-size", "1000", "--eval-every", "8")
 
 
+@contextmanager
+def one_at_a_time(what: str) -> Iterator[None]:
+    """What is kept for all workers is made by one while the others wait."""
+    DATA_ROOT.mkdir(parents=True, exist_ok=True)
+    with (DATA_ROOT / f"{what}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def make_data() -> Path:
     """A data set in the documented layout, by the real preparation; kept between test sessions."""
     corpus = TRAINING / "benchmarks" / "bert" / "demo_data" / "kjv.txt.xz"
@@ -36,8 +48,9 @@ def make_data() -> Path:
         text = "".join(islice(lines, LINES_OF_TEXT))
     name = hashlib.sha256(f"{text}{PREPARE}{MORE}".encode()).hexdigest()[:12]
     out = DATA_ROOT / name
-    if not (out / "manifest.json").is_file():
-        DATA_ROOT.mkdir(parents=True, exist_ok=True)
+    with one_at_a_time(name):
+        if (out / "manifest.json").is_file():
+            return out
         source = DATA_ROOT / f"{name}.txt"
         source.write_text(text, encoding="utf-8")
         command = (sys.executable, "-m", "benchmarks.bert.prepare", "--text", str(source), "--out", str(out))
@@ -49,7 +62,7 @@ def make_image(plan: Plan, log_dir: Path) -> str:
     """The image of the plan's first case on this machine's own engine, built by the harness itself."""
     image = plan_image(plan, plan.cases[0])
     site = BuildSite(
-        str(TRAINING),
+        str(plan.training_dir),
         str(log_dir / "work"),
         "run-test",
         build_name("test", "localhost", image.tag),
@@ -59,7 +72,8 @@ def make_image(plan: Plan, log_dir: Path) -> str:
     store = open_image_store(plan.run)
     assert store is not None
     stage = ImageStage(store, hosts, {"localhost": site}, image, plan.run.pip, "build", log_dir)
-    asyncio.run(stage.run())
+    with one_at_a_time("image"):
+        asyncio.run(stage.run())
     return image.tag
 
 

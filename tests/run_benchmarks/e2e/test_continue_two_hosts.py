@@ -12,7 +12,7 @@ from utils.events import read_events
 CASE = "bert:pytorch:cpu:2:1:1"
 CHECKPOINTS = "/var/lib/flagperf-test/checkpoints"
 # Dropout, so that the random generators of both ranks matter.
-SAVING = {**ENDLESS, "log_freq": 1, "save_steps": 10, "hidden_dropout_prob": 0.1}
+SAVING = {**ENDLESS, "log_freq": 1, "save_steps": 5, "hidden_dropout_prob": 0.1}
 ENOUGH = {**SAVING, "target": 0.02, "eval_interval_samples": 640}
 
 

@@ -15,6 +15,7 @@ from tests.run_benchmarks.e2e.harness import (
     ENDLESS,
     QUICK,
     Bench,
+    Ended,
     containers,
     ending,
     run_folder,
@@ -77,6 +78,7 @@ def test_a_killed_rank_ends_its_round_and_the_next_case_goes_on(
 def test_a_lost_host_ends_the_round_and_the_other_is_freed(
     breakage: str, two_hosts: Lab, endless: Bench
 ) -> None:
+    endless.cluster(HOSTS=["h1", "h2"], HOST_LOST_AFTER=5, SSH_CONNECT_TIMEOUT=3)
     process = endless.start()
     with ending(endless, process):
         endless.wait_for_log(process, TRAINING_GOES_ON)
@@ -118,23 +120,24 @@ def test_a_short_loss_of_contact_is_not_the_end(two_hosts: Lab, bench: MakeBench
     assert "contact is back" in ended.output
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_stops_and_removes_everything(number: int, two_hosts: Lab, endless: Bench) -> None:
-    process = endless.start()
-    with ending(endless, process):
-        endless.wait_for_log(process, TRAINING_GOES_ON)
-        process.send_signal(number)
-    ended = endless.ended(process)
-
+def _assert_interrupted(ended: Ended, lab: Lab) -> None:
+    """It says so, has the logs, and nothing of it is left on the hosts."""
     assert ended.code == 130, ended.output
-    result = _only_round(ended)
-    assert result["verdict"] == "INTERRUPTED"
+    assert _only_round(ended)["verdict"] == "INTERRUPTED"
     assert ended.folder is not None
     for rank in (0, 1):
         node = ended.folder / CASE / "round1" / f"h{rank + 1}_noderank{rank}"
         assert (node / f"rank{rank}.out.log").is_file()
-        assert containers(two_hosts, rank + 1) == ""
-        assert run_folder(two_hosts, rank + 1, ended.uid()) == ""
+        assert containers(lab, rank + 1) == ""
+        assert run_folder(lab, rank + 1, ended.uid()) == ""
+
+
+def test_sigterm_stops_and_removes_everything(two_hosts: Lab, endless: Bench) -> None:
+    process = endless.start()
+    with ending(endless, process):
+        endless.wait_for_log(process, TRAINING_GOES_ON)
+        process.send_signal(signal.SIGTERM)
+    _assert_interrupted(endless.ended(process), two_hosts)
 
 
 def test_an_image_that_does_not_build_fails_its_rounds(two_hosts: Lab, endless: Bench) -> None:
@@ -161,7 +164,7 @@ def test_a_container_that_does_not_start_fails_its_round(two_hosts: Lab, endless
 
 
 def test_a_deadline_ends_a_round(two_hosts: Lab, endless: Bench, data: Path) -> None:
-    endless.test(CASES={CASE: str(data)}, CASE_DEADLINE_HOURS=15 / 3600)
+    endless.test(CASES={CASE: str(data)}, CASE_DEADLINE_HOURS=8 / 3600)
     ended = endless.run()
 
     assert ended.code == 1, ended.output
@@ -214,7 +217,9 @@ def test_an_unknown_host_key_is_an_error_that_says_how_to_accept_it(
     assert accepted.code == 0, accepted.output
 
 
-def test_two_runs_on_one_cluster_leave_each_other_alone(two_hosts: Lab, tmp_path: Path, data: Path) -> None:
+def test_two_runs_on_one_cluster_leave_each_other_alone_until_ctrl_c(
+    two_hosts: Lab, tmp_path: Path, data: Path
+) -> None:
     first = Bench(tmp_path / "first", ["h1", "h2"], two_hosts.env)
     first.vendor_config("cpux2x1", ENDLESS)
     first.test(CASES={CASE: str(data)})
@@ -225,6 +230,8 @@ def test_two_runs_on_one_cluster_leave_each_other_alone(two_hosts: Lab, tmp_path
     process = first.start()
     with ending(first, process):
         first.wait_for_log(process, TRAINING_GOES_ON)
+        for host in (1, 2):  # it needs no more of the cores than shows that it goes on
+            two_hosts.ssh(host, "sh", "-c", "docker ps -q | xargs docker update --cpus 0.1")
         ended = second.run()
         assert ended.code == 0, ended.output
         # The second run warns of the first and takes only its own units away.
@@ -233,5 +240,4 @@ def test_two_runs_on_one_cluster_leave_each_other_alone(two_hosts: Lab, tmp_path
             lambda: "task" in containers(two_hosts, 1), lambda: process.poll() is None, "the first run's task"
         )
         process.send_signal(signal.SIGINT)
-    assert first.ended(process).code == 130
-    assert containers(two_hosts, 1) == containers(two_hosts, 2) == ""
+    _assert_interrupted(first.ended(process), two_hosts)

@@ -11,28 +11,11 @@ from tests.lab.lab import Lab
 from tests.run_benchmarks.e2e.harness import QUICK, Bench, containers
 
 CPU, TWIN = "bert:pytorch:cpu:1:1:1", "twin:bert:pytorch:T1:1:1:1"
-# A vendor whose chip is the host's processor under another name, with a peak of its own.
-VENDOR = """\
-DEVICE_TYPE = "cpu"
-VISIBLE_DEVICES_ENV = "TWIN_VISIBLE_DEVICES"
-COLLECTIVE_BACKEND = {"pytorch": "gloo"}
-CHIPS = {"T1": {"device_names": ["twin"], "memory_gib": None, "peak_flops": {"fp32": 1e12, "bf16": 1e12},
-                "source": "made up for a test"}}
-LIST_DEVICES_COMMAND = ["nproc"]
-
-
-def parse_device_list(stdout):
-    return [f"twin {number}" for number in range(int(stdout))]
-"""
 
 
 def _second_vendor(run: Bench) -> None:
-    """`twin`, in the copy of the tree: a folder of its own is all that a vendor brings."""
-    twin = run.training / "twin"
-    image = twin / "docker_image" / "pytorch"
-    image.mkdir(parents=True)
-    (twin / "vendor.py").write_text(VENDOR)
-    (image / "Dockerfile").write_text("ARG BASE_IMAGE\nFROM ${BASE_IMAGE}\nLABEL vendor=twin\n")
+    """`twin`, which trains BERT as the first vendor does."""
+    twin = run.second_vendor()
     shutil.copytree(run.training / "cpu" / "bert-pytorch", twin / "bert-pytorch")
     config = twin / "bert-pytorch" / "config"
     (config / "config_cpux1x1.py").rename(config / "config_T1x1x1.py")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from run_benchmarks.exports import secrets_in_run
 from run_benchmarks.exports.archive import export_archive
 from run_benchmarks.exports.redaction import secrets_here
 from run_benchmarks.exports.unpacking import unpack
@@ -138,6 +139,37 @@ def test_what_is_no_secret_stays_to_the_last_byte_and_is_judged_the_same(tmp_pat
     assert subprocess.run(checked, cwd=tmp_path / "out", check=False).returncode == 0
 
 
+def test_a_line_of_a_rank_hides_nothing_that_the_run_is_read_by(tmp_path: Path) -> None:
+    run = copied(tmp_path)
+    names = ["rank0.out.log", "round1", "noderank0", "[PerfLog]", "e2e_time", "beta_1", run.name, CASE]
+    with rank_log(run).open("a") as log:
+        log.writelines(f"my_token={name}\n" for name in [*names, "2026-11-22T08:20:28+00:00"])
+        log.write("my_token=a-s3cret\nit is a-s3cret\n")
+    export_archive(run, tmp_path / "run.tar.gz", NO_SECRETS, TRAINING)
+    (tmp_path / "out").mkdir()
+    unpack(tmp_path / "run.tar.gz", tmp_path / "out")
+    judged = [rescore(folder)[0].after for folder in (run, tmp_path / "out" / "run")]
+    assert judged[0].verdict and judged[0].verdict == judged[1].verdict
+    assert _values(judged[0]) == _values(judged[1])
+    assert rank_log(tmp_path / "out" / "run").read_text().endswith("my_token=***\nit is ***\n")
+
+
+def test_a_file_that_tells_too_many_values_is_left_out_and_the_rest_are_hidden(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(secrets_in_run, "MOST_OF_A_FILE", 300)
+    run = copied(tmp_path)
+    flood = rank_log(run).with_name("a_flood.log")
+    flood.write_text("".join(f"x_token=va1ue-of-{number:04}\n" for number in range(50)))
+    rank_log(run).with_name("later.log").write_text("my_token=a-s3cret\nit is a-s3cret and va1ue-of-0003\n")
+    notes = export_archive(run, tmp_path / "run.tar.gz", NO_SECRETS, TRAINING)
+    path = f"run/{flood.relative_to(run).as_posix()}"
+    assert any(note.startswith(f"left out: {path}: it gives names of secrets more than") for note in notes)
+    files = contents(tmp_path / "run.tar.gz")
+    assert path not in files
+    assert files[path.replace("a_flood", "later")] == b"my_token=***\nit is *** and ***\n"
+
+
 def test_the_names_of_packages_are_no_names_of_secrets(tmp_path: Path) -> None:
     run = copied(tmp_path)
     packages = {"base-passwd": "3.6.1-long", "passwd": "1:4.13+dfsg1-1", "libsubid4": "1:4.13+dfsg1-1"}
@@ -173,6 +205,19 @@ def test_links_pipes_and_what_is_no_text_are_named_and_left_out(tmp_path: Path) 
     assert names["pipe.log"] == "it is no plain file" and "no text" in names["core"]
     assert names["two\\nlines"] == "its name is no text of one line"
     assert not any(content == b"mine" for content in files.values())
+
+
+def test_a_path_that_the_plainest_archive_has_no_room_for_is_named_and_left_out(tmp_path: Path) -> None:
+    run = copied(tmp_path)
+    long = [rank_log(run).with_name("n" * length) for length in (100, 101)]
+    for path in long:
+        path.write_text("text\n")
+    notes = export_archive(run, tmp_path / "run.tar.gz", NO_SECRETS, TRAINING)
+    names = [f"run/{path.relative_to(run).as_posix()}" for path in long]
+    assert f"left out: {names[1]}: its path is too long for an archive" in notes
+    (tmp_path / "out").mkdir()
+    unpack(tmp_path / "run.tar.gz", tmp_path / "out")
+    assert [(tmp_path / "out" / name).is_file() for name in names] == [True, False]
 
 
 def test_the_code_that_ran_is_in_it_where_the_checkout_still_has_it(tmp_path: Path) -> None:
@@ -214,6 +259,16 @@ def _values(result: RoundResult) -> dict[str, float | None]:
     return {name: figure.value for name, figure in result.figures.items()}
 
 
+# Headers that announce a name, other headers, or holes: of 1 GiB, of which nothing need be there.
+HEADERS = {
+    "pax": tarfile.XHDTYPE,
+    "global": tarfile.XGLTYPE,
+    "name": tarfile.GNUTYPE_LONGNAME,
+    "target": tarfile.GNUTYPE_LONGLINK,
+    "sparse": tarfile.GNUTYPE_SPARSE,
+}
+
+
 def _altered(archive: Path, change: str) -> None:
     """Write `archive` anew with something wrong in it."""
     files = contents(archive)
@@ -239,15 +294,20 @@ def _altered(archive: Path, change: str) -> None:
         members.append((extra, b"x"))
     elif change == "large":
         extra.size = 2**31
-        members.append((extra, b""))
+    elif change in HEADERS:
+        extra.type, extra.size = HEADERS[change], 2**30
+    elif change == "lines":
+        members = [
+            (each, b"\n" * 2**20 if each.name == "SHA256SUMS" else content) for each, content in members
+        ]
     elif change == "sums":
         members = [member for member in members if member[0].name != "SHA256SUMS"]
     with tarfile.open(archive, "w:gz") as tar:
         for member, content in members:
-            member.size = member.size if change == "large" and member is extra else len(content)
-            tar.addfile(member, io.BytesIO(content)) if member is not extra or change != "large" else None
-            if member is extra and change == "large":
-                tar.fileobj.write(member.tobuf())  # type: ignore[union-attr]
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+        if change in ("large", *HEADERS):
+            tar.fileobj.write(extra.tobuf(tarfile.GNU_FORMAT))  # type: ignore[union-attr]
     if change == "cut":
         archive.write_bytes(archive.read_bytes()[:2000])
 
@@ -259,11 +319,13 @@ def _altered(archive: Path, change: str) -> None:
         ("missing", "does not fit 'run/plan.json'"),
         ("more", "does not fit 'run/more'"),
         ("twice", "stands in it twice"),
-        ("link", "is no plain file"),
+        ("link", "something else than a file: 'run/more'"),
         ("above", "'../more' is no path below a folder"),
         ("absolute", "'/etc/hostname' is no path below a folder"),
         ("large", "larger than any archive"),
         ("sums", "it has no SHA256SUMS"),
+        ("lines", "SHA256SUMS does not fit its form"),
+        *((header, "something else than a file: 'run/more'") for header in HEADERS),
         ("cut", "cannot be unpacked"),
     ],
 )

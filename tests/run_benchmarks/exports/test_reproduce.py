@@ -96,7 +96,7 @@ def test_what_differs_is_said_and_the_archives_parameters_count(
     assert same.differs == () and same.plan.training_dir == whole.tree.training
     whole.tree.write(CONFIG, "train_batch_size = 64\n")
     whole.tree.write(ADDED, "")
-    whole.configure("CASES = {}\nCLEAR_CACHES = True\nSHM_SIZE = '3G'\n")
+    whole.configure("CASES = {}\nCLEAR_CACHES = True\nSHM_SIZE = '3G'\nFLAGPERF_PATH = None\n")
     other = again(archive, whole, tmp_path / "other")
     text = "\n".join(other.differs)
     assert f"{CASE}: train_batch_size is 64 in this checkout, and is run with 16" in text
@@ -106,6 +106,10 @@ def test_what_differs_is_said_and_the_archives_parameters_count(
     assert case.settings.name == CASE and case.parameters["train_batch_size"] == 16
     assert (other.plan.run.clear_caches, other.plan.run.shm_size) == (False, "3G")
     assert other.plan.run.log_path == whole.folder / "result"
+    assert other.plan.run.flagperf_path_host == str(whole.tree.training), (
+        "and not the copy, which is gone afterwards"
+    )
+    assert f"--config {whole.tree.config}" in " ".join(other.plan.options)
     assert (whole.tree.training / CONFIG).read_text() == "train_batch_size = 64\n", (
         "the checkout is not touched"
     )
@@ -131,7 +135,8 @@ def test_what_this_checkout_does_not_have_is_refused(
     (whole.tree.training / CONFIG).unlink()
     before = results(whole)
     assert whole.main("reproduce", str(archive)) == 4
-    assert "config_X1x1x1" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "config_X1x1x1" in error and error.startswith("run/plan.json"), error
     assert results(whole) == before
 
 

@@ -8,7 +8,7 @@ import re
 import shutil
 import socket
 from collections.abc import Iterator
-from html import unescape
+from html import escape, unescape
 from pathlib import Path
 
 import pytest
@@ -178,19 +178,17 @@ def test_a_run_that_goes_on_is_told_by_its_journal_and_the_last_lines_of_its_log
     controller.write("stage", case=case, round=3, stage="train")
     try:
         page = TestClient(site.app, base_url="http://127.0.0.1:8640").get(f"/run/{run.name}/live").text
-        said = site.get(f"/run/{run.name}/progress").json()
+        now = progress(run)
     finally:
         controller.close()
     assert "The charts move" in page
-    assert said["goesOn"] and [row["stage"] for row in said["rounds"]] == ["begun", "begun", "train"]
-    assert 0 <= said["rounds"][2]["since_s"] < 60 and said["rounds"][0]["case"] == case
-    lines = {
-        chart["title"]: (chart["axes"][0]["values"], chart["lines"][0]["values"]) for chart in said["charts"]
-    }
+    assert now["goes_on"] and [stage for _, _, stage, _ in now["rounds"]] == ["begun", "begun", "train"]
+    assert now["rounds"][2] == (case, 3, "train", "0:00") and f"<td>{escape(case)}</td>" in page
+    lines = {each.title: (each.axes[0].values, each.lines[0].values) for each in now["charts"]}
     assert lines == {"loss": ([10], [2.5]), "samples/s": ([10, 20], [80, 81]), "accuracy": ([20], [0.25])}
-    assert [chart["levels"] for chart in said["charts"]] == [[], [], [["target", 0.3]]]
-    assert said["log"][-1].endswith("81.0 samples/s") and "\t" not in "".join(said["log"])
-    assert not progress(run)["goesOn"]
+    assert [each.levels for each in now["charts"]] == [[], [], [("target", 0.3)]]
+    assert now["log"][-1].endswith("81.0 samples/s") and "\t" not in "".join(now["log"])
+    assert not progress(run)["goes_on"]
     shutil.rmtree(run)
 
 
@@ -215,7 +213,7 @@ def test_the_token_is_asked_for_once(kept_site: TestClient) -> None:
     for address in (
         "/",
         "/scatter",
-        "/run/run20260103030405/progress",
+        "/run/run20260103030405/live",
         "/?token=",
         "/?token=wrong",
         "/nowhere",
@@ -241,18 +239,15 @@ def test_nothing_can_be_changed_and_no_other_site_reads_along(site: TestClient) 
         assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
-def test_the_users_own_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("FLAGPERF_SERVE_TOKEN", raising=False)
-    file = tmp_path / "token"
-    file.write_text(f"{TOKEN}\n")
-    assert given_token(file) == TOKEN and given_token(None) is None
-    monkeypatch.setenv("FLAGPERF_SERVE_TOKEN", TOKEN)
-    assert given_token(None) == TOKEN
-    for bad in ("", "short", "with a blank in it, and long"):
-        file.write_text(bad)
+def test_the_users_own_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    for token, given in ((TOKEN, TOKEN), ("", None)):
+        monkeypatch.setenv("FLAGPERF_SERVE_TOKEN", token)
+        assert given_token() == given
+    for bad in ("short", "with a blank in it, and long"):
+        monkeypatch.setenv("FLAGPERF_SERVE_TOKEN", bad)
         with pytest.raises(FlagPerfError, match="16 or more") as refused:
-            given_token(file)
-        assert str(file) == refused.value.where and bad not in refused.value.message.split()
+            given_token()
+        assert bad not in refused.value.message.split()
 
 
 def test_addresses(tmp_path: Path) -> None:

@@ -91,12 +91,10 @@ def test_the_table_is_filtered_and_sorted_by_mouse_and_by_keyboard(served: Serve
 def test_what_is_ticked_is_compared(served: Served, open_page: Opener) -> None:
     page = open_page(served.address)
     button = page.get_by_role("button", name="Compare what is ticked")
-    assert button.is_disabled()
     ticks = page.locator('table.list input[aria-label*=", round 1"]')
     ticks.nth(0).focus()
     page.keyboard.press("Space")
     ticks.nth(2).check()
-    assert page.locator("#ticked").inner_text() == "2 are ticked."
     button.press("Enter")
     page.wait_for_url("**/compare?**")
     text = page.locator("main").inner_text()
@@ -119,8 +117,13 @@ def test_two_figures_are_drawn(served: Served, open_page: Opener) -> None:
     )
     assert coloured > 200
     page.locator(".plot").focus()
-    page.keyboard.press("ArrowRight")
-    assert "round" in page.locator(".reading").inner_text()
+    readings = []
+    for _ in range(12):
+        page.keyboard.press("ArrowRight")
+        readings.append(page.locator(".reading").inner_text())
+    assert all("round" in each for each in readings) and len(set(readings)) == 12, (
+        "each point, of whichever case"
+    )
     assert serious_faults(page) == []
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
 from run_benchmarks.plan.as_dict import plan_as_dict
-from run_benchmarks.plan.load import load_settings
+from run_benchmarks.plan.config_file import ConfigFile
+from run_benchmarks.plan.load import load_plan, load_settings
+from run_benchmarks.plan.problems import ConfigError
 from tests.run_benchmarks.plan.test_bad_input import edit
 from tests.run_benchmarks.plan.tree import Tree
 
@@ -50,6 +53,16 @@ def test_test_conf_wins_and_the_file_is_not_named_for_it(tree: Tree) -> None:
     assert (plan.run.runtime, plan.run.pip.options) == ("docker", {})
     assert plan.cases[0].image_build_args == {"BASE_IMAGE": "mine:2"}
     assert plan.run.machine.settings == {}
+
+
+def test_what_stands_in_the_place_of_test_conf_is_named_by_its_own_file(tree: Tree) -> None:
+    tree.write(MACHINE, 'CONTAINER_ENGINE = "podman"\n')
+    above = ConfigFile(Path("plan.json"), {"CLEAR_CACHES": True}, {})
+    run = load_plan(tree.config, tree.training, above=above).run
+    assert run.clear_caches and run.machine.settings == {"CONTAINER_ENGINE": "podman"}
+    wrong = ConfigFile(Path("plan.json"), {"CLEAR_CACHES": "no"}, {})
+    with pytest.raises(ConfigError, match=r"^plan\.json: CLEAR_CACHES"):
+        load_plan(tree.config, tree.training, above=wrong)
 
 
 @pytest.mark.parametrize(

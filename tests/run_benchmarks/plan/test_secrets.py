@@ -149,6 +149,20 @@ def test_it_is_gathered_from_wherever_a_user_writes_it() -> None:
     assert [word for word in words if word in secrets.hide(f"say {word} here")] == []
 
 
+@pytest.mark.parametrize("ends", ["\n", "\r\n", "\\n"], ids=["newlines", "of Windows", "as one line"])
+def test_of_a_secret_of_several_lines_each_is_one(ends: str) -> None:
+    secrets = Secrets(
+        held=frozenset({f"-----BEGIN KEY-----{ends}  first0line{ends}second+line{ends}end{ends}"})
+    )
+    assert secrets.hide("first0line\n    second+line, the end") == "***\n    ***, the end"
+
+
+def test_a_value_that_a_log_wraps_is_one() -> None:
+    secrets = Secrets(held=frozenset({"open sesame", "hunter22"}))
+    shown = secrets.hide("say open se\n    same, hun\r\nter22 and\nhunter\n\n22")
+    assert shown == "say ***, *** and\nhunter\n\n22"
+
+
 def test_records_keep_their_types() -> None:
     failure = Failure(Verdict.FAILED, Stage.TRAIN, FailureClass.COMMAND_FAILED, "h", "sesame!", "a\nsesame!")
     outcome = Outcome({0: Ended(1, 1.0)}, False, {})

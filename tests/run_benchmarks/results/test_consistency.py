@@ -23,7 +23,7 @@ from tests.run_benchmarks.builders import (
     with_own_script,
     write_rank_log,
 )
-from utils.events import Event, EventName
+from utils.events import Event, EventName, format_line, parse_line
 from utils.records import FailureClass, Verdict
 
 DRIVER = replace(make_case(), parameters={"target_mlm_accuracy": 0.3})
@@ -357,20 +357,60 @@ def test_lines_that_hold_no_event_are_counted(tmp_path: Path) -> None:
     )
 
 
-def test_of_lines_that_only_claim_to_be_events_so_many_are_read(
+def flooded(folder: Path, *lines: str) -> RoundResult:
+    """The result of a whole training between whose first and last events these lines stand a hundred times."""
+    log = write_rank_log(folder / "h1_noderank0", training_events())
+    head, step, tail = log.read_text().partition('[PerfLog] {"event": "STEP_END"')
+    log.write_text(head + "".join(f"{line}\n" for line in lines) * 100 + step + tail)
+    return judge_logs(planned(DRIVER), [log.parent, folder / "h2_noderank1"], observed(DRIVER))
+
+
+FOREIGN = '[PerfLog] {"event": "MINE", "value": {}}'
+NO_NAME = '[PerfLog] {"event": 0, "value": {}}'
+NO_EVENT = "[PerfLog] no JSON"
+STEP_LINE = format_line(Event(EventName.STEP_END, {"loss": 1.0}, START_MS))
+EVALUATE_LINE = format_line(Event(EventName.EVALUATE, {"mlm_accuracy": 0.1}, START_MS))
+
+
+def test_whatever_stands_in_a_log_the_first_events_and_the_last_decide(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rank_logs, "MOST_NO_EVENTS", 3)
-    log = write_rank_log(tmp_path / "h1_noderank0", training_events(), tail="")
-    log.write_text(log.read_text() + "\n" + "[PerfLog]\n" * 3)
-    folders = [log.parent, tmp_path / "h2_noderank1"]
-    result = judge_logs(planned(DRIVER), folders, observed(DRIVER))
-    assert (result.verdict, len(result.notes)) == (Verdict.CONVERGED, 1)
-    log.write_text("[PerfLog]\n" * 4 + log.read_text())
-    result = judge_logs(planned(DRIVER), folders, observed(DRIVER))
+    parsed: list[str] = []
+    monkeypatch.setattr(rank_logs, "MOST_WORK", 10 * rank_logs.LINE_WORK)
+    monkeypatch.setattr(rank_logs, "parse_line", lambda line: parsed.append(line) or parse_line(line))
+    result = flooded(tmp_path, FOREIGN, NO_NAME, NO_EVENT, STEP_LINE, EVALUATE_LINE)
+    assert result.verdict is Verdict.CONVERGED
+    counts = {
+        "line(s) with [PerfLog] that hold no event": 9,  # of 10 and the last 8, every other one
+        "EVALUATE between the first and the last": 101 - 8 - 8,
+        "line(s) with [PerfLog] that do not begin with an event's name": 200 - 10 - 8,
+    }
+    log = tmp_path / "h1_noderank0" / "rank0.out.log"
+    assert result.notes == tuple(f"{log}: {count} {what} are left out" for what, count in counts.items())
+    assert len(parsed) < 100 and FOREIGN not in parsed
+
+
+def test_of_too_many_lines_the_beginning_and_the_end_decide(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rank_logs, "MOST_LINES", 50)
+    monkeypatch.setattr(rank_logs, "END_BYTES", 4000)
+    result = flooded(tmp_path, FOREIGN, NO_NAME)
+    assert result.verdict is Verdict.CONVERGED
+    (note,) = result.notes
+    assert "byte(s) behind 50 lines with [PerfLog], before the end, are left out" in note
+    monkeypatch.setattr(rank_logs, "END_BYTES", 2**20)
+    assert flooded(tmp_path, FOREIGN, NO_NAME).notes == ()
+
+
+def test_a_finished_among_very_many_lines_counts_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rank_logs, "MOST_WORK", 10 * rank_logs.LINE_WORK)
+    finished = format_line(training_events()[-1])
+    result = flooded(tmp_path, STEP_LINE, EVALUATE_LINE, NO_NAME, finished)
     assert result.verdict is Verdict.INVALID and result.failure is not None
-    assert "a log cannot be read" in result.failure.message
-    assert "more than 3 lines with [PerfLog] hold no event: the rest is not read" in result.failure.evidence
+    assert result.failure.message.startswith("FINISHED was reported 1")
 
 
 # ---- what a script's word is worth
@@ -435,3 +475,23 @@ def test_the_precision_of_mfu_is_the_plans(
     events = [first, Event(EventName.INIT_END, {"precision": settled}, first.time_ms), *others]
     result = judged(tmp_path, events, case)
     assert message in result.failure.message if result.failure else not message
+
+
+@pytest.mark.parametrize(
+    ("case", "settled", "stamp"),
+    [(DRIVER, {}, None), (DRIVER, {"precision": "bf16"}, "closed"), (OWN, {}, "closed")],
+    ids=["not settled", "settled", "a word of a script's own"],
+)
+def test_what_auto_came_to_is_proved_by_init_end(
+    case: Any, settled: dict[str, Any], stamp: str | None, tmp_path: Path
+) -> None:
+    case = replace(case, parameters={**case.parameters, "precision": "auto"}, differs={})
+    first, *others = training_events(**WHOLE)
+    first = replace(first, value={"changed": []})
+    hooks = Event(EventName.HOOKS, {"hooks": {}}, first.time_ms)
+    result = judged(
+        tmp_path, [first, hooks, Event(EventName.INIT_END, settled, first.time_ms), *others], case
+    )
+    assert (result.verdict, result.rules.stamp) == (Verdict.CONVERGED, stamp)
+    doubt = 'that precision = "auto" came to bf16 is not proved: no INIT_END says so'
+    assert (doubt in result.notes, result.rules.doubt) == (stamp is None, "" if stamp else doubt)

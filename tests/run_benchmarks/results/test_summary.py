@@ -77,6 +77,14 @@ def summary_of(*results: RoundResult) -> Run:
     return Run("run20260102030405", "run20260102030405-abcdef", "2026-01-02", 1, results, CHECKS)
 
 
+def test_no_number_can_lose_a_summary(converged: RoundResult, tmp_path: Path) -> None:
+    figure = Figure(float("nan"), "s", "x", "a clock of a host", definition="x")
+    odd = replace(converged, figures={"x": figure}, facts={"deep": [{"loss": float("inf")}]})
+    write_summary(tmp_path, summary_of(odd))
+    (written,) = json.loads((tmp_path / "summary.json").read_text())["rounds"]
+    assert written["figures"]["x"]["value"] is None and written["facts"] == {"deep": [{"loss": None}]}
+
+
 def test_result_json_holds_everything_and_is_json(converged: RoundResult, tmp_path: Path) -> None:
     write_json(tmp_path / "result.json", converged.as_dict())
     text = (tmp_path / "result.json").read_text()

@@ -235,6 +235,24 @@ def test_an_engine_that_does_not_run(tmp_path: Path) -> None:
     assert "systemctl start docker" in caught.value.remedy
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[1,2]",
+        '["/x",true,{"flagperf.run":5}]',
+        '["/x",true,[]]',
+        '["/x","true",null]',
+        pytest.param("[" * 10**5, id="deep"),
+    ],
+)
+def test_an_engine_that_describes_a_container_oddly(line: str, tmp_path: Path) -> None:
+    """It ended `cleanup` for all hosts. The engine is a FAKE."""
+    engine = _engine(tmp_path, f'case "$1" in ps) echo abc;; inspect) echo {shlex.quote(line)};; esac')
+    bench = Bench(open_runtime(settings(tmp_path, container_engine=engine)), "none", tmp_path)
+    with pytest.raises(FlagPerfError, match="describes a container as"):
+        bench.use(bench.runtime.list_units)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user needs root")
 def test_a_user_who_may_not_use_the_engine(tmp_path: Path) -> None:
     need_engine()

@@ -331,6 +331,7 @@ def test_commands_that_hang_are_ended(kind: str, tmp_path: Path, monkeypatch: py
     hanging.write_text("#!/bin/sh\nexec sleep 600\n")
     hanging.chmod(0o755)
     monkeypatch.setattr(base, "LIMIT_S", 0.2)
+    monkeypatch.setattr(base, "_HANGING", set())
     changes = {"runtime": kind, "container_engine": str(hanging), "process_python": str(hanging)}
     bench = Bench(open_runtime(settings(tmp_path, **changes)), "r", tmp_path)
     runtime, transport, unit = bench.runtime, LocalTransport(), bench.unit("true")
@@ -347,3 +348,24 @@ def test_commands_that_hang_are_ended(kind: str, tmp_path: Path, monkeypatch: py
         assert str(hanging) in caught.value.remedy and caught.value.where == transport.host, name
     with pytest.raises(asyncio.TimeoutError):
         asyncio.run(asyncio.wait_for(runtime.wait(transport, unit.name), 1))
+
+
+def test_a_clean_up_has_one_limit_for_all_of_its_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each command ends in time, but the unit never goes; the next clean-up of the host is not waited for as long."""
+    engine, hanging = tmp_path / "engine", set[str]()
+    engine.write_text('#!/bin/sh\nif [ "$1" = ps ]; then echo 1; fi\n')
+    engine.chmod(0o755)
+    monkeypatch.setattr(base, "CLEAN_UP_S", 0.3)
+    monkeypatch.setattr(base, "AGAIN_S", 0.1)
+    monkeypatch.setattr(base, "_HANGING", hanging)
+    runtime, transport = open_runtime(settings(tmp_path, container_engine=str(engine))), LocalTransport()
+    for limit in ("0.3", "0.1"):
+        with pytest.raises(CommandTimeoutError) as caught:
+            asyncio.run(runtime.remove_all(transport, "r"))
+        assert caught.value.message.endswith(f"; a clean-up of the host has {limit} s in all")
+        assert str(engine) in caught.value.remedy and hanging == {transport.host}
+    monkeypatch.setattr(base, "AGAIN_S", 60.0)
+    engine.write_text("#!/bin/sh\n")
+    assert asyncio.run(runtime.remove_all(transport, "r")) == () and not hanging

@@ -18,6 +18,7 @@ from run_benchmarks.stages.build_secrets import build_secrets
 from run_benchmarks.stages.checks import Status
 from run_benchmarks.transports.base import CommandError, Completed
 from tests.fakes.transports import AnsweringHost
+from tests.run_benchmarks.conftest import LogLines
 from tests.run_benchmarks.stages.checked_host import Site, assert_bad, assert_ok, assert_skipped
 from utils.errors import FlagPerfError
 
@@ -69,6 +70,14 @@ def test_free_disk(site: Site) -> None:
 def test_free_disk_that_df_does_not_tell(site: Site) -> None:
     site.transport = AnsweringHost({"df -Pk": (1, "", "df: cannot read table of mounted file systems")})
     assert_bad(site.check(checks.free_disk), Status.WARNING, "cannot read table", "look yourself")
+    site.transport = AnsweringHost({"df -Pk": (0, "/dev/sda 9 9 \N{SUPERSCRIPT TWO} 1% /", "")})
+    assert_bad(site.check(checks.free_disk), Status.WARNING, "/dev/sda", "look yourself")
+
+
+def test_an_answer_that_nobody_foresaw_is_an_error_of_that_host(site: Site, log_lines: LogLines) -> None:
+    site.transport = AnsweringHost({"df -Pk": (0, f"/dev/sda 9 9 {'9' * 5000} 1% /", "")})
+    assert_bad(site.check(checks.free_disk), Status.ERROR, "not foreseen: ValueError", "flagperf_run.log")
+    assert "Traceback" in log_lines.details[0]
 
 
 # ---- clock
@@ -99,6 +108,15 @@ def test_clock(
 def test_clock_that_gives_no_answer(site: Site) -> None:
     site.transport = AnsweringHost({"date": (1, "", "date: invalid format")})
     assert_bad(site.check(checks.clock), Status.WARNING, "invalid format", "look yourself")
+
+
+@pytest.mark.parametrize("answer", ["nan", "-inf", "1e999"])
+def test_a_clock_that_tells_no_time_is_a_doubt(answer: str, site: Site) -> None:
+    """It passed, and then no file could hold its offset: neither the round's nor the summary was written."""
+    site.transport = AnsweringHost({"date": (0, f"{answer}\n", "")})
+    check = site.check(checks.clock)
+    assert_bad(check, Status.WARNING, answer, "look yourself")
+    assert check.facts == {}
 
 
 # ---- leftovers

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from run_benchmarks.comparison.selecting import ComparedRound, section
 from run_benchmarks.results.round_result import CONVERGE
@@ -16,16 +15,8 @@ LONGEST = 200  # characters of a value in a reason
 NOTHING = "none"
 
 
-@dataclass(frozen=True)
-class Objections:
-    """refusals: why it is not comparable. unknown: what nobody can tell of it."""
-
-    refusals: Sequence[str]
-    unknown: Sequence[str]
-
-
-def objections(sides: Mapping[str, Sequence[ComparedRound]]) -> Objections:
-    """What speaks against a comparison of these sides; letter -> rounds."""
+def objections(sides: Mapping[str, Sequence[ComparedRound]]) -> tuple[list[str], list[str]]:
+    """Why these sides (letter -> rounds) are not comparable, and what of that nobody can tell."""
     traits = {side: [_traits(each) for each in rounds] for side, rounds in sides.items()}
     refusals, unknown = [], []
     for name in next(iter(traits.values()))[0]:
@@ -37,7 +28,7 @@ def objections(sides: Mapping[str, Sequence[ComparedRound]]) -> Objections:
         elif None in seen:
             missing = ", ".join(side for side, of_side in values.items() if None in of_side)
             unknown.append(f"{name} is not known of {missing}")
-    return Objections(refusals, unknown)
+    return refusals, unknown
 
 
 def _text(value: str | None) -> str:
@@ -46,13 +37,11 @@ def _text(value: str | None) -> str:
 
 def _traits(each: ComparedRound) -> dict[str, str | None]:
     """What must be the same on all sides; None is not known."""
-    result = each.result
-    metric, target = _metric(each), _target(each)
     return {
         "task": each.model,
-        "kind": result.kind,
-        "metric": metric,
-        "target": target,
+        "kind": each.result.kind,
+        "metric": _metric(each),
+        "target": _target(each),
         "rules": _rules(each),
         "data": _data(each),
     }

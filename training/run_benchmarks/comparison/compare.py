@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from run_benchmarks.comparison.comparable import objections
 from run_benchmarks.comparison.derived import NAMES, figures_of
 from run_benchmarks.comparison.differences import differences
 from run_benchmarks.comparison.gate import Gate, gate_results
 from run_benchmarks.comparison.pairing import Match, matches
-from run_benchmarks.comparison.ratios import Ratio, holm, ratio_of
-from run_benchmarks.comparison.records import (
-    BETTER,
-    WORSE,
-    Against,
-    CaseComparison,
-    Cell,
-    Comparison,
-    Row,
-    Side,
-)
-from run_benchmarks.comparison.selecting import ComparedRound, Group, groups_of
+from run_benchmarks.comparison.ratios import BETTER, WORSE, Ratio, holm, ratio_of
+from run_benchmarks.comparison.records import CaseComparison, Cell, Comparison, Row, Side
+from run_benchmarks.comparison.selecting import ComparedRound, Group
 from run_benchmarks.comparison.statistics import olympic_mean_of, summarise
 from run_benchmarks.results.round_result import CONVERGE
 from utils.errors import FlagPerfError, nearest
@@ -54,17 +44,12 @@ class Choice:
         return [*self.figures, *(name for gate in self.gates for name in gate.figures)]
 
 
-def compare(selectors: Sequence[str], log_path: Path, choice: Choice) -> Comparison:
-    """Set the groups that the selectors name against the first of them.
+def compare(groups: Sequence[Group], choice: Choice) -> Comparison:
+    """Set groups of rounds against the first of them.
 
     Raises:
-        FlagPerfError: a selector names nothing, no case is in two groups, or a figure is asked for that none has.
+        FlagPerfError: no case is in two groups, or a figure is asked for that none has.
     """
-    return compare_groups(groups_of(selectors, log_path), choice)
-
-
-def compare_groups(groups: Sequence[Group], choice: Choice) -> Comparison:
-    """The same of groups that have been read."""
     matched, unmatched = matches(groups)
     if not matched:
         message = f"no case of {groups[0].selector} is in another group: {'; '.join(unmatched)}"
@@ -95,9 +80,8 @@ def _check_names(choice: Choice, matched: Sequence[Match]) -> None:
 
 
 def _case(match: Match, choice: Choice) -> CaseComparison:
-    against = objections(match)
+    refusals, unknown = objections(match)
     used = {letter: [each for each in rounds if each.counts] for letter, rounds in match.items()}
-    refusals = list(against.refusals)
     missing = [letter for letter, rounds in used.items() if not rounds]
     rows: list[Row] = []
     if missing:
@@ -108,7 +92,7 @@ def _case(match: Match, choice: Choice) -> CaseComparison:
     return CaseComparison(
         sides=[_side(letter, rounds) for letter, rounds in match.items()],
         refusals=refusals,
-        unknown=against.unknown,
+        unknown=unknown,
         differences=differences(match),
         rows=measured,
         not_measured=[row.name for row in rows if row not in measured],
@@ -135,7 +119,7 @@ def _rows(used: Mapping[str, Sequence[ComparedRound]], choice: Choice) -> list[R
     wanted = choice.asked if choice.figures else [*REGISTERED, *own]
     asked = choice.asked or _main(used, own)
     rows = [_row(name, sides, is_asked=name in asked) for name in dict.fromkeys(wanted) if name in there]
-    tests = {(row.name, letter): each.ratio.p_value for row in rows for letter, each in row.against.items()}
+    tests = {(row.name, letter): each.p_value for row in rows for letter, each in row.against.items()}
     shown = holm({key: value for key, value in tests.items() if key[0] in asked})
     shown |= holm({key: value for key, value in tests.items() if key[0] not in asked})
     return [_judged(row, {letter for name, letter in shown if name == row.name}) for row in rows]
@@ -159,8 +143,8 @@ def _row(name: str, sides: Mapping[str, Sequence[Mapping[str, Figure]]], *, is_a
         absent = [f"{each}: {cells[each].absent}" for each in (base, letter) if not cells[each].values]
         reason = _not_one_figure(name, [*figures[base], *figures[letter]])
         reason = reason or (f"no value of {'; '.join(absent)}" if absent else "")
-        ratio = Ratio(None, reason=reason) if reason else ratio_of(cells[base].values, cells[letter].values)
-        against[letter] = Against(ratio)
+        values = cells[base].values, cells[letter].values
+        against[letter] = Ratio(None, reason=reason) if reason else ratio_of(*values)
     return Row(name, first.unit, first.better, first.definition, cells, against, is_asked)
 
 
@@ -195,13 +179,13 @@ def _not_one_figure(name: str, figures: Sequence[Figure | None]) -> str:
 def _judged(row: Row, shown: set[str]) -> Row:
     """The row with what is shown of the sides of these letters, and what is not of the others."""
     judged = {}
-    for letter, against in row.against.items():
-        low, high = against.ratio.interval or (1.0, 1.0)
-        direction = HIGHER if (against.ratio.value or 1.0) > 1.0 else LOWER
+    for letter, ratio in row.against.items():
+        low, high = ratio.interval or (1.0, 1.0)
+        direction = HIGHER if (ratio.value or 1.0) > 1.0 else LOWER
         if row.better:
             direction = BETTER if direction == row.better else WORSE
         if letter in shown:
-            judged[letter] = replace(against, direction=direction)
+            judged[letter] = replace(ratio, direction=direction)
         else:
-            judged[letter] = replace(against, held_back=not low <= 1.0 <= high)
+            judged[letter] = replace(ratio, held_back=not low <= 1.0 <= high)
     return replace(row, against=judged)

@@ -13,7 +13,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from run_benchmarks.comparison.records import BETTER, WORSE, CaseComparison, Comparison, GateResult, Row
+from run_benchmarks.comparison.ratios import BETTER, WORSE
+from run_benchmarks.comparison.records import CaseComparison, Comparison, GateResult, Row
 from utils.errors import FlagPerfError
 from utils.figures import HIGHER, LOWER
 from utils.numbers import shown
@@ -57,22 +58,22 @@ class Part:
             return "no side has measured it"
         if self.word not in ("", DIFFERENT) and row.better is None:
             return f"neither higher nor lower is better: say {DIFFERENT}({self.figure})"
-        ratio = row.against[letter].ratio
+        ratio = row.against[letter]
         return ratio.reason if (ratio.p_value if self.word else ratio.value) is None else ""
 
     def holds(self, row: Row, letter: str) -> bool:
         """Whether what it says is so, where that is clear."""
-        against = row.against[letter]
+        ratio = row.against[letter]
         if self.word:
-            return against.direction in WORDS[self.word]
-        return against.ratio.value is not None and COMPARISONS[self.sign](against.ratio.value, self.limit)
+            return ratio.direction in WORDS[self.word]
+        return ratio.value is not None and COMPARISONS[self.sign](ratio.value, self.limit)
 
     def seen(self, row: Row, letter: str) -> str:
         """What there is to see of its figure."""
-        against = row.against[letter]
-        ratio = f"the ratio is {shown(against.ratio.value, 4)}" if against.ratio.value is not None else ""
-        direction = f"shown to be {against.direction}" if against.direction else ""
-        return f"{self.text}: {', '.join(filter(None, (ratio, direction)))}"
+        ratio = row.against[letter]
+        value = f"the ratio is {shown(ratio.value, 4)}" if ratio.value is not None else ""
+        direction = f"shown to be {ratio.direction}" if ratio.direction else ""
+        return f"{self.text}: {', '.join(filter(None, (value, direction)))}"
 
 
 @dataclass(frozen=True)

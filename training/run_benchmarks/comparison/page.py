@@ -12,7 +12,7 @@ from run_benchmarks.comparison.pareto import Picture
 from run_benchmarks.comparison.ratios import Ratio
 from run_benchmarks.comparison.records import Comparison
 from run_benchmarks.comparison.view import KINDS, PLAIN, Heading, Lines, Ratios, blocks
-from run_benchmarks.report.chart import Axis, Chart, Line, chart
+from run_benchmarks.report.chart import Chart, chart, scatter
 from run_benchmarks.report.page import environment, page
 
 if TYPE_CHECKING:
@@ -37,13 +37,13 @@ def _parts(comparison: Comparison) -> Iterator[Markup]:
     for block in blocks(comparison, is_brief=False):
         if isinstance(block, Picture):
             yield chart(_scatter(block))
-        against = block.against if isinstance(block, Ratios) else ()
+        ratios = block.ratios if isinstance(block, Ratios) else ()
         text = template.render(
             kind=type(block).__name__,
             block=block,
             table=None if isinstance(block, (Heading, Lines)) else table_of(block),
-            words=[KINDS.get(each.direction, PLAIN) for each in against],
-            spans=_spans([each.ratio for each in against]),
+            words=[KINDS.get(each.direction, PLAIN) for each in ratios],
+            spans=_spans(ratios),
         )
         yield Markup(text)  # noqa: S704 - a template with autoescape made it
 
@@ -64,18 +64,8 @@ def _logs(ratio: Ratio) -> list[float] | None:
 
 
 def _scatter(picture: Picture) -> Chart:
-    """A point a side; each is a line of its own, and has a colour."""
-    points = picture.points
-    names = [each.side for each in points]
-    best = ", ".join(point.side for point in points if point.is_best)
-    return Chart(
-        title=picture.title,
-        unit=picture.y_unit,
-        axes=[Axis(picture.x_label, [point.x for point in points], picture.x_unit)],
-        lines=[
-            Line(point.side, [point.y if each is point else None for each in points], names=names)
-            for point in points
-        ],
-        note=f"{picture.y_label} against {picture.x_label}, means over rounds; not dominated: {best}",
-        is_scatter=True,
-    )
+    """A point a side, each a set of its own."""
+    best = ", ".join(point.side for point in picture.points if point.is_best)
+    note = f"{picture.y_label} against {picture.x_label}, means over rounds; not dominated: {best}"
+    points = [(each.side, each.side, each.x, each.y) for each in picture.points]
+    return scatter(picture.title, (picture.x_label, picture.x_unit), picture.y_unit, points, note)

@@ -13,6 +13,7 @@ from run_benchmarks.comparison.statistics import CONFIDENCE, FEWEST_ROUNDS, roun
 from utils.numbers import counted
 
 K = TypeVar("K")
+BETTER, WORSE = "better", "worse"
 ERROR_RATE = 1 - CONFIDENCE
 # What is said where no round tells of the noise: its standard deviation as a part of the figure.
 NOISES = (0.01, 0.05)
@@ -26,6 +27,8 @@ class Ratio:
     p_value: of a two-sided test that the sides are alike; None where nothing can be shown.
     reason: why the value, the interval or the test is missing. noise: standard deviation of the logarithms of a side,
     from both together; None where no side has two rounds.
+    direction: what is shown: BETTER or WORSE, or HIGHER or LOWER of what is neither; empty for no difference.
+    held_back: the interval by itself is without 1, but one such among so many figures shows nothing.
     """
 
     value: float | None
@@ -33,6 +36,8 @@ class Ratio:
     p_value: float | None = None
     reason: str = ""
     noise: float | None = None
+    direction: str = ""
+    held_back: bool = False
 
 
 def ratio_of(base: Sequence[float], other: Sequence[float]) -> Ratio:

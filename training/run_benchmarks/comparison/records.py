@@ -10,8 +10,6 @@ from run_benchmarks.comparison.ratios import Ratio
 from run_benchmarks.comparison.statistics import OlympicMean, Summary
 from run_benchmarks.reading import Record
 
-BETTER, WORSE = "better", "worse"
-
 
 @dataclass(frozen=True)
 class Side:
@@ -37,19 +35,6 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Against:
-    """A figure of one side against the base.
-
-    direction: what is shown: BETTER or WORSE, or HIGHER or LOWER of what is neither; empty for no difference.
-    held_back: the interval by itself is without 1, but one such among so many figures shows nothing.
-    """
-
-    ratio: Ratio
-    direction: str = ""
-    held_back: bool = False
-
-
-@dataclass(frozen=True)
 class Row:
     """A figure on all sides. cells: by letter; against: by the letters of the sides that are no base.
 
@@ -61,7 +46,7 @@ class Row:
     better: str | None
     definition: str
     cells: Mapping[str, Cell]
-    against: Mapping[str, Against]
+    against: Mapping[str, Ratio]
     is_asked: bool = False
 
 

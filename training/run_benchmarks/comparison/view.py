@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from run_benchmarks.comparison.differences import Difference
 from run_benchmarks.comparison.pareto import Picture, pictures
-from run_benchmarks.comparison.ratios import would_do
-from run_benchmarks.comparison.records import Against, CaseComparison, Cell, Comparison, Row, Side
+from run_benchmarks.comparison.ratios import BETTER, WORSE, Ratio, would_do
+from run_benchmarks.comparison.records import CaseComparison, Cell, Comparison, Row, Side
 from run_benchmarks.comparison.statistics import CONFIDENCE, HEADINGS, interval_text
 from run_benchmarks.results.table import Table
 from run_benchmarks.results.tables import NOT_MEASURED
@@ -23,8 +23,8 @@ HOW = (
     f"FlagPerf says why."
 )
 GOOD, BAD, PLAIN = "good", "bad", ""
-KINDS = {"better": GOOD, "worse": BAD}
-OF_SPEED = {"better": "faster", "worse": "slower"}
+KINDS = {BETTER: GOOD, WORSE: BAD}
+OF_SPEED = {BETTER: "faster", WORSE: "slower"}
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,10 @@ class Lines:
 
 @dataclass(frozen=True)
 class Ratios:
-    """A table of figures of a side against the base, a row an entry of `against`."""
+    """A table of figures of a side against the base, a row a ratio."""
 
     table: Table
-    against: Sequence[Against]
+    ratios: Sequence[Ratio]
 
 
 Tabular = Table | Ratios | Picture
@@ -93,14 +93,14 @@ def _case(case: CaseComparison, difference: float, *, is_brief: bool) -> Iterato
     yield from pictures(case)
 
 
-def verdict_text(row: Row, against: Against) -> str:
+def verdict_text(row: Row, ratio: Ratio) -> str:
     """faster, slower, ... or that no difference is shown, and why none can be."""
-    if against.direction:
+    if ratio.direction:
         is_speed = row.unit == "s" or row.unit.endswith("/s")
-        return OF_SPEED.get(against.direction, "") if is_speed else against.direction
-    if against.ratio.value is None:
+        return OF_SPEED.get(ratio.direction, ratio.direction) if is_speed else ratio.direction
+    if ratio.value is None:
         return NOT_MEASURED
-    return NOT_SHOWN if against.ratio.p_value is not None else f"{NOT_SHOWN}: too few rounds"
+    return NOT_SHOWN if ratio.p_value is not None else f"{NOT_SHOWN}: too few rounds"
 
 
 def _lines(lines: Sequence[str]) -> Iterator[Lines]:
@@ -115,20 +115,19 @@ def _verdicts(case: CaseComparison, difference: float) -> Iterator[Lines]:
         head = "NOT COMPARABLE" if case.is_refused else "NOT COMPARABLE, compared all the same"
         yield Lines([f"{head}: {reason}" for reason in case.refusals], BAD)
     for row in (row for row in case.rows if row.is_asked):
-        for letter, against in row.against.items():
-            answer = f"{letter} against {base}: {_answer(row, against, difference)}"
-            yield Lines([answer], KINDS.get(against.direction, PLAIN))
+        for letter, ratio in row.against.items():
+            answer = f"{letter} against {base}: {_answer(row, ratio, difference)}"
+            yield Lines([answer], KINDS.get(ratio.direction, PLAIN))
 
 
-def _answer(row: Row, against: Against, difference: float) -> str:
-    ratio = against.ratio
+def _answer(row: Row, ratio: Ratio, difference: float) -> str:
     if ratio.value is None:
         return f"{row.name}: {ratio.reason}"
     interval = f" [{interval_text(ratio.interval)}]" if ratio.interval else ""
     text = f"{row.name} {shown(ratio.value, 4)} times{interval}"
-    if against.direction:
-        return f"{text}: {verdict_text(row, against)}"
-    reasons = [ratio.reason, HELD_BACK if against.held_back else "", would_do(ratio, difference)]
+    if ratio.direction:
+        return f"{text}: {verdict_text(row, ratio)}"
+    reasons = [ratio.reason, HELD_BACK if ratio.held_back else "", would_do(ratio, difference)]
     return f"{text}: {NOT_SHOWN} ({'; '.join(filter(None, reasons))})"
 
 
@@ -184,14 +183,14 @@ def _figures(case: CaseComparison, side: Side) -> Ratios:
     notes: dict[str, list[str]] = {}
     rows = []
     for row in case.rows:
-        against, cells = row.against[letter], [row.cells[base], row.cells[letter]]
-        reasons = _reasons(against, cells)
+        ratio, cells = row.against[letter], [row.cells[base], row.cells[letter]]
+        reasons = _reasons(ratio, cells)
         for reason in reasons:
             notes.setdefault(reason, []).append(row.name)
-        ratio = NOT_MEASURED if against.ratio.value is None else shown(against.ratio.value, 4)
-        verdict = verdict_text(row, against) + ("*" if reasons else "")
+        value = NOT_MEASURED if ratio.value is None else shown(ratio.value, 4)
+        verdict = verdict_text(row, ratio) + ("*" if reasons else "")
         about = (row.name, row.unit, row.better or NOT_MEASURED, *map(_mean, cells))
-        rows.append((*about, ratio, interval_text(against.ratio.interval), verdict))
+        rows.append((*about, value, interval_text(ratio.interval), verdict))
     headings = (
         "figure",
         "unit",
@@ -207,10 +206,10 @@ def _figures(case: CaseComparison, side: Side) -> Ratios:
     return Ratios(table, [row.against[letter] for row in case.rows])
 
 
-def _reasons(against: Against, cells: Sequence[Cell]) -> list[str]:
+def _reasons(ratio: Ratio, cells: Sequence[Cell]) -> list[str]:
     """Why a verdict is marked."""
     caveats = [caveat for cell in cells for caveat in cell.caveats]
-    reasons = [against.ratio.reason, HELD_BACK if against.held_back else "", *caveats]
+    reasons = [ratio.reason, HELD_BACK if ratio.held_back else "", *caveats]
     return list(filter(None, dict.fromkeys(reasons)))
 
 

@@ -36,12 +36,14 @@ def training_line(state: TrainingState) -> str:
     return ", ".join(parts)
 
 
+_NUMBER = r"-?\d{1,400}(?:\.\d{1,400})?(?:e[+-]\d{1,3})?|nan"
 _METRIC = (
-    r"(?P<name>\S+) (?P<metric>-|-?[\d.]+)( / (?P<target>\S+?))?"
+    rf"(?P<name>\S+) (?P<metric>-|{_NUMBER})( / (?P<target>{_NUMBER}))?"
     r"( \(met [^)]*\)|(?P<older> \((initial|step \d+)\)))?"
 )
 _STEP_LINE = re.compile(
-    rf"step (?P<step>\d+)(, loss (?P<loss>\S+?))?(, {_METRIC})?(, (?P<rate>[\d.]+) samples/s)?(, at most .*)?",
+    rf"step (?P<step>\d{{1,16}})(, loss (?P<loss>{_NUMBER}))?(, {_METRIC})?"
+    rf"(, (?P<rate>{_NUMBER}) samples/s)?(, at most .*)?",
     re.ASCII,
 )
 

@@ -38,6 +38,7 @@ class Panel(Display):
         self._live: Live | None = None
         self._lock = threading.Lock()  # a thread of its own draws
         self._is_over = False
+        self._fault: Exception | None = None  # of the thread that draws, which must not log
 
     def round_started(self, nodes: tuple[Node, ...], training: TrainingState) -> None:
         """A fresh panel."""
@@ -69,10 +70,13 @@ class Panel(Display):
                 self._progress.draws(node, power)
 
     def round_ended(self) -> None:
-        """Take the panel away: the verdict is logged."""
+        """Take the panel away: the verdict is logged. What kept it from being drawn is raised."""
         self._stop()
         with self._lock:
             self._progress = None
+        fault, self._fault = self._fault, None
+        if fault is not None:
+            raise fault
 
     def interrupted(self) -> None:
         """Take the panel away for good; stages are logged as lines."""
@@ -105,4 +109,8 @@ class Panel(Display):
         with self._lock:
             if self._progress is None:
                 return ""
-            return round_panel(self._progress, size.width, size.height, self._style)
+            try:
+                return round_panel(self._progress, size.width, size.height, self._style)
+            except Exception as error:
+                self._fault = error
+                return ""

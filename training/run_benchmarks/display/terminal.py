@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from run_benchmarks.display.base import Display
+from run_benchmarks.display.guarded import Guarded
 from run_benchmarks.display.lines import PlainLines
 from run_benchmarks.display.panel import Panel
 from run_benchmarks.run_log import SHORT_HEAD, log_briefly, log_to_terminal
@@ -29,9 +30,9 @@ def open_display(level: str) -> Display:
     console = TerminalConsole(stderr=True, markup=False, emoji=False, highlight=False)
     if not (console.is_terminal and sys.stderr.isatty()):
         log_to_terminal(level)
-        return PlainLines()
+        return Guarded(PlainLines())
     log_briefly(level, lambda name, line: print_line(console, name, line))
-    return Panel(console) if console.is_interactive else PlainLines()
+    return Guarded(Panel(console) if console.is_interactive else PlainLines())
 
 
 def print_line(console: Console, level: str, line: str) -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, mean
 
-from run_benchmarks.exports.chosen import Round, by_case, file_name, rounds_in
+from run_benchmarks.exports.chosen import Round, by_case, file_name, in_ms, rounds_in
 from run_benchmarks.exports.destination import new_folder
 from run_benchmarks.results.power import training_window
 from run_benchmarks.results.telemetry_file import read_telemetry
@@ -73,7 +73,7 @@ def _times(each: Round, events: Sequence[Event]) -> dict[str, int | None]:
         "prepare_end_time": at.get(EventName.INIT_END),
         "proc_start_time": at.get(EventName.TRAIN_START),
         "proc_end_time": at.get(EventName.TRAIN_END),
-        "total_start_time": None if ended is None or seconds is None else ended - round(seconds * 1000),
+        "total_start_time": None if ended is None or seconds is None else ended - in_ms(seconds),
         "total_end_time": ended,
     }
 
@@ -92,7 +92,7 @@ def _report(what: str, figure: str, rounds: Sequence[Round]) -> str:
     """`report >> throughput_list:[...] average:...` over the rounds; none where a round lacks the figure."""
     figures = [each.result.figures.get(figure) for each in rounds]
     values = [each.value for each in figures if each is not None and each.value is not None]
-    return f"report >> {what}:{values} average:{fmean(values)}" if len(values) == len(rounds) else ""
+    return f"report >> {what}:{values} average:{mean(values)}" if len(values) == len(rounds) else ""
 
 
 def _figure(each: Round, name: str) -> str:
@@ -117,4 +117,5 @@ def _samples(path: Path, window: Window) -> list[float]:
     devices = [telemetry.devices(source) for source in telemetry.with_scope(Scope.ACCELERATOR)]
     samples = [sample for each in devices for of_device in each.values() for sample in of_device]
     inside = [sample for sample in samples if window.start_ms <= sample.time_ms <= window.end_ms]
-    return [sample.utilisation for sample in inside if sample.utilisation is not None]
+    uses = [sample.utilisation for sample in inside if sample.utilisation is not None]
+    return [use for use in uses if 0 <= use <= 1]

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import tarfile
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
@@ -20,8 +20,9 @@ from run_benchmarks.exports.destination import new_file
 from run_benchmarks.exports.planned_run import read_plan
 from run_benchmarks.exports.redaction import Redaction
 from run_benchmarks.exports.run_files import RunFile, files_below
+from run_benchmarks.exports.secrets_in_run import redaction_of
 from run_benchmarks.plan.secrets import Secrets
-from run_benchmarks.results.folder import RunFolder, as_list, open_folder
+from run_benchmarks.results.folder import RunFolder, open_folder
 from run_benchmarks.results.load import run_in
 from run_benchmarks.results.summary import Run
 from utils.errors import FlagPerfError
@@ -55,30 +56,24 @@ def export_archive(path: Path, output: Path, secrets: Secrets, training_dir: Pat
         FlagPerfError: `path` is no run, or `output` is there already.
     """
     folder = open_folder(path)
-    run, files = run_in(folder), list(files_below(path))
-    redaction = _redaction(folder, files, secrets, training_dir)
+    run = run_in(folder)
+    scripts = environment_scripts(folder.plan, training_dir)
+    redaction, files = redaction_of(folder, run, scripts, list(files_below(path)), secrets)
     with (
         new_file(output) as made,
         made.open("wb") as raw,
         gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed,
-        tarfile.open(fileobj=packed, mode="w") as tar,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT, encoding="utf-8") as tar,
     ):
+        made.chmod(0o600)  # as the run's own files: what could not be recognised is for its owner alone
         archive = _Archive(tar, redaction)
         archive.add_run(files, made.with_name("redacted"))
         archive.add_code(folder, run, training_dir)
         archive.close(run)
-    return archive.notes()
-
-
-def _redaction(folder: RunFolder, files: list[RunFile], secrets: Secrets, training_dir: Path) -> Redaction:
-    """All secrets that can be had; hosts and cases are open, whatever a log says."""
-    cluster = folder.plan.get("cluster")
-    hosts = as_list(cluster.get("hosts")) if isinstance(cluster, dict) else []
-    names = {*map(str, hosts), *(case.settings.name for case in folder.cases.values())}
-    base = Redaction(replace(secrets, open_texts=secrets.open_texts | names))
-    scripts = [RunFile(path, path.name) for path in environment_scripts(folder.plan, training_dir)]
-    taken = [file for file in (*files, *scripts) if not file.objection]
-    return base.with_those_in(line for file in taken for line in file.lines())
+    unread = [
+        f"what {each.name} sets is not recognised: {each.objection}" for each in scripts if each.objection
+    ]
+    return [*unread, *archive.notes()]
 
 
 @dataclass
@@ -97,12 +92,18 @@ class _Archive:
         for file in files:
             name = f"{RUN}{self.redaction.name(file.name)}"
             objection = file.objection
+            if not objection and not _fits(name):
+                objection = "its path is too long for an archive"
             if not objection and name in self.sums:
                 objection = "another file has the same name when its secrets are hidden"
             if objection:
                 self.left_out[name] = objection
                 continue
-            changed = self._redacted(file, scratch)
+            try:
+                changed = self._redacted(file, scratch)
+            except FlagPerfError as error:
+                self.left_out[name] = f"it {error.message}"
+                continue
             if changed or name != f"{RUN}{file.name}":
                 self.hidden.append(name)
             with scratch.open("rb") as content:
@@ -119,6 +120,9 @@ class _Archive:
             self.left_out[CODE] = self.redaction.name(str(error))
             return
         for name, content in sorted(files.items()):
+            if not _fits(f"{CODE}{name}"):
+                self.left_out[f"{CODE}{name}"] = "its path is too long for an archive"
+                continue
             text = content.decode("utf-8", "surrogateescape")
             # in code names speak of variables; what is set for a run stands in its shell and configuration files
             by_name = name.endswith(".sh") or "/config/" in name
@@ -165,3 +169,11 @@ class _Archive:
         content.seek(0, os.SEEK_SET)
         self.tar.addfile(entry, content)
         self.sums[name] = digest.hexdigest()
+
+
+def _fits(name: str) -> bool:
+    """Whether a header of the plainest form has room for a path: 100 bytes, and 155 for folders before these."""
+    try:
+        return bool(tarfile.TarInfo(name).tobuf(tarfile.USTAR_FORMAT, "utf-8"))
+    except ValueError:
+        return False

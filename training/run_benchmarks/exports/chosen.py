@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone, tzinfo
-from itertools import islice
 from pathlib import Path
 
 from run_benchmarks.names import node_folder_name
 from run_benchmarks.results.folder import RoundKey, RunFolder, open_folder
 from run_benchmarks.results.load import run_in
 from run_benchmarks.results.planned import PlannedCase
+from run_benchmarks.results.rank_logs import SELDOM, RankLog
 from run_benchmarks.results.round_result import RoundResult
 from utils.errors import FlagPerfError
-from utils.events import PREFIX, Event, EventName, parse_line
+from utils.events import Event
 from utils.node import rank_log_name
-from utils.text_files import lines_of
 
-WANTED = frozenset(name.value for name in EventName) - {"STEP_BEGIN", "STEP_END"}
-MOST_EVENTS = 100_000  # of a round, without its steps
+LONGEST_S = 1e12  # since the epoch: far behind the last year that a calendar has
 
 
 @dataclass(frozen=True)
@@ -63,13 +61,13 @@ class Round:
             FlagPerfError: its log cannot be read, or has more events than any training.
         """
         folders = self.node_folders()
-        path = folders[0] / rank_log_name(0) if folders else None
-        if path is None or not path.exists():
+        if not folders:
             return []
-        events = list(islice(_events_in(path), MOST_EVENTS + 1))
-        if len(events) > MOST_EVENTS:
-            raise FlagPerfError(f"has more than {MOST_EVENTS} events beside those of steps", where=str(path))
-        return events
+        log = RankLog(0, folders[0] / rank_log_name(0))
+        events = {place: event for place, event in log.events() if event.name in SELDOM}
+        for problem in log.too_many():
+            raise FlagPerfError(problem)
+        return [events[place] for place in sorted(events)]
 
 
 def rounds_in(path: Path) -> list[Round]:
@@ -93,13 +91,17 @@ def by_case(rounds: Sequence[Round]) -> dict[str, list[Round]]:
     }
 
 
+def in_ms(seconds: float) -> int:
+    """Whole milliseconds.
+
+    Raises:
+        FlagPerfError: no clock counts so many.
+    """
+    if abs(seconds) > LONGEST_S:
+        raise FlagPerfError(f"{seconds} s is no time that a round can take, or at which it can be")
+    return round(seconds * 1000)
+
+
 def file_name(case: str) -> str:
     """A case's name as that of a file or folder anywhere."""
     return re.sub(r"[^\w.+-]+", "_", case)
-
-
-def _events_in(path: Path) -> Iterator[Event]:
-    for line in lines_of(path):
-        event = parse_line(line) if PREFIX in line else None
-        if event and event.rank == 0 and event.name in WANTED:
-            yield event

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import os
 import tarfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from run_benchmarks.exports.planned_run import ExportedPlan
+from run_benchmarks.exports.run_files import RunFile, looked_at
 from run_benchmarks.results.folder import as_list
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.stages.tree import END_MARK, Tree, extern_folders, mount_points, pack_tree
@@ -33,7 +35,13 @@ def tree_today(plan: ExportedPlan, training_dir: Path) -> Tree:
     mounts = mount_points(*map(str, paths)) if all(paths) else ()
     folders = (*mounts, *extern_folders(case.files for case in plan.cases))
     log_path = plan.run.get("log_path")
-    return pack_tree(training_dir, folders, Path(log_path) if isinstance(log_path, str) else None)
+    try:
+        return pack_tree(training_dir, folders, Path(log_path) if isinstance(log_path, str) else None)
+    except (
+        ValueError,
+        RuntimeError,
+    ) as error:  # a stranger's paths: with a NUL, half a character, in a circle
+        raise FlagPerfError(f"the plan names a path that is none: {error}") from error
 
 
 def code_of(plan: ExportedPlan, digest: str, training_dir: Path) -> dict[str, bytes]:
@@ -65,9 +73,13 @@ def files_in(tree: Tree) -> dict[str, bytes]:
     return files
 
 
-def environment_scripts(plan: Mapping[str, Any], training_dir: Path) -> list[Path]:
-    """The shell files of a plan's cases, as far as they are there: what they set may be secret."""
+def environment_scripts(plan: Mapping[str, Any], training_dir: Path) -> list[RunFile]:
+    """The shell files of a plan's cases, as far as they are there: what they set may be secret.
+
+    A plan is a stranger's, and names none but those in the tree.
+    """
     files = [case.get("files") for case in as_list(plan.get("cases")) if isinstance(case, dict)]
-    names = [each.get("environment_script") for each in files if isinstance(each, dict)]
-    paths = {training_dir / name for name in names if isinstance(name, str)}
-    return sorted(path.resolve() for path in paths if ".." not in path.parts and path.is_file())
+    named = [each.get("environment_script") for each in files if isinstance(each, dict)]
+    paths = sorted({PurePosixPath(name) for name in named if isinstance(name, str)})
+    inside = [path for path in paths if path.parts and ".." not in path.parts and not path.is_absolute()]
+    return [looked_at(training_dir, str(path)) for path in inside if os.path.lexists(training_dir / path)]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from run_benchmarks.commands import RUN_PY
-from run_benchmarks.exports.chosen import Round
+from run_benchmarks.exports.chosen import Round, in_ms
 from run_benchmarks.results.rules import CLOSED, OPEN
 from utils.errors import FlagPerfError
 from utils.events import Event, EventName
@@ -165,7 +165,7 @@ def _cache_clear(each: Round) -> Iterator[Line]:
     for entry in each.folder.journal:
         time_s = number_in(entry, "time")
         if time_s is not None and all(entry.get(name) == value for name, value in place.items()):
-            yield Line(round(time_s * 1000), "event", "cache_clear", True)
+            yield Line(in_ms(time_s), "event", "cache_clear", True)
             return
 
 
@@ -200,7 +200,7 @@ def _training(events: Sequence[Event]) -> Iterator[Line]:
             yield Line(event.time_ms, "start", "block_start", None, {"samples_count": samples})
         elif event.name == EventName.EVALUATE:
             before, samples = samples, int(number_in(event.value, "num_trained_samples") or 0)
-            started = event.time_ms - round((number_in(event.value, "eval_time") or 0.0) * 1000)
+            started = event.time_ms - in_ms(number_in(event.value, "eval_time") or 0.0)
             place = {"epoch_num": samples, "samples_count": samples}
             yield Line(started, "end", "block_stop", None, {"samples_count": before})
             yield Line(started, "start", "eval_start", None, place)

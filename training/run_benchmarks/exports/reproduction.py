@@ -18,10 +18,10 @@ from run_benchmarks.exports.deployed_code import files_in, tree_today
 from run_benchmarks.exports.planned_run import ExportedCase, ExportedPlan, read_plan
 from run_benchmarks.plan.as_dict import plain
 from run_benchmarks.plan.cases import CASE_KEYS, case_name, parse_case_key
-from run_benchmarks.plan.config_file import is_set, read_leniently
+from run_benchmarks.plan.config_file import ConfigFile, is_set, read_leniently
 from run_benchmarks.plan.load import load_plan
 from run_benchmarks.plan.records import Plan
-from run_benchmarks.plan.redact import HIDDEN
+from run_benchmarks.plan.redact import holds_hidden
 from run_benchmarks.reading import read_object
 from run_benchmarks.stages.tree import LEFT_OUT_AT_TOP
 from utils.errors import FlagPerfError
@@ -33,6 +33,7 @@ OF_THE_MEASUREMENT = {
     "CASE_DEADLINE_HOURS": "case_deadline_hours",
     "MONITOR_INTERVAL": "monitor_interval_s",
 }
+PLAN = Path(RUN, "plan.json")
 MOST_NAMED = 20
 
 
@@ -60,8 +61,8 @@ def reproduction(
     then = _archived_plan(unpacked)
     today_says = read_leniently(config / "test_conf.py")
     folders = _data_folders(today_says)
-    over = _settings(then, folders, today_says, training_dir)
-    plan = load_plan(config, training_dir, log_path=log_path, over=over)
+    above = ConfigFile(PLAN, _settings(then, folders, today_says, training_dir), {})
+    plan = load_plan(config, training_dir, log_path=log_path, above=above)
     today = {case.settings.name: _json(plain(case.parameters)) for case in plan.cases}
     differs = list(_code_differences(then, about, unpacked / CODE, training_dir))
     changed = {case.name: _changed(case, today.get(case.name, {})) for case in then.cases}
@@ -75,18 +76,17 @@ def reproduction(
     ]
     if any(changed.values()):
         tree = _with_parameters(plan, changed, training_dir, work / "training")
-        plan = load_plan(config, tree, log_path=log_path, over=over)
+        plan = load_plan(config, tree, log_path=log_path, above=above)
     return Reproduction(plan, tuple(differs))
 
 
 def _archived_plan(unpacked: Path) -> ExportedPlan:
-    path = unpacked / RUN / "plan.json"
-    content = read_object(path)
+    content = read_object(unpacked / PLAN)
     if content is None:
-        raise FlagPerfError("holds no plan: the run cannot be repeated", where=f"{RUN}plan.json")
-    plan = read_plan(content, f"{RUN}plan.json")
+        raise FlagPerfError("holds no plan: the run cannot be repeated", where=str(PLAN))
+    plan = read_plan(content, str(PLAN))
     if not plan.cases:
-        raise FlagPerfError("has no case to run", where=f"{RUN}plan.json")
+        raise FlagPerfError("has no case to run", where=str(PLAN))
     return plan
 
 
@@ -120,7 +120,7 @@ def _named_cases(cases: Sequence[ExportedCase], default_vendor: str) -> dict[str
         return {"CASES": {keys[case.name]: case.settings.get("data_dir_host") for case in cases}}
     for name in keys:
         if not name.isidentifier():  # it becomes the name of a folder
-            raise FlagPerfError(f"{name!r} cannot be the name of a case in a file", where=f"{RUN}plan.json")
+            raise FlagPerfError(f"{name!r} cannot be the name of a case in a file", where=str(PLAN))
     return {"CASES": list(keys), **{case.name: _case_dict(case) for case in cases}}
 
 
@@ -144,7 +144,7 @@ def _changed(case: ExportedCase, today: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: value
         for name, value in case.parameters.items()
-        if name in today and value != today[name] and HIDDEN not in json.dumps(value)
+        if name in today and value != today[name] and not holds_hidden(value)
     }
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
 from utils.errors import FlagPerfError
 from utils.text_files import opened
@@ -15,32 +15,58 @@ LARGEST_FILE = 2**30  # bytes, as of what is collected from hosts
 LARGEST_DOCUMENT = 2**26
 LARGEST_LINE = 2**24
 MOST_FILES = 200_000
+MOST_DEEP = 64  # folders in each other: a run has three
 REPORT = "report.html"
 
 
 @dataclass(frozen=True)
 class RunFile:
-    """A file or folder in a run. name: its path there. objection: why it is not taken; empty where it is."""
+    """A file or folder in a run. name: its path in `folder`. objection: why it is not taken; empty where it is.
 
-    path: Path
+    state: which file it was, and in which state, when it was looked at.
+    """
+
+    folder: Path
     name: str
     objection: str = ""
+    state: tuple[int, ...] = ()
 
     @property
     def is_document(self) -> bool:
         """Whether it is one JSON value."""
-        return self.path.suffix == ".json" and self.path.lstat().st_size <= LARGEST_DOCUMENT
+        return self.name.endswith(".json") and self.state[0] <= LARGEST_DOCUMENT
 
     def lines(self) -> Iterator[str]:
-        """The lines of a file that is taken, with their ends; of one JSON value all at once."""
-        with opened(self.path, LARGEST_FILE) as file:
-            for line in [file.read()] if self.is_document else file:
+        """The lines of a file that is taken, with their ends; of one JSON value all at once.
+
+        Raises:
+            FlagPerfError: it is not what was looked at any more, or not to the end of these lines.
+        """
+        with opened(self.folder / self.name, LARGEST_FILE, self.folder) as file:
+            self._compare(file)
+            for line in [file.read(LARGEST_DOCUMENT)] if self.is_document else _bounded(file):
                 yield line.decode("utf-8", "surrogateescape")
+            self._compare(file)
+
+    def _compare(self, file: BinaryIO) -> None:
+        if _state(file) != self.state:
+            raise FlagPerfError("was changed while the run was exported", where=self.name)
+
+
+def looked_at(folder: Path, name: str) -> RunFile:
+    """The plain file `name` in `folder`, and whether it is taken."""
+    if PurePosixPath(name).name == REPORT:
+        return RunFile(folder, name, "it is made of the rest: `run.py report` makes it again")
+    try:
+        with opened(folder / name, LARGEST_FILE, folder) as file:
+            return RunFile(folder, name, _objection(file), _state(file))
+    except FlagPerfError as error:
+        return RunFile(folder, name, f"it {error.message}")
 
 
 def files_below(folder: Path) -> Iterator[RunFile]:
     """Every file below `folder`, sorted; folders only where they cannot be looked into."""
-    for number, file in enumerate(_below(folder, "")):
+    for number, file in enumerate(_below(folder)):
         if number >= MOST_FILES:
             reason = f"there are more than {MOST_FILES} files: what follows is not looked at"
             yield RunFile(folder, "...", reason)
@@ -48,39 +74,45 @@ def files_below(folder: Path) -> Iterator[RunFile]:
         yield file
 
 
-def _why_left_out(path: Path) -> str:
-    """Why a plain file is not taken; empty where it is."""
-    if path.name == REPORT:
-        return "it is made of the rest: `run.py report` makes it again"
-    try:
-        with opened(path, LARGEST_FILE) as file:
-            while line := file.readline(LARGEST_LINE + 1):
-                if b"\0" in line:
-                    return "it is no text: a secret in it could not be seen"
-                if len(line) > LARGEST_LINE:
-                    return f"it has a line of more than {LARGEST_LINE} bytes"
-    except FlagPerfError as error:
-        return f"it {error.message}"
+def _objection(file: BinaryIO) -> str:
+    for line in _bounded(file):
+        if b"\0" in line:
+            return "it is no text: a secret in it could not be seen"
+        if len(line) > LARGEST_LINE:
+            return f"it has a line of more than {LARGEST_LINE} bytes"
     return ""
 
 
-def _below(folder: Path, prefix: str) -> Iterator[RunFile]:
+def _bounded(file: BinaryIO) -> Iterator[bytes]:
+    while line := file.readline(LARGEST_LINE + 1):
+        yield line
+
+
+def _state(file: BinaryIO) -> tuple[int, ...]:
+    """Its size, which file it is, and when it was last changed: nobody can set that time."""
+    state = os.fstat(file.fileno())
+    return state.st_size, state.st_dev, state.st_ino, state.st_ctime_ns
+
+
+def _below(root: Path, prefix: str = "") -> Iterator[RunFile]:
+    if prefix.count("/") > MOST_DEEP:
+        yield RunFile(root, prefix, f"it lies in more than {MOST_DEEP} folders: it is not looked into")
+        return
     try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        entries = sorted(os.scandir(root / prefix), key=lambda entry: entry.name)
     except OSError as error:
-        yield RunFile(folder, prefix.rstrip("/"), f"it cannot be listed: {error.strerror}")
+        yield RunFile(root, prefix.rstrip("/"), f"it cannot be listed: {error.strerror}")
         return
     for entry in entries:
-        path, name = Path(entry.path), f"{prefix}{entry.name}"
+        name = f"{prefix}{entry.name}"
         shown = name.encode("utf-8", "backslashreplace").decode()
-        mode = entry.stat(follow_symlinks=False).st_mode
         if shown != name or not name.isprintable():
-            yield RunFile(path, repr(shown)[1:-1], "its name is no text of one line")
-        elif stat.S_ISLNK(mode):
-            yield RunFile(path, name, "it is a link")
-        elif stat.S_ISDIR(mode):
-            yield from _below(path, f"{name}/")
-        elif stat.S_ISREG(mode):
-            yield RunFile(path, name, _why_left_out(path))
+            yield RunFile(root, repr(shown)[1:-1], "its name is no text of one line")
+        elif entry.is_symlink():
+            yield RunFile(root, name, "it is a link")
+        elif entry.is_dir():
+            yield from _below(root, f"{name}/")
+        elif entry.is_file():
+            yield looked_at(root, name)
         else:
-            yield RunFile(path, name, "it is no plain file")
+            yield RunFile(root, name, "it is no plain file")

@@ -1,25 +1,29 @@
 """An archive, opened: a stranger's file, of which nothing is believed before its checksums are right.
 
-Only plain files of bounded number and size come out of it, below a folder of their own (`tarfile`'s filter `data`).
+Only plain files of bounded number and size come out of it, below a folder of their own; what it announces besides is
+not read.
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import re
-import tarfile
 import zlib
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 from run_benchmarks.exports.archive import ABOUT, FORMAT, SUMS
 from run_benchmarks.exports.run_files import LARGEST_FILE, MOST_FILES
 from run_benchmarks.reading import read_object
+from run_benchmarks.stages.plain_tar import BLOCK, content, plain_file
 from utils.errors import FlagPerfError
 
 LARGEST_ARCHIVE = 2**34  # bytes, unpacked
 _SUM = re.compile(r"([0-9a-f]{64})  (\S.*)")
-_BROKEN = (tarfile.TarError, zlib.error, EOFError, OSError, ValueError)
+_LONGEST_SUM = 2**10  # bytes: a name has 256 at most
+_BROKEN = (zlib.error, EOFError, OSError, ValueError)
 
 
 def unpack(archive: Path, folder: Path) -> dict[str, Any]:
@@ -28,13 +32,9 @@ def unpack(archive: Path, folder: Path) -> dict[str, Any]:
     Raises:
         FlagPerfError: it is no archive of a run, holds what no archive of a run holds, or was altered.
     """
-    if not hasattr(tarfile, "data_filter"):
-        raise FlagPerfError("this Python cannot unpack safely", remedy="use Python 3.10.12, 3.11.4 or newer")
     try:
-        with tarfile.open(archive, mode="r|gz") as tar:
-            sums = _extract(tar, archive, folder)
-    except FlagPerfError:
-        raise
+        with gzip.open(archive) as stream:
+            sums = _extract(cast("BinaryIO", stream), archive, folder)
     except _BROKEN as error:
         reason = getattr(error, "strerror", None) or error
         raise _refusal(archive, f"cannot be unpacked: {reason}") from error
@@ -45,47 +45,60 @@ def unpack(archive: Path, folder: Path) -> dict[str, Any]:
     return dict(about)
 
 
-def _extract(tar: tarfile.TarFile, archive: Path, folder: Path) -> dict[str, str]:
+def _extract(stream: BinaryIO, archive: Path, folder: Path) -> dict[str, str]:
     """Name -> SHA-256 of every file."""
     sums: dict[str, str] = {}
-    size = 0
-    for member in tar:
-        size += member.size
-        if not member.isreg():
-            raise _refusal(archive, f"{member.name!r} is no plain file")
-        if member.name in sums:
-            raise _refusal(archive, f"{member.name!r} stands in it twice")
-        if member.size > LARGEST_FILE or size > LARGEST_ARCHIVE or len(sums) >= MOST_FILES:
-            raise _refusal(archive, f"it is larger than any archive of a run, from {member.name!r} on")
-        path = PurePosixPath(member.name)
-        if path.is_absolute() or ".." in path.parts or str(path) != member.name:
-            raise _refusal(archive, f"{member.name!r} is no path below a folder")
-        tar.extract(member, folder, filter="data")
-        sums[member.name] = _sha256(folder / path)
+    whole = 0
+    while (header := stream.read(BLOCK)).strip(b"\0"):
+        try:
+            name, size = plain_file(header)
+            whole += size
+            _check(name, sums)
+            if size > LARGEST_FILE or whole > LARGEST_ARCHIVE or len(sums) >= MOST_FILES:
+                raise FlagPerfError(f"it is larger than any archive of a run, from {name!r} on")
+            sums[name] = _written(stream, size, folder / name)
+        except FlagPerfError as error:
+            raise _refusal(archive, f"cannot be unpacked: {error.message}") from error
     return sums
+
+
+def _check(name: str, sums: Mapping[str, str]) -> None:
+    if name in sums:
+        raise FlagPerfError(f"{name!r} stands in it twice")
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or str(path) != name:
+        raise FlagPerfError(f"{name!r} is no path below a folder")
+
+
+def _written(stream: BinaryIO, size: int, path: Path) -> str:
+    """The SHA-256 of the file that is now at `path`, where nothing was."""
+    digest = hashlib.sha256()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("xb") as file:
+        for piece in content(stream, size):
+            digest.update(piece)
+            file.write(piece)
+    return digest.hexdigest()
 
 
 def _compare(archive: Path, folder: Path, sums: dict[str, str]) -> None:
     """Every file has the checksum that the archive's list says, and no other is there."""
     if SUMS not in sums:
         raise _refusal(archive, f"it has no {SUMS}")
-    lines = (folder / SUMS).read_text(encoding="utf-8", errors="replace").splitlines()
-    matches = [_SUM.fullmatch(line) for line in lines]
-    listed = {match[2]: match[1] for match in matches if match}
     del sums[SUMS]
-    wrong = sorted(name for name in listed.keys() | sums.keys() if listed.get(name) != sums.get(name))
-    if wrong or not all(matches):
-        raise _refusal(
-            archive, f"it was altered: {SUMS} does not fit {', '.join(map(repr, wrong[:5])) or 'its form'}"
-        )
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(2**20):
-            digest.update(chunk)
-    return digest.hexdigest()
+    altered = f"it was altered: {SUMS} does not fit"
+    listed: dict[str, str] = {}
+    with (folder / SUMS).open("rb") as file:
+        while line := file.readline(_LONGEST_SUM):  # no longer than the archive's files are many
+            match = _SUM.fullmatch(line.decode(errors="replace").removesuffix("\n"))
+            if not match or match[2] in listed:
+                raise _refusal(archive, f"{altered} its form")
+            if match[2] not in sums:
+                raise _refusal(archive, f"{altered} {match[2]!r}")
+            listed[match[2]] = match[1]
+    wrong = sorted(name for name in sums if listed.get(name) != sums[name])
+    if wrong:
+        raise _refusal(archive, f"{altered} {', '.join(map(repr, wrong[:5]))}")
 
 
 def _refusal(archive: Path, message: str) -> FlagPerfError:

@@ -56,8 +56,6 @@ class Guard:
             await answer(scope, receive, _with_headers(send))
 
     def _refusal(self, request: Request) -> Response | None:
-        if request.method not in ("GET", "HEAD"):
-            return PlainTextResponse("Nothing can be changed here.", 405)
         if not self._is_own_name(request.headers.get("host", "")):
             return PlainTextResponse("This name does not belong to the machine that serves the page.", 421)
         if self._token is None or _same(request.cookies.get(self._cookie, ""), self._session):

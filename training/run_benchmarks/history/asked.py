@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import asdict, dataclass, fields, replace
 from urllib.parse import urlencode
 
-from run_benchmarks.history.query import Condition, Query, condition_of
+from run_benchmarks.history.listing import is_number
+from run_benchmarks.history.query import STARTED, Condition, Query, condition_of
 
 CHOICES = ("case", "verdict", "state")
 PAGE = 100  # rows
-NEWEST_FIRST = "-started"
+NEWEST_FIRST = f"-{STARTED}"
 
 
 @dataclass(frozen=True)
 class Asked:
     """The values of the form; an empty one asks for nothing. where: conditions, with semicolons between them.
 
-    columns: with commas between them. x, y: the figures of the chart. page: from 0.
+    columns: with commas between them. x, y: the figures of the chart. page: a whole number from 0.
     """
 
     case: str = ""
@@ -30,32 +30,34 @@ class Asked:
     sort: str = NEWEST_FIRST
     x: str = ""
     y: str = ""
-    page: int = 0
+    page: str = "0"
 
     @classmethod
     def of(cls, values: Mapping[str, str]) -> Asked:
         """What the parameters of an address say; those that mean nothing here are passed over."""
-        words: dict[str, Any] = {
-            each.name: values[each.name] for each in fields(cls) if values.get(each.name)
-        }
-        number = words.pop("page", "")
-        page = int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 0
-        return cls(**words, page=page)
+        words = {each.name: values[each.name] for each in fields(cls) if values.get(each.name)}
+        page = words.pop("page", "")
+        return cls(**words, page=page if page.isascii() and page.isdigit() and len(page) < 7 else "0")
 
     def query(self) -> Query:
         """The query, of all rows; FlagPerfError where a condition is none."""
         conditions = [condition_of(part) for part in self.where.split(";") if part.strip()]
-        conditions += [Condition(name, "=", value) for name in CHOICES if (value := str(getattr(self, name)))]
-        if self.since:
-            conditions.append(Condition("started", ">=", self.since))
+        conditions += [Condition(name, "=", value) for name in CHOICES if (value := asdict(self)[name])]
+        conditions += [Condition(STARTED, ">=", self.since)] if self.since else []
         return Query(tuple(conditions), self.sort)
 
     def query_of_page(self) -> Query:
         """The same, of the rows of this page."""
-        return replace(self.query(), limit=PAGE, offset=self.page * PAGE)
+        return replace(self.query(), limit=PAGE, offset=int(self.page) * PAGE)
+
+    def order_by(self, column: str) -> str:
+        """The order that its heading leads to: first the largest number or the first text, then the other way round."""
+        largest_first = is_number(column) or column == STARTED
+        first, second = (f"-{column}", column) if largest_first else (column, f"-{column}")
+        return second if self.sort == first else first
 
     def address(self, path: str, **changes: object) -> str:
         """The address of the same with changes; a change of the order or the filters begins at the first page."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)} | {"page": 0} | changes
-        words = {name: value for name, value in values.items() if value not in ("", 0, NEWEST_FIRST)}
+        values = {**asdict(self), "page": "0", **changes}
+        words = {name: value for name, value in values.items() if value not in ("", "0", NEWEST_FIRST)}
         return f"{path}?{urlencode(words)}" if words else path

@@ -1,4 +1,4 @@
-"""The index: an SQLite file in the user's cache, a row a run, a round, and a figure of a round.
+"""The index: an SQLite file in the user's cache, a row a run, and a row a round.
 
 A result directory may be read-only, on a file system without locks, or shared by several users: nothing is ever written
 there. An index of another form, or one that is damaged, is made anew: the folders are the truth.
@@ -7,7 +7,6 @@ there. An index of another form, or one that is damaged, is made anew: the folde
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import sqlite3
 import threading
@@ -16,32 +15,23 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from run_benchmarks.history.entries import RunEntry, read_entry, seconds_of
-from run_benchmarks.history.places import Place, places_in
+from run_benchmarks.history.entries import Cells, entry_of
+from run_benchmarks.history.places import places_in
 from utils.errors import FlagPerfError
 
-VERSION: Final = 1  # of the tables below: an index with another one is made anew
+VERSION: Final = 2  # of the tables below: an index with another one is made anew
 BUSY_S = 30.0
+# The columns are the cells that `entry_of` gives, in their order.
 _TABLES = """
-CREATE TABLE runs (
-    key TEXT PRIMARY KEY, path BLOB NOT NULL, mark TEXT NOT NULL, name TEXT NOT NULL, uid TEXT NOT NULL,
-    state TEXT NOT NULL, started TEXT NOT NULL, started_s REAL, exit_code INTEGER, notes TEXT NOT NULL
-);
+CREATE TABLE runs (key PRIMARY KEY, path, mark, name, uid, state, started, exit_code, notes);
 CREATE TABLE rounds (
-    id INTEGER PRIMARY KEY, run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE,
-    "case" TEXT NOT NULL, round INTEGER NOT NULL, verdict TEXT NOT NULL, rules TEXT NOT NULL, kind TEXT NOT NULL,
-    hosts TEXT NOT NULL, started TEXT NOT NULL, started_s REAL
+    run REFERENCES runs ON DELETE CASCADE, "case", round, verdict, rules, kind, hosts, started, figures
 );
 CREATE INDEX rounds_of_run ON rounds (run);
-CREATE TABLE figures (
-    round_id INTEGER NOT NULL REFERENCES rounds ON DELETE CASCADE,
-    name TEXT NOT NULL, value REAL NOT NULL, unit TEXT NOT NULL, caveat TEXT NOT NULL,
-    PRIMARY KEY (round_id, name)
-) WITHOUT ROWID;
 CREATE VIEW listed AS
-    SELECT runs.key, runs.name AS run, runs.uid, runs.state, runs.exit_code, runs.notes, rounds.id,
-        rounds."case", rounds.round, rounds.verdict, rounds.rules, rounds.kind, rounds.hosts,
-        coalesce(rounds.started, runs.started) AS started, coalesce(rounds.started_s, runs.started_s) AS started_s
+    SELECT runs.key, runs.name AS run, runs.uid, runs.state, runs.exit_code, runs.notes,
+        rounds."case", rounds.round, rounds.verdict, rounds.rules, rounds.kind, rounds.hosts, rounds.figures,
+        coalesce(rounds.started, runs.started) AS started
     FROM runs LEFT JOIN rounds ON rounds.run = runs.key;
 """
 
@@ -81,13 +71,15 @@ class Index:
         if changed:
             on_work(len(changed))
         for place in changed:
-            entry = read_entry(place)  # without the lock: it may take a while
+            run, rounds = entry_of(place)  # without the lock: it may take a while
             with self.use() as connection, connection:
-                _put(connection, place, entry)
+                connection.execute("DELETE FROM runs WHERE key = ?", (place.key,))
+                _insert(connection, "runs", run)
+                for each in rounds:
+                    _insert(connection, "rounds", each)
         with self.use() as connection, connection:
-            connection.executemany(
-                "DELETE FROM runs WHERE key = ?", [(key,) for key in marks.keys() - places]
-            )
+            gone = [(key,) for key in marks.keys() - places]
+            connection.executemany("DELETE FROM runs WHERE key = ?", gone)
 
     @contextmanager
     def use(self) -> Iterator[sqlite3.Connection]:
@@ -169,20 +161,6 @@ def _remove(file: Path) -> None:
             path.unlink()
 
 
-def _put(connection: sqlite3.Connection, place: Place, entry: RunEntry) -> None:
-    """Put the run in place of what there was of it."""
-    connection.execute("DELETE FROM runs WHERE key = ?", (place.key,))
-    run = (place.key, os.fsencode(place.path), place.mark, place.name, entry.uid, entry.state.value)
-    rest = (entry.started, seconds_of(entry.started), entry.exit_code, json.dumps(entry.notes))
-    connection.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*run, *rest))
-    for each in entry.rounds:
-        row = (place.key, each.case, each.number, each.verdict, each.rules, each.kind, each.hosts)
-        cursor = connection.execute(
-            "INSERT INTO rounds VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (*row, each.started, seconds_of(each.started)),
-        )
-        figures = [
-            (cursor.lastrowid, name, figure.value, figure.unit, figure.caveat)
-            for name, figure in each.figures.items()
-        ]
-        connection.executemany("INSERT INTO figures VALUES (?, ?, ?, ?, ?)", figures)
+def _insert(connection: sqlite3.Connection, table: str, cells: Cells) -> None:
+    marks = ", ".join(f":{name}" for name in cells)
+    connection.execute(f"INSERT INTO {table} VALUES ({marks})", cells)  # noqa: S608 - names of this room

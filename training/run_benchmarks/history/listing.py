@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from run_benchmarks.exit_code import MEANINGS
 from run_benchmarks.history.entries import State
-from run_benchmarks.history.query import COLUMNS, Row
+from run_benchmarks.history.query import COLUMNS, NUMBERS, Row
 from utils.figures import DEFINITIONS
 from utils.numbers import DIGITS, shown
+from utils.records import Verdict
 from utils.text_files import shortened
 
 NOT_MEASURED = "-"
@@ -18,11 +20,7 @@ ALWAYS = ("run", "case", "round", "verdict", "started", "rules")
 IF_ANY = ("time_to_target", "p_train", "MFU", "acc", "energy")
 MOST_NOTES = 3  # of a run: `run.py show` has all
 LONGEST_CELL = 60
-
-
-def figures_of(columns: Sequence[str]) -> list[str]:
-    """The figures that have to be read for these columns, or for those that are shown by default."""
-    return [name for name in columns or IF_ANY if name not in COLUMNS]
+SUCCESSES = {verdict.value for verdict in Verdict if verdict.is_success}
 
 
 def columns_of(rows: Sequence[Row]) -> tuple[str, ...]:
@@ -35,8 +33,13 @@ def heading(column: str, rows: Sequence[Row]) -> str:
     """A column's heading; a figure's has its unit, where the rows agree on it."""
     if column in DEFINITIONS and DEFINITIONS[column].heading:
         return DEFINITIONS[column].heading
-    units = {row.figures[column].unit for row in rows if column in row.figures}
-    return f"{column} {units.pop()}" if len(units) == 1 else column
+    return f"{column} {unit_of(column, rows)}".rstrip()
+
+
+def unit_of(figure: str, rows: Sequence[Row]) -> str:
+    """A figure's unit, where all rows that have it agree on it."""
+    units = {row.figures[figure].unit for row in rows if figure in row.figures}
+    return units.pop() if len(units) == 1 else ""
 
 
 def cell(row: Row, column: str) -> str:
@@ -65,10 +68,22 @@ def remarks(rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
         notes = [*_ending_without_rounds(row), *row.notes[:MOST_NOTES]]
         if len(row.notes) > MOST_NOTES:
             notes.append(f"{len(row.notes) - MOST_NOTES} more: run.py show {row.run}")
-        if not notes and row.state not in (State.ENDED, State.GOES_ON):
+        if not notes and row.state != State.ENDED:
             notes = [row.state]
         lines += [f"{row.run}: {'; '.join(notes)}"] if notes else []
     return lines
+
+
+def is_number(column: str) -> bool:
+    """Whether its cells are numbers, which stand on the right."""
+    return column not in COLUMNS or column in NUMBERS
+
+
+def look(row: Row) -> str:
+    """Whether a row's verdict is good, bad, or not there yet."""
+    if row.verdict:
+        return "good" if row.verdict in SUCCESSES else "bad"
+    return {State.GOES_ON: "doubtful", State.ENDED: ""}.get(State(row.state), "bad")
 
 
 def _ending_without_rounds(row: Row) -> list[str]:
@@ -81,13 +96,4 @@ def _ending_without_rounds(row: Row) -> list[str]:
 
 def as_dict(row: Row) -> dict[str, Any]:
     """The row as JSON has it: what is not there is null."""
-    words = {name: getattr(row, name) for name in COLUMNS}
-    figures = {
-        name: {"value": each.value, "unit": each.unit, "caveat": each.caveat}
-        for name, each in row.figures.items()
-    }
-    return {
-        **{name: None if value == "" else value for name, value in words.items()},
-        "notes": row.notes,
-        "figures": figures,
-    }
+    return {name: None if value == "" else value for name, value in asdict(row).items() if name != "key"}

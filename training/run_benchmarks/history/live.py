@@ -10,10 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from run_benchmarks.display.lines import numbers_of
+from run_benchmarks.display.lines import duration, numbers_of
 from run_benchmarks.journal import is_held
 from run_benchmarks.names import JOURNAL
-from run_benchmarks.report.chart import Axis, Chart, Line, content
+from run_benchmarks.report.chart import Axis, Chart, Line
 from run_benchmarks.results.folder import RunFolder, open_folder
 from utils.errors import FlagPerfError
 from utils.text_files import last_lines_of, one_line, shortened
@@ -29,13 +29,13 @@ _ROUND_STARTS = re.compile(r"case .*, round \d+ of \d+: start")
 
 
 def progress(path: Path) -> dict[str, Any]:
-    """What a page shows of the run, as JSON has it. `since_s`: how long a round has been where it is."""
+    """What a page shows of the run in a folder: whether it goes on, its rounds, charts, and the end of its log."""
     folder = open_folder(path)
     lines = _log(path / LOG)
     return {
-        "goesOn": bool(is_held(path / JOURNAL)),
+        "goes_on": bool(is_held(path / JOURNAL)),
         "rounds": list(_rounds(folder).values())[:MOST_ROUNDS],
-        "charts": [content(each) for each in courses(lines)],
+        "charts": courses(lines),
         "log": [shortened(one_line(line), LONGEST_LINE) for line in lines[-MOST_LINES:]],
     }
 
@@ -52,11 +52,6 @@ def _course(name: str, points: Sequence[Mapping[str, float]]) -> Chart:
     target = None if name in OF_EVERY_CASE else points[-1].get(TARGET)
     levels = [] if target is None else [(TARGET, target)]
     return Chart(name, "", [axis], [Line(name, [point[name] for point in points])], levels=levels)
-
-
-def charts_of(path: Path) -> list[Chart]:
-    """The same, of the run in a folder."""
-    return courses(_log(path / LOG))
 
 
 def _points(lines: Sequence[str]) -> Iterator[dict[str, float]]:
@@ -76,29 +71,25 @@ def _finite(numbers: Mapping[str, float]) -> dict[str, float]:
     return {name: number for name, number in numbers.items() if math.isfinite(number)}
 
 
-def _rounds(folder: RunFolder) -> dict[tuple[str, int], dict[str, Any]]:
-    """The rounds that were planned, each with the last that the journal says of it."""
-    rounds: dict[tuple[str, int], dict[str, Any]] = {}
-    for name, case in folder.cases.items():
-        for number in range(1, min(case.settings.repeat, MOST_ROUNDS) + 1):
-            rounds[name, number] = _row(name, number, "not begun", None)
+def _rounds(folder: RunFolder) -> dict[tuple[str, int], tuple[str, int, str, str]]:
+    """The rounds that were planned: case, number, the last that the journal says of it, and for how long already."""
+    planned = [
+        (name, number)
+        for name, case in folder.cases.items()
+        for number in range(1, min(case.settings.repeat, MOST_ROUNDS) + 1)
+    ]
+    rounds = {key: (*key, "not begun", "") for key in planned}
     for entry in folder.journal:
-        case_name, count = entry.get("case"), entry.get("round")
-        if isinstance(case_name, str) and type(count) is int:
+        name, number = entry.get("case"), entry.get("round")
+        if isinstance(name, str) and type(number) is int:
             stage = entry.get("verdict") or entry.get("stage") or "begun"
-            is_over = entry.get("event") == "round_ended"
-            row = _row(case_name, count, str(stage), None if is_over else _since(entry))
-            rounds[case_name, count] = row
+            since = "" if entry.get("event") == "round_ended" else _since(entry.get("time"))
+            rounds[name, number] = (name, number, str(stage), since)
     return rounds
 
 
-def _row(name: str, number: int, stage: str, since_s: float | None) -> dict[str, Any]:
-    return {"case": one_line(name), "round": number, "stage": one_line(stage), "since_s": since_s}
-
-
-def _since(entry: Mapping[str, Any]) -> float | None:
-    begun = entry.get("time")
-    return max(0.0, time.time() - begun) if isinstance(begun, (int, float)) else None
+def _since(time_s: object) -> str:
+    return duration(max(0.0, time.time() - time_s)) if isinstance(time_s, (int, float)) else ""
 
 
 def _log(path: Path) -> list[str]:

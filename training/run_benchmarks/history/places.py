@@ -7,15 +7,12 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
+from glob import glob
 from pathlib import Path
 
-from run_benchmarks.names import JOURNAL, ROUND_FOLDER, RUN_FILES, RUN_NAME, is_run_folder
+from run_benchmarks.names import JOURNAL, RUN_FILES, RUN_NAME, is_run_folder
 from utils.errors import FlagPerfError
 from utils.text_files import one_line
-
-# Of a folder that anybody may have filled so many entries are looked at.
-MOST_ENTRIES = 10_000
 
 
 @dataclass(frozen=True)
@@ -44,26 +41,18 @@ def places_in(log_path: Path) -> list[Place]:
     Raises:
         FlagPerfError: it cannot be listed, or is the folder of a run itself.
     """
-    remedy = "say with --log-path where the result folders are"
     try:
-        with os.scandir(log_path) as entries:
-            folders = [Path(entry.path) for entry in entries if _is_folder(entry)]
+        # os.path: a link that leads in a circle, or into what may not be looked into, is no error to it
+        folders = [path for path in log_path.iterdir() if os.path.isdir(path) and _may_hold_a_run(path)]  # noqa: PTH112
     except OSError as error:
+        remedy = "say with --log-path where the result folders are"
         raise FlagPerfError(
             f"cannot be listed: {error.strerror}", where=str(log_path), remedy=remedy
         ) from error
-    places = [_place(folder) for folder in folders if _may_hold_a_run(folder)]
-    if not places and is_run_folder(log_path):
+    if not folders and is_run_folder(log_path):
         remedy = f"name the folder that holds it: --log-path {log_path.resolve().parent}"
         raise FlagPerfError("is the folder of one run", where=str(log_path), remedy=remedy)
-    return places
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # a link that leads in a circle
-        return False
+    return list(map(_place, folders))
 
 
 def _may_hold_a_run(folder: Path) -> bool:
@@ -74,14 +63,10 @@ def _may_hold_a_run(folder: Path) -> bool:
 
 
 def _place(folder: Path) -> Place:
-    goes_on = False
-    try:
-        goes_on = not (folder / "summary.json").exists() and _is_held(folder / JOURNAL)
-        parts = "\n".join(_marks(folder))
-    except OSError as error:  # it may not be looked into, or goes away just now
-        parts = str(error)
-    mark = hashlib.sha256(f"{goes_on}\n{parts}".encode(errors="replace")).hexdigest()
-    return Place(folder, mark, goes_on)
+    marks = list(_marks(folder))
+    goes_on = not any(each.startswith("summary.json ") for each in marks) and _is_held(folder / JOURNAL)
+    text = "\n".join([str(goes_on), *marks])
+    return Place(folder, hashlib.sha256(text.encode(errors="replace")).hexdigest(), goes_on)
 
 
 def _is_held(journal: Path) -> bool:
@@ -91,26 +76,12 @@ def _is_held(journal: Path) -> bool:
 
 
 def _marks(folder: Path) -> Iterator[str]:
-    """Size and time of the run's own files, and the times of the folders of its cases and rounds.
+    """Size and time of the run's own files, and of the folders of its cases and rounds.
 
     A round's `result.json` is put in place by renaming, which changes the time of the round's folder.
     """
-    for name in RUN_FILES:
-        with suppress(OSError):
+    folders = [*glob("*/", root_dir=folder), *glob("*/round*/", root_dir=folder)]  # noqa: PTH207 - of folders alone
+    for name in (*RUN_FILES, *sorted(folders)):
+        with suppress(OSError):  # it is not there, or goes away just now
             state = (folder / name).stat()
             yield f"{name} {state.st_size} {state.st_mtime_ns}"
-    for case in _folders(folder):
-        yield f"{case.name} {case.stat().st_mtime_ns}"
-        for each in _folders(case):
-            if ROUND_FOLDER.fullmatch(each.name):
-                yield f"{case.name}/{each.name} {each.stat().st_mtime_ns}"
-
-
-def _folders(folder: Path | os.DirEntry[str]) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(
-                (entry for entry in islice(entries, MOST_ENTRIES) if _is_folder(entry)), key=lambda e: e.name
-            )
-    except OSError:
-        return []

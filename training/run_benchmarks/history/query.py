@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
+
 from run_benchmarks.history.index import Index
 from utils.errors import FlagPerfError, nearest
 from utils.figures import DEFINITIONS
@@ -26,7 +28,11 @@ FORM = (
 _CONDITION = re.compile(r"\s*(\w+)\s*(<=|>=|!=|==|=|<|>|~)\s*(.*?)\s*", re.ASCII | re.DOTALL)
 _AGE = re.compile(r"(\d{1,6})([hd])", re.ASCII)
 _SIGNS_OF_TEXT = ("=", "!=", "~")
-_FIGURE = "(SELECT value FROM figures WHERE round_id = listed.id AND figures.name = ?)"
+_OF_COLUMN = {
+    **{name: f'listed."{name}"' for name in (*TEXTS, *NUMBERS)},
+    STARTED: "julianday(listed.started)",
+}
+_OF_FIGURE = "(SELECT json_extract(value, '$.value') FROM json_each(listed.figures) WHERE key = ?)"
 
 
 @dataclass(frozen=True)
@@ -60,11 +66,13 @@ class Measured:
     caveat: str
 
 
+_FIGURES = msgspec.json.Decoder(dict[str, Measured])  # of thousands of rows
+
+
 @dataclass(frozen=True)
 class Row:
     """A round, or a run that has none (`case` and `verdict` are empty then). notes: of its run."""
 
-    id: int | None
     key: str
     run: str
     uid: str
@@ -92,7 +100,8 @@ def condition_of(text: str) -> Condition:
 def figure_names(index: Index) -> list[str]:
     """The figures that any round of the index has a value of."""
     with index.use() as connection:
-        return [name for (name,) in connection.execute("SELECT DISTINCT name FROM figures ORDER BY name")]
+        sql = "SELECT DISTINCT each.key FROM rounds, json_each(rounds.figures) AS each ORDER BY 1"
+        return [name for (name,) in connection.execute(sql)]
 
 
 def values_of(index: Index, column: str) -> list[str]:
@@ -121,8 +130,8 @@ def count(index: Index, query: Query) -> int:
     return int(number)
 
 
-def select(index: Index, query: Query, figures: Iterable[str] | None = None) -> list[Row]:
-    """The rows, each with those of these figures (None: of all) that it has.
+def select(index: Index, query: Query) -> list[Row]:
+    """The rows.
 
     Raises:
         FlagPerfError: the query names what there is not, or compares a text with a number.
@@ -132,30 +141,16 @@ def select(index: Index, query: Query, figures: Iterable[str] | None = None) -> 
     limit = (-1 if query.limit is None else query.limit, query.offset)
     sql = f"SELECT * FROM listed {where} {order} LIMIT ? OFFSET ?"  # noqa: S608 - made of the words of this module
     with index.use() as connection:
-        listed = connection.execute(sql, (*values, *order_values, *limit)).fetchall()
-    rounds = [row["id"] for row in listed if row["id"] is not None]
-    measured = _figures(index, rounds, figure_names(index) if figures is None else figures)
-    return [_row(row, measured.get(row["id"], {})) for row in listed]
+        return [_row(row) for row in connection.execute(sql, (*values, *order_values, *limit))]
 
 
-def _row(row: sqlite3.Row, figures: Mapping[str, Measured]) -> Row:
+def _row(row: sqlite3.Row) -> Row:
     """What is null in the table, for a run that has no round, is an empty text."""
-    values: dict[str, Any] = {name: row[name] for name in ("id", "key", *NUMBERS)}
+    values: dict[str, Any] = {name: row[name] for name in ("key", *NUMBERS)}
     values |= {name: row[name] or "" for name in (*TEXTS, STARTED)}
-    return Row(**values, notes=tuple(json.loads(row["notes"])), figures=figures)
-
-
-def _figures(index: Index, rounds: Sequence[int], names: Iterable[str]) -> dict[int, dict[str, Measured]]:
-    sql = (
-        "SELECT * FROM figures WHERE round_id IN (SELECT value FROM json_each(?))"
-        " AND name IN (SELECT value FROM json_each(?))"
+    return Row(
+        **values, notes=tuple(json.loads(row["notes"])), figures=_FIGURES.decode(row["figures"] or "{}")
     )
-    figures: dict[int, dict[str, Measured]] = {}
-    with index.use() as connection:
-        for each in connection.execute(sql, (json.dumps(rounds), json.dumps(list(names)))):
-            measured = Measured(each["value"], each["unit"], each["caveat"])
-            figures.setdefault(each["round_id"], {})[each["name"]] = measured
-    return figures
 
 
 def _where(index: Index, conditions: Sequence[Condition]) -> tuple[str, list[object]]:
@@ -173,7 +168,7 @@ def _text_part(condition: Condition) -> tuple[str, list[object]]:
     if condition.sign not in _SIGNS_OF_TEXT:
         message = f"{condition.name} is a text, which is not {condition.sign} anything"
         raise FlagPerfError(message, remedy=f"compare it by one of {' '.join(_SIGNS_OF_TEXT)}")
-    column = f'listed."{condition.name}"'
+    column = _OF_COLUMN[condition.name]
     if condition.sign == "~":
         return f"instr(lower({column}), lower(?)) > 0", [condition.value]
     return f"{column} IS {'NOT ' if condition.sign == '!=' else ''}?", [condition.value]
@@ -182,17 +177,15 @@ def _text_part(condition: Condition) -> tuple[str, list[object]]:
 def _number_part(condition: Condition) -> tuple[str, list[object]]:
     if condition.sign == "~":
         raise FlagPerfError(f"{condition.name} is a number, which holds no text", remedy=FORM)
-    sql, values = _number(condition.name)
-    is_time = condition.name == STARTED
-    value = moment_of(condition.value).timestamp() if is_time else _number_of(condition)
-    return f"{sql} {condition.sign} ?", [*values, value]
+    sql, values = _value_of(condition.name)
+    if condition.name == STARTED:
+        return f"{sql} {condition.sign} julianday(?)", [moment_of(condition.value).isoformat()]
+    return f"{sql} {condition.sign} ?", [*values, _number_of(condition)]
 
 
-def _number(name: str) -> tuple[str, list[object]]:
-    """SQL for a number of a row, and its parameters."""
-    if name in NUMBERS:
-        return f'listed."{name}"', []
-    return ("listed.started_s", []) if name == STARTED else (_FIGURE, [name])
+def _value_of(name: str) -> tuple[str, list[object]]:
+    """SQL for a column or a figure of a row, and its parameters."""
+    return (_OF_COLUMN[name], []) if name in _OF_COLUMN else (_OF_FIGURE, [name])
 
 
 def _number_of(condition: Condition) -> float:
@@ -209,9 +202,9 @@ def _order(index: Index, sort: str) -> tuple[str, list[object]]:
     """Rows without a value come last, whichever way it goes."""
     name = sort.removeprefix("-")
     check_names(index, [name])
-    sql, values = (f'listed."{name}"', []) if name in TEXTS else _number(name)
+    sql, values = _value_of(name)
     way = "DESC" if sort.startswith("-") else "ASC"
-    rest = 'listed.started_s DESC, listed.key DESC, listed."case", listed.round'
+    rest = f'{_OF_COLUMN[STARTED]} DESC, listed.key DESC, listed."case", listed.round'
     return f"ORDER BY {sql} IS NULL, {sql} {way}, {rest}", [*values, *values]
 
 

@@ -7,12 +7,10 @@ import re
 import socket
 from contextlib import suppress
 from ipaddress import ip_address
-from pathlib import Path
 from urllib.parse import quote
 
 from run_benchmarks.history.access import TOKEN
 from run_benchmarks.history.index import Index
-from run_benchmarks.reading import read_text
 from utils.errors import FlagPerfError
 
 TOKEN_VARIABLE = "FLAGPERF_SERVE_TOKEN"  # noqa: S105 - a name
@@ -38,17 +36,16 @@ def is_local(listener: socket.socket) -> bool:
     return ip_address(listener.getsockname()[0]).is_loopback
 
 
-def given_token(file: Path | None) -> str | None:
-    """The token that the user has put into the file, or the environment; None where there is none.
+def given_token() -> str | None:
+    """The token that the user has put into the environment; None where there is none.
 
     Raises:
         FlagPerfError: it is none that would keep anybody out.
     """
-    token = ((read_text(file) if file else os.environ.get(TOKEN_VARIABLE)) or "").strip()
-    if (file or token) and not _TOKEN.fullmatch(token):
+    token = os.environ.get(TOKEN_VARIABLE)
+    if token and not _TOKEN.fullmatch(token):
         message = f"the token is to be {SHORTEST_TOKEN} or more letters, digits and signs"
-        remedy = "make one by: python3 -c 'import secrets; print(secrets.token_urlsafe(32))'"
-        raise FlagPerfError(message, where=str(file or TOKEN_VARIABLE), remedy=remedy)
+        raise FlagPerfError(message, where=TOKEN_VARIABLE, remedy="without it one is made up and shown")
     return token or None
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,43 +16,27 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from run_benchmarks.comparison.compare import Choice, compare_groups
+from run_benchmarks.comparison.compare import Choice, compare
 from run_benchmarks.comparison.page import comparison_page
+from run_benchmarks.history import listing
 from run_benchmarks.history.access import Guard
 from run_benchmarks.history.asked import CHOICES, PAGE, Asked
-from run_benchmarks.history.charts import scatter
-from run_benchmarks.history.entries import State
 from run_benchmarks.history.index import Index
-from run_benchmarks.history.listing import cell, columns_of, figures_of, heading, remarks
-from run_benchmarks.history.live import charts_of, progress
-from run_benchmarks.history.query import (
-    COLUMNS,
-    NUMBERS,
-    Condition,
-    Query,
-    Row,
-    check_names,
-    count,
-    figure_names,
-    select,
-    values_of,
-)
+from run_benchmarks.history.live import progress
+from run_benchmarks.history.query import Query, Row, check_names, count, figure_names, select, values_of
 from run_benchmarks.history.ticked import groups_of_ticks, tick_of
-from run_benchmarks.report.chart import chart
+from run_benchmarks.report.chart import Chart, chart, scatter
 from run_benchmarks.report.page import environment, page
 from run_benchmarks.report.report import report_body
 from run_benchmarks.results.folder import open_folder
 from run_benchmarks.results.load import run_in
 from utils.errors import FlagPerfError
-from utils.records import Verdict
 
 FOLDER = Path(__file__).parent
 FRESH_S = 2.0  # so long what was read of the folders is not read again
-SUCCESSES = {verdict.value for verdict in Verdict if verdict.is_success}
-LOOKS = {State.GOES_ON: "doubtful", State.NOT_ENDED: "bad", State.UNREADABLE: "bad"}
 
 
 def make_site(index: Index, token: str | None, port: int) -> Starlette:
@@ -64,12 +48,11 @@ def make_site(index: Index, token: str | None, port: int) -> Starlette:
         ("/compare", site.compare),
         ("/run/{key}", site.run),
         ("/run/{key}/live", site.live),
-        ("/run/{key}/progress", site.progress),
     )
     return Starlette(
         routes=[Route(path, view) for path, view in routes],
         middleware=[Middleware(Guard, token=token, port=port)],
-        exception_handlers={FlagPerfError: _refused, HTTPException: _not_there},
+        exception_handlers={FlagPerfError: _refused, HTTPException: _refused},
     )
 
 
@@ -83,29 +66,25 @@ class _Site:
         """All rounds, filtered and sorted."""
         self._refresh()
         asked = Asked.of(request.query_params)
-        chosen = tuple(dict.fromkeys(name.strip() for name in asked.columns.split(",") if name.strip()))
+        chosen = tuple(dict.fromkeys(asked.columns.replace(",", " ").split()))
         check_names(self._index, chosen)
-        rows = select(self._index, asked.query_of_page(), figures_of(chosen))
-        number, columns = count(self._index, asked.query()), chosen or columns_of(rows)
-        page_of = [asked.address("/", page=asked.page + step) for step in (-1, 1)]
+        rows = select(self._index, asked.query_of_page())
+        columns = chosen or listing.columns_of(rows)
         return _page(
             "Runs",
             "list.html",
-            ["list.js"],
+            [],
             **self._of_form(asked),
             folder=str(self._index.log_path),
-            going_on=self._going_on(),
-            count=number,
+            count=count(self._index, asked.query()),
             whole=count(self._index, Query()),
-            scatter=asked.address("/scatter"),
-            headings=[_heading(asked, column, rows) for column in columns],
-            rows=[_row(row, columns) for row in rows],
-            remarks=remarks(rows, columns),
-            first=asked.page * PAGE + 1,
-            last=asked.page * PAGE + len(rows),
+            columns=columns,
+            rows=rows,
+            remarks=listing.remarks(rows, columns),
+            listing=listing,
+            tick_of=tick_of,
+            begin=int(asked.page) * PAGE,
             size=PAGE,
-            earlier=page_of[0] if asked.page else "",
-            later=page_of[1] if (asked.page + 1) * PAGE < number else "",
         )
 
     def scatter(self, request: Request) -> Response:
@@ -114,14 +93,20 @@ class _Site:
         asked, figures = Asked.of(request.query_params), figure_names(self._index)
         x, y = asked.x or _first(figures, "p_train"), asked.y or _first(figures, "energy", "acc")
         check_names(self._index, [name for name in (x, y) if name])
-        rows = [row for row in select(self._index, asked.query(), (x, y)) if {x, y} <= row.figures.keys()]
+        rows = [row for row in select(self._index, asked.query()) if {x, y} <= row.figures.keys()]
+        picture = chart(_picture(rows, x, y)) if rows else Markup("<p>No round has both.</p>")
         form = self._of_form(asked)
-        form["form"] = {**form["form"], "x": x, "y": y}
-        picture = chart(scatter(rows, x, y)) if rows else Markup("<p>No round has both.</p>")
+        axes = {"x": x, "y": y}
         return _page(
-            f"{y} against {x}", "scatter.html", [], **form, count=len(rows), figures=figures,
-            list=asked.address("/", x="", y=""), chart=picture,
-        )  # fmt: skip
+            f"{y} against {x}",
+            "scatter.html",
+            [],
+            **form,
+            count=len(rows),
+            figures=figures,
+            axes=axes,
+            chart=picture,
+        )
 
     def run(self, request: Request) -> Response:
         """The report of a run, made now."""
@@ -131,28 +116,16 @@ class _Site:
             return HTMLResponse(page(run.name, report_body(folder, run), is_served=True))
 
     def live(self, request: Request) -> Response:
-        """A run that goes on."""
+        """A run that goes on; its script asks for this page again and again."""
         folder, key = self._folder(request), request.path_params["key"]
-        return _page(
-            key,
-            "live.html",
-            ["live.js"],
-            run=key,
-            address=f"/run/{key}/progress",
-            now=progress(folder),
-            report=f"/run/{key}",
-            charts=[chart(each) for each in charts_of(folder)],
-        )
-
-    def progress(self, request: Request) -> Response:
-        """How far it is, for the page's script."""
-        return JSONResponse(progress(self._folder(request)))
+        now = progress(folder)
+        return _page(key, "live.html", ["live.js"], key=key, now=now, charts=list(map(chart, now["charts"])))
 
     def compare(self, request: Request) -> Response:
         """What was ticked, against the earliest of it."""
         self._refresh()
         choice = Choice(even_if_not_comparable="anyway" in request.query_params)
-        comparison = compare_groups(groups_of_ticks(self._index, request.query_params.getlist("r")), choice)
+        comparison = compare(groups_of_ticks(self._index, request.query_params.getlist("r")), choice)
         return HTMLResponse(comparison_page(comparison, is_served=True))
 
     def _folder(self, request: Request) -> Path:
@@ -171,14 +144,8 @@ class _Site:
                 self._index.refresh()
                 self._refreshed_at = time.monotonic()
 
-    def _going_on(self) -> list[tuple[str, str]]:
-        """Name and address of the runs that go on."""
-        rows = select(self._index, Query((Condition("state", "=", State.GOES_ON),)))
-        return list(dict.fromkeys((row.run, f"/run/{row.key}/live") for row in rows))
-
     def _of_form(self, asked: Asked) -> dict[str, Any]:
-        choices = [(name, values_of(self._index, name)) for name in CHOICES]
-        return {"form": vars(asked), "choices": choices}
+        return {"asked": asked, "choices": [(name, values_of(self._index, name)) for name in CHOICES]}
 
 
 def _page(title: str, template: str, scripts: Sequence[str], status: int = 200, **values: Any) -> Response:
@@ -189,57 +156,25 @@ def _page(title: str, template: str, scripts: Sequence[str], status: int = 200, 
 
 
 def _refused(_: Request, error: Exception) -> Response:
-    assert isinstance(error, FlagPerfError)  # noqa: S101 - for mypy
-    where = f"{error.where}: " if error.where else ""
-    return _page(
-        "This cannot be shown", "message.html", [], 400, message=where + error.message, remedy=error.remedy
-    )
-
-
-def _not_there(_: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)  # noqa: S101 - for mypy
-    message = "There is no such page, or no such run any more."
-    return _page("Not here", "message.html", [], error.status_code, message=message, remedy="")
-
-
-def _heading(asked: Asked, column: str, rows: Sequence[Row]) -> Mapping[str, Any]:
-    """A column's heading, which sorts by it: first the largest number or the first text, then the other way round."""
-    is_text = column in COLUMNS and column != "started"
-    first, second = (column, f"-{column}") if is_text else (f"-{column}", column)
-    order = second if asked.sort == first else first
-    way = {column: "ascending", f"-{column}": "descending"}.get(asked.sort, "")
-    return {
-        "text": heading(column, rows),
-        "way": way,
-        "address": asked.address("/", sort=order),
-        "is_number": _is_number(column),
-    }
-
-
-def _row(row: Row, columns: Sequence[str]) -> Mapping[str, Any]:
-    name = f"{row.run}, {row.case}, round {row.round}" if row.case else row.run
-    return {"name": name, "tick": tick_of(row), "cells": [_cell(row, column) for column in columns]}
-
-
-def _cell(row: Row, column: str) -> Mapping[str, Any]:
-    address = look = ""
-    if column == "run":
-        address = f"/run/{row.key}/live" if row.state == State.GOES_ON else f"/run/{row.key}"
-    elif column == "verdict":
-        look = _look(row)
-    return {"text": cell(row, column), "address": address, "look": look, "is_number": _is_number(column)}
-
-
-def _is_number(column: str) -> bool:
-    return column not in COLUMNS or column in NUMBERS
-
-
-def _look(row: Row) -> str:
-    if not row.verdict:
-        return LOOKS.get(State(row.state), "")
-    return "good" if row.verdict in SUCCESSES else "bad"
+    """What cannot be shown is said on a page."""
+    message, remedy, status = "There is no such page, or no such run any more.", "", 404
+    if isinstance(error, FlagPerfError):
+        message = f"{error.where}: {error.message}" if error.where else error.message
+        remedy, status = error.remedy, 400
+    elif isinstance(error, HTTPException):
+        status = error.status_code
+    return _page("This cannot be shown", "message.html", [], status, message=message, remedy=remedy)
 
 
 def _first(figures: Sequence[str], *wanted: str) -> str:
     """The first of those that are wanted and there, else any."""
     return next((name for name in (*wanted, *figures) if name in figures), "")
+
+
+def _picture(rows: Sequence[Row], x: str, y: str) -> Chart:
+    """A point a round, a colour a case; every row has both figures."""
+    points = [
+        (row.case, f"{row.run}, round {row.round}, {row.verdict}", row.figures[x].value, row.figures[y].value)
+        for row in rows
+    ]
+    return scatter(f"{y} against {x}", (x, listing.unit_of(x, rows)), listing.unit_of(y, rows), points)

@@ -31,14 +31,17 @@ MOST_BYTES = 2**26
 DEEPEST, MOST_BITS = 50, 1000
 LONGEST_TEXT = 2000  # characters of what an exception says
 _FORK = multiprocessing.get_context("fork")  # of what is loaded here nothing has to be loaded again
+_ENDLESS: dict[tuple[str, int, int], str] = {}  # what did not end, by its version, and where
 
 
 def apart(work: Callable[[], Any], path: Path) -> Any:
     """What `work`, which executes the Python file `path`, returns: plain data.
 
     Raises:
-        FlagPerfError: it raised something, ended its process, or was not done in LIMIT_S.
+        FlagPerfError: it raised something, ended its process, or was not done in LIMIT_S. A file that did not end once
+            is not executed again: many cases may load the same one.
     """
+    _refuse_endless(path)
     receiver, sender = _FORK.Pipe(duplex=False)
     process = _FORK.Process(target=_work_and_end, args=(work, path, sender))
     process.start()
@@ -56,7 +59,9 @@ def apart(work: Callable[[], Any], path: Path) -> Any:
         receiver.close()
     if is_value:
         return content
-    message, where, remedy = content
+    message, where, remedy, endless = content
+    if endless:
+        _ENDLESS[_version(Path(endless))] = where
     raise FlagPerfError(message, where=where, remedy=remedy)
 
 
@@ -101,7 +106,8 @@ def _work_and_end(work: Callable[[], Any], path: Path, sender: Connection) -> No
     sys.stdout = sys.stderr  # what the code prints is no part of what was asked for
     with suppress(OSError):
         os.dup2(2, 1)
-    signal.signal(signal.SIGALRM, lambda _, frame: _send(sender, _failed(_too_slow(_place(path, frame)))))
+    signal.signal(signal.SIGALRM, lambda _, frame: _send(sender, _not_done(path, frame)))
+    sys.meta_path.insert(0, _NothingEndless(path.parent))
     signal.setitimer(signal.ITIMER_REAL, LIMIT_S)
     try:
         answer = marshal.dumps((True, work()))
@@ -120,9 +126,44 @@ def _send(sender: Connection, answer: bytes) -> NoReturn:
     os._exit(0)
 
 
-def _failed(error: FlagPerfError) -> bytes:
+def _failed(error: FlagPerfError, endless: str = "") -> bytes:
     texts = (error.message, error.where, error.remedy)
-    return marshal.dumps((False, tuple(shortened(text, LONGEST_TEXT) for text in texts)))
+    return marshal.dumps((False, (*(shortened(text, LONGEST_TEXT) for text in texts), endless)))
+
+
+def _not_done(path: Path, frame: FrameType | None) -> bytes:
+    """What becomes of a `path` that was not done: the file of its folder is named that was being executed for it."""
+    at, endless = frame, ""
+    while at is not None and not endless:
+        file = at.f_code.co_filename
+        is_its = at.f_code.co_name == "<module>" and Path(file).parent == path.parent
+        at, endless = at.f_back, file if is_its else ""
+    return _failed(_too_slow(_place(Path(endless) if endless else path, frame)), endless)
+
+
+class _NothingEndless:
+    """Stands before Python's own finders, and refuses a file of the folder that did not end once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if path is None:
+            _refuse_endless(self.folder / f"{name}.py")
+
+
+def _refuse_endless(path: Path) -> None:
+    where = _ENDLESS.get(_version(path)) if _ENDLESS else None
+    if where:
+        raise _too_slow(where)
+
+
+def _version(path: Path) -> tuple[str, int, int]:
+    """What changes when a file is written."""
+    with suppress(OSError):
+        state = path.stat()
+        return str(path), state.st_mtime_ns, state.st_size
+    return str(path), 0, 0
 
 
 def _failure(path: Path, error: BaseException) -> FlagPerfError:

@@ -28,7 +28,7 @@ class ConfigFile:
 
     lines: where its assignments stand, and what is in their dicts and lists.
     functions: the names of its functions.
-    below: the names that it leaves open and another file sets.
+    below: the names that another file sets in its place.
     """
 
     path: Path
@@ -44,7 +44,14 @@ class ConfigFile:
             for name, value in below.values.items()
             if name in names and is_set(value) and not self.is_odd(name) and not is_set(self.values.get(name))
         }
-        return replace(self, values={**self.values, **taken}, below=dict.fromkeys(taken, below))
+        return replace(
+            self, values={**self.values, **taken}, below={**self.below, **dict.fromkeys(taken, below)}
+        )
+
+    def under(self, above: ConfigFile) -> ConfigFile:
+        """This file with what `above` sets in the place of its own."""
+        below = {**self.below, **dict.fromkeys(above.values, above)}
+        return replace(self, values={**self.values, **above.values}, below=below)
 
     def where(self, *entry: str | int) -> str:
         """`file:line` of a setting or of what is in it; of what it is in, where its own line is not known."""

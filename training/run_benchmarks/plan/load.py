@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from run_benchmarks.commands import place_options
 from run_benchmarks.plan.case_files import CaseResolver
@@ -53,7 +52,7 @@ def load_plan(
     only_cases: Sequence[str] | None = None,
     log_path: Path | None = None,
     continue_from: str | None = None,
-    over: Mapping[str, Any] | None = None,
+    above: ConfigFile | None = None,
 ) -> Plan:
     """Read `cluster_conf.py` and `test_conf.py` in `config_dir`, `machine_conf.py`, and all that they lead to.
 
@@ -62,14 +61,14 @@ def load_plan(
         only_cases: names of the cases to run instead of those in CASES (`--cases`).
         log_path: where results go instead of the file's log path (`--log-path`).
         continue_from: the earlier run whose checkpoints the rounds go on from (`--continue-from`).
-        over: settings in the place of those of `test_conf.py`.
+        above: what stands in the place of settings of `test_conf.py`.
 
     Raises:
         ConfigError: something is wrong; it holds all problems of all files.
         NoValidCaseError: the two files are right, but no case can be run with what lies in `training_dir`.
     """
     with _no_bytecode():
-        planner = _Planner(config_dir, training_dir.resolve(), over or {})
+        planner = _Planner(config_dir, training_dir.resolve(), above)
         plan = planner.plan(only_cases, log_path, continue_from or "")
     return replace(plan, options=place_options(config_dir, log_path))
 
@@ -83,7 +82,7 @@ def load_settings(
         ConfigError: something is wrong with the two files, their cases aside.
     """
     with _no_bytecode():
-        return _Planner(config_dir, training_dir.resolve(), {}).settings(log_path)
+        return _Planner(config_dir, training_dir.resolve()).settings(log_path)
 
 
 @contextmanager
@@ -102,7 +101,7 @@ def _no_bytecode() -> Iterator[None]:
 class _Planner:
     """`file_problems` are those of the two files themselves, `case_problems` those of what they lead to."""
 
-    def __init__(self, config_dir: Path, training_dir: Path, over: Mapping[str, Any]) -> None:
+    def __init__(self, config_dir: Path, training_dir: Path, above: ConfigFile | None = None) -> None:
         self.training_dir = training_dir
         self.file_problems = Problems()
         self.case_problems = Problems()
@@ -113,8 +112,8 @@ class _Planner:
             raise ConfigError(self.file_problems.all)
         self.cluster_conf = read_config_file(config_dir / CLUSTER_CONF, self.file_problems, remedy)
         self.test_conf = read_config_file(config_dir / TEST_CONF, self.file_problems, remedy)
-        if self.test_conf and over:
-            self.test_conf = replace(self.test_conf, values={**self.test_conf.values, **over})
+        if self.test_conf and above:
+            self.test_conf = self.test_conf.under(above)
         self.machine = read_machine(training_dir, self.file_problems)
         self._hide(self._secrets_of_files())
 

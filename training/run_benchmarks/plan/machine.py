@@ -51,7 +51,8 @@ class Machine:
         """
         if self.file is None:
             return MachineUse()
-        taken: dict[Entry, Any] = {(name,): merged.values[name] for name in merged.below}
+        names = [name for name, file in merged.below.items() if file is self.file]
+        taken: dict[Entry, Any] = {(name,): merged.values[name] for name in names}
         for vendor in sorted(self.vendors.keys() & vendors):
             final = dict(_leaves(sections[vendor]))
             own = _leaves(self.vendors[vendor])

@@ -6,7 +6,7 @@ The values stand in the page as JSON; behind each chart is a table, and from it 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from run_benchmarks.report.page import environment
@@ -20,20 +20,11 @@ DIGITS = 5  # significant ones of a value in the page: a line of the screen has 
 
 
 @dataclass(frozen=True)
-class Grid:
-    """Equidistant values: `count` of them from `start` on, `step` apart."""
-
-    start: float
-    step: float
-    count: int
-
-
-@dataclass(frozen=True)
 class Axis:
     """What a chart runs over, ascending. unit: TIME for seconds since the beginning."""
 
     label: str
-    values: Sequence[float] | Grid
+    values: Sequence[float]
     unit: str = ""
 
 
@@ -103,19 +94,33 @@ class Chart:
     end: float | None = None
     is_from_zero: bool = False
     is_scatter: bool = False
-    extents: Sequence[tuple[Line, Extent]] = field(init=False)
 
-    def __post_init__(self) -> None:
-        """Sum the lines up for the table."""
-        pairs = ((line, line.summed_up()) for line in self.lines)
-        object.__setattr__(self, "extents", [(line, extent) for line, extent in pairs if extent])
+
+def scatter(
+    title: str, x: tuple[str, str], unit: str, points: Sequence[tuple[str, str, float, float]], note: str = ""
+) -> Chart:
+    """A chart of points, each of a set, which has a colour.
+
+    x: label and unit of the axis; unit: of the values; points: set, name, place on the axis, value.
+    """
+    points = sorted(points, key=lambda point: point[2])
+    names = [name for _, name, _, _ in points]
+    lines = [
+        Line(each, [value if owner == each else None for owner, _, _, value in points], names=names)
+        for each in sorted({owner for owner, _, _, _ in points})
+    ]
+    label, axis_unit = x
+    axis = Axis(label, [place for _, _, place, _ in points], axis_unit)
+    return Chart(title, unit, [axis], lines, note=note, is_scatter=True)
 
 
 def chart(what: Chart) -> Markup:
     """The chart as a part of a page; a sentence where none of its lines has a value."""
     from markupsafe import Markup
 
-    text = environment().get_template("chart.html").render(chart=what, content=content(what))
+    extents = [(line, extent) for line in what.lines if (extent := line.summed_up())]
+    template = environment().get_template("chart.html")
+    text = template.render(chart=what, extents=extents, content=content(what))
     return Markup(text)  # noqa: S704 - a template with autoescape made it
 
 
@@ -124,7 +129,7 @@ def content(what: Chart) -> dict[str, Any]:
     return {
         "title": one_line(what.title),
         "unit": what.unit,
-        "axes": [{"label": each.label, "unit": each.unit, **_places(each.values)} for each in what.axes],
+        "axes": [{"label": each.label, "unit": each.unit, "values": each.values} for each in what.axes],
         "lines": [
             {
                 "label": one_line(each.label),
@@ -141,12 +146,6 @@ def content(what: Chart) -> dict[str, Any]:
         "fromZero": what.is_from_zero,
         "scatter": what.is_scatter,
     }
-
-
-def _places(values: Sequence[float] | Grid) -> dict[str, Any]:
-    if isinstance(values, Grid):
-        return {"start": values.start, "step": values.step, "count": values.count}
-    return {"values": values}
 
 
 def _rounded(values: Sequence[float | None]) -> list[float | None]:

@@ -30,40 +30,24 @@ def write_csv(folder: Path, run_folder: RunFolder, run: Run) -> list[Path]:
         OSError: they cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    written = [write_figures(folder, run.results)]
+    written = [_write(folder / FIGURES, FIGURE_COLUMNS, figure_rows(run.results))]
     for number, result in enumerate(run.results, 1):
         case = run_folder.cases.get(result.case)
         curves, _ = curves_in(result, run_folder.round_path(RoundKey(result.case, result.round)), case)
         if curves.steps["time_ms"] or curves.evaluations:
             name = f"curves_{number}_round{result.round}.csv"
-            written.append(_write(folder / name, _curve_columns(curves), curve_rows(result, curves)))
+            columns = ("case", "round", "event", *curves.steps, curves.metric)
+            written.append(_write(folder / name, columns, curve_rows(result, curves)))
     return written
 
 
-def write_figures(folder: Path, results: Sequence[RoundResult]) -> Path:
-    """Write `figures.csv`; what was not measured has no value, and its source says why."""
-    return _write(folder / FIGURES, FIGURE_COLUMNS, figure_rows(results))
-
-
 def figure_rows(results: Iterable[RoundResult]) -> Iterator[tuple[Cell, ...]]:
-    """A row a figure of a round."""
+    """A row a figure of a round; what was not measured has no value, and its source says why."""
     for result in results:
         head = (result.case, result.round, result.verdict.value, result.rules.stamp)
         for name, each in result.figures.items():
             about = (each.unit, each.better, each.window, each.source, each.coverage, each.caveat)
             yield (*head, name, each.value, *about)
-
-
-def _curve_columns(curves: Curves) -> tuple[str, ...]:
-    return (
-        "case",
-        "round",
-        "event",
-        "time_ms",
-        "global_steps",
-        *(key for key, _, _ in STEP_CURVES),
-        curves.metric,
-    )
 
 
 def curve_rows(result: RoundResult, curves: Curves) -> Iterator[tuple[Cell, ...]]:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from run_benchmarks.report.chart import TIME, Axis, Chart, Extent, Grid, Line, Phase
+from run_benchmarks.report.chart import TIME, Axis, Chart, Extent, Line, Phase
 from run_benchmarks.report.curves import STEP_CURVES, Curves
 from run_benchmarks.report.samples import QUANTITIES, DeviceSamples, NodeSamples, Quantity, Values
-from run_benchmarks.report.thinning import MOST_POINTS, extent_of, grid_over, on_grid, thinned
+from run_benchmarks.report.thinning import MOST_POINTS, Grid, extent_of, on_grid, thinned
 from utils.telemetry.records import Scope
 
 SCOPES: Mapping[Scope | None, str] = {
@@ -31,9 +31,8 @@ THINNED = (
 
 @dataclass(frozen=True)
 class Device:
-    """What was sampled of a device: on which node (by rank, and its label), by which source; its name there."""
+    """What was sampled of a device: on which node, by which source; its name there."""
 
-    node: int
     host: str
     source: str
     label: str
@@ -65,8 +64,8 @@ def devices_of(
 ) -> list[Device]:
     """Every device that was sampled, the names without the run's secrets."""
     return [
-        Device(node, host, source, f"{hide(source)} {hide(name)}".strip(), samples)
-        for node, (host, of_node) in enumerate(zip(hosts, nodes, strict=True))
+        Device(host, source, f"{hide(source)} {hide(name)}".strip(), samples)
+        for host, of_node in zip(hosts, nodes, strict=True)
         for (source, name), samples in of_node.devices.items()
     ]
 
@@ -136,27 +135,25 @@ def _curve(
     )
 
 
-def device_charts(
-    devices: Sequence[Device], nodes: Sequence[NodeSamples], time: RoundTime, link: str, most_values: int
-) -> Iterator[Chart]:
+def device_charts(devices: Sequence[Device], time: RoundTime, link: str, most_values: int) -> Iterator[Chart]:
     """A chart a quantity and kind of device. most_values: in all of the charts together."""
-    kinds = list(_kinds(devices))
-    lines = sum(len(of_kind) for _, _, of_kind in kinds)
+    lines = sum(len(of_kind) for _, _, of_kind in kinds(devices))
     most = max(LEAST_POINTS, min(MOST_POINTS, most_values // max(1, lines)))
-    for quantity, scope, of_kind in kinds:
-        interval = max(_interval(nodes[each.node], each.source) for each in of_kind)
-        grid = grid_over(time.end_s, interval, most=most)
+    for quantity, scope, of_kind in kinds(devices):
+        slowest = max(each.samples.interval_s for each in of_kind)
+        interval = min(max(slowest, SHORTEST_INTERVAL_S), LONGEST_INTERVAL_S)
+        grid = Grid.over(time.end_s, interval, most)
         drawn = [_line(device, quantity, time, grid) for device in of_kind]
-        note = THINNED.format(step=f"{2 * grid.step:.3g} s") if grid.step > interval else ""
+        note = THINNED.format(step=f"{grid.pair_s:.3g} s") if grid.pair_s > 2 * interval else ""
         title = f"{quantity.name}, {SCOPES[scope]}"
-        axes = [Axis("time", grid, TIME)]
+        axes = [Axis("time", grid.places, TIME)]
         yield Chart(
             title, quantity.unit, axes, drawn, time.phases, link=link, note=note, end=time.end_s,
             is_from_zero=quantity.name != "Temperature",
         )  # fmt: skip
 
 
-def _kinds(devices: Sequence[Device]) -> Iterator[tuple[Quantity, Scope | None, list[Device]]]:
+def kinds(devices: Sequence[Device]) -> Iterator[tuple[Quantity, Scope | None, list[Device]]]:
     """What was measured, of which kind of device, and those of which there is a value."""
     for quantity in QUANTITIES:
         for scope in SCOPES:
@@ -169,32 +166,19 @@ def _kinds(devices: Sequence[Device]) -> Iterator[tuple[Quantity, Scope | None, 
                 yield quantity, scope, of_kind
 
 
-def _line(device: Device, quantity: Quantity, time: RoundTime, grid: Grid) -> Line:
-    values = device.samples.columns[quantity.name]
+def extent_in(
+    device: Device, quantity: Quantity, time: RoundTime, start_s: float, end_s: float
+) -> Extent | None:
+    """What a device's readings in a part of the round come to."""
     seconds = time.seconds(device.samples.times)
-    is_inside = (seconds >= 0) & (seconds <= time.end_s)
-    places = on_grid(seconds, values, grid)
-    return Line(device.label, places, group=device.host, extent=extent_of(values[is_inside]))
+    is_inside = (seconds >= start_s) & (seconds <= end_s)
+    return extent_of(device.samples.columns[quantity.name][is_inside])
 
 
-def _interval(node: NodeSamples, source: str) -> float:
-    return min(max(node.intervals.get(source, 1.0), SHORTEST_INTERVAL_S), LONGEST_INTERVAL_S)
-
-
-def extents_in_training(
-    devices: Sequence[Device], time: RoundTime
-) -> Iterator[tuple[Quantity, Scope | None, list[tuple[Device, Extent]]]]:
-    """Of each quantity and kind of device what each device's readings came to while it was trained."""
-    start, end = time.training
-    for quantity, scope, of_kind in _kinds(devices):
-        pairs = []
-        for device in of_kind:
-            seconds = time.seconds(device.samples.times)
-            is_inside = (seconds >= start) & (seconds <= end)
-            extent = extent_of(device.samples.columns[quantity.name][is_inside])
-            pairs += [(device, extent)] if extent else []
-        if pairs:
-            yield quantity, scope, pairs
+def _line(device: Device, quantity: Quantity, time: RoundTime, grid: Grid) -> Line:
+    seconds = time.seconds(device.samples.times)
+    places = on_grid(seconds, device.samples.columns[quantity.name], grid)
+    return Line(device.label, places, device.host, extent=extent_in(device, quantity, time, 0.0, time.end_s))
 
 
 def _rounded(seconds: Values) -> list[float]:

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from itertools import accumulate, islice
 from multiprocessing import get_context
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from run_benchmarks.results.telemetry_file import TelemetryReader
+from run_benchmarks.results.telemetry_file import SampleLine, TelemetryReader
 from utils.errors import FlagPerfError
 from utils.telemetry.lines import TELEMETRY_FILE
-from utils.telemetry.records import Sample, Scope
+from utils.telemetry.records import Scope, SourceInfo
+from utils.telemetry.windows import DEFAULT_INTERVAL_S
 
 Values = NDArray[np.float64]
 GIB_IN_MIB = 1024
 MOST_DEVICES = 256  # of a node: who names more is not shown with them
 MOST_BYTES = 4 * 2**30  # of the files of a round that are read
+ROWS_AT_ONCE = 10_000
 PARALLEL_BYTES = 32 * 2**20  # less than that is read sooner than another process starts
 
 
@@ -41,23 +44,24 @@ QUANTITIES = (
     Quantity("Memory used", "GiB", "memory_used_mib", 1 / GIB_IN_MIB),
     Quantity("Temperature", "°C", "temperature_c"),
 )
+_COLUMNS = attrgetter("time_ms", *(each.field for each in QUANTITIES))
 
 
 @dataclass
 class DeviceSamples:
     """The samples of one device, in order of time: ms since the epoch, and a column a quantity, NaN where not read."""
 
-    scope: Scope | None
+    scope: Scope | None  # None where the monitor never spoke of its source
+    interval_s: float
     times: Values
     columns: Mapping[str, Values]
 
 
 @dataclass
 class NodeSamples:
-    """A node's, by source and device. intervals: of its sources, in s. doubt: what could not be read of it."""
+    """A node's, by source and device. doubt: what could not be read of it."""
 
     devices: dict[tuple[str, str], DeviceSamples] = field(default_factory=dict)
-    intervals: dict[str, float] = field(default_factory=dict)
     doubt: str = ""
 
 
@@ -68,14 +72,12 @@ def read_samples(folders: Sequence[Path]) -> list[NodeSamples]:
     """
     paths = [folder / TELEMETRY_FILE for folder in folders]
     sizes = [path.stat().st_size if path.is_file() else 0 for path in paths]
-    total, wanted = 0, []
-    for path, size in zip(paths, sizes, strict=True):
-        total += size
-        wanted.append(path if total <= MOST_BYTES else None)
+    totals = accumulate(sizes)
+    wanted = [path if total <= MOST_BYTES else None for path, total in zip(paths, totals, strict=True)]
     workers = min(len(os.sched_getaffinity(0)), sum(size > 0 for size in sizes))
-    if min(total, MOST_BYTES) < PARALLEL_BYTES or workers < 2:
+    if min(sum(sizes), MOST_BYTES) < PARALLEL_BYTES or workers < 2:
         return list(map(_read, wanted))
-    with ProcessPoolExecutor(workers, get_context("forkserver"), gc.disable) as pool:  # there are no circles
+    with ProcessPoolExecutor(workers, get_context("forkserver")) as pool:
         return list(pool.map(_read, wanted))
 
 
@@ -84,55 +86,52 @@ def _read(path: Path | None) -> NodeSamples:
         return NodeSamples(doubt=f"is not read: the round's files hold more than {MOST_BYTES} bytes")
     if not path.exists():
         return NodeSamples()
-    reader, columns = TelemetryReader(path), _Columns()
+    reader, table, doubt = TelemetryReader(path), _Table(), ""
+    samples = reader.samples()
     try:
-        for batch in reader.batches():
-            columns.add(batch)
-        doubt = reader.telemetry().doubt
+        while part := list(islice(samples, ROWS_AT_ONCE)):
+            table.add(part)
     except FlagPerfError as error:
         doubt = str(error)
-    intervals = {name: info.interval_s for name, info in reader.sources.items()}
-    scopes = {name: info.scope for name, info in reader.sources.items()}
-    return NodeSamples(dict(columns.devices(scopes)), intervals, doubt)
+    return NodeSamples(dict(table.devices(reader.sources)), doubt or reader.telemetry().doubt)
 
 
-class _Columns:
-    """Samples as they come in, as columns."""
+class _Table:
+    """Samples as they come in: a row each, of its device's number, its time and its quantities, NaN for None."""
 
     def __init__(self) -> None:
-        self._codes: dict[tuple[str, str], int] = {}
-        self._parts: list[tuple[NDArray[np.int64], Values, list[Values]]] = []
+        self._numbers: dict[tuple[str, str], int] = {}
+        self._parts: list[Values] = [np.empty((0, 2 + len(QUANTITIES)))]
 
-    def add(self, samples: Sequence[Sample]) -> None:
-        """The next ones; None becomes NaN."""
-        codes = [self._code((sample.source, sample.device)) for sample in samples]
-        times = [sample.time_ms for sample in samples]
-        values = [[getattr(sample, each.field) for sample in samples] for each in QUANTITIES]
-        columns = [np.array(column, dtype=np.float64) for column in values]
-        self._parts.append((np.array(codes, dtype=np.int64), np.array(times, dtype=np.float64), columns))
+    def add(self, samples: Sequence[SampleLine]) -> None:
+        """The next ones; those of too many devices are left out."""
+        numbers = np.array([self._number(each.source, each.device) for each in samples])
+        part = np.column_stack([numbers, np.array(list(map(_COLUMNS, samples)), dtype=np.float64)])
+        self._parts.append(part[numbers < MOST_DEVICES])
 
-    def _code(self, key: tuple[str, str]) -> int:
-        """The number of a device; that of those that are too many is MOST_DEVICES."""
-        code = self._codes.get(key)
-        if code is None:
-            code = len(self._codes)
-            if code < MOST_DEVICES:
-                self._codes[key] = code
-        return code
+    def _number(self, source: str, device: str) -> int:
+        if len(self._numbers) < MOST_DEVICES:
+            return self._numbers.setdefault((source, device), len(self._numbers))
+        return self._numbers.get((source, device), MOST_DEVICES)
 
-    def devices(self, scopes: Mapping[str, Scope]) -> Iterator[tuple[tuple[str, str], DeviceSamples]]:
+    def devices(self, sources: Mapping[str, SourceInfo]) -> Iterator[tuple[tuple[str, str], DeviceSamples]]:
         """In the order of the names, 2 before 10."""
-        if not self._parts:
-            return
-        codes, times = (np.concatenate([part[index] for part in self._parts]) for index in (0, 1))
-        columns = [np.concatenate(parts) for parts in zip(*(part[2] for part in self._parts), strict=True)]
-        order = np.lexsort((times, codes))
-        ends = np.searchsorted(codes[order], np.arange(len(self._codes)), side="right")
-        for key in sorted(self._codes, key=lambda key: (key[0], len(key[1]), key[1])):
-            code = self._codes[key]
-            own = order[ends[code - 1] if code else 0 : ends[code]]
-            pairs = zip(QUANTITIES, columns, strict=True)
-            of_key = {each.name: column[own] * each.factor for each, column in pairs}
+        rows = np.concatenate(self._parts)
+        rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+        ends = np.searchsorted(rows[:, 0], np.arange(len(self._numbers)), side="right")
+        for key in sorted(self._numbers, key=lambda key: (key[0], len(key[1]), key[1])):
+            number = self._numbers[key]
+            times, *values = rows[ends[number - 1] if number else 0 : ends[number], 1:].T
+            columns = {each.name: of * each.factor for each, of in zip(QUANTITIES, values, strict=True)}
             # power below 0 is a tool's way to say that it has none
-            of_key["Power"] = np.where(of_key["Power"] < 0, np.nan, of_key["Power"])
-            yield key, DeviceSamples(scopes.get(key[0]), times[own], of_key)
+            columns["Power"] = np.where(columns["Power"] < 0, np.nan, columns["Power"])
+            info = sources.get(key[0])
+            yield (
+                key,
+                DeviceSamples(
+                    info.scope if info else None,
+                    info.interval_s if info else DEFAULT_INTERVAL_S,
+                    times,
+                    columns,
+                ),
+            )

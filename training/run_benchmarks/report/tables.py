@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import accumulate, islice
 from statistics import median
 from typing import Any
 
-from run_benchmarks.report.round_charts import SCOPES, Device, RoundTime, extents_in_training
+from run_benchmarks.report.round_charts import SCOPES, Device, RoundTime, extent_in, kinds
 from run_benchmarks.results.round_result import RoundResult
 from utils.numbers import number_in, shown
+from utils.text_files import shortened
 
 SHADES = 6
 SAME = 0.05  # values that differ by less than this part of them do not get all shades
@@ -34,28 +35,18 @@ class Part:
 def bar(seconds: Mapping[str, float]) -> list[Part]:
     """A bar whose parts lie side by side."""
     parts = {label: value for label, value in seconds.items() if value > 0}
-    whole = sum(parts.values())
-    bars: list[Part] = []
-    for label, value in parts.items():
-        start = bars[-1].start + bars[-1].share if bars else 0.0
-        bars.append(Part(label, value, round(start, 4), round(100 * value / whole, 4)))
-    return bars
+    percent = 100 / sum(parts.values()) if parts else 0.0
+    starts = accumulate(parts.values(), initial=0.0)
+    return [
+        Part(label, value, round(start * percent, 4), round(value * percent, 4))
+        for (label, value), start in zip(parts.items(), starts, strict=False)
+    ]
 
 
 def time_in_script(result: RoundResult) -> dict[str, float]:
     """Where the time of the training script went, by what FINISHED tells; empty where it does not."""
-    facts = {
-        name: number_in(result.facts, name)
-        for name in (
-            "init_time",
-            "pure_compute_time",
-            "no_eval_time",
-            "raw_train_time",
-            "eval_time",
-            "e2e_time",
-        )
-    }
-    init, compute, no_eval, train, evaluation, whole = facts.values()
+    names = ("init_time", "pure_compute_time", "no_eval_time", "raw_train_time", "eval_time", "e2e_time")
+    init, compute, no_eval, train, evaluation, whole = (number_in(result.facts, name) for name in names)
     if init is None or compute is None or no_eval is None or train is None or whole is None:
         return {}
     evaluation = evaluation or 0.0
@@ -88,20 +79,26 @@ class HeatMap:
 
 
 def heat_maps(devices: Sequence[Device], time: RoundTime | None, result: RoundResult) -> Iterator[HeatMap]:
-    """A map a quantity of which there is more than one value."""
-    for quantity, scope, pairs in extents_in_training(devices, time) if time else ():
-        kind = EXTENTS[quantity.name]
-        sources = dict.fromkeys(each.source for each, _ in pairs)
+    """A map a quantity and source, and a map an operation, of which there is more than one value."""
+    if time:
+        yield from _device_maps(devices, time)
+    yield from _rank_rates(result)
+
+
+def _device_maps(devices: Sequence[Device], time: RoundTime) -> Iterator[HeatMap]:
+    for quantity, scope, of_kind in kinds(devices):
+        which = EXTENTS[quantity.name]
+        sources = dict.fromkeys(each.source for each in of_kind)
         for source in sources:
             named = f" ({source})" if len(sources) > 1 else ""  # a host's processors and its memory
-            title = f"{quantity.name}, {SCOPES[scope]}{named}: {kind} while training"
-            values = {
-                (each.host, each.label): getattr(extent, kind)
-                for each, extent in pairs
+            title = f"{quantity.name}, {SCOPES[scope]}{named}: {which} while training"
+            extents = {
+                (each.host, each.label): extent_in(each, quantity, time, *time.training)
+                for each in of_kind
                 if each.source == source
             }
+            values = {key: getattr(extent, which) for key, extent in extents.items() if extent}
             yield from _map(title, quantity.unit, values)
-    yield from _rank_rates(result)
 
 
 def _rank_rates(result: RoundResult) -> Iterator[HeatMap]:
@@ -174,12 +171,12 @@ def _values(name: str, flat: Mapping[str, Mapping[str, str]]) -> list[tuple[str,
     for host, fields in flat.items():
         owners.setdefault(fields.get(name, "none"), []).append(host)
     longest = LONGEST_TEXT if len(owners) == 1 else LONGEST_DIFFERENCE
-    return [(_text(text, longest), ", ".join(of_value)) for text, of_value in owners.items()]
+    return [(shortened(text, longest), ", ".join(of_value)) for text, of_value in owners.items()]
 
 
 def flat_fields(record: object) -> list[tuple[str, str]]:
     """Plain data of any depth as names and texts."""
-    return [(name, _text(text, LONGEST_TEXT)) for name, text in islice(_flat(record), MOST_FIELDS)]
+    return [(name, shortened(text, LONGEST_TEXT)) for name, text in islice(_flat(record), MOST_FIELDS)]
 
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
@@ -193,7 +190,3 @@ def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
         yield name, ", ".join(map(str, value))
     elif value is not None and value != "":
         yield name, str(value)
-
-
-def _text(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[:longest]}..."

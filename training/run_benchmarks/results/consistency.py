@@ -15,7 +15,7 @@ from typing import Any
 from run_benchmarks.results.legacy_figures import in_present_names
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.power import CLOCK_SLACK, CLOCK_SLACK_S, training_window
-from run_benchmarks.results.quality import TOLERANCE, Quality, is_true
+from run_benchmarks.results.quality import TOLERANCE, Quality, doubt_of, is_true
 from run_benchmarks.results.round_result import MEASURE
 from utils.checkpoints import continued_of
 from utils.events import Event, EventName
@@ -112,6 +112,23 @@ def doubts(case: PlannedCase, events: Sequence[Event], facts: Mapping[str, Any])
             "which may have been set meanwhile"
         )
     return notes if case.kind == MEASURE else [*notes, *report.quality.notes()]
+
+
+def unproved_in(case: PlannedCase, events: Sequence[Event], facts: Mapping[str, Any]) -> str:
+    """Why nobody can tell that what FINISHED's `facts` say is so, though nothing contradicts it; empty for nothing."""
+    return "; ".join(filter(None, (doubt_of(case, facts), _unsettled_precision(case, events, facts))))
+
+
+def _unsettled_precision(case: PlannedCase, events: Sequence[Event], facts: Mapping[str, Any]) -> str:
+    """MFU is a part of the peak of a precision that `auto` does not name, and that the driver settles in INIT_END."""
+    reported, is_auto = facts.get("precision"), case.parameters.get("precision") == AUTO
+    if reported is None or not (is_auto and case.uses_driver) or case.kind == MEASURE:
+        return ""
+    if any(event.value.get("precision") for event in events if event.name == EventName.INIT_END):
+        return ""
+    return (
+        f'that precision = "{AUTO}" came to {reported} is not proved: no {EventName.INIT_END.value} says so'
+    )
 
 
 def _signs(report: _Report) -> Iterator[str]:

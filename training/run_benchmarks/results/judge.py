@@ -15,7 +15,7 @@ from run_benchmarks.frameworks import open_framework
 from run_benchmarks.names import node_folder_name
 from run_benchmarks.results.case_figures import case_figures
 from run_benchmarks.results.checkout import in_checkout
-from run_benchmarks.results.consistency import contradictions, doubts
+from run_benchmarks.results.consistency import contradictions, doubts, unproved_in
 from run_benchmarks.results.cut_off import cut_off_figures
 from run_benchmarks.results.evidence import NodeLogs, below_run, explain
 from run_benchmarks.results.legacy_figures import in_present_names, legacy_rates, with_numbers
@@ -23,7 +23,7 @@ from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.power import NAMES as POWER
 from run_benchmarks.results.power import no_power, power_figures
 from run_benchmarks.results.provenance import provenance_of
-from run_benchmarks.results.quality import doubt_of, is_true
+from run_benchmarks.results.quality import is_true
 from run_benchmarks.results.rank_logs import RankLogs, read_rank_logs
 from run_benchmarks.results.round_result import (
     MEASURE,
@@ -97,7 +97,7 @@ def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) ->
         failure = replace(failure, file=below_run(folders[0] / rank_log_name(0)))
     if case.kind == MEASURE:  # it owes none of training's figures: only those that it has are its own
         figures = {name: each for name, each in figures.items() if name in own or each.value is not None}
-    unproved = "" if failure else doubt_of(case, values)
+    unproved = "" if failure else unproved_in(case, logs.events, values)
     rules = rules_of(
         logs.events,
         case.differs,

@@ -8,23 +8,20 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
-from itertools import count, islice, takewhile
+from itertools import count, takewhile
 from pathlib import Path
 
 from run_benchmarks.results.planned import PlannedCase, PlannedFiles, PlannedSettings
-from run_benchmarks.results.rank_logs import RANK_LOG
+from run_benchmarks.results.rank_logs import RANK_LOG, RankLog
 from run_benchmarks.results.round_result import Observation
 from utils.errors import FlagPerfError
-from utils.events import parse_line
 from utils.node import rank_log_name
 from utils.telemetry.lines import TELEMETRY_FILE
-from utils.text_files import lines_of
 
 NOTE = "written by a FlagPerf of 2022, which kept no plan and no result: read from its logs alone"
 OWN_SCRIPT = "run_pretraining.py"  # each case had its own
 NODE_FOLDER = re.compile(r"(.+)_noderank(0|[1-9]\d{0,4})", re.DOTALL)
 START_LOG = re.compile(r"start_(.+)_task\.log")
-MOST_LINES = 100_000  # that are looked through for the first event
 # What this version writes, in a round or in a node's folder.
 PRESENT = ("round.json", "result.json", f"*/{TELEMETRY_FILE}")
 
@@ -77,8 +74,7 @@ def _names_in(folder: Path) -> list[str]:
 def _first_event(log: Path) -> str:
     """When a log has its first event, as ISO 8601 in UTC; empty where it has none."""
     try:
-        events = (parse_line(line) for line in islice(lines_of(log), MOST_LINES))
-        first = next(filter(None, events), None)
+        _, first = next(RankLog(0, log, own_script=True).events(), (0, None))
         moment = datetime.fromtimestamp((first.time_ms if first else 0) / 1000, timezone.utc)
         return moment.isoformat(timespec="seconds") if first and first.time_ms else ""
     except (FlagPerfError, ValueError, OverflowError, OSError):

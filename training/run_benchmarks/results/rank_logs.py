@@ -1,15 +1,20 @@
 """The ranks' logs of a round, as they were collected: rank 0's events, who reported FINISHED, what cannot be read.
 
-A log may be of any size: only lines with FlagPerf's prefix are looked at, so many of those that hold no event, and of
-each kind of event the first and the last are kept. A log counts only where its rank ran: what another node brings home
-as rank 0's is not rank 0's.
+A log may be of any size and hold any number of lines that look like events: the work for one is bounded, by numbers
+that no honest log reaches where it matters. Of each name the first events and the last are looked at, whatever
+stands between them; where the lines themselves are too many, the beginning and the end of the log. A log counts only
+where its rank ran: what another node brings home as rank 0's is not rank 0's.
 """
 
 from __future__ import annotations
 
+import os
 import re
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
+from operator import itemgetter
 from pathlib import Path
 
 from run_benchmarks.results.round_result import few
@@ -19,10 +24,22 @@ from utils.node import rank_log_name
 from utils.text_files import LONGEST_LINE, marked_lines_of
 
 RANK_LOG = re.compile(re.escape(rank_log_name("N")).replace("N", r"(0|[1-9]\d{0,8})"), re.ASCII)
-FINISHED = EventName.FINISHED.value
+FINISHED, STEP_END = EventName.FINISHED.value, EventName.STEP_END.value
 MOST_NAMED = 20  # logs that cannot be read, or do not count
-MOST_NO_EVENTS = 100_000  # lines that claim to hold an event; an honest log has some that were cut off
 NAMES = frozenset(name.value for name in EventName)
+# Of the others there are as many as steps, and a verdict needs the first and the last of them alone.
+SELDOM = NAMES - {EventName.STEP_BEGIN.value, STEP_END}
+# The name of an event where FlagPerf writes it. What has it elsewhere is looked at too, with what holds no event.
+_NAME = rb'[ \t]{0,9}\{[ \t]{0,9}"event"[ \t]{0,9}:[ \t]{0,9}"([\w. -]{0,64})"'
+MOST_LINES = 15_000_000  # with the prefix: a night at a hundred steps a second writes half as many
+END_BYTES = 2**24  # that are looked at of a log with more lines
+# To read an event is as much work as it has values, and bytes by 32, and LINE_WORK: two million are a second.
+LINE_WORK = 40
+MOST_WORK = 600_000  # for the events of a name: ten thousand ordinary ones
+MOST_STEP_WORK = 60_000_000  # for those of STEP_END where each is wanted: a million
+LAST_LINES = 8  # of a name: the last of all may have been cut off, or be another rank's
+
+_Line = tuple[int, bytes | None, bytes]  # where it stands, the name of the event, all of it
 
 
 @dataclass(frozen=True)
@@ -32,7 +49,8 @@ class RankLogs:
     events: global rank 0's, in the order written: of each name of FlagPerf's own the first and the last.
     finished: global rank -> how often it reported FINISHED, those that did only.
     errors: a line for each log or folder that is there and cannot be read, and for one with events that are too long.
-    left_out: a line for what else does not count: logs in folders of other nodes, lines that hold no event.
+    left_out: a line for what else does not count: logs in folders of other nodes, lines that hold no event, and those
+        that are too many to be looked at.
     """
 
     events: Sequence[Event] = ()
@@ -60,11 +78,10 @@ def read_rank_logs(folders: Sequence[Path], nproc: int = 1, *, own_script: bool 
                         f"{path}: rank {rank} does not run on node {node}: its log does not count"
                     )
                     continue
-                log = _Log(rank, path, own_script)
-                log.read()
+                log = _Kept(RankLog(rank, path, own_script=own_script))
                 events += log.events()
                 errors += log.errors
-                left_out += log.left_out()
+                left_out += log.log.left_out()
                 if log.finished:
                     finished[rank] = log.finished
         except OSError as error:
@@ -72,17 +89,6 @@ def read_rank_logs(folders: Sequence[Path], nproc: int = 1, *, own_script: bool 
     return RankLogs(
         events, dict(sorted(finished.items())), few(errors, MOST_NAMED), few(left_out, MOST_NAMED)
     )
-
-
-def rank0_events(folder: Path, *, own_script: bool = False) -> Iterator[Event]:
-    """Every event of global rank 0's log in its node's folder, in the order written; none where there is no log.
-
-    Raises:
-        FlagPerfError: it cannot be read, or not to its end.
-    """
-    path = folder / rank_log_name(0)
-    if path.exists():
-        yield from (event for _, event in _Log(0, path, own_script).numbered_events())
 
 
 def _logs_in(folder: Path) -> list[tuple[int, Path]]:
@@ -93,68 +99,137 @@ def _logs_in(folder: Path) -> list[tuple[int, Path]]:
         return []
 
 
-class _Log:
-    """A rank's log, of which no more is kept than a line and a few events."""
+@dataclass
+class _OfName:
+    """The lines of a name: how much work there may still be on them, and those that wait for the end of the log."""
 
-    def __init__(self, rank: int, path: Path, own_script: bool) -> None:
-        self.rank, self.path, self.own_script = rank, path, own_script
-        self.finished = 0
-        self.errors: list[str] = []
-        self._no_events = self._others = self._too_long = 0
-        self._first: dict[str, tuple[int, Event]] = {}
-        self._last: dict[str, tuple[int, Event]] = {}
+    work_left: int
+    waiting: deque[tuple[int, bytes]] = field(default_factory=lambda: deque(maxlen=LAST_LINES))
+    passed_over: int = 0
 
-    def read(self) -> None:
-        """Read it to its end, or to where it cannot be read."""
+    def wait(self, place: int, line: bytes) -> None:
+        """Keep a line for the end, in place of the oldest if there are enough."""
+        self.passed_over += len(self.waiting) == LAST_LINES
+        self.waiting.append((place, line))
+
+
+class RankLog:
+    """A rank's log, of which no more is kept than a few lines of each name."""
+
+    def __init__(self, rank: int, path: Path, *, own_script: bool = False, every_step: bool = False) -> None:
+        self.rank, self.path, self._own_script = rank, path, own_script
+        names = (None, *map(str.encode, sorted(NAMES)))
+        self._of_name: dict[bytes | None, _OfName] = {name: _OfName(MOST_WORK) for name in names}
+        self._needed = SELDOM
+        if every_step:
+            self._needed = SELDOM | {STEP_END}
+            self._of_name[STEP_END.encode()].work_left = MOST_STEP_WORK
+        self._no_events = self._others = self._skipped = 0
+        self.too_long = 0  # events of more than LONGEST_LINE
+
+    def events(self) -> Iterator[tuple[int, Event]]:
+        """The events of FlagPerf's own names, of other ranks than 0 FINISHED alone, and where in the log they stand.
+
+        Those of a name come in the order written, but for the last of very many, which come at the end. None where
+        there is no log.
+
+        Raises:
+            FlagPerfError: it cannot be read, or not to its end.
+        """
+        error = None
         try:
-            for number, event in self.numbered_events():
-                self.finished += event.name == FINISHED
-                if event.name in NAMES:
-                    self._first.setdefault(event.name, (number, event))
-                    self._last[event.name] = number, event
-        except FlagPerfError as error:
-            self.errors.append(str(error))
-        if self._too_long:
-            message = f"{self._too_long} event(s) of more than {LONGEST_LINE} characters are left out"
-            self.errors.append(f"{self.path}: {message}")
-
-    def events(self) -> list[Event]:
-        """Of rank 0 the first and the last of each name, in the order written."""
-        kept = dict((*self._first.values(), *self._last.values()))
-        return [kept[number] for number in sorted(kept)] if self.rank == 0 else []
+            for place, name, line in self._lines() if os.path.lexists(self.path) else ():
+                of_name = self._of_name.get(name)
+                if of_name is None or (self.rank and FINISHED.encode() not in line):
+                    continue
+                if of_name.work_left <= 0:
+                    of_name.wait(place, line)
+                    continue
+                of_name.work_left -= LINE_WORK + len(line) // 32 + sum(map(line.count, (b",", b"[", b"{")))
+                yield from self._event(place, line)
+        except FlagPerfError as unread:
+            error = unread
+        for of_name in self._of_name.values():
+            for place, line in of_name.waiting:
+                yield from self._event(place, line)
+        if error:
+            raise error
 
     def left_out(self) -> list[str]:
-        """What was passed over, counted."""
+        """What was passed over, counted; to be asked once the events have been read."""
         counts = {
             f"line(s) with {PREFIX} that hold no event": self._no_events,
             f"event(s) that another rank than {self.rank} wrote": self._others,
         }
+        return [*self._counted(counts), *self.too_many()]
+
+    def too_many(self) -> list[str]:
+        """What was not looked at though a reader may miss it, as there is more than any training writes."""
+        passed_over = {name: self._of_name[name.encode()].passed_over for name in sorted(self._needed)}
+        counts = {f"{name} between the first and the last": many for name, many in passed_over.items()}
+        counts[f"line(s) with {PREFIX} that do not begin with an event's name"] = self._of_name[
+            None
+        ].passed_over
+        counts[f"byte(s) behind {MOST_LINES} lines with {PREFIX}, before the end,"] = self._skipped
+        return self._counted(counts)
+
+    def _counted(self, counts: Mapping[str, int]) -> list[str]:
         return [f"{self.path}: {count} {what} are left out" for what, count in counts.items() if count]
 
-    def numbered_events(self) -> Iterator[tuple[int, Event]]:
-        """The events with the places where they stand; of other ranks FINISHED alone.
+    def _lines(self) -> Iterator[_Line]:
+        """The lines with the prefix; of very many the first, and those at the end."""
+        lines = marked_lines_of(self.path, PREFIX, _NAME)
+        return chain(islice(lines, MOST_LINES), self._at_the_end(lines))
 
-        Raises:
-            FlagPerfError: it cannot be read, or has so many lines without an event that the rest is not read.
-        """
-        for place, line in marked_lines_of(self.path, PREFIX):
-            # only lines that may be it are parsed: the events of a thousand ranks would take minutes
-            if self.rank and FINISHED not in line:
-                continue
-            event = parse_line(line)
-            if event is None:
-                self._note(line)
-            elif self.rank == 0 and event.rank != 0 and not self.own_script:
-                self._others += 1
-            else:
-                yield place, event
+    def _at_the_end(self, rest: Iterator[_Line]) -> Iterator[_Line]:
+        for begin, _, _ in islice(rest, 1):
+            self._skipped = max(0, self.path.stat().st_size - END_BYTES - begin)
+            ends = marked_lines_of(self.path, PREFIX, _NAME, END_BYTES)
+            yield from (line for line in ends if line[0] >= begin)
 
-    def _note(self, line: str) -> None:
+    def _event(self, place: int, line: bytes) -> Iterator[tuple[int, Event]]:
+        """The event in a line, if it holds one of FlagPerf's own names, and this rank's."""
+        event = parse_line(line.decode("utf-8", "replace"))
+        if event is None:
+            self._note(line)
+        elif self.rank == 0 and event.rank != 0 and not self._own_script:
+            self._others += 1
+        elif event.name in NAMES:
+            yield place, event
+
+    def _note(self, line: bytes) -> None:
         """Count a line that holds no event; the last one may have been cut off."""
-        if line.endswith(("\r", "\n")):
+        if line.endswith((b"\r", b"\n")):
             self._no_events += 1
         else:
-            self._too_long += len(line.encode()) >= LONGEST_LINE
-        if self._no_events > MOST_NO_EVENTS:
-            message = f"more than {MOST_NO_EVENTS} lines with {PREFIX} hold no event: the rest is not read"
-            raise FlagPerfError(message, where=str(self.path))
+            self.too_long += len(line) >= LONGEST_LINE
+
+
+class _Kept:
+    """What is kept of a rank's log, which is read to its end, or to where it cannot be read."""
+
+    def __init__(self, log: RankLog) -> None:
+        self.log = log
+        self.finished = 0
+        self.errors: list[str] = []
+        self._first: dict[str, tuple[int, Event]] = {}
+        self._last: dict[str, tuple[int, Event]] = {}
+        try:
+            for placed in log.events():
+                self._keep(placed)
+        except FlagPerfError as error:
+            self.errors.append(str(error))
+        if log.too_long:
+            message = f"{log.too_long} event(s) of more than {LONGEST_LINE} characters are left out"
+            self.errors.append(f"{log.path}: {message}")
+
+    def events(self) -> list[Event]:
+        """Of rank 0 the first and the last of each name, in the order written."""
+        kept = dict((*self._first.values(), *self._last.values()))
+        return [kept[place] for place in sorted(kept)] if self.log.rank == 0 else []
+
+    def _keep(self, placed: tuple[int, Event]) -> None:
+        name = placed[1].name
+        self.finished += name == FINISHED
+        self._first[name] = min(self._first.get(name, placed), placed, key=itemgetter(0))
+        self._last[name] = max(placed, self._last.get(name, placed), key=itemgetter(0))

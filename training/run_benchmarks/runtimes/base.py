@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from run_benchmarks.transports.base import CommandError, CommandTimeoutError, Completed, Transport
@@ -11,6 +15,11 @@ from run_benchmarks.transports.base import CommandError, CommandTimeoutError, Co
 # So long a command may take that starts, ends, lists or describes units: an engine may first have to read a big image
 # from the disk, or wait for a process that is slow to die. One that takes longer hangs.
 LIMIT_S = 300.0
+# So long all commands of a clean-up of a host may take together; and so long where an earlier one was not done in time:
+# the rounds to come wait for it.
+CLEAN_UP_S, AGAIN_S = 300.0, 10.0
+_HANGING: set[str] = set()  # the hosts where they were not
+_ENDS: ContextVar[float] = ContextVar("when a clean-up ends, by the monotonic clock", default=math.inf)
 
 
 @dataclass(frozen=True)
@@ -85,11 +94,31 @@ class Runtime(ABC):
 
     async def stop(self, transport: Transport, name: str, grace_s: int) -> None:
         """End the unit: SIGTERM, SIGKILL after `grace_s` seconds. It is no error if it has ended or is gone."""
-        await self._checked(transport, self._stop_argv(name, grace_s), grace_s=grace_s, may_be_gone=True)
+        with self.cleaning_up(transport.host, grace_s):
+            await self._checked(transport, self._stop_argv(name, grace_s), grace_s=grace_s, may_be_gone=True)
 
-    @abstractmethod
     async def remove_all(self, transport: Transport, run_id: str, grace_s: int = 0) -> tuple[str, ...]:
         """End and remove every unit of the run on this host; returns the names of those that were there. Idempotent."""
+        with self.cleaning_up(transport.host, grace_s):
+            return await self._remove_all(transport, run_id, grace_s)
+
+    @contextmanager
+    def cleaning_up(self, host: str, grace_s: float = 0.0) -> Iterator[None]:
+        """One limit of time for all of the runtime's commands in the block, which are to leave `host` clean."""
+        if math.isfinite(_ENDS.get()):  # a part of another one
+            yield
+            return
+        limit = grace_s + (AGAIN_S if host in _HANGING else CLEAN_UP_S)
+        token = _ENDS.set(time.monotonic() + limit)
+        try:
+            yield
+            _HANGING.discard(host)
+        except CommandTimeoutError as error:
+            _HANGING.add(host)
+            message = f"{error.message}; a clean-up of the host has {limit:g} s in all"
+            raise CommandTimeoutError(message, where=error.where, remedy=error.remedy) from error
+        finally:
+            _ENDS.reset(token)
 
     @abstractmethod
     async def list_units(self, transport: Transport, run_id: str | None = None) -> tuple[UnitState, ...]:
@@ -102,6 +131,10 @@ class Runtime(ABC):
     @abstractmethod
     async def version(self, transport: Transport) -> str:
         """The version of what runs the units, which shows that it answers."""
+
+    @abstractmethod
+    async def _remove_all(self, transport: Transport, run_id: str, grace_s: int) -> tuple[str, ...]:
+        """See `remove_all`."""
 
     @abstractmethod
     def _wait_argv(self, name: str) -> tuple[str, ...]:
@@ -132,8 +165,9 @@ class Runtime(ABC):
         variables: Mapping[str, str] | None = None,
         grace_s: float = 0.0,
     ) -> Completed:
+        limit = min(LIMIT_S + grace_s, max(0.0, _ENDS.get() - time.monotonic()))
         try:
-            return await transport.run(argv, stdin=stdin, variables=variables, timeout=LIMIT_S + grace_s)
+            return await transport.run(argv, stdin=stdin, variables=variables, timeout=limit)
         except CommandTimeoutError as error:
             remedy = self._hangs(transport.host)
             raise CommandTimeoutError(error.message, where=error.where, remedy=remedy) from error

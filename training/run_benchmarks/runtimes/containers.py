@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shlex
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
+from pydantic import TypeAdapter, ValidationError
+
 from run_benchmarks.names import LABEL_RUN
 from run_benchmarks.plan.records import RunSettings
+from run_benchmarks.reading import first_problem
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.runtimes.base import Mount, Runtime, Unit, UnitState
 from run_benchmarks.runtimes.engine import engine_of
@@ -19,6 +21,9 @@ from utils.errors import FlagPerfError
 LABEL_PREFIX = "flagperf."
 REMOVE_ATTEMPTS = 20
 REMOVE_PAUSE_S = 0.25
+_UNIT: TypeAdapter[tuple[str, bool, dict[str, str] | None]] = TypeAdapter(
+    tuple[str, bool, dict[str, str] | None]
+)
 UNIT_FIELDS = "[{{json .Name}},{{json .State.Running}},{{json .Config.Labels}}]"  # a line of JSON a unit
 
 
@@ -54,7 +59,7 @@ class ContainerRuntime(Runtime):
             remove = f"a unit of this name exists: {shlex.join(self._engine.remove([unit.name]))}"
             raise CommandError(completed, remove if exists else self._remedy(completed))
 
-    async def remove_all(self, transport: Transport, run_id: str, grace_s: int = 0) -> tuple[str, ...]:
+    async def _remove_all(self, transport: Transport, run_id: str, grace_s: int) -> tuple[str, ...]:
         units = await self.list_units(transport, run_id)
         if grace_s:
             running = [unit.name for unit in units if unit.running]
@@ -73,7 +78,8 @@ class ContainerRuntime(Runtime):
 
     async def last_output(self, transport: Transport, name: str, lines: int = 50) -> str:
         argv = (self._engine.command, "logs", "--tail", str(lines), name)
-        completed = await self._checked(transport, argv, may_be_gone=True)
+        with self.cleaning_up(transport.host):
+            completed = await self._checked(transport, argv, may_be_gone=True)
         return completed.last_lines(lines) if completed.ok else ""
 
     async def version(self, transport: Transport) -> str:
@@ -128,6 +134,10 @@ class ContainerRuntime(Runtime):
 
 
 def _state(line: str) -> UnitState:
-    name, running, labels = json.loads(line)
+    try:
+        name, running, labels = _UNIT.validate_json(line, strict=True)
+    except ValidationError as error:
+        message = f"the engine describes a container as nobody understands it: {line[:80]!r}: {first_problem(error)}"
+        raise FlagPerfError(message, remedy="see whether its `inspect` answers as Docker's does") from error
     ours = {key: value for key, value in (labels or {}).items() if key.startswith(LABEL_PREFIX)}
-    return UnitState(name.removeprefix("/"), ours, bool(running))
+    return UnitState(name.removeprefix("/"), ours, running)

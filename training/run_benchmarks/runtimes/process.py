@@ -55,7 +55,7 @@ class ProcessRuntime(Runtime):
         )
         await self._checked(transport, argv, variables={**unit.env, **unit.secrets, **NO_BYTECODE})
 
-    async def remove_all(self, transport: Transport, run_id: str, grace_s: int = 0) -> tuple[str, ...]:
+    async def _remove_all(self, transport: Transport, run_id: str, grace_s: int) -> tuple[str, ...]:
         completed = await self._program(
             transport, "remove", self._units, run_id, str(grace_s), grace_s=grace_s
         )

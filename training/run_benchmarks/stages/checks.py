@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from run_benchmarks.commands import run_command
+from run_benchmarks.faults import contained
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.names import run_of, work_folder
 from run_benchmarks.plan.case_files import DRIVER_SCRIPT
@@ -91,14 +93,15 @@ Checker = Callable[[Plan, Runtime, HostUse], Awaitable[str | None]]
 
 
 async def outcome(checker: Checker, plan: Plan, runtime: Runtime, use: HostUse) -> Check:
-    """How a check ends; its name is the function's."""
+    """How a check ends; its name is the function's. What nobody foresaw is an error of this host alone."""
     name = checker.__name__.replace("_", " ")
     own = replace(use, facts={})
     try:
         detail = await checker(plan, runtime, own)
         status = Status.SKIPPED if detail is None else Status.OK
         return Check(name, status, detail or "", facts=own.facts)
-    except FlagPerfError as error:
+    except Exception as raised:
+        error = contained(raised)
         status = Status.WARNING if isinstance(error, DoubtError) else Status.ERROR
         return Check(name, status, error.message, error.remedy, own.facts)
 
@@ -128,7 +131,7 @@ async def free_disk(plan: Plan, runtime: Runtime, use: HostUse) -> str:
     folder = plan.run.flagperf_path_host
     done = await use.transport.run(["sh", "-c", FREE_DISK, folder], timeout=QUICK_S)
     fields = done.stdout.strip().splitlines()[-1].split() if done.ok and done.stdout.strip() else []
-    if len(fields) < 4 or not fields[3].isdigit():
+    if len(fields) < 4 or not fields[3].isdecimal():
         raise DoubtError(done.last_lines(1), remedy="df gave no answer; look yourself")
     free = int(fields[3]) / 2**20
     if free < plan.run.min_free_disk_gib:
@@ -145,7 +148,9 @@ async def clock(plan: Plan, runtime: Runtime, use: HostUse) -> str:
     try:
         offset = float(done.stdout) - (before + after) / 2
     except ValueError:
-        raise DoubtError(done.last_lines(1), remedy="date gave no answer; look yourself") from None
+        offset = math.nan
+    if not math.isfinite(offset):
+        raise DoubtError(done.last_lines(1), remedy="date gave no answer; look yourself")
     use.facts.update(offset_s=round(offset, 6), uncertainty_s=round((after - before) / 2, 6))
     detail = f"{offset:+.3f} s (+- {(after - before) / 2:.3f} s)"
     if abs(offset) > CLOCK_ERROR_S:

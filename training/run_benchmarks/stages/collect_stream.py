@@ -1,16 +1,16 @@
-"""Files as a stream: tar's plainest form, which has no links, no sparse files and nothing compressed, and checksums.
+"""Files as a stream: tar's plainest form, and checksums.
 
-The reader is strict, and takes over nothing but the content of files that were asked for. What a general reader of
-archives understands besides (names and sizes of any length in headers of their own) is what a hostile host would use.
+The reader takes over nothing but the content of files that were asked for.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
 
+from run_benchmarks.stages.plain_tar import BLOCK, PIECE, content, exactly, pieces, plain_file
 from run_benchmarks.stages.run_folder import GO_BELOW
 from utils.errors import FlagPerfError
 from utils.manifest import sha256_of
@@ -22,9 +22,7 @@ TAR = (
 # The names, each with "./" before it, come on standard input. None holds a folder: no link is on the way to a file.
 SEND = f'{GO_BELOW}exec xargs -0rx sh -c \'{TAR} -cf - -- "$@"; sha256sum --zero -- "$@"\' sh'
 SOME_FAILED = 123  # what xargs says where a file has vanished meanwhile
-BLOCK = 512
 OVERHEAD = 3 * BLOCK  # at most, of a file: its header, what fills its last block, its checksum
-PIECE = 2**20
 # Of a log that is too large both ends come: $2 is its name, $3 where the last one begins. Their checksums go first.
 END_SIZE = 511 * 2**20
 SEND_ENDS = (
@@ -49,13 +47,12 @@ def unpack(stream: BinaryIO, target: Path, largest: Mapping[str, int]) -> set[st
     """
     came = set()
     while (header := stream.read(BLOCK)).strip(b"\0"):
-        name, size = _header(header)
+        name, size = plain_file(header)
+        name = name.removeprefix("./")
         if size > largest.get(name, -1):
             raise FlagPerfError(f"the stream holds what was not asked for: {name[:80]!r}, {size} bytes")
         with (target / name).open("wb") as file:
-            for length in _pieces(size):
-                file.write(_exactly(stream, length))
-        _exactly(stream, -size % BLOCK)
+            file.writelines(content(stream, size))
         came.add(name)
     stream.read(BLOCK)  # an archive ends with two empty blocks
     sums = _sums(stream.read(len(largest) * OVERHEAD).decode(errors="replace"))
@@ -77,13 +74,12 @@ def unpack_ends(stream: BinaryIO, target: Path, left_out: int) -> bool:
     Raises:
         FlagPerfError: the stream was cut off.
     """
-    sums = [_exactly(stream, SUM_LINE)[:64] for _ in range(2)]
+    sums = [exactly(stream, SUM_LINE)[:64] for _ in range(2)]
     came = []
     with target.open("wb") as file:
         for between in (f"\n[FlagPerf] {left_out} bytes of this log were not collected\n", ""):
             digest = hashlib.sha256()
-            for length in _pieces(END_SIZE):
-                piece = _exactly(stream, length)
+            for piece in pieces(stream, END_SIZE):
                 digest.update(piece)
                 file.write(piece)
             file.write(between.encode())
@@ -91,29 +87,6 @@ def unpack_ends(stream: BinaryIO, target: Path, left_out: int) -> bool:
     if came != sums:
         target.unlink()
     return came == sums
-
-
-def _header(block: bytes) -> tuple[str, int]:
-    """The name and the size of a plain file."""
-    name = block[:100].rstrip(b"\0").decode(errors="replace").removeprefix("./")
-    size, kind = block[124:136].rstrip(b"\0 "), block[156:157]
-    if len(block) < BLOCK or kind != b"0" or not size.isdigit():
-        raise FlagPerfError(f"the stream is broken, or holds something else than a file: {name[:80]!r}")
-    try:
-        return name, int(size, 8)
-    except ValueError as error:
-        raise FlagPerfError(f"the stream is broken: {name[:80]!r} has no size") from error
-
-
-def _pieces(size: int) -> Iterator[int]:
-    return (min(PIECE, size - start) for start in range(0, size, PIECE))
-
-
-def _exactly(stream: BinaryIO, size: int) -> bytes:
-    data = stream.read(size)
-    if len(data) < size:
-        raise FlagPerfError("the stream was cut off")
-    return data
 
 
 def _sums(records: str) -> dict[str, str]:

@@ -76,6 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Compare, show, and judge."""
     from run_benchmarks.comparison.compare import Choice, compare
     from run_benchmarks.comparison.gate import junit, parse_gate
+    from run_benchmarks.comparison.selecting import groups_of
     from run_benchmarks.exports.destination import new_file
 
     if len(arguments.selectors) < 2:
@@ -93,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
             files.enter_context(new_file(file)) if file else None
             for file in (arguments.output, arguments.junit)
         )
-        comparison = compare(arguments.selectors, options.log_path_of(arguments), choice)
+        comparison = compare(groups_of(arguments.selectors, options.log_path_of(arguments)), choice)
         text = _rendered(comparison, arguments)
         if output:
             output.write_bytes(f"{text.rstrip()}\n".encode(errors="replace"))

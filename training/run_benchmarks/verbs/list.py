@@ -69,7 +69,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print it."""
     from run_benchmarks.history.index import Index
-    from run_benchmarks.history.listing import figures_of
     from run_benchmarks.history.query import check_names, count, select
 
     query = _query(arguments)
@@ -78,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         fill(index)
         check_names(index, columns)
-        rows = select(index, query, None if arguments.json else figures_of(columns))
+        rows = select(index, query)
         number = count(index, query) if len(rows) == query.limit else len(rows)
     finally:
         index.close()

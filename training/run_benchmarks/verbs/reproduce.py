@@ -14,7 +14,6 @@ from run_benchmarks.verbs import options
 from utils.errors import FlagPerfError
 
 if TYPE_CHECKING:
-    from run_benchmarks.comparison.records import Comparison
     from run_benchmarks.exports.reproduction import Reproduction
 
 NAME = "reproduce"
@@ -60,24 +59,18 @@ def run(arguments: argparse.Namespace) -> int:
 def _run_and_compare(made: Reproduction, unpacked: Path, archive: Path) -> int:
     from run_benchmarks.comparison.compare import Choice, compare
     from run_benchmarks.comparison.forms import as_text
+    from run_benchmarks.comparison.selecting import groups_of
     from run_benchmarks.foreground import run_in_foreground
     from run_benchmarks.output import output_width
 
     folders: list[Path] = []
     code = run_in_foreground(made.plan, folders.append)
     try:
-        comparison = compare([str(unpacked), folders[0].name], folders[0].parent, Choice())
-        put(as_text(_naming(comparison, unpacked, archive), output_width()))
+        base, again = groups_of([str(unpacked), folders[0].name], folders[0].parent)
+        # the archive is named, and not the folder in which it lies as long as this goes on
+        notes = [note.replace(str(unpacked), str(archive)) for note in base.notes]
+        base = replace(base, selector=str(archive), notes=notes)
+        put(as_text(compare([base, again], Choice()), output_width()))
     except FlagPerfError as error:  # to the caller it would mean that nothing was launched
         complain(error)
     return code
-
-
-def _naming(comparison: Comparison, unpacked: Path, archive: Path) -> Comparison:
-    """The comparison with the archive in the place of the folder in which it lies as long as this goes on."""
-    notes = [note.replace(str(unpacked), str(archive)) for note in comparison.notes]
-    groups = {
-        letter: str(archive) if selector == str(unpacked) else selector
-        for letter, selector in comparison.groups.items()
-    }
-    return replace(comparison, groups=groups, notes=notes)

@@ -20,15 +20,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--address",
         default="127.0.0.1",
-        help="where to listen (default: 127.0.0.1, this machine alone); any other asks for a token",
+        help="where to listen (default: 127.0.0.1, this machine alone); any other asks for a token: that in "
+        "FLAGPERF_SERVE_TOKEN of the environment, else one that is made up and shown",
     )
     parser.add_argument("--port", type=_port, default=PORT, help=f"0: any that is free (default: {PORT})")
-    parser.add_argument(
-        "--token-file",
-        type=options.path_of,
-        metavar="FILE",
-        help="the token, in a file (default: FLAGPERF_SERVE_TOKEN of the environment, else one is made up and shown)",
-    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -39,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     from run_benchmarks.history.server import address_of, bound, given_token, is_local, serve
     from run_benchmarks.verbs.list import fill
 
-    given = given_token(arguments.token_file)
+    given = given_token()
     with bound(arguments.address, arguments.port) as listener:
         made = None if given or is_local(listener) else secrets.token_urlsafe(32)
         index = Index(options.log_path_of(arguments))

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import ClassVar, Literal
-
-LONGEST_TEXT = 4_000  # characters of a name or a note
+from typing import Literal
 
 
 class Scope(str, Enum):
@@ -35,12 +33,6 @@ class SourceInfo:
     note: str = ""
     reason: str = ""
     kind: Literal["source"] = "source"
-    # for who reads it back
-    __pydantic_config__: ClassVar = {
-        "extra": "forbid",
-        "allow_inf_nan": False,
-        "str_max_length": LONGEST_TEXT,
-    }
 
 
 @dataclass(frozen=True)
@@ -64,11 +56,6 @@ class Sample:
     temperature_c: float | None = None
     error: str = ""
     kind: Literal["sample"] = "sample"
-    __pydantic_config__: ClassVar = {
-        "extra": "forbid",
-        "allow_inf_nan": False,
-        "str_max_length": LONGEST_TEXT,
-    }
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from benchmarks.bert.inputs import BertInputs
 from benchmarks.bert.shape import BertConfig
+from benchmarks.common.pytorch.linear import Linear, linear
 
 from .layout import Layout
 
@@ -49,10 +50,10 @@ class Attention(nn.Module):
         self.heads = config.num_attention_heads
         self.dropout = config.attention_probs_dropout_prob
         # Three matrices, not one: LAMB scales each by a ratio of its own, as in the reference.
-        self.query = nn.Linear(size, size)
-        self.key = nn.Linear(size, size)
-        self.value = nn.Linear(size, size)
-        self.output = nn.Linear(size, size)
+        self.query = Linear(size, size)
+        self.key = Linear(size, size)
+        self.value = Linear(size, size)
+        self.output = Linear(size, size)
 
     def forward(self, tokens: Tensor, layout: Layout, asking: Tensor | None, queries: int | None) -> Tensor:
         """`tokens` (T, hidden) are attended to by `asking` (B * queries, hidden), or by themselves."""
@@ -69,9 +70,9 @@ class Attention(nn.Module):
 
 def _side_by_side(rows: Tensor, *maps: nn.Linear) -> tuple[Tensor, ...]:
     """The maps' outputs, by one matrix product: `rows` are read, and cast to bf16, once."""
-    weight = torch.cat([linear.weight for linear in maps])
-    bias = torch.cat([linear.bias for linear in maps])
-    return F.linear(rows, weight, bias).chunk(len(maps), dim=-1)
+    weight = torch.cat([each.weight for each in maps])
+    bias = torch.cat([each.bias for each in maps])
+    return linear(rows, weight, bias).chunk(len(maps), dim=-1)
 
 
 class FeedForward(nn.Module):
@@ -79,8 +80,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
-        self.wide = nn.Linear(config.hidden_size, config.intermediate_size)
-        self.narrow = nn.Linear(config.intermediate_size, config.hidden_size)
+        self.wide = Linear(config.hidden_size, config.intermediate_size)
+        self.narrow = Linear(config.intermediate_size, config.hidden_size)
         self.gelu = nn.GELU(_APPROXIMATION[config.gelu])
 
     def forward(self, rows: Tensor) -> Tensor:
@@ -122,14 +123,14 @@ class MaskedTokenHead(nn.Module):
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
-        self.transform = nn.Linear(config.hidden_size, config.hidden_size)
+        self.transform = Linear(config.hidden_size, config.hidden_size)
         self.gelu = nn.GELU(_APPROXIMATION[config.gelu])
         self.norm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
         self.bias = nn.Parameter(torch.zeros(config.vocab_size))
 
     def forward(self, rows: Tensor, words: Tensor) -> Tensor:
         """(M, hidden) and the word embedding (vocabulary, hidden) -> (M, vocabulary)."""
-        return F.linear(self.norm(self.gelu(self.transform(rows))), words, self.bias)
+        return linear(self.norm(self.gelu(self.transform(rows))), words, self.bias)
 
 
 class BertForPreTraining(nn.Module):
@@ -143,8 +144,8 @@ class BertForPreTraining(nn.Module):
         self.final_norm = None
         if config.pre_layer_norm:
             self.final_norm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
-        self.pooler = nn.Linear(config.hidden_size, config.hidden_size)
-        self.next_sentence = nn.Linear(config.hidden_size, 2)
+        self.pooler = Linear(config.hidden_size, config.hidden_size)
+        self.next_sentence = Linear(config.hidden_size, 2)
         self.masked_token = MaskedTokenHead(config)
         self.apply(self._initialise)
 

@@ -17,7 +17,8 @@ class Rectangle:
     """R rows of B samples, laid into a rectangle with a line for each sample.
 
     Attributes:
-        samples, rows, longest: B, R and L, the rows of the longest sample.
+        samples, rows, longest: B, R and L: the rows of the longest sample, up to a multiple of 8, so that batches
+            share their shapes (see linear.py).
         places: (R,) int64 where each row stands in the rectangle (B x L) read as one line; None: there is no
             padding, R is B x L.
     """
@@ -30,7 +31,7 @@ class Rectangle:
     @classmethod
     def of(cls, lengths: Array) -> Rectangle:
         """That of samples with `lengths` (B,) rows each."""
-        longest, rows = int(lengths.max()), int(lengths.sum())
+        longest, rows = -(-int(lengths.max()) // 8) * 8, int(lengths.sum())
         if rows == longest * len(lengths):
             return cls(len(lengths), rows, longest)
         places = np.repeat(np.arange(len(lengths)) * longest, lengths) + within(lengths)

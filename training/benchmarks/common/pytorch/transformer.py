@@ -16,6 +16,8 @@ from torch import Tensor, nn
 from benchmarks.common.initial_weights import check_form, read_weights
 from benchmarks.common.shape import TransformerConfig
 
+from .linear import Linear, linear
+
 
 class SelfAttention(nn.Module):
     """Multi-head attention with its output projection."""
@@ -25,16 +27,16 @@ class SelfAttention(nn.Module):
         size = config.hidden_size
         self.heads = config.num_attention_heads
         self.dropout = config.attention_dropout
-        self.query_key_value = nn.Linear(size, 3 * size)
-        self.dense = nn.Linear(size, size)
+        self.query_key_value = Linear(size, 3 * size)
+        self.dense = Linear(size, size)
 
     def forward(self, rows: Tensor, layout: Any, first: int) -> Tensor:
         """(T, hidden) -> (T - first, hidden): the rows from `first` on ask."""
         if first:
             size = self.dense.in_features
             weight, bias = self.query_key_value.weight, self.query_key_value.bias
-            query = F.linear(rows[first:], weight[:size], bias[:size])
-            key, value = F.linear(rows, weight[size:], bias[size:]).chunk(2, dim=-1)
+            query = linear(rows[first:], weight[:size], bias[:size])
+            key, value = linear(rows, weight[size:], bias[size:]).chunk(2, dim=-1)
         else:
             query, key, value = self.query_key_value(rows).chunk(3, dim=-1)
         q, k, v = (part.view(len(part), self.heads, -1) for part in (query, key, value))
@@ -48,8 +50,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.dense_h_to_4h = nn.Linear(config.hidden_size, 4 * config.hidden_size)
-        self.dense_4h_to_h = nn.Linear(4 * config.hidden_size, config.hidden_size)
+        self.dense_h_to_4h = Linear(config.hidden_size, 4 * config.hidden_size)
+        self.dense_4h_to_h = Linear(4 * config.hidden_size, config.hidden_size)
 
     def forward(self, rows: Tensor) -> Tensor:
         """(rows, hidden) -> (rows, hidden)."""

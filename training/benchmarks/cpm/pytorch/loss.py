@@ -9,6 +9,8 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd.function import once_differentiable
 
+from benchmarks.common.pytorch.linear import filled
+
 _CPU_LOGITS = 1 << 22  # of one block: large enough for the products, small enough for the caches
 _SMALLEST = torch.finfo(torch.float32).tiny  # probability that has all of its digits
 _DEVICE_LOGITS = 1 << 27  # large enough to fill a GPU, at most 1 GiB
@@ -29,12 +31,12 @@ class TiedCrossEntropy(torch.autograd.Function):
         of_hidden = torch.empty_like(rows)
         of_weight = torch.zeros_like(weight, dtype=torch.float32)
         for block in _blocks(rows, words):
-            losses, probabilities = _losses_and_probabilities(rows[block] @ words.T, labels[block])
+            losses, probabilities = _losses_and_probabilities(_logits(rows[block], words), labels[block])
             total += losses.sum()
             probabilities[torch.arange(len(losses), device=hidden.device), labels[block]] -= 1
-            of_logits = probabilities.to(rows.dtype)
-            of_hidden[block] = of_logits @ words
-            of_weight += of_logits.T @ rows[block]
+            of_logits = filled(probabilities.to(rows.dtype))
+            of_hidden[block] = (of_logits @ words)[: len(losses)]
+            of_weight += of_logits.T @ filled(rows[block])
         ctx.save_for_backward(of_hidden.to(hidden.dtype), of_weight.to(weight.dtype))
         return total
 
@@ -52,7 +54,7 @@ def predict(hidden: Tensor, weight: Tensor, labels: Tensor) -> tuple[Tensor, Ten
     total = torch.zeros((), device=hidden.device)
     predicted = torch.empty_like(labels)
     for block in _blocks(rows, words):
-        logits = rows[block] @ words.T
+        logits = _logits(rows[block], words)
         predicted[block] = logits.argmax(dim=-1)
         total += _losses_and_probabilities(logits, labels[block])[0].sum()
     return predicted, total
@@ -79,6 +81,10 @@ def _exact_losses(logits: Tensor, probabilities: Tensor, labels: Tensor) -> Tens
     return log_sum - logits.gather(-1, labels[:, None]).squeeze(-1).float()
 
 
+def _logits(rows: Tensor, words: Tensor) -> Tensor:
+    return (filled(rows) @ words.T)[: len(rows)]
+
+
 def _as_multiplied(tensor: Tensor) -> Tensor:
     """`tensor` in the type in which autocast multiplies matrices."""
     kind = tensor.device.type
@@ -87,7 +93,7 @@ def _as_multiplied(tensor: Tensor) -> Tensor:
 
 
 def _blocks(rows: Tensor, words: Tensor) -> list[slice]:
-    """Rows whose logits fit into one block."""
+    """Rows whose logits fit into one block: a multiple of 64, so that only the last is filled up."""
     logits = _CPU_LOGITS if rows.device.type == "cpu" else _DEVICE_LOGITS
-    size = max(1, logits // len(words))
+    size = max(1, logits // len(words) // 64) * 64
     return [slice(begin, begin + size) for begin in range(0, len(rows), size)]

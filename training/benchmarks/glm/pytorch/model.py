@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 (its usual name)
 from torch import Tensor, nn
 
+from benchmarks.common.pytorch.linear import linear
 from benchmarks.common.pytorch.transformer import Layer, SelfAttention, initialise
 from benchmarks.common.shape import TransformerConfig
 
@@ -101,7 +102,7 @@ class GlmForMultiTokenCloze(nn.Module):
     def forward(self, inputs: GlmInputs) -> Tensor:
         """(B, K) float32 log probabilities of the candidates, -inf in padding."""
         hidden = self.transformer(self.word_embeddings(inputs.input_ids), inputs)
-        logits = F.linear(hidden, self.word_embeddings.weight)
+        logits = linear(hidden, self.word_embeddings.weight)
         totals = logits.float().logsumexp(dim=-1)
         of_tokens = logits[inputs.target_rows, inputs.targets].float() - totals[inputs.target_rows]
         questions = inputs.layout.source.samples

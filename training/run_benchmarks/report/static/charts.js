@@ -2,7 +2,6 @@
 // Draws the charts of a page with uPlot from the JSON beside each, when they come into view.
 
 const FEW_LINES = 10; // more of them are told apart by their group's colour
-const ROWS_SHOWN = 100;
 const HEIGHT = 240;
 const FONT = "12px system-ui, sans-serif";
 
@@ -29,6 +28,7 @@ class Figure {
     this.group = null; // the only one that is shown, or all
     this.hidden = new Set(); // keys that the reader has put out
     this.chart = null;
+    this.place = null; // of the cursor, by its number on the axis
     root.querySelector(".behind").addEventListener("toggle", () => this.fillRows(), { once: true });
     this.plot.addEventListener("keydown", (event) => this.key(event));
   }
@@ -42,23 +42,19 @@ class Figure {
     return this.group === null && this.groups.length > 1 && this.data.lines.length > FEW_LINES;
   }
 
-  shownLines() {
-    return this.data.lines.filter((line) => this.group === null || line.group === this.group);
-  }
-
-  keys() {
-    const name = (line) => (this.isByGroup() ? line.group : this.group === null ? nameOfLine(line) : line.label);
-    return new Map(this.shownLines().map((line) => [this.isByGroup() ? line.group : line, name(line)]));
+  nameOf(line) {
+    return this.group === null ? nameOfLine(line) : line.label;
   }
 
   draw() {
     const left = this.chart && this.chart.scales.x;
     const kept = left && this.isZoomed ? { min: left.min, max: left.max } : null;
     if (this.chart) this.chart.destroy();
-    this.lines = this.shownLines();
-    const keys = [...this.keys().keys()];
-    this.colours = this.lines.map((line) => colour(`line-${keys.indexOf(this.isByGroup() ? line.group : line) % 8}`));
-    this.places = placesOf(this.data.axes[this.axis]);
+    this.place = null;
+    this.lines = this.data.lines.filter((line) => this.group === null || line.group === this.group);
+    this.keys = [...new Set(this.lines.map((line) => this.keyOf(line)))];
+    this.colours = this.lines.map((line) => colour(`line-${this.keys.indexOf(this.keyOf(line)) % 8}`));
+    this.places = this.data.axes[this.axis].values;
     this.chart = new uPlot(this.options(), [this.places, ...this.lines.map((line) => line.values)], this.plot);
     const [start, end] = this.ends();
     if (!this.data.scatter) this.chart.setScale("x", kept || { min: start, max: end });
@@ -91,7 +87,7 @@ class Figure {
       hooks: {
         drawClear: [(chart) => this.shade(chart)],
         draw: [(chart) => this.drawLevels(chart)],
-        setCursor: [() => this.read()],
+        setCursor: [(chart) => this.moved(chart)],
         setSeries: [(_, index) => this.focused(index)],
         setScale: [(chart, scale) => scale === "x" && this.zoomed(chart)],
       },
@@ -155,6 +151,12 @@ class Figure {
     for (const draw of ["strokeText", "fillText"]) ctx[draw](name, box.left + 4 * unit, top + (isAbove ? -4 : 4) * unit);
   }
 
+  moved(chart) {
+    if (this.isByKey) return; // of several points at one place of the axis it would always be the first
+    this.place = chart.cursor.idx ?? null;
+    this.read();
+  }
+
   focused(index) {
     if (this.isByKey) return; // it stays with its line
     this.nearest = index;
@@ -163,9 +165,8 @@ class Figure {
 
   // What stands at the cursor, in words: of the line that is nearest to it, or of all where they are few.
   read() {
-    const chart = this.chart;
-    const place = chart && chart.cursor.idx;
-    if (place === null || place === undefined) {
+    const place = this.place;
+    if (place === null) {
       this.reading.textContent = "";
       return;
     }
@@ -173,8 +174,7 @@ class Figure {
     const near = this.nearest ? [this.lines[this.nearest - 1]] : [];
     const lines = this.data.scatter || this.lines.length > FEW_LINES ? near : this.lines;
     const words = lines.filter((line) => line && line.values[place] !== null && line.values[place] !== undefined).map((line) => {
-      const name = (line.names && line.names[place]) || (this.group === null ? nameOfLine(line) : line.label);
-      return `${name}: ${shownNumber(line.values[place])}${this.data.unit ? ` ${this.data.unit}` : ""}`;
+      return `${line.names[place] || this.nameOf(line)}: ${shownNumber(line.values[place])}${this.data.unit ? ` ${this.data.unit}` : ""}`;
     });
     this.reading.textContent = [shownPlace(axis, this.places[place]), ...words].join("   ");
   }
@@ -196,7 +196,7 @@ class Figure {
     if (!chart || event.ctrlKey || event.metaKey || event.altKey) return;
     const { min, max } = chart.scales.x;
     const last = this.places.length - 1;
-    const at = chart.cursor.idx === null || chart.cursor.idx === undefined ? -1 : chart.cursor.idx;
+    const at = this.place ?? -1;
     const jump = event.shiftKey ? Math.max(1, Math.round(last / 20)) : 1;
     const moves = { ArrowRight: Math.min(at + jump, last), ArrowLeft: Math.max(at - jump, 0), Home: 0, End: last };
     if (event.key in moves) this.point(moves[event.key]);
@@ -212,11 +212,12 @@ class Figure {
   }
 
   point(place) {
-    const line = this.lines[(this.nearest || 1) - 1];
-    const value = line && line.values[place];
-    const top = value === null || value === undefined ? 10 : this.chart.valToPos(value, "y");
-    this.isByKey = true;
+    if (this.data.scatter) this.nearest = this.lines.findIndex((line) => line.values[place] !== null) + 1; // each point is of one
     this.nearest = this.nearest || 1;
+    const value = this.lines[this.nearest - 1].values[place];
+    const top = value === null || value === undefined ? 10 : this.chart.valToPos(value, "y");
+    this.place = place;
+    this.isByKey = true;
     this.chart.setCursor({ left: this.chart.valToPos(this.places[place], "x"), top });
     this.chart.setSeries(this.nearest, { focus: true });
     this.isByKey = false;
@@ -227,7 +228,7 @@ class Figure {
   step(by) {
     const count = this.lines.length;
     this.nearest = (((this.nearest || 1) - 1 + by + count) % count) + 1;
-    this.point(this.chart.cursor.idx || 0);
+    this.point(this.place ?? 0);
   }
 
   showAll() {
@@ -237,11 +238,10 @@ class Figure {
 
   drawTools() {
     this.tools.replaceChildren();
-    const keys = this.keys();
     if (this.data.axes.length > 1) this.addSelect("Over", this.data.axes.map((axis, index) => [index, axis.label]), this.axis, (value) => (this.axis = Number(value)));
     if (this.groups.length > 1 && this.data.lines.length > FEW_LINES)
       this.addSelect("Of", [["", "all"], ...this.groups.map((name) => [name, name])], this.group || "", (value) => (this.group = value || null));
-    if (keys.size > 1 && keys.size <= 64) [...keys].forEach(([key, name], index) => this.addEntry(key, name, index));
+    if (this.keys.length > 1 && this.keys.length <= 64) this.keys.forEach((key, index) => this.addEntry(key, index));
     this.tools.append(element("span", "", { class: "gap" }));
     this.whole = element("button", "Show all", { type: "button", class: "plain" });
     this.whole.hidden = !this.isZoomed;
@@ -263,45 +263,27 @@ class Figure {
     this.tools.append(select);
   }
 
-  addEntry(key, name, index) {
+  addEntry(key, index) {
     const entry = element("button", "", { type: "button", class: "entry" });
-    entry.innerHTML = '<svg viewBox="0 0 12 12" aria-hidden="true"><circle cx="6" cy="6" r="5"/></svg>';
-    entry.firstChild.setAttribute("class", `phase-${index % 8}`);
-    entry.append(name || "(none)");
-    const lines = this.lines.map((line, place) => [line, place + 1]).filter(([line]) => (this.isByGroup() ? line.group === key : line === key));
-    const isShown = () => !this.hidden.has(this.keyOf(lines[0][0]));
-    entry.setAttribute("aria-pressed", String(isShown()));
+    entry.innerHTML = `<svg viewBox="0 0 12 12" aria-hidden="true"><circle class="phase-${index % 8}" cx="6" cy="6" r="5"/></svg>`;
+    const places = [...this.lines.keys()].filter((place) => this.keyOf(this.lines[place]) === key);
+    entry.append((this.isByGroup() ? key : this.nameOf(this.lines[places[0]])) || "(none)");
+    entry.setAttribute("aria-pressed", String(!this.hidden.has(key)));
     entry.addEventListener("click", () => {
-      const own = this.keyOf(lines[0][0]);
-      if (isShown()) this.hidden.add(own);
-      else this.hidden.delete(own);
-      entry.setAttribute("aria-pressed", String(isShown()));
-      this.chart.batch(() => lines.forEach(([, place]) => this.chart.setSeries(place, { show: isShown() })));
+      if (!this.hidden.delete(key)) this.hidden.add(key);
+      entry.setAttribute("aria-pressed", String(!this.hidden.has(key)));
+      this.chart.batch(() => places.forEach((place) => this.chart.setSeries(place + 1, { show: !this.hidden.has(key) })));
     });
     this.tools.append(entry);
   }
 
   fillRows() {
-    const place = this.root.querySelector(".rows");
-    const save = element("button", "Save as CSV", { type: "button" });
-    save.addEventListener("click", () => this.save());
     const table = element("table");
-    const head = table.createTHead().insertRow();
+    const [headings, ...rows] = rowsOf(this.data);
+    table.createTHead().insertRow().append(...headings.map((cell) => element("th", cell, { scope: "col" })));
     const body = table.createTBody();
-    let count = 0;
-    for (const row of rowsOf(this.data)) {
-      if (count++ === 0) for (const cell of row) head.append(element("th", cell, { scope: "col" }));
-      else if (count <= ROWS_SHOWN + 1) body.insertRow().append(...row.map((cell) => element("td", typeof cell === "string" ? cell : shownNumber(cell))));
-    }
-    const rest = count - 1 - ROWS_SHOWN;
-    place.append(element("p", rest > 0 ? `The first ${ROWS_SHOWN} of ${count - 1} rows; the CSV has all.` : ""), save, table);
-  }
-
-  save() {
-    const link = element("a", "", { download: `${this.data.title.replace(/[^\w.-]+/g, "_")}.csv` });
-    link.href = URL.createObjectURL(new Blob([csvOf(this.data)], { type: "text/csv" }));
-    link.click();
-    URL.revokeObjectURL(link.href);
+    for (const row of rows) body.insertRow().append(...row.map((cell) => element("td", typeof cell === "string" ? cell : shownNumber(cell))));
+    this.root.querySelector(".behind .wide").append(table);
   }
 }
 

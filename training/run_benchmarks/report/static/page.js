@@ -24,22 +24,17 @@ function setTheme(name) {
   redraw();
 }
 
-function storedTheme() {
-  try {
-    return localStorage.getItem("flagperf-theme");
-  } catch {
-    return null; // a page of a file may have no storage
-  }
+const THEME = "flagperf-theme";
+let storage = {};
+try {
+  storage = localStorage;
+} catch {
+  // a page of a file may have none: a choice holds for this page only
 }
 
 function toggleTheme() {
-  const name = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
-  setTheme(name);
-  try {
-    localStorage.setItem("flagperf-theme", name);
-  } catch {
-    // it holds for this page only
-  }
+  storage[THEME] = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+  setTheme(storage[THEME]);
 }
 
 const PAPER_WIDTH = 690; // A4 less its margins, in CSS pixels
@@ -63,8 +58,8 @@ function fromPaper() {
 }
 
 const prefersDark = matchMedia("(prefers-color-scheme: dark)");
-setTheme(storedTheme() || (prefersDark.matches ? "dark" : "light"));
-prefersDark.addEventListener("change", (event) => storedTheme() || setTheme(event.matches ? "dark" : "light"));
+setTheme(storage[THEME] || (prefersDark.matches ? "dark" : "light"));
+prefersDark.addEventListener("change", (event) => storage[THEME] || setTheme(event.matches ? "dark" : "light"));
 document.getElementById("theme").addEventListener("click", toggleTheme);
 addEventListener("beforeprint", toPaper);
 addEventListener("afterprint", fromPaper);

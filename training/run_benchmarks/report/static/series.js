@@ -1,5 +1,5 @@
 "use strict";
-// What is reckoned of a chart's data: numbers and times as text, rows of its table, CSV.
+// What is reckoned of a chart's data: numbers and times as text, rows of its table.
 
 function shownNumber(value) {
   if (value === null || value === undefined) return "-";
@@ -31,11 +31,6 @@ function shownPlace(axis, value) {
   return shownNumber(value) + (axis.unit ? ` ${axis.unit}` : "");
 }
 
-function placesOf(axis) {
-  if (axis.values) return axis.values;
-  return Array.from({ length: axis.count }, (_, index) => axis.start + index * axis.step);
-}
-
 function nameOfLine(line) {
   return line.group && line.group !== line.label ? `${line.group} ${line.label}` : line.label;
 }
@@ -43,30 +38,12 @@ function nameOfLine(line) {
 // Rows of cells, the headings first: a scatter's points, else a row a place of the axis.
 function* rowsOf(chart) {
   const axis = chart.axes[0];
-  const places = placesOf(axis);
   if (chart.scatter) {
     yield ["set", "point", axis.label, chart.title];
     for (const line of chart.lines)
-      for (let index = 0; index < places.length; index++)
-        if (line.values[index] !== null) yield [nameOfLine(line), line.names[index] || "", places[index], line.values[index]];
+      for (const [index, value] of line.values.entries()) if (value !== null) yield [nameOfLine(line), line.names[index] || "", axis.values[index], value];
     return;
   }
-  const all = chart.axes.map(placesOf);
   yield [...chart.axes.map((each) => (each.unit ? `${each.label} ${each.unit}` : each.label)), ...chart.lines.map(nameOfLine)];
-  for (let index = 0; index < places.length; index++)
-    yield [...all.map((values) => values[index]), ...chart.lines.map((line) => line.values[index])];
-}
-
-// RFC 4180; a text that a spreadsheet would take for a formula gets an apostrophe.
-function csvCell(cell) {
-  if (cell === null || cell === undefined) return "";
-  let text = String(cell);
-  if (typeof cell === "string" && /^[=+\-@\t\r]/.test(text)) text = `'${text}`;
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-}
-
-function csvOf(chart) {
-  const lines = [];
-  for (const row of rowsOf(chart)) lines.push(row.map(csvCell).join(","));
-  return lines.join("\r\n") + "\r\n";
+  for (const index of axis.values.keys()) yield [...chart.axes, ...chart.lines].map((each) => each.values[index]);
 }

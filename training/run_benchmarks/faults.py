@@ -1,0 +1,49 @@
+"""Errors that nobody foresaw: what is said of them, without credentials, and what they mean for the one host."""
+
+from __future__ import annotations
+
+import errno
+import traceback
+
+from run_benchmarks.plan.redact import redact_text
+from run_benchmarks.run_log import LOGGER
+from utils.errors import FlagPerfError, raised
+
+
+class UnforeseenError(FlagPerfError):
+    """What `contained` makes of an error: a fault of the program, or an answer that no host should give."""
+
+
+def contained(error: Exception) -> FlagPerfError:
+    """The error as one of the host that it came from, so that no other is lost to it; the log has its traceback."""
+    if isinstance(error, FlagPerfError):
+        return error
+    what = "a disk of the controller is full" if is_full(error) else "an error that was not foreseen"
+    message = f"{what}: {sentence_of(error)}"
+    LOGGER.bind(detail=traceback_text(error)).error(message)
+    return UnforeseenError(message, remedy=remedy_for(error))
+
+
+def sentence_of(error: Exception) -> str:
+    """An error in a line, without the credentials that a command in it may hold."""
+    text = str(error) if isinstance(error, FlagPerfError) else raised(error)
+    return redact_text(text.partition("\n")[0])
+
+
+def traceback_text(error: Exception) -> str:
+    """Where in the program `error` came from, without the credentials that a command in it may hold."""
+    return redact_text("".join(traceback.format_exception(type(error), error, error.__traceback__))).rstrip()
+
+
+def is_full(error: Exception) -> bool:
+    """Whether a disk had no room."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def remedy_for(error: Exception) -> str:
+    """What to do about an error of the controller."""
+    if is_full(error):
+        return "free space on the controller's disk, or put the results elsewhere with --log-path"
+    if isinstance(error, OSError):
+        return "check the file on the controller that the message names"
+    return "a fault of FlagPerf itself: report it with the traceback in flagperf_run.log"
