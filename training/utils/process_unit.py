@@ -144,8 +144,14 @@ def _tree(mark: str) -> list[int]:
     while size != len(tree):
         size = len(tree)
         tree |= {process.pid for process in table if process.parent in tree}
-    rest = [each for each in table if not any(mark.startswith(SUPERVISOR_MARK) for mark in each.marks)]
-    return [process.pid for process in rest if process.pid in tree]
+    return [
+        each.pid for each in table if each.pid in tree and not (_supervises(each) and each.parent not in tree)
+    ]
+
+
+def _supervises(process: Process) -> bool:
+    """Whether it says so; what a unit has started may say so too, but has its parent there."""
+    return any(mark.startswith(SUPERVISOR_MARK) for mark in process.marks)
 
 
 def _processes() -> list[Process]:
