@@ -78,6 +78,11 @@ _IN_TEXT = re.compile(
 _WHOLE, _OF_COOKIE = re.compile(r"(?s)\A['\"]?(.+?)['\"]?\Z"), re.compile(r"=([^;\s]+)")
 _GAP, _OF_KEY = r"(?:\s|\\[rn])", r"(?:[\w+/=]|-(?!-)){16,}"
 _END_OF_KEY = rf"(?:{_GAP}*[\w+/=]{{1,64}}(?={_GAP}*-----))?"
+# A private key, also on one line as JSON and shells write it: headers, then what is encoded.
+_KEY = re.compile(
+    r"(-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----)"
+    rf"((?:{_GAP}*(?:[\w-]{{1,20}}: [^\\\n]{{1,100}}(?={_GAP})|{_OF_KEY}))+{_END_OF_KEY})"
+)
 # What other programs print: what stands before a secret, the secret, and which parts of that are one by themselves.
 _PRINTED = {
     re.compile(f"({before})({value})"): part
@@ -106,14 +111,20 @@ _PRINTED = {
         (r"(?<![\w.-])PASS=(?!\d+(?![\w.]))", _VALUE, _WHOLE),  # PASS=12 FAIL=0 is a count
         (r"['\"](?i:auth)['\"]\s*:\s*['\"]", r"[^'\"]+", _WHOLE),
         (r"(?i:[?&](?:x-(?:amz|goog)-(?:signature|credential)|sig(?:nature)?)=)", r"[^&\s'\"#<>]+", _WHOLE),
-        # a private key, also on one line as JSON and shells write it: headers, then what is encoded
-        (
-            r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----",
-            rf"(?:{_GAP}*(?:[\w-]{{1,20}}: [^\\\n]{{1,100}}(?={_GAP})|{_OF_KEY}))+{_END_OF_KEY}",
-            re.compile(rf"{_GAP}*({_OF_KEY})"),
-        ),
     )
-}
+} | {_KEY: re.compile(rf"{_GAP}*({_OF_KEY})")}
+# Of a program's names most are variables: a secret is a text with letters and digits that is given to one.
+_IN_PROGRAM = (
+    (re.compile(r"(?<=://)[^/\s'\"?#{}]+@"), f"{HIDDEN}@"),
+    (_KEY, rf"\1{HIDDEN}"),
+    (
+        re.compile(
+            rf"((?<![\w.-]){_NAME_IN_TEXT}['\"]?\]?\s*[=:,]\s*(['\"]))"
+            r"(?=[^'\"\n]*[A-Za-z])(?=[^'\"\n]*\d)[\w+/=.~!@$%^&*-]{6,200}(?=\2)"
+        ),
+        rf"\1{HIDDEN}",
+    ),
+)
 # An argument ends where its secret does: blanks, commas and quotes in it are the secret's own.
 _IN_ARGUMENT = re.compile(rf"({_ASSIGNED.format(_NAME + _CLOSED)}|{_BEARER})(.+)", re.DOTALL)
 
@@ -140,6 +151,18 @@ def redact_text(text: str) -> str:
     text = _IN_TEXT.sub(_hidden, redact_url(text))
     for pattern in _PRINTED:
         text = pattern.sub(rf"\1{HIDDEN}", text)
+    return text
+
+
+def redact_key(text: str) -> str:
+    """`text`, of any number of lines, with what is in private keys replaced by `***`."""
+    return _KEY.sub(rf"\1{HIDDEN}", text)
+
+
+def redact_program(text: str) -> str:
+    """A program's text without users of URLs, private keys, and literals that are given to names of secrets."""
+    for pattern, hidden in _IN_PROGRAM:
+        text = pattern.sub(hidden, text)
     return text
 
 
