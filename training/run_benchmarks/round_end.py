@@ -46,8 +46,7 @@ class RoundEnd:
 
     async def _note_neighbours(self) -> None:
         """What shares the hosts with a round makes its figures doubtful: that goes with them."""
-        there = [host for host in self.hosts if host.name not in self.state.lost]
-        await asyncio.gather(*(look_for_neighbours(self.session, self.state, host) for host in there))
+        await look_for_neighbours(self.session, self.state, self.hosts)
         for note in notes_on_neighbours(self.state):
             LOGGER.warning(note)
             self.state.notes.append(note)
