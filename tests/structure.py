@@ -48,6 +48,7 @@ FLOORS: Mapping[str, int] = {
 # What the controller needs beside the standard library; no framework among it.
 CONTROLLER_PACKAGES = frozenset(
     {
+        "ahocorasick_rs",
         "asyncssh",
         "jinja2",
         "junitparser",

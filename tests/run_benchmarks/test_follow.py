@@ -175,6 +175,46 @@ def test_half_a_line_waits_for_its_other_half(tmp_path: Path) -> None:
     assert seen.events[0].value["text"] == "Ü" * 20
 
 
+class Work:
+    """A FAKE clock of a thread for which every line is 10 ms of work; it sleeps at once."""
+
+    def __init__(self) -> None:
+        self.lines, self.slept = 0, 0.0
+
+    def thread_time(self) -> float:
+        return self.lines * 0.01
+
+    def monotonic(self) -> float:
+        return self.thread_time() + self.slept
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept += seconds
+
+    def take(self, line: str) -> None:
+        self.lines += 1
+
+
+def test_a_flood_is_read_at_a_part_of_a_core_and_a_few_lines_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It kept the controller busy long after it was over; what is not read yet stays on the node."""
+    work = Work()
+    monkeypatch.setattr(follow, "time", work)
+    monkeypatch.setattr(follow.asyncio, "sleep", work.sleep)
+
+    async def feed(chunks: int, chunk: bytes) -> None:
+        for _ in range(chunks):
+            await lines.feed(chunk)
+
+    lines = follow._Lines(work.take)
+    asyncio.run(feed(50, b"x\n" * 10))
+    assert work.slept == 0, "five seconds of work"
+    asyncio.run(feed(1000, b"x\n" * 10))
+    assert work.lines == 10_500 and lines.read == 21_000, "none is left out"
+    assert work.thread_time() <= follow.SHARE * work.monotonic() + follow.CREDIT_S
+    before = work.slept
+    asyncio.run(feed(100, bytes(2**20)))
+    assert work.slept > before, "bytes without lines are work too"
+
+
 def json_with_umlaut(text: bytes) -> bytes:
     """The line as a logger writes it that does not escape what is not ASCII."""
     return text.replace(b"\\u00dc", "Ü".encode())

@@ -15,16 +15,19 @@ from typing import Any, cast
 import pytest
 
 from run_benchmarks import judging, round_end, round_state
+from run_benchmarks.hosts.base import Host
 from run_benchmarks.names import LABEL_RUN
+from run_benchmarks.neighbours import watch_for_neighbours
 from run_benchmarks.plan.secrets import Secrets
 from run_benchmarks.results.evidence import LONGEST_LINE
 from run_benchmarks.results.round_result import RoundResult
-from run_benchmarks.round_state import judged
+from run_benchmarks.round_state import RoundState, judged
 from run_benchmarks.runtimes.base import Unit, UnitState
 from run_benchmarks.session import Session
 from run_benchmarks.stages.collect_listing import LeftOut
 from run_benchmarks.stages.watch import Ended, Outcome
 from run_benchmarks.transports.base import CommandError, Completed, Transport, TransportError
+from run_benchmarks.transports.local import LocalTransport
 from tests.fakes.runtime import FakeRuntime
 from tests.run_benchmarks.builders import conclude, make_case, observed, training_events, write_rank_log
 from tests.run_benchmarks.conftest import LogLines
@@ -133,6 +136,32 @@ def test_a_round_beside_another_run_says_so_in_its_result(tmp_path: Path) -> Non
     ]
 
 
+def test_another_run_that_begins_and_ends_meanwhile_is_seen() -> None:
+    later = "run20260102030406-aaaaaa"
+    listings = [(), (running(later),), ()]
+    over = asyncio.Event()
+
+    class Passing(FakeRuntime):
+        """FAKE. Another run is there for a while."""
+
+        async def list_units(self, transport: Transport, run_id: str | None = None) -> tuple[UnitState, ...]:
+            units = listings.pop(0) if listings else ()
+            if not listings:
+                over.set()
+            return units
+
+    state, host = RoundState(make_case(), 1, ""), Host("h1", "h1", LocalTransport("h1"))
+    session: Any = SimpleNamespace(runtime=Passing(), run=RUN)
+
+    async def scenario() -> None:
+        watch = asyncio.create_task(watch_for_neighbours(session, state, [host], every_s=0.001))
+        await asyncio.wait_for(over.wait(), timeout=60)
+        watch.cancel()
+
+    asyncio.run(scenario())
+    assert state.neighbours == {"h1": {later}}
+
+
 def test_hosts_that_do_not_say_what_runs_there_cost_the_round_nothing(tmp_path: Path) -> None:
     runtime = FakeRuntime()
     runtime.error = FlagPerfError("no answer")
@@ -207,7 +236,7 @@ def test_an_error_that_no_stage_knows_fails_the_round_and_nothing_stays(
     assert "OSError" in failure.message and "No space left" in failure.message
     assert "free space" in failure.remedy
     assert "Traceback" not in log_lines.text, "the traceback is for the file"
-    assert "a disk of the controller is full, at the stage launch: OSError: " in log_lines.text
+    assert "a disk of the controller is full: OSError: " in log_lines.text
     (detail,) = log_lines.details
     assert "Traceback" in detail and "in start" in detail
     verbs = [verb for verb, _ in runtime.calls]

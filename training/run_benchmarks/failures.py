@@ -45,7 +45,8 @@ def failure_on(host: str, stage: Stage, error: FlagPerfError) -> Failure:
     by_stage = _CLASSES.get(stage, FailureClass.COMMAND_FAILED)
     kind, remedy = _CLASSES_BY_ERROR.get(type(error), by_stage), redact_text(error.remedy)
     # what is collected is written by the controller
-    if host and stage is not Stage.COLLECT and DISK_FULL.search(error.message):
+    is_hosts = stage is not Stage.COLLECT and not isinstance(error, UnforeseenError)
+    if host and is_hosts and DISK_FULL.search(error.message):
         kind, remedy = FailureClass.DISK_FULL, FREE_SPACE.format(host=host)
     return Failure(Verdict.FAILED, stage, kind, host, message, evidence, remedy)
 

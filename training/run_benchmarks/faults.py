@@ -18,7 +18,8 @@ def contained(error: Exception) -> FlagPerfError:
     """The error as one of the host that it came from, so that no other is lost to it; the log has its traceback."""
     if isinstance(error, FlagPerfError):
         return error
-    message = f"an error that was not foreseen: {sentence_of(error)}"
+    what = "a disk of the controller is full" if is_full(error) else "an error that was not foreseen"
+    message = f"{what}: {sentence_of(error)}"
     LOGGER.bind(detail=traceback_text(error)).error(message)
     return UnforeseenError(message, remedy=remedy_for(error))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,6 +28,9 @@ from utils.text_files import LONGEST_LINE
 RETRY_S = 2.0
 # The last lines are for the eye alone: a host that does not answer is not waited for longer.
 REST_S = 5.0
+# What is read of a node takes so much of a core at most, but for a credit: an honest rank and a monitor take far less,
+# and what they wrote while contact was lost is read at once. To move so many bytes is a second's work.
+SHARE, CREDIT_S, BYTES_PER_S = 0.2, 5.0, 2**28
 # A node has a few sources and a few devices; who names more is not shown with them.
 MOST_SOURCES, MOST_DEVICES = 64, 1024
 # $2: a file of a node's folder, $3: its first byte that is wanted, counted from 1, $4: `-f` to wait for the file and
@@ -136,7 +140,8 @@ async def _follow(transport: Transport, log: _Log, lines: _Lines) -> None:
 class _Lines:
     """Cuts a stream of bytes into lines and hands them on; those longer than LONGEST_LINE bytes are left out.
 
-    What is seen of a round that goes on is for the eye: a line that breaks its taker is logged, the first time.
+    What is seen of a round that goes on is for the eye: a line that breaks its taker is logged, the first time, and
+    lines that come too fast are not read faster: they wait on the node, and cost the controller no time or memory.
     """
 
     def __init__(self, take: Callable[[str], None]) -> None:
@@ -144,9 +149,19 @@ class _Lines:
         self._take = take
         self._rest = bytearray()
         self._is_too_long = self._has_failed = False
+        self._credit_s, self._counted_at = CREDIT_S, time.monotonic()
 
     async def feed(self, chunk: bytes) -> None:
-        """The next part of the stream."""
+        """The next part of the stream; returns when the one after it may come."""
+        began = time.thread_time()
+        self._cut(chunk)
+        now, worked = time.monotonic(), time.thread_time() - began + len(chunk) / BYTES_PER_S
+        self._credit_s = min(CREDIT_S, self._credit_s + SHARE * (now - self._counted_at)) - worked
+        self._counted_at = now
+        if self._credit_s < 0:
+            await asyncio.sleep(-self._credit_s / SHARE)
+
+    def _cut(self, chunk: bytes) -> None:
         self.read += len(chunk)
         *ends, rest = chunk.split(b"\n")
         for end in ends:

@@ -1,8 +1,9 @@
-"""Other runs on a round's hosts: looked for when it begins and when it ends, for what they did is in its figures."""
+"""Other runs on a round's hosts: looked for while it trains and when it ends, for what they did is in its figures."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 
 from run_benchmarks.hosts.base import Host
 from run_benchmarks.round_state import RoundState
@@ -12,9 +13,25 @@ from run_benchmarks.stages.checks import runs_of
 from utils.errors import FlagPerfError, raised
 
 ANSWER_S = 10.0
+EVERY_S = 60.0  # a listing costs a host less than its monitor does in that time
 
 
-async def look_for_neighbours(session: Session, state: RoundState, host: Host) -> None:
+async def watch_for_neighbours(
+    session: Session, state: RoundState, hosts: Iterable[Host], every_s: float = EVERY_S
+) -> None:
+    """Look on all hosts now and then, until this is cancelled."""
+    while True:
+        await look_for_neighbours(session, state, hosts)
+        await asyncio.sleep(every_s)
+
+
+async def look_for_neighbours(session: Session, state: RoundState, hosts: Iterable[Host]) -> None:
+    """Look on those of the hosts that are in reach."""
+    there = (host for host in hosts if host.name not in state.lost)
+    await asyncio.gather(*(_look(session, state, host) for host in there))
+
+
+async def _look(session: Session, state: RoundState, host: Host) -> None:
     """Remember whose units run on a host now, beside this run's. One that does not answer costs the round nothing."""
     try:
         units = await in_time(session.runtime.list_units(host.transport), ANSWER_S)

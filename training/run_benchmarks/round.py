@@ -21,7 +21,7 @@ from run_benchmarks.images.layers import plan_image
 from run_benchmarks.judging import judge_round
 from run_benchmarks.leaving import leave
 from run_benchmarks.names import Node, nodes_of, unit_name
-from run_benchmarks.neighbours import look_for_neighbours
+from run_benchmarks.neighbours import watch_for_neighbours
 from run_benchmarks.origin import origin_of
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.results.round_result import Observation, RoundResult
@@ -196,7 +196,6 @@ class Round:
 
     async def _prepare_host(self, node: Node) -> None:
         session, transport = self.session, self._transport(node)
-        await look_for_neighbours(session, self.state, self.hosts[node.rank])
         self.state.notes += await deploy_tree(transport, session.tree, session.paths)
         await make_node_folder(transport, session.paths, node)
         await make_checkpoint_folders(transport, session.plan, session.run, node)
@@ -275,10 +274,11 @@ class Round:
             await asyncio.gather(*followers, return_exceptions=True)
 
     def _followers(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """What reads from the nodes while they train: rank 0's events and, where it is shown, every node's power."""
+        """What asks the nodes while they train: for rank 0's events, other runs and, where it is shown, power."""
         session, nodes = self.session, self.state.nodes
         paths, first = session.paths, nodes[0]
         yield follow_events(self._transport(first), paths, first, self.state.training, session.display)
+        yield watch_for_neighbours(session, self.state, self.hosts)
         for node in nodes if session.display.shows_power else ():
             yield follow_power(self._transport(node), paths, node, session.display)
 

@@ -46,8 +46,7 @@ class RoundEnd:
 
     async def _note_neighbours(self) -> None:
         """What shares the hosts with a round makes its figures doubtful: that goes with them."""
-        there = [host for host in self.hosts if host.name not in self.state.lost]
-        await asyncio.gather(*(look_for_neighbours(self.session, self.state, host) for host in there))
+        await look_for_neighbours(self.session, self.state, self.hosts)
         for note in notes_on_neighbours(self.state):
             LOGGER.warning(note)
             self.state.notes.append(note)
@@ -76,7 +75,8 @@ class RoundEnd:
             paths, target = self.session.paths, self.session.log_dir / node.folder
             folder = below_work(paths, paths.node(node))
             # none where the round ended before this node had a folder
-            left_out = await collect_folder(self._transport(node), paths.work, folder, target, timeout)
+            transport, sharing = self._transport(node), len(self.state.nodes)
+            left_out = await collect_folder(transport, paths.work, folder, target, timeout, sharing)
             self._note_left_out(node, left_out or ())
 
         for node, error in errors_of(await on_all(self.state.nodes, collect)).items():

@@ -32,7 +32,7 @@ class RoundState:
     started: ISO 8601; time_s: from the moment it had its hosts to the one when its logs were home.
     lost: hosts that are known to be out of reach; not_collected: node ranks whose logs still lie on their host.
     tree: where the ranks see the code.
-    neighbours: host -> the uids of other runs that had units running there when this round began or ended.
+    neighbours: host -> the uids of other runs that had units running there while this round trained or when it ended.
     """
 
     case: CasePlan

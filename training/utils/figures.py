@@ -31,7 +31,8 @@ class Figure:
 
     Where `value` is None, `source` says why there is none. `better` is "higher", "lower" or None, where
     neither is; `definition` is empty in results of earlier versions. `coverage` is the part of the window that was
-    sampled, 0 to 1, None where nothing samples it. `caveat`: why the value is marked wherever it is shown.
+    sampled, 0 to 1, None where nothing samples it. `caveat`: why the value is marked wherever it is shown. `scope`: of
+    power and energy the part of a machine that they are of, as telemetry names it; empty for all other figures.
     """
 
     value: float | None
@@ -42,6 +43,7 @@ class Figure:
     definition: str = ""
     coverage: float | None = None
     caveat: str = ""
+    scope: str = ""
 
     def __post_init__(self) -> None:
         """A number that is none, as of a quotient that overflows, is not measured: JSON could not even hold it."""
@@ -70,6 +72,7 @@ class Definition:
     absent: when there is none. formula: from FINISHED's values; None where it comes from elsewhere.
     heading: of its column in the tables; without one it has none. digits: how many significant ones are shown.
     of_all_parts: in a run that was continued it is of all of the run, not of the last part alone.
+    of_metric: which way is better is the metric's own; `better` is that of most.
     """
 
     name: str
@@ -82,6 +85,7 @@ class Definition:
     heading: str = ""
     digits: int = DIGITS
     of_all_parts: bool = False
+    of_metric: bool = False
 
     def figure(self, value: float | None, source: str) -> Figure:
         """The figure with this value, or the reason in `source` why there is none."""
@@ -252,7 +256,7 @@ _REGISTRY = (
     ),
     Definition(
         "acc", "1", "last evaluation", HIGHER, "the case's metric; its name is the unit",
-        "no evaluation", _quality, heading="acc", digits=4, of_all_parts=True,
+        "no evaluation", _quality, heading="acc", digits=4, of_all_parts=True, of_metric=True,
     ),
     Definition(
         "final_loss", "1", "last training step", LOWER,

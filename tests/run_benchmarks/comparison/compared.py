@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from run_benchmarks.plan.as_dict import plain
+from run_benchmarks.results.power import NAMES as POWER
 from run_benchmarks.results.round_result import RoundResult, write_json
 from run_benchmarks.results.rules import CLOSED, Rules
 from tests.run_benchmarks.builders import make_case
@@ -31,11 +33,14 @@ def write_compared(
     case: str = CASE,
     plan: Mapping[str, Any] | None = None,
     own: Mapping[str, Figure] | None = None,
+    other: Mapping[str, Mapping[str, Any]] | None = None,
+    failed: int = 0,
     **changes: Any,
 ) -> Path:
     """A run of a case with as many rounds as each figure has values; `changes` are of every round's result.
 
     own: definitions of a case's own figures, whose values are in `figures`. plan: changes of the case's plan.
+    other: figure -> what else than the value is other of it. failed: so many of the first rounds did.
     """
     folder = log_path / run
     planned = {**plain(make_case(name=case)), **(plan or {})}
@@ -48,10 +53,11 @@ def write_compared(
                 "round": number + 1,
                 "started": "2026-01-02T03:04:05+00:00",
                 "hosts": ("h1", "h2"),
-                "verdict": Verdict.CONVERGED,
+                "verdict": Verdict.FAILED if number < failed else Verdict.CONVERGED,
                 "rules": Rules(CLOSED),
                 "figures": {
-                    name: _figure(name, values[number], own or {}) for name, values in figures.items()
+                    name: replace(_figure(name, values[number], own or {}), **(other or {}).get(name, {}))
+                    for name, values in figures.items()
                 },
                 "facts": {"world_size": 2, "metric": "mlm_accuracy", "target": 0.3},
                 **changes,
@@ -66,4 +72,5 @@ def write_compared(
 def _figure(name: str, value: float | None, own: Mapping[str, Figure]) -> Figure:
     if name in own:
         return Figure(value, own[name].unit, "all", "made up", own[name].better, own[name].definition)
-    return DEFINITIONS[name].figure(value, "made up" if value is not None else "nothing measured it")
+    figure = DEFINITIONS[name].figure(value, "made up" if value is not None else "nothing measured it")
+    return replace(figure, coverage=1.0, scope="machine") if name in POWER else figure

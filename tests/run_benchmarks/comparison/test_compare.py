@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,12 @@ from junitparser import Error, Failure, JUnitXml
 
 from run_benchmarks.journal import Journal
 from run_benchmarks.names import JOURNAL
+from run_benchmarks.plan.as_dict import plain
 from run_benchmarks.results.provenance import Harness, Provenance
 from run_benchmarks.results.rules import OPEN, Rules
 from run_benchmarks.verbs import main
 from tests.browser import PHONE, Opener, serious_faults
+from tests.run_benchmarks.builders import make_case, with_own_script
 from tests.run_benchmarks.comparison.compared import CASE, noisy, write_compared
 from tests.run_benchmarks.written_run import SCHEMA1
 from utils.figures import Figure
@@ -155,7 +158,7 @@ def test_a_run_that_goes_on_says_so_and_where_it_is(tmp_path: Path, capsys: Capt
     assert "name a run that has ended: `run.py list` has them" in error
     journal.close()
     assert compared(tmp_path, "run20260102030405", "latest") == 2
-    assert "run20260102030406 has no such round" in capsys.readouterr().err
+    assert "run20260102030406 has no round: the run did not come to its end" in capsys.readouterr().err
 
 
 OTHER: dict[str, dict[str, Any]] = {
@@ -223,7 +226,10 @@ def test_rounds_that_failed_or_were_continued_do_not_count_in_secret(tmp_path: P
     assert row_of(content, "time_to_target")["against"]["B"]["value"] == pytest.approx(1.0, abs=0.02)
 
 
-def test_mlperfs_mean_counts_one_round_that_did_not_converge(tmp_path: Path, capsys: Capture) -> None:
+@pytest.mark.parametrize("verdict", ["NOT_CONVERGED", "FAILED"])
+def test_mlperfs_mean_counts_one_round_that_did_not_converge(
+    verdict: str, tmp_path: Path, capsys: Capture
+) -> None:
     times = [3795.0, 4683, 3807, 5594, 6473, 5576, 6481, 4683, 5580]
     folder = write_compared(tmp_path, "base", {"time_to_target": times})
     write_compared(tmp_path, "other", {"time_to_target": times})
@@ -231,7 +237,7 @@ def test_mlperfs_mean_counts_one_round_that_did_not_converge(tmp_path: Path, cap
     last.mkdir()
     result = json.loads((folder / CASE / "round9" / "result.json").read_text())
     result["figures"]["time_to_target"]["value"] = None
-    (last / "result.json").write_text(json.dumps({**result, "round": 10, "verdict": "NOT_CONVERGED"}))
+    (last / "result.json").write_text(json.dumps({**result, "round": 10, "verdict": verdict}))
     sides = as_json(tmp_path, capsys, "base", "other")["cases"][0]["sides"]
     assert round(sides[0]["olympic"]["value"], 1) == 5359.6 and sides[0]["used"] == 9
     assert sides[1]["olympic"]["value"] == pytest.approx(5199.4, abs=0.1)
@@ -255,6 +261,141 @@ def test_what_differs_is_said_of_configuration_software_and_hosts(tmp_path: Path
     assert differences["harness.dirty"] == {"A": "False", "B": "True"}
     assert differences["image_build_args.A"] == {"A": "-", "B": "b"}
     assert "h9" in differences["hosts"]["B"] and "versions.same" not in differences
+
+
+POWER = ("energy", "avg_power")
+
+
+@pytest.mark.parametrize(
+    ("of_base", "of_other", "reason"),
+    [
+        (
+            {"scope": "", "source": "pwr (machine): hardware energy counter"},  # as earlier versions wrote it
+            {"scope": "accelerator"},
+            "the parts of a machine that were measured differ: machine / accelerator",
+        ),
+        ({}, {"scope": ""}, "which part of a machine it is of is not known"),
+        ({}, {"coverage": 0.55, "caveat": "marked"}, "only 55 % of the training was sampled"),
+        ({}, {"coverage": None}, "how much of the training was sampled is not known"),
+    ],
+)
+def test_power_of_another_part_of_a_machine_or_of_the_training_is_not_compared(
+    of_base: dict[str, Any], of_other: dict[str, Any], reason: str, tmp_path: Path, capsys: Capture
+) -> None:
+    """A meter of all of the machine on one side, the accelerators' own on the other: that is no saving."""
+    write_compared(tmp_path, "base", figures(power=1000), other=dict.fromkeys(POWER, of_base))
+    write_compared(tmp_path, "other", figures(power=400, seed=50), other=dict.fromkeys(POWER, of_other))
+    content = as_json(tmp_path, capsys, "base", "other", "--fail-if", "worse(energy)")
+    for name in (*POWER, "energy_of_all_nodes", "p_train_per_watt"):
+        ratio = row_of(content, name)["against"]["B"]
+        assert ratio["value"] is None and reason in ratio["reason"]
+    assert row_of(content, "p_train")["against"]["B"]["value"]
+    assert reason in content["gates"][0]["failures"][0]
+    assert compared(tmp_path, "base", "other") == 0
+    assert "Throughput against energy" not in capsys.readouterr().out
+
+
+def test_rounds_that_failed_leave_no_faster_side_and_fail_the_gate(tmp_path: Path, capsys: Capture) -> None:
+    write_compared(tmp_path, "base", figures(count=6))
+    write_compared(tmp_path, "half_failed", figures(1.2, seed=50, count=6), failed=3)
+    write_compared(tmp_path, "one_failed", figures(1.2, seed=60, count=6), failed=1)
+    file = tmp_path / "junit.xml"
+    gate = ("--fail-if", "slower(p_train)", "--junit", str(file))
+    assert compared(tmp_path, "base", "half_failed", *gate) == 5
+    seen = "3 of 6 rounds of B did not succeed, all 6 of A did"
+    assert f"B: fail if more of its rounds did not succeed: FAILED: {seen}" in capsys.readouterr().out
+    tests = list(next(iter(JUnitXml.fromfile(str(file)))))
+    assert [[type(each) for each in test.result] for test in tests] == [[], [Failure]]
+    content = as_json(tmp_path, capsys, "base", "half_failed", "one_failed")
+    faster = "C against A: time_to_target 0\\.8.*: faster \\(1 of 6 rounds of C did not succeed\\)"
+    assert compared(tmp_path, "base", "half_failed", "one_failed", "--figure", "time_to_target") == 0
+    assert re.search(faster, " ".join(capsys.readouterr().out.split()))
+    for name in ("time_to_target", "energy", "energy_of_all_nodes"):
+        many, one = (row_of(content, name)["against"][letter] for letter in "BC")
+        assert many["value"] is None and "3 of 6 rounds of B did not succeed" in many["reason"]
+        assert one["direction"] == "better"
+        assert row_of(content, name)["cells"]["C"]["caveats"] == ["1 of 6 rounds of C did not succeed"]
+    assert row_of(content, "p_train")["against"]["B"]["direction"] == "better"
+    # as many on both sides are no loss
+    assert compared(tmp_path, "half_failed", "one_failed", "--fail-if", "slower(p_train)") == 0
+
+
+def test_a_case_that_got_lost_fails_the_gate_and_a_new_one_does_not(tmp_path: Path, capsys: Capture) -> None:
+    for run in ("base", "twin"):
+        write_compared(tmp_path, run, figures(seed=len(run)))
+    for run in ("base", "twin"):
+        write_compared(tmp_path, run, figures(), case="other:pytorch:X1:2:1:5")
+    write_compared(tmp_path, "small", figures(seed=50))
+    gate = ("--fail-if", "p_train < 0.5")
+    assert compared(tmp_path, "base", "twin", "small", *gate) == 5
+    lost = "other:pytorch:X1:2:1:5, C: fail if it is not on both sides: FAILED"
+    assert lost in capsys.readouterr().out
+    assert compared(tmp_path, "small", "twin", *gate) == 0
+    assert "other:pytorch:X1:2:1:5 of B is not in A" in capsys.readouterr().out
+    assert compared(tmp_path, "base", "small") == 0, "without a gate it is said, and no more"
+
+
+def test_which_way_is_better_is_the_registrys_and_the_metrics_and_not_the_files(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    facts = {"world_size": 2, "metric": "wer", "target": 0.058}
+    parameters = {"target_wer": 0.058, "metric_better": "lower"}
+    plan = {**plain(with_own_script(make_case(name=CASE))), "parameters": parameters}
+    for name, quality, speed in (("base", 0.058, 1.0), ("other", 0.040, 0.5)):
+        values = {"acc": noisy(quality, seed=len(name)), **figures(speed, seed=len(name))}
+        forged = {"acc": {"unit": "wer"}, "p_train": {"better": "lower", "unit": "s"}}
+        write_compared(tmp_path, name, values, facts=facts, plan=plan, other=forged)
+    content = as_json(tmp_path, capsys, "base", "other", "--fail-if", "slower(p_train)")
+    assert row_of(content, "acc")["against"]["B"]["direction"] == "better"
+    rate = row_of(content, "p_train")
+    assert (rate["unit"], rate["better"], rate["against"]["B"]["direction"]) == (
+        "samples/s",
+        "higher",
+        "worse",
+    )
+    own = {"rate": Figure(None, "GB/s", "all", "", "higher", "bytes over time")}
+    measured = {"kind": "measure", "verdict": Verdict.MEASURED, "facts": {"world_size": 2}, "own": own}
+    for name, better in (("up", "higher"), ("down", "lower")):
+        write_compared(tmp_path, name, {"rate": noisy(3)}, other={"rate": {"better": better}}, **measured)
+    ratio = row_of(as_json(tmp_path, capsys, "up", "down"), "rate")["against"]["B"]
+    assert ratio["reason"] == "the ways that are better differ: higher / lower"
+    windows = {
+        "short": "1 window of 0.001 s",
+        "long": "25 windows of 0.203 s",
+        "alike": "25 windows of 0.201 s",
+    }
+    for name, window in windows.items():
+        write_compared(tmp_path, name, {"rate": noisy(3)}, other={"rate": {"window": window}}, **measured)
+    cells = row_of(as_json(tmp_path, capsys, "long", "short"), "rate")["cells"]
+    assert cells["B"]["caveats"] == ["measured by B over: 1 window of 0.001 s"] and cells["A"]["caveats"]
+    assert not row_of(as_json(tmp_path, capsys, "long", "alike"), "rate")["cells"]["B"]["caveats"]
+
+
+def test_a_ratio_near_1_has_the_digits_that_show_on_which_side_it_is(tmp_path: Path, capsys: Capture) -> None:
+    write_compared(tmp_path, "base", {"p_train": noisy(1000, 8, 1e-5)})
+    write_compared(tmp_path, "other", {"p_train": noisy(999.96, 8, 1e-5, seed=2)})
+    assert compared(tmp_path, "base", "other", "--fail-if", "slower(p_train)") == 5
+    out = capsys.readouterr().out
+    assert re.search(r"p_train 0\.9999\d+ times \[0\.9999\d+ \.\. 0\.9999\d+\]: slower", out)
+    assert "the ratio is 0.9999" in out and "1000 .. 1000" not in out
+
+
+def test_rounds_that_repeat_each_other_and_a_run_that_is_there_twice_prove_nothing(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    """As three rounds with one seed have one quality; memory is the same whatever the seed."""
+    for name, quality, memory in (("base", 0.9213, 10.0), ("other", 0.9211, 12.0)):
+        write_compared(tmp_path, name, {"acc": [quality] * 5, "mem": [memory] * 5})
+    content = as_json(tmp_path, capsys, "base", "other", "--figure", "acc", "--figure", "mem")
+    quality, memory = (row_of(content, name)["against"]["B"] for name in ("acc", "mem"))
+    assert (quality["direction"], memory["direction"]) == ("", "worse") and "one seed" in quality["reason"]
+    for name in ("base", "copy"):
+        folder = write_compared(tmp_path, name, figures())
+        (folder / "summary.json").write_text(
+            json.dumps({"run": "base", "uid": "base-abcdef", "exit_code": 0})
+        )
+    assert compared(tmp_path, "base+copy", "other") == 2
+    assert "is named twice" in capsys.readouterr().err
 
 
 def test_the_gate_has_an_exit_code_and_junit_xml(log_path: Path, tmp_path: Path, capsys: Capture) -> None:

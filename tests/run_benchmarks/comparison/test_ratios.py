@@ -75,7 +75,8 @@ def test_the_ratio_is_of_geometric_means_and_the_interval_that_of_welch() -> Non
     [
         ([1.0], [2.0], "too few rounds: 1 round on a side"),
         ([1.0] * 9, [2.0, 2.1], "too few rounds: 2 rounds on a side"),
-        ([1.0] * 5, [2.0] * 5, "no side varies"),
+        ([1.0] * 5, [2.0] * 5, "count as one"),
+        ([1.0] * 5, [2.0, 2.1, 2.0], "count as one"),
     ],
 )
 def test_where_there_is_no_interval_the_ratio_stands_and_the_reason(
@@ -92,8 +93,9 @@ def test_of_values_that_are_not_above_0_there_is_no_ratio() -> None:
 
 def test_sides_that_do_not_vary_differ_or_do_not() -> None:
     assert ratio_of([2.0] * 5, [2.0 + 1e-12] * 5).p_value == 1.0
-    assert ratio_of([2.0] * 5, [2.5] * 5).p_value == pytest.approx(2 / 2**10)
-    one_varies = ratio_of([2.0] * 5, [2.5, 2.51, 2.49, 2.5, 2.52])
+    assert ratio_of([2.0] * 5, [2.0 + 3e-9] * 5).p_value is None
+    assert ratio_of([2.0] * 5, [2.5] * 5, is_fixed=True).p_value == pytest.approx(2 / 2**10)
+    one_varies = ratio_of([2.0] * 5, [2.5, 2.51, 2.49, 2.5, 2.52], is_fixed=True)
     assert one_varies.interval and one_varies.interval[0] > 1.2
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from run_benchmarks.exports import secrets_in_run
 from run_benchmarks.exports.archive import export_archive
 from run_benchmarks.exports.redaction import secrets_here
 from run_benchmarks.exports.unpacking import unpack
@@ -136,6 +137,37 @@ def test_what_is_no_secret_stays_to_the_last_byte_and_is_judged_the_same(tmp_pat
     assert not any(each.reason for each in rescore(tmp_path / "out" / "run"))
     checked = ["sha256sum", "--check", "--quiet", "SHA256SUMS"]
     assert subprocess.run(checked, cwd=tmp_path / "out", check=False).returncode == 0
+
+
+def test_a_line_of_a_rank_hides_nothing_that_the_run_is_read_by(tmp_path: Path) -> None:
+    run = copied(tmp_path)
+    names = ["rank0.out.log", "round1", "noderank0", "[PerfLog]", "e2e_time", "beta_1", run.name, CASE]
+    with rank_log(run).open("a") as log:
+        log.writelines(f"my_token={name}\n" for name in [*names, "2026-11-22T08:20:28+00:00"])
+        log.write("my_token=a-s3cret\nit is a-s3cret\n")
+    export_archive(run, tmp_path / "run.tar.gz", NO_SECRETS, TRAINING)
+    (tmp_path / "out").mkdir()
+    unpack(tmp_path / "run.tar.gz", tmp_path / "out")
+    judged = [rescore(folder)[0].after for folder in (run, tmp_path / "out" / "run")]
+    assert judged[0].verdict and judged[0].verdict == judged[1].verdict
+    assert _values(judged[0]) == _values(judged[1])
+    assert rank_log(tmp_path / "out" / "run").read_text().endswith("my_token=***\nit is ***\n")
+
+
+def test_a_file_that_tells_too_many_values_is_left_out_and_the_rest_are_hidden(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(secrets_in_run, "MOST_OF_A_FILE", 300)
+    run = copied(tmp_path)
+    flood = rank_log(run).with_name("a_flood.log")
+    flood.write_text("".join(f"x_token=va1ue-of-{number:04}\n" for number in range(50)))
+    rank_log(run).with_name("later.log").write_text("my_token=a-s3cret\nit is a-s3cret and va1ue-of-0003\n")
+    notes = export_archive(run, tmp_path / "run.tar.gz", NO_SECRETS, TRAINING)
+    path = f"run/{flood.relative_to(run).as_posix()}"
+    assert any(note.startswith(f"left out: {path}: it gives names of secrets more than") for note in notes)
+    files = contents(tmp_path / "run.tar.gz")
+    assert path not in files
+    assert files[path.replace("a_flood", "later")] == b"my_token=***\nit is *** and ***\n"
 
 
 def test_the_names_of_packages_are_no_names_of_secrets(tmp_path: Path) -> None:

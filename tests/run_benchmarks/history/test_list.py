@@ -148,22 +148,37 @@ def test_what_cannot_be_read_is_listed_with_the_reason_and_loses_no_other(
     assert strange.isascii() and strange.isalnum() and index.path_of(strange) == no_utf8
 
 
-@pytest.mark.parametrize("damage", ["version", "bytes"])
-def test_an_index_of_another_form_is_made_anew(damage: str, log_path: Path) -> None:
+@pytest.mark.parametrize("damage", ["version", "view", "bytes", "pages", "end"])
+def test_an_index_that_is_damaged_or_of_another_form_is_made_anew(damage: str, log_path: Path) -> None:
     index = Index(log_path)
     refreshed(index)
     index.close()
     assert index.file
-    if damage == "version":
+    whole = index.file.read_bytes()
+    if damage in ("version", "view"):
         connection = sqlite3.connect(index.file)
-        connection.executescript("DROP VIEW listed; PRAGMA user_version = 77;")
+        connection.executescript("DROP VIEW listed" if damage == "view" else "PRAGMA user_version = 77")
         connection.close()
     else:
-        index.file.write_bytes(b"no index at all" * 1000)
+        beginning = {"bytes": b"no index at all", "pages": whole[:8192], "end": whole[:6000]}[damage]
+        index.file.write_bytes(beginning + b"\xff" * (len(whole) - 8192) * (damage == "pages"))
     again = Index(log_path)
     assert refreshed(again) == [4] and count(again, Query()) == 12
     again.close()
     assert oct(index.file.parent.stat().st_mode)[-3:] == "700"
+
+
+def test_an_index_that_goes_away_or_is_made_anew_is_opened_again(index: Index, log_path: Path) -> None:
+    refreshed(index)
+    assert index.file
+    other = Index(log_path, rebuild=True)
+    assert refreshed(index) == [4] and refreshed(other) == [], "each is read anew, by whoever comes first"
+    assert listed(log_path, "--rebuild") == 0 and count(index, Query()) == 12
+    index.file.unlink()
+    shutil.rmtree(runs_in(log_path)[0])
+    assert refreshed(index) == [3] and count(index, Query()) == 9
+    assert refreshed(other) == [] and count(other, Query()) == 9
+    other.close()
 
 
 def test_two_that_refresh_at_once_do_not_disturb_each_other(log_path: Path) -> None:
@@ -200,6 +215,7 @@ def test_without_a_cache_it_is_kept_in_memory(
         (["nothing' OR 1=1 --"], None),
         (["run = ' OR 1=1 --"], 0),
         (["exit_code < 1"], 0),
+        (["case ~ \udcff"], 0),  # a byte of the command line that is no text
     ],
 )
 def test_conditions(conditions: list[str], expected: int | None, index: Index) -> None:
@@ -268,12 +284,12 @@ def test_the_table(log_path: Path, capsys: Capture) -> None:
 def test_a_value_that_is_marked_is_explained(log_path: Path, capsys: Capture) -> None:
     result = runs_in(log_path)[-1] / BERT / "round1" / "result.json"
     content = json.loads(result.read_text())
-    content["figures"]["acc"]["caveat"] = "more than it can be"
+    content["figures"]["acc"] |= {"caveat": "more than\n- it can be", "unit": "1\n"}
     (log_path / "new").write_text(json.dumps(content))
     (log_path / "new").rename(result)
     assert listed(log_path, "--limit", "2", "--columns", "run,acc") == 0
     out = capsys.readouterr().out
-    assert "0.3399*" in out and "0.3399\n" in out and "- * acc: more than it can be" in out
+    assert "0.3399*" in out and "0.3399\n" in out and "- * acc: more than - it can be" in out
 
 
 def test_a_run_that_was_refused_says_once_why_and_where_more_is(log_path: Path, capsys: Capture) -> None:

@@ -61,6 +61,15 @@ def test_the_case_says_whether_it_converged(converged: object, verdict: Verdict,
     assert (judgement.verdict, judgement.failure) == (verdict, None)
 
 
+def test_the_quality_of_a_metric_that_falls_is_better_if_lower(folders: list[Path]) -> None:
+    """By its name, or as the configuration says; the driver takes the larger for the better, whatever the name."""
+    write_rank_log(folders[0], training_events(metric="wer", final_wer=0.05, target=0.058))
+    own = with_own_script(replace(CASE, parameters={"target_wer": 0.058}))
+    says = replace(own, parameters={"target_wer": 0.058, "metric_better": "higher"})
+    for case, better in ((own, "lower"), (says, "higher"), (CASE, "higher")):
+        assert judge_folders(case, folders).figures["acc"].better == better
+
+
 def test_figures_come_from_finished(folders: list[Path]) -> None:
     figures = judged(folders).figures
     assert {name: figures[name].value for name in ("p_whole", "p_train", "p_core", "tokens_per_second")} == {

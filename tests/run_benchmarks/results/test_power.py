@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from run_benchmarks.results.power import power_figures, training_window
+from run_benchmarks.results.power import power_figures, scope_in, training_window
 from tests.run_benchmarks.builders import END_MS, FINISHED, START_MS, training_events
 from utils.events import Event, EventName
 from utils.figures import Figure
@@ -68,6 +68,8 @@ def test_one_node(tmp_path: Path) -> None:
         "samples_per_joule": "samples/J",
     }
     assert "redfish (machine)" in figures["energy"].source
+    assert {figure.scope for figure in figures.values()} == {"machine"}
+    assert {scope_in(figures[name].source) for name in ("energy", "avg_power", "max_power")} == {"machine"}
     assert (figures["energy"].coverage, figures["energy"].caveat) == (1.0, "")
 
 

@@ -116,6 +116,16 @@ def test_what_ran_with_another_value_than_the_plans_is_open() -> None:
     assert rules_of(started, parameters={"lr": 1.0, "width": 4, "case_kind": "converge"}).stamp == "closed"
 
 
+@pytest.mark.parametrize("planned", ["***", ["[CLS]", "a ***"], {"name": "***"}])
+def test_what_was_hidden_in_the_plan_is_not_compared(planned: object) -> None:
+    """A tokenizer's `mask_token` is hidden in `plan.json`, for it is named like a secret."""
+    config = {"mask_token": "[MASK]", "width": 4}
+    plan = {"mask_token": planned, "width": 4}
+    assert rules_of(_started(changed=[], config=config), parameters=plan).stamp == "closed"
+    assert rules_of(_started(changed=[], config=config), parameters=plan | {"width": 8}).stamp == "open"
+    assert rules_of(_started(changed=["mask_token"], config=config), parameters=plan).stamp == "open"
+
+
 @pytest.mark.parametrize("own_script", [False, True])
 def test_what_the_plan_says_differs_counts_whatever_init_start_says(own_script: bool) -> None:
     """The vendor's code runs before the script, and can write a line that says that nothing was changed."""

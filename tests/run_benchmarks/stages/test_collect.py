@@ -27,6 +27,7 @@ from run_benchmarks.stages.collect_listing import (
     MOST_FOLDERS_ASKED,
     Entry,
     LeftOut,
+    Room,
     choose,
     note_on,
     read_listing,
@@ -333,7 +334,14 @@ def list_in(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collect_listing, "LARGEST_LISTING", room)
 
 
-OWN_LOGS = ("rank0.out.log", "rank11.out.log", "start_pytorch_task.log", "telemetry.jsonl", "cpu_monitor.log")
+OWN_LOGS = (
+    "rank0.out.log",
+    "rank11.out.log",
+    "start_pytorch_task.log",
+    "telemetry.jsonl",
+    "cpu_monitor.log",
+    "inventory.json",
+)
 
 
 @pytest.mark.parametrize("room", [LARGEST_LISTING, 4096])
@@ -456,15 +464,29 @@ def test_what_goes_wrong_with_a_large_file_costs_no_log(
 def test_what_has_no_room_here_is_left_out_before_anything_comes(
     source: Path, target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(collect.shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(0, 0, 10 * 2**20))
+    disk = shutil._ntuple_diskusage(10 * 2**30, 0, 2**30 + 10 * 2**20)
+    monkeypatch.setattr(collect.shutil, "disk_usage", lambda path: disk)
     (source / "core").write_bytes(b"")
     os.truncate(source / "core", 900 * 2**20)
     host = Host()
-    assert why_of(fetch(host, source, target)) == {
-        "core": "no room for it on the controller, whose disk has 10 MiB free"
-    }
+    why = "no room for it on the controller, whose disk has 1034 MiB free, of which 1024 are kept for later rounds"
+    assert why_of(fetch(host, source, target)) == {"core": why}
     assert host.streams == 2, "small files come at once: the top's, and those of the folder below"
     assert set(files_of(target)) == set(ODD_NAMES)
+
+
+def test_what_a_task_leaves_does_not_take_the_room_of_later_rounds(
+    source: Path, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rounds full of junk filled the disk to its last byte, and honest ones after them were lost, with the summary."""
+    disk = shutil._ntuple_diskusage(10 * 2**30, 0, 50 * 2**20)
+    monkeypatch.setattr(collect.shutil, "disk_usage", lambda path: disk)
+    for name in OWN_LOGS:
+        (source / name).write_text("content")
+    left_out = why_of(fetch(Host(), source, target))
+    assert set(files_of(target)) == set(OWN_LOGS), "a small disk costs no verdict"
+    assert set(left_out) == set(ODD_NAMES) - set(OWN_LOGS)
+    assert "50 MiB free, of which 1024 are kept" in left_out["-rf"]
 
 
 class Ends(LocalTransport):
@@ -613,7 +635,7 @@ def test_the_whole_is_bounded_and_small_files_go_first() -> None:
     assert len(left_out) == 10 - len(chosen) and left_out[0].has_content
 
 
-MIB = 2**20
+MIB, GIB = 2**20, 2**30
 
 
 @pytest.mark.parametrize(
@@ -631,9 +653,28 @@ MIB = 2**20
 def test_what_is_large_comes_in_a_stream_of_its_own(
     sizes: dict[str, int], room: int, streams: list[list[str]], no_room: list[str]
 ) -> None:
-    made, others = streams_of(sizes, room)
+    made, others = streams_of(sizes, Room(room + 2**30, 0))
     assert [stream.paths() for stream in made] == streams
     assert others == no_room
+
+
+@pytest.mark.parametrize(
+    ("free", "total", "sharing", "name", "size", "comes"),
+    [
+        (2 * GIB, 93 * GIB, 1, "rank0.out.log", 650 * MIB, True),
+        (2 * GIB, 93 * GIB, 1, "rank0.out.log", 700 * MIB, False),  # more than it would leave
+        (2 * GIB, 93 * GIB, 1, "core", 1, False),
+        (48 * MIB, 48 * MIB, 1, "telemetry.jsonl", 14 * MIB, True),
+        (48 * MIB, 48 * MIB, 1, "x/telemetry.jsonl", 1, False),
+        (900 * GIB, 999 * GIB, 1, "core", GIB, True),
+        (900 * GIB, 999 * GIB, 1000, "core", GIB, False),  # of each of a thousand nodes
+        (900 * GIB, 999 * GIB, 1000, "rank3.out.log", 400 * MIB, True),
+    ],
+)
+def test_a_log_that_a_verdict_needs_may_fill_what_junk_may_not(
+    free: int, total: int, sharing: int, name: str, size: int, comes: bool
+) -> None:
+    assert (streams_of({name: size}, Room(free, total, sharing))[1] == []) == comes
 
 
 @given(
@@ -642,7 +683,8 @@ def test_what_is_large_comes_in_a_stream_of_its_own(
 )
 @settings(derandomize=True, max_examples=100, deadline=None)
 def test_there_is_room_for_each_stream_beside_those_before_it(sizes: dict[str, int], room: int) -> None:
-    made, _ = streams_of({path if path < "d" else f"x/{path}": size for path, size in sizes.items()}, room)
+    paths = {path if path < "d" else f"x/{path}": size for path, size in sizes.items()}
+    made, _ = streams_of(paths, Room(room + 2**30, 0))
     for stream in made:
         assert 2 * stream.total <= room
         room -= stream.total

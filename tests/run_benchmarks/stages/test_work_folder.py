@@ -46,6 +46,50 @@ def test_it_is_made_for_one_user_alone(tmp_path: Path) -> None:
     assert work.stat().st_mode & 0o7777 == 0o700
 
 
+@pytest.mark.parametrize(
+    ("mode", "group", "refused"),
+    [
+        (0o777, 0, True),
+        (0o757, 0, True),
+        (0o1777, 0, True),  # nobody can replace what is there, and everybody can put something beside it
+        (0o775, NOBODY, True),
+        (0o775, 0, False),  # root's own group, as a user's private one
+        (0o1755, 0, False),
+        (0o755, NOBODY, False),
+    ],
+)
+@as_root
+def test_one_that_was_open_to_others_is_refused(mode: int, group: int, refused: bool, tmp_path: Path) -> None:
+    """Who sat in it as it was closed put his code in the place of a unit's, and it ran as root."""
+    work = tmp_path / ".flagperf"
+    work.mkdir()
+    os.chown(work, 0, group)
+    work.chmod(mode)
+    if refused:
+        message = refusal(work).message
+        assert message.startswith(f"others may replace what is in {work} (mode {mode:o}, owner root")
+        assert "may have done so: see what lies there, and move it away" in message
+        assert work.stat().st_mode & 0o7777 == mode
+    else:
+        enter(work)
+        assert work.stat().st_mode & 0o777 == 0o700
+
+
+@as_root
+def test_one_that_was_made_below_a_default_access_control_list_is_for_one_user_alone(tmp_path: Path) -> None:
+    """Such a list takes the place of the umask."""
+    nobody = 0xFFFFFFFF
+    entries = [(1, 7, nobody), (2, 7, NOBODY), (4, 5, nobody), (0x10, 7, nobody), (0x20, 7, nobody)]
+    listed = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+    try:
+        os.setxattr(tmp_path, "system.posix_acl_default", listed)
+    except OSError as error:
+        pytest.skip(f"no access control lists on this file system: {error}")
+    for _ in range(2):
+        enter(tmp_path / ".flagperf")
+    assert (tmp_path / ".flagperf").stat().st_mode & 0o777 == 0o700
+
+
 def test_a_link_in_its_place_is_refused(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / ".flagperf").symlink_to("elsewhere")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from run_benchmarks.comparison.comparable import objections
-from run_benchmarks.comparison.derived import NAMES, figures_of
+from run_benchmarks.comparison.derived import NAMES, TO_TARGET, figures_of
 from run_benchmarks.comparison.differences import differences
 from run_benchmarks.comparison.gate import Gate, gate_results
 from run_benchmarks.comparison.pairing import Match, matches
@@ -23,6 +24,20 @@ MAIN = "p_train"  # what is asked for where nobody asks
 DIFFERENCE = 0.05  # that rounds are to show where nothing else is asked for
 LARGEST = 1e100  # what a stranger's folder has beyond it is no figure, and could not be summed up
 REGISTERED = (*DEFINITIONS, *NAMES)  # all other figures are a case's own
+# What values of one figure share, in words; the definition only of a case's own figures.
+TRAITS = {
+    "unit": "units",
+    "better": "the ways that are better",
+    "scope": "the parts of a machine that were measured",
+    "definition": "definitions",
+}
+# Of these every round of a case has the same, whatever its seed; rounds that agree in others repeat each other.
+FIXED = ("mem", "mem_reserved", "mem_total")
+MOST_UNMET = (
+    1  # rounds of a side that did not meet its target: with more its set is invalid by MLPerf's rule, too
+)
+NUMBER = re.compile(r"\d{1,20}(?:\.\d{1,20})?", re.ASCII)
+Sides = Mapping[str, Sequence[Mapping[str, Figure]]]
 
 
 @dataclass(frozen=True)
@@ -52,7 +67,7 @@ def compare(groups: Sequence[Group], choice: Choice) -> Comparison:
     """
     matched, unmatched = matches(groups)
     if not matched:
-        message = f"no case of {groups[0].selector} is in another group: {'; '.join(unmatched)}"
+        message = f"no case of {groups[0].selector} is in another group: {'; '.join(map(str, unmatched))}"
         raise FlagPerfError(message, remedy="name the cases: RUN/CASE")
     _check_names(choice, matched)
     cases = [_case(match, choice) for match in matched]
@@ -61,8 +76,8 @@ def compare(groups: Sequence[Group], choice: Choice) -> Comparison:
         groups={group.letter: group.selector for group in groups},
         difference=choice.difference,
         cases=cases,
-        gates=gate_results(choice.gates, cases),
-        unmatched=unmatched,
+        gates=gate_results(choice.gates, cases, unmatched),
+        unmatched=list(map(str, unmatched)),
         notes=[f"{group.letter}: {note}" for group in groups for note in group.notes],
     )
 
@@ -83,14 +98,15 @@ def _case(match: Match, choice: Choice) -> CaseComparison:
     refusals, unknown = objections(match)
     used = {letter: [each for each in rounds if each.counts] for letter, rounds in match.items()}
     missing = [letter for letter, rounds in used.items() if not rounds]
+    sides = [_side(letter, rounds) for letter, rounds in match.items()]
     rows: list[Row] = []
     if missing:
         refusals.append(f"no round of {', '.join(missing)} succeeded")
     elif not refusals or choice.even_if_not_comparable:
-        rows = _rows(used, choice)
+        rows = _rows(used, choice, {side.letter: side for side in sides})
     measured = [row for row in rows if any(cell.values for cell in row.cells.values())]
     return CaseComparison(
-        sides=[_side(letter, rounds) for letter, rounds in match.items()],
+        sides=sides,
         refusals=refusals,
         unknown=unknown,
         differences=differences(match),
@@ -111,14 +127,22 @@ def _side(letter: str, rounds: Sequence[ComparedRound]) -> Side:
     )
 
 
-def _rows(used: Mapping[str, Sequence[ComparedRound]], choice: Choice) -> list[Row]:
+def _rows(
+    used: Mapping[str, Sequence[ComparedRound]], choice: Choice, sides: Mapping[str, Side]
+) -> list[Row]:
     """A row a figure; what is shown is so by Holm's method among those that are asked for, and among the rest."""
-    sides = {letter: [figures_of(each) for each in rounds] for letter, rounds in used.items()}
-    there = dict.fromkeys(name for figures in sides.values() for each in figures for name in each)
+    figures = {letter: [figures_of(each) for each in rounds] for letter, rounds in used.items()}
+    there = dict.fromkeys(name for of_side in figures.values() for each in of_side for name in each)
+    is_training = next(iter(used.values()))[0].result.kind == CONVERGE
+    unmet = {each: side for each, side in sides.items() if side.left_out and is_training}
     own = [name for name in there if name not in REGISTERED]
     wanted = choice.asked if choice.figures else [*REGISTERED, *own]
     asked = choice.asked or _main(used, own)
-    rows = [_row(name, sides, is_asked=name in asked) for name in dict.fromkeys(wanted) if name in there]
+    rows = [
+        _row(name, figures, unmet if name in TO_TARGET else {}, is_asked=name in asked)
+        for name in dict.fromkeys(wanted)
+        if name in there
+    ]
     tests = {(row.name, letter): each.p_value for row in rows for letter, each in row.against.items()}
     shown = holm({key: value for key, value in tests.items() if key[0] in asked})
     shown |= holm({key: value for key, value in tests.items() if key[0] not in asked})
@@ -133,22 +157,54 @@ def _main(used: Mapping[str, Sequence[ComparedRound]], own: Sequence[str]) -> li
     return [name for name in own if name in first.figures and first.figures[name].better]
 
 
-def _row(name: str, sides: Mapping[str, Sequence[Mapping[str, Figure]]], *, is_asked: bool) -> Row:
+def _row(name: str, sides: Sides, unmet: Mapping[str, Side], *, is_asked: bool) -> Row:
+    """A figure on all sides.
+
+    Args:
+        sides: letter -> every round's figures. unmet: the sides that have rounds of which it can have no value.
+    """
     figures = {letter: [each.get(name) for each in rounds] for letter, rounds in sides.items()}
-    cells = {letter: _cell(of_side) for letter, of_side in figures.items()}
+    cells = {letter: _cell(name, of_side) for letter, of_side in figures.items()}
+    notes = {letter: [side.misses] for letter, side in unmet.items()} or _windows(name, figures)
+    for letter, of_side in notes.items():
+        cells[letter] = replace(cells[letter], caveats=[*cells[letter].caveats, *of_side])
     base, *others = figures
     first = next(each for of_side in figures.values() for each in of_side if each)
     against = {}
     for letter in others:
-        absent = [f"{each}: {cells[each].absent}" for each in (base, letter) if not cells[each].values]
-        reason = _not_one_figure(name, [*figures[base], *figures[letter]])
-        reason = reason or (f"no value of {'; '.join(absent)}" if absent else "")
+        reason = _no_ratio(name, {each: cells[each] for each in (base, letter)}, unmet)
+        reason = reason or _not_one_figure(name, [*figures[base], *figures[letter]])
         values = cells[base].values, cells[letter].values
-        against[letter] = Ratio(None, reason=reason) if reason else ratio_of(*values)
+        is_fixed = name in FIXED
+        against[letter] = Ratio(None, reason=reason) if reason else ratio_of(*values, is_fixed=is_fixed)
     return Row(name, first.unit, first.better, first.definition, cells, against, is_asked)
 
 
-def _cell(figures: Sequence[Figure | None]) -> Cell:
+def _windows(name: str, sides: Mapping[str, Sequence[Figure | None]]) -> dict[str, list[str]]:
+    """When each side measured a case's own figure, where that differs by more than what each round's own numbers do."""
+    first = {letter: next((each.window for each in of_side if each), "") for letter, of_side in sides.items()}
+    rough = {NUMBER.sub(_magnitude, each.window) for of_side in sides.values() for each in of_side if each}
+    if name in REGISTERED or len(rough) < 2:
+        return {}
+    return {letter: [f"measured by {letter} over: {window}"] for letter, window in first.items() if window}
+
+
+def _magnitude(match: re.Match[str]) -> str:
+    """A number's order of magnitude."""
+    return f"{float(match[0]):.0e}"[1:]
+
+
+def _no_ratio(name: str, cells: Mapping[str, Cell], unmet: Mapping[str, Side]) -> str:
+    """Why sides with these cells have no ratio: no values, or only those of the rounds that were fast enough."""
+    if absent := [f"{letter}: {cell.absent}" for letter, cell in cells.items() if not cell.values]:
+        return f"no value of {'; '.join(absent)}"
+    many = [unmet[each].misses for each in cells if each in unmet and len(unmet[each].left_out) > MOST_UNMET]
+    return f"{'; '.join(many)}: {name} of the others is that of the best" if many else ""
+
+
+def _cell(name: str, figures: Sequence[Figure | None]) -> Cell:
+    if reason := _not_one_figure(name, figures):
+        return Cell([], None, reason)
     there = [each for each in figures if each and each.value is not None and abs(each.value) < LARGEST]
     values = [each.value for each in there if each.value is not None]
     caveats = list(dict.fromkeys(each.caveat for each in there if each.caveat))
@@ -167,12 +223,10 @@ def _why_absent(figure: Figure | None) -> str:
 def _not_one_figure(name: str, figures: Sequence[Figure | None]) -> str:
     """Why values under one name are no values of one figure."""
     there = [each for each in figures if each and each.value is not None]
-    units = dict.fromkeys(each.unit for each in there)
-    if len(units) > 1:
-        return f"units differ: {', '.join(units)}"
-    definitions = dict.fromkeys(each.definition for each in there)
-    if name not in REGISTERED and len(definitions) > 1:
-        return f"definitions differ: {' / '.join(definitions)}"
+    for trait, what in TRAITS.items():
+        values = dict.fromkeys(str(getattr(each, trait) or "neither") for each in there)
+        if len(values) > 1 and not (trait == "definition" and name in REGISTERED):
+            return f"{what} differ: {' / '.join(values)}"
     return ""
 
 

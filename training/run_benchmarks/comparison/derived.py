@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from run_benchmarks.comparison.selecting import ComparedRound
-from utils.figures import DEFINITIONS, Figure
+from run_benchmarks.results.power import NAMES as POWER
+from run_benchmarks.results.round_result import RoundResult
+from utils.figures import DEFINITIONS, FULL_COVERAGE, Figure
 
 RATES = ("p_whole", "p_train", "tokens_per_second")
 CHIP_SECONDS, TOTAL_ENERGY = "chip_seconds_to_target", "energy_of_all_nodes"
@@ -15,26 +17,47 @@ NAMES = (
     CHIP_SECONDS,
     TOTAL_ENERGY,
 )
+# What a training came to until its target was met: rounds that did not meet it have none, and leave the fast ones.
+TO_TARGET = (
+    *("e2e_time", "round_time", "raw_train_time", "no_eval_time", "pure_compute_time", "time_to_target"),
+    *("samples", "steps", "acc", "final_loss", "energy", CHIP_SECONDS, TOTAL_ENERGY),
+)
 _NO_CHIPS = "neither the case nor its plan says how many chips there were"
 
 
 def figures_of(each: ComparedRound) -> dict[str, Figure]:
-    """A round's figures and what is derived of them.
-
-    Of a round that was continued there is nothing that speaks of its last part alone: that is another length of work.
-    """
-    figures = dict(each.result.figures)
-    if each.result.continued is not None:
-        reason = "the round was continued: this would be of its last part only"
-        figures = {
-            name: figure if _is_whole(name) else replace(figure, value=None, source=reason)
-            for name, figure in figures.items()
-        }
+    """A round's figures and what is derived of them."""
+    figures = whole_figures(each.result)
     return {**figures, **dict(_derived(each, figures))}
 
 
-def _is_whole(name: str) -> bool:
-    return name in DEFINITIONS and DEFINITIONS[name].of_all_parts
+def whole_figures(result: RoundResult) -> dict[str, Figure]:
+    """A round's figures, those without a value, and with the reason, that other rounds cannot be held against.
+
+    They speak of the last part of a continued round alone, which is another length of work; or they are power or energy
+    of a part of the training, or of nobody knows which part of a machine.
+    """
+    reasons = {name: _in_part(name, figure, result) for name, figure in result.figures.items()}
+    return {
+        name: replace(figure, value=None, source=reasons[name]) if reasons[name] else figure
+        for name, figure in result.figures.items()
+    }
+
+
+def _in_part(name: str, figure: Figure, result: RoundResult) -> str:
+    """Of which part alone a figure is; empty where it is of the whole, or has no value."""
+    if figure.value is None:
+        return ""
+    if result.continued is not None and not (name in DEFINITIONS and DEFINITIONS[name].of_all_parts):
+        return "the round was continued: this would be of its last part only"
+    if name not in POWER:
+        return ""
+    if not figure.scope:
+        return "which part of a machine it is of is not known"
+    if figure.coverage is None:
+        return "how much of the training was sampled is not known"
+    too_little = f"only {100 * figure.coverage:.3g} % of the training was sampled"
+    return too_little if figure.coverage < FULL_COVERAGE else ""
 
 
 def _derived(each: ComparedRound, figures: Mapping[str, Figure]) -> Iterator[tuple[str, Figure]]:
@@ -42,16 +65,17 @@ def _derived(each: ComparedRound, figures: Mapping[str, Figure]) -> Iterator[tup
     watts = power.value * each.nodes if power and power.value is not None else None
     no_power = power.source if power else "there is no avg_power"
     parts = [
-        ("chip", "chip", chips, "chips", _NO_CHIPS, ""),
-        ("node", "node", each.nodes, "nodes", "no host is named", ""),
-        ("watt", "W", watts, "(`avg_power` x nodes)", no_power, power.caveat if power else ""),
+        ("chip", "chip", chips, "chips", _NO_CHIPS, None),
+        ("node", "node", each.nodes, "nodes", "no host is named", None),
+        ("watt", "W", watts, "(`avg_power` x nodes)", no_power, power),
     ]
     for name in (name for name in RATES if name in figures):
         rate = figures[name]
-        for one, unit, count, what, reason, caveat in parts:
+        for one, unit, count, what, reason, other in parts:
             part = _scaled(rate, count and 1 / count, f"{rate.unit}/{unit}", f"`{name}` / {what}", reason)
-            caveats = dict.fromkeys(filter(None, (rate.caveat, caveat)))
-            yield f"{name}_per_{one}", replace(part, caveat="; ".join(caveats))
+            caveats = dict.fromkeys(each.caveat for each in (rate, other) if each and each.caveat)
+            scope = other.scope if other else ""
+            yield f"{name}_per_{one}", replace(part, caveat="; ".join(caveats), scope=scope)
     if time := figures.get("time_to_target"):
         yield CHIP_SECONDS, _scaled(time, chips, "chip s", "`time_to_target` x chips", _NO_CHIPS)
     if energy := figures.get("energy"):

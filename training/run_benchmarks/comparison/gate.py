@@ -13,11 +13,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from run_benchmarks.comparison.pairing import Unmatched
 from run_benchmarks.comparison.ratios import BETTER, WORSE
 from run_benchmarks.comparison.records import CaseComparison, Comparison, GateResult, Row
 from utils.errors import FlagPerfError
 from utils.figures import HIGHER, LOWER
-from utils.numbers import shown
+from utils.numbers import digits_apart, shown
 from utils.text_files import one_line
 
 DIFFERENT = "different"
@@ -71,7 +72,10 @@ class Part:
     def seen(self, row: Row, letter: str) -> str:
         """What there is to see of its figure."""
         ratio = row.against[letter]
-        value = f"the ratio is {shown(ratio.value, 4)}" if ratio.value is not None else ""
+        limit = 1.0 if self.word else self.limit
+        value = ""
+        if ratio.value is not None:
+            value = f"the ratio is {shown(ratio.value, digits_apart([ratio.value, limit], 4))}"
         direction = f"shown to be {ratio.direction}" if ratio.direction else ""
         return f"{self.text}: {', '.join(filter(None, (value, direction)))}"
 
@@ -124,10 +128,39 @@ def _part(text: str, whole: str) -> Part:
     raise FlagPerfError(message, where=f"--fail-if {whole!r}", remedy=_EXAMPLE)
 
 
-def gate_results(gates: Sequence[Gate], cases: Sequence[CaseComparison]) -> list[GateResult]:
-    """Every gate on every side of every case that was compared."""
+def gate_results(
+    gates: Sequence[Gate], cases: Sequence[CaseComparison], unmatched: Sequence[Unmatched]
+) -> list[GateResult]:
+    """Every gate on every side of every case that was compared; and what no figure can tell, which fails with any gate.
+
+    That is a case of the base that a side does not have, and a greater part of its rounds that did not succeed.
+    """
+    if not gates:
+        return []
     compared = [case for case in cases if case.rows]
-    return [result for gate in gates for result in _of_gate(gate, compared)]
+    return [
+        *(result for gate in gates for result in _of_gate(gate, compared)),
+        *(result for case in compared for result in _of_verdicts(case)),
+        *(result for each in unmatched for result in _of_unmatched(each)),
+    ]
+
+
+def _of_verdicts(case: CaseComparison) -> Iterator[GateResult]:
+    """A side that fails more often than the base, of which the figures of the rounds that succeeded tell nothing."""
+    base, *others = case.sides
+    for side in others:
+        if side.failed_part > base.failed_part:
+            seen = f"{side.misses}, {base.misses or f'all {base.used} of {base.letter} did'}"
+            yield GateResult("more of its rounds did not succeed", case.name, side.letter, [seen])
+
+
+def _of_unmatched(each: Unmatched) -> Iterator[GateResult]:
+    """A case that got lost; one that is new has nothing to be held against."""
+    condition = "it is not on both sides"
+    if each.is_of_base:
+        yield from (GateResult(condition, each.case, letter, [str(each)]) for letter in each.absent)
+    else:
+        yield GateResult(condition, each.case, each.owner, skipped=str(each))
 
 
 def _of_gate(gate: Gate, cases: Sequence[CaseComparison]) -> Iterator[GateResult]:

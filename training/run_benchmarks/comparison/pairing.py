@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from run_benchmarks.comparison.selecting import ComparedRound, Group
 
@@ -10,8 +11,21 @@ from run_benchmarks.comparison.selecting import ComparedRound, Group
 Match = Mapping[str, Sequence[ComparedRound]]
 
 
-def matches(groups: Sequence[Group]) -> tuple[list[Match], list[str]]:
-    """Every case of the base with those of the others that belong to it, and a line a case that has no counterpart.
+@dataclass(frozen=True)
+class Unmatched:
+    """A case that the side `owner` has, and the sides `absent` have not: those of others the base."""
+
+    case: str
+    owner: str
+    absent: Sequence[str]
+    is_of_base: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.case} of {self.owner} is not in {', '.join(self.absent)}"
+
+
+def matches(groups: Sequence[Group]) -> tuple[list[Match], list[Unmatched]]:
+    """Every case of the base with those of the others that belong to it, and those that have no counterpart.
 
     A case belongs to that of its name; failing that, to the only one of its model, then to the only one there is.
     """
@@ -28,9 +42,9 @@ def matches(groups: Sequence[Group]) -> tuple[list[Match], list[str]]:
         if len(sides) > 1:
             matched.append(sides)
         absent = [group.letter for group in others if group.letter not in sides]
-        lonely += [f"{case} of {base.letter} is not in {', '.join(absent)}"] if absent else []
+        lonely += [Unmatched(case, base.letter, absent, is_of_base=True)] if absent else []
     lonely += [
-        f"{case} of {group.letter} is not in {base.letter}"
+        Unmatched(case, group.letter, [base.letter])
         for group in others
         for case in group.cases
         if (group.letter, case) not in taken

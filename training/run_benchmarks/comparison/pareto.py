@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from run_benchmarks.comparison.derived import TOTAL_ENERGY
+from run_benchmarks.comparison.ratios import Ratio
 from run_benchmarks.comparison.records import CaseComparison
 from utils.figures import DEFINITIONS
 
 THROUGHPUT, TIME = "p_train", "time_to_target"
+BASE = Ratio(1.0)  # against itself
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,11 @@ def pictures(case: CaseComparison) -> list[Picture]:
 
 
 def _means(case: CaseComparison, name: str) -> dict[str, float]:
-    cells = next((row.cells for row in case.rows if row.name == name), {})
+    """Of the base, and of the sides that can be held against it."""
+    row = next((row for row in case.rows if row.name == name), None)
+    if row is None:
+        return {}
+    cells = {side: cell for side, cell in row.cells.items() if row.against.get(side, BASE).value is not None}
     return {side: cell.summary.mean for side, cell in cells.items() if cell.summary}
 
 

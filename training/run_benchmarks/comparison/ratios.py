@@ -17,6 +17,7 @@ BETTER, WORSE = "better", "worse"
 ERROR_RATE = 1 - CONFIDENCE
 # What is said where no round tells of the noise: its standard deviation as a part of the figure.
 NOISES = (0.01, 0.05)
+REPEATED = "too few rounds: those of a side do not vary, as with one seed, and count as one"
 LARGEST_LOG = 700.0  # of what is still a number
 
 
@@ -40,8 +41,11 @@ class Ratio:
     held_back: bool = False
 
 
-def ratio_of(base: Sequence[float], other: Sequence[float]) -> Ratio:
+def ratio_of(base: Sequence[float], other: Sequence[float], *, is_fixed: bool = False) -> Ratio:
     """The ratio of two sides' values, at least one on each.
+
+    Rounds that do not vary repeat each other, as those with one seed do: they count as one, unless the figure is one
+    that is the same whatever the round (`is_fixed`).
 
     The interval is the wider one, and the p-value the larger one, of Welch's t test and Student's on the logarithms:
     with as many rounds on both sides that is Welch's.
@@ -55,7 +59,10 @@ def ratio_of(base: Sequence[float], other: Sequence[float]) -> Ratio:
     if fewest < FEWEST_ROUNDS:
         reason = f"too few rounds: {counted(fewest, 'round')} on a side, {FEWEST_ROUNDS} are the fewest"
         return Ratio(ratio, reason=reason, noise=noise)
-    if not vary(base) and not vary(other):
+    constant = [not vary(side) for side in (base, other)]
+    if any(constant) and not is_fixed and vary([*base, *other]):
+        return Ratio(ratio, reason=REPEATED)
+    if all(constant):
         # a figure that takes one of two values by chance comes to this no more often
         p_value = 2 * 0.5 ** (len(base) + len(other)) if vary([base[0], other[0]]) else 1.0
         return Ratio(ratio, p_value=p_value, reason="no interval: no side varies", noise=noise)

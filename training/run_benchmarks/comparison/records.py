@@ -9,6 +9,7 @@ from run_benchmarks.comparison.differences import Difference
 from run_benchmarks.comparison.ratios import Ratio
 from run_benchmarks.comparison.statistics import OlympicMean, Summary
 from run_benchmarks.reading import Record
+from utils.numbers import counted
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,17 @@ class Side:
     nodes: Sequence[int]
     left_out: Sequence[str]
     olympic: OlympicMean | None
+
+    @property
+    def failed_part(self) -> float:
+        """Of all its rounds."""
+        return len(self.left_out) / (self.used + len(self.left_out))
+
+    @property
+    def misses(self) -> str:
+        """How many of its rounds did not succeed; empty where all did."""
+        rounds = counted(self.used + len(self.left_out), "round")
+        return f"{len(self.left_out)} of {rounds} of {self.letter} did not succeed" if self.left_out else ""
 
 
 @dataclass(frozen=True)

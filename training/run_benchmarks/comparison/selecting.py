@@ -17,6 +17,7 @@ from run_benchmarks.results.find import find_run
 from run_benchmarks.results.folder import RunFolder, as_list, open_folder
 from run_benchmarks.results.load import going_on, run_in
 from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.results.summary import Run
 from utils.errors import FlagPerfError, nearest
 from utils.numbers import counted, number_in
 
@@ -26,12 +27,16 @@ REMEDY = "name what is compared as RUN, RUN/CASE or RUN/CASE/roundN, or several 
 
 @dataclass(frozen=True)
 class ComparedRound:
-    """A round of a run. run: its name; plan: the run's `plan.json`, empty where there is none."""
+    """A round of a run. run: its name; plan: the run's `plan.json`, empty where there is none.
+
+    uid: the run's, which a copy of it shares; empty in early results.
+    """
 
     run: str
     folder: Path
     result: RoundResult
     plan: Mapping[str, Any] = field(repr=False)
+    uid: str = ""
 
     @cached_property
     def case(self) -> Mapping[str, Any]:
@@ -69,6 +74,11 @@ class ComparedRound:
         count = reported or (nodes and processes and nodes * processes)
         return round(count) if count else None
 
+    @property
+    def run_key(self) -> str:
+        """What no other run has: a copy of it does."""
+        return self.uid or str(self.folder.resolve())
+
     def __str__(self) -> str:
         return f"{self.run}/{self.result.case}/round{self.result.round}"
 
@@ -98,10 +108,10 @@ def groups_of(selectors: Sequence[str], log_path: Path) -> list[Group]:
         FlagPerfError: one names nothing, or a round is named twice.
     """
     groups = [_group(letter(number), text, log_path) for number, text in enumerate(selectors)]
-    owners: dict[tuple[Path, str, int], str] = {}
+    owners: dict[tuple[str, str, int], str] = {}
     for group in groups:
         for each in group.rounds:
-            key = (each.folder.resolve(), each.result.case, each.result.round)
+            key = (each.run_key, each.result.case, each.result.round)
             if key in owners:
                 message = f"{each} is named twice, in {owners[key]} and in {group.selector}"
                 raise FlagPerfError(message, remedy="compare a round with others, and not with itself")
@@ -127,7 +137,7 @@ def _group(name: str, selector: str, log_path: Path) -> Group:
         folder, inside = _located(part.strip(), log_path)
         opened = open_folder(folder)
         run = run_in(opened)
-        rounds += list(_selected(run.results, opened, run.name, inside, selector))
+        rounds += list(_selected(run, opened, inside, selector))
         notes += [f"{run.name}: {note}" for note in run.notes]
     return Group(name, selector, rounds, notes)
 
@@ -147,9 +157,7 @@ def _located(text: str, log_path: Path) -> tuple[Path, Sequence[str]]:
     raise FlagPerfError("is no run, and no part of one", where=text, remedy=REMEDY)
 
 
-def _selected(
-    results: Sequence[RoundResult], opened: RunFolder, run: str, inside: Sequence[str], selector: str
-) -> Iterator[ComparedRound]:
+def _selected(run: Run, opened: RunFolder, inside: Sequence[str], selector: str) -> Iterator[ComparedRound]:
     """The rounds of a run that a selector means."""
     case, number = (*inside, "", "")[:2]
     match = ROUND_FOLDER.fullmatch(number)
@@ -157,13 +165,13 @@ def _selected(
         raise FlagPerfError(f"{number} is no round", where=selector, remedy=REMEDY)
     chosen = [
         result
-        for result in results
+        for result in run.results
         if (not case or result.case == case) and (not match or result.round == int(match[1]))
     ]
     if not chosen:
-        message, remedy = _nothing_chosen(results, opened, run, case)
+        message, remedy = _nothing_chosen(run.results, opened, run.name, case)
         raise FlagPerfError(message, where=selector, remedy=remedy)
-    yield from (ComparedRound(run, opened.path, result, opened.plan) for result in chosen)
+    yield from (ComparedRound(run.name, opened.path, result, opened.plan, run.uid) for result in chosen)
 
 
 def _nothing_chosen(
@@ -176,4 +184,7 @@ def _nothing_chosen(
         return f"{run} still goes on, {goes_on}: no such round of it has ended", remedy
     if case and case not in cases:
         return f"{run} has no case {case}", nearest(case, cases) or f"it has {', '.join(cases) or 'none'}"
+    if not results:
+        why = next(iter(run_in(opened).notes), "")
+        return f"{run} has no round{why and f': {why}'}", "name another run: `run.py list` has them"
     return f"{run} has no such round", f"it has {counted(len(results), 'round')} in all, see `run.py show`"

@@ -10,9 +10,7 @@ import hashlib
 import json
 import os
 import tarfile
-from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
@@ -22,8 +20,9 @@ from run_benchmarks.exports.destination import new_file
 from run_benchmarks.exports.planned_run import read_plan
 from run_benchmarks.exports.redaction import Redaction
 from run_benchmarks.exports.run_files import RunFile, files_below
+from run_benchmarks.exports.secrets_in_run import redaction_of
 from run_benchmarks.plan.secrets import Secrets
-from run_benchmarks.results.folder import RunFolder, as_list, open_folder
+from run_benchmarks.results.folder import RunFolder, open_folder
 from run_benchmarks.results.load import run_in
 from run_benchmarks.results.summary import Run
 from utils.errors import FlagPerfError
@@ -57,9 +56,9 @@ def export_archive(path: Path, output: Path, secrets: Secrets, training_dir: Pat
         FlagPerfError: `path` is no run, or `output` is there already.
     """
     folder = open_folder(path)
-    run, files = run_in(folder), list(files_below(path))
+    run = run_in(folder)
     scripts = environment_scripts(folder.plan, training_dir)
-    redaction = _redaction(folder, [*scripts, *files], secrets)
+    redaction, files = redaction_of(folder, run, scripts, list(files_below(path)), secrets)
     with (
         new_file(output) as made,
         made.open("wb") as raw,
@@ -75,22 +74,6 @@ def export_archive(path: Path, output: Path, secrets: Secrets, training_dir: Pat
         f"what {each.name} sets is not recognised: {each.objection}" for each in scripts if each.objection
     ]
     return [*unread, *archive.notes()]
-
-
-def _redaction(folder: RunFolder, files: list[RunFile], secrets: Secrets) -> Redaction:
-    """All secrets that can be had; hosts and cases are open, whatever a log says."""
-    cluster = folder.plan.get("cluster")
-    hosts = as_list(cluster.get("hosts")) if isinstance(cluster, dict) else []
-    names = {*map(str, hosts), *(case.settings.name for case in folder.cases.values())}
-    base = Redaction(replace(secrets, open_texts=secrets.open_texts | names))
-    return base.with_those_in(_lines_of(files))
-
-
-def _lines_of(files: list[RunFile]) -> Iterator[str]:
-    for file in files:
-        with suppress(FlagPerfError):  # it was changed since, and is left out
-            if not file.objection:
-                yield from file.lines()
 
 
 @dataclass

@@ -23,11 +23,10 @@ from utils.errors import FlagPerfError
 
 # In what a host has installed names are packages', `base-passwd` among them.
 PACKAGES = ("packages", "system_packages")
-MOST_VALUES = 2_000  # that a run's files may add: more are no run's secrets
 # A word alone is as likely what a program says (`token: missing`); where it is assigned it is hidden all the same.
 _KEY_BEGINS, LONGEST_KEY = re.compile("-----BEGIN [A-Z ]*PRIVATE KEY-----"), 200
 _OF_KEY = re.compile(r"[A-Za-z0-9+/=]{16,}")
-_WORD = re.compile(r"[A-Za-z_.]+|[\W\d_]+")
+_WORD = re.compile(r"[A-Za-z_.]+|[\W\d_]+|\d{4}-\d\d-\d\dT[\d:.+Z-]+")
 
 
 def secrets_here(config: Path, training_dir: Path) -> Secrets:
@@ -56,15 +55,6 @@ class Redaction:
     """Takes secrets out of texts and names."""
 
     secrets: Secrets
-
-    def with_those_in(self, lines: Iterable[str]) -> Redaction:
-        """This and what stands with a secret's name in a run's lines, and private keys."""
-        values: set[str] = set()
-        for value in _values_in(lines):
-            values.add(value)
-            if len(values) >= MOST_VALUES:
-                break
-        return Redaction(replace(self.secrets, held=self.secrets.held | values))
 
     def line(self, line: str) -> str:
         """A line without secrets; JSON in it stays JSON."""
@@ -115,7 +105,7 @@ class Redaction:
         return self._by_value.hide(redact_text(text))
 
 
-def _values_in(lines: Iterable[str]) -> Iterator[str]:
+def values_in(lines: Iterable[str]) -> Iterator[str]:
     """What lines assign to names of secrets, and the lines of private keys (PEM)."""
     of_key = 0
     for line in lines:

@@ -21,7 +21,7 @@ from run_benchmarks.plan.cases import CASE_KEYS, case_name, parse_case_key
 from run_benchmarks.plan.config_file import ConfigFile, is_set, read_leniently
 from run_benchmarks.plan.load import load_plan
 from run_benchmarks.plan.records import Plan
-from run_benchmarks.plan.redact import HIDDEN
+from run_benchmarks.plan.redact import holds_hidden
 from run_benchmarks.reading import read_object
 from run_benchmarks.stages.tree import LEFT_OUT_AT_TOP
 from utils.errors import FlagPerfError
@@ -144,7 +144,7 @@ def _changed(case: ExportedCase, today: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: value
         for name, value in case.parameters.items()
-        if name in today and value != today[name] and HIDDEN not in json.dumps(value)
+        if name in today and value != today[name] and not holds_hidden(value)
     }
 
 

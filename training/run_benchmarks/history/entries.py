@@ -75,7 +75,7 @@ def _run(
 
 def _round(place: Place, result: RoundResult) -> Cells:
     figures = {
-        _text(name): {"value": each.value, "unit": each.unit, "caveat": each.caveat}
+        _text(name): {"value": each.value, "unit": _text(each.unit), "caveat": _text(each.caveat)}
         for name, each in result.figures.items()
         if each.value is not None
     }

@@ -10,16 +10,16 @@ import hashlib
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from run_benchmarks.history.entries import Cells, entry_of
-from run_benchmarks.history.places import places_in
+from run_benchmarks.history.places import Place, places_in
 from utils.errors import FlagPerfError
 
-VERSION: Final = 2  # of the tables below: an index with another one is made anew
+VERSION: Final = 3  # of the tables below and of what stands in them: an index with another one is made anew
 BUSY_S = 30.0
 # The columns are the cells that `entry_of` gives, in their order.
 _TABLES = """
@@ -46,9 +46,10 @@ class Index:
         self.log_path = log_path.resolve()
         self._lock = threading.RLock()
         self.file = _cache_file(self.log_path)
-        if self.file and rebuild:
-            _remove(self.file)
         self._connection = self._open()
+        if rebuild:  # what others use meanwhile stays until it has been read anew
+            with self.use() as connection, connection:
+                connection.execute("UPDATE runs SET mark = ''")
 
     def close(self) -> None:
         """Close the file."""
@@ -58,6 +59,8 @@ class Index:
     def refresh(self, on_work: Callable[[int], None] = lambda count: None) -> None:
         """Read the runs that are new or have changed since, and drop those that have gone.
 
+        An index that was damaged or removed since it was opened is opened, or made, once more.
+
         Args:
             on_work: told how many have to be read, before they are.
 
@@ -65,6 +68,17 @@ class Index:
             FlagPerfError: the result directory cannot be listed, or the index not be written.
         """
         places = {place.key: place for place in places_in(self.log_path)}
+        try:
+            self._take(places, on_work)
+        except FlagPerfError as error:
+            if not isinstance(error.__cause__, sqlite3.Error):
+                raise
+            with self._lock:
+                self._connection.close()
+                self._connection = self._open()
+            self._take(places, on_work)
+
+    def _take(self, places: Mapping[str, Place], on_work: Callable[[int], None]) -> None:
         with self.use() as connection:
             marks = dict(connection.execute("SELECT key, mark FROM runs").fetchall())
         changed = [place for key, place in places.items() if marks.get(key) != place.mark]
@@ -89,7 +103,7 @@ class Index:
                 yield self._connection
         except sqlite3.Error as error:
             message = f"the index cannot be used: {error}"
-            remedy = "make it anew: run.py list --rebuild"
+            remedy = "try again; if that does not help, remove this file: it is made anew from the folders"
             raise FlagPerfError(message, where=str(self.file or ""), remedy=remedy) from error
 
     def path_of(self, key: str) -> Path | None:
@@ -100,14 +114,13 @@ class Index:
 
     def _open(self) -> sqlite3.Connection:
         """The index as it is; made anew where it is of another form, and in memory where no file can be had."""
-        if self.file:
+        for _ in range(2 if self.file else 0):
             try:
                 return _connect(str(self.file))
             except sqlite3.OperationalError:  # it cannot be written
-                pass
+                break
             except sqlite3.DatabaseError:
-                _remove(self.file)
-                return _connect(str(self.file))
+                _remove(str(self.file))
         self.file = None
         return _connect(":memory:")
 
@@ -117,7 +130,7 @@ def _connect(file: str) -> sqlite3.Connection:
 
     Raises:
         sqlite3.OperationalError: it cannot be written.
-        sqlite3.DatabaseError: it is none, or one of another form.
+        sqlite3.DatabaseError: it is none, one of another form, or a damaged one.
     """
     connection = sqlite3.connect(file, timeout=BUSY_S, check_same_thread=False)
     try:
@@ -135,12 +148,17 @@ def _connect(file: str) -> sqlite3.Connection:
 
 def _make_tables(connection: sqlite3.Connection) -> None:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version == 0:
-        for statement in _TABLES.split(";"):
+    there = {text for (text,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
+    wanted = [text.strip() for text in _TABLES.split(";") if text.strip()]
+    if version == 0 and not there:
+        for statement in wanted:
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {VERSION}")
-    elif version != VERSION:
-        raise sqlite3.DatabaseError(f"an index of version {version}")
+    elif version != VERSION or there != set(wanted):
+        raise sqlite3.DatabaseError(f"an index of another form, of version {version}")
+    (state,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if state != "ok":
+        raise sqlite3.DatabaseError(state)
 
 
 def _cache_file(log_path: Path) -> Path | None:
@@ -155,10 +173,10 @@ def _cache_file(log_path: Path) -> Path | None:
     return folder / f"history-{digest}.sqlite"
 
 
-def _remove(file: Path) -> None:
-    for path in (file, file.with_name(f"{file.name}-journal")):
+def _remove(file: str) -> None:
+    for path in (file, f"{file}-journal"):
         with suppress(OSError):
-            path.unlink()
+            Path(path).unlink()
 
 
 def _insert(connection: sqlite3.Connection, table: str, cells: Cells) -> None:

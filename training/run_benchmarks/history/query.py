@@ -16,6 +16,7 @@ import msgspec
 from run_benchmarks.history.index import Index
 from utils.errors import FlagPerfError, nearest
 from utils.figures import DEFINITIONS
+from utils.text_files import one_line
 
 TEXTS = ("run", "uid", "state", "case", "verdict", "rules", "kind", "hosts")
 NUMBERS = ("round", "exit_code")
@@ -168,10 +169,10 @@ def _text_part(condition: Condition) -> tuple[str, list[object]]:
     if condition.sign not in _SIGNS_OF_TEXT:
         message = f"{condition.name} is a text, which is not {condition.sign} anything"
         raise FlagPerfError(message, remedy=f"compare it by one of {' '.join(_SIGNS_OF_TEXT)}")
-    column = _OF_COLUMN[condition.name]
+    column, value = _OF_COLUMN[condition.name], one_line(condition.value)  # as the index holds texts
     if condition.sign == "~":
-        return f"instr(lower({column}), lower(?)) > 0", [condition.value]
-    return f"{column} IS {'NOT ' if condition.sign == '!=' else ''}?", [condition.value]
+        return f"instr(lower({column}), lower(?)) > 0", [value]
+    return f"{column} IS {'NOT ' if condition.sign == '!=' else ''}?", [value]
 
 
 def _number_part(condition: Condition) -> tuple[str, list[object]]:

@@ -80,6 +80,11 @@ def is_secret_name(name: str) -> bool:
     return bool(_SECRET_NAME.fullmatch(name))
 
 
+def holds_hidden(value: object) -> bool:
+    """Whether something was hidden in data, to any depth."""
+    return HIDDEN in repr(value)
+
+
 def redact_url(url: str) -> str:
     """`url` without the user and password that may stand in it: `https://***@host/simple`."""
     return _USER_OF_URL.sub(f"{HIDDEN}@", url)

@@ -21,6 +21,8 @@ from run_benchmarks.plan.redact import (
     secrets_in_argv,
     secrets_in_text,
 )
+from run_benchmarks.plan.shell_file import secrets_in_shell
+from run_benchmarks.plan.substrings import Substrings, without_wraps
 
 T = TypeVar("T")
 # Of these settings a value may be a secret; all others (hosts, cases, paths) are open, and so is what they hold.
@@ -28,7 +30,7 @@ MAY_BE_SECRET = frozenset({"ACCE_CONTAINER_OPT", "IMAGE_BUILD_ARGS", "VENDORS", 
 SHORTEST = 6  # characters: a shorter value stands in too much else to be hidden wherever it stands
 _NUMBER = re.compile(r"[\d.,:+-]{1,11}")
 _LINE_END = re.compile(r"[\r\n]+|\\r|\\n")  # also as a variable has it that may be one line only
-_WRAP = r"(?:\r?\n[ \t]*)?"
+MOST_PASSES = 20  # over a text that only a hostile writer makes so
 # `--env NAME=value` and its other spellings, without the blank.
 _ENV_OPTION = re.compile(r"(?:-e|--env)=?([^-=][^=]*)=(.*)", re.DOTALL)
 
@@ -65,14 +67,15 @@ class Secrets:
 
     def hide(self, text: str) -> str:
         """`text` with every value in it replaced by `***`; one that stands in too much else, where it is assigned."""
-        if any(value in text for value in self.held - self.values if value):
+        if any(value in text for value in self._indistinct):
             text = redact_text(text)
-        before = ""
-        while self._pattern and before != text:  # what was around a value may make up another one
-            before, text = text, self._pattern.sub(HIDDEN, text)
-            if self._broken and "\n" in text:
-                text = self._broken.sub(HIDDEN, text)
-        return text
+        for _ in range(MOST_PASSES):  # what was around a value may make up another one
+            before = text
+            text = self._spelled.replaced(text, HIDDEN)
+            text = self._in_lines.replaced_wrapped(text, HIDDEN)
+            if text == before:
+                return text
+        return HIDDEN
 
     def hide_in(self, record: T, *, names: bool = True) -> T:
         """`record` with every text in it hidden, to any depth of records, lists and dicts.
@@ -128,7 +131,11 @@ class Secrets:
             for name, value in settings.items()
             if name not in MAY_BE_SECRET and not self.are_named(name)
         ]
-        held = [*self._values_in(settings), *self._values_of_options(argv), *secrets_in_text(text)]
+        held = [
+            *self._values_in(settings),
+            *self._values_of_options(argv),
+            *secrets_in_shell(text, self.are_named),
+        ]
         return replace(
             self,
             held=self.held.union(held),
@@ -157,16 +164,19 @@ class Secrets:
         yield from (value for _, name, value in _with_variables(argv) if self.are_named(name))
 
     @cached_property
-    def _pattern(self) -> re.Pattern[str] | None:
-        spellings = {each for value in self.values for each in _spellings(value) if len(each) >= SHORTEST}
-        longest_first = sorted(spellings, key=lambda each: (-len(each), each))
-        return re.compile("|".join(map(re.escape, longest_first))) if spellings else None
+    def _indistinct(self) -> frozenset[str]:
+        return self.held - self.values - {""}
 
     @cached_property
-    def _broken(self) -> re.Pattern[str] | None:
-        """The values as they are, but for ends of lines and the indents behind them: a log may wrap its lines."""
-        wrapped = [_WRAP.join(map(re.escape, value)) for value in sorted(self.values)]
-        return re.compile("|".join(wrapped)) if wrapped else None
+    def _spelled(self) -> Substrings:
+        spellings = {each for value in self.values for each in _spellings(value)}
+        return Substrings(each for each in spellings if len(each) >= SHORTEST)
+
+    @cached_property
+    def _in_lines(self) -> Substrings:
+        """The values as they are, which a log may wrap: its lines are joined before they are looked for."""
+        whole = map(without_wraps, self.values)
+        return Substrings(value for value in whole if len(value) >= SHORTEST)
 
 
 NO_SECRETS = Secrets()

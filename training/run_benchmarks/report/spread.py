@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from run_benchmarks.comparison.derived import whole_figures
 from run_benchmarks.comparison.statistics import HEADINGS, Summary, olympic_mean_of, summarise
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.table import Table
@@ -25,8 +26,9 @@ def spread_tables(results: Sequence[RoundResult]) -> Iterator[tuple[str, Table]]
 
 def _summaries(rounds: Sequence[RoundResult]) -> Iterator[tuple[str, str, Summary]]:
     """Of each figure that says which way is better, and that at least two rounds have: name, unit, what it comes to."""
-    for name in dict.fromkeys(name for result in rounds for name in result.figures):
-        figures = [result.figures[name] for result in rounds if name in result.figures]
+    of_rounds = [whole_figures(result) for result in rounds]
+    for name in dict.fromkeys(name for figures in of_rounds for name in figures):
+        figures = [figures[name] for figures in of_rounds if name in figures]
         values = [each.value for each in figures if each.value is not None]
         if len(values) > 1 and figures[0].better and len({each.unit for each in figures}) == 1:
             yield name, figures[0].unit, summarise(values)

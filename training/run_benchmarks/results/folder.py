@@ -9,6 +9,7 @@ import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,9 +18,12 @@ from run_benchmarks.names import JOURNAL, ROUND_FOLDER, is_run_folder
 from run_benchmarks.reading import object_in, parsed, read_object, read_text
 from run_benchmarks.results.of_2022 import cases_of_2022, observation_of_2022
 from run_benchmarks.results.planned import PlannedCase
+from run_benchmarks.results.power import NAMES as POWER
+from run_benchmarks.results.power import scope_in
+from run_benchmarks.results.quality import better_of
 from run_benchmarks.results.round_result import SCHEMA, Observation, RoundRecord, RoundResult
 from utils.errors import FlagPerfError
-from utils.figures import DEFINITIONS, Figure
+from utils.figures import DEFINITIONS, HIGHER, LOWER, Figure
 from utils.node import rank_log_name
 
 R = TypeVar("R", bound=RoundRecord)
@@ -133,7 +137,7 @@ def read_result(folder: RunFolder, key: RoundKey) -> RoundResult | None:
     path = folder.round_path(key) / "result.json"
     try:
         content = read_object(path)
-        return None if content is None else _of_round(key, _result(content, path), path)
+        return None if content is None else _of_round(key, _result(folder, content, path), path)
     except FlagPerfError as error:
         folder.note(error)
         return None
@@ -143,7 +147,7 @@ def summed_up(folder: RunFolder) -> dict[RoundKey, RoundResult]:
     """The results in `summary.json`, each of which stands in its round's folder too."""
     where = f"{folder.path / 'summary.json'}: rounds"
     rounds = as_list(folder.summary.get("rounds"))
-    results = _readable(folder, rounds, lambda number: f"{where}[{number}]", _result)
+    results = _readable(folder, rounds, lambda number: f"{where}[{number}]", partial(_result, folder))
     return {RoundKey(result.case, result.round): result for result in results}
 
 
@@ -221,11 +225,13 @@ def _link_on_the_way(path: Path) -> Path | None:
         return next((Path(each.path) for each in entries if each.is_symlink() and each.is_dir()), None)
 
 
-def _result(content: Any, where: object) -> RoundResult:
+def _result(folder: RunFolder, content: Any, where: object) -> RoundResult:
     if not isinstance(content, dict):
         raise FlagPerfError("is no JSON object", where=str(where))
     result = _of_one_folder(parsed(RoundResult, content, str(where)), where)
-    figures = {name: _defined(name, each) for name, each in result.figures.items()}
+    case = folder.cases.get(result.case)
+    scope = scope_in(" ".join(each.source for name, each in result.figures.items() if name in POWER))
+    figures = {name: _defined(name, each, case, scope) for name, each in result.figures.items()}
     return replace(result, schema=SCHEMA, figures=figures)
 
 
@@ -236,11 +242,24 @@ def _of_one_folder(record: R, where: object) -> R:
     return record
 
 
-def _defined(name: str, figure: Figure) -> Figure:
-    """In schema 1 figures did not say which way is better and how they are defined: the registry does."""
-    if figure.definition or name not in DEFINITIONS:
-        return figure
-    return replace(figure, better=DEFINITIONS[name].better, definition=DEFINITIONS[name].definition)
+def _defined(name: str, figure: Figure, case: PlannedCase | None, scope: str) -> Figure:
+    """The figure, of which the registry says the unit and which way is better, whatever stands in the file.
+
+    Those of schema 1 have no definition; early ones say in the sources of power alone of which `scope` it is.
+    """
+    own = figure.better if figure.better in (HIGHER, LOWER) else None
+    definition = DEFINITIONS.get(name)
+    if definition is None:
+        return replace(figure, better=own)
+    better = definition.better
+    if definition.of_metric:
+        better = better_of(case, figure.unit) if case else own or better
+    unit = (
+        figure.unit if definition.unit == "1" else definition.unit
+    )  # a metric's name, or what a loss was in earlier
+    text = figure.definition or definition.definition
+    figure = replace(figure, better=better, unit=unit, definition=text)
+    return replace(figure, scope=figure.scope or scope) if name in POWER else figure
 
 
 def _of_round(key: RoundKey, record: R, path: Path) -> R:

@@ -23,7 +23,7 @@ from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.power import NAMES as POWER
 from run_benchmarks.results.power import no_power, power_figures
 from run_benchmarks.results.provenance import provenance_of
-from run_benchmarks.results.quality import is_true
+from run_benchmarks.results.quality import better_of, is_true
 from run_benchmarks.results.rank_logs import RankLogs, read_rank_logs
 from run_benchmarks.results.round_result import (
     MEASURE,
@@ -89,6 +89,7 @@ def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) ->
     figures = {**_training_figures(case, values), **power, **own}
     cut_off = {} if finished or case.kind == MEASURE else cut_off_figures(logs.events)
     figures |= cut_off
+    figures["acc"] = replace(figures["acc"], better=better_of(case, figures["acc"].unit))
     if continued:
         of_part = (name for name in cut_off if not DEFINITIONS[name].of_all_parts)
         figures |= {name: of_this_part(figures[name], continued) for name in (*POWER, *own, *of_part)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +30,8 @@ CLOCK_SLACK_S, CLOCK_SLACK = 1.0, 0.01
 MOST_NAMES = 8  # of nodes of which the same is said
 # Of a node's telemetry so much may be no record: with more, nobody can say what is missing.
 MOST_WRONG = 0.01
+# How `source` names the scope, as `described` writes it.
+_SCOPE = re.compile(rf"\(({'|'.join(scope.value for scope in POWER_SCOPES)})[:)]")
 
 
 def power_figures(folders: Sequence[Path], events: Sequence[Event]) -> tuple[dict[str, Figure], list[str]]:
@@ -152,7 +155,8 @@ def _mean(name: str, nodes: Sequence[_Node], doubt: str) -> Figure:
         caveats.append("the nodes do not measure by the same source and devices")
     caveats += [doubt] if doubt else []
     caveats += [f"{node.name}: {node.doubt}" for node in nodes if node.doubt][:1]
-    return replace(figure, coverage=covered, caveat="; ".join(caveats))
+    scope = nodes[0].scope.value  # that of all of them
+    return replace(figure, coverage=covered, caveat="; ".join(caveats), scope=scope)
 
 
 def _sampled(measured: Mapping[str, Measurement]) -> str:
@@ -200,7 +204,13 @@ def _per_joule(energy: Figure, nodes: int, events: Sequence[Event]) -> Figure:
     figure = definition.figure(
         rate(samples, energy.value * nodes), f"samples / energy of {counted(nodes, 'node')}"
     )
-    return replace(figure, coverage=energy.coverage, caveat=energy.caveat)
+    return replace(figure, coverage=energy.coverage, caveat=energy.caveat, scope=energy.scope)
+
+
+def scope_in(source: str) -> str:
+    """The scope that a figure's `source` names, for results that do not say it; empty for none, or several."""
+    scopes = {*_SCOPE.findall(source)}
+    return scopes.pop() if len(scopes) == 1 else ""
 
 
 def no_power(reason: str) -> dict[str, Figure]:

@@ -42,6 +42,12 @@ def doubt_of(case: PlannedCase, facts: Mapping[str, Any]) -> str:
     return "" if case.kind == MEASURE else Quality(case, in_present_names(facts, case.parameters)).doubt()
 
 
+def better_of(case: PlannedCase, metric: str) -> str:
+    """Which way a metric is better; of the driver the larger is, whatever its name."""
+    own = case.parameters.get(BETTER) or (LOWER if falls(metric) else HIGHER)
+    return LOWER if own == LOWER and not case.uses_driver else HIGHER
+
+
 @dataclass(frozen=True)
 class Quality:
     """What FINISHED says of the metric; `facts` have the present names."""
@@ -119,9 +125,7 @@ class Quality:
 
     @property
     def _falls(self) -> bool:
-        """Of the driver none does: it takes the larger for the better, whatever the name."""
-        better = self.case.parameters.get(BETTER) or (LOWER if falls(self.metric) else HIGHER)
-        return not self.case.uses_driver and better == LOWER
+        return better_of(self.case, self.metric) == LOWER
 
     @property
     def _is_above_all(self) -> bool:

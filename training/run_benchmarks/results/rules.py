@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from run_benchmarks.plan.redact import holds_hidden
 from run_benchmarks.results.hooks import SHOWN_OF_A_DIGEST, HooksSeen, hooks_seen
 from utils.events import Event, EventName
 from utils.text_files import shortened
@@ -142,10 +143,17 @@ def _repetitions(events: Sequence[Event]) -> Iterator[str]:
 
 
 def _strayed(started: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """What INIT_START says ran with another value than the plan's: the files on a host are not the controller's."""
+    """What INIT_START says ran with another value than the plan's: the files on a host are not the controller's.
+
+    What was hidden in `plan.json` cannot be compared when the round is judged again; it was when that was written.
+    """
     config = started.get("config")
     values = config if isinstance(config, Mapping) else {}
-    return {name: values[name] for name in parameters if name in values and values[name] != parameters[name]}
+    return {
+        name: values[name]
+        for name, value in parameters.items()
+        if name in values and values[name] != value and not holds_hidden(value)
+    }
 
 
 def _values(started: Mapping[str, Any], changed: Sequence[Any], planned: Mapping[str, Any]) -> dict[str, Any]:

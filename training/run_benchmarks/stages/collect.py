@@ -15,12 +15,14 @@ from typing import BinaryIO
 
 from run_benchmarks.stages.collect_listing import (
     DEEPEST,
+    LARGEST_FILE,
     LIST,
     NOT_THERE,
     REST,
     TOP,
     Entry,
     LeftOut,
+    Room,
     Stream,
     choose,
     is_cut,
@@ -49,12 +51,13 @@ SHORTEST_S = 1.0  # what a command is given that begins at the end of the time
 
 
 async def collect_folder(
-    transport: Transport, work: str, folder: str, target: Path, timeout: float
+    transport: Transport, work: str, folder: str, target: Path, timeout: float, sharing: int = 1
 ) -> tuple[LeftOut, ...] | None:
     """Copy `folder`, below the work folder `work` of the host, to `target`, which appears at once or not at all.
 
     Args:
         timeout: seconds, for all of it. Where they are over, what lies in folders of it is left out.
+        sharing: how many folders come at once, and share the controller's disk.
 
     Returns:
         What was left out; None where the host has no such folder.
@@ -68,7 +71,7 @@ async def collect_folder(
         with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as scratch:
             content = Path(scratch) / "content"
             content.mkdir()
-            left_out = await _Collection(transport, work, folder, content, timeout).bring()
+            left_out = await _Collection(transport, work, folder, content, timeout, sharing).bring()
             if left_out is not None:
                 content.replace(target)
             return left_out
@@ -83,9 +86,12 @@ async def collect_folder(
 class _Collection:
     """A folder on its way to `content`. Each attempt lists it anew, and fetches what has not arrived yet."""
 
-    def __init__(self, transport: Transport, work: str, folder: str, content: Path, timeout: float) -> None:
+    def __init__(
+        self, transport: Transport, work: str, folder: str, content: Path, timeout: float, sharing: int
+    ) -> None:
         self._transport, self._work, self._folder = transport, work, folder
         self._content, self._until = content, asyncio.get_running_loop().time() + timeout
+        self._sharing = sharing
         self._arrived: set[str] = set()
         self._left_out: list[LeftOut] = []
         self._missing: dict[str, str] = {}  # path -> why it has not arrived
@@ -138,11 +144,15 @@ class _Collection:
     def _planned(self, entries: Iterable[Entry]) -> list[Stream]:
         """The streams for what is chosen of a list and has not arrived; what has no room here is left out."""
         sizes, left_out = choose(entries)
+        self._left_out = [*left_out]
         wanted = {path: size for path, size in sizes.items() if path not in self._arrived}
-        free = shutil.disk_usage(self._content).free
-        streams, no_room = streams_of(wanted, free)
-        why = f"no room for it on the controller, whose disk has {free >> 20} MiB free"
-        self._left_out = [*left_out, *(LeftOut(path, why) for path in no_room)]
+        disk = shutil.disk_usage(self._content)
+        room = Room(disk.free, disk.total, self._sharing)
+        streams, no_room = streams_of(wanted, room)
+        why = f"no room for it on the controller, whose disk has {disk.free >> 20} MiB free"
+        for path in no_room:
+            kept = room.kept(path, min(wanted[path], LARGEST_FILE)) >> 20
+            self._left_out.append(LeftOut(path, f"{why}, of which {kept} are kept for later rounds"))
         self._missing = {path: LATE for stream in streams for path in stream.paths()}
         return streams
 

@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 
 from run_benchmarks.stages.run_folder import GO_BELOW
 from utils.errors import FlagPerfError
+from utils.inventory import INVENTORY_FILE
 from utils.node import rank_log_name
 from utils.telemetry.lines import TELEMETRY_FILE
 
@@ -21,8 +22,12 @@ LONGEST_NAME = 98  # bytes: with "./" before it, what a plain header of tar hold
 MOST_FOLDERS = 8  # one in the other
 MOST_FOLDERS_ASKED = 100  # each is a command
 LARGEST_LISTING = 2**22
+# So much of the controller's disk, and this part of it, stay free for later rounds whatever a task leaves, ...
+KEPT, KEPT_PART = 2**30, 1 / 20
+# ... and so much is not even filled with logs that a verdict needs: the summary has to be written.
+KEPT_FOR_SUMMARY = 2**24
 # What the launcher and the monitor write, listed and brought first: whatever else a task leaves, it costs none of them.
-OWN = (rank_log_name(0), TELEMETRY_FILE, "start_*_task.log", "rank*.out.log", "*monitor.log")
+OWN = (rank_log_name(0), TELEMETRY_FILE, INVENTORY_FILE, "start_*_task.log", "rank*.out.log", "*monitor.log")
 
 NOT_THERE = 9
 # $2: how deep. A record an entry: its kind (`r`: a file that may be read), size and path. The folder's own comes first,
@@ -131,15 +136,37 @@ class Stream:
         return [str(PurePosixPath(self.folder, name)) for name in self.sizes]
 
 
-def streams_of(sizes: Mapping[str, int], room: int) -> tuple[list[Stream], list[str]]:
+@dataclass(frozen=True)
+class Room:
+    """The controller's disk: bytes that are free, and all; `sharing`: how many folders come at once."""
+
+    free: int
+    total: int
+    sharing: int = 1
+
+    def kept(self, path: str, size: int) -> int:
+        """What has to stay free beside a file; beside a log of FlagPerf's own at least what it takes itself.
+
+        So a small disk is no reason to lose the logs that a verdict needs, and one of them no reason to lose others.
+        """
+        part = int(self.total * KEPT_PART)
+        return max(size, min(KEPT_FOR_SUMMARY, part)) if _own_place(path) < len(OWN) else max(KEPT, part)
+
+    def for_file(self, path: str, size: int) -> int:
+        """Bytes that this folder may fill with the file and what comes before it."""
+        return (self.free - self.kept(path, size)) // self.sharing
+
+
+def streams_of(sizes: Mapping[str, int], room: Room) -> tuple[list[Stream], list[str]]:
     """The files, path -> size, in streams, folder by folder, and those for which there is no room.
 
     What goes wrong with a stream costs its files alone, so a large file has its own, and what was chosen first comes
     first. There is one for the top in any case: a plan shows how it is asked for.
 
     Args:
-        room: bytes that are free on the controller, where a stream lies beside what is unpacked from it.
+        room: the controller's disk, where a stream lies beside what is unpacked from it.
     """
+    taken = 0
     folders: dict[str, dict[str, int]] = {".": {}}
     for path, size in sizes.items():
         folders.setdefault(str(PurePosixPath(path).parent), {})[PurePosixPath(path).name] = size
@@ -147,15 +174,16 @@ def streams_of(sizes: Mapping[str, int], room: int) -> tuple[list[Stream], list[
     for folder, files in folders.items():
         for name, size in files.items():
             last, alone = streams[-1], Stream(folder, {name: size})
+            left = room.for_file(alone.paths()[0], alone.total) - taken
             together = 2 * (last.total + alone.total)
             if (
                 last.folder == folder
                 and (not last.sizes or together <= 2 * SMALL_STREAM)
-                and together <= room
+                and together <= left
             ):
                 last.sizes[name] = size
-            elif 2 * alone.total <= room - last.total:
-                room -= last.total
+            elif 2 * alone.total <= left - last.total:
+                taken += last.total
                 streams.append(alone)
             else:
                 no_room += alone.paths()
@@ -164,9 +192,13 @@ def streams_of(sizes: Mapping[str, int], room: int) -> tuple[list[Stream], list[
 
 def _place(entry: Entry) -> tuple[int, int, int, str]:
     """Where an entry stands in the order in which files are chosen."""
-    own = next((place for place, name in enumerate(OWN) if fnmatchcase(entry.path, name)), len(OWN))
-    depth = entry.path.count("/")
-    return own if not depth else len(OWN), depth, entry.size, entry.path
+    return _own_place(entry.path), entry.path.count("/"), entry.size, entry.path
+
+
+def _own_place(path: str) -> int:
+    """Which of OWN a file is; len(OWN) for another, and for what lies deeper."""
+    places = (place for place, name in enumerate(OWN) if "/" not in path and fnmatchcase(path, name))
+    return next(places, len(OWN))
 
 
 def _why_not(entry: Entry) -> str:

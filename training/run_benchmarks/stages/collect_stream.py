@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from run_benchmarks.stages.plain_tar import BLOCK, PIECE, content, exactly, plain_file
+from run_benchmarks.stages.plain_tar import BLOCK, PIECE, content, exactly, pieces, plain_file
 from run_benchmarks.stages.run_folder import GO_BELOW
 from utils.errors import FlagPerfError
 from utils.manifest import sha256_of
@@ -79,7 +79,7 @@ def unpack_ends(stream: BinaryIO, target: Path, left_out: int) -> bool:
     with target.open("wb") as file:
         for between in (f"\n[FlagPerf] {left_out} bytes of this log were not collected\n", ""):
             digest = hashlib.sha256()
-            for piece in content(stream, END_SIZE):
+            for piece in pieces(stream, END_SIZE):
                 digest.update(piece)
                 file.write(piece)
             file.write(between.encode())

@@ -34,9 +34,14 @@ def plain_file(block: bytes) -> tuple[str, int]:
 
 def content(stream: BinaryIO, size: int) -> Iterator[bytes]:
     """The file that follows its header, in pieces, with what fills its last block taken off the stream too."""
+    yield from pieces(stream, size)
+    exactly(stream, -size % BLOCK)
+
+
+def pieces(stream: BinaryIO, size: int) -> Iterator[bytes]:
+    """So many bytes in pieces; FlagPerfError where the stream ends before."""
     for start in range(0, size, PIECE):
         yield exactly(stream, min(PIECE, size - start))
-    exactly(stream, -size % BLOCK)
 
 
 def exactly(stream: BinaryIO, size: int) -> bytes:

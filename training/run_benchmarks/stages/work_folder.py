@@ -22,18 +22,19 @@ REMEDY = (
 # nobody else may write to it, unless the sticky bit keeps what others have there. A group that is named like the owner
 # is that owner's own (user private groups), unless it has other members; where `ls` shows a `+`, what the mode says of
 # the group is said of an access control list too. Of a link the way that it leads is walked too.
+# `open`: what others may do, of the bits $mask: 530 (01022) on the way, 18 (022) where the sticky bit is not enough.
 WALK = (
-    "set -efu; umask 022; export LC_ALL=C; me=$(id -u); "
+    "set -efu; umask 022; export LC_ALL=C; me=$(id -u); mask=530; after=; "
     f'refuse() {{ printf "%s\\n" "$1" >&2; exit {OPEN_TO_OTHERS}; }}; '
     'shared() { case $(ls -ld "$1") in ??????????+*) more=", with an access control list"; return; esac; '
     'names=$(getent group "$2" 2>/dev/null || :); names=${names##*:}; '
     'case $names in ""|"$2") return 1; esac; more=", which $names belong to"; }; '
     'look() { more=; set -- "$1" "$2" $(stat -c "%u %a %U %G" "$1"); '
     'case " 0 $me $2 " in *" $3 "*) ;; *) refuse "$1 belongs to $5"; esac; '
-    'open=$((0$4 & 01022)); [ "$5" = UNKNOWN ] || [ "$5" != "$6" ] || [ $((open & 020)) = 0 ] || '
+    'open=$((0$4 & mask)); [ "$5" = UNKNOWN ] || [ "$5" != "$6" ] || [ $((open & 020)) = 0 ] || '
     'shared "$1" "$6" || open=$((open & 01002)); '
     '[ -L "$1" ] || [ $open = 0 ] || [ $open -ge 512 ] || '
-    'refuse "others may replace what is in $1 (mode $4, owner $5, group $6$more)"; }; '
+    'refuse "others may replace what is in $1 (mode $4, owner $5, group $6$more)$after"; }; '
     'walk() { at=; rest=${1#/}/; while [ "$rest" ]; do at=$at/${rest%%/*}; rest=${rest#*/}; '
     '[ -e "$at" ] || [ -L "$at" ] || mkdir -p "$at"; [ -d "$at" ] || { echo "$at: Not a directory" >&2; exit 1; }; '
     'look "$at" "$2"; [ ! -L "$at" ] || { to=$(readlink "$at"); '
@@ -41,11 +42,14 @@ WALK = (
 )
 # $0: a folder that is made, $1: a user ID for `walk`. Others who can replace it are named, and nothing is refused.
 MAKE = f'{WALK}refuse() {{ printf "%s\\n" "$1"; }}; walk "$0" "$1"; [ -w "$0" ]'
-# $0: the work folder, $1: a user ID for `walk`.
+# $0: the work folder, $1: a user ID for `walk`. Whoever could write to it may have left something that runs, and stays
+# in it, as a working directory, when its mode is mended.
 ENTER = (
-    f'{WALK}walk "${{0%/*}}" "$1"; [ -e "$0" ] || [ -L "$0" ] || mkdir -p "$0"; '
+    f'{WALK}walk "${{0%/*}}" "$1"; [ -e "$0" ] || [ -L "$0" ] || mkdir -p -m 700 "$0"; '
     '{ [ -d "$0" ] && [ ! -L "$0" ] && [ -O "$0" ]; } || '
-    'refuse "$0 is $(stat -c "a %F of %U" "$0"), and not a folder of $(id -un)"; chmod 700 "$0"; '
+    'refuse "$0 is $(stat -c "a %F of %U" "$0"), and not a folder of $(id -un)"; mask=18; '
+    'after=", and may have done so: see what lies there, and move it away; the next run makes a new one"; '
+    'look "$0" "$1"; chmod 700 "$0"; '
 )
 
 

@@ -1,0 +1,38 @@
+"""What a case's `environment_variables.sh` assigns to a secret's name, in each form that the documentation promises."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from run_benchmarks.plan.secrets import secrets_of
+
+FORMS = [
+    "A_TOKEN=va1ue-of-it",
+    "export A_TOKEN='va1ue of it' B=2  # it's a comment",
+    'declare -x A_TOKEN="va1ue; of it"; true',
+    'export A_TOKEN="${A_TOKEN:-va1ue of it}"',
+    "A_TOKEN=${OTHER:-va1ue-of-it}",
+    "A_TOKEN=${A_TOKEN-va1ue-of-it}",
+    ': "${A_TOKEN:=va1ue of it}"',
+    "A_TOKEN=$'va1ue of it'",
+    "A_TOKEN=va1\"ue of\"' it'",
+    "A_TOKEN=va1ue\\ of\\ it",
+    "A_TOKEN='it'\"'\"'s va1ue'",
+    "A_TOKEN=va1ue#of;: it",
+    "A_TOKEN+=va1ue-of-it",
+    "(A_TOKEN=va1ue-of-it && true); A_TOKEN=va1ue-of-it",
+    'A_TOKEN="va1ue-\\\nof-it"',
+    "SITE_MARKED='va1ue of it'",
+]
+
+
+@pytest.mark.parametrize("script", FORMS)
+def test_a_literal_value_is_hidden_as_bash_takes_it(script: str) -> None:
+    print_it = f'{script}\nprintf "%s" "${{A_TOKEN:-$SITE_MARKED}}"'
+    ran = subprocess.run(["bash", "-c", print_it], env={}, capture_output=True, text=True, check=True)
+    assert "va1ue" in ran.stdout
+    secrets = secrets_of(["SITE_MARKED"]).with_those_of({}, (), f"echo don't\n{script}\n")
+    assert secrets.hide(f"got {ran.stdout} there") == "got *** there"
+    assert secrets.hide("echo then true") == "echo then true"

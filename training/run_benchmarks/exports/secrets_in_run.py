@@ -1,0 +1,97 @@
+"""What a run's own files say is secret, before they leave this machine.
+
+Ranks write into these files: a line of theirs hides no name that the run is read by, and no flood of lines hides that
+something else is a secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+
+from run_benchmarks.exports.redaction import Redaction, values_in
+from run_benchmarks.exports.run_files import RunFile
+from run_benchmarks.plan.secrets import SHORTEST, Secrets
+from run_benchmarks.results.folder import RunFolder, as_list
+from run_benchmarks.results.summary import Run
+from utils.errors import FlagPerfError
+from utils.events import PREFIX
+from utils.figures import DEFINITIONS
+from utils.node import rank_log_name
+
+# Characters of values that a file, and a whole run, may add: each is looked for in some fifty spellings.
+MOST_OF_A_FILE, MOST_OF_A_RUN = 2**15, 2**17
+_FLOODED = (
+    f"it gives names of secrets more than {MOST_OF_A_FILE} characters of values, or a run's files more than "
+    f"{MOST_OF_A_RUN}: not all of them can be hidden"
+)
+
+
+def redaction_of(
+    folder: RunFolder, run: Run, scripts: list[RunFile], files: list[RunFile], secrets: Secrets
+) -> tuple[Redaction, list[RunFile]]:
+    """What hides all secrets that can be had, and the files, with an objection to those that tell too many."""
+    secrets = replace(secrets, open_texts=secrets.open_texts.union(_names_of(folder, run, files)))
+    held: set[str] = set()
+    for script in scripts:
+        lines = list(_lines_of(script))
+        secrets = secrets.with_those_of({}, (), "".join(lines))
+        held.update(values_in(lines))
+    told = _Told()
+    # The controller's own files first, which lie above those of nodes: what ranks write leaves room for these.
+    in_order = sorted(files, key=lambda file: file.name.count("/"))
+    flooded = {file.name for file in in_order if not told.take(_lines_of(file))}
+    checked = [replace(file, objection=_FLOODED) if file.name in flooded else file for file in files]
+    return Redaction(replace(secrets, held=secrets.held | held | told.values)), checked
+
+
+def _lines_of(file: RunFile) -> Iterator[str]:
+    with suppress(FlagPerfError):  # it was changed since, and is left out
+        if not file.objection:
+            yield from file.lines()
+
+
+@dataclass
+class _Told:
+    """The values that files give to names of secrets; size: their characters."""
+
+    values: set[str] = field(default_factory=set)
+    size: int = 0
+
+    def take(self, lines: Iterable[str]) -> bool:
+        """Take a file's values; whether all of them could be taken."""
+        limit = min(self.size + MOST_OF_A_FILE, MOST_OF_A_RUN)
+        for value in values_in(lines):
+            if len(value) < SHORTEST or value in self.values:
+                continue
+            if self.size + len(value) > limit:
+                return False
+            self.values.add(value)
+            self.size += len(value)
+        return True
+
+
+def _names_of(folder: RunFolder, run: Run, files: Iterable[RunFile]) -> Iterator[str]:
+    """What the run is read by: hosts, cases, folders, FlagPerf's own files, parameters, figures, the mark of events."""
+    cluster = folder.plan.get("cluster")
+    yield from map(str, as_list(cluster.get("hosts")) if isinstance(cluster, dict) else [])
+    for name, case in folder.cases.items():
+        yield from (name, *case.parameters)
+    for result in run.results:
+        yield from result.figures
+    yield from (PREFIX, run.name, run.uid, *DEFINITIONS)
+    for file in files:
+        path = PurePosixPath(file.name)
+        yield str(path.parent)
+        # a rank may give a file in its node's folder any name
+        if len(path.parts) <= _OF_CONTROLLER or path.name == rank_log_name(_digits(path.name)):
+            yield path.name
+
+
+_OF_CONTROLLER = len(PurePosixPath("case/round1/result.json").parts)
+
+
+def _digits(text: str) -> str:
+    return "".join(filter(str.isdecimal, text))
