@@ -121,6 +121,7 @@ def test_sides_that_do_not_vary_differ_or_do_not() -> None:
 def test_values_far_apart_have_an_interval_of_numbers() -> None:
     ratio = ratio_of([1e-99, 1e99, 1.0], [1e99, 1e-99, 1.0])
     assert ratio.interval and all(map(math.isfinite, ratio.interval))
+    assert "too far apart" in ratio_of([1e-300] * 3, [9e99] * 3).reason
 
 
 def test_how_many_rounds_would_do() -> None:

@@ -281,6 +281,17 @@ def test_the_table(log_path: Path, capsys: Capture) -> None:
     assert lines[1].split() == [run.name, "2.58", "129"]
 
 
+def test_values_of_other_units_are_told_apart(log_path: Path, capsys: Capture) -> None:
+    result = runs_in(log_path)[-1] / BERT / "round1" / "result.json"
+    content = json.loads(result.read_text())
+    content["figures"]["rate"] |= {"value": 2.0, "unit": "MB/s"}
+    (log_path / "new").write_text(json.dumps(content))
+    (log_path / "new").rename(result)
+    assert listed(log_path, "--columns", "rate", "--sort", "rate") == 0
+    head, *values = [line.split() for line in capsys.readouterr().out.splitlines()[:13]]
+    assert (head, values[-1], {unit for _, unit in values[:-1]}) == (["rate"], ["2", "MB/s"], {"GB/s"})
+
+
 def test_a_value_that_is_marked_is_explained(log_path: Path, capsys: Capture) -> None:
     result = runs_in(log_path)[-1] / BERT / "round1" / "result.json"
     content = json.loads(result.read_text())

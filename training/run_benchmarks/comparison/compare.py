@@ -182,7 +182,7 @@ def _row(name: str, sides: Sides, runs: Runs, unmet: Mapping[str, Side], *, is_a
     first = next(each for of_side in figures.values() for each in of_side if each)
     against = {}
     for letter in others:
-        reason = _no_ratio(name, {each: cells[each] for each in (base, letter)}, unmet)
+        reason = _no_ratio({each: cells[each] for each in (base, letter)}, unmet)
         reason = reason or _not_one_figure(name, [*figures[base], *figures[letter]])
         values, is_fixed = (cells[base].by_run, cells[letter].by_run), name in FIXED
         against[letter] = Ratio(None, reason=reason) if reason else ratio_of_runs(*values, is_fixed=is_fixed)
@@ -203,12 +203,12 @@ def _magnitude(match: re.Match[str]) -> str:
     return f"{float(match[0]):.0e}"[1:]
 
 
-def _no_ratio(name: str, cells: Mapping[str, Cell], unmet: Mapping[str, Side]) -> str:
+def _no_ratio(cells: Mapping[str, Cell], unmet: Mapping[str, Side]) -> str:
     """Why sides with these cells have no ratio: no values, or only those of the rounds that were fast enough."""
     if absent := [f"{letter}: {cell.absent}" for letter, cell in cells.items() if not cell.values]:
         return f"no value of {'; '.join(absent)}"
     many = [unmet[each].misses for each in cells if each in unmet and len(unmet[each].left_out) > MOST_UNMET]
-    return f"{'; '.join(many)}: {name} of the others is that of the best" if many else ""
+    return f"{'; '.join(many)}: of the fast ones alone nobody can judge" if many else ""
 
 
 def _cell(name: str, figures: Sequence[Figure | None], runs: Sequence[int]) -> Cell:

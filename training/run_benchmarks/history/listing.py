@@ -42,7 +42,14 @@ def unit_of(figure: str, rows: Sequence[Row]) -> str:
     return units.pop() if len(units) == 1 else ""
 
 
-def cell(row: Row, column: str) -> str:
+def own_units(rows: Sequence[Row], columns: Sequence[str]) -> set[str]:
+    """The columns of cases' own figures on whose unit the rows do not agree: there it stands in each cell."""
+    return {
+        column for column in columns if column not in (*COLUMNS, *DEFINITIONS) and not unit_of(column, rows)
+    }
+
+
+def cell(row: Row, column: str, *, with_unit: bool = False) -> str:
     """What a row has in a column; of a run without rounds the verdict is how far it came."""
     if column == "verdict" and not row.verdict:
         return row.state
@@ -55,7 +62,8 @@ def cell(row: Row, column: str) -> str:
     if figure is None:
         return NOT_MEASURED
     digits = DEFINITIONS[column].digits if column in DEFINITIONS else DIGITS
-    return shown(figure.value, digits) + (MARK if figure.caveat else "")
+    unit = f" {figure.unit}" if with_unit else ""
+    return shown(figure.value, digits) + unit + (MARK if figure.caveat else "")
 
 
 def remarks(rows: Sequence[Row], columns: Sequence[str]) -> list[str]:

@@ -34,6 +34,7 @@ _OF_COLUMN = {
     STARTED: "julianday(listed.started)",
 }
 _OF_FIGURE = "(SELECT json_extract(value, '$.value') FROM json_each(listed.figures) WHERE key = ?)"
+_UNIT_OF_FIGURE = _OF_FIGURE.replace("$.value", "$.unit")
 
 
 @dataclass(frozen=True)
@@ -200,13 +201,14 @@ def _number_of(condition: Condition) -> float:
 
 
 def _order(index: Index, sort: str) -> tuple[str, list[object]]:
-    """Rows without a value come last, whichever way it goes."""
+    """Rows without a value come last, whichever way it goes; values of a case's own figure stand by their units."""
     name = sort.removeprefix("-")
     check_names(index, [name])
     sql, values = _value_of(name)
     way = "DESC" if sort.startswith("-") else "ASC"
+    unit, of_unit = ("", []) if name in (*_OF_COLUMN, *DEFINITIONS) else (f"{_UNIT_OF_FIGURE}, ", [name])
     rest = f'{_OF_COLUMN[STARTED]} DESC, listed.key DESC, listed."case", listed.round'
-    return f"ORDER BY {sql} IS NULL, {sql} {way}, {rest}", [*values, *values]
+    return f"ORDER BY {sql} IS NULL, {unit}{sql} {way}, {rest}", [*values, *of_unit, *values]
 
 
 def moment_of(text: str) -> datetime:

@@ -20,7 +20,7 @@ from run_benchmarks.results.of_2022 import cases_of_2022, observation_of_2022
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.power import NAMES as POWER
 from run_benchmarks.results.power import scope_in
-from run_benchmarks.results.quality import better_of
+from run_benchmarks.results.quality import better_of, falls
 from run_benchmarks.results.round_result import SCHEMA, Observation, RoundRecord, RoundResult
 from utils.errors import FlagPerfError
 from utils.figures import DEFINITIONS, HIGHER, LOWER, Figure
@@ -253,13 +253,18 @@ def _defined(name: str, figure: Figure, case: PlannedCase | None, scope: str) ->
         return replace(figure, better=own)
     better = definition.better
     if definition.of_metric:
-        better = better_of(case, figure.unit) if case else own or better
+        better = better_of(case, figure.unit) if case else _as_written(own, figure.unit)
     unit = (
         figure.unit if definition.unit == "1" else definition.unit
     )  # a metric's name, or what a loss was in earlier
     text = figure.definition or definition.definition
     figure = replace(figure, better=better, unit=unit, definition=text)
     return replace(figure, scope=figure.scope or scope) if name in POWER else figure
+
+
+def _as_written(better: str | None, metric: str) -> str | None:
+    """Which way a metric is better where no plan tells of its case: early results had the larger for better of any."""
+    return None if falls(metric) and better != LOWER else better or HIGHER
 
 
 def _of_round(key: RoundKey, record: R, path: Path) -> R:
