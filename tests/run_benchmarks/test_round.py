@@ -17,7 +17,7 @@ import pytest
 from run_benchmarks import judging, round_end, round_state
 from run_benchmarks.hosts.base import Host
 from run_benchmarks.names import LABEL_RUN
-from run_benchmarks.neighbours import watch_for_neighbours
+from run_benchmarks.neighbours import look_for_neighbours, watch_for_neighbours
 from run_benchmarks.plan.secrets import Secrets
 from run_benchmarks.results.evidence import LONGEST_LINE
 from run_benchmarks.results.round_result import RoundResult
@@ -166,6 +166,16 @@ def test_hosts_that_do_not_say_what_runs_there_cost_the_round_nothing(tmp_path: 
     runtime = FakeRuntime()
     runtime.error = FlagPerfError("no answer")
     assert not any("doubtful" in note for note in run_round(tmp_path, runtime).notes)
+
+
+def test_a_host_that_never_says_what_runs_there_is_named_once(log_lines: LogLines) -> None:
+    runtime, state = FakeRuntime(), RoundState(make_case(), 1, "")
+    runtime.error = FlagPerfError("no answer")
+    session: Any = SimpleNamespace(runtime=runtime, run=RUN)
+    host = Host("h1", "h1", LocalTransport("h1"))
+    for _ in range(3):
+        asyncio.run(look_for_neighbours(session, state, [host]))
+    assert log_lines.text.count("whether another run uses it") == 1
 
 
 @pytest.mark.parametrize("code", [1, 137])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from utils.numbers import rate, shown
+from utils.numbers import digits_apart, rate, shown
 
 
 @pytest.mark.parametrize(("count", "seconds"), [(None, 1.0), (1, None), (1, 0.0), (1, -1.0)])
@@ -32,6 +32,14 @@ def test_rate_without_a_time(count: float | None, seconds: float | None) -> None
 )
 def test_three_digits_that_say_something_and_all_before_the_point(value: float, text: str) -> None:
     assert shown(value) == text
+
+
+@pytest.mark.parametrize(
+    ("values", "digits"),
+    [([0.9998, 0.99985, 1.0], 4), ([0.99998, 1.0], 5), ([1000.2, 1000.0], 5), ([1.0, 1 + 1e-15], 4), ([], 4)],
+)
+def test_as_many_digits_as_tell_values_apart(values: list[float], digits: int) -> None:
+    assert digits_apart(values, 4) == digits
 
 
 def test_as_many_digits_as_a_figure_wants() -> None:

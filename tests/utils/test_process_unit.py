@@ -143,6 +143,14 @@ def test_the_environment_is_the_units_own(place: Place) -> None:
     assert (place.folder("a") / "output.log").read_text() == f"a=b c\n{place.unit('a')} {place.run}\n"
 
 
+def test_what_a_unit_leaves_is_ended_though_it_claims_to_be_a_supervisor(place: Place) -> None:
+    left = "for name in x $FLAGPERF_UNIT; do FLAGPERF_SUPERVISOR=$name setsid sleep $0 & done; sleep 0.1"
+    duration = f"{1000 + time.time_ns() % 10**6}.5"
+    place.start("a", "sh", "-c", left, duration)
+    assert place.verb("wait", "a").stdout == "0\n"
+    assert pids_with(f"sleep\0{duration}") == []
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 def test_a_disk_that_fills_up_does_not_hide_the_exit_code(place: Place) -> None:
     place.units.mkdir()

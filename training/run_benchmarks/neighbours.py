@@ -37,7 +37,9 @@ async def _look(session: Session, state: RoundState, host: Host) -> None:
         units = await in_time(session.runtime.list_units(host.transport), ANSWER_S)
     except (FlagPerfError, asyncio.TimeoutError) as error:
         why = error.message if isinstance(error, FlagPerfError) else raised(error)
-        LOGGER.warning(f"{host.name}: whether another run uses it is not known: {why}")
+        if host.name not in state.unlisted:
+            LOGGER.warning(f"{host.name}: whether another run uses it is not known: {why}")
+        state.unlisted.add(host.name)
         return
     runs = {run for run in runs_of(unit for unit in units if unit.running) if run != session.run.uid}
     if runs:

@@ -32,7 +32,8 @@ class RoundState:
     started: ISO 8601; time_s: from the moment it had its hosts to the one when its logs were home.
     lost: hosts that are known to be out of reach; not_collected: node ranks whose logs still lie on their host.
     tree: where the ranks see the code.
-    neighbours: host -> the uids of other runs that had units running there while this round trained or when it ended.
+    neighbours: host -> the uids of other runs that had units running there while this round trained or when it ended;
+    unlisted: hosts that did not say what runs there, of which one warning is enough.
     """
 
     case: CasePlan
@@ -53,6 +54,7 @@ class RoundState:
     not_collected: set[int] = field(default_factory=set)
     tree: str = ""
     neighbours: dict[str, set[str]] = field(default_factory=dict)
+    unlisted: set[str] = field(default_factory=set)
     training: TrainingState = field(default_factory=TrainingState)
 
     def note_error(self, error: Exception) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 DIGITS = 3
+MOST_DIGITS = 9  # what differs in later ones differs by rounding
 # Nobody measures more, and sums, squares and cubes of such numbers can still be reckoned with.
 LARGEST_MEASURED = 1e100
 # Outside these a number is shown with an exponent.
@@ -50,6 +51,12 @@ def rate(count: float | None, seconds: float | None) -> float | None:
 def counted(count: int, noun: str, plural: str = "") -> str:
     """`1 host`, `2 hosts`; `plural` where it is not the noun with an s."""
     return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def digits_apart(values: Collection[float], digits: int = DIGITS) -> int:
+    """So many significant digits, or as many more as show of values that differ that they do, if so many do."""
+    enough = range(digits, MOST_DIGITS + 1)
+    return next((n for n in enough if len({float(shown(v, n)) for v in values}) == len({*values})), digits)
 
 
 def shown(value: float, digits: int = DIGITS) -> str:

@@ -137,15 +137,15 @@ def remove(units: Path, run: str, grace_s: str) -> None:
 
 
 def _tree(mark: str) -> list[int]:
-    """Processes with the mark and their descendants (one may have wiped its environment); supervisors end later."""
+    """Processes with the mark and their descendants; a supervisor, whose parent is none of them, ends later."""
     table = _processes()
     tree = {process.pid for process in table if mark in process.marks}
     size = -1
-    while size != len(tree):
+    while size != len(tree):  # one may have wiped its environment
         size = len(tree)
         tree |= {process.pid for process in table if process.parent in tree}
-    rest = [each for each in table if not any(mark.startswith(SUPERVISOR_MARK) for mark in each.marks)]
-    return [process.pid for process in rest if process.pid in tree]
+    claim = {each.pid for each in table if any(mark.startswith(SUPERVISOR_MARK) for mark in each.marks)}
+    return [each.pid for each in table if each.pid in tree and (each.parent in tree or each.pid not in claim)]
 
 
 def _processes() -> list[Process]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -306,6 +307,9 @@ def test_rounds_that_failed_leave_no_faster_side_and_fail_the_gate(tmp_path: Pat
     tests = list(next(iter(JUnitXml.fromfile(str(file)))))
     assert [[type(each) for each in test.result] for test in tests] == [[], [Failure]]
     content = as_json(tmp_path, capsys, "base", "half_failed", "one_failed")
+    faster = "C against A: time_to_target 0\\.8.*: faster \\(1 of 6 rounds of C did not succeed\\)"
+    assert compared(tmp_path, "base", "half_failed", "one_failed", "--figure", "time_to_target") == 0
+    assert re.search(faster, " ".join(capsys.readouterr().out.split()))
     for name in ("time_to_target", "energy", "energy_of_all_nodes"):
         many, one = (row_of(content, name)["against"][letter] for letter in "BC")
         assert many["value"] is None and "3 of 6 rounds of B did not succeed" in many["reason"]
@@ -355,6 +359,25 @@ def test_which_way_is_better_is_the_registrys_and_the_metrics_and_not_the_files(
         write_compared(tmp_path, name, {"rate": noisy(3)}, other={"rate": {"better": better}}, **measured)
     ratio = row_of(as_json(tmp_path, capsys, "up", "down"), "rate")["against"]["B"]
     assert ratio["reason"] == "the ways that are better differ: higher / lower"
+    windows = {
+        "short": "1 window of 0.001 s",
+        "long": "25 windows of 0.203 s",
+        "alike": "25 windows of 0.201 s",
+    }
+    for name, window in windows.items():
+        write_compared(tmp_path, name, {"rate": noisy(3)}, other={"rate": {"window": window}}, **measured)
+    cells = row_of(as_json(tmp_path, capsys, "long", "short"), "rate")["cells"]
+    assert cells["B"]["caveats"] == ["measured by B over: 1 window of 0.001 s"] and cells["A"]["caveats"]
+    assert not row_of(as_json(tmp_path, capsys, "long", "alike"), "rate")["cells"]["B"]["caveats"]
+
+
+def test_a_ratio_near_1_has_the_digits_that_show_on_which_side_it_is(tmp_path: Path, capsys: Capture) -> None:
+    write_compared(tmp_path, "base", {"p_train": noisy(1000, 8, 1e-5)})
+    write_compared(tmp_path, "other", {"p_train": noisy(999.96, 8, 1e-5, seed=2)})
+    assert compared(tmp_path, "base", "other", "--fail-if", "slower(p_train)") == 5
+    out = capsys.readouterr().out
+    assert re.search(r"p_train 0\.9999\d+ times \[0\.9999\d+ \.\. 0\.9999\d+\]: slower", out)
+    assert "the ratio is 0.9999" in out and "1000 .. 1000" not in out
 
 
 def test_rounds_that_repeat_each_other_and_a_run_that_is_there_twice_prove_nothing(

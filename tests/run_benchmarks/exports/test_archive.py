@@ -14,9 +14,9 @@ import pytest
 
 from run_benchmarks.exports import secrets_in_run
 from run_benchmarks.exports.archive import export_archive
-from run_benchmarks.exports.redaction import secrets_here
+from run_benchmarks.exports.redaction import Redaction, secrets_here, values_in
 from run_benchmarks.exports.unpacking import unpack
-from run_benchmarks.plan.secrets import NO_SECRETS
+from run_benchmarks.plan.secrets import NO_SECRETS, Secrets
 from run_benchmarks.results.load import load_run
 from run_benchmarks.results.rescore import rescore
 from run_benchmarks.results.round_result import RoundResult
@@ -247,6 +247,60 @@ def test_the_code_that_ran_is_in_it_where_the_checkout_still_has_it(tmp_path: Pa
     export_archive(run, tmp_path / "now.tar.gz", NO_SECRETS, code)
     about = json.loads(contents(tmp_path / "now.tar.gz")["archive.json"])
     assert about["tree"] == digest and "not what ran any more" in about["left_out"]["code/"]
+
+
+PEM = f"-----BEGIN OPENSSH PRIVATE KEY-----\n{SECRETS['key']}\nshort=\n-----END OPENSSH PRIVATE KEY-----\n"
+CODE_WITH_SECRETS = {
+    "cpu/docker_image/pytorch/Dockerfile": (
+        "FROM x\nENV HF_TOKEN=s3cret-1\nARG INDEX=https://u:s3cret-2@h/simple\nENV GH_TOKEN s3cret-3\n",
+        "FROM x\nENV HF_TOKEN=***\nARG INDEX=https://***@h/simple\nENV GH_TOKEN ***\n",
+    ),
+    "cpu/requirements.txt": (
+        "--index-url https://bob:s3cret@h/simple\n",
+        "--index-url https://***@h/simple\n",
+    ),
+    "cpu/pip.conf": ("[global]\nindex-url=https://u:s3cret@h/s\n", "[global]\nindex-url=https://***@h/s\n"),
+    "cpu/settings.json": ('{"password": "a s3cret"}', '{\n  "password": "***"\n}\n'),
+    "cpu/id_rsa": (PEM, "-----BEGIN OPENSSH PRIVATE KEY-----***\n-----END OPENSSH PRIVATE KEY-----\n"),
+    "cpu/x.py": (
+        f"os.environ['WANDB_API_KEY']='s3cret-1'\nlogin(token=\"hf_s3cret\")\nclone('https://u:s3cret@h/x')\n{PEM}",
+        "os.environ['WANDB_API_KEY']='***'\nlogin(token=\"***\")\nclone('https://***@h/x')\n"
+        "-----BEGIN OPENSSH PRIVATE KEY-----***\n-----END OPENSSH PRIVATE KEY-----\n",
+    ),
+}
+PROGRAM = """\
+token = tokens[next_token]  # token: w1ord1
+mask_token, pad_token = "[gMASK]", '<pad_0>'
+url = f"https://{user}:{password}@{host}:8080/x"
+parser.add_argument("--auth_token", type=str, default=None, help="see https://example.org/a@2")
+def forward(self, key: Tensor2, x: "int") -> "b:c@d": return self.key_1[a:b@c]
+"""
+
+
+@pytest.mark.parametrize("name", CODE_WITH_SECRETS)
+def test_secrets_in_code_are_hidden(name: str) -> None:
+    before, after = CODE_WITH_SECRETS[name]
+    assert Redaction(NO_SECRETS).code(name, before) == after
+
+
+def test_a_programs_own_words_stay() -> None:
+    assert Redaction(NO_SECRETS).code("cpu/x.py", PROGRAM) == PROGRAM
+
+
+def test_a_value_is_hidden_in_markdown_however_it_is_escaped() -> None:
+    redaction = Redaction(Secrets(held=frozenset({"h8Kd_92*xQz7"})))
+    for line in ("| `x` | used h8Kd\\_92\\*xQz7 |", "used h8Kd_92\\*xQz7", "used h8Kd_92*xQz7"):
+        assert "Kd" not in redaction.markdown(line) and "used ***" in redaction.markdown(line)
+    assert redaction.markdown("a\\_b \\| c") == "a\\_b \\| c"
+
+
+def test_of_a_key_with_headers_every_line_is_had() -> None:
+    key = SECRETS["key"]
+    for head in ("RSA PRIVATE KEY", "PGP PRIVATE KEY BLOCK"):
+        text = (
+            f"-----BEGIN {head}-----\nDEK-Info: AES-128-CBC,00\n\n{key}\n-----END {head}-----\n{'a' * 64}\n"
+        )
+        assert list(values_in(text.splitlines(keepends=True))) == [key]
 
 
 def _say_which_tree(run: Path, digest: str) -> None:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from run_benchmarks.plan.as_dict import plan_as_dict
-from run_benchmarks.plan.redact import is_secret_name, redact_argv, redact_text, redact_url
+from run_benchmarks.plan.redact import is_secret_name, redact_argv, redact_text, redact_url, secrets_in_text
 from tests.run_benchmarks.plan.test_bad_input import edit
 from tests.run_benchmarks.plan.tree import Tree
 
@@ -81,6 +81,9 @@ def test_names_that_do_not(name: str) -> None:
     assert redact_text(f"{name}=bert") == f"{name}=bert"
 
 
+KEY = "MIIEpAIBAAKCAQEAtZm9vYmFy"
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
@@ -99,6 +102,39 @@ def test_names_that_do_not(name: str) -> None:
         ("docker build --secret=id=A,env=A", "docker build --secret=id=A,env=A"),
         ('{"token":5, "password" : "a"}', '{"token":***, "password" : "***"}'),
         ("mounts /root/hf_token:/run/hf_token:ro", "mounts /root/hf_token:/run/hf_token:ro"),
+        ("mysql --password 's3 cret' --host h", "mysql --password *** --host h"),
+        ("+ wandb login --api-key s3cret", "+ wandb login --api-key ***"),
+        (
+            "login -u me --password-stdin registry.example.org",
+            "login -u me --password-stdin registry.example.org",
+        ),
+        ("build --secret id=A,env=A --token-file /t", "build --secret id=A,env=A --token-file /t"),
+        ("ENV HF_TOKEN s3cret", "ENV HF_TOKEN ***"),
+        ("machine h login me password s3cret", "machine h login me password ***"),
+        ("machine h\n  password s3cret\n", "machine h\n  password ***\n"),
+        ("the password is missing", "the password is missing"),
+        ("curl -u me:s3cret https://x/y", "curl -u me:*** https://x/y"),
+        (
+            "docker run -u 1000:1000 --user 0:0 python -u run.py",
+            "docker run -u 1000:1000 --user 0:0 python -u run.py",
+        ),
+        ("Cookie: session=s3cret; lang=en", "Cookie: ***"),
+        ("a fortune cookie: none", "a fortune cookie: none"),
+        ("passwd:s3cret", "passwd:***"),
+        ("mounts passwd:/etc/passwd", "mounts passwd:/etc/passwd"),
+        ("PASS=s3cret", "PASS=***"),
+        ("PASS=12 FAIL=0", "PASS=12 FAIL=0"),
+        ('{"auths": {"h": {"auth": "s3cret"}}}', '{"auths": {"h": {"auth": "***"}}}'),
+        ("https://h/x?X-Amz-Signature=s3cret&a=1", "https://h/x?X-Amz-Signature=***&a=1"),
+        (
+            f"-----BEGIN RSA PRIVATE KEY-----\\n{KEY}\\nshort=\\n-----END",
+            r"-----BEGIN RSA PRIVATE KEY-----***\n-----END",
+        ),
+        (
+            f"-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: GnuPG v2\n\n{KEY}\n=aBcD\n-----END",
+            "-----BEGIN PGP PRIVATE KEY BLOCK-----***\n-----END",
+        ),
+        ("no -----BEGIN RSA PRIVATE KEY----- in file x", "no -----BEGIN RSA PRIVATE KEY----- in file x"),
     ],
 )
 def test_assignments(text: str, shown: str) -> None:
@@ -120,6 +156,17 @@ def test_each_argument_of_a_command_is_hidden_to_its_end(argv: list[str], shown:
     assert redact_argv(argv) == shown
 
 
+def test_of_what_is_hidden_the_secret_itself_is_had() -> None:
+    texts = {
+        "mysql --password 's3 cret'": ["s3 cret"],
+        "Set-Cookie: sid=s3cret; Path=/": ["s3cret", "/"],
+        "curl --user me:s3cret x": ["s3cret"],
+        f"-----BEGIN PRIVATE KEY-----\\n{KEY}\\n{KEY}2\\n-----END": [KEY, f"{KEY}2"],
+    }
+    for text, secrets in texts.items():
+        assert list(secrets_in_text(text)) == secrets
+
+
 def test_what_is_hidden_in_a_command_stays_as_it_is_in_a_message() -> None:
     assert redact_text("x --env 'HF_TOKEN=***' y") == "x --env 'HF_TOKEN=***' y"
 
@@ -139,8 +186,14 @@ def test_a_long_line_is_looked_at_once() -> None:
         "=a:",
         "a=b:",
         " token",
+        " --token",
+        " login password ",
+        "-u a",
+        "cookie: a",
+        "password",
+        "-----BEGIN PRIVATE KEY-----\n",
     ):
-        line = word * (200_000 // len(word))
+        line = word * (100_000 // len(word))
         assert redact_text(line) == line
         assert redact_argv([line]) == [line]
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from run_benchmarks.report.spread import spread_tables
 from run_benchmarks.results.meanings import meanings
 from run_benchmarks.results.round_result import RoundResult, continuation_notes, saving_notes, write_json
 from run_benchmarks.results.summary import Run, as_markdown, to_be_read, write_summary
@@ -104,6 +105,7 @@ def test_result_json_holds_everything_and_is_json(converged: RoundResult, tmp_pa
         "definition": "samples / `raw_train_time`",
         "coverage": None,
         "caveat": "",
+        "scope": "",
     }
     assert result["facts"]["num_trained_samples"] == 1000
     assert result["facts"]["final_loss"] is None
@@ -272,6 +274,16 @@ def test_what_is_to_be_known_of_a_value_is_marked_and_stands_below_the_table(con
     assert (table.rows[0][-2], table.footnotes) == ("-*", (f"* {note}",))
 
 
+def test_the_spread_is_of_rounds_that_were_run_whole(converged: RoundResult) -> None:
+    """What a continued round measured in its last part alone is no value beside the others."""
+    energy = Figure(1000.0, "J/node", "training", "rapl", "lower", coverage=1.0, scope="machine")
+    whole = replace(converged, figures={**converged.figures, "energy": energy})
+    last = replace(whole, figures={"energy": replace(energy, value=10.0)}, continued={"step": 90})
+    ((_, table),) = spread_tables([whole, whole, whole, last])
+    (row,) = (row for row in table.rows if row[0] == "energy")
+    assert row[2:5] == ("3", "1000", "1000")
+
+
 RATE = Figure(71.27, "TFLOP/s", "25 windows", "FINISHED", "higher", "median rate")
 
 
@@ -286,6 +298,12 @@ def measured(number: int, **figures: Figure) -> RoundResult:
         verdict=Verdict.MEASURED,
         figures=own,
     )
+
+
+def test_values_of_other_units_do_not_stand_in_one_row() -> None:
+    rounds = [measured(1, rate=replace(RATE, unit="GB/s")), measured(2, rate=replace(RATE, unit="MB/s"))]
+    table = next(each for each in results_tables(rounds) if each.headings[0] == "gemm")
+    assert table.rows == (("rate", "GB/s", "higher", "71.3", "-"), ("rate", "MB/s", "higher", "-", "71.3"))
 
 
 def test_figures_of_a_case_have_a_row_each_and_a_column_a_round(converged: RoundResult) -> None:

@@ -334,7 +334,14 @@ def list_in(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collect_listing, "LARGEST_LISTING", room)
 
 
-OWN_LOGS = ("rank0.out.log", "rank11.out.log", "start_pytorch_task.log", "telemetry.jsonl", "cpu_monitor.log")
+OWN_LOGS = (
+    "rank0.out.log",
+    "rank11.out.log",
+    "start_pytorch_task.log",
+    "telemetry.jsonl",
+    "cpu_monitor.log",
+    "inventory.json",
+)
 
 
 @pytest.mark.parametrize("room", [LARGEST_LISTING, 4096])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -35,6 +36,7 @@ FIXED = ("mem", "mem_reserved", "mem_total")
 MOST_UNMET = (
     1  # rounds of a side that did not meet its target: with more its set is invalid by MLPerf's rule, too
 )
+NUMBER = re.compile(r"\d{1,20}(?:\.\d{1,20})?", re.ASCII)
 Sides = Mapping[str, Sequence[Mapping[str, Figure]]]
 
 
@@ -163,8 +165,9 @@ def _row(name: str, sides: Sides, unmet: Mapping[str, Side], *, is_asked: bool) 
     """
     figures = {letter: [each.get(name) for each in rounds] for letter, rounds in sides.items()}
     cells = {letter: _cell(name, of_side) for letter, of_side in figures.items()}
-    for letter, side in unmet.items():
-        cells[letter] = replace(cells[letter], caveats=[*cells[letter].caveats, side.misses])
+    notes = {letter: [side.misses] for letter, side in unmet.items()} or _windows(name, figures)
+    for letter, of_side in notes.items():
+        cells[letter] = replace(cells[letter], caveats=[*cells[letter].caveats, *of_side])
     base, *others = figures
     first = next(each for of_side in figures.values() for each in of_side if each)
     against = {}
@@ -175,6 +178,20 @@ def _row(name: str, sides: Sides, unmet: Mapping[str, Side], *, is_asked: bool) 
         is_fixed = name in FIXED
         against[letter] = Ratio(None, reason=reason) if reason else ratio_of(*values, is_fixed=is_fixed)
     return Row(name, first.unit, first.better, first.definition, cells, against, is_asked)
+
+
+def _windows(name: str, sides: Mapping[str, Sequence[Figure | None]]) -> dict[str, list[str]]:
+    """When each side measured a case's own figure, where that differs by more than what each round's own numbers do."""
+    first = {letter: next((each.window for each in of_side if each), "") for letter, of_side in sides.items()}
+    rough = {NUMBER.sub(_magnitude, each.window) for of_side in sides.values() for each in of_side if each}
+    if name in REGISTERED or len(rough) < 2:
+        return {}
+    return {letter: [f"measured by {letter} over: {window}"] for letter, window in first.items() if window}
+
+
+def _magnitude(match: re.Match[str]) -> str:
+    """A number's order of magnitude."""
+    return f"{float(match[0]):.0e}"[1:]
 
 
 def _no_ratio(name: str, cells: Mapping[str, Cell], unmet: Mapping[str, Side]) -> str:

@@ -18,7 +18,7 @@ from run_benchmarks.comparison.ratios import BETTER, WORSE
 from run_benchmarks.comparison.records import CaseComparison, Comparison, GateResult, Row
 from utils.errors import FlagPerfError
 from utils.figures import HIGHER, LOWER
-from utils.numbers import shown
+from utils.numbers import digits_apart, shown
 from utils.text_files import one_line
 
 DIFFERENT = "different"
@@ -72,7 +72,10 @@ class Part:
     def seen(self, row: Row, letter: str) -> str:
         """What there is to see of its figure."""
         ratio = row.against[letter]
-        value = f"the ratio is {shown(ratio.value, 4)}" if ratio.value is not None else ""
+        limit = 1.0 if self.word else self.limit
+        value = ""
+        if ratio.value is not None:
+            value = f"the ratio is {shown(ratio.value, digits_apart([ratio.value, limit], 4))}"
         direction = f"shown to be {ratio.direction}" if ratio.direction else ""
         return f"{self.text}: {', '.join(filter(None, (value, direction)))}"
 

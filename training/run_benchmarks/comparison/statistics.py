@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.tables import NOT_MEASURED
-from utils.numbers import shown
+from utils.numbers import digits_apart, shown
 
 CONFIDENCE = 0.95
 # Of fewer rounds a bootstrap interval covers the mean far more seldom than it says.
@@ -101,9 +101,12 @@ def olympic_mean_of(results: Sequence[RoundResult]) -> OlympicMean | None:
     return olympic_mean(times) if any(times) else None
 
 
-def interval_text(interval: tuple[float, float] | None) -> str:
-    """Its ends."""
-    return " .. ".join(shown(end, 4) for end in interval) if interval else NOT_MEASURED
+def interval_text(interval: tuple[float, float] | None, *others: float) -> str:
+    """Its ends, with as many digits as show that they differ, also from `others`."""
+    if interval is None:
+        return NOT_MEASURED
+    digits = digits_apart([*interval, *others], 4)
+    return " .. ".join(shown(end, digits) for end in interval)
 
 
 def vary(values: Sequence[float]) -> bool:

@@ -12,7 +12,7 @@ from run_benchmarks.comparison.records import CaseComparison, Cell, Comparison, 
 from run_benchmarks.comparison.statistics import CONFIDENCE, HEADINGS, interval_text
 from run_benchmarks.results.table import Table
 from run_benchmarks.results.tables import NOT_MEASURED
-from utils.numbers import shown
+from utils.numbers import digits_apart, shown
 
 MOST_DIFFERENCES = 40  # of a part that are shown; the JSON has all
 NOT_SHOWN = "no difference shown"
@@ -116,17 +116,18 @@ def _verdicts(case: CaseComparison, difference: float) -> Iterator[Lines]:
         yield Lines([f"{head}: {reason}" for reason in case.refusals], BAD)
     for row in (row for row in case.rows if row.is_asked):
         for letter, ratio in row.against.items():
-            answer = f"{letter} against {base}: {_answer(row, ratio, difference)}"
+            answer = f"{letter} against {base}: {_answer(row, ratio, [base, letter], difference)}"
             yield Lines([answer], KINDS.get(ratio.direction, PLAIN))
 
 
-def _answer(row: Row, ratio: Ratio, difference: float) -> str:
+def _answer(row: Row, ratio: Ratio, letters: Sequence[str], difference: float) -> str:
     if ratio.value is None:
         return f"{row.name}: {ratio.reason}"
-    interval = f" [{interval_text(ratio.interval)}]" if ratio.interval else ""
-    text = f"{row.name} {shown(ratio.value, 4)} times{interval}"
+    interval = f" [{interval_text(ratio.interval, 1.0)}]" if ratio.interval else ""
+    text = f"{row.name} {_value(ratio)} times{interval}"
     if ratio.direction:
-        return f"{text}: {verdict_text(row, ratio)}"
+        reasons = _reasons(ratio, [row.cells[letter] for letter in letters])
+        return f"{text}: {verdict_text(row, ratio)}" + (f" ({'; '.join(reasons)})" if reasons else "")
     reasons = [ratio.reason, HELD_BACK if ratio.held_back else "", would_do(ratio, difference)]
     return f"{text}: {NOT_SHOWN} ({'; '.join(filter(None, reasons))})"
 
@@ -187,10 +188,9 @@ def _figures(case: CaseComparison, side: Side) -> Ratios:
         reasons = _reasons(ratio, cells)
         for reason in reasons:
             notes.setdefault(reason, []).append(row.name)
-        value = NOT_MEASURED if ratio.value is None else shown(ratio.value, 4)
         verdict = verdict_text(row, ratio) + ("*" if reasons else "")
-        about = (row.name, row.unit, row.better or NOT_MEASURED, *map(_mean, cells))
-        rows.append((*about, value, interval_text(ratio.interval), verdict))
+        about = (row.name, row.unit, row.better or NOT_MEASURED, *_means(cells))
+        rows.append((*about, _value(ratio), interval_text(ratio.interval, 1.0), verdict))
     headings = (
         "figure",
         "unit",
@@ -213,8 +213,17 @@ def _reasons(ratio: Ratio, cells: Sequence[Cell]) -> list[str]:
     return list(filter(None, dict.fromkeys(reasons)))
 
 
-def _mean(cell: Cell) -> str:
-    return shown(cell.summary.mean, 4) if cell.summary else NOT_MEASURED
+def _means(cells: Sequence[Cell]) -> list[str]:
+    """The sides' means, with as many digits as show that they differ."""
+    digits = digits_apart([cell.summary.mean for cell in cells if cell.summary], 4)
+    return [shown(cell.summary.mean, digits) if cell.summary else NOT_MEASURED for cell in cells]
+
+
+def _value(ratio: Ratio) -> str:
+    """The ratio, with as many digits as show on which side of 1 it is."""
+    if ratio.value is None:
+        return NOT_MEASURED
+    return shown(ratio.value, digits_apart([ratio.value, 1.0, *(ratio.interval or ())], 4))
 
 
 def _statistics(rows: Sequence[Row]) -> Table:

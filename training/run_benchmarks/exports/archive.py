@@ -124,10 +124,7 @@ class _Archive:
                 self.left_out[f"{CODE}{name}"] = "its path is too long for an archive"
                 continue
             text = content.decode("utf-8", "surrogateescape")
-            # in code names speak of variables; what is set for a run stands in its shell and configuration files
-            by_name = name.endswith(".sh") or "/config/" in name
-            redacted = self.redaction.line if by_name else self.redaction.value
-            clean = "".join(map(redacted, text.splitlines(keepends=True)))
+            clean = self.redaction.code(name, text)
             if clean != text:
                 self.hidden.append(f"{CODE}{name}")
             self._add_text(f"{CODE}{name}", clean)
@@ -149,6 +146,8 @@ class _Archive:
     def _redacted(self, file: RunFile, scratch: Path) -> bool:
         """Write the file without its secrets to `scratch`; whether it had any."""
         changed, redacted = False, self.redaction.document if file.is_document else self.redaction.line
+        if file.name.endswith(".md"):
+            redacted = self.redaction.markdown
         with scratch.open("wb") as target:
             for text in file.lines():
                 clean = redacted(text)

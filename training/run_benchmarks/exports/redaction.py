@@ -17,15 +17,28 @@ from typing import Any
 
 from run_benchmarks.plan.config_file import read_leniently
 from run_benchmarks.plan.machine import MACHINE_CONF
-from run_benchmarks.plan.redact import HIDDEN, is_secret_name, redact_text, secrets_in_text
+from run_benchmarks.plan.redact import (
+    HIDDEN,
+    is_secret_name,
+    redact_key,
+    redact_program,
+    redact_text,
+    secrets_in_text,
+)
 from run_benchmarks.plan.secrets import Secrets, secrets_of
 from utils.errors import FlagPerfError
 
 # In what a host has installed names are packages', `base-passwd` among them.
 PACKAGES = ("packages", "system_packages")
 # A word alone is as likely what a program says (`token: missing`); where it is assigned it is hidden all the same.
-_KEY_BEGINS, LONGEST_KEY = re.compile("-----BEGIN [A-Z ]*PRIVATE KEY-----"), 200
+_KEY_BEGINS, LONGEST_KEY = re.compile("-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----"), 200
 _OF_KEY = re.compile(r"[A-Za-z0-9+/=]{16,}")
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+# In code names speak of variables; what is set for a run stands in its configuration, and in files of other kinds.
+_PROGRAMS, _CONFIGURATION = (
+    (".py", ".pyx", ".pyi", ".c", ".h", ".cc", ".cpp", ".hpp", ".cu", ".cuh"),
+    "/config/",
+)
 _WORD = re.compile(r"[A-Za-z_.]+|[\W\d_]+|\d{4}-\d\d-\d\dT[\d:.+Z-]+")
 
 
@@ -93,9 +106,21 @@ class Redaction:
             }
         return [self.plain(item, name) for item in content] if isinstance(content, list) else content
 
-    def value(self, text: str) -> str:
-        """`text`, of which names say nothing, as of code: without values."""
-        return self._by_value.hide(text)
+    def markdown(self, line: str) -> str:
+        """A line of Markdown without secrets; one that backslashes part is hidden with these."""
+        line = self.line(line)
+        plain = _ESCAPED.sub(r"\1", line)
+        hidden = self._by_value.hide(plain)
+        return line if hidden == plain else hidden
+
+    def code(self, name: str, text: str) -> str:
+        """A file of the code without secrets."""
+        if name.endswith(_PROGRAMS) and _CONFIGURATION not in name:
+            return self._by_value.hide(redact_program(text))
+        text = redact_key(text)
+        if name.endswith(".json"):
+            return self.document(text)
+        return "".join(map(self.line, text.splitlines(keepends=True)))
 
     @cached_property
     def _by_value(self) -> Secrets:
@@ -115,11 +140,10 @@ def values_in(lines: Iterable[str]) -> Iterator[str]:
         yield from (value for value in named if HIDDEN not in value and not _WORD.fullmatch(value))
         if _KEY_BEGINS.search(line):
             of_key = LONGEST_KEY
-        elif of_key and _OF_KEY.fullmatch(line.strip()):
-            of_key -= 1
-            yield line.strip()
-        else:
-            of_key = 0
+        elif of_key:  # headers and an empty line may stand before what is encoded
+            of_key = 0 if "-----END" in line else of_key - 1
+            if _OF_KEY.fullmatch(line.strip()):
+                yield line.strip()
 
 
 def _json_in(line: str) -> Any:

@@ -49,10 +49,14 @@ _SIGNS = (
     "psk",
     "pwd",
     "secret",
+    "sig=",
+    "signature=",
     "token",
+    "-u",
 )
 
-_SECRET_NAME = re.compile(_NAME)
+# A field, or a variable, may have one of these names by itself.
+_SECRET_NAME = re.compile(rf"{_NAME}|(?i:auth|(?:set-)?cookie)|PASS")
 _SECRET_OPTION = re.compile(rf"--?{_NAME}")
 _BEARER = r"(?i:\bauthorization['\"]?\s*[=:]\s*['\"]?(?:[a-z]+ +)?|\bbearer +(?=\S{8}))"
 # As options, shell variables and Python's dicts write it: NAME=value, 'NAME': 'value'.
@@ -70,6 +74,56 @@ _IN_TEXT = re.compile(
     rf"|(?P<plain>{_ASSIGNED.format(_NAME_IN_TEXT + _CLOSED)})(?P<value>{_VALUE})"
     rf"|(?P<header>{_BEARER})(?P<credential>[^\s'\",}}]+)",
     re.DOTALL,
+)
+_WHOLE, _OF_COOKIE = re.compile(r"(?s)\A['\"]?(.+?)['\"]?\Z"), re.compile(r"=([^;\s]+)")
+_GAP, _OF_KEY = r"(?:\s|\\[rn])", r"(?:[\w+/=]|-(?!-)){16,}"
+_END_OF_KEY = rf"(?:{_GAP}*[\w+/=]{{1,64}}(?={_GAP}*-----))?"
+# A private key, also on one line as JSON and shells write it: headers, then what is encoded.
+_KEY = re.compile(
+    r"(-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----)"
+    rf"((?:{_GAP}*(?:[\w-]{{1,20}}: [^\\\n]{{1,100}}(?={_GAP})|{_OF_KEY}))+{_END_OF_KEY})"
+)
+# What other programs print: what stands before a secret, the secret, and which parts of that are one by themselves.
+_PRINTED = {
+    re.compile(f"({before})({value})"): part
+    for before, value, part in (
+        # --password VALUE, and a Dockerfile's ENV NAME VALUE
+        (
+            rf"(?<![\w.-])--?(?![\w.-]*[_-](?:stdin|file|path|dir|fd|env)(?![\w.-])){_NAME_IN_TEXT}[ \t]+(?!id=|-)"
+            rf"|\bENV[ \t]+{_NAME_IN_TEXT}[ \t]+(?!=)",
+            _VALUE,
+            _WHOLE,
+        ),
+        # .netrc, on one line or several
+        (
+            r"\blogin[ \t]+\S{1,256}[ \t]+password[ \t]+|(?m:^)[ \t]*password[ \t]+(?=\S+[ \t]*(?m:$))",
+            r"\S+",
+            _WHOLE,
+        ),
+        # curl's user; of `--user 1000:1000` none is a password
+        (
+            r"(?<!\S)(?:-[uU]|--user|--proxy-user)(?:[ \t]+|=)?['\"]?(?!\d+:)\w[^\s:'\"/=]{0,256}:",
+            r"[^\s'\"]+",
+            _WHOLE,
+        ),
+        (r"(?i:\b(?:set-)?cookie['\"]?:[ \t]*['\"]?)", r"[^\s=;,'\"]+=[^'\"\r\n]+", _OF_COOKIE),
+        (r"(?i:(?<![\w.-])[\w-]*(?:password|passwd|passphrase):)", r"[^\s/'\"][^\s'\"]*", _WHOLE),
+        (r"(?<![\w.-])PASS=(?!\d+(?![\w.]))", _VALUE, _WHOLE),  # PASS=12 FAIL=0 is a count
+        (r"['\"](?i:auth)['\"]\s*:\s*['\"]", r"[^'\"]+", _WHOLE),
+        (r"(?i:[?&](?:x-(?:amz|goog)-(?:signature|credential)|sig(?:nature)?)=)", r"[^&\s'\"#<>]+", _WHOLE),
+    )
+} | {_KEY: re.compile(rf"{_GAP}*({_OF_KEY})")}
+# Of a program's names most are variables: a secret is a text with letters and digits that is given to one.
+_IN_PROGRAM = (
+    (re.compile(r"(?<=://)[^/\s'\"?#{}]+@"), f"{HIDDEN}@"),
+    (_KEY, rf"\1{HIDDEN}"),
+    (
+        re.compile(
+            rf"((?<![\w.-]){_NAME_IN_TEXT}['\"]?\]?\s*[=:,]\s*(['\"]))"
+            r"(?=[^'\"\n]*[A-Za-z])(?=[^'\"\n]*\d)[\w+/=.~!@$%^&*-]{6,200}(?=\2)"
+        ),
+        rf"\1{HIDDEN}",
+    ),
 )
 # An argument ends where its secret does: blanks, commas and quotes in it are the secret's own.
 _IN_ARGUMENT = re.compile(rf"({_ASSIGNED.format(_NAME + _CLOSED)}|{_BEARER})(.+)", re.DOTALL)
@@ -92,7 +146,24 @@ def redact_url(url: str) -> str:
 
 def redact_text(text: str) -> str:
     """`text` with the credentials of every URL and every assigned secret in it replaced by `***`."""
-    return _IN_TEXT.sub(_hidden, redact_url(text)) if _has_sign(text) else text
+    if not _has_sign(text):
+        return text
+    text = _IN_TEXT.sub(_hidden, redact_url(text))
+    for pattern in _PRINTED:
+        text = pattern.sub(rf"\1{HIDDEN}", text)
+    return text
+
+
+def redact_key(text: str) -> str:
+    """`text`, of any number of lines, with what is in private keys replaced by `***`."""
+    return _KEY.sub(rf"\1{HIDDEN}", text)
+
+
+def redact_program(text: str) -> str:
+    """A program's text without users of URLs, private keys, and literals that are given to names of secrets."""
+    for pattern, hidden in _IN_PROGRAM:
+        text = pattern.sub(hidden, text)
+    return text
 
 
 def redact_argv(argv: Sequence[str]) -> list[str]:
@@ -126,6 +197,9 @@ def secrets_in_text(text: str) -> Iterator[str]:
     for match in _IN_TEXT.finditer(text):
         value = match["inner"] or match["value"] or match["credential"] or ""
         yield value[1:].rstrip(value[0]) if value[:1] in ("'", '"') else value
+    for pattern, part in _PRINTED.items():
+        for match in pattern.finditer(text):
+            yield from part.findall(match[2])
 
 
 def _has_sign(text: str) -> bool:

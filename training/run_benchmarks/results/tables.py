@@ -63,18 +63,28 @@ def _round_row(result: RoundResult, columns: Sequence[Definition]) -> tuple[str,
 
 
 def _own_figures(case: str, results: Sequence[RoundResult]) -> Table:
-    """What a case measures by its own definition; a figure that no round has a value of is only explained."""
+    """What a case measures by its own definition; a figure that no round has a value of is only explained.
+
+    A name that rounds use for other units, or with the other way as the better, has a row for each.
+    """
     rounds = [result for result in results if own_figures(result)]
     names = dict.fromkeys(name for result in rounds for name in own_figures(result))
+    kinds = dict.fromkeys(
+        _kind(name, each.figures[name]) for name in names for each in rounds if name in each.figures
+    )
     rows = []
-    for name in names:
-        figures = [result.figures.get(name) for result in rounds]
-        first = next((figure for figure in figures if figure and figure.value is not None), None)
-        if first:
-            rows.append((name, first.unit, first.better or NOT_MEASURED, *map(_shown, figures)))
+    for kind in kinds:
+        figures = [each.figures.get(kind[0]) for each in rounds]
+        figures = [each if each and _kind(kind[0], each) == kind else None for each in figures]
+        if any(each and each.value is not None for each in figures):
+            rows.append((*kind, *map(_shown, figures)))
     headings = (case, "unit", "better", *(f"round {result.round}" for result in rounds))
     notes = tuple(note for result in rounds for note in _footnotes(result, names))
     return Table(headings, tuple(rows), fixed=3, footnotes=notes)
+
+
+def _kind(name: str, figure: Figure) -> tuple[str, str, str]:
+    return name, figure.unit, figure.better or NOT_MEASURED
 
 
 def own_figures(result: RoundResult) -> dict[str, Figure]:

@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 
 from run_benchmarks.stages.run_folder import GO_BELOW
 from utils.errors import FlagPerfError
+from utils.inventory import INVENTORY_FILE
 from utils.node import rank_log_name
 from utils.telemetry.lines import TELEMETRY_FILE
 
@@ -26,7 +27,7 @@ KEPT, KEPT_PART = 2**30, 1 / 20
 # ... and so much is not even filled with logs that a verdict needs: the summary has to be written.
 KEPT_FOR_SUMMARY = 2**24
 # What the launcher and the monitor write, listed and brought first: whatever else a task leaves, it costs none of them.
-OWN = (rank_log_name(0), TELEMETRY_FILE, "start_*_task.log", "rank*.out.log", "*monitor.log")
+OWN = (rank_log_name(0), TELEMETRY_FILE, INVENTORY_FILE, "start_*_task.log", "rank*.out.log", "*monitor.log")
 
 NOT_THERE = 9
 # $2: how deep. A record an entry: its kind (`r`: a file that may be read), size and path. The folder's own comes first,
