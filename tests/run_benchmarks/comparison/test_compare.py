@@ -119,7 +119,10 @@ def test_rounds_of_several_runs_are_a_group(log_path: Path, capsys: Capture) -> 
         log_path, capsys, f"base/{CASE}/round1+base/{CASE}/round2+same", f"{log_path / 'half'}/{CASE}"
     )
     assert [side["used"] for side in content["cases"][0]["sides"]] == [7, 5]
-    summary = row_of(content, "p_train")["cells"]["A"]["summary"]
+    row = row_of(content, "p_train")
+    assert row["cells"]["A"]["runs"] == [0, 0, 1, 1, 1, 1, 1]
+    assert "too few runs: 1 run on a side" in row["against"]["B"]["reason"]
+    summary = row["cells"]["A"]["summary"]
     assert summary["count"] == 7 and summary["interval"][0] < summary["mean"] < summary["interval"][1]
 
 

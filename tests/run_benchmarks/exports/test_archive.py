@@ -145,13 +145,17 @@ def test_a_line_of_a_rank_hides_nothing_that_the_run_is_read_by(tmp_path: Path) 
     with rank_log(run).open("a") as log:
         log.writelines(f"my_token={name}\n" for name in [*names, "2026-11-22T08:20:28+00:00"])
         log.write("my_token=a-s3cret\nit is a-s3cret\n")
-    export_archive(run, tmp_path / "run.tar.gz", NO_SECRETS, TRAINING)
+    rank_log(run).with_name("telemetry.jsonl").touch()
+    # of the controller's own values each counts, but for such names
+    secrets = Secrets(held=frozenset({"telemetry.jsonl", "rank0.out.log"}))
+    export_archive(run, tmp_path / "run.tar.gz", secrets, TRAINING)
     (tmp_path / "out").mkdir()
     unpack(tmp_path / "run.tar.gz", tmp_path / "out")
     judged = [rescore(folder)[0].after for folder in (run, tmp_path / "out" / "run")]
     assert judged[0].verdict and judged[0].verdict == judged[1].verdict
     assert _values(judged[0]) == _values(judged[1])
     assert rank_log(tmp_path / "out" / "run").read_text().endswith("my_token=***\nit is ***\n")
+    assert (rank_log(tmp_path / "out" / "run").parent / "telemetry.jsonl").is_file()
 
 
 def test_a_file_that_tells_too_many_values_is_left_out_and_the_rest_are_hidden(

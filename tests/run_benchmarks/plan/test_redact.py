@@ -109,6 +109,7 @@ KEY = "MIIEpAIBAAKCAQEAtZm9vYmFy"
             "login -u me --password-stdin registry.example.org",
         ),
         ("build --secret id=A,env=A --token-file /t", "build --secret id=A,env=A --token-file /t"),
+        ("docker build has no --secret option", "docker build has no --secret option"),
         ("ENV HF_TOKEN s3cret", "ENV HF_TOKEN ***"),
         ("machine h login me password s3cret", "machine h login me password ***"),
         ("machine h\n  password s3cret\n", "machine h\n  password ***\n"),

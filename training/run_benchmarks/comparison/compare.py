@@ -11,7 +11,7 @@ from run_benchmarks.comparison.derived import NAMES, TO_TARGET, figures_of
 from run_benchmarks.comparison.differences import differences
 from run_benchmarks.comparison.gate import Gate, gate_results
 from run_benchmarks.comparison.pairing import Match, matches
-from run_benchmarks.comparison.ratios import BETTER, WORSE, Ratio, holm, ratio_of
+from run_benchmarks.comparison.ratios import BETTER, WORSE, Ratio, holm, ratio_of_runs
 from run_benchmarks.comparison.records import CaseComparison, Cell, Comparison, Row, Side
 from run_benchmarks.comparison.selecting import ComparedRound, Group
 from run_benchmarks.comparison.statistics import olympic_mean_of, summarise
@@ -38,6 +38,7 @@ MOST_UNMET = (
 )
 NUMBER = re.compile(r"\d{1,20}(?:\.\d{1,20})?", re.ASCII)
 Sides = Mapping[str, Sequence[Mapping[str, Figure]]]
+Runs = Mapping[str, Sequence[int]]
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,7 @@ def _side(letter: str, rounds: Sequence[ComparedRound]) -> Side:
         letter=letter,
         case=rounds[0].result.case,
         used=sum(each.counts for each in rounds),
+        runs=len({each.run_key for each in rounds if each.counts}),
         chips=list(dict.fromkeys(each.chips for each in rounds)),
         nodes=list(dict.fromkeys(each.nodes for each in rounds)),
         left_out=[f"{each}: {each.result.verdict.value}" for each in rounds if not each.counts],
@@ -132,6 +134,7 @@ def _rows(
 ) -> list[Row]:
     """A row a figure; what is shown is so by Holm's method among those that are asked for, and among the rest."""
     figures = {letter: [figures_of(each) for each in rounds] for letter, rounds in used.items()}
+    runs = {letter: _numbered([each.run_key for each in rounds]) for letter, rounds in used.items()}
     there = dict.fromkeys(name for of_side in figures.values() for each in of_side for name in each)
     is_training = next(iter(used.values()))[0].result.kind == CONVERGE
     unmet = {each: side for each, side in sides.items() if side.left_out and is_training}
@@ -139,7 +142,7 @@ def _rows(
     wanted = choice.asked if choice.figures else [*REGISTERED, *own]
     asked = choice.asked or _main(used, own)
     rows = [
-        _row(name, figures, unmet if name in TO_TARGET else {}, is_asked=name in asked)
+        _row(name, figures, runs, unmet if name in TO_TARGET else {}, is_asked=name in asked)
         for name in dict.fromkeys(wanted)
         if name in there
     ]
@@ -147,6 +150,12 @@ def _rows(
     shown = holm({key: value for key, value in tests.items() if key[0] in asked})
     shown |= holm({key: value for key, value in tests.items() if key[0] not in asked})
     return [_judged(row, {letter for name, letter in shown if name == row.name}) for row in rows]
+
+
+def _numbered(keys: Sequence[str]) -> list[int]:
+    """Each key's number among those that differ."""
+    numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    return [numbers[key] for key in keys]
 
 
 def _main(used: Mapping[str, Sequence[ComparedRound]], own: Sequence[str]) -> list[str]:
@@ -157,14 +166,15 @@ def _main(used: Mapping[str, Sequence[ComparedRound]], own: Sequence[str]) -> li
     return [name for name in own if name in first.figures and first.figures[name].better]
 
 
-def _row(name: str, sides: Sides, unmet: Mapping[str, Side], *, is_asked: bool) -> Row:
+def _row(name: str, sides: Sides, runs: Runs, unmet: Mapping[str, Side], *, is_asked: bool) -> Row:
     """A figure on all sides.
 
     Args:
-        sides: letter -> every round's figures. unmet: the sides that have rounds of which it can have no value.
+        sides: letter -> every round's figures; runs: the numbers of their runs.
+        unmet: the sides that have rounds of which it can have no value.
     """
     figures = {letter: [each.get(name) for each in rounds] for letter, rounds in sides.items()}
-    cells = {letter: _cell(name, of_side) for letter, of_side in figures.items()}
+    cells = {letter: _cell(name, of_side, runs[letter]) for letter, of_side in figures.items()}
     notes = {letter: [side.misses] for letter, side in unmet.items()} or _windows(name, figures)
     for letter, of_side in notes.items():
         cells[letter] = replace(cells[letter], caveats=[*cells[letter].caveats, *of_side])
@@ -174,9 +184,8 @@ def _row(name: str, sides: Sides, unmet: Mapping[str, Side], *, is_asked: bool) 
     for letter in others:
         reason = _no_ratio(name, {each: cells[each] for each in (base, letter)}, unmet)
         reason = reason or _not_one_figure(name, [*figures[base], *figures[letter]])
-        values = cells[base].values, cells[letter].values
-        is_fixed = name in FIXED
-        against[letter] = Ratio(None, reason=reason) if reason else ratio_of(*values, is_fixed=is_fixed)
+        values, is_fixed = (cells[base].by_run, cells[letter].by_run), name in FIXED
+        against[letter] = Ratio(None, reason=reason) if reason else ratio_of_runs(*values, is_fixed=is_fixed)
     return Row(name, first.unit, first.better, first.definition, cells, against, is_asked)
 
 
@@ -202,16 +211,17 @@ def _no_ratio(name: str, cells: Mapping[str, Cell], unmet: Mapping[str, Side]) -
     return f"{'; '.join(many)}: {name} of the others is that of the best" if many else ""
 
 
-def _cell(name: str, figures: Sequence[Figure | None]) -> Cell:
+def _cell(name: str, figures: Sequence[Figure | None], runs: Sequence[int]) -> Cell:
     if reason := _not_one_figure(name, figures):
-        return Cell([], None, reason)
+        return Cell([], [], None, reason)
     there = [each for each in figures if each and each.value is not None and abs(each.value) < LARGEST]
     values = [each.value for each in there if each.value is not None]
     caveats = list(dict.fromkeys(each.caveat for each in there if each.caveat))
     absent = "; ".join(dict.fromkeys(_why_absent(each) for each in figures if each not in there))
     if values and absent:
         caveats.append(f"{counted(len(figures) - len(values), 'round')} without a value: {absent}")
-    return Cell(values, summarise(values) if values else None, absent, caveats)
+    of_runs = [run for each, run in zip(figures, runs, strict=True) if each in there]
+    return Cell(values, of_runs, summarise(values) if values else None, absent, caveats)
 
 
 def _why_absent(figure: Figure | None) -> str:

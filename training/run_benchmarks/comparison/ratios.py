@@ -17,7 +17,8 @@ BETTER, WORSE = "better", "worse"
 ERROR_RATE = 1 - CONFIDENCE
 # What is said where no round tells of the noise: its standard deviation as a part of the figure.
 NOISES = (0.01, 0.05)
-REPEATED = "too few rounds: those of a side do not vary, as with one seed, and count as one"
+ROUND, RUN = "round", "run"
+REPEATED = "too few {}s: those of a side do not vary, as with one seed, and count as one"
 LARGEST_LOG = 700.0  # of what is still a number
 
 
@@ -30,6 +31,7 @@ class Ratio:
     from both together; None where no side has two rounds.
     direction: what is shown: BETTER or WORSE, or HIGHER or LOWER of what is neither; empty for no difference.
     held_back: the interval by itself is without 1, but one such among so many figures shows nothing.
+    unit: what the values are of, ROUND or RUN.
     """
 
     value: float | None
@@ -39,9 +41,28 @@ class Ratio:
     noise: float | None = None
     direction: str = ""
     held_back: bool = False
+    unit: str = ROUND
 
 
-def ratio_of(base: Sequence[float], other: Sequence[float], *, is_fixed: bool = False) -> Ratio:
+def ratio_of_runs(
+    base: Sequence[Sequence[float]], other: Sequence[Sequence[float]], *, is_fixed: bool = False
+) -> Ratio:
+    """The ratio of two sides' values, a run's together, at least one on each.
+
+    Rounds of one run share its state. Where a side is of several runs it can be seen how these differ, and the test is
+    of the runs' geometric means; of one run on each side it is of their rounds.
+    """
+    runs = [*base, *other]
+    if len(runs) == 2 or all(len(run) == 1 for run in runs) or min(map(min, runs)) <= 0:
+        flat = ([value for run in side for value in run] for side in (base, other))
+        return ratio_of(*flat, is_fixed=is_fixed)
+    means = ([statistics.geometric_mean(run) for run in side] for side in (base, other))
+    return ratio_of(*means, is_fixed=is_fixed, unit=RUN)
+
+
+def ratio_of(
+    base: Sequence[float], other: Sequence[float], *, is_fixed: bool = False, unit: str = ROUND
+) -> Ratio:
     """The ratio of two sides' values, at least one on each.
 
     Rounds that do not vary repeat each other, as those with one seed do: they count as one, unless the figure is one
@@ -60,17 +81,18 @@ def ratio_of(base: Sequence[float], other: Sequence[float], *, is_fixed: bool = 
     noise = _noise(logs)
     fewest = min(len(base), len(other))
     if fewest < FEWEST_ROUNDS:
-        reason = f"too few rounds: {counted(fewest, 'round')} on a side, {FEWEST_ROUNDS} are the fewest"
-        return Ratio(ratio, reason=reason, noise=noise)
+        reason = f"too few {unit}s: {counted(fewest, unit)} on a side, {FEWEST_ROUNDS} are the fewest"
+        return Ratio(ratio, reason=reason, noise=noise, unit=unit)
     constant = [not vary(side) for side in (base, other)]
     if any(constant) and not is_fixed and vary([*base, *other]):
-        return Ratio(ratio, reason=REPEATED)
+        return Ratio(ratio, reason=REPEATED.format(unit), unit=unit)
     if all(constant):
         # a figure that takes one of two values by chance comes to this no more often
         p_value = 2 * 0.5 ** (len(base) + len(other)) if vary([base[0], other[0]]) else 1.0
-        return Ratio(ratio, p_value=p_value, reason="no interval: no side varies", noise=noise)
+        return Ratio(ratio, p_value=p_value, reason="no interval: no side varies", noise=noise, unit=unit)
     p_value, (low, high) = _tested(logs)
-    return Ratio(ratio, (math.exp(low), math.exp(min(high, LARGEST_LOG))), p_value, noise=noise)
+    interval = (math.exp(low), math.exp(min(high, LARGEST_LOG)))
+    return Ratio(ratio, interval, p_value, noise=noise, unit=unit)
 
 
 def holm(p_values: Mapping[K, float | None]) -> set[K]:
@@ -110,12 +132,16 @@ def _noise(logs: Sequence[Sequence[float]]) -> float | None:
 def would_do(ratio: Ratio, difference: float) -> str:
     """How many rounds would show a difference, by the noise that was seen, or by NOISES where none was."""
     if ratio.noise is None:
-        counts = [f"{_rounds(noise, difference)} with a noise of {100 * noise:g} %" for noise in NOISES]
+        counts = [
+            f"{_needed(noise, difference)} {ratio.unit}s a side with a noise of {100 * noise:g} %"
+            for noise in NOISES
+        ]
         text = f"{' or '.join(counts)} would do"
     else:
-        text = f"{_rounds(ratio.noise, difference)} would do with the noise that was seen"
+        needed = f"{_needed(ratio.noise, difference)} {ratio.unit}s a side"
+        text = f"{needed} would do with the noise that was seen"
     return f"to show a difference of {100 * difference:.3g} %, {text}"
 
 
-def _rounds(noise: float, difference: float) -> str:
-    return f"{rounds_needed(noise, difference) or 'not even a thousand'} rounds a side"
+def _needed(noise: float, difference: float) -> str:
+    return str(rounds_needed(noise, difference) or "not even a thousand")

@@ -14,11 +14,12 @@ from utils.numbers import counted
 
 @dataclass(frozen=True)
 class Side:
-    """A group's rounds of one case. used: how many count; left_out: why others do not."""
+    """A group's rounds of one case. used: how many count, of so many `runs`; left_out: why others do not."""
 
     letter: str
     case: str
     used: int
+    runs: int
     chips: Sequence[int | None]
     nodes: Sequence[int]
     left_out: Sequence[str]
@@ -38,12 +39,22 @@ class Side:
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure on one side: its values by round, what they come to, or why there is none."""
+    """A figure on one side: its values by round, what they come to, or why there is none.
+
+    runs: the number of each value's run among those of the side.
+    """
 
     values: Sequence[float]
+    runs: Sequence[int]
     summary: Summary | None
     absent: str = ""
     caveats: Sequence[str] = ()
+
+    @property
+    def by_run(self) -> list[list[float]]:
+        """The values, those of a run together."""
+        pairs = list(zip(self.runs, self.values, strict=True))
+        return [[value for run, value in pairs if run == each] for each in dict.fromkeys(self.runs)]
 
 
 @dataclass(frozen=True)

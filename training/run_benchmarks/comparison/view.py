@@ -100,7 +100,7 @@ def verdict_text(row: Row, ratio: Ratio) -> str:
         return OF_SPEED.get(ratio.direction, ratio.direction) if is_speed else ratio.direction
     if ratio.value is None:
         return NOT_MEASURED
-    return NOT_SHOWN if ratio.p_value is not None else f"{NOT_SHOWN}: too few rounds"
+    return NOT_SHOWN if ratio.p_value is not None else f"{NOT_SHOWN}: too few {ratio.unit}s"
 
 
 def _lines(lines: Sequence[str]) -> Iterator[Lines]:
@@ -134,10 +134,18 @@ def _answer(row: Row, ratio: Ratio, letters: Sequence[str], difference: float) -
 
 def _sides(case: CaseComparison) -> Table:
     rows = tuple(
-        (side.letter, side.case, str(side.used), _joined(side.chips), _joined(side.nodes), _olympic(side))
+        (
+            side.letter,
+            side.case,
+            str(side.used),
+            str(side.runs),
+            _joined(side.chips),
+            _joined(side.nodes),
+            _olympic(side),
+        )
         for side in case.sides
     )
-    return Table(("", "case", "rounds", "chips", "nodes", "MLPerf mean s"), rows, fixed=2)
+    return Table(("", "case", "rounds", "runs", "chips", "nodes", "MLPerf mean s"), rows, fixed=2)
 
 
 def _joined(values: Sequence[int | None]) -> str:
@@ -156,7 +164,16 @@ def _about_sides(case: CaseComparison) -> list[str]:
         for side in case.sides
         if side.olympic and side.olympic.reason
     ]
-    return [*left_out, *olympic, *case.unknown]
+    return [*left_out, *olympic, *_of_one_run(case), *case.unknown]
+
+
+def _of_one_run(case: CaseComparison) -> list[str]:
+    """What an interval over rounds of one run does not tell."""
+    letters = [side.letter for side in case.sides if side.runs == 1 < side.used]
+    if not letters or not case.rows:
+        return []
+    of = f"all rounds of {' and of '.join(letters)} are of one run"
+    return [f"{of}: how much one run differs from the next is in no interval (several runs a side tell it)"]
 
 
 def _differences(case: CaseComparison) -> Iterator[Block]:

@@ -11,6 +11,7 @@ import json
 import os
 import tarfile
 from dataclasses import dataclass, field
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
@@ -61,11 +62,10 @@ def export_archive(path: Path, output: Path, secrets: Secrets, training_dir: Pat
     redaction, files = redaction_of(folder, run, scripts, list(files_below(path)), secrets)
     with (
         new_file(output) as made,
-        made.open("wb") as raw,
+        open(made, "wb", opener=partial(os.open, mode=0o600)) as raw,  # as plan.json: for its owner alone
         gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT, encoding="utf-8") as tar,
     ):
-        made.chmod(0o600)  # as the run's own files: what could not be recognised is for its owner alone
         archive = _Archive(tar, redaction)
         archive.add_run(files, made.with_name("redacted"))
         archive.add_code(folder, run, training_dir)

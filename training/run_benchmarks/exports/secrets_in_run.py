@@ -19,7 +19,9 @@ from run_benchmarks.results.summary import Run
 from utils.errors import FlagPerfError
 from utils.events import PREFIX
 from utils.figures import DEFINITIONS
+from utils.inventory import INVENTORY_FILE
 from utils.node import rank_log_name
+from utils.telemetry.lines import TELEMETRY_FILE
 
 # Characters of values that a file, and a whole run, may add: each is looked for in some fifty spellings.
 MOST_OF_A_FILE, MOST_OF_A_RUN = 2**15, 2**17
@@ -81,7 +83,7 @@ def _names_of(folder: RunFolder, run: Run, files: Iterable[RunFile]) -> Iterator
         yield from (name, *case.parameters)
     for result in run.results:
         yield from result.figures
-    yield from (PREFIX, run.name, run.uid, *DEFINITIONS)
+    yield from (PREFIX, run.name, run.uid, TELEMETRY_FILE, INVENTORY_FILE, *DEFINITIONS)
     for file in files:
         path = PurePosixPath(file.name)
         yield str(path.parent)

@@ -87,9 +87,10 @@ _KEY = re.compile(
 _PRINTED = {
     re.compile(f"({before})({value})"): part
     for before, value, part in (
-        # --password VALUE, and a Dockerfile's ENV NAME VALUE
+        # --password VALUE, and a Dockerfile's ENV NAME VALUE; an engine's --secret NAME holds none
         (
-            rf"(?<![\w.-])--?(?![\w.-]*[_-](?:stdin|file|path|dir|fd|env)(?![\w.-])){_NAME_IN_TEXT}[ \t]+(?!id=|-)"
+            r"(?<![\w.-])--?(?!-|secret[ \t]|[\w.-]*[_-](?:stdin|file|path|dir|fd|env)(?![\w.-]))"
+            rf"{_NAME_IN_TEXT}[ \t]+(?!id=|-)"
             rf"|\bENV[ \t]+{_NAME_IN_TEXT}[ \t]+(?!=)",
             _VALUE,
             _WHOLE,
@@ -107,7 +108,7 @@ _PRINTED = {
             _WHOLE,
         ),
         (r"(?i:\b(?:set-)?cookie['\"]?:[ \t]*['\"]?)", r"[^\s=;,'\"]+=[^'\"\r\n]+", _OF_COOKIE),
-        (r"(?i:(?<![\w.-])[\w-]*(?:password|passwd|passphrase):)", r"[^\s/'\"][^\s'\"]*", _WHOLE),
+        (r"(?i:(?:password|passwd|passphrase):)", r"[^\s/'\"][^\s'\"]*", _WHOLE),
         (r"(?<![\w.-])PASS=(?!\d+(?![\w.]))", _VALUE, _WHOLE),  # PASS=12 FAIL=0 is a count
         (r"['\"](?i:auth)['\"]\s*:\s*['\"]", r"[^'\"]+", _WHOLE),
         (r"(?i:[?&](?:x-(?:amz|goog)-(?:signature|credential)|sig(?:nature)?)=)", r"[^&\s'\"#<>]+", _WHOLE),
