@@ -74,7 +74,10 @@ def ratio_of(
     if min(*base, *other) <= 0:
         return Ratio(None, reason="a ratio needs values above 0")
     logs = [[math.log(value) for value in side] for side in (base, other)]
-    ratio = math.exp(statistics.fmean(logs[1]) - statistics.fmean(logs[0]))
+    distance = statistics.fmean(logs[1]) - statistics.fmean(logs[0])
+    if not abs(distance) <= LARGEST_LOG:
+        return Ratio(None, reason="the values lie too far apart for a ratio")
+    ratio = math.exp(distance)
     noise = _noise(logs)
     fewest = min(len(base), len(other))
     if fewest < FEWEST_ROUNDS:
