@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import BinaryIO
 
 BY_UMASK, PRIVATE = 0o666, 0o600  # modes of a file
@@ -24,14 +25,10 @@ def whole_file(path: Path, mode: int = BY_UMASK) -> Iterator[BinaryIO]:
     Raises:
         OSError: it could not be written; the error names it, and nothing is left beside it.
     """
-    partial = path.with_name(f".{path.name}.partial")
-
-    def itself(name: str, flags: int) -> int:
-        # what a stranger's folder has there already may be a link, or a pipe that nobody reads
-        return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK, mode)
-
+    # a new file, of a name that nobody knows: a stranger's folder may hold links and pipes of any other one
+    partial = path.with_name(f".{path.name}.{token_hex(8)}.partial")
     try:
-        with open(partial, "wb", opener=itself) as file:
+        with open(partial, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             yield file
         partial.replace(path)
     except BaseException as error:

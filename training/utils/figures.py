@@ -6,13 +6,12 @@ values, so that an old run can be scored anew. Not measured is None, never 0.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from utils.checkpoints import continued_of
-from utils.numbers import DIGITS, number_in, rate
+from utils.numbers import DIGITS, is_measurable, number_in, rate
 
 GIB = 2**30
 FINISHED = "FINISHED event of global rank 0"
@@ -46,8 +45,8 @@ class Figure:
     scope: str = ""
 
     def __post_init__(self) -> None:
-        """A number that is none, as of a quotient that overflows, is not measured: JSON could not even hold it."""
-        if self.value is not None and not math.isfinite(self.value):
+        """A number that is none, as of a quotient that overflows, or an absurd one is not measured."""
+        if self.value is not None and not is_measurable(self.value):
             object.__setattr__(self, "source", f"{self.value} is no figure: {self.source}")
             object.__setattr__(self, "value", None)
 

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Collection, Mapping
 from typing import Any
 
 DIGITS = 3
 MOST_DIGITS = 9  # what differs in later ones differs by rounding
+# Nobody measures more, and sums, squares and cubes of such numbers can still be reckoned with.
+LARGEST_MEASURED = 1e100
 # Outside these a number is shown with an exponent.
 SMALLEST, LARGEST = 1e-5, 1e15
 
 
 def number_in(values: Mapping[str, Any], name: str) -> float | None:
-    """The finite number that `values` have under `name`; anything else, as any case may write it, is None."""
+    """The number that `values` have under `name`; anything else, as any case may write it, is None.
+
+    None is larger than LARGEST_MEASURED.
+    """
     value = values.get(name)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return float(value) if -sys.float_info.max <= value <= sys.float_info.max else None
+    return float(value) if is_measurable(value) else None
+
+
+def is_measurable(number: float) -> bool:
+    """Whether a number is finite, and not so large that nobody can have measured it."""
+    return -LARGEST_MEASURED <= number <= LARGEST_MEASURED
 
 
 def finite(value: Any) -> Any:

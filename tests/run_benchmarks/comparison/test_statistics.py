@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import pytest
 
@@ -59,6 +60,14 @@ def test_without_an_interval_the_reason_stands_there(values: list[float], reason
 def test_values_that_are_nearly_one_have_an_interval_of_numbers_or_none() -> None:
     summary = summarise([1.0] * 20 + [1.1])
     assert summary.interval is None or all(map(math.isfinite, summary.interval))
+
+
+def test_very_many_rounds_do_not_fill_the_memory() -> None:
+    tracemalloc.start()
+    summary = summarise([100 + (number * 7919 % 1000) / 100 for number in range(1500)])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert summary.interval and summary.interval[1] - summary.interval[0] < 1 and peak < 60 * 2**20
 
 
 def test_of_a_mean_of_about_nothing_there_is_no_coefficient_of_variation() -> None:

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import socket
+import tracemalloc
 from collections.abc import Iterator
 from html import escape, unescape
 from pathlib import Path
@@ -15,10 +16,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from run_benchmarks.history.index import Index
-from run_benchmarks.history.live import progress
+from run_benchmarks.history.live import MOST_ROUNDS, progress
 from run_benchmarks.history.server import address_of, bound, given_token, is_local
 from run_benchmarks.history.site import make_site
 from run_benchmarks.journal import Journal
+from run_benchmarks.report.chart import chart
 from run_benchmarks.verbs import main
 from tests.run_benchmarks.results.made_runs import CASES, make_runs
 from utils.errors import FlagPerfError
@@ -164,6 +166,10 @@ LOG = """\
     2026-01-02 03:04:09,000\t[INFO]\t[lines.py,1]step 15, loss 77.0000
 2026-01-02 03:04:10,000\t[INFO]\t[lines.py,1]step 20, loss nan, accuracy 0.2500 / 0.3, 81.0 samples/s
 """
+HOSTILE_LOG = "".join(
+    f"2026-01-02 03:04:05,000\t[INFO]\t[lines.py,1]step {line}\n"
+    for line in ("7, loss abc", f"{'9' * 400}, loss 1.0", f"8, loss {'9' * 400}.0, 1.7e+308 samples/s")
+)
 
 
 def test_a_run_that_goes_on_is_told_by_its_journal_and_the_last_lines_of_its_log(
@@ -190,6 +196,24 @@ def test_a_run_that_goes_on_is_told_by_its_journal_and_the_last_lines_of_its_log
     assert now["log"][-1].endswith("81.0 samples/s") and "\t" not in "".join(now["log"])
     assert not progress(run)["goes_on"]
     shutil.rmtree(run)
+
+
+def test_of_a_hostile_run_that_goes_on_a_bounded_part_is_shown(log_path: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(sorted(log_path.glob("run*"))[-1], tmp_path / "run20260601000000")
+    (run / "flagperf_run.log").write_text(HOSTILE_LOG)
+    (run / "journal.jsonl").write_text(
+        "".join(f'{{"case": "x", "round": 1, "time": {time}}}\n' for time in (10**400, "1e308"))
+    )
+    case = {"files": {"script": ""}, "chip": None, "parameters": {}, "deadline_s": 1.0}
+    settings = {"framework": "", "nnodes": 1, "nproc": 1, "repeat": 10**9}
+    cases = [{**case, "settings": {**settings, "name": f"c{number}"}} for number in range(1000)]
+    (run / "plan.json").write_text(json.dumps({"cases": cases}))
+    tracemalloc.start()
+    now = progress(run)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(now["rounds"]) == MOST_ROUNDS and peak < 80 * 2**20, "a read takes 64 MiB"
+    assert list(map(chart, now["charts"])) == []
 
 
 # ---- who may see it

@@ -123,6 +123,11 @@ KEY = "MIIEpAIBAAKCAQEAtZm9vYmFy"
         ("a fortune cookie: none", "a fortune cookie: none"),
         ("passwd:s3cret", "passwd:***"),
         ("mounts passwd:/etc/passwd", "mounts passwd:/etc/passwd"),
+        (
+            "-v /etc/passwd:/etc/passwd:ro -v /run/db-password:ro",
+            "-v /etc/passwd:/etc/passwd:ro -v /run/db-password:ro",
+        ),
+        ("run --user app:group1 -u root:wheel", "run --user app:group1 -u root:wheel"),
         ("PASS=s3cret", "PASS=***"),
         ("PASS=12 FAIL=0", "PASS=12 FAIL=0"),
         ('{"auths": {"h": {"auth": "s3cret"}}}', '{"auths": {"h": {"auth": "***"}}}'),
@@ -161,7 +166,7 @@ def test_of_what_is_hidden_the_secret_itself_is_had() -> None:
     texts = {
         "mysql --password 's3 cret'": ["s3 cret"],
         "Set-Cookie: sid=s3cret; Path=/": ["s3cret", "/"],
-        "curl --user me:s3cret x": ["s3cret"],
+        "curl -s --user me:s3cret x": ["s3cret"],
         f"-----BEGIN PRIVATE KEY-----\\n{KEY}\\n{KEY}2\\n-----END": [KEY, f"{KEY}2"],
     }
     for text, secrets in texts.items():
@@ -189,7 +194,7 @@ def test_a_long_line_is_looked_at_once() -> None:
         " token",
         " --token",
         " login password ",
-        "-u a",
+        "curl -u a ",
         "cookie: a",
         "password",
         "-----BEGIN PRIVATE KEY-----\n",

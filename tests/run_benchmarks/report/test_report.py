@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from markupsafe import escape
@@ -15,10 +17,12 @@ from markupsafe import escape
 from run_benchmarks import verbs
 from run_benchmarks.report import report, samples
 from run_benchmarks.report.report import try_report
+from run_benchmarks.report.rounds import round_view
 from run_benchmarks.report.tables import inventory
 from run_benchmarks.results.load import load_run
+from tests.run_benchmarks.builders import START_MS, training_events, write_rank_log
 from tests.run_benchmarks.report.long_run import SPIKE_W, Made, write_made_run
-from tests.run_benchmarks.written_run import NAME, SCHEMA1, write_run
+from tests.run_benchmarks.written_run import FIGURE, NAME, SCHEMA1, write_run
 
 Capture = pytest.CaptureFixture[str]
 MADE = Made(("node0", "node1"), devices=2, seconds=300, steps=100, rounds=2)
@@ -128,9 +132,71 @@ def test_figures_and_curves_as_csv(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_is_said(tmp_path: Path, capsys: Capture) -> None:
     write_run(tmp_path / "run20260102030405")
-    target = tmp_path / "no such folder" / "report.html"
+    target = tmp_path / "run20260102030405" / "plan.json" / "report.html"
     assert verbs.main(["report", str(tmp_path / "run20260102030405"), "--output", str(target)]) == 2
     assert "cannot be written" in capsys.readouterr().err
+
+
+def test_numbers_that_nobody_can_have_measured_are_none(tmp_path: Path) -> None:
+    """Sums and products of them overflowed, and there was no report."""
+    folder = tmp_path / "run20260102030405"
+    write_run(folder)
+    events = training_events(figures={"rate": {**FIGURE, "value": 1.7e308}})
+    for event in events:
+        cast(dict[str, Any], event.value).update({"eval_time": 1e306} if event.name == "EVALUATE" else {})
+    node = folder / NAME / "round1" / "h1_noderank0"
+    write_rank_log(node, events)
+    sample = {"kind": "sample", "time_ms": START_MS + 1000, "source": "s", "power_w": 1.7e308}
+    (node / "telemetry.jsonl").write_text("".join(f"{json.dumps(sample)}\n" for _ in range(3)))
+    absurd = {**FIGURE, "source": "made up", "better": "higher"}
+    for path in folder.rglob("result.json"):
+        content = json.loads(path.read_text())
+        content["verdict"] = "CONVERGED"
+        content["figures"] |= {name: {**absurd, "value": 1.7e308} for name in ("rate", "p_train")}
+        ranks = [{"rates": [10**400, 1.7e308]}, {"rates": [1.0]}, {"rates": [-1.7e308, 2.0]}]
+        content["facts"] |= {"world_size": 10**400, "target": 10**400, "operations": {"x": {"ranks": ranks}}}
+        path.write_text(json.dumps(content))
+    text = _report(folder)
+    assert "1.7e+308 is no figure" in text and "evaluate" not in _charts(text)["Loss"]["phases"]
+    for verb in (["show", str(folder)], ["compare", str(folder), f"{folder}/{NAME}/round1"]):
+        assert verbs.main(verb) in (0, 2, 6)
+
+
+def test_hosts_are_counted_once(tmp_path: Path) -> None:
+    """30,000 hosts of a stranger's result took minutes."""
+    compared: list[object] = []
+
+    class Host(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            compared.append(other)
+            return str.__eq__(self, other)
+
+    hosts = (Host("a"), *(Host(number) for number in range(300)), Host("a"))
+    round_view(replace(write_run(tmp_path).results[0], hosts=hosts), None, None, 1000)
+    assert len(compared) < 1000
+
+
+def test_what_the_user_has_is_not_written_over(tmp_path: Path, capsys: Capture) -> None:
+    folder, mine = tmp_path / "run20260102030405", tmp_path / "mine"
+    write_run(folder)
+    mine.write_text("mine")
+    (tmp_path / "link").symlink_to(mine)
+    (tmp_path / "tables").mkdir()
+    for option, name in (("--output", "mine"), ("--output", "link"), ("--csv", "mine"), ("--csv", "tables")):
+        assert verbs.main(["report", str(folder), option, str(tmp_path / name)]) == 2
+        assert "is there already" in capsys.readouterr().err
+    assert verbs.main(["compare", str(folder), str(folder), "--output", str(tmp_path / "link")]) == 2
+    (folder / "report.html").symlink_to(mine)  # a stranger's, as all of the folder
+    for name in (".report.html.partial", ".new.html.partial", ".figures.csv.partial"):
+        os.mkfifo(folder / name)
+        (tmp_path / name).symlink_to(mine)
+    options = ("--output", str(tmp_path / "new.html"), "--csv", str(tmp_path / "csv"))
+    assert verbs.main(["report", str(folder), *options]) == 0
+    assert (tmp_path / "new.html").read_text() == _report(folder)
+    assert (tmp_path / "csv" / "figures.csv").is_file() and mine.read_text() == "mine"
 
 
 def test_a_fault_of_ours_loses_nothing_but_the_report(

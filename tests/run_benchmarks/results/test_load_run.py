@@ -21,7 +21,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from run_benchmarks import reading
+from run_benchmarks.exports.chosen import Round
 from run_benchmarks.journal import Journal, is_held
+from run_benchmarks.report.rounds import round_view
 from run_benchmarks.results import folder as folder_module
 from run_benchmarks.results.folder import MOST_WRONG, open_folder, summed_up
 from run_benchmarks.results.load import load_run
@@ -275,6 +277,18 @@ def test_a_folder_that_is_a_link_is_not_followed(name: str, folder: Path) -> Non
     loaded = load_run(folder)
     assert f"{path}: is a link, which is not followed" in loaded.notes
     assert 1 not in by_round(loaded)
+
+
+def test_what_lies_behind_a_link_is_read_for_no_report_and_no_export(folder: Path) -> None:
+    """The report drew the curves of the link's target, where `summary.json` held the round."""
+    path = folder / NAME / "round1"
+    path.rename(folder.parent / "elsewhere")
+    path.symlink_to(folder.parent / "elsewhere")
+    opened, result = open_folder(folder), by_round(load_run(folder))[1]
+    assert opened.folder_of(result) is None and opened.folder_of(replace(result, round=2))
+    view = round_view(result, opened.folder_of(result), opened.cases[NAME], 1000)
+    assert view["charts"] == [] and view["heat_maps"] == [] and view["large"]
+    assert Round(opened, result, None).node_folders() == []
 
 
 def test_a_journal_that_is_a_link_or_a_pipe_is_held_by_nobody(tmp_path: Path) -> None:

@@ -162,9 +162,14 @@ def test_a_full_disk_is_named_and_no_half_file_stays(tmp_path: Path) -> None:
 def test_a_link_in_the_place_of_a_half_file_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
     (tmp_path / ".report.html.partial").symlink_to(tmp_path / "mine")
-    with pytest.raises(OSError, match="symbolic links"):
-        write_whole(tmp_path / "report.html", "theirs")
-    assert (tmp_path / "mine").read_text() == "mine"
+    (tmp_path / "summary.md").symlink_to(tmp_path / "mine")
+    (tmp_path / ".summary.md.partial").hardlink_to(tmp_path / "mine")
+    (tmp_path / "report.html").mkdir()
+    with pytest.raises(OSError, match="Is a directory"):
+        write_whole(tmp_path / "report.html", "new")
+    write_whole(tmp_path / "summary.md", "new")
+    assert (tmp_path / "mine").read_text() == "mine" and (tmp_path / "summary.md").read_text() == "new"
+    assert len(list(tmp_path.iterdir())) == 5, "what was half written has gone"
 
 
 def test_the_summary_is_written_both_ways(

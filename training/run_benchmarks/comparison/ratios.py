@@ -75,8 +75,8 @@ def ratio_of(
         return Ratio(None, reason="a ratio needs values above 0")
     logs = [[math.log(value) for value in side] for side in (base, other)]
     distance = statistics.fmean(logs[1]) - statistics.fmean(logs[0])
-    if abs(distance) > LARGEST_LOG:
-        return Ratio(None, reason="the values are too far apart for a ratio")
+    if not abs(distance) <= LARGEST_LOG:
+        return Ratio(None, reason="the values lie too far apart for a ratio")
     ratio = math.exp(distance)
     noise = _noise(logs)
     fewest = min(len(base), len(other))

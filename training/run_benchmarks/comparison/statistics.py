@@ -22,6 +22,7 @@ FEWEST_ROUNDS = 3  # a side; of two the spread is hardly known
 MOST_ROUNDS = 1000
 POWER = 0.95  # with so many rounds a difference would be shown so often
 RESAMPLES = 9999
+MOST_DRAWN = 1_000_000  # values at once, 8 bytes each; a few rounds are drawn in one go
 ALIKE = 1e-9  # values nearer to each other than this part of them do not vary
 HEADINGS = ("rounds", "median", "mean", "sd", "cv", f"{CONFIDENCE:.0%} interval of the mean")
 
@@ -159,6 +160,7 @@ def _interval(values: Sequence[float]) -> tuple[tuple[float, float] | None, str]
             n_resamples=RESAMPLES,
             confidence_level=level,
             method="BCa",
+            batch=max(1, MOST_DRAWN // count),
             rng=np.random.default_rng(0),  # the same values have the same interval, always
         )
     low, high = map(float, result.confidence_interval)

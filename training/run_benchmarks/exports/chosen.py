@@ -51,8 +51,9 @@ class Round:
 
     def node_folders(self) -> list[Path]:
         """The nodes' folders by rank; one that was not collected is not there."""
-        path = self.folder.round_path(RoundKey(self.result.case, self.result.round))
-        return [path / node_folder_name(host, rank) for rank, host in enumerate(self.result.hosts)]
+        path = self.folder.folder_of(self.result)
+        names = [node_folder_name(host, rank) for rank, host in enumerate(self.result.hosts)]
+        return [path / name for name in names] if path else []
 
     def events(self) -> list[Event]:
         """Rank 0's events but for those of steps, in the order written; none where its log is not there.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from run_benchmarks.names import JOURNAL
 from run_benchmarks.report.chart import Axis, Chart, Line
 from run_benchmarks.results.folder import RunFolder, open_folder
 from utils.errors import FlagPerfError
+from utils.numbers import is_measurable, number_in
 from utils.text_files import last_lines_of, one_line, shortened
 
 LOG = "flagperf_run.log"
@@ -63,33 +64,28 @@ def _points(lines: Sequence[str]) -> Iterator[dict[str, float]]:
             points.clear()
         numbers = numbers_of(match["text"]) if match and match["file"] == "lines.py" else {}
         if numbers:
-            points.setdefault(numbers[STEP], {}).update(_finite(numbers))
+            sane = {name: number for name, number in numbers.items() if is_measurable(number)}
+            points.setdefault(numbers[STEP], {}).update(sane)
     return (points[step] for step in sorted(points))
-
-
-def _finite(numbers: Mapping[str, float]) -> dict[str, float]:
-    return {name: number for name, number in numbers.items() if math.isfinite(number)}
 
 
 def _rounds(folder: RunFolder) -> dict[tuple[str, int], tuple[str, int, str, str]]:
     """The rounds that were planned: case, number, the last that the journal says of it, and for how long already."""
-    planned = [
-        (name, number)
-        for name, case in folder.cases.items()
-        for number in range(1, min(case.settings.repeat, MOST_ROUNDS) + 1)
-    ]
-    rounds = {key: (*key, "not begun", "") for key in planned}
+    planned = (
+        (name, number) for name, case in folder.cases.items() for number in range(1, case.settings.repeat + 1)
+    )
+    rounds = {key: (*key, "not begun", "") for key in islice(planned, MOST_ROUNDS)}
     for entry in folder.journal:
         name, number = entry.get("case"), entry.get("round")
         if isinstance(name, str) and type(number) is int:
             stage = entry.get("verdict") or entry.get("stage") or "begun"
-            since = "" if entry.get("event") == "round_ended" else _since(entry.get("time"))
+            since = "" if entry.get("event") == "round_ended" else _since(number_in(entry, "time"))
             rounds[name, number] = (name, number, str(stage), since)
     return rounds
 
 
-def _since(time_s: object) -> str:
-    return duration(max(0.0, time.time() - time_s)) if isinstance(time_s, (int, float)) else ""
+def _since(time_s: float | None) -> str:
+    return "" if time_s is None else duration(max(0.0, time.time() - time_s))
 
 
 def _log(path: Path) -> list[str]:

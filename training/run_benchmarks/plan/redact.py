@@ -101,14 +101,19 @@ _PRINTED = {
             r"\S+",
             _WHOLE,
         ),
-        # curl's user; of `--user 1000:1000` none is a password
+        # curl's user; an engine's `--user 1000:app` has no password
         (
-            r"(?<!\S)(?:-[uU]|--user|--proxy-user)(?:[ \t]+|=)?['\"]?(?!\d+:)\w[^\s:'\"/=]{0,256}:",
+            r"\bcurl\b[^\n]{0,300}?\s(?:-[uU]|--user|--proxy-user)(?:[ \t]+|=)?['\"]?\w[^\s:'\"/=]{0,256}:",
             r"[^\s'\"]+",
             _WHOLE,
         ),
         (r"(?i:\b(?:set-)?cookie['\"]?:[ \t]*['\"]?)", r"[^\s=;,'\"]+=[^'\"\r\n]+", _OF_COOKIE),
-        (r"(?i:(?:password|passwd|passphrase):)", r"[^\s/'\"][^\s'\"]*", _WHOLE),
+        # passwd:VALUE, but neither a mount nor a path's /etc/passwd:ro
+        (
+            r"(?i:(?<![\w./-])[\w-]{0,40}(?:password|passwd|passphrase):)",
+            r"[^\s/'\"][^\s'\"]*",
+            _WHOLE,
+        ),
         (r"(?<![\w.-])PASS=(?!\d+(?![\w.]))", _VALUE, _WHOLE),  # PASS=12 FAIL=0 is a count
         (r"['\"](?i:auth)['\"]\s*:\s*['\"]", r"[^'\"]+", _WHOLE),
         (r"(?i:[?&](?:x-(?:amz|goog)-(?:signature|credential)|sig(?:nature)?)=)", r"[^&\s'\"#<>]+", _WHOLE),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from run_benchmarks.report.curves import STEP_CURVES, Curves
 from run_benchmarks.report.rounds import curves_in
-from run_benchmarks.results.folder import RoundKey, RunFolder
+from run_benchmarks.results.folder import RunFolder
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.summary import Run
 from run_benchmarks.writing import whole_file
@@ -24,16 +24,15 @@ Cell = str | float | int | None
 
 
 def write_csv(folder: Path, run_folder: RunFolder, run: Run) -> list[Path]:
-    """Write `figures.csv` and a file a round that has curves into a folder, which is made; the files.
+    """Write `figures.csv` and a file a round that has curves into a folder; the files.
 
     Raises:
         OSError: they cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     written = [_write(folder / FIGURES, FIGURE_COLUMNS, figure_rows(run.results))]
     for number, result in enumerate(run.results, 1):
         case = run_folder.cases.get(result.case)
-        curves, _ = curves_in(result, run_folder.round_path(RoundKey(result.case, result.round)), case)
+        curves, _ = curves_in(result, run_folder.folder_of(result), case)
         if curves.steps["time_ms"] or curves.evaluations:
             name = f"curves_{number}_round{result.round}.csv"
             columns = ("case", "round", "event", *curves.steps, curves.metric)

@@ -10,7 +10,7 @@ from run_benchmarks.failures import log_traceback
 from run_benchmarks.report.page import environment, page
 from run_benchmarks.report.rounds import round_view
 from run_benchmarks.report.spread import spread_tables
-from run_benchmarks.results.folder import RoundKey, RunFolder, open_folder
+from run_benchmarks.results.folder import RunFolder, open_folder
 from run_benchmarks.results.meanings import WHERE, meanings
 from run_benchmarks.results.summary import Run, outcome_text
 from run_benchmarks.results.tables import remarks, results_tables
@@ -59,7 +59,7 @@ def report_body(folder: RunFolder, run: Run, hide: Callable[[str], str] = str) -
     views = [
         round_view(
             result,
-            folder.round_path(RoundKey(result.case, result.round)),
+            folder.folder_of(result),
             folder.cases.get(result.case),
             MOST_VALUES // len(shown),
             hide,

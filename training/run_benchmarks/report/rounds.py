@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from run_benchmarks.names import node_folder_name
 from run_benchmarks.report.chart import Chart, chart
 from run_benchmarks.report.curves import LONGEST_NAME, Curves
 from run_benchmarks.report.round_charts import device_charts, devices_of, time_of, training_charts
-from run_benchmarks.report.samples import read_samples
+from run_benchmarks.report.samples import NodeSamples, read_samples
 from run_benchmarks.report.tables import bar, flat_fields, heat_maps, inventory, time_in_script
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.rank_logs import RankLog
@@ -32,18 +34,20 @@ LONGEST_VALUE = 500  # characters of a parameter
 
 def round_view(
     result: RoundResult,
-    folder: Path,
+    folder: Path | None,
     case: PlannedCase | None,
     most_values: int,
     hide: Callable[[str], str] = str,
 ) -> dict[str, Any]:
-    """What the template shows of a round, by its result and the logs in its folder.
+    """What the template shows of a round, by its result and the logs in its folder, if there is one.
 
     case: as the plan has it, if there is one. most_values: in all of its charts of devices. hide: what takes the
     run's secrets out of a text.
     """
     labels = _labels(result.hosts)
-    nodes = read_samples([folder / node_folder_name(host, rank) for rank, host in enumerate(result.hosts)])
+    nodes = [NodeSamples()] * len(labels)
+    if folder:
+        nodes = read_samples([folder / name for name in map(node_folder_name, result.hosts, count())])
     curves, left_out = curves_in(result, folder, case)
     curves.metric = hide(curves.metric)
     devices = devices_of(nodes, labels, hide)
@@ -102,10 +106,12 @@ def _target(result: RoundResult, case: PlannedCase | None, metric: str) -> float
     return number_in(case.parameters, f"target_{metric}") if target is None and case else target
 
 
-def curves_in(result: RoundResult, folder: Path, case: PlannedCase | None) -> tuple[Curves, str]:
-    """The curves of the round in a folder, and what of them could not be read."""
+def curves_in(result: RoundResult, folder: Path | None, case: PlannedCase | None) -> tuple[Curves, str]:
+    """The curves of the round in a folder, if there is one, and what of them could not be read."""
     quality = result.figures.get("acc")
     curves = Curves((quality.unit if quality and quality.value is not None else "")[:LONGEST_NAME])
+    if folder is None:
+        return curves, ""
     path, own_script = _node_folder(result, folder) / rank_log_name(0), not (case and case.uses_driver)
     log = RankLog(0, path, own_script=own_script, every_step=True)
     try:
@@ -128,7 +134,8 @@ def _round_s(result: RoundResult) -> float | None:
 
 def _labels(hosts: Sequence[str]) -> list[str]:
     """A name for each node: its host, and its rank where a host has several."""
-    return [host if hosts.count(host) == 1 else f"{host} (node {rank})" for rank, host in enumerate(hosts)]
+    counts = Counter(hosts)
+    return [host if counts[host] == 1 else f"{host} (node {rank})" for rank, host in enumerate(hosts)]
 
 
 def _shown(value: object) -> str:

@@ -118,7 +118,8 @@ def _rank_rates(result: RoundResult) -> Iterator[HeatMap]:
 
 def _median_rate(rank: object) -> float | None:
     rates = rank.get("rates") if isinstance(rank, Mapping) else None
-    numbers = [rate for rate in rates if isinstance(rate, (int, float))] if isinstance(rates, list) else []
+    each = [number_in({"rate": rate}, "rate") for rate in rates] if isinstance(rates, list) else []
+    numbers = [rate for rate in each if rate is not None]
     return median(numbers) if numbers else None
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -58,12 +58,17 @@ class RunFolder:
     summary: Mapping[str, Any] = field(default_factory=dict)
     journal: Sequence[Mapping[str, Any]] = ()
     cases: Mapping[str, PlannedCase] = field(default_factory=dict)
-    rounds: Sequence[RoundKey] = ()
+    rounds: Collection[RoundKey] = ()
     of_2022: bool = False
 
     def round_path(self, key: RoundKey) -> Path:
-        """Where a round lies."""
+        """Where a round lies, if it has a folder."""
         return self.path / key.case / f"round{key.number}"
+
+    def folder_of(self, result: RoundResult) -> Path | None:
+        """The folder with a round's logs; None where it has none of its own, but a link, which is not followed."""
+        key = RoundKey(result.case, result.round)
+        return self.round_path(key) if key in self.rounds else None
 
     def has_log(self, key: RoundKey) -> bool:
         """Whether global rank 0's log was collected: what it reported cannot be had again without it."""
@@ -91,16 +96,15 @@ def open_folder(path: Path) -> RunFolder:
     folder.summary = _object(folder, "summary.json")
     folder.journal = list(_journal(folder))
     folder.cases = {case.settings.name: case for case in _cases(folder)}
-    order = list(folder.cases)
-    entries.sort(key=lambda entry: order.index(entry.name) if entry.name in order else len(order))
-    folder.rounds = [key for entry in entries for key in _rounds_in(folder, entry)]
+    order = {name: place for place, name in enumerate(folder.cases)}
+    entries.sort(key=lambda entry: order.get(entry.name, len(order)))
+    folder.rounds = dict.fromkeys(key for entry in entries for key in _rounds_in(folder, entry))
     if not (folder.plan or folder.summary or folder.journal or folder.rounds):
         raise _no_run(path)
     if not is_run_folder(path):
-        names = dict.fromkeys(key.case for key in folder.rounds)
-        rounds = {
-            name: [folder.round_path(key) for key in folder.rounds if key.case == name] for name in names
-        }
+        rounds: dict[str, list[Path]] = {}
+        for key in folder.rounds:
+            rounds.setdefault(key.case, []).append(folder.round_path(key))
         folder.cases = cases_of_2022(rounds)
         folder.of_2022 = bool(folder.cases)
     return folder

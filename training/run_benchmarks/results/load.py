@@ -116,13 +116,10 @@ def _missing(folder: RunFolder, results: Mapping[RoundKey, RoundResult], *, ende
     elif not ended:
         yield "the run did not come to its end: its controller was ended, or it still runs elsewhere"
     yield from () if folder.of_2022 else _missing_files(folder, ended)
-    stages, over = _last_stages(folder), {*results, *_ended_rounds(folder)}
+    stages = _last_stages(folder)
+    lost = {*results, *_ended_rounds(folder)}.difference(folder.rounds)
     for key in dict.fromkeys((*_planned_rounds(folder), *stages, *results)):
-        gone = (
-            f"its folder is not there: {folder.round_path(key)}"
-            if key in over.difference(folder.rounds)
-            else ""
-        )
+        gone = f"its folder is not there: {folder.round_path(key)}" if key in lost else ""
         if key not in results:
             begun = f"it was last seen at the stage {stages[key]}" if key in stages else "it was not begun"
             if key in stages or not folder.summary:  # a summary says itself which rounds were not begun

@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import astuple
 
 from utils.errors import FlagPerfError
+from utils.numbers import LARGEST_MEASURED
 from utils.telemetry.records import Sample, Scope, SourceInfo, Telemetry
 from utils.text_files import LONGEST_LINE, lines_of, one_line, shortened
 
@@ -25,6 +26,7 @@ LONGEST_TEXT = 4_000  # characters of a name or a note
 LONGEST_ERROR = 200  # characters that are kept of what a device answered, and of what is wrong with a line
 
 Time = Annotated[int, msgspec.Meta(ge=0, le=LATEST_MS)]
+Number = Annotated[float, msgspec.Meta(ge=-LARGEST_MEASURED, le=LARGEST_MEASURED)]
 Text = Annotated[str, msgspec.Meta(max_length=LONGEST_TEXT)]
 
 
@@ -34,13 +36,13 @@ class SampleLine(msgspec.Struct, tag="sample", tag_field="kind", forbid_unknown_
     time_ms: Time
     source: Text
     device: Text = ""
-    utilisation: float | None = None
-    power_w: float | None = None
-    energy_mj: float | None = None
-    energy_range_mj: float | None = None
-    memory_used_mib: float | None = None
-    memory_total_mib: float | None = None
-    temperature_c: float | None = None
+    utilisation: Number | None = None
+    power_w: Number | None = None
+    energy_mj: Number | None = None
+    energy_range_mj: Number | None = None
+    memory_used_mib: Number | None = None
+    memory_total_mib: Number | None = None
+    temperature_c: Number | None = None
     error: Text = ""
 
 
@@ -50,7 +52,7 @@ class SourceLine(msgspec.Struct, tag="source", tag_field="kind", forbid_unknown_
     time_ms: Time
     source: Text
     scope: Scope
-    interval_s: float
+    interval_s: Number
     note: Text = ""
     reason: Text = ""
 

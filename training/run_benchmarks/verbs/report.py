@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import ExitStack
 
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.output import put
@@ -21,18 +22,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         metavar="FILE",
         type=options.path_of,
-        help="the file to write (default: report.html in the run's folder)",
+        help="the file to write, which must be new (default: report.html in the run's folder, anew each time)",
     )
     parser.add_argument(
         "--csv",
         metavar="DIR",
         type=options.path_of,
-        help="a folder for figures.csv, and for every point of each round's curves",
+        help="a new folder for figures.csv, and for every point of each round's curves",
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Write it."""
+    from run_benchmarks.exports.destination import new_file, new_folder
     from run_benchmarks.report.csv_files import write_csv
     from run_benchmarks.report.report import REPORT, write_report
     from run_benchmarks.results.find import find_run
@@ -43,15 +45,19 @@ def run(arguments: argparse.Namespace) -> int:
 
     folder = open_folder(find_run(arguments.run, options.log_path_of(arguments)))
     loaded = run_in(folder)
-    target = arguments.output or folder.path / REPORT
+    target, tables = arguments.output or folder.path / REPORT, []
     try:
-        write_report(target, folder, loaded)
-        written = [target, *(write_csv(arguments.csv, folder, loaded) if arguments.csv else [])]
+        with ExitStack() as places:
+            page = places.enter_context(new_file(target)) if arguments.output else target
+            if arguments.csv:
+                made = places.enter_context(new_folder(arguments.csv))
+                tables = [arguments.csv / path.name for path in write_csv(made, folder, loaded)]
+            write_report(page, folder, loaded)
     except OSError as error:
         raise FlagPerfError(
             f"cannot be written: {error.strerror}",
             where=str(error.filename or target),
             remedy="name another place with --output or --csv",
         ) from error
-    put("\n".join(one_line(str(path)) for path in written))
+    put("\n".join(one_line(str(path)) for path in (target, *tables)))
     return ExitCode.SUCCESS
