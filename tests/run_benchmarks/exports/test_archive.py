@@ -298,6 +298,13 @@ def test_a_value_is_hidden_in_markdown_however_it_is_escaped() -> None:
     assert redaction.markdown("a\\_b \\| c") == "a\\_b \\| c"
 
 
+@pytest.mark.parametrize("depth", [300, 900])
+def test_json_that_is_too_deep_to_be_looked_through_is_a_text(depth: int) -> None:
+    line = f'{{"HF_TOKEN": "s3cret9", "a": {"[" * depth}{"]" * depth}}}'
+    assert list(values_in([line])) == ["s3cret9"]
+    assert Redaction(NO_SECRETS).line(line) == line.replace("s3cret9", "***")
+
+
 def test_of_a_key_with_headers_every_line_is_had() -> None:
     key = SECRETS["key"]
     for head in ("RSA PRIVATE KEY", "PGP PRIVATE KEY BLOCK"):

@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -78,7 +79,10 @@ class Redaction:
         if content is None:
             return hidden
         before, end = line[: line.find("{")], line[len(line.rstrip()) :]
-        return f"{self._text(before)}{json.dumps(self.plain(content), ensure_ascii=False)}{end}"
+        try:
+            return f"{self._text(before)}{json.dumps(self.plain(content), ensure_ascii=False)}{end}"
+        except RecursionError:  # nobody writes such a line but to do harm
+            return hidden
 
     def document(self, text: str) -> str:
         """A whole JSON file without secrets; where it is none, line by line."""
@@ -136,7 +140,8 @@ def values_in(lines: Iterable[str]) -> Iterator[str]:
     for line in lines:
         named = list(secrets_in_text(line))
         content = _json_in(line) if named else None
-        named = named if content is None else list(_texts_under_names(content))
+        with suppress(RecursionError):
+            named = named if content is None else list(_texts_under_names(content))
         yield from (value for value in named if HIDDEN not in value and not _WORD.fullmatch(value))
         if _KEY_BEGINS.search(line):
             of_key = LONGEST_KEY
