@@ -319,6 +319,17 @@ def test_rounds_that_failed_leave_no_faster_side_and_fail_the_gate(tmp_path: Pat
         assert one["direction"] == "better"
         assert row_of(content, name)["cells"]["C"]["caveats"] == ["1 of 6 rounds of C did not succeed"]
     assert row_of(content, "p_train")["against"]["B"]["direction"] == "better"
+    journal = Journal(
+        tmp_path / "one_failed" / JOURNAL
+    )  # of a run whose controller was killed in its eighth round
+    for number in (7, 8):
+        journal.write("stage", case=CASE, round=number, stage="train")
+    side = as_json(tmp_path, capsys, "base", "one_failed")["cases"][0]["sides"][1]
+    assert side["left_out"][1:] == [f"one_failed/{CASE}/round7: no result"], "at the eighth it still is"
+    journal.close()
+    content = as_json(tmp_path, capsys, "base", "one_failed", "--figure", "time_to_target")
+    assert "3 of 8 rounds of B did not succeed" in row_of(content, "time_to_target")["against"]["B"]["reason"]
+    assert content["cases"][0]["sides"][1]["olympic"]["value"] is None
     # as many on both sides are no loss
     assert compared(tmp_path, "half_failed", "one_failed", "--fail-if", "slower(p_train)") == 0
 
@@ -387,8 +398,14 @@ def test_rounds_that_repeat_each_other_and_a_run_that_is_there_twice_prove_nothi
     tmp_path: Path, capsys: Capture
 ) -> None:
     """As three rounds with one seed have one quality; memory is the same whatever the seed."""
+    seeds = Provenance(seeds={"seed": 1})
     for name, quality, memory in (("base", 0.9213, 10.0), ("other", 0.9211, 12.0)):
-        write_compared(tmp_path, name, {"acc": [quality] * 5, "mem": [memory] * 5})
+        write_compared(tmp_path, name, {"acc": [quality] * 5, "mem": [memory] * 5}, provenance=seeds)
+    assert compared(tmp_path, "base", "other") == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert (
+        "all rounds of A and of B are of one run" in out and "of A and of B began with the same seeds" in out
+    )
     content = as_json(tmp_path, capsys, "base", "other", "--figure", "acc", "--figure", "mem")
     quality, memory = (row_of(content, name)["against"]["B"] for name in ("acc", "mem"))
     assert (quality["direction"], memory["direction"]) == ("", "worse") and "one seed" in quality["reason"]

@@ -15,7 +15,7 @@ from run_benchmarks.comparison.ratios import BETTER, WORSE, Ratio, holm, ratio_o
 from run_benchmarks.comparison.records import CaseComparison, Cell, Comparison, Row, Side
 from run_benchmarks.comparison.selecting import ComparedRound, Group
 from run_benchmarks.comparison.statistics import olympic_mean_of, summarise
-from run_benchmarks.results.round_result import CONVERGE
+from run_benchmarks.results.round_result import CONVERGE, RoundResult
 from utils.errors import FlagPerfError, nearest
 from utils.figures import DEFINITIONS, HIGHER, LOWER, Figure
 from utils.numbers import counted
@@ -39,6 +39,7 @@ MOST_UNMET = (
 NUMBER = re.compile(r"\d{1,20}(?:\.\d{1,20})?", re.ASCII)
 Sides = Mapping[str, Sequence[Mapping[str, Figure]]]
 Runs = Mapping[str, Sequence[int]]
+Lost = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,8 @@ def compare(groups: Sequence[Group], choice: Choice) -> Comparison:
         message = f"no case of {groups[0].selector} is in another group: {'; '.join(map(str, unmatched))}"
         raise FlagPerfError(message, remedy="name the cases: RUN/CASE")
     _check_names(choice, matched)
-    cases = [_case(match, choice) for match in matched]
+    lost = {group.letter: group.lost for group in groups}
+    cases = [_case(match, lost, choice) for match in matched]
     return Comparison(
         schema=1,
         groups={group.letter: group.selector for group in groups},
@@ -95,11 +97,11 @@ def _check_names(choice: Choice, matched: Sequence[Match]) -> None:
             raise FlagPerfError(f"there is no figure {name}", where=where, remedy=remedy)
 
 
-def _case(match: Match, choice: Choice) -> CaseComparison:
+def _case(match: Match, lost: Mapping[str, Lost], choice: Choice) -> CaseComparison:
     refusals, unknown = objections(match)
     used = {letter: [each for each in rounds if each.counts] for letter, rounds in match.items()}
     missing = [letter for letter, rounds in used.items() if not rounds]
-    sides = [_side(letter, rounds) for letter, rounds in match.items()]
+    sides = [_side(letter, rounds, lost[letter]) for letter, rounds in match.items()]
     rows: list[Row] = []
     if missing:
         refusals.append(f"no round of {', '.join(missing)} succeeded")
@@ -116,7 +118,9 @@ def _case(match: Match, choice: Choice) -> CaseComparison:
     )
 
 
-def _side(letter: str, rounds: Sequence[ComparedRound]) -> Side:
+def _side(letter: str, rounds: Sequence[ComparedRound], of_group: Lost) -> Side:
+    lost = of_group.get(rounds[0].result.case, ())
+    failed = [f"{each}: {each.result.verdict.value}" for each in rounds if not each.counts]
     return Side(
         letter=letter,
         case=rounds[0].result.case,
@@ -124,9 +128,15 @@ def _side(letter: str, rounds: Sequence[ComparedRound]) -> Side:
         runs=len({each.run_key for each in rounds if each.counts}),
         chips=list(dict.fromkeys(each.chips for each in rounds)),
         nodes=list(dict.fromkeys(each.nodes for each in rounds)),
-        left_out=[f"{each}: {each.result.verdict.value}" for each in rounds if not each.counts],
-        olympic=olympic_mean_of([each.result for each in rounds]),
+        left_out=[*failed, *lost],
+        olympic=olympic_mean_of([each.result for each in rounds], len(lost)),
+        one_seed=_has_one_seed([each.result for each in rounds if each.counts]),
     )
+
+
+def _has_one_seed(results: Sequence[RoundResult]) -> bool:
+    seeds = [each.provenance.seeds if each.provenance else {} for each in results if each.kind == CONVERGE]
+    return len(seeds) > 1 and bool(seeds[0]) and all(each == seeds[0] for each in seeds)
 
 
 def _rows(

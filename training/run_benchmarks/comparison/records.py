@@ -14,7 +14,10 @@ from utils.numbers import counted
 
 @dataclass(frozen=True)
 class Side:
-    """A group's rounds of one case. used: how many count, of so many `runs`; left_out: why others do not."""
+    """A group's rounds of one case. used: how many count, of so many `runs`; left_out: why others do not.
+
+    one_seed: those that count are of a training, are several, and all began with the same seeds.
+    """
 
     letter: str
     case: str
@@ -24,6 +27,7 @@ class Side:
     nodes: Sequence[int]
     left_out: Sequence[str]
     olympic: OlympicMean | None
+    one_seed: bool = False
 
     @property
     def failed_part(self) -> float:

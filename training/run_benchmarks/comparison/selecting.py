@@ -15,7 +15,7 @@ from typing import Any
 from run_benchmarks.names import ROUND_FOLDER, is_run_folder
 from run_benchmarks.results.find import find_run
 from run_benchmarks.results.folder import RunFolder, as_list, open_folder
-from run_benchmarks.results.load import going_on, run_in
+from run_benchmarks.results.load import going_on, lost_rounds, run_in
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.summary import Run
 from utils.errors import FlagPerfError, nearest
@@ -85,12 +85,16 @@ class ComparedRound:
 
 @dataclass(frozen=True)
 class Group:
-    """The rounds that a selector names, under a letter: A is the base. notes: what is wrong with their folders."""
+    """The rounds that a selector names, under a letter: A is the base.
+
+    notes: what is wrong with their folders. lost: case -> its rounds that were begun and have no result.
+    """
 
     letter: str
     selector: str
     rounds: Sequence[ComparedRound]
     notes: Sequence[str] = ()
+    lost: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def cases(self) -> dict[str, list[ComparedRound]]:
@@ -133,13 +137,16 @@ def letter(number: int) -> str:
 def _group(name: str, selector: str, log_path: Path) -> Group:
     parts = [selector] if Path(selector).exists() else selector.split(JOINED)
     rounds, notes = [], []
+    lost: dict[str, list[str]] = {}
     for part in parts:
         folder, inside = _located(part.strip(), log_path)
         opened = open_folder(folder)
         run = run_in(opened)
         rounds += list(_selected(run, opened, inside, selector))
         notes += [f"{run.name}: {note}" for note in run.notes]
-    return Group(name, selector, rounds, notes)
+        for key in lost_rounds(opened, run.results) if len(inside) < 2 else ():
+            lost.setdefault(key.case, []).append(f"{run.name}/{key.case}/round{key.number}: no result")
+    return Group(name, selector, rounds, notes, lost)
 
 
 def _located(text: str, log_path: Path) -> tuple[Path, Sequence[str]]:

@@ -91,14 +91,18 @@ def olympic_mean(times: Sequence[float | None]) -> OlympicMean:
     return OlympicMean(statistics.fmean(kept))
 
 
-def olympic_mean_of(results: Sequence[RoundResult]) -> OlympicMean | None:
-    """The same of all rounds of a case, whatever kept one from converging; None where none has a time to target."""
+def olympic_mean_of(results: Sequence[RoundResult], lost: int = 0) -> OlympicMean | None:
+    """The same of all rounds of a case, whatever kept one from converging; None where none has a time to target.
+
+    Args:
+        lost: rounds that were begun and have no result.
+    """
     figures = [result.figures.get("time_to_target") for result in results]
     times = [
         figure.value if figure and result.verdict.is_success else None
         for figure, result in zip(figures, results, strict=True)
     ]
-    return olympic_mean(times) if any(times) else None
+    return olympic_mean([*times, *[None] * lost]) if any(times) else None
 
 
 def interval_text(interval: tuple[float, float] | None, *others: float) -> str:

@@ -164,7 +164,7 @@ def _about_sides(case: CaseComparison) -> list[str]:
         for side in case.sides
         if side.olympic and side.olympic.reason
     ]
-    return [*left_out, *olympic, *_of_one_run(case), *case.unknown]
+    return [*left_out, *olympic, *_of_one_run(case), *_of_one_seed(case), *case.unknown]
 
 
 def _of_one_run(case: CaseComparison) -> list[str]:
@@ -174,6 +174,17 @@ def _of_one_run(case: CaseComparison) -> list[str]:
         return []
     of = f"all rounds of {' and of '.join(letters)} are of one run"
     return [f"{of}: how much one run differs from the next is in no interval (several runs a side tell it)"]
+
+
+def _of_one_seed(case: CaseComparison) -> list[str]:
+    """What verdicts on a training cannot tell where all of its rounds begin alike."""
+    letters = [side.letter for side in case.sides if side.one_seed]
+    if not letters or not case.rows:
+        return []
+    of = f"all rounds of {' and of '.join(letters)} began with the same seeds"
+    return [
+        f"{of}: of quality, steps and time to target nobody can tell what others would give (seed_step = 1)"
+    ]
 
 
 def _differences(case: CaseComparison) -> Iterator[Block]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,14 @@ def going_on(folder: RunFolder) -> str:
     since = first.get("started") or _moment(first.get("time"))
     key, stage = next(reversed(_last_stages(folder).items()), ("its preflight", ""))
     return f"since {since or 'an unknown time'}, now at {key}{stage and f', stage {stage}'}"
+
+
+def lost_rounds(folder: RunFolder, results: Sequence[RoundResult]) -> list[RoundKey]:
+    """The rounds that were begun, by the journal, and have no result; not the one at which a run still is."""
+    begun = list(_last_stages(folder))
+    begun = begun[:-1] if is_held(folder.path / JOURNAL) else begun
+    there = {RoundKey(each.case, each.round) for each in results}
+    return [key for key in begun if key not in there]
 
 
 def _results(folder: RunFolder) -> dict[RoundKey, RoundResult]:
