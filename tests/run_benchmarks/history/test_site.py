@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from run_benchmarks.history import site as site_module
 from run_benchmarks.history.index import Index
 from run_benchmarks.history.live import MOST_ROUNDS, progress
 from run_benchmarks.history.server import address_of, bound, given_token, is_local
@@ -128,6 +129,23 @@ def test_two_figures_as_a_chart(site: TestClient) -> None:
 def test_what_is_not_there_is_said(address: str, site: TestClient) -> None:
     answer = site.get(address)
     assert answer.status_code == 404 and "no such run" in answer.text
+
+
+def test_reports_that_wait_leave_room_for_other_pages(
+    index: Index, log_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site_module, "MOST_REPORTS", 1)
+    served = TestClient(make_site(index, None, 8640), base_url="http://127.0.0.1:8640")
+    address = f"/run/{sorted(log_path.glob('run*'))[-1].name}"
+    inner: list[str] = []
+
+    def body(*_: object) -> str:
+        inner.append(served.get(address).text)
+        return ""
+
+    monkeypatch.setattr(site_module, "report_body", body)
+    assert [served.get(address).status_code for _ in range(2)] == [200, 200]
+    assert len(inner) == 2 and all("1 reports are being made already" in text for text in inner)
 
 
 def test_nothing_to_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,7 @@ from run_benchmarks.results.load import run_in
 from utils.errors import FlagPerfError
 
 FOLDER = Path(__file__).parent
+MOST_REPORTS = 8  # that are asked for at once
 FRESH_S = 2.0  # so long what was read of the folders is not read again
 
 
@@ -60,7 +61,8 @@ class _Site:
     def __init__(self, index: Index) -> None:
         self._index = index
         self._refreshing, self._refreshed_at = threading.Lock(), -FRESH_S
-        self._reporting = threading.Lock()  # a report of a large run takes much memory: one at a time
+        # a report of a large run takes much memory: one at a time, and those that wait leave threads for the rest
+        self._reporting, self._reports = threading.Lock(), threading.Semaphore(MOST_REPORTS)
 
     def table(self, request: Request) -> Response:
         """All rounds, filtered and sorted."""
@@ -110,10 +112,16 @@ class _Site:
 
     def run(self, request: Request) -> Response:
         """The report of a run, made now."""
-        folder = open_folder(self._folder(request))
-        run = run_in(folder)
-        with self._reporting:
-            return HTMLResponse(page(run.name, report_body(folder, run), is_served=True))
+        if not self._reports.acquire(blocking=False):
+            message = f"{MOST_REPORTS} reports are being made already"
+            raise FlagPerfError(message, remedy="Load this page again in a moment.")
+        try:
+            with self._reporting:
+                folder = open_folder(self._folder(request))
+                run = run_in(folder)
+                return HTMLResponse(page(run.name, report_body(folder, run), is_served=True))
+        finally:
+            self._reports.release()
 
     def live(self, request: Request) -> Response:
         """A run that goes on; its script asks for this page again and again."""

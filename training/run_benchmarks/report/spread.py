@@ -8,14 +8,14 @@ from run_benchmarks.comparison.derived import whole_figures
 from run_benchmarks.comparison.statistics import HEADINGS, Summary, olympic_mean_of, summarise
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.table import Table
+from run_benchmarks.results.tables import by_case
 from utils.figures import DEFINITIONS
 from utils.numbers import shown
 
 
 def spread_tables(results: Sequence[RoundResult]) -> Iterator[tuple[str, Table]]:
     """Case by case."""
-    for case in dict.fromkeys(result.case for result in results):
-        rounds = [result for result in results if result.case == case]
+    for case, rounds in by_case(results).items():
         summaries = list(_summaries([each for each in rounds if each.verdict.is_success]))
         reasons = dict.fromkeys(each.no_interval for _, _, each in summaries if each.no_interval)
         notes = [*(f"- no interval: {reason}" for reason in reasons), *_without_extremes(rounds)]

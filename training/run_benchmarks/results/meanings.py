@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.tables import own_figures
@@ -16,10 +16,15 @@ WHERE = (
 
 def meanings(results: Sequence[RoundResult]) -> list[str]:
     """A line a figure that has a value, a line a reason why others have none, and what the rules' stamps say."""
-    names = dict.fromkeys(name for result in results for name in _in_tables(result))
-    there = {name: list(_with_value(name, results)) for name in names}
-    lines = [_meaning(name, rounds) for name, rounds in there.items() if rounds]
-    return [*lines, *_reasons(names, results), *_stamps(results)]
+    rounds: dict[
+        str, list[RoundResult]
+    ] = {}  # that have the figure: each of thousands may have one of its own
+    for result in results:
+        for name in _in_tables(result):
+            rounds.setdefault(name, []).append(result)
+    there = {name: list(_with_value(name, of_name)) for name, of_name in rounds.items()}
+    lines = [_meaning(name, values) for name, values in there.items() if values]
+    return [*lines, *_reasons(rounds), *_stamps(results)]
 
 
 def _in_tables(result: RoundResult) -> Iterator[str]:
@@ -29,11 +34,10 @@ def _in_tables(result: RoundResult) -> Iterator[str]:
 
 
 def _with_value(name: str, results: Sequence[RoundResult]) -> Iterator[tuple[str, Figure]]:
-    """The figure `name` in each round that has it, with the round's case."""
+    """The figure `name` in each of these rounds in which it was measured, with the round's case."""
     for result in results:
-        figure = result.figures.get(name)
-        if figure is not None and figure.value is not None:
-            yield result.case, figure
+        if result.figures[name].value is not None:
+            yield result.case, result.figures[name]
 
 
 def _meaning(name: str, rounds: Sequence[tuple[str, Figure]]) -> str:
@@ -51,11 +55,11 @@ def _tells_more(figure: Figure) -> bool:
     return not figure.source.endswith(FINISHED) and figure.source not in figure.definition.replace("`", "")
 
 
-def _reasons(names: Iterable[str], results: Sequence[RoundResult]) -> Iterator[str]:
+def _reasons(rounds_of: Mapping[str, Sequence[RoundResult]]) -> Iterator[str]:
     """Why figures have no value in rounds that went well; one that failed has said what went wrong."""
     labels: dict[str, list[str]] = {}
-    for name in names:
-        rounds = [each for each in results if each.failure is None and name in each.figures]
+    for name, results in rounds_of.items():
+        rounds = [each for each in results if each.failure is None]
         missing = (
             (each.figures[name].source, each.case) for each in rounds if each.figures[name].value is None
         )

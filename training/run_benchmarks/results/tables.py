@@ -18,10 +18,17 @@ _MARKS = {Status.OK: "ok", Status.SKIPPED: NOT_MEASURED, Status.WARNING: "WARN",
 def results_tables(results: Sequence[RoundResult]) -> list[Table]:
     """A table a kind of case, a row a round; then one a case that has figures of its own, a row a figure."""
     kinds = dict.fromkeys(result.kind for result in results)
-    cases = dict.fromkeys(result.case for result in results)
     rounds = [_rounds([result for result in results if result.kind == kind]) for kind in kinds]
-    own = [_own_figures(case, [result for result in results if result.case == case]) for case in cases]
+    own = [_own_figures(case, of_case) for case, of_case in by_case(results).items()]
     return [*rounds, *(table for table in own if table.rows)]
+
+
+def by_case(results: Iterable[RoundResult]) -> dict[str, list[RoundResult]]:
+    """The rounds of each case, in one pass: a stranger's run may have a case for each of thousands of rounds."""
+    cases: dict[str, list[RoundResult]] = {}
+    for result in results:
+        cases.setdefault(result.case, []).append(result)
+    return cases
 
 
 def results_text(results: Sequence[RoundResult], width: int | None) -> str:
