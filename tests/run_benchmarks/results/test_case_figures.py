@@ -163,7 +163,7 @@ def test_a_case_that_trains_may_have_figures_of_its_own_too(tmp_path: Path) -> N
 def test_a_part_of_the_peak_beyond_any_number_is_null_with_the_reason() -> None:
     figures, _ = case_figures({"figures": {"x": {**RATE, "value": 1.7e308, "unit": "PFLOP/s"}}}, CHIP)
     assert figures["x_of_peak"].value is None
-    assert "inf is no figure" in figures["x_of_peak"].source
+    assert figures["x_of_peak"].source.startswith("1.7e+308 is no figure")
 
 
 @pytest.mark.parametrize(("value", "why"), [(101.0, "1.01 of the chip's peak"), (-1.0, "below 0")])

@@ -282,6 +282,9 @@ def test_the_spread_is_of_rounds_that_were_run_whole(converged: RoundResult) -> 
     ((_, table),) = spread_tables([whole, whole, whole, last])
     (row,) = (row for row in table.rows if row[0] == "energy")
     assert row[2:5] == ("3", "1000", "1000")
+    of_chips = replace(whole, figures={**whole.figures, "energy": replace(energy, scope="accelerator")})
+    ((_, table),) = spread_tables([whole, whole, of_chips])
+    assert "energy" not in [row[0] for row in table.rows]
 
 
 RATE = Figure(71.27, "TFLOP/s", "25 windows", "FINISHED", "higher", "median rate")

@@ -116,17 +116,19 @@ def _verdicts(case: CaseComparison, difference: float) -> Iterator[Lines]:
         yield Lines([f"{head}: {reason}" for reason in case.refusals], BAD)
     for row in (row for row in case.rows if row.is_asked):
         for letter, ratio in row.against.items():
-            answer = f"{letter} against {base}: {_answer(row, ratio, [base, letter], difference)}"
+            pair = [side for side in case.sides if side.letter in (base, letter)]
+            answer = f"{letter} against {base}: {_answer(row, ratio, pair, difference)}"
             yield Lines([answer], KINDS.get(ratio.direction, PLAIN))
 
 
-def _answer(row: Row, ratio: Ratio, letters: Sequence[str], difference: float) -> str:
+def _answer(row: Row, ratio: Ratio, sides: Sequence[Side], difference: float) -> str:
     if ratio.value is None:
         return f"{row.name}: {ratio.reason}"
     interval = f" [{interval_text(ratio.interval, 1.0)}]" if ratio.interval else ""
     text = f"{row.name} {_value(ratio)} times{interval}"
     if ratio.direction:
-        reasons = _reasons(ratio, [row.cells[letter] for letter in letters])
+        reasons = _reasons(ratio, [row.cells[side.letter] for side in sides])
+        reasons += ["of these runs alone: another may differ"] if any(map(_is_of_one_run, sides)) else []
         return f"{text}: {verdict_text(row, ratio)}" + (f" ({'; '.join(reasons)})" if reasons else "")
     reasons = [ratio.reason, HELD_BACK if ratio.held_back else "", would_do(ratio, difference)]
     return f"{text}: {NOT_SHOWN} ({'; '.join(filter(None, reasons))})"
@@ -169,11 +171,15 @@ def _about_sides(case: CaseComparison) -> list[str]:
 
 def _of_one_run(case: CaseComparison) -> list[str]:
     """What an interval over rounds of one run does not tell."""
-    letters = [side.letter for side in case.sides if side.runs == 1 < side.used]
+    letters = [side.letter for side in case.sides if _is_of_one_run(side)]
     if not letters or not case.rows:
         return []
     of = f"all rounds of {' and of '.join(letters)} are of one run"
     return [f"{of}: how much one run differs from the next is in no interval (several runs a side tell it)"]
+
+
+def _is_of_one_run(side: Side) -> bool:
+    return side.runs == 1 < side.used
 
 
 def _of_one_seed(case: CaseComparison) -> list[str]:

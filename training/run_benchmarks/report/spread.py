@@ -28,9 +28,10 @@ def _summaries(rounds: Sequence[RoundResult]) -> Iterator[tuple[str, str, Summar
     """Of each figure that says which way is better, and that at least two rounds have: name, unit, what it comes to."""
     of_rounds = [whole_figures(result) for result in rounds]
     for name in dict.fromkeys(name for figures in of_rounds for name in figures):
-        figures = [figures[name] for figures in of_rounds if name in figures]
+        there = [figures[name] for figures in of_rounds if name in figures]
+        figures = [each for each in there if each.value is not None]
         values = [each.value for each in figures if each.value is not None]
-        if len(values) > 1 and figures[0].better and len({each.unit for each in figures}) == 1:
+        if len(values) > 1 and figures[0].better and len({(each.unit, each.scope) for each in figures}) == 1:
             yield name, figures[0].unit, summarise(values)
 
 

@@ -126,7 +126,9 @@ def _of_peak(name: str, figure: Figure, dtype: str, chip: PlannedChip | None) ->
     """The part of the chip's dense peak that a rate per chip comes to."""
     definition = f"{name} / the chip's dense peak in {dtype}"
     peak = chip.peak_flops.get(dtype) if chip else None
-    if figure.value is None or chip is None or not peak:
+    if figure.value is None:
+        return Figure(None, "1", figure.window, figure.source, HIGHER, definition)
+    if chip is None or not peak:
         reason = (
             f"the chip's peak in this dtype is not known ({chip.name}: {chip.source})"
             if chip
