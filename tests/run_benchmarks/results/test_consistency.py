@@ -204,6 +204,10 @@ def test_a_script_of_the_cases_own_may_begin_the_training_anew(tmp_path: Path) -
         ("negative_log_loss", {"target_negative_log_loss": 3.0}, 2.5, Verdict.CONVERGED),
         ("val_nll", {"target_val_nll": 2.0}, 1.5, Verdict.CONVERGED),
         ("psnr", {"target_psnr": 0.9}, 31.0, Verdict.CONVERGED),  # a trial
+        ("ctc_loss_accuracy", {"target_ctc_loss_accuracy": 0.9}, 0.95, Verdict.CONVERGED),
+        ("err_free_rate", {"target_err_free_rate": 0.9}, 0.95, Verdict.CONVERGED),
+        ("mse_reduction", {"target_mse_reduction": 0.9}, 0.95, Verdict.CONVERGED),
+        ("word_error_rate", {"target_word_error_rate": 0.1}, 0.95, Verdict.INVALID),
     ],
 )
 def test_a_script_of_the_cases_own_meets_its_target_from_its_side(
@@ -211,7 +215,14 @@ def test_a_script_of_the_cases_own_meets_its_target_from_its_side(
 ) -> None:
     case = replace(OWN, parameters=parameters)
     finished = Event(EventName.FINISHED, {"converged": True, f"final_{name}": reached}, END_MS)
-    assert judged(tmp_path, [finished], case).verdict is verdict
+    result = judged(tmp_path, [finished], case)
+    assert result.verdict is verdict
+    if (
+        result.failure is not None
+        and "converged" in result.failure.message
+        and "metric_better" not in parameters
+    ):
+        assert "set metric_better" in result.failure.message
 
 
 def as_metric(name: str, value: float) -> list[Event]:
@@ -260,7 +271,18 @@ def test_a_wall_clock_that_was_set_loses_no_result(set_by_s: float, tmp_path: Pa
     result = judged(tmp_path, events)
     assert result.verdict is Verdict.CONVERGED
     said_so = ["by the wall clock" in note for note in result.notes]
-    assert said_so == ([True] if set_by_s in (-7, 15, 10_000) else [])
+    assert said_so == ([True] if set_by_s in (-10_000, -7, 15, 10_000) else [])
+    assert bool(result.rules and result.rules.doubt) == (set_by_s == -10_000)
+
+
+@pytest.mark.parametrize("took", [0.0, 1e-9, 7.5])
+def test_the_driver_trains_until_its_target_is_met_and_no_longer(took: float, tmp_path: Path) -> None:
+    assert_refused(judged(tmp_path, training_events(time_to_target=took)), "which ends when it is met")
+    result = judged(tmp_path, training_events(time_to_target=took), OWN)
+    assert result.verdict is Verdict.CONVERGED and result.rules is not None
+    assert bool(result.rules.doubt) == (took < 1), (
+        "a script may train on, but meets no target before it looks"
+    )
 
 
 def test_logs_that_round_lose_no_result(tmp_path: Path) -> None:
@@ -285,6 +307,11 @@ def test_a_part_of_a_run_counts_from_where_it_began(tmp_path: Path) -> None:
     events = training_events(continued=continued, time_to_target=16.5)
     counted = {"num_trained_samples": 1800, "global_steps": 90}
     events = [replace(e, value={**e.value, **counted}) if e.name == "EVALUATE" else e for e in events]
+    for other in ({}, {"continued": {**continued, "train_time": 3600.0}}):
+        begun = Event(EventName.INIT_END, other, events[0].time_ms + 1)
+        refused = judged(tmp_path, [events[0], begun, *events[1:]])
+        assert_refused(refused, "train_time is", "in INIT_END and 7.5 in FINISHED")
+    events.insert(1, Event(EventName.INIT_END, {"continued": continued}, events[0].time_ms + 1))
     assert judged(tmp_path, events).verdict is Verdict.CONVERGED
     early = [
         replace(e, value={**e.value, "time_to_target": 5.0}) if e.name == "FINISHED" else e for e in events

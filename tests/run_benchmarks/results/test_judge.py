@@ -373,7 +373,9 @@ def test_a_continued_round_says_so_also_where_it_fails(folders: list[Path]) -> N
         "train_time": 7.5,
         "skipped": [],
     }
-    events = training_events()
+    events = training_events(continued=continued, time_to_target=16.5)
+    counted = {"num_trained_samples": 1800, "global_steps": 90}
+    events = [replace(e, value={**e.value, **counted}) if e.name == "EVALUATE" else e for e in events]
     events.insert(1, Event(EventName.INIT_END, {"init_time": 2.0, "continued": continued}, 0))
     write_rank_log(folders[0], events)
     whole = judge_folders(CASE, folders)

@@ -15,7 +15,7 @@ from typing import Any
 from run_benchmarks.results.legacy_figures import in_present_names
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.power import CLOCK_SLACK, CLOCK_SLACK_S, training_window
-from run_benchmarks.results.quality import TOLERANCE, Quality, doubt_of, is_true
+from run_benchmarks.results.quality import TOLERANCE, Quality, is_true
 from run_benchmarks.results.round_result import MEASURE
 from utils.checkpoints import continued_of
 from utils.events import Event, EventName
@@ -64,8 +64,8 @@ def contradictions(
     """
     report = _Report(case, events, in_present_names(facts, case.parameters), figures, round_s)
     checks: list[Callable[[_Report], Iterable[str]]] = [] if case.kind == MEASURE else [_quality, _work]
-    checks += [_signs, _order, _clocks, _events, _precision]
-    checks += [_sums, _last_evaluation] if case.uses_driver and case.kind != MEASURE else []
+    checks += [_signs, _order, _clocks, _events, _precision, _earlier_part]
+    checks += [_sums, _met_at_the_end, _last_evaluation] if case.uses_driver and case.kind != MEASURE else []
     return [problem for check in checks for problem in check(report)]
 
 
@@ -112,23 +112,6 @@ def doubts(case: PlannedCase, events: Sequence[Event], facts: Mapping[str, Any])
             "which may have been set meanwhile"
         )
     return notes if case.kind == MEASURE else [*notes, *report.quality.notes()]
-
-
-def unproved_in(case: PlannedCase, events: Sequence[Event], facts: Mapping[str, Any]) -> str:
-    """Why nobody can tell that what FINISHED's `facts` say is so, though nothing contradicts it; empty for nothing."""
-    return "; ".join(filter(None, (doubt_of(case, facts), _unsettled_precision(case, events, facts))))
-
-
-def _unsettled_precision(case: PlannedCase, events: Sequence[Event], facts: Mapping[str, Any]) -> str:
-    """MFU is a part of the peak of a precision that `auto` does not name, and that the driver settles in INIT_END."""
-    reported, is_auto = facts.get("precision"), case.parameters.get("precision") == AUTO
-    if reported is None or not (is_auto and case.uses_driver) or case.kind == MEASURE:
-        return ""
-    if any(event.value.get("precision") for event in events if event.name == EventName.INIT_END):
-        return ""
-    return (
-        f'that precision = "{AUTO}" came to {reported} is not proved: no {EventName.INIT_END.value} says so'
-    )
 
 
 def _signs(report: _Report) -> Iterator[str]:
@@ -181,6 +164,27 @@ def _trained_and_window(report: _Report) -> tuple[float, float]:
     """Seconds of training by the monotonic clock and by the wall clock; twice 0 where one of them is not there."""
     window, trained = training_window(report.events), report.number("raw_train_time")
     return (0.0, 0.0) if trained is None or isinstance(window, str) else (trained, window.seconds)
+
+
+def _met_at_the_end(report: _Report) -> Iterator[str]:
+    """The driver ends the training with the evaluation that meets the target, by one clock; a script may go on."""
+    took, trained = report.number("time_to_target"), report.number("raw_train_time")
+    if took is None or trained is None:
+        return
+    before = number_in(report.earlier, "train_time") or 0.0
+    if before + trained - took > CLOCK_SET_S + CLOCK_SLACK * trained:
+        yield f"time_to_target is {took:.6g} s, of {before + trained:.6g} s of training, which ends when it is met"
+
+
+def _earlier_part(report: _Report) -> Iterator[str]:
+    """Of the part that a round goes on from the driver says the same at its beginning and its end."""
+    begun = continued_of(report.last.get(EventName.INIT_END, {})) or {}
+    for name in ("step", "samples", "train_time"):
+        first, last = number_in(begun, name), number_in(report.earlier, name)
+        if report.case.uses_driver and report.case.kind != MEASURE and first != last:
+            yield f"continued: {name} is {first} in INIT_END and {last} in FINISHED"
+        elif min(first or 0.0, last or 0.0) < 0:
+            yield f"continued: {name} is below 0"
 
 
 def _is_a_multiple(low: float, high: float, factor: float) -> bool:

@@ -15,7 +15,7 @@ from run_benchmarks.frameworks import open_framework
 from run_benchmarks.names import node_folder_name
 from run_benchmarks.results.case_figures import case_figures
 from run_benchmarks.results.checkout import in_checkout
-from run_benchmarks.results.consistency import contradictions, doubts, unproved_in
+from run_benchmarks.results.consistency import contradictions, doubts
 from run_benchmarks.results.cut_off import cut_off_figures
 from run_benchmarks.results.evidence import NodeLogs, below_run, explain
 from run_benchmarks.results.legacy_figures import in_present_names, legacy_rates, with_numbers
@@ -35,6 +35,7 @@ from run_benchmarks.results.round_result import (
 )
 from run_benchmarks.results.rules import rules_of
 from run_benchmarks.results.shortfall import shortfall
+from run_benchmarks.results.unproved import unproved_in
 from utils.checkpoints import continued_of
 from utils.errors import raised
 from utils.events import Event, EventName

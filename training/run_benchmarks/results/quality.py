@@ -24,12 +24,15 @@ LEAST_SHARE = 0.5
 SHARE = re.compile(r"(^|_)(accuracy|acc\d*|exact_match|em|embedding_average)(_|$)", re.IGNORECASE)
 # Metrics that are met from above, by their names; a script of a case's own says it itself as `metric_better`.
 NEGATED = re.compile(r"(^|_)(neg|negative|negated|minus|inverse)_(?!log)", re.IGNORECASE)
+RISES = re.compile(
+    r"_(accuracy|acc\d*|f1|precision|recall|free(_rate)?|reduction|improvement)$", re.IGNORECASE
+)
 FALLS = re.compile(r"(^|_)(loss|nll|error|err|ppl|perplexity|wer|cer|fid|mae|mse|rmse)(_|$)", re.IGNORECASE)
 
 
 def falls(metric: str) -> bool:
-    """Whether a metric of this name is met from above: a loss is, a negated one is not."""
-    return bool(FALLS.search(metric)) and not NEGATED.search(metric)
+    """Whether a metric of this name is met from above: a loss is, a negated one and a loss's reduction are not."""
+    return bool(FALLS.search(metric)) and not NEGATED.search(metric) and not RISES.search(metric)
 
 
 def is_true(value: object) -> bool:
@@ -93,7 +96,7 @@ class Quality:
         short = reached - target if self._falls else target - reached
         slack = 0.0 if self.case.uses_driver else abs(target) * (TOLERANCE - 1)
         if self.converged and short > slack:
-            yield f"converged, but {metric} is {reached:.6g} and the plan's target {target:.6g}"
+            yield f"converged, but {metric} is {reached:.6g} and the plan's target {target:.6g}{self._direction}"
         if self.case.uses_driver and not self.converged and short <= 0:
             yield f"not converged, but {metric} is {reached:.6g} and the plan's target {target:.6g}"
 
@@ -122,6 +125,14 @@ class Quality:
         parameters = self.case.parameters
         names = (name for name in parameters if name.startswith(TARGET))
         return [name[len(TARGET) :] for name in names if number_in(parameters, name) is not None]
+
+    @property
+    def _direction(self) -> str:
+        """What a script's author may have to say of the metric."""
+        if self.case.uses_driver or self.case.parameters.get(BETTER):
+            return ""
+        way = LOWER if self._falls else HIGHER
+        return f" ({way} is better by its name: where it is not, set {BETTER} in the case's configuration)"
 
     @property
     def _falls(self) -> bool:

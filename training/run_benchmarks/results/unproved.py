@@ -1,0 +1,64 @@
+"""What nobody can tell of a result that does not contradict itself: it has no stamp."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from run_benchmarks.results.consistency import CLOCK_SET_S, NOTED_FACTOR
+from run_benchmarks.results.planned import PlannedCase
+from run_benchmarks.results.power import training_window
+from run_benchmarks.results.quality import doubt_of
+from run_benchmarks.results.round_result import MEASURE
+from utils.events import Event, EventName
+from utils.numbers import number_in
+from utils.parameters import AUTO
+
+_BOUNDS = {EventName.TRAIN_START, EventName.TRAIN_END}
+
+
+def unproved_in(case: PlannedCase, events: Sequence[Event], facts: Mapping[str, Any]) -> str:
+    """Why nobody can tell that what FINISHED's `facts` say is so, though nothing contradicts it; empty for nothing."""
+    reasons = (
+        doubt_of(case, facts),
+        _unsettled_precision(case, events, facts),
+        _untimed(events, facts),
+        "" if case.uses_driver else _met_unevaluated(events, facts),
+    )
+    return "; ".join(filter(None, reasons))
+
+
+def _untimed(events: Sequence[Event], facts: Mapping[str, Any]) -> str:
+    """A rate is of the time trained, which the wall clock bears out: one that was set back says nothing of it."""
+    names, window = {event.name for event in events}, training_window(events)
+    if not names >= _BOUNDS or not isinstance(window, str) or number_in(facts, "raw_train_time") is None:
+        return ""
+    return f"that training took raw_train_time is not proved: by the wall clock {window}"
+
+
+def _unsettled_precision(case: PlannedCase, events: Sequence[Event], facts: Mapping[str, Any]) -> str:
+    """MFU is a part of the peak of a precision that `auto` does not name, and that the driver settles in INIT_END."""
+    reported, is_auto = facts.get("precision"), case.parameters.get("precision") == AUTO
+    if reported is None or not (is_auto and case.uses_driver) or case.kind == MEASURE:
+        return ""
+    if any(event.value.get("precision") for event in events if event.name == EventName.INIT_END):
+        return ""
+    return (
+        f'that precision = "{AUTO}" came to {reported} is not proved: no {EventName.INIT_END.value} says so'
+    )
+
+
+def _met_unevaluated(events: Sequence[Event], facts: Mapping[str, Any]) -> str:
+    """A script may train on behind its target; but none has met it long before it evaluated for the first time."""
+    at = {event.name: event.time_ms for event in reversed(events)}
+    start, first = at.get(EventName.TRAIN_START), at.get(EventName.EVALUATE)
+    took = number_in(facts, "time_to_target")
+    if took is None or not start or not first:
+        return ""
+    seconds = (first - start) / 1000
+    if seconds - took <= CLOCK_SET_S or seconds <= NOTED_FACTOR * took:
+        return ""
+    return (
+        f"that the target was met after {took:.6g} s is not proved: "
+        f"the first EVALUATE came {seconds:.6g} s after TRAIN_START"
+    )
