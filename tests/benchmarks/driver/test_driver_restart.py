@@ -159,6 +159,22 @@ def test_the_rest_of_a_killed_run_is_bitwise_that_of_an_unbroken_one(
     assert (len(set(scales[6:])) > 1) == (precision == "fp16")
 
 
+def test_a_part_with_other_hooks_is_not_forgotten(
+    tmp_path: Path, data_dir: Path, capsys: Any, monkeypatch: Any, cut: Path
+) -> None:
+    """What a hook made of the optimizer comes with the checkpoint: also with that of the part after it."""
+    plain = arguments(tmp_path / "plain", data_dir, **TASK)
+    for earlier, own in ((cut, "second"), (tmp_path / "second", "third")):
+        rest = continued_run(monkeypatch, capsys, plain, earlier, tmp_path / own)
+        assert values_of(rest, "INIT_END")[0]["continued"]["other_hooks"] is True
+    shutil.rmtree(tmp_path / "second")
+    with monkeypatch.context() as variables:
+        variables.setenv(CHECKPOINT_DIR, str(tmp_path / "second"))
+        run_here(capsys, plain)
+    rest = continued_run(monkeypatch, capsys, plain, tmp_path / "second", tmp_path / "fourth")
+    assert values_of(rest, "INIT_END")[0]["continued"]["other_hooks"] is False
+
+
 def test_figures_of_a_continued_run_are_of_its_own_part_and_say_so(
     tmp_path: Path, data_dir: Path, capsys: Any, monkeypatch: Any, cut: Path
 ) -> None:

@@ -311,7 +311,12 @@ def test_a_part_of_a_run_counts_from_where_it_began(tmp_path: Path) -> None:
         begun = Event(EventName.INIT_END, other, events[0].time_ms + 1)
         refused = judged(tmp_path, [events[0], begun, *events[1:]])
         assert_refused(refused, "train_time is", "in INIT_END and 7.5 in FINISHED")
-    events.insert(1, Event(EventName.INIT_END, {"continued": continued}, events[0].time_ms + 1))
+    for other in (False, True):  # a stamp is of all parts
+        begun = Event(EventName.INIT_END, {"continued": {**continued, "other_hooks": other}}, START_MS - 1)
+        result = judged(tmp_path, [events[0], begun, *events[1:]])
+        assert result.verdict is Verdict.CONVERGED and result.rules is not None
+        assert ("other code of the vendor" in result.rules.doubt) is other
+    events.insert(1, Event(EventName.INIT_END, {"continued": continued}, START_MS - 1))
     assert judged(tmp_path, events).verdict is Verdict.CONVERGED
     early = [
         replace(e, value={**e.value, "time_to_target": 5.0}) if e.name == "FINISHED" else e for e in events

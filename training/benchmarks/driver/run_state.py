@@ -11,7 +11,7 @@ Global rank 0 writes and reads; the others get what they need from it, for they 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from benchmarks.driver.counters import TrainingCounters, is_at_cap
 from benchmarks.driver.engine import TrainingEngine
 from benchmarks.driver.random_states import host_random_state, set_host_random_state
 from utils.checkpoints import CHECKPOINT_DIR, CONTINUE_FROM, MAY_BEGIN_ANEW
+from utils.code_files import code_files, digest_of
 from utils.errors import FlagPerfError
 from utils.manifest import MANIFEST_NAME
 from utils.parameters import TrainingSettings
@@ -45,6 +46,8 @@ class Continued:
         step, samples: trained until then, over all ranks.
         train_time: seconds since the first part's TRAIN_START, without the time between parts.
         skipped: newer checkpoints that were not whole, and why.
+        other_hooks: whether a part was trained with other code of the vendor's hooks than this one. What that made of
+            weights and optimizer came with the checkpoint, where no check of this part's hooks sees it.
     """
 
     file: str
@@ -52,6 +55,7 @@ class Continued:
     samples: int
     train_time: float
     skipped: tuple[str, ...] = ()
+    other_hooks: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """As it stands in the events."""
@@ -63,12 +67,14 @@ class Start:
     """Where this part of the run begins; `random` is this rank's state of the random generators.
 
     begun_anew: why it begins anew though it was to go on; empty otherwise.
+    hooks: SHA-256 of the code of the vendor's hooks, of all parts up to this one.
     """
 
     counters: TrainingCounters = field(default_factory=TrainingCounters)
     continued: Continued | None = None
     random: Any = None
     begun_anew: str = ""
+    hooks: frozenset[str] = frozenset()
 
     def as_dict(self) -> dict[str, Any]:
         """As it stands in the events; nothing where nothing was to be continued."""
@@ -86,9 +92,15 @@ class Saver:
     """Saves a checkpoint every `save_steps` steps."""
 
     def __init__(
-        self, engine: TrainingEngine[Any], folder: Path, task: Mapping[str, Any], save_steps: int
+        self,
+        engine: TrainingEngine[Any],
+        folder: Path,
+        task: Mapping[str, Any],
+        save_steps: int,
+        hooks: Iterable[str] = (),
     ) -> None:
         self.engine, self.folder, self.task, self.save_steps = engine, folder, task, save_steps
+        self.hooks = sorted(hooks)
         self.failures = 0
 
     def is_due(self, counters: TrainingCounters) -> bool:
@@ -108,6 +120,7 @@ class Saver:
         if self.engine.rank == 0:
             state = {
                 "task": dict(self.task),
+                "hooks": self.hooks,
                 "counters": {"steps": counters.steps, "samples": counters.samples, "train_time": train_time},
                 "engine": self.engine.state(),
                 "ranks": ranks,
@@ -137,8 +150,9 @@ def make_saver(
     settings: TrainingSettings,
     task: Mapping[str, Any],
     environment: Mapping[str, str],
+    hooks: Iterable[str],
 ) -> Saver | None:
-    """What saves checkpoints; None where the configuration wants none.
+    """What saves checkpoints, with the `hooks` of all parts; None where the configuration wants none.
 
     Raises:
         FlagPerfError: it wants some, and nobody says where.
@@ -152,7 +166,7 @@ def make_saver(
             where="environment",
             remedy="set CHECKPOINT_PATH in test_conf.py (or this variable, by hand), or save_steps = None",
         )
-    return Saver(engine, Path(folder), task, settings.save_steps)
+    return Saver(engine, Path(folder), task, settings.save_steps, hooks)
 
 
 def restore(
@@ -160,20 +174,23 @@ def restore(
     settings: TrainingSettings,
     task: Mapping[str, Any],
     environment: Mapping[str, str],
+    hooks: str,
 ) -> Start:
     """Load what the environment says to go on from; the beginning where it says nothing. Every rank calls this.
+
+    `hooks` is the SHA-256 of this part's (see `code_of_hooks`).
 
     Raises:
         FlagPerfError: there is no whole checkpoint, it is of another task, or training had ended there.
     """
     folder = environment.get(CONTINUE_FROM)
     if not folder:
-        return Start()
+        return Start(hooks=frozenset([hooks]))
     anew_allowed = environment.get(MAY_BEGIN_ANEW) == "1"
     file, data, skipped = _read_by_rank_0(engine, Path(folder), anew_allowed)
     content = engine.group.broadcast(data)
     if not content.read(1):
-        return Start(begun_anew=f"{folder} has no checkpoint")
+        return Start(begun_anew=f"{folder} has no checkpoint", hooks=frozenset([hooks]))
     content.seek(0)
     state = engine.load(content)
     refuse_other_task(state["task"], task, Path(folder))
@@ -186,8 +203,10 @@ def restore(
             remedy="raise max_steps or max_samples_termination, or start anew",
         )
     engine.load_state(state["engine"])
-    continued = Continued(file, counters.steps, counters.samples, saved["train_time"], skipped)
-    return Start(counters, continued, own)
+    of_all_parts = frozenset([*map(str, state.get("hooks", ())), hooks])
+    other_hooks = len(of_all_parts) > 1
+    continued = Continued(file, counters.steps, counters.samples, saved["train_time"], skipped, other_hooks)
+    return Start(counters, continued, own, hooks=of_all_parts)
 
 
 def refuse_other_task(then: Mapping[str, Any], now: Mapping[str, Any], file: Path) -> None:
@@ -230,6 +249,12 @@ def task_of(
         "world_size": world_size,
         "data": _digest_of(data_dir / MANIFEST_NAME),
     }
+
+
+def code_of_hooks(arguments: LaunchArguments) -> str:
+    """SHA-256 of the files of the vendor's hooks (see `utils.code_files`); empty where there are none."""
+    folder = arguments.extern_module_dir if arguments.enable_extern_config else None
+    return digest_of(code_files(folder)) if folder else ""
 
 
 def _read_by_rank_0(

@@ -25,7 +25,7 @@ from benchmarks.driver.measurement import MeasurementLoop, measured_values
 from benchmarks.driver.operations import operations_of
 from benchmarks.driver.perf_log import PerfLog
 from benchmarks.driver.ranks import read_rank_environment, round_number
-from benchmarks.driver.run_state import make_saver, restore, restore_random, task_of
+from benchmarks.driver.run_state import code_of_hooks, make_saver, restore, restore_random, task_of
 from benchmarks.driver.schedules import schedule_of
 from benchmarks.driver.start import start_engine
 from benchmarks.driver.vendor_facts import read_vendor_facts
@@ -70,8 +70,8 @@ def _train(engine: Any, arguments: LaunchArguments, perf_log: PerfLog, clock: Ph
     """Train until the target or a cap; what FINISHED says."""
     case, config, settings = engine.case, engine.config, engine.settings
     task = task_of(arguments, config, engine.world_size, arguments.data_dir)
-    saver = make_saver(engine, settings, task, os.environ)
-    start = restore(engine, settings, task, os.environ)
+    start = restore(engine, settings, task, os.environ, code_of_hooks(arguments))
+    saver = make_saver(engine, settings, task, os.environ, start.hooks)
     steps: Prefetcher[Step] = Prefetcher(
         engine.training_steps(start.counters.steps), settings.prefetch_batches
     )

@@ -10,6 +10,7 @@ from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.power import training_window
 from run_benchmarks.results.quality import doubt_of
 from run_benchmarks.results.round_result import MEASURE
+from utils.checkpoints import continued_of
 from utils.events import Event, EventName
 from utils.numbers import number_in
 from utils.parameters import AUTO
@@ -23,6 +24,7 @@ def unproved_in(case: PlannedCase, events: Sequence[Event], facts: Mapping[str, 
         doubt_of(case, facts),
         _unsettled_precision(case, events, facts),
         _untimed(events, facts),
+        _other_hooks(events),
         "" if case.uses_driver else _met_unevaluated(events, facts),
     )
     return "; ".join(filter(None, reasons))
@@ -62,3 +64,11 @@ def _met_unevaluated(events: Sequence[Event], facts: Mapping[str, Any]) -> str:
         f"that the target was met after {took:.6g} s is not proved: "
         f"the first EVALUATE came {seconds:.6g} s after TRAIN_START"
     )
+
+
+def _other_hooks(events: Sequence[Event]) -> str:
+    """What other hooks made of weights and optimizer came with the checkpoint, and no check of this part sees it."""
+    parts = (continued_of(event.value) for event in events if event.name == EventName.INIT_END)
+    if not any(part and part.get("other_hooks") for part in parts):
+        return ""
+    return "an earlier part was trained with other code of the vendor (extern/), which nobody can check here"
