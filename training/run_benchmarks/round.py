@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from run_benchmarks.failures import StageFailed, failure_on, interrupted, log_traceback
+from run_benchmarks.failures import StageFailed, failure_on, interrupted
 from run_benchmarks.follow import follow_events, follow_power
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.health import report_health, unhealthy
@@ -41,6 +41,7 @@ from run_benchmarks.stages.run_folder import make_node_folder
 from run_benchmarks.stages.watch import Outcome, Watch
 from run_benchmarks.transports import LOCALHOST
 from run_benchmarks.transports.base import Transport, checked
+from run_benchmarks.unforeseen import log_traceback
 from utils.errors import FlagPerfError
 from utils.records import Stage
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from run_benchmarks.failures import log_traceback, unexpected
+from run_benchmarks.failures import unexpected
 from run_benchmarks.frameworks.base import Framework
 from run_benchmarks.names import Node
 from run_benchmarks.plan.records import CasePlan
@@ -20,6 +20,7 @@ from run_benchmarks.run_log import LOGGER
 from run_benchmarks.stages.watch import Outcome
 from run_benchmarks.training_state import TrainingState
 from run_benchmarks.transports.base import TransportError
+from run_benchmarks.unforeseen import log_traceback
 from utils.errors import FlagPerfError
 from utils.records import Failure, Stage, Verdict
 
