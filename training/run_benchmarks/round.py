@@ -27,7 +27,6 @@ from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.results.round_result import Observation, RoundResult
 from run_benchmarks.round_end import RoundEnd
 from run_benchmarks.round_state import RoundState, write_observation
-from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import Interrupted, Session, in_time, now, unless_broken_off, unless_interrupted
 from run_benchmarks.stages.caches import DROP_CACHES
 from run_benchmarks.stages.checkpoints import make_checkpoint_folders
@@ -296,6 +295,4 @@ class Round:
             self._note_kept(str(error))
 
     def _note_kept(self, why: str) -> None:
-        note = f"the hosts could not be given back: {why}"
-        LOGGER.warning(note)
-        self.state.notes.append(note)
+        self.state.warn(f"the hosts could not be given back: {why}")

@@ -58,6 +58,11 @@ class RoundState:
     unlisted: set[str] = field(default_factory=set)
     training: TrainingState = field(default_factory=TrainingState)
 
+    def warn(self, note: str) -> None:
+        """Say at once what goes with the figures."""
+        LOGGER.warning(note)
+        self.notes.append(note)
+
     def note_error(self, error: Exception) -> None:
         """An error that no stage knows: it fails the round, unless something before it did."""
         log_traceback(self.stage, error)
