@@ -86,7 +86,8 @@ class RoundEnd:
     def _note_left_out(self, node: Node, left_out: Sequence[LeftOut]) -> None:
         if not left_out:
             return
-        self.state.warn(f"{node.host}: {note_on(left_out, self.session.paths.node(node))}")
+        note = f"{node.host}: {note_on(left_out, self.session.paths.node(node))}"
+        self.state.warn(note)
         if any(item.has_content for item in left_out):
             self.session.kept.add(node.folder)
         if rank_log_name(0) in {item.path for item in left_out}:
