@@ -53,7 +53,7 @@ def test_there_is_no_peak_and_so_no_mfu(vendor: ModuleType) -> None:
 def test_the_settings_are_plain_data() -> None:
     settings = load_constants(VENDOR / "vendor.py")
     assert (settings["DEVICE_TYPE"], settings["COLLECTIVE_BACKEND"]["pytorch"]) == ("cpu", "gloo")
-    assert settings["VISIBLE_DEVICES_ENV"] == "" and settings["CONTAINER_OPTIONS"] == []
+    assert settings["VISIBLE_DEVICES_ENV"] == "" and settings["CONTAINER_OPTIONS"] == {}
 
 
 @pytest.mark.parametrize("model", ["bert", "glm", "cpm"])

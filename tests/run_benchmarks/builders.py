@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from run_benchmarks.names import Node, nodes_of
-from run_benchmarks.plan.records import CaseFiles, CasePlan, CaseSettings, Chip, Vendor
+from run_benchmarks.plan.records import CaseFiles, CasePlan, CaseSettings
 from run_benchmarks.plan.secrets import NO_SECRETS, Secrets
+from run_benchmarks.plan.vendor_record import Chip, Vendor
 from run_benchmarks.results.judge import judge_logs
 from run_benchmarks.results.planned import planned
 from run_benchmarks.results.round_result import Observation, RoundResult
@@ -20,7 +21,7 @@ from utils.events import Event, EventName, format_line
 from utils.node import rank_log_name
 from utils.records import Failure
 
-CHIP = Chip("X1", ("Acme X1",), 32.0, {"bf16": 1e14}, "a data sheet")
+CHIP = Chip("X1", ("Acme X1",), 32.0, {"bf16": 1e14}, {"": "a data sheet"})
 VENDOR = Vendor(
     name="acme",
     folder=Path("training/acme"),

@@ -14,7 +14,7 @@ VISIBLE_DEVICES_ENV = ""
 COLLECTIVE_BACKEND = {"pytorch": "gloo", "paddle": "gloo"}
 
 # Nothing but what every container gets.
-CONTAINER_OPTIONS: list[str] = []
+CONTAINER_OPTIONS: dict[str, str] = {}
 
 CHIPS = {
     "cpu": {

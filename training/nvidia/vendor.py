@@ -15,9 +15,10 @@ DEVICE_TYPE = "cuda"
 VISIBLE_DEVICES_ENV = "CUDA_VISIBLE_DEVICES"
 COLLECTIVE_BACKEND = {"pytorch": "nccl", "paddle": "nccl"}
 
-# The NVIDIA Container Toolkit's way; it brings the driver's libraries and nvidia-smi into the container. No capability:
-# the devices are open to every user, and so is what NVML tells of utilisation, power and energy.
-CONTAINER_OPTIONS = ["--gpus", "all"]
+# No capability: the devices are open to every user, and so is what NVML tells of utilisation, power and energy.
+CONTAINER_OPTIONS = {
+    "--gpus all": "the NVIDIA Container Toolkit brings the devices, the driver's libraries and nvidia-smi by it",
+}
 
 _AMPERE_PEAKS = {
     "fp64": 19.5e12, "fp32": 19.5e12, "tf32": 156e12, "bf16": 312e12, "fp16": 312e12, "int8": 624e12,

@@ -77,7 +77,7 @@ def _of_vendor(case: CasePlan) -> Iterator[str]:
         ("DEVICE_TYPE", vendor.device_type, framework.device_types),
         (f"COLLECTIVE_BACKEND[{framework.name!r}]", backend, framework.backends),
     ):
-        if value not in own:
+        if value not in own and framework.name not in vendor.plugin:
             listed = f"{framework.name}'s own are {', '.join(own)}; {nearest(value, own)}".rstrip("; ")
             yield f"{path}: {setting} = {value!r} must come from a plug-in: {listed}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from benchmarks.driver.ranks import (
     usable_cores,
 )
 from benchmarks.driver.session import load_framework
-from benchmarks.driver.vendor_facts import PLAIN_CPU, read_vendor_facts
+from benchmarks.driver.vendor_facts import PLAIN_CPU, VendorFacts, import_plugin, read_vendor_facts
 from tests.benchmarks.driver.ranks import BERT
 from utils.errors import FlagPerfError
 from utils.parameters import Configuration, MeasurementSettings, TrainingSettings
@@ -61,6 +62,7 @@ def test_vendor_facts_come_from_its_file(tmp_path: Path) -> None:
     with pytest.raises(FlagPerfError, match="absent"):
         read_vendor_facts("absent", "pytorch", tmp_path)
     assert read_vendor_facts("", "pytorch") == PLAIN_CPU
+    assert facts.plugin == ""
     assert read_vendor_facts("cpu", "pytorch") == PLAIN_CPU
 
 
@@ -92,3 +94,20 @@ def test_moved_reaches_every_tensor_and_leaves_the_rest() -> None:
     assert (there["a"][1][1], there["n"]) == ("text", 3)
     assert moved(inputs, torch.device("cpu")) is inputs
     assert pinned({"n": 3, "t": "text"}) == {"n": 3, "t": "text"}
+
+
+def test_a_plugin_is_imported_and_its_absence_is_one_clear_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "torch_newchip.py").write_text("LOADED = True\n")
+    import_plugin(VendorFacts("newchip", "nccl", "torch_newchip"))
+    assert sys.modules["torch_newchip"].LOADED
+    (tmp_path / "torch_broken.py").write_text("raise OSError('libnewchip.so: no such file')\n")
+    for plugin, why in (
+        ("torch_absent", "No module named 'torch_absent'"),
+        ("torch_broken", "libnewchip.so"),
+    ):
+        with pytest.raises(FlagPerfError, match=f"{plugin}, which makes newchip devices known") as caught:
+            import_plugin(VendorFacts("newchip", "nccl", plugin))
+        assert why in caught.value.message and "driver" in caught.value.remedy

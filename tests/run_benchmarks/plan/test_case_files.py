@@ -166,7 +166,7 @@ def test_chip_and_its_peaks(tree: Tree) -> None:
         "X1",
         ("Acme X1",),
         32.0,
-        "a test",
+        {"": "a test"},
     )
     assert chip.peak_flops == {"bf16": 1e14}, "a peak of None is not known, and not 0"
 

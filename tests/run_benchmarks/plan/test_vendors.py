@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from run_benchmarks.images.layers import plan_image
+from run_benchmarks.plan_notes import notes_of
+from run_benchmarks.results.planned import planned
 from tests.run_benchmarks.plan.test_bad_input import edit
 from tests.run_benchmarks.plan.tree import TEST_CONF, TEST_CONF_2022, VENDOR, Tree
 
@@ -103,3 +105,39 @@ def test_what_is_wrong_at_the_top_is_reported_once(tree: Tree) -> None:
     edit(tree, "test_conf.py", "", "ACCE_CONTAINER_OPT = 5\nVENDORS = {'acme': {'IMAGE_BUILD_ARGS': {}}}\n")
     _, problems = tree.problems()
     assert [problem.name for problem in problems] == ["ACCE_CONTAINER_OPT"]
+
+
+def test_options_have_reasons_and_those_of_numbered_devices_stand_for_each_rank(tree: Tree) -> None:
+    reasons = '{"--device=/dev/acme{n}": "the chip", "--device /dev/acmectl": "its control"}'
+    tree.write("acme/vendor.py", VENDOR.replace('["--device=/dev/acme"]', reasons))
+    options = tree.load().cases[0].container_options
+    assert options == ("--device=/dev/acme0", "--device=/dev/acme1", "--device", "/dev/acmectl")
+    tree.write(
+        "acme/vendor.py", VENDOR.replace('["--device=/dev/acme"]', reasons.replace("its control", " "))
+    )
+    (problem,) = tree.problems()[1]
+    assert "gives no reason for --device /dev/acmectl" in problem.message
+
+
+def test_what_is_said_of_a_chip_has_its_source_field_by_field(tree: Tree) -> None:
+    said = (
+        '"source": {"peak_flops": "a data sheet", "memory_bandwidth": "a measurement"}, '
+        '"memory_bandwidth": 1.6e12, "link_bandwidth": {"chip": 392e9, "host": None}, "power_w": 400'
+    )
+    tree.write("acme/vendor.py", VENDOR.replace('"source": "a test"', said))
+    case = tree.load().cases[0]
+    chip = case.chip
+    assert chip is not None and planned(case).chip.source_of_peaks() == "a data sheet"  # type: ignore[union-attr]
+    assert (chip.memory_bandwidth, chip.link_bandwidth, chip.power_w) == (1.6e12, {"chip": 392e9}, 400)
+    tree.write("acme/vendor.py", VENDOR.replace('"source": "a test"', said.replace("chip", "rack")))
+    assert "rack" in str(tree.problems()[1][0])
+
+
+def test_a_plugin_is_a_module_and_needs_no_note(tree: Tree) -> None:
+    assert any("must come from a plug-in" in note for note in notes_of(tree.load()))
+    tree.write("acme/vendor.py", VENDOR + 'PLUGIN = {"pytorch": "torch_acme"}\n')
+    plan = tree.load()
+    assert plan.cases[0].vendor.plugin == {"pytorch": "torch_acme"}
+    assert not any("must come from a plug-in" in note for note in notes_of(plan))
+    tree.write("acme/vendor.py", VENDOR + 'PLUGIN = {"pytorch": "torch-acme"}\n')
+    assert "is no Python module" in str(tree.problems()[1][0].message)

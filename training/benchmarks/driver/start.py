@@ -11,7 +11,7 @@ from benchmarks.driver.engine import Engine
 from benchmarks.driver.hooks import load_hooks
 from benchmarks.driver.precision import settled
 from benchmarks.driver.ranks import RankEnvironment, threads_per_rank
-from benchmarks.driver.vendor_facts import VendorFacts
+from benchmarks.driver.vendor_facts import VendorFacts, import_plugin
 from utils.parameters import MeasurementSettings
 
 
@@ -30,7 +30,8 @@ def start_engine(
         case: the class of the case.
     """
     settings = config.settings
-    # First: a vendor's module may be what makes its device known to the framework.
+    # First: it makes the device known to the framework, and the hooks may need it.
+    import_plugin(vendor)
     hooks = load_hooks(
         framework.hooks, arguments.extern_module_dir if arguments.enable_extern_config else None
     )

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from utils.config_files import load_constants
-from utils.errors import FlagPerfError
+from utils.errors import FlagPerfError, raised
 
 TRAINING_FOLDER = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
 class VendorFacts:
-    """`device_type` as the framework calls it, `backend` of the collectives."""
+    """`device_type` as the framework calls it, `backend` of the collectives, `plugin`: the module that brings both."""
 
     device_type: str
     backend: str
+    plugin: str = ""
 
 
 # Without a vendor: a script started by hand on any machine.
@@ -41,4 +43,23 @@ def read_vendor_facts(vendor: str, framework: str, folder: Path = TRAINING_FOLDE
             where=str(path),
             remedy='for example DEVICE_TYPE = "cuda" and COLLECTIVE_BACKEND = {"pytorch": "nccl"}',
         )
-    return VendorFacts(constants["DEVICE_TYPE"], backends[framework])
+    plugins: dict[str, str] = constants.get("PLUGIN", {})
+    return VendorFacts(constants["DEVICE_TYPE"], backends[framework], plugins.get(framework, ""))
+
+
+def import_plugin(facts: VendorFacts) -> None:
+    """Make the vendor's devices known to the framework, where a module does that.
+
+    Raises:
+        FlagPerfError: it cannot be imported.
+    """
+    if not facts.plugin:
+        return
+    try:
+        importlib.import_module(facts.plugin)
+    except Exception as error:  # a library that does not load, another version than the framework's
+        raise FlagPerfError(
+            f"{facts.plugin}, which makes {facts.device_type} devices known, cannot be imported: {raised(error)}",
+            where="this rank's process",
+            remedy="see that the image holds it in the framework's own version, and that the host's driver is there",
+        ) from error

@@ -15,12 +15,11 @@ from run_benchmarks.plan.records import (
     CaseFiles,
     CasePlan,
     CaseSettings,
-    Chip,
     ClusterSettings,
     RunSettings,
-    Vendor,
     VendorSettings,
 )
+from run_benchmarks.plan.vendor_record import Chip, Vendor
 from run_benchmarks.plan.vendors import VENDOR_FILE
 from utils.code_files import code_files, digest_of_file
 from utils.errors import closest
@@ -78,7 +77,7 @@ class CaseResolver:
             parameters=parameters.values,
             deadline_s=hours * _HOUR_S,
             differs=parameters.differs,
-            container_options=vendor.container_options if options is None else options,
+            container_options=vendor.options_for(self.case.nproc) if options is None else options,
             visible_devices_env=vendor.visible_devices_env if visible is None else visible,
             image_build_args=chosen.image_build_args,
             extern=extern,

@@ -25,7 +25,6 @@ from run_benchmarks.plan.records import (
     ClusterSettings,
     Plan,
     RunSettings,
-    Vendor,
     VendorChoice,
     VendorSettings,
 )
@@ -38,6 +37,7 @@ from run_benchmarks.plan.settings import (
     require_devices,
     vendor_sections,
 )
+from run_benchmarks.plan.vendor_record import Vendor
 from run_benchmarks.plan.vendors import find_vendors, read_vendor, report_no_vendor
 from run_benchmarks.stages.tree import tree_problems
 

@@ -5,22 +5,20 @@ A setting is one field of a pydantic dataclass here: its name, its type from `va
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, AliasChoices, ConfigDict, Field
+from pydantic import AfterValidator, AliasChoices, Field
 from pydantic.dataclasses import dataclass as model
 
 from run_benchmarks.plan import values
 from run_benchmarks.plan.secrets import Secrets
-
-# A field's name in a file is its own in capitals, unless it has an alias.
-_IN_CAPITALS = ConfigDict(alias_generator=str.upper, populate_by_name=True)
+from run_benchmarks.plan.vendor_record import Chip, Vendor
 
 
-@model(frozen=True, config=_IN_CAPITALS)
+@model(frozen=True, config=values.IN_CAPITALS)
 class ClusterSettings:
     """`cluster_conf.py`: which hosts there are and how they are reached.
 
@@ -45,7 +43,7 @@ class ClusterSettings:
         return self.groups.get(vendor, ()) if self.groups else self.hosts
 
 
-@model(frozen=True, config=_IN_CAPITALS)
+@model(frozen=True, config=values.IN_CAPITALS)
 class PipConf:
     """`test_conf.py`: where pip's settings come from; empty for nothing given."""
 
@@ -95,7 +93,7 @@ def _path(*names: str) -> Any:
     return Field(validation_alias=AliasChoices(*names))
 
 
-@model(frozen=True, config=_IN_CAPITALS)
+@model(frozen=True, config=values.IN_CAPITALS)
 class RunSettings:
     """`test_conf.py` without its cases: how every case of a run is set up on the hosts.
 
@@ -131,7 +129,7 @@ class RunSettings:
         return self.runtime != "process"
 
 
-@model(frozen=True, config=_IN_CAPITALS)
+@model(frozen=True, config=values.IN_CAPITALS)
 class VendorChoice:
     """`test_conf.py`: the vendor of the cases that name none, and what it says of each vendor."""
 
@@ -139,14 +137,14 @@ class VendorChoice:
     vendors: values.Sections = Field(default_factory=dict)
 
 
-@model(frozen=True, config=_IN_CAPITALS)
+@model(frozen=True, config=values.IN_CAPITALS)
 class MachineVendors:
     """`machine_conf.py`: what it says of each vendor, as VENDORS of `test_conf.py` does."""
 
     vendors: values.Sections = Field(default_factory=dict)
 
 
-@model(frozen=True, config=_IN_CAPITALS)
+@model(frozen=True, config=values.IN_CAPITALS)
 class VendorSettings:
     """What `test_conf.py` says of a vendor's containers and images; None leaves it to `vendor.py`."""
 
@@ -195,33 +193,6 @@ class CaseSettings:
         stem = self.config.removeprefix("config_")
         parts = stem.rsplit("x", 2)
         return parts[0] if len(parts) == 3 else stem
-
-
-@model(frozen=True)
-class Chip:
-    """A chip as its vendor describes it; peak_flops: dtype -> dense FLOP/s, without those that nobody knows."""
-
-    name: values.PathName
-    device_names: values.DeviceNames
-    memory_gib: values.Positive | None
-    peak_flops: values.Peaks
-    source: values.Text
-
-
-@model(frozen=True, config=_IN_CAPITALS)
-class Vendor:
-    """`<vendor>/vendor.py`, checked; `described` is False for an existing vendor's folder that has none."""
-
-    name: str
-    folder: Path
-    device_type: Annotated[values.Text, Field(examples=['"cuda"'])]
-    visible_devices_env: values.EnvironmentName
-    collective_backend: Annotated[values.TextDict, Field(examples=['{"pytorch": "nccl"}'])]
-    list_devices_command: Annotated[values.Texts, Field(examples=['["nvidia-smi", "--list-gpus"]'])]
-    parse_devices: Callable[[str], list[str]] = field(repr=False)
-    container_options: values.Texts = ()
-    chips: dict[str, Chip] = Field(default_factory=dict)
-    described: bool = True
 
 
 @dataclass(frozen=True)

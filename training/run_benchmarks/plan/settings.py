@@ -13,7 +13,8 @@ from run_benchmarks.names import plain_path
 from run_benchmarks.plan.config_file import Entry
 from run_benchmarks.plan.pip import read_pip_settings
 from run_benchmarks.plan.reader import Reader, fields_of
-from run_benchmarks.plan.records import RunSettings, Vendor, VendorChoice, VendorSettings
+from run_benchmarks.plan.records import RunSettings, VendorChoice, VendorSettings
+from run_benchmarks.plan.vendor_record import Vendor
 
 DEFAULT_CONTAINER_HOME = "/workspace/flagperf"
 NO_VENDOR = "VENDOR"

@@ -11,7 +11,7 @@ import re
 import shlex
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictFloat, StrictInt
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StrictBool, StrictFloat, StrictInt
 
 from run_benchmarks.plan.problems import UnfitError
 
@@ -74,6 +74,20 @@ def _device_names(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
+def _options(value: Any) -> Any:
+    """As words, or as a dict: an option as a shell reads it -> why containers need it."""
+    if not isinstance(value, dict):
+        return value
+    for option, reason in value.items():
+        if not isinstance(reason, str) or not reason.strip():
+            raise UnfitError(f"gives no reason for {option}", "write why containers need it, and for what")
+    return tuple(word for option in value for word in _shell_words(option))
+
+
+def _sources(value: Any) -> Any:
+    return {"": value} if isinstance(value, str) else value
+
+
 def _peak(flops: float) -> float:
     if flops < LEAST_PEAK:
         remedy = "write FLOP/s, e.g. 312e12 for 312 TFLOP/s; None where it is not known"
@@ -111,6 +125,8 @@ def _check_address(host: str) -> None:
         raise UnfitError("is not an IP address", "correct it: four numbers from 0 to 255, or IPv6") from None
 
 
+# A field's name in a file is its own in capitals, unless it has an alias.
+IN_CAPITALS = ConfigDict(alias_generator=str.upper, populate_by_name=True)
 # A core of any processor in use has more; what is less is a number of TFLOP/s.
 LEAST_PEAK = 1e9
 _ADDRESS = (
@@ -207,3 +223,15 @@ Dtype = Annotated[
 ]  # fmt: skip
 Peaks = Annotated[dict[Dtype, Annotated[Positive, AfterValidator(_peak)]], BeforeValidator(_without_none)]
 DeviceNames = Annotated[Texts, AfterValidator(_device_names)]
+# An argv; a dict has options in place of the words, each with its reason.
+Options = Annotated[Texts, BeforeValidator(_options)]
+# A field of a chip -> where its value comes from; one text is that of all.
+Sources = Annotated[
+    dict[str, Text], BeforeValidator(_sources), Field(examples=['"Acme A1 data sheet, dense"'])
+]
+Plugins = Annotated[
+    dict[Text, Annotated[Text, _matching(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", "is no Python module",
+                                         'write what Python imports, e.g. "torch_npu"')]],
+    Field(examples=['{"pytorch": "torch_npu"}']),
+]  # fmt: skip
+Links = Annotated[dict[Literal["chip", "host"], Positive], BeforeValidator(_without_none)]

@@ -11,7 +11,7 @@ from run_benchmarks.plan.apart import apart, exact
 from run_benchmarks.plan.config_file import read_config_file
 from run_benchmarks.plan.problems import Problems, choices
 from run_benchmarks.plan.reader import Reader
-from run_benchmarks.plan.records import Vendor
+from run_benchmarks.plan.vendor_record import Vendor
 from utils.config_files import load_config
 from utils.errors import FlagPerfError
 

@@ -130,11 +130,11 @@ def _of_peak(name: str, figure: Figure, dtype: str, chip: PlannedChip | None) ->
         return Figure(None, "1", figure.window, figure.source, HIGHER, definition)
     if chip is None or not peak:
         reason = (
-            f"the chip's peak in this dtype is not known ({chip.name}: {chip.source})"
+            f"the chip's peak in this dtype is not known ({chip.name}: {chip.source_of_peaks()})"
             if chip
             else "no such chip"
         )
         return Figure(None, "1", figure.window, reason, HIGHER, definition)
-    source = f"{name} / ({peak:.4g} FLOP/s; {chip.name}, dense {dtype}: {chip.source})"
+    source = f"{name} / ({peak:.4g} FLOP/s; {chip.name}, dense {dtype}: {chip.source_of_peaks()})"
     value = figure.value * RATES[figure.unit] / peak
     return Figure(value, "1", figure.window, source, HIGHER, definition, caveat=figure.caveat)

@@ -207,7 +207,7 @@ def _peak(case: PlannedCase, facts: Mapping[str, Any]) -> Peak:
     precision = shortened(str(facts.get("precision") or ""), LONGEST_PROBLEM)
     if chip is None:
         return Peak(chips, None, "the vendor describes no such chip")
-    source = f"{chip.name}, dense {precision or 'unknown precision'}: {chip.source}"
+    source = f"{chip.name}, dense {precision or 'unknown precision'}: {chip.source_of_peaks()}"
     return Peak(chips, chip.peak_flops.get(precision), source)
 
 

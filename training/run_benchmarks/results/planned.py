@@ -35,11 +35,16 @@ class PlannedFiles:
 
 @dataclass(frozen=True)
 class PlannedChip:
-    """peak_flops: dtype -> dense FLOP/s, from `source`."""
+    """peak_flops: dtype -> dense FLOP/s. source: of the peaks, or, field by field, of all that is said of the chip."""
 
     name: str
     peak_flops: Mapping[str, float | None]
-    source: str
+    source: str | Mapping[str, str]
+
+    def source_of_peaks(self) -> str:
+        """Where `peak_flops` come from."""
+        by_field = {"": self.source} if isinstance(self.source, str) else self.source
+        return by_field.get("peak_flops", by_field.get("", "no source is given"))
 
 
 @dataclass(frozen=True)

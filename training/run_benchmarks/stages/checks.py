@@ -227,7 +227,9 @@ async def software(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
 
 
 def _required_modules(case: CasePlan) -> tuple[str, ...]:
-    return open_framework(case.settings.framework).required_modules
+    framework = open_framework(case.settings.framework)
+    plugin = case.vendor.plugin.get(framework.name)
+    return (*framework.required_modules, *((plugin,) if plugin else ()))
 
 
 async def peers(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
