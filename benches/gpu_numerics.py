@@ -103,7 +103,7 @@ class Bench:
         parts = {name: getattr(start, name) for name in start.__all__}
         framework = SimpleNamespace(**{**parts, "TrainingEngine": kind})
         config = read_configuration(arguments, self.case.metric)
-        facts = VendorFacts(device_type, "gloo")
+        facts = VendorFacts(device_type, "gloo", ragged_attention=device_type == "cuda")
         return start_engine(framework, self._task, config, arguments, RankEnvironment(), facts)
 
     def _task(self, context: Any) -> Any:

@@ -82,7 +82,14 @@ def test_every_chip_states_its_peaks_with_their_source(vendor: ModuleType) -> No
 
 
 def test_the_settings_are_plain_data() -> None:
-    names = {"DEVICE_TYPE", "VISIBLE_DEVICES_ENV", "COLLECTIVE_BACKEND", "CONTAINER_OPTIONS", "CHIPS"}
+    names = {
+        "DEVICE_TYPE",
+        "VISIBLE_DEVICES_ENV",
+        "COLLECTIVE_BACKEND",
+        "RAGGED_ATTENTION",
+        "CONTAINER_OPTIONS",
+    }
+    names |= {"CHIPS"}
     assert names | {"LIST_DEVICES_COMMAND"} <= set(load_constants(VENDOR / "vendor.py"))
 
 

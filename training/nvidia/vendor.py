@@ -14,6 +14,8 @@ from utils.errors import FlagPerfError
 DEVICE_TYPE = "cuda"
 VISIBLE_DEVICES_ENV = "CUDA_VISIBLE_DEVICES"
 COLLECTIVE_BACKEND = {"pytorch": "nccl", "paddle": "nccl"}
+# PyTorch's nested tensors call the variable-length flash kernels. (Paddle's cases ask Paddle itself.)
+RAGGED_ATTENTION = ["pytorch"]
 
 # No capability: the devices are open to every user, and so is what NVML tells of utilisation, power and energy.
 CONTAINER_OPTIONS = {

@@ -43,12 +43,14 @@ class Context(Generic[SettingsT, DeviceT]):
         driver: the driver's settings for cases of its kind.
         settings: the case's own names of the configuration.
         device: this rank's, as the framework calls it.
+        ragged_attention: whether the framework has attention for rows as they lie, without padding, on this device.
     """
 
     data_dir: Path
     driver: SettingsT
     settings: Mapping[str, Any]
     device: DeviceT
+    ragged_attention: bool = False
 
 
 @dataclass(frozen=True)

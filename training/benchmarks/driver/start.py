@@ -40,7 +40,7 @@ def start_engine(
     group = framework.ProcessGroup(environment, vendor.backend, device, settings.dist_timeout_seconds)
     config = settled(config, arguments.framework, group)
     values = CaseValues(config.case, config.settings)
-    task = case(Context(arguments.data_dir, config.settings, values, device.place))
+    task = case(Context(arguments.data_dir, config.settings, values, device.place, vendor.ragged_attention))
     if isinstance(settings, MeasurementSettings):
         return Engine(task, group, device, hooks)
     engine: Engine[Any] = framework.TrainingEngine(config, task, group, device, hooks)

@@ -15,11 +15,16 @@ TRAINING_FOLDER = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class VendorFacts:
-    """`device_type` as the framework calls it, `backend` of the collectives, `plugin`: the module that brings both."""
+    """What a rank needs to know of its vendor.
+
+    device_type: as the framework calls it. backend: of the collectives. plugin: the module that brings both, or empty.
+    ragged_attention: whether the framework has attention for rows as they lie, without padding, on these devices.
+    """
 
     device_type: str
     backend: str
     plugin: str = ""
+    ragged_attention: bool = False
 
 
 # Without a vendor: a script started by hand on any machine.
@@ -44,7 +49,12 @@ def read_vendor_facts(vendor: str, framework: str, folder: Path = TRAINING_FOLDE
             remedy='for example DEVICE_TYPE = "cuda" and COLLECTIVE_BACKEND = {"pytorch": "nccl"}',
         )
     plugins: dict[str, str] = constants.get("PLUGIN", {})
-    return VendorFacts(constants["DEVICE_TYPE"], backends[framework], plugins.get(framework, ""))
+    return VendorFacts(
+        constants["DEVICE_TYPE"],
+        backends[framework],
+        plugin=plugins.get(framework, ""),
+        ragged_attention=framework in constants.get("RAGGED_ATTENTION", ()),
+    )
 
 
 def import_plugin(facts: VendorFacts) -> None:

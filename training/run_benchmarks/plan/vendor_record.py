@@ -39,6 +39,7 @@ class Vendor:
     """`<vendor>/vendor.py`, checked; `described` is False for an existing vendor's folder that has none.
 
     plugin: framework -> the Python module that makes the devices known to it; none where the framework knows them.
+    ragged_attention: the frameworks that have attention for rows as they lie, without padding, on these devices.
     container_options: as an argv; a word with `{n}` stands for as many as a node has ranks, with their numbers from 0.
     """
 
@@ -50,6 +51,7 @@ class Vendor:
     list_devices_command: Annotated[values.Texts, Field(examples=['["nvidia-smi", "--list-gpus"]'])]
     parse_devices: Callable[[str], list[str]] = field(repr=False)
     plugin: values.Plugins = Field(default_factory=dict)
+    ragged_attention: values.Texts = ()
     container_options: values.Options = ()
     chips: dict[str, Chip] = Field(default_factory=dict)
     described: bool = True

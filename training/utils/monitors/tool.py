@@ -97,11 +97,9 @@ def run_tool(argv: Sequence[str], timeout_s: float = TIMEOUT_S) -> str:
         raise FlagPerfError(f"{argv[0]} printed {len(output)} characters")
     return output
 
-    """The number at the beginning of a cell (`45C`, `65 W`, `1024MiB`, `12.5 %`); None for `N/A`, `-` and the like."""
-
 
 def number_of(text: str) -> float | None:
-    """The number at the beginning of a cell, as `45C`, `65 W`, `1024MiB`, `12.5 %`; None for `N/A`, `-` and the like."""
+    """The number at the beginning of a cell (`45C`, `65 W`, `12.5 %`); None for `N/A`, `-` and the like."""
     digits = ""
     for char in text.strip():
         if not (char.isascii() and (char.isdigit() or char in "+-.")):

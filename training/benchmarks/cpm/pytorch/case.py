@@ -116,7 +116,7 @@ class Case:
             data_dir=self.context.data_dir,
         )
         return Batch(
-            inputs=make_inputs(arrays, ragged=self.context.device.type == "cuda"),
+            inputs=make_inputs(arrays, ragged=self.context.ragged_attention),
             samples=len(samples),
             tokens=len(arrays.labels),
             flops=training_flops(self.model_config, arrays.lengths),

@@ -88,7 +88,7 @@ class Case:
 
     def _batch(self, questions: ClozeSet, samples: Samples) -> Batch:
         clozes, vocabulary = questions.clozes.take(samples.rows), questions.vocabulary
-        ragged = self.context.device.type == "cuda"
+        ragged = self.context.ragged_attention
         return Batch(
             inputs=make_inputs(clozes, start=vocabulary.start, end=vocabulary.end, ragged=ragged),
             samples=len(samples),
