@@ -23,11 +23,12 @@ LEAST_SHARE = 0.5
 # Metrics that are a part of all, by their names: of others 1 may be a small target.
 SHARE = re.compile(r"(^|_)(accuracy|acc\d*|exact_match|em|embedding_average)(_|$)", re.IGNORECASE)
 # Metrics that are met from above, by their names; a script of a case's own says it itself as `metric_better`.
+FALLS = re.compile(r"(^|_)(loss|nll|error|err|ppl|perplexity|wer|cer|fid|mae|mse|rmse)(_|$)", re.IGNORECASE)
+# Met from below all the same: such a metric negated (`neg_loss`), a name that ends in what rises (`error_reduction`).
 NEGATED = re.compile(r"(^|_)(neg|negative|negated|minus|inverse)_(?!log)", re.IGNORECASE)
 RISES = re.compile(
     r"_(accuracy|acc\d*|f1|precision|recall|free(_rate)?|reduction|improvement)$", re.IGNORECASE
 )
-FALLS = re.compile(r"(^|_)(loss|nll|error|err|ppl|perplexity|wer|cer|fid|mae|mse|rmse)(_|$)", re.IGNORECASE)
 
 # Metrics that are a part, a count or a distance, by the end of their names; what is made of one may have a sign.
 UNSIGNED = re.compile(
