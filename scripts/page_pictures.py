@@ -1,9 +1,9 @@
-"""Pictures for the docs: pages of `run.py serve` in Chromium, as PNG files.
+"""The pictures of pages that the docs have, as PNG files: pages of `run.py serve` in Chromium.
 
-    .venv/bin/python scripts/page_pictures.py LOG_PATH OUT runs=/ chart="/scatter?x=p_train&y=acc"
+    .venv/bin/python scripts/page_pictures.py LOG_PATH docs/images
 
-LOG_PATH: a folder with result folders, whose runs should be real ones. Each further word is the name of a picture in
-the folder OUT and the address of its page; of `live`, the address of a run that goes on is found in the table.
+LOG_PATH: a folder with result folders of real runs, of which all rounds are compared and the newest run's report is
+shown. Pictures of many devices are of samples that are made up here.
 """
 
 from __future__ import annotations
@@ -11,48 +11,95 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from playwright.sync_api import Page, sync_playwright
 
-RUN_PY = Path(__file__).resolve().parents[1] / "training" / "run_benchmarks" / "run.py"
-WIDTH, HEIGHT = 1200, 800
-DRAWN_MS = 2500  # until charts are drawn, and a run that goes on has been asked for
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "training")]
+
+from tests.run_benchmarks.report.long_run import Made, write_made_run  # noqa: E402
+
+RUN_PY = ROOT / "training" / "run_benchmarks" / "run.py"
+DRAWN_MS = 2500  # until charts are drawn
+MADE = Made(tuple(f"node{number}" for number in range(4)), seconds=7200, steps=1440)
 
 
-def picture(page: Page, address: str, file: Path) -> None:
-    """The top of a page, on a white ground."""
-    page.goto(address)
-    if file.stem == "live":
-        page.locator('a[href$="/live"]').first.click()
-        page.wait_for_url("**/live")
-    page.wait_for_timeout(DRAWN_MS)
-    page.screenshot(path=file)
+@dataclass(frozen=True)
+class Picture:
+    """What is seen from a place of a page on, `height` CSS pixels high; show: how the table of runs leads there."""
+
+    name: str
+    show: Callable[[Page], object]
+    place: str = "body"
+    height: int = 800
+    scheme: Literal["light", "dark"] = "light"
 
 
-def main() -> None:
-    """Serve, take the pictures, end."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("log_path", type=Path)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("pages", nargs="+", metavar="NAME=ADDRESS")
-    arguments = parser.parse_args()
-    command = [sys.executable, str(RUN_PY), "serve", "--log-path", str(arguments.log_path), "--port", "0"]
+def _chart(page: Page) -> None:
+    page.goto(f"{page.url}scatter?x=p_train&y=time_to_target")
+
+
+def _report(page: Page) -> None:
+    page.locator("tbody a").first.click()
+
+
+def _comparison(page: Page) -> None:
+    for box in page.locator('input[name="r"]').all():
+        box.check()
+    page.locator("button.main").click()
+
+
+OF_RUNS = (
+    Picture("runs", lambda page: page),
+    Picture("runs_chart", _chart),
+    Picture("report", _report, "section h2:has(.good)", 1075),
+    Picture("comparison", _comparison, "h1", 1000),
+)
+OF_DEVICES = (
+    Picture("report_dark", _report, "figure:has-text('Power, accelerators')", 400, "dark"),
+    Picture("report_heat", _report, "h4:has-text('Temperature, accelerators')", 225, "dark"),
+)
+
+
+def take(log_path: Path, pictures: Sequence[Picture], out: Path) -> None:
+    """Serve the runs, take the pictures, end."""
+    command = [sys.executable, str(RUN_PY), "serve", "--log-path", str(log_path), "--port", "0"]
     with (
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server,
         sync_playwright() as playwright,
     ):
         assert server.stdout  # noqa: S101 - for mypy
-        site = server.stdout.readline().strip().rstrip("/")
+        site = server.stdout.readline().strip()
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
-        for word in arguments.pages:
-            name, _, address = word.partition("=")
-            picture(page, site + address, arguments.out / f"{name}.png")
+        for each in pictures:
+            size = {"width": 1200, "height": each.height}
+            page = browser.new_page(viewport=size, color_scheme=each.scheme)  # type: ignore[arg-type]
+            page.goto(site)
+            each.show(page)
+            page.locator(each.place).first.evaluate("(element) => element.scrollIntoView()")
+            page.wait_for_timeout(DRAWN_MS)
+            page.screenshot(path=out / f"{each.name}.png")
         browser.close()
         server.terminate()
+
+
+def main() -> None:
+    """Take all of them."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("log_path", type=Path)
+    parser.add_argument("out", type=Path)
+    arguments = parser.parse_args()
+    take(arguments.log_path, OF_RUNS, arguments.out)
+    with tempfile.TemporaryDirectory() as folder:
+        write_made_run(Path(folder, "run20260102030405"), MADE)
+        take(Path(folder), OF_DEVICES, arguments.out)
 
 
 if __name__ == "__main__":

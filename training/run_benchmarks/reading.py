@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -107,3 +107,19 @@ def _finite(text: str) -> float | None:
 _ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {}
 # made once: a journal has many lines
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None, parse_float=_finite)
+
+
+def flattened(value: Any, name: str = "", *, is_numbered: bool) -> Iterator[tuple[str, str]]:
+    """Plain data of any depth as dotted names and texts; a list of single values is one, and what is empty is left out.
+
+    Args:
+        is_numbered: records of a list have their places in their names; else all have the same names.
+    """
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from flattened(item, f"{name}.{key}" if name else str(key), is_numbered=is_numbered)
+    elif isinstance(value, (list, tuple)) and any(isinstance(item, (Mapping, list, tuple)) for item in value):
+        for place, item in enumerate(value):
+            yield from flattened(item, f"{name}[{place}]" if is_numbered else name, is_numbered=is_numbered)
+    elif value not in (None, "", [], ()):
+        yield name, ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)

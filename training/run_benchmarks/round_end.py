@@ -53,8 +53,7 @@ class RoundEnd:
         """What shares the hosts with a round makes its figures doubtful: that goes with them."""
         await look_for_neighbours(self.session, self.state, self.hosts)
         for note in notes_on_neighbours(self.state):
-            LOGGER.warning(note)
-            self.state.notes.append(note)
+            self.state.warn(note)
 
     def _transport(self, node: Node) -> Transport:
         return self.hosts[node.rank].transport
@@ -86,16 +85,14 @@ class RoundEnd:
 
         for node, error in errors_of(await on_all(self.state.nodes, collect)).items():
             self.state.not_collected.add(node.rank)
-            self.state.notes.append(told_of(node.host, error))
-            LOGGER.warning(self.state.notes[-1])
+            self.state.warn(told_of(node.host, error))
             self._fail_without_log(node, error)
 
     def _note_left_out(self, node: Node, left_out: Sequence[LeftOut]) -> None:
         if not left_out:
             return
         note = f"{node.host}: {note_on(left_out, self.session.paths.node(node))}"
-        LOGGER.warning(note)
-        self.state.notes.append(note)
+        self.state.warn(note)
         if any(item.has_content for item in left_out):
             self.session.kept.add(node.folder)
         if rank_log_name(0) in {item.path for item in left_out}:

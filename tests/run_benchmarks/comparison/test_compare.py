@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -305,7 +306,7 @@ def test_rounds_that_failed_leave_no_faster_side_and_fail_the_gate(tmp_path: Pat
     file = tmp_path / "junit.xml"
     gate = ("--fail-if", "slower(p_train)", "--junit", str(file))
     assert compared(tmp_path, "base", "half_failed", *gate) == 5
-    seen = "3 of 6 rounds of B did not succeed, all 6 of A did"
+    seen = "3 of 6 rounds of B did not succeed, all 6 of A succeeded"
     assert f"B: fail if more of its rounds did not succeed: FAILED: {seen}" in capsys.readouterr().out
     tests = list(next(iter(JUnitXml.fromfile(str(file)))))
     assert [[type(each) for each in test.result] for test in tests] == [[], [Failure]]
@@ -332,6 +333,43 @@ def test_rounds_that_failed_leave_no_faster_side_and_fail_the_gate(tmp_path: Pat
     assert content["cases"][0]["sides"][1]["olympic"]["value"] is None
     # as many on both sides are no loss
     assert compared(tmp_path, "half_failed", "one_failed", "--fail-if", "slower(p_train)") == 0
+
+
+def test_rounds_that_were_planned_and_are_not_there_make_no_whole_side(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    """As of a run that was cut off; of one that goes on; and of one that another run went on with."""
+    planned = {"settings": {**plain(make_case(name=CASE))["settings"], "repeat": 5}}
+    write_compared(tmp_path, "base", figures(), plan=planned)
+    write_compared(tmp_path, "cut_off", figures(seed=50, count=3), plan=planned)
+    gate = ("--fail-if", "slower(p_train)")
+    assert compared(tmp_path, "base", "cut_off", *gate) == 5
+    out = capsys.readouterr().out
+    seen = "2 of 5 rounds of B were planned and are not there, all 5 of A succeeded"
+    assert f"B: fail if more of its rounds did not succeed: FAILED: {seen}" in out
+    assert f"B  {CASE}  3 of 5  1" in out and "planned, and not there: 2 rounds of B" in out
+    content = as_json(tmp_path, capsys, "base", "cut_off")
+    assert row_of(content, "energy")["cells"]["B"]["caveats"] == [seen.partition(",")[0]]
+    assert not row_of(content, "p_train")["cells"]["B"]["caveats"]
+    # what is named by itself is whole, and the base may lack what it likes
+    assert (
+        compared(tmp_path, "base", "+".join(f"cut_off/{CASE}/round{each}" for each in (1, 2, 3)), *gate) == 0
+    )
+    assert compared(tmp_path, "cut_off", "base", *gate) == 0
+    assert "planned, and not there: 2 rounds of A" in capsys.readouterr().out
+    plan = json.loads((tmp_path / "cut_off" / "plan.json").read_text())
+    for uid, run in (("u1", "cut_off"), ("u2", "went_on")):
+        (tmp_path / run).mkdir(exist_ok=True)
+        (tmp_path / run / "summary.json").write_text(json.dumps({"uid": uid}))
+    (tmp_path / "went_on" / "plan.json").write_text(
+        json.dumps({**plan, "continue_from": "u1", "done": {CASE: [1, 2, 3]}})
+    )
+    for number in (4, 5):
+        shutil.copytree(
+            tmp_path / "base" / CASE / f"round{number}", tmp_path / "went_on" / CASE / f"round{number}"
+        )
+    side = as_json(tmp_path, capsys, "base", "cut_off+went_on")["cases"][0]["sides"][1]
+    assert (side["used"], side["to_come"]) == (5, 0)
 
 
 def test_a_case_that_got_lost_fails_the_gate_and_a_new_one_does_not(tmp_path: Path, capsys: Capture) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from run_benchmarks.exports.ais_bench import export_ais_bench
 from run_benchmarks.results.load import load_run
+from run_benchmarks.results.round_result import write_json
 from run_benchmarks.verbs import main
 from tests.run_benchmarks.exports.demo_run import CASE, copied, rank_log
 from utils.telemetry.lines import record_line
@@ -50,6 +51,21 @@ def test_the_fields_of_a_round_and_the_line_of_its_case(tmp_path: Path) -> None:
     assert throughputs == [figures["p_train"].value] * 2
     assert float(line[2]) == pytest.approx(throughputs[0])
     assert report.count('train_result_info: {\n   "accuracy" : "0.14722603411095864",\n') == 2
+
+
+def test_of_a_part_of_a_training_nothing_is_reported(tmp_path: Path) -> None:
+    run = copied(tmp_path, rounds=2)
+
+    first, second = (each.as_dict() for each in load_run(run).results[:2])
+    measured = {"value": 9.0, "scope": "machine", "coverage": 1.0}
+    first["figures"]["energy"] |= measured
+    first["figures"]["avg_power"] |= {**measured, "coverage": 0.6}
+    write_json(run / CASE / "round1" / "result.json", first)
+    write_json(run / CASE / "round2" / "result.json", {**second, "continued": {"run": "earlier", "step": 5}})
+    notes = export_ais_bench(run, tmp_path / "out")
+    assert f"case {CASE}, round 2 is left out: it went on from a checkpoint" in notes[0]
+    info = json.loads((tmp_path / "out" / FOLDER / "round1.json").read_text())
+    assert (info["energy_consumption"], info["average_power"]) == ("9.0", "")
 
 
 def test_the_use_of_accelerators_while_they_trained_is_in_percent(tmp_path: Path) -> None:

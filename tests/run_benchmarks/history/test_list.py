@@ -290,6 +290,20 @@ def test_values_of_other_units_are_told_apart(log_path: Path, capsys: Capture) -
     assert listed(log_path, "--columns", "rate", "--sort", "rate") == 0
     head, *values = [line.split() for line in capsys.readouterr().out.splitlines()[:13]]
     assert (head, values[-1], {unit for _, unit in values[:-1]}) == (["rate"], ["2", "MB/s"], {"GB/s"})
+    assert listed(log_path, "--where", "rate > 1.9", "--json") == 2
+    refused = capsys.readouterr().err
+    assert "not measured in one unit" in refused and '"rate > 1.9 GB/s" or "rate > 1.9 MB/s"' in refused
+    assert listed(log_path, "--where", "rate > 1 kB/s") == 2
+    assert "kB/s is not what it is measured in" in capsys.readouterr().err
+    assert listed(log_path, "--where", "round > 1 kB/s") == 2
+    for conditions, there in (
+        (("rate > 1.9 MB/s",), 1),
+        (("rate > 1.9 GB/s",), 11),
+        (("rate > 1.9", "round > 1"), 8),
+    ):
+        words = [word for condition in conditions for word in ("--where", condition)]
+        assert listed(log_path, "--json", *words) == 0
+        assert len(json.loads(capsys.readouterr().out)["rounds"]) == there
 
 
 def test_a_value_that_is_marked_is_explained(log_path: Path, capsys: Capture) -> None:
@@ -300,7 +314,7 @@ def test_a_value_that_is_marked_is_explained(log_path: Path, capsys: Capture) ->
     (log_path / "new").rename(result)
     assert listed(log_path, "--limit", "2", "--columns", "run,acc") == 0
     out = capsys.readouterr().out
-    assert "0.3399*" in out and "0.3399\n" in out and "- * acc: more than - it can be" in out
+    assert "0.3399* 1\n" in out and "0.3399 mlm_accuracy\n" in out and "- * acc: more than - it can be" in out
 
 
 def test_a_run_that_was_refused_says_once_why_and_where_more_is(log_path: Path, capsys: Capture) -> None:
@@ -320,7 +334,12 @@ def test_json_has_everything(log_path: Path, capsys: Capture) -> None:
     (row,) = content["rounds"]
     assert content["folder"] == str(log_path)
     assert (row["run"], row["verdict"], row["rules"]) == (runs_in(log_path)[-1].name, "FAILED", None)
-    assert row["figures"]["p_train"] == {"value": pytest.approx(128.75), "unit": "samples/s", "caveat": ""}
+    assert row["figures"]["p_train"] == {
+        "value": pytest.approx(128.75),
+        "unit": "samples/s",
+        "caveat": "",
+        "scope": "",
+    }
 
 
 def test_where_there_is_nothing_to_list(log_path: Path, tmp_path: Path, capsys: Capture) -> None:

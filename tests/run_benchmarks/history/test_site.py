@@ -18,8 +18,9 @@ from starlette.testclient import TestClient
 from run_benchmarks.history import site as site_module
 from run_benchmarks.history.index import Index
 from run_benchmarks.history.live import MOST_ROUNDS, progress
+from run_benchmarks.history.query import Measured, Row
 from run_benchmarks.history.server import address_of, bound, given_token, is_local
-from run_benchmarks.history.site import make_site
+from run_benchmarks.history.site import make_site, picture
 from run_benchmarks.journal import Journal
 from run_benchmarks.report.chart import chart
 from run_benchmarks.verbs import main
@@ -121,6 +122,23 @@ def test_two_figures_as_a_chart(site: TestClient) -> None:
     assert chart["axes"][0]["values"] == [125, 126.25, 127.5, 128.75]
     assert sorted(line["label"] for line in chart["lines"]) == sorted(CASES)
     assert "did you mean acc?" in site.get("/scatter", params={"x": "acn", "y": "acc"}).text
+
+
+def test_power_of_other_parts_of_a_machine_is_another_set_of_points() -> None:
+    def row(number: int, scope: str) -> Row:
+        figures = {
+            "p_train": Measured(100.0, "samples/s", "", ""),
+            "energy": Measured(9.0, "J/node", "", scope),
+        }
+        return Row("k", "run", "", "ended", 0, BERT, number, "CONVERGED", "", "", "h", "", figures=figures)
+
+    mixed = picture([row(1, "machine"), row(2, "accelerator")], "p_train", "energy")
+    assert [line.label for line in mixed.lines] == [
+        f"{BERT}, energy in J/node, {scope}" for scope in ("accelerator", "machine")
+    ]
+    assert "not to be held against each other: energy" in mixed.note
+    alike = picture([row(1, "machine"), row(2, "machine")], "p_train", "energy")
+    assert [line.label for line in alike.lines] == [BERT] and not alike.note
 
 
 @pytest.mark.parametrize(

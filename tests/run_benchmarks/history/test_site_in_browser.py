@@ -164,3 +164,10 @@ def test_a_run_that_goes_on_is_seen_to_move_and_to_end(served: Served, open_page
         controller.close()
     page.get_by_text("It is over").wait_for()
     page.get_by_role("link", name="Report", exact=True).wait_for()
+
+
+def test_a_figure_in_seconds_is_no_time_since_the_first_event(served: Served, open_page: Opener) -> None:
+    page = open_page(served.address)
+    page.goto(f"{served.address.partition('?')[0]}scatter?x=e2e_time&y=acc")
+    page.wait_for_function("FIGURES[0].chart")
+    assert page.evaluate("FIGURES[0].chart.axes[0].label") == "e2e_time (s)"

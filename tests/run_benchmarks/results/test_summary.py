@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks.report.spread import spread_tables
+from run_benchmarks.results.folder import RoundKey
 from run_benchmarks.results.meanings import meanings
 from run_benchmarks.results.round_result import RoundResult, continuation_notes, saving_notes, write_json
 from run_benchmarks.results.summary import Run, as_markdown, to_be_read, write_summary
@@ -285,6 +286,18 @@ def test_the_spread_is_of_rounds_that_were_run_whole(converged: RoundResult) -> 
     of_chips = replace(whole, figures={**whole.figures, "energy": replace(energy, scope="accelerator")})
     ((_, table),) = spread_tables([whole, whole, of_chips])
     assert "energy" not in [row[0] for row in table.rows]
+
+
+def test_mlperfs_mean_counts_rounds_that_were_lost(converged: RoundResult) -> None:
+    time = Figure(60.0, "s", "training", "FINISHED", "lower")
+    whole = replace(converged, figures={**converged.figures, "time_to_target": time})
+    notes = []
+    for lost in (0, 1, 2):
+        ((_, table),) = spread_tables(
+            [whole] * 3, [RoundKey(whole.case, 4 + number) for number in range(lost)]
+        )
+        notes.append(table.footnotes[-1].partition("(MLPerf's rule): ")[2])
+    assert notes == ["60 s", "60 s", "none: 2 of 5 rounds did not converge: the set is invalid"]
 
 
 RATE = Figure(71.27, "TFLOP/s", "25 windows", "FINISHED", "higher", "median rate")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from run_benchmarks.comparison.selecting import ComparedRound, section
+from run_benchmarks.comparison.selecting import ComparedRound
+from run_benchmarks.results.folder import section
 from run_benchmarks.results.round_result import CONVERGE
 from run_benchmarks.results.rules import OPEN
 from utils.numbers import number_in, shown

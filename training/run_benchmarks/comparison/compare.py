@@ -22,7 +22,6 @@ from utils.numbers import counted
 
 MAIN = "p_train"  # what is asked for where nobody asks
 DIFFERENCE = 0.05  # that rounds are to show where nothing else is asked for
-LARGEST = 1e100  # what a stranger's folder has beyond it is no figure, and could not be summed up
 REGISTERED = (*DEFINITIONS, *NAMES)  # all other figures are a case's own
 # What values of one figure share, in words; the definition only of a case's own figures.
 TRAITS = {
@@ -33,13 +32,11 @@ TRAITS = {
 }
 # Of these every round of a case has the same, whatever its seed; rounds that agree in others repeat each other.
 FIXED = ("mem", "mem_reserved", "mem_total")
-MOST_UNMET = (
-    1  # rounds of a side that did not meet its target: with more its set is invalid by MLPerf's rule, too
-)
+# Rounds of a side that did not meet its target: with more its set is invalid by MLPerf's rule, too.
+MOST_UNMET = 1
 NUMBER = re.compile(r"\d{1,20}(?:\.\d{1,20})?", re.ASCII)
 Sides = Mapping[str, Sequence[Mapping[str, Figure]]]
 Runs = Mapping[str, Sequence[int]]
-Lost = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -72,8 +69,8 @@ def compare(groups: Sequence[Group], choice: Choice) -> Comparison:
         message = f"no case of {groups[0].selector} is in another group: {'; '.join(map(str, unmatched))}"
         raise FlagPerfError(message, remedy="name the cases: RUN/CASE")
     _check_names(choice, matched)
-    lost = {group.letter: group.lost for group in groups}
-    cases = [_case(match, lost, choice) for match in matched]
+    by_letter = {group.letter: group for group in groups}
+    cases = [_case(match, by_letter, choice) for match in matched]
     return Comparison(
         schema=1,
         groups={group.letter: group.selector for group in groups},
@@ -97,11 +94,11 @@ def _check_names(choice: Choice, matched: Sequence[Match]) -> None:
             raise FlagPerfError(f"there is no figure {name}", where=where, remedy=remedy)
 
 
-def _case(match: Match, lost: Mapping[str, Lost], choice: Choice) -> CaseComparison:
+def _case(match: Match, groups: Mapping[str, Group], choice: Choice) -> CaseComparison:
     refusals, unknown = objections(match)
     used = {letter: [each for each in rounds if each.counts] for letter, rounds in match.items()}
     missing = [letter for letter, rounds in used.items() if not rounds]
-    sides = [_side(letter, rounds, lost[letter]) for letter, rounds in match.items()]
+    sides = [_side(rounds, groups[letter]) for letter, rounds in match.items()]
     rows: list[Row] = []
     if missing:
         refusals.append(f"no round of {', '.join(missing)} succeeded")
@@ -118,12 +115,13 @@ def _case(match: Match, lost: Mapping[str, Lost], choice: Choice) -> CaseCompari
     )
 
 
-def _side(letter: str, rounds: Sequence[ComparedRound], of_group: Lost) -> Side:
-    lost = of_group.get(rounds[0].result.case, ())
+def _side(rounds: Sequence[ComparedRound], group: Group) -> Side:
+    case = rounds[0].result.case
+    lost = group.lost.get(case, ())
     failed = [f"{each}: {each.result.verdict.value}" for each in rounds if not each.counts]
     return Side(
-        letter=letter,
-        case=rounds[0].result.case,
+        letter=group.letter,
+        case=case,
         used=sum(each.counts for each in rounds),
         runs=len({each.run_key for each in rounds if each.counts}),
         chips=list(dict.fromkeys(each.chips for each in rounds)),
@@ -131,6 +129,7 @@ def _side(letter: str, rounds: Sequence[ComparedRound], of_group: Lost) -> Side:
         left_out=[*failed, *lost],
         olympic=olympic_mean_of([each.result for each in rounds], len(lost)),
         one_seed=_has_one_seed([each.result for each in rounds if each.counts]),
+        to_come=group.to_come.get(case, 0),
     )
 
 
@@ -147,7 +146,7 @@ def _rows(
     runs = {letter: _numbered([each.run_key for each in rounds]) for letter, rounds in used.items()}
     there = dict.fromkeys(name for of_side in figures.values() for each in of_side for name in each)
     is_training = next(iter(used.values()))[0].result.kind == CONVERGE
-    unmet = {each: side for each, side in sides.items() if side.left_out and is_training}
+    unmet = {each: side for each, side in sides.items() if side.misses and is_training}
     own = [name for name in there if name not in REGISTERED]
     wanted = choice.asked if choice.figures else [*REGISTERED, *own]
     asked = choice.asked or _main(used, own)
@@ -224,20 +223,15 @@ def _no_ratio(cells: Mapping[str, Cell], unmet: Mapping[str, Side]) -> str:
 def _cell(name: str, figures: Sequence[Figure | None], runs: Sequence[int]) -> Cell:
     if reason := _not_one_figure(name, figures):
         return Cell([], [], None, reason)
-    there = [each for each in figures if each and each.value is not None and abs(each.value) < LARGEST]
+    there = [each for each in figures if each and each.value is not None]
     values = [each.value for each in there if each.value is not None]
     caveats = list(dict.fromkeys(each.caveat for each in there if each.caveat))
-    absent = "; ".join(dict.fromkeys(_why_absent(each) for each in figures if each not in there))
+    reasons = (each.source if each else "not reported" for each in figures if each not in there)
+    absent = "; ".join(dict.fromkeys(reasons))
     if values and absent:
         caveats.append(f"{counted(len(figures) - len(values), 'round')} without a value: {absent}")
     of_runs = [run for each, run in zip(figures, runs, strict=True) if each in there]
     return Cell(values, of_runs, summarise(values) if values else None, absent, caveats)
-
-
-def _why_absent(figure: Figure | None) -> str:
-    if figure is None:
-        return "not reported"
-    return figure.source if figure.value is None else f"{figure.value} is no figure: it is above {LARGEST:g}"
 
 
 def _not_one_figure(name: str, figures: Sequence[Figure | None]) -> str:

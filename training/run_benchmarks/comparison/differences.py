@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from run_benchmarks.comparison.selecting import ComparedRound, section
+from run_benchmarks.comparison.selecting import ComparedRound
 from run_benchmarks.plan.as_dict import plain
+from run_benchmarks.reading import flattened
+from run_benchmarks.results.folder import section
 from utils.text_files import shortened
 
 MOST_VALUES = 20_000  # of a round: a node has a thousand packages
@@ -95,19 +97,7 @@ def _configuration(each: ComparedRound, provenance: Mapping[str, Any]) -> dict[s
 def _values(content: object) -> Values:
     """All that plain data says; of a list of nodes' records what any of them has."""
     merged: dict[str, dict[str, None]] = {}
-    for name, text in islice(_flattened(content, ""), MOST_VALUES):
-        merged.setdefault(name, {})[text] = None
+    for name, text in islice(flattened(content, is_numbered=False), MOST_VALUES):
+        if _PASSED_OVER.isdisjoint(name.split(".")):
+            merged.setdefault(name, {})[text] = None
     return {name: ", ".join(texts) for name, texts in merged.items()}
-
-
-def _flattened(value: object, name: str) -> Iterator[tuple[str, str]]:
-    """Every single value that says something, with its dotted name."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            if key not in _PASSED_OVER:
-                yield from _flattened(inner, f"{name}.{key}" if name else str(key))
-    elif isinstance(value, list) and any(isinstance(each, dict) for each in value):
-        for each in value:
-            yield from _flattened(each, name)
-    elif value not in (None, "", []):
-        yield name, ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -133,7 +133,7 @@ def gate_results(
 ) -> list[GateResult]:
     """Every gate on every side of every case that was compared; and what no figure can tell, which fails with any gate.
 
-    That is a case of the base that a side does not have, and a greater part of its rounds that did not succeed.
+    That is a case of the base that a side does not have, and a greater part of its rounds that are no success.
     """
     if not gates:
         return []
@@ -146,11 +146,11 @@ def gate_results(
 
 
 def _of_verdicts(case: CaseComparison) -> Iterator[GateResult]:
-    """A side that fails more often than the base, of which the figures of the rounds that succeeded tell nothing."""
+    """A side that lacks more of its rounds than the base, of which the figures of those that succeeded tell nothing."""
     base, *others = case.sides
     for side in others:
-        if side.failed_part > base.failed_part:
-            seen = f"{side.misses}, {base.misses or f'all {base.used} of {base.letter} did'}"
+        if side.missing_part > base.missing_part:
+            seen = f"{side.misses}, {base.misses or f'all {base.used} of {base.letter} succeeded'}"
             yield GateResult("more of its rounds did not succeed", case.name, side.letter, [seen])
 
 

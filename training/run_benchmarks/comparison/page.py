@@ -13,11 +13,12 @@ from run_benchmarks.comparison.ratios import Ratio
 from run_benchmarks.comparison.records import Comparison
 from run_benchmarks.comparison.view import KINDS, PLAIN, Heading, Lines, Ratios, blocks
 from run_benchmarks.report.chart import Chart, chart, scatter
-from run_benchmarks.report.page import environment, page
+from run_benchmarks.report.page import page, rendered
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
+TEMPLATES = Path(__file__).parent / "templates"
 # How far the scale of intervals reaches from 1, as a logarithm: at least 5 %, at most a factor of 8.
 SMALLEST, WIDEST = math.log(1.05), math.log(8)
 
@@ -31,21 +32,22 @@ def comparison_page(comparison: Comparison, *, is_served: bool = False) -> str:
 
 
 def _parts(comparison: Comparison) -> Iterator[Markup]:
-    from markupsafe import Markup
-
-    template = environment(Path(__file__).parent / "templates").get_template("block.html")
     for block in blocks(comparison, is_brief=False):
         if isinstance(block, Picture):
             yield chart(_scatter(block))
         ratios = block.ratios if isinstance(block, Ratios) else ()
-        text = template.render(
+        grid = None if isinstance(block, (Heading, Lines)) else table_of(block)
+        headings = [heading or "side" for heading in grid.headings] if grid else []
+        yield rendered(
+            "block.html",
+            TEMPLATES,
             kind=type(block).__name__,
             block=block,
-            table=None if isinstance(block, (Heading, Lines)) else table_of(block),
+            grid=grid,
+            headings=[*headings, *(["the interval, 1 in the middle"] if ratios else [])],
             words=[KINDS.get(each.direction, PLAIN) for each in ratios],
             spans=_spans(ratios),
         )
-        yield Markup(text)  # noqa: S704 - a template with autoescape made it
 
 
 def _spans(ratios: Sequence[Ratio]) -> list[list[float] | None]:

@@ -16,6 +16,7 @@ from utils.numbers import counted
 class Side:
     """A group's rounds of one case. used: how many count, of so many `runs`; left_out: why others do not.
 
+    to_come: how many were planned besides, and have not begun, or still go on.
     one_seed: those that count are of a training, are several, and all began with the same seeds.
     """
 
@@ -28,17 +29,24 @@ class Side:
     left_out: Sequence[str]
     olympic: OlympicMean | None
     one_seed: bool = False
+    to_come: int = 0
 
     @property
-    def failed_part(self) -> float:
-        """Of all its rounds."""
-        return len(self.left_out) / (self.used + len(self.left_out))
+    def planned(self) -> int:
+        """All its rounds."""
+        return self.used + len(self.left_out) + self.to_come
+
+    @property
+    def missing_part(self) -> float:
+        """Of all its rounds those that are no success, or not yet."""
+        return 1 - self.used / self.planned
 
     @property
     def misses(self) -> str:
-        """How many of its rounds did not succeed; empty where all did."""
-        rounds = counted(self.used + len(self.left_out), "round")
-        return f"{len(self.left_out)} of {rounds} of {self.letter} did not succeed" if self.left_out else ""
+        """How many of its rounds did not succeed, or are not there; empty where all succeeded."""
+        whole = f"of {counted(self.planned, 'round')} of {self.letter}"
+        parts = {"did not succeed": len(self.left_out), "were planned and are not there": self.to_come}
+        return ", ".join(f"{count} {whole} {what}" for what, count in parts.items() if count)
 
 
 @dataclass(frozen=True)

@@ -6,18 +6,20 @@ several with `+` between them are one group.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 from run_benchmarks.names import ROUND_FOLDER, is_run_folder
 from run_benchmarks.results.find import find_run
-from run_benchmarks.results.folder import RunFolder, as_list, open_folder
-from run_benchmarks.results.load import going_on, lost_rounds, run_in
+from run_benchmarks.results.folder import RoundKey, RunFolder, as_list, open_folder, section
+from run_benchmarks.results.load import going_on, lost_rounds, planned_rounds, run_in
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.summary import Run
+from run_benchmarks.results.tables import by_case
 from utils.errors import FlagPerfError, nearest
 from utils.numbers import counted, number_in
 
@@ -87,7 +89,8 @@ class ComparedRound:
 class Group:
     """The rounds that a selector names, under a letter: A is the base.
 
-    notes: what is wrong with their folders. lost: case -> its rounds that were begun and have no result.
+    notes: what is wrong with their folders. lost: case -> its rounds that were begun and have no result. to_come:
+    case -> how many were planned besides: of a run that was cut off they never began, of one that goes on not yet.
     """
 
     letter: str
@@ -95,14 +98,12 @@ class Group:
     rounds: Sequence[ComparedRound]
     notes: Sequence[str] = ()
     lost: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    to_come: Mapping[str, int] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def cases(self) -> dict[str, list[ComparedRound]]:
         """Its rounds by case."""
-        cases: dict[str, list[ComparedRound]] = {}
-        for each in self.rounds:
-            cases.setdefault(each.result.case, []).append(each)
-        return cases
+        return by_case(self.rounds, lambda each: each.result.case)
 
 
 def groups_of(selectors: Sequence[str], log_path: Path) -> list[Group]:
@@ -111,7 +112,8 @@ def groups_of(selectors: Sequence[str], log_path: Path) -> list[Group]:
     Raises:
         FlagPerfError: one names nothing, or a round is named twice.
     """
-    groups = [_group(letter(number), text, log_path) for number, text in enumerate(selectors)]
+    read = cache(_opened)  # of a run several rounds may be named, each by itself
+    groups = [_group(letter(number), text, log_path, read) for number, text in enumerate(selectors)]
     owners: dict[tuple[str, str, int], str] = {}
     for group in groups:
         for each in group.rounds:
@@ -123,30 +125,53 @@ def groups_of(selectors: Sequence[str], log_path: Path) -> list[Group]:
     return groups
 
 
-def section(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """The mapping that a stranger's JSON has under a name, or an empty one."""
-    value = content.get(name)
-    return value if isinstance(value, dict) else {}
-
-
 def letter(number: int) -> str:
     """What stands for a group: A, the base, then B, C, ..."""
     return chr(ord("A") + number) if number < 26 else f"Z{number - 25}"
 
 
-def _group(name: str, selector: str, log_path: Path) -> Group:
+Opened = tuple[RunFolder, Run]
+
+
+def _opened(folder: Path) -> Opened:
+    opened = open_folder(folder)
+    return opened, run_in(opened)
+
+
+def _group(name: str, selector: str, log_path: Path, read: Callable[[Path], Opened]) -> Group:
     parts = [selector] if Path(selector).exists() else selector.split(JOINED)
-    rounds, notes = [], []
-    lost: dict[str, list[str]] = {}
+    rounds, notes, whole = [], [], []
     for part in parts:
         folder, inside = _located(part.strip(), log_path)
-        opened = open_folder(folder)
-        run = run_in(opened)
+        opened, run = read(folder)
         rounds += list(_selected(run, opened, inside, selector))
         notes += [f"{run.name}: {note}" for note in run.notes]
-        for key in lost_rounds(opened, run.results) if len(inside) < 2 else ():
+        if len(inside) < 2:  # rounds that are named by themselves are all that is asked for
+            whole.append((opened, run, "".join(inside)))
+    return Group(name, selector, rounds, list(dict.fromkeys(notes)), *_without_result(whole))
+
+
+def _without_result(
+    runs: Sequence[tuple[RunFolder, Run, str]],
+) -> tuple[dict[str, list[str]], Counter[str]]:
+    """By case the rounds that the runs lost, and how many are to come; none of a run that another one goes on with.
+
+    runs: each with the only case of it that is meant, or none.
+    """
+    gone_on_with = [opened.plan.get("continue_from") for opened, _, _ in runs]
+    lost: dict[str, list[str]] = {}
+    to_come: Counter[str] = Counter()
+    for opened, run, case in runs:
+        if run.uid and run.uid in gone_on_with:
+            continue
+        begun = [key for key in lost_rounds(opened, run.results) if case in ("", key.case)]
+        for key in begun:
             lost.setdefault(key.case, []).append(f"{run.name}/{key.case}/round{key.number}: no result")
-    return Group(name, selector, rounds, notes, lost)
+        passed = {*begun, *(RoundKey(each.case, each.round) for each in run.results)}
+        to_come.update(
+            key.case for key in planned_rounds(opened) if case in ("", key.case) and key not in passed
+        )
+    return lost, to_come
 
 
 def _located(text: str, log_path: Path) -> tuple[Path, Sequence[str]]:
@@ -176,22 +201,25 @@ def _selected(run: Run, opened: RunFolder, inside: Sequence[str], selector: str)
         if (not case or result.case == case) and (not match or result.round == int(match[1]))
     ]
     if not chosen:
-        message, remedy = _nothing_chosen(run.results, opened, run.name, case)
+        message, remedy = _nothing_chosen(run, opened, case)
         raise FlagPerfError(message, where=selector, remedy=remedy)
     yield from (ComparedRound(run.name, opened.path, result, opened.plan, run.uid) for result in chosen)
 
 
-def _nothing_chosen(
-    results: Sequence[RoundResult], opened: RunFolder, run: str, case: str
-) -> tuple[str, str]:
+def _nothing_chosen(run: Run, opened: RunFolder, case: str) -> tuple[str, str]:
     """Why a selector means no round, and what to do."""
-    goes_on, cases = going_on(opened), list(dict.fromkeys(result.case for result in results))
+    goes_on, cases = going_on(opened), list(dict.fromkeys(result.case for result in run.results))
     if goes_on and (not case or case in (*cases, *opened.cases)):
         remedy = "wait for its end, or name a run that has ended: `run.py list` has them"
-        return f"{run} still goes on, {goes_on}: no such round of it has ended", remedy
+        return f"{run.name} still goes on, {goes_on}: no such round of it has ended", remedy
     if case and case not in cases:
-        return f"{run} has no case {case}", nearest(case, cases) or f"it has {', '.join(cases) or 'none'}"
-    if not results:
-        why = next(iter(run_in(opened).notes), "")
-        return f"{run} has no round{why and f': {why}'}", "name another run: `run.py list` has them"
-    return f"{run} has no such round", f"it has {counted(len(results), 'round')} in all, see `run.py show`"
+        return f"{run.name} has no case {case}", nearest(
+            case, cases
+        ) or f"it has {', '.join(cases) or 'none'}"
+    if not run.results:
+        why = next(iter(run.notes), "")
+        return f"{run.name} has no round{why and f': {why}'}", "name another run: `run.py list` has them"
+    return (
+        f"{run.name} has no such round",
+        f"it has {counted(len(run.results), 'round')} in all, see `run.py show`",
+    )

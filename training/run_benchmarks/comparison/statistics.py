@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from run_benchmarks.results.round_result import RoundResult
-from run_benchmarks.results.tables import NOT_MEASURED
+from run_benchmarks.results.table import NOT_MEASURED
 from utils.numbers import digits_apart, shown
 
 CONFIDENCE = 0.95
@@ -91,11 +91,11 @@ def olympic_mean(times: Sequence[float | None]) -> OlympicMean:
     return OlympicMean(statistics.fmean(kept))
 
 
-def olympic_mean_of(results: Sequence[RoundResult], lost: int = 0) -> OlympicMean | None:
+def olympic_mean_of(results: Sequence[RoundResult], lost: int) -> OlympicMean | None:
     """The same of all rounds of a case, whatever kept one from converging; None where none has a time to target.
 
     Args:
-        lost: rounds that were begun and have no result.
+        lost: rounds that were begun and have no result (`lost_rounds`).
     """
     figures = [result.figures.get("time_to_target") for result in results]
     times = [

@@ -10,9 +10,8 @@ from run_benchmarks.comparison.pareto import Picture, pictures
 from run_benchmarks.comparison.ratios import BETTER, WORSE, Ratio, would_do
 from run_benchmarks.comparison.records import CaseComparison, Cell, Comparison, Row, Side
 from run_benchmarks.comparison.statistics import CONFIDENCE, HEADINGS, interval_text
-from run_benchmarks.results.table import Table
-from run_benchmarks.results.tables import NOT_MEASURED
-from utils.numbers import digits_apart, shown
+from run_benchmarks.results.table import NOT_MEASURED, Table
+from utils.numbers import counted, digits_apart, shown
 
 MOST_DIFFERENCES = 40  # of a part that are shown; the JSON has all
 NOT_SHOWN = "no difference shown"
@@ -139,7 +138,7 @@ def _sides(case: CaseComparison) -> Table:
         (
             side.letter,
             side.case,
-            str(side.used),
+            str(side.used) if side.used == side.planned else f"{side.used} of {side.planned}",
             str(side.runs),
             _joined(side.chips),
             _joined(side.nodes),
@@ -161,36 +160,38 @@ def _olympic(side: Side) -> str:
 
 def _about_sides(case: CaseComparison) -> list[str]:
     left_out = [f"left out, for it did not succeed: {each}" for side in case.sides for each in side.left_out]
+    to_come = [
+        f"planned, and not there: {counted(side.to_come, 'round')} of {side.letter} (a run was cut off, or goes on)"
+        for side in case.sides
+        if side.to_come
+    ]
     olympic = [
         f"no MLPerf mean of {side.letter} (time to target without the fastest and the slowest): {side.olympic.reason}"
         for side in case.sides
         if side.olympic and side.olympic.reason
     ]
-    return [*left_out, *olympic, *_of_one_run(case), *_of_one_seed(case), *case.unknown]
+    return [*left_out, *to_come, *olympic, *(_limits(case) if case.rows else ()), *case.unknown]
 
 
-def _of_one_run(case: CaseComparison) -> list[str]:
-    """What an interval over rounds of one run does not tell."""
-    letters = [side.letter for side in case.sides if _is_of_one_run(side)]
-    if not letters or not case.rows:
-        return []
-    of = f"all rounds of {' and of '.join(letters)} are of one run"
-    return [f"{of}: how much one run differs from the next is in no interval (several runs a side tell it)"]
+def _limits(case: CaseComparison) -> Iterator[str]:
+    """What rounds of one run, and a training's rounds that all begin alike, do not tell."""
+    for sides, what in (
+        (
+            [side.letter for side in case.sides if _is_of_one_run(side)],
+            "are of one run: how much one run differs from the next is in no interval (several runs a side tell it)",
+        ),
+        (
+            [side.letter for side in case.sides if side.one_seed],
+            "began with the same seeds: of quality, steps and time to target nobody can tell what others would give "
+            "(seed_step = 1)",
+        ),
+    ):
+        if sides:
+            yield f"all rounds of {' and of '.join(sides)} {what}"
 
 
 def _is_of_one_run(side: Side) -> bool:
     return side.runs == 1 < side.used
-
-
-def _of_one_seed(case: CaseComparison) -> list[str]:
-    """What verdicts on a training cannot tell where all of its rounds begin alike."""
-    letters = [side.letter for side in case.sides if side.one_seed]
-    if not letters or not case.rows:
-        return []
-    of = f"all rounds of {' and of '.join(letters)} began with the same seeds"
-    return [
-        f"{of}: of quality, steps and time to target nobody can tell what others would give (seed_step = 1)"
-    ]
 
 
 def _differences(case: CaseComparison) -> Iterator[Block]:

@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean, mean
 
-from run_benchmarks.exports.chosen import Round, by_case, file_name, in_ms, rounds_in
+from run_benchmarks.comparison.derived import whole_figures
+from run_benchmarks.exports.chosen import Round, file_name, in_ms, rounds_in
 from run_benchmarks.exports.destination import new_folder
 from run_benchmarks.results.power import training_window
+from run_benchmarks.results.tables import by_case
 from run_benchmarks.results.telemetry_file import read_telemetry
 from utils.errors import FlagPerfError
 from utils.events import Event, EventName
@@ -37,17 +39,25 @@ def export_ais_bench(run: Path, output: Path) -> list[str]:
     """Write `<case>/round<N>.json` and `<case>/report.log`; what is to be known, line by line.
 
     Raises:
-        FlagPerfError: no round of the run succeeded, or `output` is there already.
+        FlagPerfError: no whole round of the run succeeded, or `output` is there already.
     """
-    rounds = rounds_in(run)
-    good = [each for each in rounds if each.result.verdict.is_success]
+    reasons = [(each, _why_not(each)) for each in rounds_in(run)]
+    good = [each for each, reason in reasons if not reason]
+    left_out = [f"{each.name} is left out: {reason}" for each, reason in reasons if reason]
     if not good:
-        raise FlagPerfError("no round succeeded: there is nothing to report", where=str(run))
-    left_out = [each for each in rounds if not each.result.verdict.is_success]
+        message = f"no round succeeded: there is nothing to report ({'; '.join(left_out)})"
+        raise FlagPerfError(message, where=str(run))
     with new_folder(output) as folder:
-        for name, of_case in by_case(good).items():
+        for name, of_case in by_case(good, lambda each: each.result.case).items():
             _write_case(folder / file_name(name), of_case)
-    return [f"{each.name} is left out: {each.result.verdict.value}" for each in left_out]
+    return left_out
+
+
+def _why_not(each: Round) -> str:
+    """Why a round is not reported; empty where it is."""
+    if each.result.verdict.is_success and each.result.continued:
+        return "it went on from a checkpoint: its figures are of a part of the training"
+    return "" if each.result.verdict.is_success else each.result.verdict.value
 
 
 def train_result_info(each: Round) -> dict[str, str]:
@@ -96,7 +106,7 @@ def _report(what: str, figure: str, rounds: Sequence[Round]) -> str:
 
 
 def _figure(each: Round, name: str) -> str:
-    figure = each.result.figures.get(name)
+    figure = whole_figures(each.result).get(name)
     return NOT_MEASURED if figure is None or figure.value is None else str(figure.value)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone, tzinfo
@@ -82,14 +81,6 @@ def rounds_in(path: Path) -> list[Round]:
     if not results:
         raise FlagPerfError("holds no round that could be exported", where=str(path))
     return [Round(folder, result, folder.cases.get(result.case)) for result in results]
-
-
-def by_case(rounds: Sequence[Round]) -> dict[str, list[Round]]:
-    """Case -> its rounds."""
-    return {
-        name: [each for each in rounds if each.result.case == name]
-        for name in dict.fromkeys(each.result.case for each in rounds)
-    }
 
 
 def in_ms(seconds: float) -> int:

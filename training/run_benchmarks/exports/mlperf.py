@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from run_benchmarks.exports.chosen import Round, by_case, file_name, rounds_in
+from run_benchmarks.comparison.statistics import olympic_mean_of
+from run_benchmarks.exports.chosen import Round, file_name, rounds_in
 from run_benchmarks.exports.destination import new_folder
 from run_benchmarks.exports.mlperf_log import (
     BERT,
@@ -25,8 +26,10 @@ from run_benchmarks.exports.mlperf_log import (
 )
 from run_benchmarks.exports.mlperf_power import write_power
 from run_benchmarks.exports.system_description import NOT_RECORDED, STATUSES, system_description
+from run_benchmarks.results.load import lost_rounds
 from run_benchmarks.results.markdown import inline, listed
 from run_benchmarks.results.rules import CLOSED
+from run_benchmarks.results.tables import by_case
 from utils.errors import FlagPerfError
 
 USAGE, RULESET = "training", "5.0.0"  # the last that has BERT
@@ -46,7 +49,7 @@ def export_mlperf(run: Path, output: Path, owners: Mapping[str, str]) -> list[st
     rounds = [each for each in rounds_in(run) if is_bert(each)]
     notes: list[str] = []
     with new_folder(output) as folder:
-        for name, of_case in by_case(rounds).items():
+        for name, of_case in by_case(rounds, lambda each: each.result.case).items():
             notes += _export_case(folder, name, of_case, owners)
         if not (folder / "results").is_dir():
             where = "MLPerf's benchmark that FlagPerf has is BERT, by the shared driver"
@@ -137,10 +140,10 @@ def _quiet() -> Iterator[None]:
 
 def _mean(rounds: Sequence[Round]) -> str:
     """The set's score as MLPerf forms it, of all rounds that there were."""
-    from run_benchmarks.comparison.statistics import olympic_mean_of
-
-    mean = olympic_mean_of([each.result for each in rounds])
-    what = f"mean time to target of {len(rounds)} rounds without the fastest and the slowest"
+    results = [each.result for each in rounds]
+    lost = [key for key in lost_rounds(rounds[0].folder, results) if key.case == results[0].case]
+    mean = olympic_mean_of(results, len(lost))
+    what = f"mean time to target of {len(rounds) + len(lost)} rounds without the fastest and the slowest"
     if mean is None or mean.value is None:
         return f"no {what}: {mean.reason if mean else 'none converged'}"
     return f"{what}: {mean.value:.3f} s"

@@ -17,6 +17,7 @@ from typing import Any
 
 from run_benchmarks.commands import RUN_PY
 from run_benchmarks.exports.chosen import Round, in_ms
+from run_benchmarks.results.folder import section
 from run_benchmarks.results.rules import CLOSED, OPEN
 from utils.errors import FlagPerfError
 from utils.events import Event, EventName
@@ -158,8 +159,7 @@ def _of_submission(each: Round, begun: Event, organisation: str, platform: str) 
 
 def _cache_clear(each: Round) -> Iterator[Line]:
     """Where CLEAR_CACHES was set: hosts drop their page caches as the last of the stage before `image`."""
-    settings = each.folder.plan.get("run")
-    if not (isinstance(settings, Mapping) and settings.get("clear_caches") is True):
+    if section(each.folder.plan, "run").get("clear_caches") is not True:
         return
     place = {"case": each.result.case, "round": each.result.round, "event": "stage", "stage": "image"}
     for entry in each.folder.journal:
@@ -171,8 +171,7 @@ def _cache_clear(each: Round) -> Iterator[Line]:
 
 def _hyperparameters(each: Round, begun: Event) -> Iterator[Line]:
     """What INIT_START says that the round ran with."""
-    config = begun.value.get("config")
-    values = dict(config) if isinstance(config, Mapping) else {}
+    values = section(begun.value, "config")
     keys = {**_OF_ANY, **(_OF_LAMB if values.get("optimizer") == "lamb" else {})}
     had = {key: values[name] for key, name in keys.items() if values.get(name) is not None}
     if "num_warmup_steps" in had:

@@ -31,7 +31,6 @@ from utils.errors import FlagPerfError
 
 # In what a host has installed names are packages', `base-passwd` among them.
 PACKAGES = ("packages", "system_packages")
-# A word alone is as likely what a program says (`token: missing`); where it is assigned it is hidden all the same.
 _KEY_BEGINS, LONGEST_KEY = re.compile("-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----"), 200
 _OF_KEY = re.compile(r"[A-Za-z0-9+/=]{16,}")
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
@@ -40,6 +39,7 @@ _PROGRAMS, _CONFIGURATION = (
     (".py", ".pyx", ".pyi", ".c", ".h", ".cc", ".cpp", ".hpp", ".cu", ".cuh"),
     "/config/",
 )
+# A word alone is as likely what a program says (`token: missing`); where it is assigned it is hidden all the same.
 _WORD = re.compile(r"[A-Za-z_.]+|[\W\d_]+|\d{4}-\d\d-\d\dT[\d:.+Z-]+")
 
 

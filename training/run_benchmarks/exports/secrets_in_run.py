@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from run_benchmarks.exports.redaction import Redaction, values_in
 from run_benchmarks.exports.run_files import RunFile
 from run_benchmarks.plan.secrets import SHORTEST, Secrets
-from run_benchmarks.results.folder import RunFolder, as_list
+from run_benchmarks.results.folder import RunFolder, as_list, section
 from run_benchmarks.results.summary import Run
 from utils.errors import FlagPerfError
 from utils.events import PREFIX
@@ -25,6 +25,7 @@ from utils.telemetry.lines import TELEMETRY_FILE
 
 # Characters of values that a file, and a whole run, may add: each is looked for in some fifty spellings.
 MOST_OF_A_FILE, MOST_OF_A_RUN = 2**15, 2**17
+_OF_CONTROLLER = len(PurePosixPath("case/round1/result.json").parts)
 _FLOODED = (
     f"it gives names of secrets more than {MOST_OF_A_FILE} characters of values, or a run's files more than "
     f"{MOST_OF_A_RUN}: not all of them can be hidden"
@@ -34,19 +35,19 @@ _FLOODED = (
 def redaction_of(
     folder: RunFolder, run: Run, scripts: list[RunFile], files: list[RunFile], secrets: Secrets
 ) -> tuple[Redaction, list[RunFile]]:
-    """What hides all secrets that can be had, and the files, with an objection to those that tell too many."""
+    """What hides all secrets that can be had, and the files, with an objection to those that name too many."""
     secrets = replace(secrets, open_texts=secrets.open_texts.union(_names_of(folder, run, files)))
     held: set[str] = set()
     for script in scripts:
         lines = list(_lines_of(script))
         secrets = secrets.with_those_of({}, (), "".join(lines))
         held.update(values_in(lines))
-    told = _Told()
+    named = _NamedValues()
     # The controller's own files first, which lie above those of nodes: what ranks write leaves room for these.
     in_order = sorted(files, key=lambda file: file.name.count("/"))
-    flooded = {file.name for file in in_order if not told.take(_lines_of(file))}
+    flooded = {file.name for file in in_order if not named.take(_lines_of(file))}
     checked = [replace(file, objection=_FLOODED) if file.name in flooded else file for file in files]
-    return Redaction(replace(secrets, held=secrets.held | held | told.values)), checked
+    return Redaction(replace(secrets, held=secrets.held | held | named.values)), checked
 
 
 def _lines_of(file: RunFile) -> Iterator[str]:
@@ -56,7 +57,7 @@ def _lines_of(file: RunFile) -> Iterator[str]:
 
 
 @dataclass
-class _Told:
+class _NamedValues:
     """The values that files give to names of secrets; size: their characters."""
 
     values: set[str] = field(default_factory=set)
@@ -77,8 +78,7 @@ class _Told:
 
 def _names_of(folder: RunFolder, run: Run, files: Iterable[RunFile]) -> Iterator[str]:
     """What the run is read by: hosts, cases, folders, FlagPerf's own files, parameters, figures, the mark of events."""
-    cluster = folder.plan.get("cluster")
-    yield from map(str, as_list(cluster.get("hosts")) if isinstance(cluster, dict) else [])
+    yield from map(str, as_list(section(folder.plan, "cluster").get("hosts")))
     for name, case in folder.cases.items():
         yield from (name, *case.parameters)
     for result in run.results:
@@ -90,9 +90,6 @@ def _names_of(folder: RunFolder, run: Run, files: Iterable[RunFile]) -> Iterator
         # a rank may give a file in its node's folder any name
         if len(path.parts) <= _OF_CONTROLLER or path.name == rank_log_name(_digits(path.name)):
             yield path.name
-
-
-_OF_CONTROLLER = len(PurePosixPath("case/round1/result.json").parts)
 
 
 def _digits(text: str) -> str:

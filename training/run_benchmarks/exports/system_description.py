@@ -10,11 +10,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from run_benchmarks.comparison.selecting import section
 from run_benchmarks.exports.chosen import Round
 from run_benchmarks.exports.mlperf_log import LABEL
 from run_benchmarks.reading import read_object
-from run_benchmarks.results.folder import as_list
+from run_benchmarks.results.folder import as_list, section
 from utils.errors import FlagPerfError, Problem, ProblemsError, nearest
 from utils.inventory import HostInventory
 

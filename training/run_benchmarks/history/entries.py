@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 LONGEST_TEXT = 1000  # characters
 LARGEST_NUMBER = 10**9  # of a round, and of an exit code
 Cells = dict[str, Any]
+_TEXTS = ("unit", "caveat", "scope")  # of a figure
 
 
 class State(str, Enum):
@@ -75,7 +76,7 @@ def _run(
 
 def _round(place: Place, result: RoundResult) -> Cells:
     figures = {
-        _text(name): {"value": each.value, "unit": _text(each.unit), "caveat": _text(each.caveat)}
+        _text(name): {"value": each.value, **{text: _text(getattr(each, text)) for text in _TEXTS}}
         for name, each in result.figures.items()
         if each.value is not None
     }

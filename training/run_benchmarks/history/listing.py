@@ -9,13 +9,12 @@ from typing import Any
 from run_benchmarks.exit_code import MEANINGS
 from run_benchmarks.history.entries import State
 from run_benchmarks.history.query import COLUMNS, NUMBERS, Row
+from run_benchmarks.results.table import MARK, NOT_MEASURED
 from utils.figures import DEFINITIONS
 from utils.numbers import DIGITS, shown
 from utils.records import Verdict
 from utils.text_files import shortened
 
-NOT_MEASURED = "-"
-MARK = "*"  # behind a value: the remarks say what to know of it
 ALWAYS = ("run", "case", "round", "verdict", "started", "rules")
 IF_ANY = ("time_to_target", "p_train", "MFU", "acc", "energy")
 MOST_NOTES = 3  # of a run: `run.py show` has all
@@ -37,16 +36,18 @@ def heading(column: str, rows: Sequence[Row]) -> str:
 
 
 def unit_of(figure: str, rows: Sequence[Row]) -> str:
-    """A figure's unit, where all rows that have it agree on it."""
-    units = {row.figures[figure].unit for row in rows if figure in row.figures}
-    return units.pop() if len(units) == 1 else ""
+    """What a figure is measured in, where all rows that have it agree on it."""
+    units = _units(figure, rows)
+    return units.pop() if len(units) == 1 and units != {"1"} else ""
 
 
-def own_units(rows: Sequence[Row], columns: Sequence[str]) -> set[str]:
-    """The columns of cases' own figures on whose unit the rows do not agree: there it stands in each cell."""
-    return {
-        column for column in columns if column not in (*COLUMNS, *DEFINITIONS) and not unit_of(column, rows)
-    }
+def with_several_units(figures: Sequence[str], rows: Sequence[Row]) -> list[str]:
+    """The figures on whose unit, or part of a machine, the rows do not agree: values of two are not to be compared."""
+    return [figure for figure in dict.fromkeys(figures) if len(_units(figure, rows)) > 1]
+
+
+def _units(figure: str, rows: Sequence[Row]) -> set[str]:
+    return {row.figures[figure].full_unit for row in rows if figure in row.figures}
 
 
 def cell(row: Row, column: str, *, with_unit: bool = False) -> str:
@@ -62,8 +63,8 @@ def cell(row: Row, column: str, *, with_unit: bool = False) -> str:
     if figure is None:
         return NOT_MEASURED
     digits = DEFINITIONS[column].digits if column in DEFINITIONS else DIGITS
-    unit = f" {figure.unit}" if with_unit else ""
-    return shown(figure.value, digits) + unit + (MARK if figure.caveat else "")
+    unit = f" {figure.full_unit}" if with_unit and figure.full_unit else ""
+    return shown(figure.value, digits) + (MARK if figure.caveat else "") + unit
 
 
 def remarks(rows: Sequence[Row], columns: Sequence[str]) -> list[str]:

@@ -6,7 +6,6 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from run_benchmarks.journal import is_held
 from run_benchmarks.names import JOURNAL
 from run_benchmarks.report.chart import Axis, Chart, Line
 from run_benchmarks.results.folder import RunFolder, open_folder
+from run_benchmarks.results.load import planned_rounds
 from utils.errors import FlagPerfError
 from utils.numbers import is_measurable, number_in
 from utils.text_files import last_lines_of, one_line, shortened
@@ -71,10 +71,9 @@ def _points(lines: Sequence[str]) -> Iterator[dict[str, float]]:
 
 def _rounds(folder: RunFolder) -> dict[tuple[str, int], tuple[str, int, str, str]]:
     """The rounds that were planned: case, number, the last that the journal says of it, and for how long already."""
-    planned = (
-        (name, number) for name, case in folder.cases.items() for number in range(1, case.settings.repeat + 1)
-    )
-    rounds = {key: (*key, "not begun", "") for key in islice(planned, MOST_ROUNDS)}
+    rounds = {
+        (each.case, each.number): (each.case, each.number, "not begun", "") for each in planned_rounds(folder)
+    }
     for entry in folder.journal:
         name, number = entry.get("case"), entry.get("round")
         if isinstance(name, str) and type(number) is int:

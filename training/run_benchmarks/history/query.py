@@ -21,11 +21,13 @@ from utils.text_files import one_line
 TEXTS = ("run", "uid", "state", "case", "verdict", "rules", "kind", "hosts")
 NUMBERS = ("round", "exit_code")
 STARTED = "started"
+MOST_UNITS = 5  # that are named
 COLUMNS = (*TEXTS, *NUMBERS, STARTED)
 FORM = (
     "a condition is NAME, a sign (= != ~ < <= > >=) and a value: "
     '"p_train > 100", "case ~ bert", "started >= 2026-11-01"'
 )
+_NUMBER = re.compile(r"([^ ]+)(?: +(.+))?")  # and its unit
 _CONDITION = re.compile(r"\s*(\w+)\s*(<=|>=|!=|==|=|<|>|~)\s*(.*?)\s*", re.ASCII | re.DOTALL)
 _AGE = re.compile(r"(\d{1,6})([hd])", re.ASCII)
 _SIGNS_OF_TEXT = ("=", "!=", "~")
@@ -34,12 +36,21 @@ _OF_COLUMN = {
     STARTED: "julianday(listed.started)",
 }
 _OF_FIGURE = "(SELECT json_extract(value, '$.value') FROM json_each(listed.figures) WHERE key = ?)"
-_UNIT_OF_FIGURE = _OF_FIGURE.replace("$.value", "$.unit")
+# What a value is of, as `Measured.full_unit` says it: values of two are not held against each other.
+_FULL_UNIT_OF_FIGURE = _OF_FIGURE.replace(
+    "json_extract(value, '$.value')",
+    "rtrim(json_extract(value, '$.unit') || ', ' || json_extract(value, '$.scope'), ', ')",
+)
+
+Clause = tuple[str, list[object]]  # of a WHERE, and the values of its parameters
 
 
 @dataclass(frozen=True)
 class Condition:
-    """`name sign value`; sign `~`: the text holds it, whichever case its letters have."""
+    """`name sign value`; sign `~`: the text holds it, whichever case its letters have.
+
+    value: of a figure a number, with a unit behind it where not all rounds have the same.
+    """
 
     name: str
     sign: str
@@ -61,11 +72,17 @@ class Query:
 
 @dataclass(frozen=True)
 class Measured:
-    """A figure of a listed round."""
+    """A figure of a listed round; caveat, scope: as in `Figure`."""
 
     value: float
     unit: str
     caveat: str
+    scope: str
+
+    @property
+    def full_unit(self) -> str:
+        """Its unit and, of power and energy, the part of a machine that they are of."""
+        return ", ".join(filter(None, (self.unit, self.scope)))
 
 
 _FIGURES = msgspec.json.Decoder(dict[str, Measured])  # of thousands of rows
@@ -157,16 +174,45 @@ def _row(row: sqlite3.Row) -> Row:
 
 def _where(index: Index, conditions: Sequence[Condition]) -> tuple[str, list[object]]:
     check_names(index, [condition.name for condition in conditions])
-    parts: list[str] = []
-    values: list[object] = []
-    for condition in conditions:
-        part, of_part = _text_part(condition) if condition.name in TEXTS else _number_part(condition)
-        parts.append(part)
-        values += of_part
-    return f"WHERE {' AND '.join(parts)}" if parts else "", values
+    clauses = [_clause(condition) for condition in conditions]
+    for number, condition in enumerate(conditions):
+        if condition.name not in COLUMNS:
+            _check_unit(index, condition, [*clauses[:number], *clauses[number + 1 :]])
+    return _joined(clauses)
 
 
-def _text_part(condition: Condition) -> tuple[str, list[object]]:
+def _joined(clauses: Sequence[Clause]) -> tuple[str, list[object]]:
+    values = [value for _, of_clause in clauses for value in of_clause]
+    return f"WHERE {' AND '.join(sql for sql, _ in clauses)}" if clauses else "", values
+
+
+def _clause(condition: Condition) -> Clause:
+    if condition.name in TEXTS:
+        return _text_clause(condition)
+    if condition.sign == "~":
+        raise FlagPerfError(f"{condition.name} is a number, which holds no text", remedy=FORM)
+    return _number_clause(condition) if condition.name in COLUMNS else _figure_clause(condition)
+
+
+def _check_unit(index: Index, condition: Condition, others: Sequence[Clause]) -> None:
+    """Refuse a number without its unit where the rounds that the others leave have several, and one with another."""
+    where, values = _joined(others)
+    sql = f"SELECT DISTINCT {_FULL_UNIT_OF_FIGURE} FROM listed {where}"  # noqa: S608 - made of the words of this module
+    with index.use() as connection:
+        rows = connection.execute(sql, (condition.name, *values)).fetchall()
+    units = sorted(each for (each,) in rows if each is not None)
+    _, unit = _number_of(condition)
+    if units and (unit not in units if unit else len(units) > 1):
+        number = condition.value.split(" ")[0]
+        examples = " or ".join(
+            f'"{condition.name} {condition.sign} {number} {each}"' for each in units[:MOST_UNITS]
+        )
+        what = f"{unit} is not what it is measured in" if unit else "it is not measured in one unit"
+        message = f"{condition.name} {condition.sign} {condition.value}: {what}"
+        raise FlagPerfError(message, remedy=f'write {examples}, or name the case ("case ~ ...")')
+
+
+def _text_clause(condition: Condition) -> Clause:
     if condition.sign not in _SIGNS_OF_TEXT:
         message = f"{condition.name} is a text, which is not {condition.sign} anything"
         raise FlagPerfError(message, remedy=f"compare it by one of {' '.join(_SIGNS_OF_TEXT)}")
@@ -176,39 +222,42 @@ def _text_part(condition: Condition) -> tuple[str, list[object]]:
     return f"{column} IS {'NOT ' if condition.sign == '!=' else ''}?", [value]
 
 
-def _number_part(condition: Condition) -> tuple[str, list[object]]:
-    if condition.sign == "~":
-        raise FlagPerfError(f"{condition.name} is a number, which holds no text", remedy=FORM)
-    sql, values = _value_of(condition.name)
+def _number_clause(condition: Condition) -> Clause:
+    column = _OF_COLUMN[condition.name]
     if condition.name == STARTED:
-        return f"{sql} {condition.sign} julianday(?)", [moment_of(condition.value).isoformat()]
-    return f"{sql} {condition.sign} ?", [*values, _number_of(condition)]
+        return f"{column} {condition.sign} julianday(?)", [moment_of(condition.value).isoformat()]
+    return f"{column} {condition.sign} ?", [_number_of(condition)[0]]
 
 
-def _value_of(name: str) -> tuple[str, list[object]]:
-    """SQL for a column or a figure of a row, and its parameters."""
-    return (_OF_COLUMN[name], []) if name in _OF_COLUMN else (_OF_FIGURE, [name])
+def _figure_clause(condition: Condition) -> Clause:
+    number, unit = _number_of(condition)
+    sql, values = f"{_OF_FIGURE} {condition.sign} ?", [condition.name, number]
+    return (
+        (f"{sql} AND {_FULL_UNIT_OF_FIGURE} = ?", [*values, condition.name, unit]) if unit else (sql, values)
+    )
 
 
-def _number_of(condition: Condition) -> float:
+def _number_of(condition: Condition) -> tuple[float, str]:
+    """Its number, and the unit behind it, if there is one."""
+    match = _NUMBER.fullmatch(condition.value)
     try:
-        value = float(condition.value)
+        value = float(match[1]) if match else math.nan
     except ValueError:
         value = math.nan
-    if not math.isfinite(value):
+    if not match or not math.isfinite(value) or (match[2] and condition.name in COLUMNS):
         raise FlagPerfError(f"{condition.name}: {condition.value!r} is no number", remedy=FORM)
-    return value
+    return value, match[2] or ""
 
 
 def _order(index: Index, sort: str) -> tuple[str, list[object]]:
-    """Rows without a value come last, whichever way it goes; values of a case's own figure stand by their units."""
+    """Rows without a value come last, whichever way it goes; values of a figure stand by what they are of."""
     name = sort.removeprefix("-")
     check_names(index, [name])
-    sql, values = _value_of(name)
     way = "DESC" if sort.startswith("-") else "ASC"
-    unit, of_unit = ("", []) if name in (*_OF_COLUMN, *DEFINITIONS) else (f"{_UNIT_OF_FIGURE}, ", [name])
     rest = f'{_OF_COLUMN[STARTED]} DESC, listed.key DESC, listed."case", listed.round'
-    return f"ORDER BY {sql} IS NULL, {unit}{sql} {way}, {rest}", [*values, *of_unit, *values]
+    if name in _OF_COLUMN:
+        return f"ORDER BY {_OF_COLUMN[name]} IS NULL, {_OF_COLUMN[name]} {way}, {rest}", []
+    return f"ORDER BY {_OF_FIGURE} IS NULL, {_FULL_UNIT_OF_FIGURE}, {_OF_FIGURE} {way}, {rest}", [name] * 3
 
 
 def moment_of(text: str) -> datetime:

@@ -29,7 +29,7 @@ from run_benchmarks.history.live import progress
 from run_benchmarks.history.query import Query, Row, check_names, count, figure_names, select, values_of
 from run_benchmarks.history.ticked import groups_of_ticks, tick_of
 from run_benchmarks.report.chart import Chart, chart, scatter
-from run_benchmarks.report.page import environment, page
+from run_benchmarks.report.page import page, rendered
 from run_benchmarks.report.report import report_body
 from run_benchmarks.results.folder import open_folder
 from run_benchmarks.results.load import run_in
@@ -96,18 +96,15 @@ class _Site:
         x, y = asked.x or _first(figures, "p_train"), asked.y or _first(figures, "energy", "acc")
         check_names(self._index, [name for name in (x, y) if name])
         rows = [row for row in select(self._index, asked.query()) if {x, y} <= row.figures.keys()]
-        picture = chart(_picture(rows, x, y)) if rows else Markup("<p>No round has both.</p>")
-        form = self._of_form(asked)
-        axes = {"x": x, "y": y}
         return _page(
             f"{y} against {x}",
             "scatter.html",
             [],
-            **form,
+            **self._of_form(asked),
             count=len(rows),
             figures=figures,
-            axes=axes,
-            chart=picture,
+            axes={"x": x, "y": y},
+            chart=chart(picture(rows, x, y)) if rows else Markup("<p>No round has both.</p>"),
         )
 
     def run(self, request: Request) -> Response:
@@ -157,9 +154,8 @@ class _Site:
 
 
 def _page(title: str, template: str, scripts: Sequence[str], status: int = 200, **values: Any) -> Response:
-    text = environment(FOLDER / "templates").get_template(template).render(title=title, **values)
+    body = rendered(template, FOLDER / "templates", title=title, **values)
     sources = [(FOLDER / "static" / name).read_text(encoding="utf-8") for name in scripts]
-    body = Markup(text)  # noqa: S704 - a template with autoescape made it
     return HTMLResponse(page(title, body, scripts=sources, is_served=True), status)
 
 
@@ -179,10 +175,22 @@ def _first(figures: Sequence[str], *wanted: str) -> str:
     return next((name for name in (*wanted, *figures) if name in figures), "")
 
 
-def _picture(rows: Sequence[Row], x: str, y: str) -> Chart:
-    """A point a round, a colour a case; every row has both figures."""
+def picture(rows: Sequence[Row], x: str, y: str) -> Chart:
+    """A point a round, a colour a case, and of what is measured differently also what that is; every row has both."""
+    mixed = listing.with_several_units((x, y), rows)
     points = [
-        (row.case, f"{row.run}, round {row.round}, {row.verdict}", row.figures[x].value, row.figures[y].value)
+        (
+            ", ".join([row.case, *(f"{name} in {row.figures[name].full_unit}" for name in mixed)]),
+            f"{row.run}, round {row.round}, {row.verdict}",
+            row.figures[x].value,
+            row.figures[y].value,
+        )
         for row in rows
     ]
-    return scatter(f"{y} against {x}", (x, listing.unit_of(x, rows)), listing.unit_of(y, rows), points)
+    note = (
+        f"Not all in one unit or of one part of a machine: not to be held against each other: {', '.join(mixed)}."
+        if mixed
+        else ""
+    )
+    axis = (x, listing.unit_of(x, rows))
+    return scatter(f"{y} against {x}", axis, listing.unit_of(y, rows), points, note)

@@ -1,6 +1,6 @@
 """A chart of lines or points: what it shows, and the HTML that `static/charts.js` draws it from.
 
-The values stand in the page as JSON; behind each chart is a table, and from it they can be saved as CSV.
+The values stand in the page as JSON; behind each chart is a table of them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from run_benchmarks.report.page import environment
+from run_benchmarks.report.page import rendered
 from utils.text_files import one_line
 
 if TYPE_CHECKING:
@@ -116,12 +116,8 @@ def scatter(
 
 def chart(what: Chart) -> Markup:
     """The chart as a part of a page; a sentence where none of its lines has a value."""
-    from markupsafe import Markup
-
     extents = [(line, extent) for line in what.lines if (extent := line.summed_up())]
-    template = environment().get_template("chart.html")
-    text = template.render(chart=what, extents=extents, content=content(what))
-    return Markup(text)  # noqa: S704 - a template with autoescape made it
+    return rendered("chart.html", chart=what, extents=extents, content=content(what))
 
 
 def content(what: Chart) -> dict[str, Any]:

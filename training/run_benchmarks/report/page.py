@@ -1,12 +1,12 @@
 """The page that everything FlagPerf shows as HTML is built on: one file, no network, light and dark, print and phone.
 
-    body = Markup("<section>...</section>") + chart(Chart(...))       # or the output of a template of environment()
+    body = rendered("template.html", ...) + chart(Chart(...))
     text = page("Comparison", body)
 
 `page` puts styles, scripts and the chart library into the file, and forbids it by its Content-Security-Policy to load
 or to send anything, to run any other script (each of its own is named by its hash) and to take a style from an
 attribute: colours and widths come from classes, or from attributes of SVG. Text reaches the page through the
-autoescape of a template of `environment()`, or of `Markup.format`, and never in another way. Classes that a body
+autoescape of a template, or of `Markup.format`, and never in another way. Classes that a body
 may use: `cards` and `card` (a value with its name), `wide` (a box that scrolls a wide table), `good`, `bad`,
 `doubtful` (a word on a verdict), `muted`, `number` (a cell).
 """
@@ -51,6 +51,14 @@ def environment(folder: Path = FOLDER / "templates") -> Environment:
     return made
 
 
+def rendered(template: str, folder: Path = FOLDER / "templates", /, **values: Any) -> Markup:
+    """A part of a page: a template with its values."""
+    from markupsafe import Markup
+
+    text = environment(folder).get_template(template).render(**values)
+    return Markup(text)  # noqa: S704 - a template with autoescape made it
+
+
 def _shown(value: Any) -> Any:
     """Text without what would hide, or turn the direction of what is around it."""
     return printable(value) if type(value) is str else value
@@ -78,11 +86,9 @@ def page(title: str, body: Markup, *, scripts: Sequence[str] = (), is_served: bo
 
     styles = [Markup(_static(name)) for name in STYLES]  # noqa: S704 - the project's own files
     sources = [Markup(text) for text in (*map(_static, SCRIPTS), *scripts)]  # noqa: S704
-    template = environment().get_template("page.html")
     policy = _policy(styles, sources, is_served=is_served)
-    return template.render(
-        title=title, body=body, styles=styles, scripts=sources, policy=policy, is_served=is_served
-    )
+    about = {"title": title, "body": body, "policy": policy, "is_served": is_served}
+    return rendered("page.html", styles=styles, scripts=sources, **about)
 
 
 def as_json(content: object) -> Markup:

@@ -6,14 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from run_benchmarks.failures import log_traceback
-from run_benchmarks.report.page import environment, page
+from run_benchmarks.report.page import page, rendered
 from run_benchmarks.report.rounds import round_view
 from run_benchmarks.report.spread import spread_tables
 from run_benchmarks.results.folder import RunFolder, open_folder
+from run_benchmarks.results.load import lost_rounds
 from run_benchmarks.results.meanings import WHERE, meanings
 from run_benchmarks.results.summary import Run, outcome_text
 from run_benchmarks.results.tables import remarks, results_tables
+from run_benchmarks.unforeseen import log_traceback
 from run_benchmarks.writing import write_whole
 from utils.records import Stage, Verdict
 
@@ -53,8 +54,6 @@ def try_report(path: Path, run: Run, hide: Callable[[str], str] = str) -> Path |
 
 def report_body(folder: RunFolder, run: Run, hide: Callable[[str], str] = str) -> Markup:
     """What stands in the report: the verdict, the tables, then round by round."""
-    from markupsafe import Markup
-
     shown = run.results[:MOST_ROUNDS]
     views = [
         round_view(
@@ -73,7 +72,7 @@ def report_body(folder: RunFolder, run: Run, hide: Callable[[str], str] = str) -
         "successes": [verdict.value for verdict in Verdict if verdict.is_success],
         "verdicts": [verdict.value for verdict in Verdict],
         "tables": results_tables(run.results) if run.results else [],
-        "spreads": list(spread_tables(run.results)),
+        "spreads": list(spread_tables(run.results, lost_rounds(folder, run.results))),
         "meanings": meanings(run.results),
         "where": WHERE,
         "rounds": views,
@@ -84,5 +83,4 @@ def report_body(folder: RunFolder, run: Run, hide: Callable[[str], str] = str) -
         "check_names": list(dict.fromkeys(each.name for checks in run.checks.values() for each in checks)),
         "remarks": remarks(run.checks),
     }
-    text = environment().get_template("report.html").render(content)
-    return Markup(text)  # noqa: S704 - a template with autoescape made it
+    return rendered("report.html", **content)

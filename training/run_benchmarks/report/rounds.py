@@ -69,12 +69,12 @@ def round_view(
         "stages": bar(result.times),
         "script": bar(time_in_script(result)),
         "notes": [*result.notes, *map(hide, filter(None, [left_out, *doubts]))],
-        **_told(result),
+        **_of_result(result),
         **_origin(result, case, labels),
     }
 
 
-def _told(result: RoundResult) -> dict[str, Any]:
+def _of_result(result: RoundResult) -> dict[str, Any]:
     """What the round's result alone says. large: the names of the figures that are shown so."""
     figures = {name: (each, _text(name, each)) for name, each in result.figures.items()}
     own = [name for name, each in result.figures.items() if name not in DEFINITIONS and each.unit != "1"]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from run_benchmarks.comparison.derived import whole_figures
 from run_benchmarks.comparison.statistics import HEADINGS, Summary, olympic_mean_of, summarise
+from run_benchmarks.results.folder import RoundKey
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.table import Table
 from run_benchmarks.results.tables import by_case
@@ -13,12 +15,18 @@ from utils.figures import DEFINITIONS
 from utils.numbers import shown
 
 
-def spread_tables(results: Sequence[RoundResult]) -> Iterator[tuple[str, Table]]:
-    """Case by case."""
-    for case, rounds in by_case(results).items():
+def spread_tables(
+    results: Sequence[RoundResult], lost: Sequence[RoundKey] = ()
+) -> Iterator[tuple[str, Table]]:
+    """Case by case. lost: the rounds that were begun and have no result."""
+    lost_of_case = Counter(key.case for key in lost)
+    for case, rounds in by_case(results, lambda each: each.case).items():
         summaries = list(_summaries([each for each in rounds if each.verdict.is_success]))
         reasons = dict.fromkeys(each.no_interval for _, _, each in summaries if each.no_interval)
-        notes = [*(f"- no interval: {reason}" for reason in reasons), *_without_extremes(rounds)]
+        notes = [
+            *(f"- no interval: {reason}" for reason in reasons),
+            *_without_extremes(rounds, lost_of_case[case]),
+        ]
         rows = tuple(_row(*each) for each in summaries)
         if rows:
             yield case, Table(("figure", "unit", *HEADINGS), rows, fixed=2, footnotes=tuple(notes))
@@ -40,9 +48,9 @@ def _row(name: str, unit: str, summary: Summary) -> tuple[str, ...]:
     return (name, unit, *summary.cells(digits))
 
 
-def _without_extremes(rounds: Sequence[RoundResult]) -> Iterator[str]:
+def _without_extremes(rounds: Sequence[RoundResult], lost: int) -> Iterator[str]:
     """MLPerf's mean, of all rounds: one that did not converge counts."""
-    mean = olympic_mean_of(rounds)
-    if mean and len(rounds) > 1:
+    mean = olympic_mean_of(rounds, lost)
+    if mean and len(rounds) + lost > 1:
         text = f"{shown(mean.value, 5)} s" if mean.value is not None else f"none: {mean.reason}"
         yield f"time_to_target, mean without the fastest and the slowest round (MLPerf's rule): {text}"

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
 from statistics import median
-from typing import Any
 
+from run_benchmarks.reading import flattened
 from run_benchmarks.report.round_charts import SCOPES, Device, RoundTime, extent_in, kinds
+from run_benchmarks.results.folder import as_list, section
 from run_benchmarks.results.round_result import RoundResult
 from utils.numbers import number_in, shown
 from utils.text_files import shortened
@@ -103,10 +104,10 @@ def _device_maps(devices: Sequence[Device], time: RoundTime) -> Iterator[HeatMap
 
 def _rank_rates(result: RoundResult) -> Iterator[HeatMap]:
     """Of a case that measures: the median rate of each rank."""
-    operations = result.facts.get("operations")
-    for name, operation in operations.items() if isinstance(operations, Mapping) else ():
-        ranks = operation.get("ranks") if isinstance(operation, Mapping) else None
-        rates = [_median_rate(rank) for rank in ranks] if isinstance(ranks, list) else []
+    operations = section(result.facts, "operations")
+    for name in operations:
+        operation = section(operations, name)
+        rates = [_median_rate(rank) for rank in as_list(operation.get("ranks"))]
         nproc = -(-len(rates) // max(1, len(result.hosts)))
         places = {
             (result.hosts[rank // nproc], f"rank {rank % nproc} of the node"): rate
@@ -117,8 +118,8 @@ def _rank_rates(result: RoundResult) -> Iterator[HeatMap]:
 
 
 def _median_rate(rank: object) -> float | None:
-    rates = rank.get("rates") if isinstance(rank, Mapping) else None
-    each = [number_in({"rate": rate}, "rate") for rate in rates] if isinstance(rates, list) else []
+    rates = as_list(rank.get("rates")) if isinstance(rank, Mapping) else []
+    each = [number_in({"rate": rate}, "rate") for rate in rates]
     numbers = [rate for rate in each if rate is not None]
     return median(numbers) if numbers else None
 
@@ -162,7 +163,11 @@ def inventory(hosts: Sequence[str], inventories: object) -> list[FieldOfHosts]:
     """What the hosts are, field by field. inventories: plain data by node rank, None of a host that has none."""
     if not isinstance(inventories, (list, tuple)):
         return []
-    flat = {host: dict(_flat(each)) for host, each in zip(hosts, inventories, strict=False) if each}
+    flat = {
+        host: dict(flattened(each, is_numbered=True))
+        for host, each in zip(hosts, inventories, strict=False)
+        if each
+    }
     names = list(dict.fromkeys(name for fields in flat.values() for name in fields))[:MOST_FIELDS]
     return [FieldOfHosts(name, _values(name, flat)) for name in names]
 
@@ -177,17 +182,5 @@ def _values(name: str, flat: Mapping[str, Mapping[str, str]]) -> list[tuple[str,
 
 def flat_fields(record: object) -> list[tuple[str, str]]:
     """Plain data of any depth as names and texts."""
-    return [(name, shortened(text, LONGEST_TEXT)) for name, text in islice(_flat(record), MOST_FIELDS)]
-
-
-def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from _flat(item, f"{name}.{key}" if name else str(key))
-    elif isinstance(value, (list, tuple)) and any(isinstance(item, (Mapping, list, tuple)) for item in value):
-        for index, item in enumerate(value):
-            yield from _flat(item, f"{name}[{index}]")
-    elif isinstance(value, (list, tuple)):
-        yield name, ", ".join(map(str, value))
-    elif value is not None and value != "":
-        yield name, str(value)
+    fields = islice(flattened(record, is_numbered=True), MOST_FIELDS)
+    return [(name, shortened(text, LONGEST_TEXT)) for name, text in fields]

@@ -160,6 +160,12 @@ def as_list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+def section(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """The mapping that a stranger's JSON has under a name, or an empty one."""
+    value = content.get(name)
+    return value if isinstance(value, dict) else {}
+
+
 def _object(folder: RunFolder, name: str) -> Mapping[str, Any]:
     try:
         return read_object(folder.path / name) or {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,18 @@ from run_benchmarks.results.folder import (
     open_folder,
     read_observation,
     read_result,
+    section,
     summed_up,
 )
 from run_benchmarks.results.judge import judge
 from run_benchmarks.results.of_2022 import NOTE
-from run_benchmarks.results.round_result import MOST_NOTES, RoundResult, few
+from run_benchmarks.results.round_result import RoundResult, few
 from run_benchmarks.results.summary import Run
 from run_benchmarks.stages.checks import Check
 from utils.errors import FlagPerfError, raised
 from utils.node import rank_log_name
+
+MOST_PLANNED = 10_000  # rounds of a plan that are looked for: a stranger's may name any number
 
 
 def load_run(path: Path) -> Run:
@@ -77,6 +81,17 @@ def lost_rounds(folder: RunFolder, results: Sequence[RoundResult]) -> list[Round
     return [key for key in begun if key not in there]
 
 
+def planned_rounds(folder: RunFolder) -> Iterator[RoundKey]:
+    """The first MOST_PLANNED rounds that the run was to make; those that had succeeded in the run before are not."""
+    done = section(folder.plan, "done")
+    of_cases = (
+        (name, number) for name, case in folder.cases.items() for number in range(1, case.settings.repeat + 1)
+    )
+    for name, number in islice(of_cases, MOST_PLANNED):
+        if number not in as_list(done.get(name)):
+            yield RoundKey(name, number)
+
+
 def _results(folder: RunFolder) -> dict[RoundKey, RoundResult]:
     """Each round's result: as it was written, else as the summary has it, else judged from what there is."""
     from_summary = summed_up(folder)
@@ -126,7 +141,7 @@ def _missing(folder: RunFolder, results: Mapping[RoundKey, RoundResult], *, ende
     yield from () if folder.of_2022 else _missing_files(folder, ended)
     stages = _last_stages(folder)
     lost = {*results, *_ended_rounds(folder)}.difference(folder.rounds)
-    for key in dict.fromkeys((*_planned_rounds(folder), *stages, *results)):
+    for key in dict.fromkeys((*planned_rounds(folder), *stages, *results)):
         gone = f"its folder is not there: {folder.round_path(key)}" if key in lost else ""
         if key not in results:
             begun = f"it was last seen at the stage {stages[key]}" if key in stages else "it was not begun"
@@ -179,16 +194,6 @@ def _ended_rounds(folder: RunFolder) -> set[RoundKey]:
 
 def _whole(value: object) -> int:
     return value if type(value) is int else 0
-
-
-def _planned_rounds(folder: RunFolder) -> Iterator[RoundKey]:
-    """The rounds that were to be run; those that had succeeded in the run that this one goes on with are not."""
-    done = folder.plan.get("done")
-    for name, case in folder.cases.items():
-        before = as_list(done.get(name)) if isinstance(done, dict) else []
-        for number in range(1, min(case.settings.repeat, MOST_NOTES) + 1):
-            if number not in before:
-                yield RoundKey(name, number)
 
 
 def _moment(time_s: object) -> str:

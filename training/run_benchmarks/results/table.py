@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from run_benchmarks.results.markdown import inline, table_row
 from utils.text_files import one_line
 
+NOT_MEASURED = "-"
+MARK = "*"  # behind a value: a note below the table says what to know of it
+
 
 @dataclass(frozen=True)
 class Table:

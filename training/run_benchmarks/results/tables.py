@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from run_benchmarks.results.round_result import RoundResult
-from run_benchmarks.results.table import Table, aligned
+from run_benchmarks.results.table import MARK, NOT_MEASURED, Table, aligned
 from run_benchmarks.stages.checks import Check, Status, with_status
 from utils.figures import DEFINITIONS, Definition, Figure
 from utils.numbers import DIGITS, shown
 
-NOT_MEASURED = "-"
-MARK = "*"  # behind a value: a footnote of the table says what to know of it
+T = TypeVar("T")
 _MARKS = {Status.OK: "ok", Status.SKIPPED: NOT_MEASURED, Status.WARNING: "WARN", Status.ERROR: "FAILED"}
 
 
@@ -19,15 +19,15 @@ def results_tables(results: Sequence[RoundResult]) -> list[Table]:
     """A table a kind of case, a row a round; then one a case that has figures of its own, a row a figure."""
     kinds = dict.fromkeys(result.kind for result in results)
     rounds = [_rounds([result for result in results if result.kind == kind]) for kind in kinds]
-    own = [_own_figures(case, of_case) for case, of_case in by_case(results).items()]
+    own = [_own_figures(case, of_case) for case, of_case in by_case(results, lambda each: each.case).items()]
     return [*rounds, *(table for table in own if table.rows)]
 
 
-def by_case(results: Iterable[RoundResult]) -> dict[str, list[RoundResult]]:
+def by_case(rounds: Iterable[T], case_of: Callable[[T], str]) -> dict[str, list[T]]:
     """The rounds of each case, in one pass: a stranger's run may have a case for each of thousands of rounds."""
-    cases: dict[str, list[RoundResult]] = {}
-    for result in results:
-        cases.setdefault(result.case, []).append(result)
+    cases: dict[str, list[T]] = {}
+    for each in rounds:
+        cases.setdefault(case_of(each), []).append(each)
     return cases
 
 

@@ -121,7 +121,7 @@ def _as_json(index: Index, rows: list[Row]) -> str:
 
 
 def _as_text(index: Index, rows: list[Row], names: Sequence[str], query: Query) -> str:
-    from run_benchmarks.history.listing import cell, columns_of, heading, own_units, remarks
+    from run_benchmarks.history.listing import cell, columns_of, heading, remarks, with_several_units
     from run_benchmarks.results.table import Table
 
     if not rows:
@@ -129,8 +129,8 @@ def _as_text(index: Index, rows: list[Row], names: Sequence[str], query: Query) 
         return what.format(index.log_path)
     columns = tuple(dict.fromkeys(names)) or columns_of(rows)
     headings = tuple(heading(column, rows) for column in columns)
-    own = own_units(rows, columns)
-    cells = tuple(tuple(cell(row, column, with_unit=column in own) for column in columns) for row in rows)
+    mixed = with_several_units(columns, rows)
+    cells = tuple(tuple(cell(row, column, with_unit=column in mixed) for column in columns) for row in rows)
     table = Table(headings, cells, fixed=min(3, len(columns)))
     return "\n".join([table.text(output_width()), *(f"- {line}" for line in remarks(rows, columns))])
 

@@ -38,6 +38,11 @@ class Figure {
     return this.isByGroup() ? line.group : nameOfLine(line);
   }
 
+  // Since the first event; what a scatter has in seconds is a figure.
+  isOverTime() {
+    return !this.data.scatter && this.data.axes[this.axis].unit === "s";
+  }
+
   isByGroup() {
     return this.group === null && this.groups.length > 1 && this.data.lines.length > FEW_LINES;
   }
@@ -63,22 +68,22 @@ class Figure {
 
   // The whole of the axis.
   ends() {
-    if (this.data.end && this.data.axes[this.axis].unit === "s") return [0, this.data.end];
+    if (this.data.end && this.isOverTime()) return [0, this.data.end];
     return [this.places[0], this.places[this.places.length - 1]];
   }
 
   options() {
-    const axis = this.data.axes[this.axis];
+    const [axis, isOverTime] = [this.data.axes[this.axis], this.isOverTime()];
     const [muted, edge] = [colour("muted"), colour("edge")];
     const look = { stroke: muted, grid: { stroke: edge, width: 1 }, ticks: { stroke: edge, width: 1 } };
-    const increments = axis.unit === "s" ? [0.1, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400] : undefined;
+    const increments = isOverTime ? [0.1, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400] : undefined;
     return {
       width: Math.max(this.plot.clientWidth, 200),
       height: HEIGHT,
       legend: { show: false },
       scales: { x: { time: false, range: this.data.scatter ? undefined : (_, low, high) => (low === high ? [low - 1, high + 1] : [low, high]) }, y: { range: (_, low, high) => this.range(low, high) } },
       axes: [
-        { ...look, label: axis.label + (axis.unit === "s" ? " since the first event" : axis.unit ? ` (${axis.unit})` : ""), labelSize: 18, labelFont: FONT, size: 34, font: FONT, incrs: increments, space: axis.unit === "s" ? 70 : 60, values: (_, splits) => splits.map((value) => (axis.unit === "s" ? tickTime(value, splits[splits.length - 1]) : shownNumber(value))) },
+        { ...look, label: axis.label + (isOverTime ? " since the first event" : axis.unit ? ` (${axis.unit})` : ""), labelSize: 18, labelFont: FONT, size: 34, font: FONT, incrs: increments, space: isOverTime ? 70 : 60, values: (_, splits) => splits.map((value) => (isOverTime ? tickTime(value, splits[splits.length - 1]) : shownNumber(value))) },
         { ...look, size: 58, font: FONT, values: (_, splits) => splits.map(shownNumber) },
       ],
       series: [{}, ...this.lines.map((line, index) => this.series(line, index))],
@@ -113,7 +118,7 @@ class Figure {
 
   // Phases lie behind the grid.
   shade(chart) {
-    if (this.data.axes[this.axis].unit !== "s") return;
+    if (!this.isOverTime()) return;
     const { ctx, bbox } = chart;
     ctx.save();
     ctx.globalAlpha = Number(colour("phase-alpha"));
@@ -184,10 +189,10 @@ class Figure {
     const [start, end] = this.ends();
     this.isZoomed = min > start || max < end;
     if (this.whole) this.whole.hidden = !this.isZoomed;
-    if (!this.data.link || this.data.axes[this.axis].unit !== "s" || Figure.isZooming) return;
+    if (!this.data.link || !this.isOverTime() || Figure.isZooming) return;
     Figure.isZooming = true; // those of one link show the same time
     for (const other of FIGURES)
-      if (other !== this && other.chart && other.data.link === this.data.link && other.data.axes[other.axis].unit === "s") other.chart.setScale("x", { min, max });
+      if (other !== this && other.chart && other.data.link === this.data.link && other.isOverTime()) other.chart.setScale("x", { min, max });
     Figure.isZooming = false;
   }
 
