@@ -99,7 +99,7 @@ def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) ->
         failure = replace(failure, file=below_run(folders[0] / rank_log_name(0)))
     if case.kind == MEASURE:  # it owes none of training's figures: only those that it has are its own
         figures = {name: each for name, each in figures.items() if name in own or each.value is not None}
-    unproved = "" if failure else unproved_in(case, logs.events, values)
+    unproved = "" if failure else unproved_in(case, logs.events, values, seen.continue_from)
     rules = rules_of(
         logs.events,
         case.differs,
