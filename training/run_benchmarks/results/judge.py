@@ -80,7 +80,7 @@ def judge(
 
 def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) -> RoundResult:
     """Judge a round by its node folders, whose failure is explained."""
-    logs = read_rank_logs(folders, case.settings.nproc, own_script=not case.uses_driver)
+    logs = read_rank_logs(folders, case.ranks_of_node, own_script=not case.uses_driver)
     finished = [event for event in logs.events if event.name == EventName.FINISHED]
     facts: Mapping[str, Any] = finished[0].value if finished else {}
     values = facts if case.uses_driver else with_numbers(facts)
