@@ -99,9 +99,9 @@ def test_a_gpu_that_is_not_available_says_so_and_has_no_values(monitor: ModuleTy
 @pytest.mark.parametrize(
     ("wrong", "reason"),
     [
-        ("mx-smi  version: 2.3.1\n\nAttached GPUs : 0\n", "no table of GPUs"),
+        ("mx-smi  version: 2.3.1\n\nAttached GPUs : 0\n", "no table headed 'Bus-id'"),
         (recording("metax", TEXT).replace("Temp", "Heat"), "no column is headed 'Temp'"),
-        (recording("metax", TEXT).partition("| 37W")[0], "ends within a GPU"),
+        (recording("metax", TEXT).partition("| 37W")[0], "ends within a device"),
         (recording("metax", TEXT).replace("| 0           Off", "|             Off"), "no number of a GPU"),
     ],
 )

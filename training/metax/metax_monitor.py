@@ -13,9 +13,10 @@ What the figures are:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+from utils.monitors.table import DeviceRow, device_rows
 from utils.monitors.tool import Tool, number_of, run_tool
 from utils.telemetry.records import Sample
 
@@ -26,13 +27,6 @@ NOTE = (
 KIB_PER_MIB = 1024
 AVAILABLE = ("", "Available")  # releases before 2.2 do not say it
 
-_CELLS = {  # where a value stands: the row of the device (0, 1), a word of the heading of its cell
-    "number": (0, r"GPU\b(?!-)"),
-    "utilisation": (0, r"GPU-Util"),
-    "temperature": (1, r"Temp"),
-    "power": (1, r"Pwr:Usage/Cap|Power"),
-    "memory": (1, r"Memory-Usage"),
-}
 _TEMPERATURE = re.compile(r"(-?\d+)C\b")
 _POWER = re.compile(r"(\d+)W\b")
 _MEMORY = re.compile(r"(\d+)/(\d+) MiB")
@@ -46,55 +40,26 @@ def parse(text: str) -> Mapping[str, Sample]:
     Raises:
         ValueError: there is no such table, or a row of it has no number.
     """
-    rows = _rows(text)
-    headings = next(rows)
-    places = {name: _place(headings, row, word) for name, (row, word) in _CELLS.items()}
-    return dict(
-        _device({name: row[place[0]][place[1]] for name, place in places.items()}, row) for row in rows
-    )
+    return dict(_device(row) for row in device_rows(text, "Bus-id"))
 
 
-def _rows(text: str) -> Iterator[list[list[str]]]:
-    """The heading and the devices of the first table with a bus: two lines of cells each."""
-    lines = [line.strip() for line in text.splitlines()]
-    start = next((number for number, line in enumerate(lines) if "Bus-id" in line), None)
-    if start is None:
-        raise ValueError("there is no table of GPUs")
-    end = next((n for n, line in enumerate(lines[start:], start) if line[:1] not in ("|", "+")), len(lines))
-    cells = [_cells(line) for line in lines[start:end] if not re.match(r"[|+][-=]", line)]
-    if len(cells) % 2:
-        raise ValueError(f"the table ends within a GPU: {' | '.join(cells[-1])}")
-    yield from (cells[number : number + 2] for number in range(0, len(cells), 2))
-
-
-def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip("|").split("|")]
-
-
-def _place(headings: list[list[str]], row: int, word: str) -> tuple[int, int]:
-    """The row and the cell whose heading has the word."""
-    for number, heading in enumerate(headings[row]):
-        if re.search(word, heading):
-            return row, number
-    raise ValueError(f"no column is headed {word!r}")
-
-
-def _device(cells: Mapping[str, str], row: list[list[str]]) -> tuple[str, Sample]:
-    number = cells["number"].split()[0] if cells["number"] else ""
+def _device(row: DeviceRow) -> tuple[str, Sample]:
+    number = row.cell(0, r"GPU\b(?!-)").partition(" ")[0]
     if not number.isdecimal():
-        raise ValueError(f"a row has no number of a GPU: {cells['number']!r}")
-    state = row[1][-1]  # below the utilisation, under one heading or another
+        raise ValueError(f"a row has no number of a GPU: {row.lines[0]}")
+    state = row.lines[1][-1]  # below the utilisation, under one heading or another
     if state not in AVAILABLE:
         return number, Sample(0, "", error=f"mx-smi calls it {state}")
-    percent, memory = number_of(cells["utilisation"]), _MEMORY.search(cells["memory"])
+    percent = number_of(row.cell(0, "GPU-Util"))
+    memory = _MEMORY.search(row.cell(1, "Memory-Usage"))
     return number, Sample(
         0,
         "",
         utilisation=None if percent is None else percent / 100,
-        power_w=_number(_POWER, cells["power"]),
+        power_w=_number(_POWER, row.cell(1, "Pwr:Usage/Cap|Power")),
         memory_used_mib=float(memory[1]) if memory else None,
         memory_total_mib=float(memory[2]) if memory else None,
-        temperature_c=_number(_TEMPERATURE, cells["temperature"]),
+        temperature_c=_number(_TEMPERATURE, row.cell(1, "Temp")),
     )
 
 
