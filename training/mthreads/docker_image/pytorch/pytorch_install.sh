@@ -16,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 try:
     torch, musa = version("torch"), version("torch_musa")
 except PackageNotFoundError as error:
-    sys.exit(f"pytorch_install: the image lacks {error}: name one of Moore Threads as BASE_IMAGE")
+    sys.exit(f"pytorch_install: the image has no {error.name}: name one of Moore Threads as BASE_IMAGE")
 if tuple(map(int, torch.split(".")[:2])) < (2, 4):
     sys.exit(f"pytorch_install: torch {torch} with torch_musa {musa} is older than 2.4: name a newer image as BASE_IMAGE")
 print(f"torch=={torch}")
