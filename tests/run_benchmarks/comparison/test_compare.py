@@ -442,7 +442,8 @@ def test_rounds_that_repeat_each_other_and_a_run_that_is_there_twice_prove_nothi
     assert compared(tmp_path, "base", "other") == 0
     out = " ".join(capsys.readouterr().out.split())
     assert (
-        "all rounds of A and of B are of one run" in out and "of A and of B began with the same seeds" in out
+        "A, B: all rounds of each are of one run" in out
+        and "all rounds of each began with the same seeds" in out
     )
     content = as_json(tmp_path, capsys, "base", "other", "--figure", "acc", "--figure", "mem")
     quality, memory = (row_of(content, name)["against"]["B"] for name in ("acc", "mem"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,10 +18,13 @@ MOST_DIFFERENCES = 40  # of a part that are shown; the JSON has all
 NOT_SHOWN = "no difference shown"
 HELD_BACK = "the interval by itself is without 1, but among so many figures that shows nothing (Holm)"
 HOW = (
-    f"Ratios are of geometric means; intervals and verdicts are of t tests on logarithms (the wider of Welch's and "
-    f"Student's), {CONFIDENCE:.0%}; figures that nobody asked for are judged together (Holm). docs/comparing.md of "
-    f"FlagPerf says why."
+    f"Ratios are of geometric means, and not of the arithmetic ones beside them; intervals and verdicts are of t tests "
+    f"on logarithms (the wider of Welch's and Student's), {CONFIDENCE:.0%}; figures that nobody asked for are judged "
+    f"together (Holm). docs/comparing.md of FlagPerf says why."
 )
+_DIGEST = re.compile(
+    r"\b([0-9a-f]{16})[0-9a-f]{24,}\b"
+)  # of code, images and data: its beginning tells it from others
 GOOD, BAD, PLAIN = "good", "bad", ""
 KINDS = {BETTER: GOOD, WORSE: BAD}
 OF_SPEED = {BETTER: "faster", WORSE: "slower"}
@@ -187,7 +191,7 @@ def _limits(case: CaseComparison) -> Iterator[str]:
         ),
     ):
         if sides:
-            yield f"all rounds of {' and of '.join(sides)} {what}"
+            yield f"{', '.join(sides)}: all rounds of {'each' if len(sides) > 1 else 'it'} {what}"
 
 
 def _is_of_one_run(side: Side) -> bool:
@@ -202,7 +206,7 @@ def _differences(case: CaseComparison) -> Iterator[Block]:
     for each in case.differences:
         parts.setdefault(each.part, []).append(each)
     rows = tuple(
-        (part, each.name, *(each.values[letter] for letter in letters))
+        (part, each.name, *(_DIGEST.sub(r"\1...", each.values[letter]) for letter in letters))
         for part, of_part in parts.items()
         for each in of_part[:MOST_DIFFERENCES]
     )
