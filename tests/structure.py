@@ -23,7 +23,7 @@ FLOORS: Mapping[str, int] = {
     "run_benchmarks.exports": 3,
     "run_benchmarks.commands": 2,
     "run_benchmarks.exit_code": 2,
-    "run_benchmarks.faults": 2,
+    "run_benchmarks.unforeseen": 2,
     "run_benchmarks.output": 2,
     "run_benchmarks.program": 2,
     "run_benchmarks.hosts": 2,

@@ -5,13 +5,12 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
-from run_benchmarks.faults import UnforeseenError, is_full, remedy_for, sentence_of, traceback_text
 from run_benchmarks.hosts.base import AllocationError
 from run_benchmarks.plan.redact import redact_text
 from run_benchmarks.results.evidence import DISK_FULL, EVIDENCE_LINES, FREE_SPACE, host_lost
-from run_benchmarks.run_log import LOGGER
 from run_benchmarks.stages.image import DistributionError, ImagesDifferError
 from run_benchmarks.transports.base import CommandError, TransportError
+from run_benchmarks.unforeseen import UnforeseenError, remedy_for, traceback_text
 from utils.errors import FlagPerfError, raised
 from utils.records import Failure, FailureClass, Stage, Verdict
 
@@ -80,14 +79,6 @@ def unexpected(stage: Stage, error: Exception) -> Failure:
         "\n".join(traceback_text(error).splitlines()[-EVIDENCE_LINES:]),
         remedy_for(error),
     )
-
-
-def log_traceback(stage: Stage, error: Exception) -> None:
-    """Say that there was an unexpected error; where in the program it came from is kept in the log's file."""
-    message = f"an error at the stage {stage.value} that was not foreseen: {sentence_of(error)}"
-    if is_full(error):
-        message = f"a disk of the controller is full, at the stage {stage.value}: {sentence_of(error)}"
-    LOGGER.bind(detail=traceback_text(error)).error(message)
 
 
 def interrupted(stage: Stage) -> Failure:

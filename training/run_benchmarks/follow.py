@@ -9,13 +9,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from run_benchmarks.display.base import Display, Power
-from run_benchmarks.faults import sentence_of, traceback_text
 from run_benchmarks.names import HostPaths, Node
 from run_benchmarks.results.telemetry_file import record_of
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.stages.run_folder import GO_BELOW, below_work
 from run_benchmarks.training_state import TrainingState
 from run_benchmarks.transports.base import Transport
+from run_benchmarks.unforeseen import sentence_of, traceback_text
 from utils.errors import FlagPerfError
 from utils.events import Event, EventName, parse_line
 from utils.node import rank_log_name

@@ -13,7 +13,6 @@ from run_benchmarks import BANNER
 from run_benchmarks.display.base import Display
 from run_benchmarks.display.terminal import open_display
 from run_benchmarks.exit_code import ExitCode
-from run_benchmarks.faults import sentence_of, traceback_text
 from run_benchmarks.names import RunId
 from run_benchmarks.output import NotPrintedError, output_width, put
 from run_benchmarks.plan.as_dict import plan_as_dict
@@ -26,6 +25,7 @@ from run_benchmarks.results.tables import results_text
 from run_benchmarks.run_log import LOGGER, hidden_in_log, log_to_file
 from run_benchmarks.runner import make_run_folder, run_plan
 from run_benchmarks.session import CANCEL_GRACE_S
+from run_benchmarks.unforeseen import sentence_of, traceback_text
 from run_benchmarks.writing import PRIVATE
 from utils.errors import FlagPerfError
 from utils.numbers import counted

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from run_benchmarks.failures import StageFailed, failure_on, interrupted, log_traceback
+from run_benchmarks.failures import StageFailed, failure_on, interrupted
 from run_benchmarks.follow import follow_events, follow_power
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.health import report_health, unhealthy
@@ -27,7 +27,6 @@ from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.results.round_result import Observation, RoundResult
 from run_benchmarks.round_end import RoundEnd
 from run_benchmarks.round_state import RoundState, write_observation
-from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import Interrupted, Session, in_time, now, unless_broken_off, unless_interrupted
 from run_benchmarks.stages.caches import DROP_CACHES
 from run_benchmarks.stages.checkpoints import make_checkpoint_folders
@@ -41,6 +40,7 @@ from run_benchmarks.stages.run_folder import make_node_folder
 from run_benchmarks.stages.watch import Outcome, Watch
 from run_benchmarks.transports import LOCALHOST
 from run_benchmarks.transports.base import Transport, checked
+from run_benchmarks.unforeseen import log_traceback
 from utils.errors import FlagPerfError
 from utils.records import Stage
 
@@ -295,6 +295,4 @@ class Round:
             self._note_kept(str(error))
 
     def _note_kept(self, why: str) -> None:
-        note = f"the hosts could not be given back: {why}"
-        LOGGER.warning(note)
-        self.state.notes.append(note)
+        self.state.warn(f"the hosts could not be given back: {why}")

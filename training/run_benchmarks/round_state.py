@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from run_benchmarks.failures import log_traceback, unexpected
+from run_benchmarks.failures import unexpected
 from run_benchmarks.frameworks.base import Framework
 from run_benchmarks.names import Node
 from run_benchmarks.plan.records import CasePlan
@@ -20,6 +20,7 @@ from run_benchmarks.run_log import LOGGER
 from run_benchmarks.stages.watch import Outcome
 from run_benchmarks.training_state import TrainingState
 from run_benchmarks.transports.base import TransportError
+from run_benchmarks.unforeseen import log_traceback
 from utils.errors import FlagPerfError
 from utils.records import Failure, Stage, Verdict
 
@@ -56,6 +57,11 @@ class RoundState:
     neighbours: dict[str, set[str]] = field(default_factory=dict)
     unlisted: set[str] = field(default_factory=set)
     training: TrainingState = field(default_factory=TrainingState)
+
+    def warn(self, note: str) -> None:
+        """Say at once what goes with the figures."""
+        LOGGER.warning(note)
+        self.notes.append(note)
 
     def note_error(self, error: Exception) -> None:
         """An error that no stage knows: it fails the round, unless something before it did."""

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from run_benchmarks.display.base import Display
 from run_benchmarks.exit_code import ExitCode
-from run_benchmarks.faults import remedy_for, sentence_of, traceback_text
 from run_benchmarks.health import check_standing_hosts, refusal_of, report_health
 from run_benchmarks.leaving import leave
 from run_benchmarks.names import RunId, new_run_id
@@ -34,6 +33,7 @@ from run_benchmarks.session import (
     unless_broken_off,
     unless_interrupted,
 )
+from run_benchmarks.unforeseen import remedy_for, sentence_of, traceback_text
 
 CLOSE_TIMEOUT_S = 60.0
 

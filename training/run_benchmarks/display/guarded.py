@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import ParamSpec
 
 from run_benchmarks.display.base import Display, Power
-from run_benchmarks.faults import sentence_of, traceback_text
 from run_benchmarks.names import Node
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.training_state import TrainingState
+from run_benchmarks.unforeseen import sentence_of, traceback_text
 from utils.events import Event
 
 P = ParamSpec("P")

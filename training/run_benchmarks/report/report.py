@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from run_benchmarks.failures import log_traceback
 from run_benchmarks.report.page import page, rendered
 from run_benchmarks.report.rounds import round_view
 from run_benchmarks.report.spread import spread_tables
@@ -15,6 +14,7 @@ from run_benchmarks.results.load import lost_rounds
 from run_benchmarks.results.meanings import WHERE, meanings
 from run_benchmarks.results.summary import Run, outcome_text
 from run_benchmarks.results.tables import remarks, results_tables
+from run_benchmarks.unforeseen import log_traceback
 from run_benchmarks.writing import write_whole
 from utils.records import Stage, Verdict
 

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from run_benchmarks.failures import log_traceback
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.names import node_folder_name
 from run_benchmarks.results.case_figures import case_figures
@@ -36,6 +35,7 @@ from run_benchmarks.results.round_result import (
 from run_benchmarks.results.rules import rules_of
 from run_benchmarks.results.shortfall import shortfall
 from run_benchmarks.results.unproved import unproved_in
+from run_benchmarks.unforeseen import log_traceback
 from utils.checkpoints import continued_of
 from utils.errors import raised
 from utils.events import Event, EventName
@@ -99,7 +99,7 @@ def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) ->
         failure = replace(failure, file=below_run(folders[0] / rank_log_name(0)))
     if case.kind == MEASURE:  # it owes none of training's figures: only those that it has are its own
         figures = {name: each for name, each in figures.items() if name in own or each.value is not None}
-    unproved = "" if failure else unproved_in(case, logs.events, values)
+    unproved = "" if failure else unproved_in(case, logs.events, values, seen.continue_from)
     rules = rules_of(
         logs.events,
         case.differs,

@@ -23,11 +23,22 @@ LEAST_SHARE = 0.5
 # Metrics that are a part of all, by their names: of others 1 may be a small target.
 SHARE = re.compile(r"(^|_)(accuracy|acc\d*|exact_match|em|embedding_average)(_|$)", re.IGNORECASE)
 # Metrics that are met from above, by their names; a script of a case's own says it itself as `metric_better`.
+FALLS = re.compile(r"(^|_)(loss|nll|error|err|ppl|perplexity|wer|cer|fid|mae|mse|rmse)(_|$)", re.IGNORECASE)
+# Met from below all the same: such a metric negated (`neg_loss`), a name that ends in what rises (`error_reduction`).
 NEGATED = re.compile(r"(^|_)(neg|negative|negated|minus|inverse)_(?!log)", re.IGNORECASE)
 RISES = re.compile(
     r"_(accuracy|acc\d*|f1|precision|recall|free(_rate)?|reduction|improvement)$", re.IGNORECASE
 )
-FALLS = re.compile(r"(^|_)(loss|nll|error|err|ppl|perplexity|wer|cer|fid|mae|mse|rmse)(_|$)", re.IGNORECASE)
+
+# Metrics that are a part, a count or a distance, by the end of their names; what is made of one may have a sign.
+UNSIGNED = re.compile(
+    r"(^|_)(accuracy|acc\d*|exact_match|em|f1|precision|recall|wer|cer|error_rate|ppl|perplexity|mae|mse|rmse)$",
+    re.IGNORECASE,
+)
+SIGNED = re.compile(
+    r"(^|_)(neg|negative|negated|minus|log\d*|ln|delta|diff|difference|change|gain|relative|excess|adjusted)_",
+    re.IGNORECASE,
+)
 
 
 def falls(metric: str) -> bool:
@@ -88,6 +99,8 @@ class Quality:
         if self.case.uses_driver and self.converged and (reached is None or target is None):
             missing = f"final_{metric}" if reached is None else f"target_{metric} in the plan"
             yield f"converged, but there is no {missing}"
+        if reached is not None and reached < 0 and UNSIGNED.search(metric) and not SIGNED.search(metric):
+            yield f"{metric} is {reached:.6g}, and none is below 0"
         if reached is None or target is None:
             return
         least = 0.0 if self.case.uses_driver else LEAST_SHARE

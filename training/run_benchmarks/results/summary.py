@@ -10,7 +10,6 @@ from typing import Annotated
 from pydantic import Field
 
 from run_benchmarks.exit_code import MEANINGS
-from run_benchmarks.failures import log_traceback
 from run_benchmarks.reading import Record, parsed
 from run_benchmarks.results.evidence import cause_in
 from run_benchmarks.results.markdown import fenced, inline, listed
@@ -19,6 +18,7 @@ from run_benchmarks.results.round_result import SCHEMA, RoundResult, write_json
 from run_benchmarks.results.shortfall import advice
 from run_benchmarks.results.tables import preflight_text, remarks, results_tables
 from run_benchmarks.stages.checks import Check
+from run_benchmarks.unforeseen import log_traceback
 from run_benchmarks.writing import write_whole
 from utils.events import PREFIX
 from utils.records import Stage

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from run_benchmarks.commands import run_command
-from run_benchmarks.faults import contained
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.names import run_of, work_folder
 from run_benchmarks.plan.case_files import DRIVER_SCRIPT
@@ -19,6 +18,7 @@ from run_benchmarks.runtimes.process import OLDEST_PYTHON
 from run_benchmarks.stages.network import interface_to, peer_of
 from run_benchmarks.stages.work_folder import in_work_folder
 from run_benchmarks.transports.base import Transport
+from run_benchmarks.unforeseen import contained
 from utils.errors import FlagPerfError
 
 QUICK_S = 30.0

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from run_benchmarks.faults import contained
+from run_benchmarks.unforeseen import contained
 from utils.errors import FlagPerfError
 
 T = TypeVar("T")

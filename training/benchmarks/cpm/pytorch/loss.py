@@ -9,7 +9,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd.function import once_differentiable
 
-from benchmarks.common.pytorch.linear import filled
+from benchmarks.common.pytorch.linear import MULTIPLE, filled
 
 _CPU_LOGITS = 1 << 22  # of one block: large enough for the products, small enough for the caches
 _SMALLEST = torch.finfo(torch.float32).tiny  # probability that has all of its digits
@@ -93,7 +93,7 @@ def _as_multiplied(tensor: Tensor) -> Tensor:
 
 
 def _blocks(rows: Tensor, words: Tensor) -> list[slice]:
-    """Rows whose logits fit into one block: a multiple of 64, so that only the last is filled up."""
+    """Rows whose logits fit into one block: a multiple of MULTIPLE, so that only the last is filled up."""
     logits = _CPU_LOGITS if rows.device.type == "cpu" else _DEVICE_LOGITS
-    size = max(1, logits // len(words) // 64) * 64
+    size = max(1, logits // len(words) // MULTIPLE) * MULTIPLE
     return [slice(begin, begin + size) for begin in range(0, len(rows), size)]

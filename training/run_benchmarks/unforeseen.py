@@ -8,6 +8,7 @@ import traceback
 from run_benchmarks.plan.redact import redact_text
 from run_benchmarks.run_log import LOGGER
 from utils.errors import FlagPerfError, raised
+from utils.records import Stage
 
 
 class UnforeseenError(FlagPerfError):
@@ -18,10 +19,19 @@ def contained(error: Exception) -> FlagPerfError:
     """The error as one of the host that it came from, so that no other is lost to it; the log has its traceback."""
     if isinstance(error, FlagPerfError):
         return error
+    return UnforeseenError(_logged(error), remedy=remedy_for(error))
+
+
+def log_traceback(stage: Stage, error: Exception) -> None:
+    """Say that there was an error at a stage; where in the program it came from is kept in the log's file."""
+    _logged(error, f" at the stage {stage.value}")
+
+
+def _logged(error: Exception, where: str = "") -> str:
     what = "a disk of the controller is full" if is_full(error) else "an error that was not foreseen"
-    message = f"{what}: {sentence_of(error)}"
+    message = f"{what}{where}: {sentence_of(error)}"
     LOGGER.bind(detail=traceback_text(error)).error(message)
-    return UnforeseenError(message, remedy=remedy_for(error))
+    return message
 
 
 def sentence_of(error: Exception) -> str:
