@@ -69,10 +69,9 @@ def cell(row: Row, column: str, *, with_unit: bool = False) -> str:
 
 def remarks(rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
     """What is to be known of these rows: why values are marked; runs that go on, or did not end, or are not whole."""
-    caveats = dict.fromkeys(
-        (column, row.figures[column].caveat) for row in rows for column in columns if column in row.figures
-    )
-    lines = [f"{MARK} {column}: {caveat}" for column, caveat in caveats if caveat]
+    lines = [
+        f"{MARK} {text}" for text in dict.fromkeys(text for row in rows for text in caveats(row, columns))
+    ]
     for row in {row.key: row for row in rows}.values():
         notes = [*_ending_without_rounds(row), *row.notes[:MOST_NOTES]]
         if len(row.notes) > MOST_NOTES:
@@ -81,6 +80,12 @@ def remarks(rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
             notes = [row.state]
         lines += [f"{row.run}: {'; '.join(notes)}"] if notes else []
     return lines
+
+
+def caveats(row: Row, figures: Sequence[str]) -> list[str]:
+    """Why values of a row are marked."""
+    marked = {name: row.figures[name].caveat for name in figures if name in row.figures}
+    return [f"{name}: {caveat}" for name, caveat in marked.items() if caveat]
 
 
 def is_number(column: str) -> bool:
