@@ -369,7 +369,7 @@ def test_rounds_that_were_planned_and_are_not_there_make_no_whole_side(
             tmp_path / "base" / CASE / f"round{number}", tmp_path / "went_on" / CASE / f"round{number}"
         )
     side = as_json(tmp_path, capsys, "base", "cut_off+went_on")["cases"][0]["sides"][1]
-    assert (side["used"], side["to_come"]) == (5, 0)
+    assert (side["used"], side["not_run"]) == (5, 0)
 
 
 def test_a_case_that_got_lost_fails_the_gate_and_a_new_one_does_not(tmp_path: Path, capsys: Capture) -> None:
@@ -442,7 +442,8 @@ def test_rounds_that_repeat_each_other_and_a_run_that_is_there_twice_prove_nothi
     assert compared(tmp_path, "base", "other") == 0
     out = " ".join(capsys.readouterr().out.split())
     assert (
-        "all rounds of A and of B are of one run" in out and "of A and of B began with the same seeds" in out
+        "A, B: all rounds of each are of one run" in out
+        and "all rounds of each began with the same seeds" in out
     )
     content = as_json(tmp_path, capsys, "base", "other", "--figure", "acc", "--figure", "mem")
     quality, memory = (row_of(content, name)["against"]["B"] for name in ("acc", "mem"))
