@@ -370,7 +370,7 @@ def test_rounds_that_were_planned_and_are_not_there_make_no_whole_side(
             tmp_path / "base" / CASE / f"round{number}", tmp_path / "went_on" / CASE / f"round{number}"
         )
     side = as_json(tmp_path, capsys, "base", "cut_off+went_on")["cases"][0]["sides"][1]
-    assert (side["used"], side["to_come"]) == (5, 0)
+    assert (side["used"], side["not_run"]) == (5, 0)
 
 
 def test_a_case_that_got_lost_fails_the_gate_and_a_new_one_does_not(tmp_path: Path, capsys: Capture) -> None:

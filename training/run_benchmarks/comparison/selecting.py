@@ -90,7 +90,7 @@ class ComparedRound:
 class Group:
     """The rounds that a selector names, under a letter: A is the base.
 
-    notes: what is wrong with their folders. lost: case -> its rounds that were begun and have no result. to_come:
+    notes: what is wrong with their folders. lost: case -> its rounds that were begun and have no result. not_run:
     case -> how many were planned besides: of a run that was cut off they never began, of one that goes on not yet.
     """
 
@@ -99,7 +99,7 @@ class Group:
     rounds: Sequence[ComparedRound]
     notes: Sequence[str] = ()
     lost: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    to_come: Mapping[str, int] = field(default_factory=dict)
+    not_run: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def cases(self) -> dict[str, list[ComparedRound]]:
@@ -155,13 +155,13 @@ def _group(name: str, selector: str, log_path: Path, read: Callable[[Path], Open
 def _without_result(
     runs: Sequence[tuple[RunFolder, Run, str]],
 ) -> tuple[dict[str, list[str]], Counter[str]]:
-    """By case the rounds that the runs lost, and how many are to come; none of a run that another one goes on with.
+    """By case the rounds that the runs lost, and how many were not run; none of a run that another one goes on with.
 
     runs: each with the only case of it that is meant, or none.
     """
     gone_on_with = [opened.plan.get("continue_from") for opened, _, _ in runs]
     lost: dict[str, list[str]] = {}
-    to_come: Counter[str] = Counter()
+    not_run: Counter[str] = Counter()
     for opened, run, case in runs:
         if run.uid and run.uid in gone_on_with:
             continue
@@ -169,10 +169,10 @@ def _without_result(
         for key in begun:
             lost.setdefault(key.case, []).append(f"{run.name}/{key.case}/round{key.number}: no result")
         passed = {*begun, *(RoundKey(each.case, each.round) for each in run.results)}
-        to_come.update(
+        not_run.update(
             key.case for key in planned_rounds(opened) if case in ("", key.case) and key not in passed
         )
-    return lost, to_come
+    return lost, not_run
 
 
 def _located(text: str, log_path: Path) -> tuple[Path, Sequence[str]]:

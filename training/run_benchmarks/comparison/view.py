@@ -164,17 +164,17 @@ def _olympic(side: Side) -> str:
 
 def _about_sides(case: CaseComparison) -> list[str]:
     left_out = [f"left out, for it did not succeed: {each}" for side in case.sides for each in side.left_out]
-    to_come = [
-        f"planned, and not there: {counted(side.to_come, 'round')} of {side.letter} (a run was cut off, or goes on)"
+    not_run = [
+        f"planned, and not there: {counted(side.not_run, 'round')} of {side.letter} (a run was cut off, or goes on)"
         for side in case.sides
-        if side.to_come
+        if side.not_run
     ]
     olympic = [
         f"no MLPerf mean of {side.letter} (time to target without the fastest and the slowest): {side.olympic.reason}"
         for side in case.sides
         if side.olympic and side.olympic.reason
     ]
-    return [*left_out, *to_come, *olympic, *(_limits(case) if case.rows else ()), *case.unknown]
+    return [*left_out, *not_run, *olympic, *(_limits(case) if case.rows else ()), *case.unknown]
 
 
 def _limits(case: CaseComparison) -> Iterator[str]:
@@ -240,7 +240,10 @@ def _figures(case: CaseComparison, side: Side) -> Ratios:
         f"{CONFIDENCE:.0%} interval",
         "verdict",
     )
-    footnotes = tuple(f"* {', '.join(names)}: {reason}" for reason, names in notes.items())
+    footnotes = tuple(
+        f"* {'all' if len(names) == len(rows) else ', '.join(names)}: {reason}"
+        for reason, names in notes.items()
+    )
     table = Table(headings, tuple(rows), fixed=1, footnotes=footnotes)
     return Ratios(table, [row.against[letter] for row in case.rows])
 

@@ -73,10 +73,9 @@ def remarks(rows: Sequence[Row], columns: Sequence[str], log_path: Path) -> list
     """What is to be known of these rows, of runs in `log_path`: why values are marked; runs that go on, or did not
     end, or are not whole.
     """
-    caveats = dict.fromkeys(
-        (column, row.figures[column].caveat) for row in rows for column in columns if column in row.figures
-    )
-    lines = [f"{MARK} {column}: {caveat}" for column, caveat in caveats if caveat]
+    lines = [
+        f"{MARK} {text}" for text in dict.fromkeys(text for row in rows for text in caveats(row, columns))
+    ]
     for row in {row.key: row for row in rows}.values():
         more = run_command("show", str(log_path / row.run))
         notes = [*_ending_without_rounds(row, more), *row.notes[:MOST_NOTES]]
@@ -86,6 +85,12 @@ def remarks(rows: Sequence[Row], columns: Sequence[str], log_path: Path) -> list
             notes = [row.state]
         lines += [f"{row.run}: {'; '.join(notes)}"] if notes else []
     return lines
+
+
+def caveats(row: Row, figures: Sequence[str]) -> list[str]:
+    """Why values of a row are marked."""
+    marked = {name: row.figures[name].caveat for name in figures if name in row.figures}
+    return [f"{name}: {caveat}" for name, caveat in marked.items() if caveat]
 
 
 def is_number(column: str) -> bool:

@@ -181,7 +181,7 @@ def picture(rows: Sequence[Row], x: str, y: str) -> Chart:
     points = [
         (
             ", ".join([row.case, *(f"{name} in {row.figures[name].full_unit}" for name in mixed)]),
-            f"{row.run}, round {row.round}, {row.verdict}",
+            "; ".join([f"{row.run}, round {row.round}, {row.verdict}", *listing.caveats(row, (x, y))]),
             row.figures[x].value,
             row.figures[y].value,
         )
