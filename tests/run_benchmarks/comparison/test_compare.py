@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from junitparser import Error, Failure, JUnitXml
 
+from run_benchmarks.commands import run_command
 from run_benchmarks.journal import Journal
 from run_benchmarks.names import JOURNAL
 from run_benchmarks.plan.as_dict import plain
@@ -159,7 +160,7 @@ def test_a_run_that_goes_on_says_so_and_where_it_is(tmp_path: Path, capsys: Capt
     where = f"since 2026-01-02T03:04:06+01:00, now at case {CASE}, round 1, stage train"
     error = capsys.readouterr().err
     assert f"run20260102030406 still goes on, {where}: no such round of it has ended" in error
-    assert "name a run that has ended: `run.py list` has them" in error
+    assert f"name a run that has ended: {run_command('list', '--log-path', str(tmp_path))}" in error
     journal.close()
     assert compared(tmp_path, "run20260102030405", "latest") == 2
     assert "run20260102030406 has no round: the run did not come to its end" in capsys.readouterr().err

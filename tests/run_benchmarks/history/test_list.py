@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from run_benchmarks.commands import run_command
 from run_benchmarks.history import index as index_module
 from run_benchmarks.history.index import Index
 from run_benchmarks.history.query import Query, Row, condition_of, count, select
@@ -337,7 +338,7 @@ def test_a_run_that_was_refused_says_once_why_and_where_more_is(log_path: Path, 
     write_summary(folder, Run(folder.name, "", "2027-01-02T03:04:05+00:00", 3, (), {}, notes))
     assert listed(log_path, "--limit", "1") == 0
     out = capsys.readouterr().out
-    why = f"exit code 3, a host is not healthy (more: run.py show {folder.name}); {'; '.join(notes)}"
+    why = f"exit code 3, a host is not healthy (more: {run_command('show', str(folder))}); {'; '.join(notes)}"
     assert f"- {folder.name}: {why}; plan.json is not there" in out
 
 

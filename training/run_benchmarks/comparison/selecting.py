@@ -13,6 +13,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+from run_benchmarks.commands import run_command
 from run_benchmarks.names import ROUND_FOLDER, is_run_folder
 from run_benchmarks.results.find import find_run
 from run_benchmarks.results.folder import RoundKey, RunFolder, as_list, open_folder, section
@@ -208,9 +209,10 @@ def _selected(run: Run, opened: RunFolder, inside: Sequence[str], selector: str)
 
 def _nothing_chosen(run: Run, opened: RunFolder, case: str) -> tuple[str, str]:
     """Why a selector means no round, and what to do."""
+    others = run_command("list", "--log-path", str(opened.path.parent))
     goes_on, cases = going_on(opened), list(dict.fromkeys(result.case for result in run.results))
     if goes_on and (not case or case in (*cases, *opened.cases)):
-        remedy = "wait for its end, or name a run that has ended: `run.py list` has them"
+        remedy = f"wait for its end, or name a run that has ended: {others}"
         return f"{run.name} still goes on, {goes_on}: no such round of it has ended", remedy
     if case and case not in cases:
         return f"{run.name} has no case {case}", nearest(
@@ -218,8 +220,8 @@ def _nothing_chosen(run: Run, opened: RunFolder, case: str) -> tuple[str, str]:
         ) or f"it has {', '.join(cases) or 'none'}"
     if not run.results:
         why = next(iter(run.notes), "")
-        return f"{run.name} has no round{why and f': {why}'}", "name another run: `run.py list` has them"
+        return f"{run.name} has no round{why and f': {why}'}", f"name another run: {others}"
     return (
         f"{run.name} has no such round",
-        f"it has {counted(len(run.results), 'round')} in all, see `run.py show`",
+        f"it has {counted(len(run.results), 'round')} in all: {run_command('show', str(opened.path))}",
     )

@@ -82,7 +82,7 @@ class _Site:
             whole=count(self._index, Query()),
             columns=columns,
             rows=rows,
-            remarks=listing.remarks(rows, columns),
+            remarks=listing.remarks(rows, columns, self._index.log_path),
             listing=listing,
             tick_of=tick_of,
             begin=int(asked.page) * PAGE,
