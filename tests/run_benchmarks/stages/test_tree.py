@@ -116,7 +116,7 @@ def test_data_in_the_tree_is_refused_before_it_is_read(training: Path) -> None:
 
 
 def test_folders_may_lie_deeper_than_pythons_calls(training: Path) -> None:
-    """As deep as a path can be long; deeper ones are made by who means harm, and named."""
+    """As deep as a path can be long."""
     folder = training / "acme"
     for _ in range(1100):
         folder /= "d"
@@ -130,6 +130,18 @@ def test_folders_may_lie_deeper_than_pythons_calls(training: Path) -> None:
         while folder.name == "d":  # which shutil.rmtree cannot
             folder.rmdir()
             folder = folder.parent
+
+
+def test_what_lies_deeper_than_a_path_can_be_long_is_named(
+    training: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(training / "acme")
+    for _ in range(20):
+        Path("d" * 220).mkdir()
+        os.chdir("d" * 220)
+    with pytest.raises(FlagPerfError, match="File name too long") as caught:
+        tree_problems(training, training / "result")
+    assert caught.value.where.startswith(str(training / "acme" / ("d" * 220)))
 
 
 @pytest.mark.parametrize("gone", [False, True], ids=["shorter", "gone"])

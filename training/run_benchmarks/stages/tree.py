@@ -150,8 +150,9 @@ def _paths(folder: Path, left_out: Collection[Path]) -> Iterator[Path]:
             path = waiting.pop()
             if path in left_out or not _belongs_to_tree(path):
                 continue
+            is_folder = path.is_dir() and not path.is_symlink()
             yield path
-            if path.is_dir() and not path.is_symlink() and os.access(path, os.R_OK | os.X_OK):
+            if is_folder and os.access(path, os.R_OK | os.X_OK):
                 waiting += sorted(path.iterdir(), reverse=True)
     except OSError as error:
         raise _not_packed(path, error) from error
