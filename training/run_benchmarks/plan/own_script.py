@@ -16,7 +16,7 @@ def wants_driver(script: Path) -> bool:
 
 
 def driver_of(root: Path, case_dir: Path) -> Path | None:
-    """Its own driver package: beside the script or, for a vendor's cases (TEST_TYPE = "customized"), beside them all."""
+    """Its own driver package: beside the script or, for a vendor's cases (TEST_TYPE = "customized"), beside all."""
     home = case_dir.parents[1]
     folders = [case_dir] if home == Path("benchmarks") else [case_dir, home]
     return next((root / each / DRIVER for each in folders if (root / each / DRIVER).is_dir()), None)
