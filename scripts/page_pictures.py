@@ -9,6 +9,7 @@ shown. Pictures of many devices are of samples that are made up here.
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -74,7 +75,10 @@ def take(log_path: Path, pictures: Sequence[Picture], out: Path) -> None:
     """Serve the runs, take the pictures, end."""
     command = [sys.executable, str(RUN_PY), "serve", "--log-path", str(log_path), "--port", "0"]
     with (
-        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server,
+        tempfile.TemporaryDirectory() as cache,
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, env={**os.environ, "XDG_CACHE_HOME": cache}
+        ) as server,
         sync_playwright() as playwright,
     ):
         assert server.stdout  # noqa: S101 - for mypy
