@@ -21,7 +21,6 @@ import re
 import select
 import shutil
 import signal
-import stat
 import subprocess
 import sys
 import time
@@ -272,20 +271,11 @@ def _code_of_ended(folder: Path) -> int:
     if not folder.is_dir():
         _fail(f"the unit was removed: {folder}", 1)
     try:
-        return _number_in(folder / "exit_code")
-    except (OSError, ValueError):  # or the unit, whose folder it is, has put something else there
+        # the unit, whose folder it is, may have put a pipe there, or a link
+        return int(os.read(os.open(folder / "exit_code", os.O_NOFOLLOW | os.O_NONBLOCK), 20))
+    except (OSError, ValueError):
         _kill_until_none(lambda: _tree(f"{UNIT_MARK}={folder.name}"))
-        with suppress(OSError):  # a folder in its place, a full disk: the next to ask comes here again
-            _write(folder / "exit_code", str(UNKNOWN_END))
         return UNKNOWN_END
-
-
-def _number_in(path: Path) -> int:
-    """The number in a file; no link is followed, and no pipe waited for."""
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise ValueError(f"no plain file: {path}")
-        return int(file.read(20))
 
 
 def _fail(message: str, code: int) -> NoReturn:
