@@ -53,6 +53,17 @@ def test_of_a_file_with_two_names_there_are_two_files(training: Path) -> None:
         }
 
 
+def test_a_link_to_what_hosts_get_anyway_is_what_it_leads_to(training: Path) -> None:
+    (training / "benchmarks/other").mkdir()
+    (training / "benchmarks/other/pytorch").symlink_to("../toy/pytorch")
+    (training / "acme/case.py").symlink_to("../benchmarks/toy/pytorch/case.py")
+    with tarfile.open(fileobj=io.BytesIO(pack_tree(training).archive)) as tar:
+        assert not any(member.issym() or member.islnk() for member in tar)
+        for name in ("benchmarks/other/pytorch/case.py", "acme/case.py"):
+            copied = tar.extractfile(name)
+            assert copied is not None and copied.read() == b"case\n"
+
+
 def test_links_are_refused_all_at_once(training: Path, tmp_path: Path) -> None:
     """Each would bring along what was to stay at home: a secret as a file for everybody, the controller, loops."""
     secret = tmp_path / "secret"
@@ -61,11 +72,21 @@ def test_links_are_refused_all_at_once(training: Path, tmp_path: Path) -> None:
     links = {
         "acme/key": secret,
         "benchmarks/l1": "..",
-        "benchmarks/toy/here.py": "pytorch/case.py",
         "acme/x": "nowhere",
+        "acme/self": "self",
+        "acme/controller": "../run_benchmarks",
+        "acme/setting": "../run_benchmarks/config/test_conf.py",
+        "acme/hidden": ".secrets/key",
     }
+    (training / "acme/.secrets").mkdir()
+    (training / "acme/.secrets/key").write_text("hidden")
+    (training / "benchmarks/aside").mkdir()
+    (training / "benchmarks/aside/back").symlink_to("../toy")
+    (training / "benchmarks/toy/on").symlink_to("../aside")
+    links |= {"benchmarks/toy/on/back": "a link behind a link", "benchmarks/aside/back/on": "likewise"}
     for name, target in links.items():
-        (training / name).symlink_to(target)
+        if not name.startswith(("benchmarks/toy/on", "benchmarks/aside")):
+            (training / name).symlink_to(target)
     (training / "acme/.editor-lock").symlink_to("me@host")  # hidden: does not belong to the tree
     with pytest.raises(ProblemsError) as caught:
         pack_tree(training)
