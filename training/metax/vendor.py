@@ -17,7 +17,7 @@ VISIBLE_DEVICES_ENV = "MACA_VISIBLE_DEVICES"
 
 # As mcPytorch's README has them. /dev/dri is one folder for all cards: a run sees those that the variable above names.
 CONTAINER_OPTIONS = {
-    "--device=/dev/mxcd": "the driver's door for computing, one for all cards",
+    "--device=/dev/mxcd": "the driver's node for computing, one for all cards",
     "--device=/dev/dri": "the cards and their render nodes; mx-smi reads its sensors through them",
     "--group-add=video": "the group to which the nodes in /dev/dri belong",
 }

@@ -48,7 +48,7 @@ CHIPS = {
         "power_w": 950,
         "source": {
             "memory_gib": "mthreads-gmi: 81920MiB",
-            "memory_bandwidth": "musaInfo of the board: 640 bits at 20 GHz",
+            "memory_bandwidth": "musaInfo of a board: 640 bits at 20 GHz (20 Gbit/s a pin)",
             "power_w": "mthreads-gmi --query --json, driver 3.3.5: Current Power Limit 950.00W",
         },
     },
