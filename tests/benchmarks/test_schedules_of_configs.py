@@ -45,7 +45,7 @@ def test_the_rate_is_not_0_before_the_cap(path: Path) -> None:
         case, Path("/data"), path.parents[2].name, path.parent, path.name, enable_extern_config=True
     )
     settings = read_configuration(arguments, target.removeprefix("target_")).driver
-    _, nodes, ranks = path.stem.removeprefix("config_").split("x")
+    _, nodes, ranks = path.stem.removeprefix("config_").rsplit("x", 2)
     global_batch = settings.train_batch_size * settings.gradient_accumulation_steps * int(nodes) * int(ranks)
     last = steps_at_cap(settings, global_batch) - 1
     assert schedule_of(settings)(last) > 0, f"step {last} of {global_batch} samples"

@@ -75,7 +75,7 @@ def test_a_configuration_stands_in_its_readme_with_its_global_batch(config: Path
     assert f"(config/{config.name})" in readme
     if any(name.startswith(TARGET) for name in base_of(config)):
         values = {**base_of(config), **load_constants(config)}
-        _, nodes, ranks = config.stem.removeprefix("config_").split("x")
+        _, nodes, ranks = config.stem.removeprefix("config_").rsplit("x", 2)
         batch = values["train_batch_size"] * values["gradient_accumulation_steps"] * int(nodes) * int(ranks)
         assert re.search(rf"\(config/{re.escape(config.name)}\) \| [\dx ]+= {batch} \|", readme), batch
 

@@ -41,7 +41,7 @@ def parse(text: str) -> Mapping[str, Sample]:
         ValueError: there is no JSON in it.
     """
     cards = _cards(text)
-    return {card.removeprefix("card"): _sample(about) for card, about in cards.items()}
+    return {card[len("card") :]: _sample(about) for card, about in cards.items()}
 
 
 def _cards(text: str) -> dict[str, dict[str, Any]]:

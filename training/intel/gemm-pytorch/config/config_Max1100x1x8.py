@@ -1,0 +1,1 @@
+"""Eight Max 1100 at the same time: everything is as the case has it."""
