@@ -50,6 +50,23 @@ install_engine() {
   ensure_base_image || say "there is no base image; tests that need one fail"
 }
 
+# What pip has compiled, and Python's own modules, where PYTHONPYCACHEPREFIX has Python look for them: links take a
+# second, while every worker would compile its frameworks anew.
+BYTECODE=$PWD/.venv/pycache
+link_bytecode() {
+  "$1/bin/python" - "$BYTECODE" <<'END'
+import os, sys, sysconfig
+from pathlib import Path
+
+for folder in {sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")}:
+    for compiled in Path(folder).rglob("__pycache__/*.pyc"):
+        link = Path(sys.argv[1], *compiled.parts[1:-2], compiled.name)
+        if not os.path.lexists(link):
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(compiled)
+END
+}
+
 # Parts side by side, once apt has done its work: it takes one at a time.
 set_up() {
   install_tools
@@ -59,6 +76,8 @@ set_up() {
   begin python install_python
   finish python tensorflow engine
   stages
+  link_bytecode .venv
+  [ ! -d $TENSORFLOW_VENV ] || link_bytecode $TENSORFLOW_VENV
 }
 
 # The lab's tests and those of containers wait a lot: the whole suite has more workers than there are cores.
@@ -82,7 +101,7 @@ if engine_answers && find_base_image; then export FLAGPERF_TEST_BASE_IMAGE=$BASE
 export PATH=$PWD/.venv/bin:$PATH:/usr/sbin:/sbin
 # Hundreds of short Python processes compile the same files else, where the environment forbids to keep them.
 unset PYTHONDONTWRITEBYTECODE
-export PYTHONPYCACHEPREFIX=$PWD/.venv/pycache
+export PYTHONPYCACHEPREFIX=$BYTECODE
 say "style"
 ruff check .
 ruff format --check .

@@ -2,7 +2,10 @@
 
 `./test.sh` starts the workers. Tests of one file share one, for they share what is dear to set up. Each worker has a
 lab of its own. Tests that have Podman as a parameter share a worker, for it cannot list its images while another
-process removes some. What is slow comes first: the lab's tests, Podman's, files with slow tests (slow.py).
+process removes some.
+
+What takes long comes first, for the workers are to end together: a group with many slow tests (slow.py) before one
+with few. The lab's tests, which wait a lot, alternate with others, which compute: so the cores are always busy.
 """
 
 from __future__ import annotations
@@ -10,13 +13,15 @@ from __future__ import annotations
 import gc
 import os
 import signal
+from collections.abc import Mapping
+from itertools import zip_longest
 
 import pytest
 
 from tests.lab.place import NUMBER_VARIABLE
 from tests.slow import is_slow
 
-PODMAN_GROUP = "podman"
+PODMAN_GROUP, LAB = "podman", "lab-"
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -45,12 +50,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not is_worker(config):
         return
     groups = {item: _group_of(item) for item in items}
-    slow = {group for item, group in groups.items() if is_slow(item)}
     for item, group in groups.items():
         item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(
-        key=lambda item: (not _needs_lab(item), groups[item] != PODMAN_GROUP, groups[item] not in slow)
-    )
+    slow_tests = dict.fromkeys(groups.values(), 0)
+    for item, group in groups.items():
+        slow_tests[group] += _needs_lab(item) or is_slow(item)
+    place = {group: number for number, group in enumerate(in_order(slow_tests))}
+    items.sort(key=lambda item: place[groups[item]])
+
+
+def in_order(slow_tests: Mapping[str, int]) -> list[str]:
+    """The groups, each with the number of its slow tests: those with many first, the lab's and others by turns."""
+    by_size = sorted(slow_tests, key=lambda group: -slow_tests[group])
+    of_lab = [group for group in by_size if group.startswith(LAB)]
+    others = [group for group in by_size if not group.startswith(LAB)]
+    return [group for pair in zip_longest(of_lab, others) for group in pair if group]
 
 
 def is_worker(config: pytest.Config) -> bool:
@@ -60,7 +74,7 @@ def is_worker(config: pytest.Config) -> bool:
 
 def _group_of(item: pytest.Item) -> str:
     if _needs_lab(item):
-        return f"lab-{item.path.stem}"
+        return f"{LAB}{item.path.stem}"
     parameters = item.callspec.params if hasattr(item, "callspec") else {}
     return PODMAN_GROUP if PODMAN_GROUP in parameters.values() else item.path.stem
 

@@ -14,6 +14,7 @@ from typing import Any
 from tests.audit import power
 from tests.audit.power import Value, number
 
+COUNTED = r"([kKMGTP]i?)?(B|b|bytes?|bits?|FLOPs?|OPs?|(sample|token|image|sequence|step|iteration)s?)/s"
 PREFIXES = {"": 1.0, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 LARGEST_EVENT = 2**20  # bytes
 GIB = 2**30
@@ -193,6 +194,7 @@ def is_valid(name: str, entry: Any) -> bool:
         all(is_a_line(entry.get(key), most) for key, most in texts.items())
         and number(entry.get("value")) is not None
         and entry.get("better", "") in {"higher", "lower", None}
+        and (entry["value"] > 0 or not re.fullmatch(COUNTED, entry["unit"]))
         and ("peak" not in entry or bool(re.fullmatch("[MGTP]?(FLOP|OP)/s", entry["unit"])))
     )
 

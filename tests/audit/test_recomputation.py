@@ -134,6 +134,7 @@ REPORTS: list[dict[str, Any]] = [
         },
     },
     {**TODAYS, "figures": {"b": {**OWN, "better": "big"}, "c": {**OWN, "unit": "GB/s", "peak": "fp32"}}},
+    {**TODAYS, "figures": {"d": {**OWN, "unit": "GB/s", "value": -2.0}}},
     {},
 ]
 

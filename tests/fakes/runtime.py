@@ -39,6 +39,7 @@ class FakeRuntime:
         self.calls: list[tuple[str, str]] = []
         self.waits: list[str] = []
         self.removed: list[tuple[str, str]] = []
+        self.graces_s: dict[str, int] = {}
 
     def path_inside(self, mounts: Sequence[Mount], host_path: str) -> str:
         return host_path
@@ -65,6 +66,7 @@ class FakeRuntime:
 
     async def stop(self, transport: Transport, name: str, grace_s: int) -> None:
         self.calls.append(("stopped", name))
+        self.graces_s[name] = grace_s
 
     async def last_output(self, transport: Transport, name: str, lines: int = 50) -> str:
         self.calls.append(("asked for its output", name))

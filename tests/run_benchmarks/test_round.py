@@ -33,6 +33,7 @@ from tests.run_benchmarks.builders import conclude, make_case, observed, trainin
 from tests.run_benchmarks.conftest import LogLines
 from tests.run_benchmarks.one_round import RUN, result_file, run_round
 from tests.run_benchmarks.plan.tree import Tree
+from utils import monitors
 from utils.errors import FlagPerfError
 from utils.records import FailureClass, Stage, Verdict
 
@@ -186,6 +187,8 @@ def test_a_task_that_fails_ends_the_round(code: int, tmp_path: Path) -> None:
     assert result.failure is not None and f"exit code {code}" in result.failure.message
     stopped = [name for verb, name in runtime.calls if verb == "stopped"]
     assert len(stopped) == 2 and all(name.endswith("monitor") for name in stopped)  # the tasks had ended
+    # a monitor that waits for a slow source and then for its inventory has not been killed by then
+    assert min(runtime.graces_s.values()) >= monitors.STOP_GRACE_S + 5
 
 
 def test_a_task_that_fails_before_its_log_opens_is_explained_by_what_it_printed(tmp_path: Path) -> None:

@@ -94,11 +94,22 @@ def test_the_first_failure_ends_the_node_and_is_named_first(
     assert all(end.stopped and end.exit_code == -signal.SIGTERM for end in others)
 
 
+def after(log: Path, text: str, action: str) -> str:
+    """Code of a rank that does something once `text` stands in the log of another."""
+    return (
+        f"import pathlib, time\n    log = pathlib.Path({str(log)!r})\n"
+        f"    while not (log.exists() and {text!r} in log.read_text()): time.sleep(0.05)\n    {action}"
+    )
+
+
 def test_peers_of_a_rank_that_is_aborted_at_its_exit_may_finish(tmp_path: Path) -> None:
-    result, output = run(tmp_path, of_rank(3, "os.abort()", "import time; time.sleep(1); print('done')"))
+    aborts = after(tmp_path / "rank2.out.log", "here", "os.abort()")
+    result, output = run(
+        tmp_path, of_rank(3, aborts, "import time; print('here'); time.sleep(0.5); print('done')")
+    )
     assert result == 134
     assert read_rank_ends(output) == (RankEnd(3, 1, -6, False), RankEnd(2, 0, 0, False))
-    assert (tmp_path / "rank2.out.log").read_text() == "done\n"
+    assert (tmp_path / "rank2.out.log").read_text() == "here\ndone\n"
 
 
 def test_a_rank_that_is_done_is_no_failure_and_the_others_go_on(tmp_path: Path) -> None:
@@ -122,11 +133,8 @@ def test_a_signal_to_the_launcher_ends_its_ranks(tmp_path: Path, number: signal.
 
 def test_a_rank_that_will_not_stop_is_killed(tmp_path: Path) -> None:
     stubborn = f"signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True)\n    {WAIT}"
-    waits_for_it = (
-        f"import pathlib, time\n    log = pathlib.Path({str(tmp_path / 'rank2.out.log')!r})\n"
-        "    while not (log.exists() and 'deaf' in log.read_text()): time.sleep(0.05)\n    sys.exit(5)"
-    )
-    result, output = run(tmp_path, of_rank(2, stubborn, waits_for_it))
+    fails = after(tmp_path / "rank2.out.log", "deaf", "sys.exit(5)")
+    result, output = run(tmp_path, of_rank(2, stubborn, fails))
     assert result == 5
     assert read_rank_ends(output) == (RankEnd(3, 1, 5, False), RankEnd(2, 0, -9, True))
 

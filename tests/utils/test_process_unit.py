@@ -91,7 +91,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 
 def eventually(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while not holds():
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.02)

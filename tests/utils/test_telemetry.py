@@ -90,6 +90,16 @@ def test_no_more_records_are_held_than_a_node_can_have(
     assert (telemetry.sources, len(telemetry.samples), telemetry.wrong) == ((GPU,), 3, 2)
 
 
+def test_more_devices_than_a_node_can_have_are_left_out_and_counted(tmp_path: Path) -> None:
+    path = tmp_path / "telemetry.jsonl"
+    many = [Sample(1, "gpu", str(number)) for number in range(telemetry_file.MOST_DEVICES + 5)]
+    path.write_text("".join(map(record_line, [GPU, *many, many[0]])))
+    telemetry = read_telemetry(path)
+    assert len(telemetry.samples) == telemetry_file.MOST_DEVICES + 1
+    assert len(telemetry.devices("gpu")) == telemetry_file.MOST_DEVICES
+    assert telemetry.wrong == 5 and "more than 4096 devices" in telemetry.first_wrong
+
+
 def test_samples_of_long_texts_do_not_fill_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

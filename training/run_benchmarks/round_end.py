@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,11 +23,15 @@ from run_benchmarks.stages.fan_out import errors_of, on_all, raise_first
 from run_benchmarks.stages.run_folder import below_work
 from run_benchmarks.stages.watch import Ended, Ending
 from run_benchmarks.transports.base import Transport
+from utils import monitors
 from utils.errors import FlagPerfError, told_of
 from utils.node import rank_log_name
 from utils.records import Stage, Verdict
 
-STOP_GRACE_S = 5
+TASK_GRACE_S = 5
+# A slow host's monitor must not be killed while it takes its last samples: it has its own limits, and this beside them.
+MONITOR_GRACE_S = math.ceil(monitors.STOP_GRACE_S) + 8
+GRACES_S = {"task": TASK_GRACE_S, "monitor": MONITOR_GRACE_S}
 COLLECT_TIMEOUT_S = 600.0
 # A host that is known to be lost is asked for its logs all the same, but not for long.
 LOST_COLLECT_TIMEOUT_S = 5.0
@@ -58,9 +63,9 @@ class RoundEnd:
 
     async def _stop_units(self) -> None:
         async def stop(node: Node) -> None:
+            run, runtime, transport = self.session.run, self.session.runtime, self._transport(node)
             roles = ("monitor",) if isinstance(self._ending(node), Ended) else ("monitor", "task")
-            names = [unit_name(self.session.run, node, role) for role in roles]
-            stops = [self.session.runtime.stop(self._transport(node), name, STOP_GRACE_S) for name in names]
+            stops = [runtime.stop(transport, unit_name(run, node, role), GRACES_S[role]) for role in roles]
             # all of them to their end: what is still stopping writes to the logs that are collected next
             raise_first(await asyncio.gather(*stops, return_exceptions=True))
 

@@ -12,8 +12,7 @@ _MADE_BY_PYTHON = ("__pycache__", ".pyc")
 
 def code_files(folder: Path) -> dict[str, str]:
     """Path below `folder`, with `/` between its parts -> SHA-256 in hex; nothing where there is no folder."""
-    paths = _files(folder) if folder.is_dir() else ()
-    return {path.relative_to(folder).as_posix(): digest_of_file(path) for path in paths}
+    return {path.relative_to(folder).as_posix(): digest_of_file(path) for path in files_below(folder)}
 
 
 def digest_of_file(path: Path) -> str:
@@ -30,11 +29,17 @@ def digest_of(files: Mapping[str, str]) -> str:
     return hashlib.sha256("".join(lines).encode()).hexdigest() if files else ""
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    for path in folder.iterdir():
-        if path.name.startswith(".") or path.name.endswith(_MADE_BY_PYTHON):
-            continue
-        if path.is_dir():
-            yield from _files(path)
-        elif path.is_file():
-            yield path
+def files_below(folder: Path) -> Iterator[Path]:
+    """The files of a folder, and of those in it, however deep; no link to a folder is followed.
+
+    None where there is no folder.
+    """
+    waiting = [folder] if folder.is_dir() else []
+    while waiting:
+        for path in waiting.pop().iterdir():
+            if path.name.startswith(".") or path.name.endswith(_MADE_BY_PYTHON):
+                continue
+            if path.is_file():
+                yield path
+            elif path.is_dir() and not path.is_symlink():
+                waiting.append(path)

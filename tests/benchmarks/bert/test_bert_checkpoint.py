@@ -157,15 +157,26 @@ def convert_by_command(source: Path, *more: str) -> subprocess.CompletedProcess[
     )
 
 
-def test_a_tensorflow_checkpoint_gives_its_model(
-    logits_of: Callable[..., Logits], tensorflow_files: Path
-) -> None:
-    """Its optimizer slots and its step are no weights."""
+@pytest.fixture(scope="module")
+def of_tensorflow(tensorflow_files: Path) -> Path:
+    """What the command makes of it."""
     done = convert_by_command(tensorflow_files / "model.ckpt-28")
     assert done.returncode == 0, done.stderr
-    _assert_equal(logits_of(tensorflow_files / "model.ckpt-28.safetensors"), _expected(_of_tensorflow()))
-    again = convert_by_command(tensorflow_files / "model.ckpt-28.index")
+    return tensorflow_files / "model.ckpt-28.safetensors"
+
+
+def test_a_tensorflow_checkpoint_gives_its_model(
+    logits_of: Callable[..., Logits], of_tensorflow: Path
+) -> None:
+    """Its optimizer slots and its step are no weights."""
+    _assert_equal(logits_of(of_tensorflow), _expected(_of_tensorflow()))
+
+
+def test_a_tensorflow_checkpoint_that_is_converted_is_left_as_it_is(of_tensorflow: Path) -> None:
+    before = of_tensorflow.stat().st_mtime_ns
+    again = convert_by_command(of_tensorflow.with_name("model.ckpt-28.index"))
     assert again.returncode == 0, "made from the same files: nothing to do"
+    assert of_tensorflow.stat().st_mtime_ns == before
 
 
 def test_a_tensorflow_checkpoint_that_is_damaged_is_named(tensorflow_files: Path, tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def launch_ranks(
     job = LaunchJob(1, ranks, "127.0.0.1", free_port(), str(logs), script, python=sys.executable)
     argv = open_framework(launch.framework).launch_argv(job, 0)
     env = environment(**variables)
-    completed = subprocess.run(argv, env=env, capture_output=True, timeout=120, check=False)
+    completed = subprocess.run(argv, env=env, capture_output=True, timeout=300, check=False)
     paths = [logs / f"rank{rank}.out.log" for rank in range(ranks)]
     return completed.returncode, [read_events(path) for path in paths]
 

@@ -154,13 +154,13 @@ def test_what_is_no_regular_file_is_passed_over(tmp_path: Path, make: Callable[[
     (tmp_path / NAMES[1]).unlink()
     make(tmp_path / NAMES[1])
     command = [sys.executable, "-c", READER, str(tmp_path)]  # one that would hang is ended by the time limit
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=300, check=True)
     assert done.stdout.split("\n")[:2] == [NAMES[0], f"{NAMES[1]} is not a regular file"]
 
 
 def test_a_writer_that_is_killed_leaves_the_one_before(tmp_path: Path) -> None:
     argv = [sys.executable, "-c", KILLED_WRITER, str(tmp_path)]
-    done = subprocess.run(argv, env=environment(), capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(argv, env=environment(), capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {NAMES[0], f"{NAMES[0]}.sha256", f".{NAMES[1]}.partial"}

@@ -92,7 +92,7 @@ def killed_run(launch: LaunchArguments, checkpoints: Path) -> str:
         env=environment(**{CHECKPOINT_DIR: str(checkpoints)}),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == -signal.SIGKILL, done.stdout + done.stderr

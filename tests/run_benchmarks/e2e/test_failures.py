@@ -21,8 +21,9 @@ from tests.run_benchmarks.e2e.harness import (
     run_folder,
     wait_until,
 )
+from tests.run_benchmarks.e2e.pair import ENDLESS_STEPS, write_pair
 
-CASE = "bert:pytorch:cpu:2:1:1"
+CASE, PAIR = "bert:pytorch:cpu:2:1:1", "pair:pytorch:cpu:2:1:1"
 TRAINING_GOES_ON = "samples/s"
 MakeBench = Callable[..., Bench]
 
@@ -34,6 +35,14 @@ def endless(two_hosts: Lab, bench: MakeBench, data: Path) -> Bench:
     run.vendor_config("cpux2x1", ENDLESS)
     run.test(CASES={CASE: str(data)})
     return run
+
+
+@pytest.fixture
+def endless_pair(endless: Bench, data: Path) -> Bench:
+    """The same with ranks that only talk to each other."""
+    write_pair(endless.training, "cpu", "cpu", ENDLESS_STEPS)
+    endless.test(CASES={PAIR: str(data)})
+    return endless
 
 
 def _only_round(ended: Any) -> dict[str, Any]:
@@ -74,10 +83,16 @@ def test_a_killed_rank_ends_its_round_and_the_next_case_goes_on(
     assert logs == {"rank0.out.log", "rank1.out.log"}
 
 
-@pytest.mark.parametrize("breakage", ["kill", "cut", "freeze"])
+@pytest.mark.parametrize(
+    ("breakage", "job", "case"),
+    [("kill", "endless", CASE), ("cut", "endless_pair", PAIR), ("freeze", "endless_pair", PAIR)],
+    ids=["kill", "cut", "freeze"],
+)
 def test_a_lost_host_ends_the_round_and_the_other_is_freed(
-    breakage: str, two_hosts: Lab, endless: Bench
+    breakage: str, job: str, case: str, two_hosts: Lab, request: pytest.FixtureRequest
 ) -> None:
+    """A rank whose peer is killed with its host sees the end of its connection; of the others it hears no more."""
+    endless: Bench = request.getfixturevalue(job)
     endless.cluster(HOSTS=["h1", "h2"], HOST_LOST_AFTER=5, SSH_CONNECT_TIMEOUT=3)
     process = endless.start()
     with ending(endless, process):
@@ -93,7 +108,7 @@ def test_a_lost_host_ends_the_round_and_the_other_is_freed(
     (command,) = (note.partition(": ")[2] for note in result["notes"] if "may be left on h2" in note)
     assert containers(two_hosts, 1) == ""
     assert ended.folder is not None
-    assert (ended.folder / CASE / "round1" / "h1_noderank0" / "rank0.out.log").is_file()
+    assert (ended.folder / case / "round1" / "h1_noderank0" / "rank0.out.log").is_file()
     # Once the host is back, the command removes, as it stands, what could not be removed before.
     {"kill": two_hosts.start, "cut": two_hosts.heal, "freeze": two_hosts.thaw}[breakage](2)
     cleaned = subprocess.run(
@@ -126,18 +141,18 @@ def _assert_interrupted(ended: Ended, lab: Lab) -> None:
     assert _only_round(ended)["verdict"] == "INTERRUPTED"
     assert ended.folder is not None
     for rank in (0, 1):
-        node = ended.folder / CASE / "round1" / f"h{rank + 1}_noderank{rank}"
+        node = ended.folder / PAIR / "round1" / f"h{rank + 1}_noderank{rank}"
         assert (node / f"rank{rank}.out.log").is_file()
         assert containers(lab, rank + 1) == ""
         assert run_folder(lab, rank + 1, ended.uid()) == ""
 
 
-def test_sigterm_stops_and_removes_everything(two_hosts: Lab, endless: Bench) -> None:
-    process = endless.start()
-    with ending(endless, process):
-        endless.wait_for_log(process, TRAINING_GOES_ON)
+def test_sigterm_stops_and_removes_everything(two_hosts: Lab, endless_pair: Bench) -> None:
+    process = endless_pair.start()
+    with ending(endless_pair, process):
+        endless_pair.wait_for_log(process, TRAINING_GOES_ON)
         process.send_signal(signal.SIGTERM)
-    _assert_interrupted(endless.ended(process), two_hosts)
+    _assert_interrupted(endless_pair.ended(process), two_hosts)
 
 
 def test_an_image_that_does_not_build_fails_its_rounds(two_hosts: Lab, endless: Bench) -> None:
@@ -163,9 +178,9 @@ def test_a_container_that_does_not_start_fails_its_round(two_hosts: Lab, endless
         assert containers(two_hosts, host) == ""
 
 
-def test_a_deadline_ends_a_round(two_hosts: Lab, endless: Bench, data: Path) -> None:
-    endless.test(CASES={CASE: str(data)}, CASE_DEADLINE_HOURS=8 / 3600)
-    ended = endless.run()
+def test_a_deadline_ends_a_round(two_hosts: Lab, endless_pair: Bench, data: Path) -> None:
+    endless_pair.test(CASES={PAIR: str(data)}, CASE_DEADLINE_HOURS=8 / 3600)
+    ended = endless_pair.run()
 
     assert ended.code == 1, ended.output
     result = _only_round(ended)
@@ -221,17 +236,15 @@ def test_two_runs_on_one_cluster_leave_each_other_alone_until_ctrl_c(
     two_hosts: Lab, tmp_path: Path, data: Path
 ) -> None:
     first = Bench(tmp_path / "first", ["h1", "h2"], two_hosts.env)
-    first.vendor_config("cpux2x1", ENDLESS)
-    first.test(CASES={CASE: str(data)})
+    write_pair(first.training, "cpu", "cpu", ENDLESS_STEPS)
+    first.test(CASES={PAIR: str(data)})
     second = Bench(tmp_path / "second", ["h1", "h2"], two_hosts.env)
     second.cluster(HOSTS=["h1", "h2"], MASTER_PORT=29601)
-    second.vendor_config("cpux2x1", QUICK)
-    second.test(CASES={CASE: str(data)})
+    write_pair(second.training, "cpu", "cpu")
+    second.test(CASES={PAIR: str(data)})
     process = first.start()
     with ending(first, process):
         first.wait_for_log(process, TRAINING_GOES_ON)
-        for host in (1, 2):  # it needs no more of the cores than shows that it goes on
-            two_hosts.ssh(host, "sh", "-c", "docker ps -q | xargs docker update --cpus 0.1")
         ended = second.run()
         assert ended.code == 0, ended.output
         # The second run warns of the first and takes only its own units away.

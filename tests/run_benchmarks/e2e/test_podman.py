@@ -14,54 +14,13 @@ from tests.lab.images import stream
 from tests.lab.lab import Lab
 from tests.lab.podman import ADMIT_USER
 from tests.run_benchmarks.e2e.harness import QUICK, Bench, Ended, run_folder
+from tests.run_benchmarks.e2e.pair import write_pair
 from tests.run_benchmarks.e2e.setup import make_image
 from tests.run_benchmarks.runtimes.conftest import need_engine
 
 BERT, PAIR = "bert:pytorch:cpu:1:1:1", "pair:pytorch:T1:2:1:1"
 WORK = "/var/lib/flagperf-test"
 MakeBench = Callable[..., Bench]
-# In place of training: two ranks without a framework, so that their image is small, which say a word to each other.
-SCRIPT = """\
-import os, socket, time
-
-from utils.events import Event, EventName, format_line
-
-
-def log(name, **value):
-    print(format_line(Event(name, value, time_ms=int(time.time() * 1000))), flush=True)
-
-
-def connection():
-    address = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-    if os.environ["RANK"] == "0":
-        return socket.create_server(("", address[1])).accept()[0]
-    for _ in range(600):
-        try:
-            return socket.create_connection(address, timeout=60)
-        except OSError:
-            time.sleep(0.1)
-    raise SystemExit("rank 0 cannot be reached")
-
-
-peer = connection()
-peer.sendall(b"here is rank " + os.environ["RANK"].encode() + b"\\n")
-heard = peer.makefile().readline()
-print(heard, end="", flush=True)
-if os.environ["RANK"] == "0":
-    log(EventName.INIT_START)
-    log(EventName.TRAIN_START, max_steps=1)
-    log(EventName.STEP_END, global_steps=1, loss=1.0)
-    log(EventName.TRAIN_END)
-    log(EventName.FINISHED, converged=heard == "here is rank 1\\n", num_trained_samples=8, raw_train_time=0.05,
-        no_eval_time=0.04, pure_compute_time=0.03, e2e_time=0.1)
-"""
-PAIR_FILES = {
-    "benchmarks/pair/pytorch/__init__.py": "",
-    "benchmarks/pair/pytorch/run_pretraining.py": SCRIPT,
-    "benchmarks/pair/pytorch/config/_base.py": "target_accuracy = 0.5\nmax_steps = 1\ntrain_batch_size = 8\n",
-    "benchmarks/pair/pytorch/config/mutable_params.py": "mutable_params = []\n",
-    "twin/pair-pytorch/config/config_T1x2x1.py": "",
-}
 
 
 class PodmanHosts:
@@ -117,9 +76,7 @@ def test_podman_runs_a_case_on_two_hosts(
     hosts = PodmanHosts(lab(hosts=2), user)
     run = bench(["h1", "h2"], **hosts.lab.env)
     run.second_vendor()
-    for name, text in PAIR_FILES.items():
-        (run.training / name).parent.mkdir(parents=True, exist_ok=True)
-        (run.training / name).write_text(text)
+    write_pair(run.training, "twin", "T1")
     settings = {"VENDOR": "twin", "CASES": {PAIR: str(data)}}
     run.test(**settings, PIP_FROM_HOST=True)
     image = make_image(load_plan(run.config, run.training), tmp_path)

@@ -65,6 +65,13 @@ def test_a_case_with_other_parameters_is_not_done(result: Path) -> None:
     assert find_earlier(NAME, result.parent, [case]).done == {}
 
 
+@pytest.mark.parametrize("name", [[KEY], {}, None, 5], ids=str)
+def test_a_plan_whose_case_has_no_name_tells_of_no_round(result: Path, name: object) -> None:
+    case = {"settings": {"name": name}, "parameters": dict(CASE.parameters)}
+    (result / "plan.json").write_text(json.dumps({"cases": [case]}))
+    assert find_earlier(NAME, result.parent, [CASE]) == EarlierRun(NAME, UID)
+
+
 def test_what_runs_before_it_had_done_counts_too(result: Path) -> None:
     plan(result, done={KEY: [3]})
     assert find_earlier(NAME, result.parent, [CASE]).done == {KEY: (1, 3)}

@@ -7,7 +7,16 @@ import json
 import pytest
 
 from run_benchmarks.plan.as_dict import plan_as_dict
-from run_benchmarks.plan.redact import is_secret_name, redact_argv, redact_text, redact_url, secrets_in_text
+from run_benchmarks.plan.redact import (
+    is_secret_name,
+    redact_argv,
+    redact_program,
+    redact_text,
+    redact_tokens,
+    redact_url,
+    secrets_in_argv,
+    secrets_in_text,
+)
 from tests.run_benchmarks.plan.test_bad_input import edit
 from tests.run_benchmarks.plan.tree import Tree
 
@@ -52,7 +61,7 @@ SECRET_NAMES = [
         "SIGNING_KEY_PEM",
         "DB_PASS_1",
     ),
-    *("ENCRYPTION_KEY_BASE64", "LICENSE_KEY2", "SSHKEY", "JWT", "AUTH_JWT"),
+    *("ENCRYPTION_KEY_BASE64", "LICENSE_KEY2", "SSHKEY", "JWT", "AUTH_JWT", "KRB5_KEYTAB", "KEYTAB_B64"),
 ]
 OPEN_NAMES = [
     *("PWD", "OLDPWD", "KEY", "SSH_PUBLIC_KEY", "MAX_TOKENS", "num_key_value_heads", "tokenizer", "SECRETS"),
@@ -141,10 +150,68 @@ KEY = "MIIEpAIBAAKCAQEAtZm9vYmFy"
             "-----BEGIN PGP PRIVATE KEY BLOCK-----***\n-----END",
         ),
         ("no -----BEGIN RSA PRIVATE KEY----- in file x", "no -----BEGIN RSA PRIVATE KEY----- in file x"),
+        ("+ sshpass -v -p 's3 cret' ssh -p 22 h", "+ sshpass -v -p *** ssh -p 22 h"),
+        ("sshpass -e ssh -p 22 h", "sshpass -e ssh -p 22 h"),
+        ("docker login -u me -p s3cret r.example.org", "docker login -u me -p *** r.example.org"),
+        ("wandb login --relogin s3cret123", "wandb login --relogin ***"),
+        ("wandb login failed: run wandb login --help", "wandb login failed: run wandb login --help"),
+        ("<Password>s3 cret</Password><user>me</user>", "<Password>***</Password><user>me</user>"),
+        ("<a:token type='x'><![CDATA[s3cret]]></a:token>", "<a:token type='x'><![CDATA[***]]></a:token>"),
+        ("vector<Token> tokens; a < b", "vector<Token> tokens; a < b"),
+        ("KEYTAB=BQIAAABT", "KEYTAB=***"),
+        ("/etc/krb5.keytab: no such file", "/etc/krb5.keytab: no such file"),
     ],
 )
 def test_assignments(text: str, shown: str) -> None:
     assert redact_text(text) == shown
+
+
+LONG = "".join(map(str, range(30)))  # beside letters, of a length that every form takes
+TOKENS = {
+    "hf_": f"Ab{LONG}",
+    "ghp_": LONG,
+    "github_pat_": f"11A_{LONG}",
+    "glpat-": "z_sx-tr.Axxr8x1TPY8Y",
+    "AKIA": "IOSFODNN7EXAMPLQ",
+    "sk-": f"proj-{LONG}",
+    "xoxb-": "123-456-aBcDeF",
+    "eyJ": "hbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.dozjgNryP4J3jVmN",
+    "https://hooks.slack.com/services/": "T000/B000/XXXX",
+    "https://discord.com/api/webhooks/": "123/abc-DEF",
+    "?sv=2024-01-01&sp=r&sig=": f"{LONG}%2F%3D",
+    "AccountKey=": f"{LONG}+/==",
+}
+DIGEST = "0123456789abcdef" * 4
+
+
+@pytest.mark.parametrize(("sign", "secret"), TOKENS.items(), ids=TOKENS)
+def test_a_token_is_hidden_by_its_own_form_wherever_it_stands(sign: str, secret: str) -> None:
+    for before, after in (
+        ("", ""),
+        ("a rank printed ", " to its log"),
+        ('{"x": ["', '"]}'),
+        ("pull('", "')"),
+    ):
+        text, shown = f"{before}{sign}{secret}{after}", f"{before}{sign}***{after}"
+        assert redact_text(text) == redact_program(text) == shown
+        assert redact_tokens(text) == shown
+        assert redact_argv(["run", text]) == ["run", shown]
+        assert secret in secrets_in_text(text) and secret in secrets_in_argv(["run", text])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"sha256:{DIGEST} {DIGEST[:40]} run20260102030405-abcdef GPU-5ab3d36e-1234-5678-9abc-0123456789ab",
+        f"hf_{DIGEST} in the cache, sig={DIGEST}, task-{DIGEST} on disk-{DIGEST}",
+        "hf_hub_download hf_transfer ghp_ sk-learn-contrib-of-some-length akia eyJhbGciOi.x-y",
+        "github_pat_ is expected, e.g. glpat-... or xoxb-...; see https://hooks.slack.com/services/",
+        "sha512-z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwvY7kxvUdBeoGlODJ6+SfaPg==",
+    ],
+)
+def test_what_looks_like_a_token_and_is_none_stays(text: str) -> None:
+    assert redact_text(text) == redact_program(text) == redact_tokens(text) == text
+    assert redact_argv([text]) == [text]
 
 
 @pytest.mark.parametrize(
@@ -198,8 +265,16 @@ def test_a_long_line_is_looked_at_once() -> None:
         "cookie: a",
         "password",
         "-----BEGIN PRIVATE KEY-----\n",
+        "wandb login --a ",
+        "sshpass -v ",
+        "docker login ",
+        "<token ",
+        "<token>",
+        "eyJ",
+        "sk-",
+        "hf_",
     ):
-        line = word * (100_000 // len(word))
+        line = word * (40_000 // len(word))
         assert redact_text(line) == line
         assert redact_argv([line]) == [line]
 

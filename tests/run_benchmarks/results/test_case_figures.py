@@ -166,12 +166,23 @@ def test_a_part_of_the_peak_beyond_any_number_is_null_with_the_reason() -> None:
     assert figures["x_of_peak"].source.startswith("1.7e+308 is no figure")
 
 
-@pytest.mark.parametrize(("value", "why"), [(101.0, "1.01 of the chip's peak"), (-1.0, "below 0")])
-def test_a_rate_that_cannot_be_right_is_kept_with_a_note(value: float, why: str) -> None:
-    figures, notes = case_figures({"figures": {"x": {**RATE, "value": value}}}, CHIP)
-    assert set(figures) == {"x", "x_of_peak"}
-    (note,) = notes
-    assert "not to be trusted" in note and why in note
+@pytest.mark.parametrize("caveat", [{}, {"caveat": "of one window"}])
+def test_a_rate_above_the_peak_is_marked_wherever_it_is_shown(caveat: dict[str, str]) -> None:
+    """Some chips' clocks go beyond what their data sheets reckon with."""
+    figures, (note,) = case_figures({"figures": {"x": {**RATE, **caveat, "value": 101.0}}}, CHIP)
+    doubt = "not to be trusted: it is 1.01 of the chip's peak"
+    assert doubt in note
+    marks = {each.caveat for each in figures.values()}
+    assert marks == {"; ".join([*caveat.values(), doubt])} and set(figures) == {"x", "x_of_peak"}
+
+
+@pytest.mark.parametrize("unit", ["GB/s", "GiB/s", "Gbit/s", "samples/s", "TFLOP/s"])
+@pytest.mark.parametrize("value", [0.0, -3.0])
+def test_a_rate_that_is_not_above_0_is_none(value: float, unit: str) -> None:
+    rate = {name: text for name, text in RATE.items() if name != "peak"}
+    assert f"it is {value:.6g} {unit}" in noted("x", {**rate, "value": value, "unit": unit})
+    figures, notes = case_figures({"figures": {"x": {**rate, "value": value, "unit": "K/s"}}}, CHIP)
+    assert figures["x"].value == value and not notes
 
 
 def test_a_measurement_that_was_cut_off_has_no_steps(tmp_path: Path) -> None:

@@ -48,10 +48,13 @@ NOTHING_DONE = {
 }
 
 
-def judged(folder: Path, events: Sequence[Event], case: Any = DRIVER, time_s: float = 21.5) -> RoundResult:
+def judged(
+    folder: Path, events: Sequence[Event], case: Any = DRIVER, time_s: float = 21.5, continue_from: str = ""
+) -> RoundResult:
     folders = [folder / "h1_noderank0", folder / "h2_noderank1"]
     write_rank_log(folders[0], events)
-    return judge_logs(planned(case), folders, replace(observed(case), time_s=time_s))
+    seen = replace(observed(case), time_s=time_s, continue_from=continue_from)
+    return judge_logs(planned(case), folders, seen)
 
 
 def assert_refused(result: RoundResult, *words: str) -> None:
@@ -94,6 +97,20 @@ def test_nor_of_a_script_of_the_cases_own(tmp_path: Path) -> None:
         ({"time_to_target": 11.0}, "time_to_target is 11 s, of 10 s of training"),
         ({"e2e_time": -1.0}, "e2e_time is -1, which is below 0"),
         ({"num_trained_tokens": -1}, "num_trained_tokens is -1, which is below 0"),
+        ({"mem_reserved_bytes": -1}, "mem_reserved_bytes is -1, which is below 0"),
+        (
+            {"mem_allocated_bytes": 9e9, "mem_total_bytes": 8e9},
+            "9000000000, but mem_total_bytes is 8000000000",
+        ),
+        (
+            {"mem_reserved_bytes": 9e9, "mem_total_bytes": 8e9},
+            "9000000000, but mem_total_bytes is 8000000000",
+        ),
+        ({"global_steps": 10.5}, "global_steps is 10.5, which is not a whole number"),
+        (
+            {"final_mlm_accuracy": -0.1, "converged": False, "time_to_target": None},
+            "-0.1, and none is below 0",
+        ),
         ({"no_eval_time": 12.0}, "no_eval_time is 12 s, but raw_train_time is 10 s"),
         ({"num_trained_samples": None, "pure_compute_time": 9.0}, "but no_eval_time is 8 s"),
         ({"raw_train_time": 18.0}, "raw_train_time is 18 s, but e2e_time is 15 s"),
@@ -117,6 +134,7 @@ def test_values_that_cannot_be_true(case: Any, values: dict[str, Any], message: 
         ({"global_steps": None}, "global_steps is not reported"),
         ({"num_trained_samples": None}, "num_trained_samples is not reported"),
         ({"num_trained_samples": 20}, "global_steps is 50, of 20 samples"),
+        ({"num_trained_samples": 1000.5}, "num_trained_samples is 1000.5, which is not a whole number"),
         ({"time_to_target": None}, "converged is True, and time_to_target None"),
         (
             {"eval_time": 5.0},
@@ -208,6 +226,12 @@ def test_a_script_of_the_cases_own_may_begin_the_training_anew(tmp_path: Path) -
         ("err_free_rate", {"target_err_free_rate": 0.9}, 0.95, Verdict.CONVERGED),
         ("mse_reduction", {"target_mse_reduction": 0.9}, 0.95, Verdict.CONVERGED),
         ("word_error_rate", {"target_word_error_rate": 0.1}, 0.95, Verdict.INVALID),
+        ("wer", {"target_wer": 0.1}, -5.0, Verdict.INVALID),  # no share of words is below none
+        ("wer", {"target_wer": 0.1}, 0.0, Verdict.CONVERGED),
+        ("val_ppl", {}, -1.0, Verdict.INVALID),
+        ("log_ppl", {"target_log_ppl": 0.1, "metric_better": "lower"}, -0.5, Verdict.CONVERGED),
+        ("neg_mse", {"target_neg_mse": -0.2}, -0.1, Verdict.CONVERGED),
+        ("r2", {}, -0.3, Verdict.CONVERGED),
     ],
 )
 def test_a_script_of_the_cases_own_meets_its_target_from_its_side(
@@ -313,11 +337,17 @@ def test_a_part_of_a_run_counts_from_where_it_began(tmp_path: Path) -> None:
         assert_refused(refused, "train_time is", "in INIT_END and 7.5 in FINISHED")
     for other in (False, True):  # a stamp is of all parts
         begun = Event(EventName.INIT_END, {"continued": {**continued, "other_hooks": other}}, START_MS - 1)
-        result = judged(tmp_path, [events[0], begun, *events[1:]])
+        result = judged(tmp_path, [events[0], begun, *events[1:]], continue_from="run1")
         assert result.verdict is Verdict.CONVERGED and result.rules is not None
         assert ("other code of the vendor" in result.rules.doubt) is other
     events.insert(1, Event(EventName.INIT_END, {"continued": continued}, START_MS - 1))
-    assert judged(tmp_path, events).verdict is Verdict.CONVERGED
+    result = judged(tmp_path, events, continue_from="run1")
+    assert (result.verdict, result.rules.doubt, result.notes) == (Verdict.CONVERGED, "", ())
+    # nobody has asked for it: what it says of an earlier part is its word alone
+    for case in (DRIVER, OWN):
+        begun_anew = judged(tmp_path, events, case)
+        assert begun_anew.verdict is Verdict.CONVERGED and begun_anew.rules.stamp is None
+        assert "that it goes on from step 40 of an earlier part is not proved" in begun_anew.notes[0]
     early = [
         replace(e, value={**e.value, "time_to_target": 5.0}) if e.name == "FINISHED" else e for e in events
     ]

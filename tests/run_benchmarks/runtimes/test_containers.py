@@ -160,7 +160,7 @@ def test_the_main_process_gets_its_signals(containers: Bench) -> None:
         await containers.runtime.stop(transport, unit.name, 50)
         return await containers.runtime.wait(transport, unit.name)
 
-    assert containers.use(scenario, timeout=30) == 143
+    assert containers.use(scenario) == 143
 
 
 def test_mounts_are_read_only_unless_said(containers: Bench) -> None:

@@ -6,6 +6,7 @@ import io
 import os
 import tarfile
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -13,6 +14,7 @@ from run_benchmarks.plan.problems import ConfigError
 from run_benchmarks.stages.tree import pack_tree, tree_of, tree_problems
 from tests.run_benchmarks.plan.tree import TEST_CONF, make_tree
 from tests.run_benchmarks.stages.training_folder import make_training
+from utils.code_files import files_below
 from utils.errors import FlagPerfError, ProblemsError
 
 
@@ -111,6 +113,48 @@ def test_data_in_the_tree_is_refused_before_it_is_read(training: Path) -> None:
         pack_tree(training)
     assert str(huge) in caught.value.message
     assert "outside the training/ folder" in caught.value.remedy
+
+
+def test_folders_may_lie_deeper_than_pythons_calls(training: Path) -> None:
+    """As deep as a path can be long; deeper ones are made by who means harm, and named."""
+    folder = training / "acme"
+    for _ in range(1100):
+        folder /= "d"
+        folder.mkdir()
+    (folder / "x.py").touch()
+    try:
+        assert f"f ./{(folder / 'x.py').relative_to(training)}" in pack_tree(training).entries
+        assert folder / "x.py" in files_below(training / "acme")
+    finally:
+        (folder / "x.py").unlink()
+        while folder.name == "d":  # which shutil.rmtree cannot
+            folder.rmdir()
+            folder = folder.parent
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["shorter", "gone"])
+def test_a_file_that_is_altered_while_it_is_packed_is_named(
+    gone: bool, training: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What another process does in that moment is a FAKE."""
+    case = training / "benchmarks/toy/pytorch/case.py"
+    real = tarfile.TarFile.addfile
+
+    def addfile(archive: tarfile.TarFile, entry: tarfile.TarInfo, file: IO[bytes] | None = None) -> None:
+        if entry.name.endswith("case.py"):
+            case.write_text("")
+        real(archive, entry, file)
+
+    if gone:
+        is_file = Path.is_file
+        monkeypatch.setattr(
+            Path, "is_file", lambda path: is_file(path) and (path != case or not path.unlink())
+        )
+    else:
+        monkeypatch.setattr(tarfile.TarFile, "addfile", addfile)
+    with pytest.raises(FlagPerfError, match="cannot be packed") as caught:
+        pack_tree(training)
+    assert caught.value.where == str(case) and "start again" in caught.value.remedy
 
 
 @pytest.mark.parametrize("linked", [False, True])

@@ -56,7 +56,7 @@ def wait(
 
     async def scenario() -> Outcome:
         watcher = Watch(cast(Runtime, runtime), transports, units, PATIENCE, progressed_at, note_contact)
-        outcome = await asyncio.wait_for(watcher.run(make_nodes(names), deadline_s), timeout=20)
+        outcome = await asyncio.wait_for(watcher.run(make_nodes(names), deadline_s), timeout=120)
         assert asyncio.all_tasks() == {asyncio.current_task()}  # nothing goes on behind the result
         return outcome
 

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import threading
+from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 from run_benchmarks.reading import parsed
-from utils.inventory import INVENTORY_FILE, Inventory
+from utils.inventory import INVENTORY_FILE, Inventory, Software
 from utils.monitors import inventory as taking
 from utils.monitors.accelerators import describe_accelerators
 from utils.monitors.frame import Counts
@@ -55,7 +56,8 @@ def test_this_machine_is_described_as_its_own_tools_do() -> None:
 
 def test_the_software_is_that_of_this_python_and_this_system() -> None:
     software = software_inventory(Path("/"))
-    assert software.packages["psutil"] and software.python == sys.version.split()[0]
+    assert software.python == sys.version.split()[0]
+    assert software.packages == {each.name: each.version for each in metadata.distributions()}
     assert software.system_packages or "dpkg-query" in software.unmeasured["system_packages"]
 
 
@@ -157,8 +159,29 @@ def test_a_vendors_library_that_hangs_costs_the_accelerators_alone(
     before = read(tmp_path)
     released.set()
     taker._thread.join(60)
-    assert read(tmp_path) == before and before.monitor, "what comes too late changes nothing"
+    assert before.monitor and read(tmp_path).monitor == before.monitor, (
+        "what comes too late takes nothing away"
+    )
     assert before.host.cpu and "not answered" in before.host.unmeasured["accelerators"]
+
+
+def test_an_inventory_that_comes_after_the_end_has_the_cost_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On a slow host a package manager may take longer than the round."""
+    released, take = threading.Event(), taking.software_inventory
+
+    def slow(root: Path) -> Software:
+        released.wait(60)
+        return take(root)
+
+    monkeypatch.setattr(taking, "software_inventory", slow)
+    taker = InventoryTaker(HERE, tmp_path)
+    taker.finish([], limit_s=0.01)
+    assert "not taken: it did not come to an end" in caplog.text and not (tmp_path / INVENTORY_FILE).exists()
+    released.set()
+    taker._thread.join(60)
+    assert read(tmp_path).monitor and read(tmp_path).software.packages
 
 
 def test_a_disk_that_is_full_ends_no_monitor(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -14,8 +15,10 @@ import pytest
 
 from run_benchmarks.results.telemetry_file import read_telemetry
 from tests.utils.monitors.value_log import logged_values
+from utils.monitors.__main__ import _stop_on_signals
 
 TRAINING = Path(__file__).parents[3] / "training"
+PATIENCE_S = 120.0  # it ends what hangs; a busy machine takes its time
 LOG_LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\t\[[A-Z]+\]\t\[\w+\.py,\d+\].+")
 
 
@@ -33,7 +36,7 @@ def test_three_ticks_of_this_machine(tmp_path: Path) -> None:
     process = monitors(
         "--log-dir", tmp_path, "--vendor-dir", TRAINING / "cpu", "--interval", 0.1, "--ticks", 3
     )
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, errors
     memory = logged_values(tmp_path / "mem_monitor.log")
     assert 1 <= len(memory) <= 3 and all(0 < (value or 0) < 1 for value in memory)
@@ -49,7 +52,7 @@ def test_three_ticks_of_this_machine(tmp_path: Path) -> None:
 def test_where_power_cannot_be_measured_the_log_says_so_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     process = monitors("--log-dir", tmp_path / "logs", "--sys", tmp_path, "--interval", 0.05, "--ticks", 2)
-    process.communicate(timeout=20)
+    process.communicate(timeout=PATIENCE_S)
     (line,) = (tmp_path / "logs" / "pwr_monitor.log").read_text().splitlines()
     assert re.fullmatch(r"# \S+\tnot measured: no source for the power of the whole machine.*", line)
 
@@ -58,17 +61,42 @@ def test_where_power_cannot_be_measured_the_log_says_so_in_one_line(tmp_path: Pa
 def test_a_signal_ends_it_with_everything_on_disk(tmp_path: Path, number: signal.Signals) -> None:
     process = monitors("--log-dir", tmp_path, "--interval", 0.05)
     telemetry = tmp_path / "telemetry.jsonl"
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline and not (
         telemetry.exists() and telemetry.read_text().count('"mem"') > 2
     ):
         time.sleep(0.02)
     process.send_signal(number)
-    process.communicate(timeout=20)
+    process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0
     assert telemetry.read_text().endswith("}\n")
     samples = len(read_telemetry(telemetry).devices("mem")[""])
     assert f"mem: {samples} samples, 0 failed" in (tmp_path / "monitor.log").read_text()
+
+
+class OrderedTwice(threading.Event):
+    """`timeout` sends a signal to its child and then to the child's group: the second may come while this is set."""
+
+    sets = 0
+
+    def set(self) -> None:
+        self.sets += 1
+        if self.sets < 3:
+            signal.raise_signal(signal.SIGTERM)
+        super().set()
+
+
+def test_a_second_signal_does_not_enter_where_the_first_one_still_is() -> None:
+    """An event's lock is not one that its own thread may take again: the monitor hung, and was killed."""
+    stop = OrderedTwice()
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        _stop_on_signals(stop)
+        signal.raise_signal(signal.SIGTERM)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert (stop.is_set(), stop.sets) == (True, 1)
 
 
 @pytest.mark.parametrize(
@@ -84,6 +112,6 @@ def test_a_signal_ends_it_with_everything_on_disk(tmp_path: Path, number: signal
 )
 def test_bad_arguments_are_named(arguments: list[str], message: str) -> None:
     process = monitors(*arguments)
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 2
     assert message in errors

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -55,6 +56,7 @@ def run(arguments: LaunchArguments, script_start: float) -> None:
     value = {"config": config.as_dict(), "changed": list(config.changed), "versions": versions}
     perf_log.write(EventName.INIT_START, value)
     engine: Any = start_engine(framework, case, config, arguments, environment, vendor)
+    _collect_garbage_again()
     clock = PhaseClock(engine.device.synchronize)
     clock.begin("init", at=init_start)
     if config.kind == MeasurementSettings.kind:
@@ -64,6 +66,13 @@ def run(arguments: LaunchArguments, script_start: float) -> None:
     engine.group.barrier()
     perf_log.write(EventName.FINISHED, {"e2e_time": time.monotonic() - script_start, **values})
     engine.group.close()
+
+
+def _collect_garbage_again() -> None:
+    """Where the script has put it off: what is there by now stays, and is not looked through in training either."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
 
 
 def _train(engine: Any, arguments: LaunchArguments, perf_log: PerfLog, clock: PhaseClock) -> dict[str, Any]:

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from run_benchmarks.frameworks.base import Framework
+from run_benchmarks.frameworks.node_scripts import (
+    DeepSpeed,
+    DeepSpeedTorch,
+    FlagScale,
+    Megatron,
+    MegatronDeepSpeed,
+    TensorFlow,
+)
 from run_benchmarks.frameworks.paddle import Paddle
 from run_benchmarks.frameworks.pytorch import PyTorch
 from utils.errors import FlagPerfError, nearest
 
-FRAMEWORKS: dict[str, Framework] = {framework.name: framework for framework in (PyTorch(), Paddle())}
+_KINDS = (PyTorch, Paddle, Megatron, MegatronDeepSpeed, DeepSpeed, DeepSpeedTorch, FlagScale, TensorFlow)
+FRAMEWORKS: dict[str, Framework] = {kind.name: kind() for kind in _KINDS}
 
 
 def open_framework(name: str) -> Framework:

@@ -19,12 +19,23 @@ Phrase = tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True)
+class Contract:
+    """What a case's script is told of where things are, as the unit sees them."""
+
+    vendor: str = ""
+    data_dir: str = ""
+    config_dir: str = ""
+    config_file: str = ""
+
+
+@dataclass(frozen=True)
 class LaunchJob:
     """One training job over `nnodes` nodes with `nproc` ranks each.
 
     master_addr, master_port: node 0, as every node reaches it. log_dir: where a node's rank logs go.
     script: the training script and its arguments. python: the interpreter's command. Paths are as the
-    unit sees them. hosts: the nodes' hosts in the order of their ranks, as the nodes know each other.
+    unit sees them. hosts: the nodes' hosts in the order of their ranks, as the nodes know each other. contract: for
+    scripts with a contract of their own, in place of the script's arguments.
     """
 
     nnodes: int
@@ -35,6 +46,7 @@ class LaunchJob:
     script: tuple[str, ...]
     python: str = "python3"
     hosts: tuple[str, ...] = ()
+    contract: Contract = Contract()
 
 
 class Framework:
@@ -61,7 +73,7 @@ class Framework:
         options = {
             "--nnodes": job.nnodes,
             "--node-rank": node_rank,
-            "--nproc": job.nproc,
+            "--nproc": self.ranks_of_node(job.nproc),
             "--master-addr": job.master_addr,
             "--master-port": job.master_port,
             "--log-dir": job.log_dir,
@@ -69,7 +81,15 @@ class Framework:
         variables = self.rank_variables(job, node_rank)
         words = [word for name, value in options.items() for word in (name, str(value))]
         words += [word for name, value in variables.items() for word in ("--set", f"{name}={value}")]
-        return (job.python, "-m", "utils.node", *words, "--", job.python, "-u", *job.script)
+        return (job.python, "-m", "utils.node", *words, "--", *self.script_argv(job, node_rank))
+
+    def ranks_of_node(self, nproc: int) -> int:
+        """How many processes the launcher starts on a node with `nproc` devices."""
+        return nproc
+
+    def script_argv(self, job: LaunchJob, node_rank: int) -> tuple[str, ...]:
+        """The command of each of them."""
+        return (job.python, "-u", *job.script)
 
     def failed_ranks(self, start_log: str) -> tuple[tuple[int, int], ...]:
         """All ranks that failed by themselves: (global rank, exit code; negative for a signal), the blamed one first.

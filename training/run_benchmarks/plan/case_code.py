@@ -13,6 +13,7 @@ from run_benchmarks.plan.config_file import ConfigFile
 from run_benchmarks.plan.problems import Problems
 from run_benchmarks.plan.source_code import parsed, text_of, words_in
 from utils.case_form import BETTER, CASE_CLASS, CASE_FILE, DOCS, PARTS, lacking
+from utils.code_files import files_below
 from utils.errors import nearest
 from utils.parameters import KIND, KINDS, TARGET, TrainingSettings
 
@@ -78,8 +79,8 @@ def _own_names(parameters: Mapping[str, Any]) -> list[str]:
 
 def _text_in(folders: Iterable[Path]) -> str:
     """All code that may read a case's names."""
-    files = (path for folder in folders for path in folder.rglob("*.py") if path.parent.name != "config")
-    return "\n".join(map(text_of, files))
+    files = (path for folder in folders for path in files_below(folder) if path.suffix == ".py")
+    return "\n".join(text_of(path) for path in files if path.parent.name != "config")
 
 
 def check_case_code(folder: Path, kind: str, metric: str, problems: Problems) -> None:

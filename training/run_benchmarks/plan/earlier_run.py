@@ -45,10 +45,15 @@ def find_earlier(given: str, log_path: Path, cases: Iterable[CasePlan]) -> Earli
 
 
 @dataclass(frozen=True)
+class _Settings:
+    name: str
+
+
+@dataclass(frozen=True)
 class _Case:
     """A case as the earlier run's plan has it."""
 
-    settings: Mapping[str, Any]
+    settings: _Settings
     parameters: Mapping[str, Any]
 
 
@@ -75,7 +80,7 @@ def _done(folder: Path, cases: Iterable[CasePlan]) -> dict[str, tuple[int, ...]]
     then = _Plan()
     with suppress(FlagPerfError):  # cut off with the run: nothing is known to be done
         then = parsed(_Plan, read_object(path) or {}, str(path))
-    parameters = {case.settings.get("name"): case.parameters for case in then.cases}
+    parameters = {case.settings.name: case.parameters for case in then.cases}
     done = {}
     for case in cases:
         name = case.settings.name

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from run_benchmarks.plan.token_forms import SIGNS_OF_TOKENS, TOKENS
+
 HIDDEN = "***"
 # No pattern here reads a part of a text more than a bounded number of times: a host's output is searched with them.
 # The user and password of a URL, or of a proxy written without a scheme; an image's digest is neither. (There may be
@@ -21,7 +23,10 @@ _WORDS = (
     # Of the plural most are counts: MAX_TOKENS.
     "|(?:hf|gh|github|gitlab|wandb|api|auth|access)[_-]?tokens"
 )
-_SPOKEN = rf"(?i:(?<![^\W_])(?:{_WORDS})[0-9]{{0,2}}(?![^\W_])|(?:{_WORDS}|sshpass|sshkey|jwt)(?![\w.-]))"
+_SPOKEN = (
+    rf"(?:(?i:(?<![^\W_])(?:{_WORDS})[0-9]{{0,2}}(?![^\W_])|(?:{_WORDS}|sshpass|sshkey|jwt)(?![\w.-]))"
+    r"|KEYTAB(?![^\W_]))"  # in capitals: krb5.keytab is a file
+)
 # ... or one of these as its last word, which mean too much else where they stand alone (PWD) or within; only a
 # number (DB_PASS_1) or how it is encoded (SIGNING_KEY_PEM) may follow.
 _FOLLOWING = "(?:[_-]?[0-9][0-9]?|[_-](?i:pem|der|b64|base64))?"
@@ -44,6 +49,7 @@ _SIGNS = (
     "cred",
     "jwt",
     "key",
+    "login",
     "pass",
     "pat",
     "psk",
@@ -101,6 +107,26 @@ _PRINTED = {
             r"\S+",
             _WHOLE,
         ),
+        # sshpass -p VALUE, docker login -p VALUE
+        (
+            r"\bsshpass(?:[ \t]+-[vedfP]\S{0,256})*?[ \t]+-p[ \t]*(?=\S)"
+            r"|\b(?:docker|podman|nerdctl|buildah|skopeo|oras|registry|az|acr)[ \t]+login\b"
+            r"[^\n]{0,300}?[ \t]-p(?:[ \t]+|=)",
+            _VALUE,
+            _WHOLE,
+        ),
+        # wandb login VALUE
+        (
+            r"\bwandb[ \t]+login[ \t]+(?:-[\w-]{1,40}(?:=\S{0,256})?[ \t]+)*",
+            r"(?!-)(?=[\w-]{0,100}\d)[\w-]{8,}",
+            _WHOLE,
+        ),
+        # <password>VALUE</password>; vector<Token> is none
+        (
+            rf"<(?:\w{{1,40}}:)?{_NAME_IN_TEXT}(?:\s[^<>]{{0,200}})?>(?:<!\[CDATA\[)?",
+            r"[^<>\]]+(?=(?:\]\]>)?</)",
+            _WHOLE,
+        ),
         # curl's user; an engine's `--user 1000:app` has no password
         (
             r"\bcurl\b[^\n]{0,300}?\s(?:-[uU]|--user|--proxy-user)(?:[ \t]+|=)?['\"]?\w[^\s:'\"/=]{0,256}:",
@@ -122,7 +148,7 @@ _PRINTED = {
 # Of a program's names most are variables: a secret is a text with letters and digits that is given to one.
 _IN_PROGRAM = (
     (re.compile(r"(?<=://)[^/\s'\"?#{}]+@"), f"{HIDDEN}@"),
-    (_KEY, rf"\1{HIDDEN}"),
+    *((pattern, rf"\1{HIDDEN}") for pattern in (_KEY, *TOKENS)),
     (
         re.compile(
             rf"((?<![\w.-]){_NAME_IN_TEXT}['\"]?\]?\s*[=:,]\s*(['\"]))"
@@ -151,11 +177,17 @@ def redact_url(url: str) -> str:
 
 
 def redact_text(text: str) -> str:
-    """`text` with the credentials of every URL and every assigned secret in it replaced by `***`."""
-    if not _has_sign(text):
+    """`text` with the credentials of every URL, every assigned secret and every token in it replaced by `***`."""
+    if _has_sign(text):
+        text = _IN_TEXT.sub(_hidden, redact_url(text))
+    return _redact_printed(text)
+
+
+def redact_tokens(text: str) -> str:
+    """`text` with what is a secret by its own form alone replaced by `***`."""
+    if not _has_sign(text, SIGNS_OF_TOKENS):
         return text
-    text = _IN_TEXT.sub(_hidden, redact_url(text))
-    for pattern in _PRINTED:
+    for pattern in TOKENS:
         text = pattern.sub(rf"\1{HIDDEN}", text)
     return text
 
@@ -177,7 +209,7 @@ def redact_argv(argv: Sequence[str]) -> list[str]:
     return [
         HIDDEN
         if _follows_option(before, argument)
-        else _IN_ARGUMENT.sub(rf"\1{HIDDEN}", redact_url(argument))
+        else _redact_printed(_IN_ARGUMENT.sub(rf"\1{HIDDEN}", redact_url(argument)))
         for before, argument in zip(("", *argv), argv, strict=False)
     ]
 
@@ -193,24 +225,36 @@ def secrets_in_argv(argv: Sequence[str]) -> Iterator[str]:
             quoted = re.match(_QUOTED, match[2])  # in JSON, say
             if quoted:
                 yield quoted[0][1:-1]
+        yield from _secrets_printed(argument)
 
 
 def secrets_in_text(text: str) -> Iterator[str]:
     """What `redact_text` hides of a text; of a URL's user the password by itself too."""
-    if not _has_sign(text):
-        return
-    yield from _users_in(text)
-    for match in _IN_TEXT.finditer(text):
-        value = match["inner"] or match["value"] or match["credential"] or ""
-        yield value[1:].rstrip(value[0]) if value[:1] in ("'", '"') else value
-    for pattern, part in _PRINTED.items():
+    if _has_sign(text):
+        yield from _users_in(text)
+        for match in _IN_TEXT.finditer(text):
+            value = match["inner"] or match["value"] or match["credential"] or ""
+            yield value[1:].rstrip(value[0]) if value[:1] in ("'", '"') else value
+    yield from _secrets_printed(text)
+
+
+def _redact_printed(text: str) -> str:
+    for pattern in _PRINTED if _has_sign(text) else ():
+        text = pattern.sub(rf"\1{HIDDEN}", text)
+    return redact_tokens(text)
+
+
+def _secrets_printed(text: str) -> Iterator[str]:
+    for pattern, part in _PRINTED.items() if _has_sign(text) else ():
         for match in pattern.finditer(text):
             yield from part.findall(match[2])
+    for pattern in TOKENS if _has_sign(text, SIGNS_OF_TOKENS) else ():
+        yield from (match[2] for match in pattern.finditer(text))
 
 
-def _has_sign(text: str) -> bool:
+def _has_sign(text: str, signs: Sequence[str] = _SIGNS) -> bool:
     folded = text.casefold()  # as the patterns do without regard to case
-    return any(sign in folded for sign in _SIGNS)
+    return any(sign in folded for sign in signs)
 
 
 def _users_in(text: str) -> Iterator[str]:

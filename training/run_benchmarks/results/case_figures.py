@@ -5,7 +5,9 @@ An entry that is not what it should be is left out, and a note says why; the oth
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, FiniteFloat, StringConstraints, ValidationError
@@ -18,6 +20,8 @@ from utils.figures import FINISHED, HIGHER, Figure
 # The units of a rate that a chip's peak can be set against, in operations per second.
 RATES = {f"{prefix}{what}/s": scale for what in ("FLOP", "OP") for prefix, scale in
          (("", 1.0), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1e15))}  # fmt: skip
+# Units of what is counted by the second: such a rate is above 0, or there is none.
+COUNTED = re.compile(r"([kKMGTP]i?)?(B|b|(byte|bit|FLOP|OP|sample|token|image|sequence|step|iteration)s?)/s")
 MOST_FIGURES = 200
 MOST_NOTES = 10
 LONGEST_NOTE = 400  # characters
@@ -96,17 +100,11 @@ def _add(figures: dict[str, Figure], name: str, entry: object, chip: PlannedChip
     if not valid.peak:
         return ""
     part = _of_peak(name, figures[name], valid.peak, chip)
-    figures[f"{name}{OF_PEAK}"] = part
-    return _doubt(valid.value, part)
-
-
-def _doubt(value: float, part: Figure) -> str:
-    """Why a rate cannot be right, or nothing."""
-    if value < 0:
-        return "is not to be trusted: it is a rate below 0"
-    if part.value is not None and part.value > 1:
-        return f"is not to be trusted: it is {part.value:.4g} of the chip's peak"
-    return ""
+    above = part.value is not None and part.value > 1
+    doubt = f"not to be trusted: it is {part.value:.4g} of the chip's peak" if above else ""
+    caveat = "; ".join(filter(None, (valid.caveat, doubt)))
+    figures |= {name: replace(figures[name], caveat=caveat), f"{name}{OF_PEAK}": replace(part, caveat=caveat)}
+    return doubt and f"is {doubt}"
 
 
 def _valid(name: str, entry: object) -> _Entry:
@@ -119,6 +117,8 @@ def _valid(name: str, entry: object) -> _Entry:
         raise ValueError(first_problem(error)) from error
     if valid.peak and valid.unit not in RATES:
         raise ValueError(f"it names a peak, but its unit is none of {', '.join(RATES)}")
+    if valid.value <= 0 and COUNTED.fullmatch(valid.unit):
+        raise ValueError(f"it is {valid.value:.6g} {valid.unit}, and such a rate is above 0")
     return valid
 
 

@@ -32,7 +32,8 @@ TIMES = (
     *("e2e_time", "init_time", "raw_train_time", "no_eval_time", "pure_compute_time", "time_to_target"),
     *("eval_time", "checkpoint_time", "data_wait_time", "measure_time"),
 )
-COUNTS = ("num_trained_tokens", "model_flops_per_sample", "mem_allocated_bytes", "mem_total_bytes")
+MEMORY, ALL_MEMORY = ("mem_allocated_bytes", "mem_reserved_bytes"), "mem_total_bytes"
+COUNTS = ("num_trained_tokens", "model_flops_per_sample", *MEMORY, ALL_MEMORY)
 # It is less the longest wait of all ranks, whose trainings do not begin and end at one moment.
 LEAST = {"pure_compute_time": -0.1}
 WORK = ("global_steps", "num_trained_samples")
@@ -64,7 +65,7 @@ def contradictions(
     """
     report = _Report(case, events, in_present_names(facts, case.parameters), figures, round_s)
     checks: list[Callable[[_Report], Iterable[str]]] = [] if case.kind == MEASURE else [_quality, _work]
-    checks += [_signs, _order, _clocks, _events, _precision, _earlier_part]
+    checks += [_signs, _memory, _order, _clocks, _events, _precision, _earlier_part]
     checks += [_sums, _met_at_the_end, _last_evaluation] if case.uses_driver and case.kind != MEASURE else []
     return [problem for check in checks for problem in check(report)]
 
@@ -118,6 +119,15 @@ def _signs(report: _Report) -> Iterator[str]:
     for name in (*TIMES, *COUNTS):
         if report.numbers.get(name, 0.0) < LEAST.get(name, 0.0):
             yield f"{name} is {report.numbers[name]:.6g}, which is below 0"
+
+
+def _memory(report: _Report) -> Iterator[str]:
+    """A device has no more than all of it."""
+    total = report.number(ALL_MEMORY)
+    for name in MEMORY:
+        value = report.number(name)
+        if value is not None and total is not None and value > total * TOLERANCE:
+            yield f"{name} is {value:.10g}, but {ALL_MEMORY} is {total:.10g}"
 
 
 def _order(report: _Report) -> Iterator[str]:
@@ -214,6 +224,8 @@ def _work(report: _Report) -> Iterator[str]:
         value = report.number(name)
         if value is not None and value <= 0:
             yield f"{name} is {value:.6g}: nothing was trained"
+        elif value is not None and not value.is_integer() and (report.case.uses_driver or name == WORK[0]):
+            yield f"{name} is {value:.10g}, which is not a whole number"
         elif value is None and report.case.uses_driver:
             yield f"{name} is not reported"
 

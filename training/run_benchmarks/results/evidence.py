@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from run_benchmarks.frameworks.base import Framework
+from run_benchmarks.plan.redact import redact_tokens
 from run_benchmarks.results.last_sign import last_sign
 from run_benchmarks.stages.watch import Ended, Lost, Outcome
 from utils.errors import FlagPerfError
@@ -258,14 +259,14 @@ def _timed_out(nodes: Sequence[NodeLogs], outcome: Outcome, deadline_s: float) -
 def _text(path: Path, hide: Callable[[str], str]) -> str:
     """The end of a log; empty where it is not there, for what ended early has not opened it."""
     try:
-        return "\n".join(_cut(line, hide) for line in last_lines_of(path)[-MOST_LINES:])
+        return redact_tokens("\n".join(_cut(line, hide) for line in last_lines_of(path)[-MOST_LINES:]))
     except FlagPerfError as error:
         return "" if isinstance(error.__cause__, FileNotFoundError) else str(error)
 
 
 def _cut(line: str, hide: Callable[[str], str]) -> str:
     """`line`, not longer than LONGEST_LINE; what is cut off shows no part of a secret, which nobody knows again."""
-    return line if len(line) <= LONGEST_LINE else shortened(hide(line), LONGEST_LINE)
+    return line if len(line) <= LONGEST_LINE else shortened(hide(redact_tokens(line)), LONGEST_LINE)
 
 
 def _last_lines(text: str) -> str:

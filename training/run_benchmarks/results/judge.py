@@ -80,7 +80,7 @@ def judge(
 
 def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) -> RoundResult:
     """Judge a round by its node folders, whose failure is explained."""
-    logs = read_rank_logs(folders, case.settings.nproc, own_script=not case.uses_driver)
+    logs = read_rank_logs(folders, case.ranks_of_node, own_script=not case.uses_driver)
     finished = [event for event in logs.events if event.name == EventName.FINISHED]
     facts: Mapping[str, Any] = finished[0].value if finished else {}
     values = facts if case.uses_driver else with_numbers(facts)
@@ -99,7 +99,7 @@ def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) ->
         failure = replace(failure, file=below_run(folders[0] / rank_log_name(0)))
     if case.kind == MEASURE:  # it owes none of training's figures: only those that it has are its own
         figures = {name: each for name, each in figures.items() if name in own or each.value is not None}
-    unproved = "" if failure else unproved_in(case, logs.events, values)
+    unproved = "" if failure else unproved_in(case, logs.events, values, seen.continue_from)
     rules = rules_of(
         logs.events,
         case.differs,

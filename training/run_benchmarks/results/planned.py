@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from run_benchmarks.frameworks import FRAMEWORKS
 from run_benchmarks.plan.as_dict import plain
 from run_benchmarks.plan.case_files import DRIVER_SCRIPT
 from run_benchmarks.plan.records import CasePlan
@@ -81,6 +82,13 @@ class PlannedCase:
         if not (self.uses_driver and isinstance(seed, int) and isinstance(step, int)):
             return self.parameters
         return {**self.parameters, "seed": seed_of_round(seed, step, number)}
+
+    @property
+    def ranks_of_node(self) -> int:
+        """How many processes the launcher started on each node: that of a script which starts its own ranks is one."""
+        framework = FRAMEWORKS.get(self.settings.framework.partition("_")[0])
+        nproc = self.settings.nproc
+        return framework.ranks_of_node(nproc) if framework else nproc
 
     @property
     def vendors_folder(self) -> str:

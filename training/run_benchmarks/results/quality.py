@@ -30,6 +30,16 @@ RISES = re.compile(
     r"_(accuracy|acc\d*|f1|precision|recall|free(_rate)?|reduction|improvement)$", re.IGNORECASE
 )
 
+# Metrics that are a part, a count or a distance, by the end of their names; what is made of one may have a sign.
+UNSIGNED = re.compile(
+    r"(^|_)(accuracy|acc\d*|exact_match|em|f1|precision|recall|wer|cer|error_rate|ppl|perplexity|mae|mse|rmse)$",
+    re.IGNORECASE,
+)
+SIGNED = re.compile(
+    r"(^|_)(neg|negative|negated|minus|log\d*|ln|delta|diff|difference|change|gain|relative|excess|adjusted)_",
+    re.IGNORECASE,
+)
+
 
 def falls(metric: str) -> bool:
     """Whether a metric of this name is met from above: a loss is, a negated one and a loss's reduction are not."""
@@ -89,6 +99,8 @@ class Quality:
         if self.case.uses_driver and self.converged and (reached is None or target is None):
             missing = f"final_{metric}" if reached is None else f"target_{metric} in the plan"
             yield f"converged, but there is no {missing}"
+        if reached is not None and reached < 0 and UNSIGNED.search(metric) and not SIGNED.search(metric):
+            yield f"{metric} is {reached:.6g}, and none is below 0"
         if reached is None or target is None:
             return
         least = 0.0 if self.case.uses_driver else LEAST_SHARE

@@ -21,6 +21,7 @@ LATEST_MS = 2**53  # JSON's whole numbers are exact up to here
 # Of one node: eight chips that are sampled once a second for a week.
 MOST_SAMPLES = 5_000_000
 MOST_SOURCES = 1_000
+MOST_DEVICES = 4_096  # of all its sources: each is reckoned with by itself
 MOST_TEXT = 2**27  # characters of the samples' names and errors
 LONGEST_TEXT = 4_000  # characters of a name or a note
 LONGEST_ERROR = 200  # characters that are kept of what a device answered, and of what is wrong with a line
@@ -80,6 +81,7 @@ class TelemetryReader:
         self.lines = self.wrong = self._count = self._held = 0
         self.first_wrong = ""
         self._others: set[str] = set()  # sources of other scopes
+        self._devices: set[tuple[str, str]] = set()
 
     def samples(self) -> Iterator[SampleLine]:
         """The samples of sources with these scopes, in the order written; a file of any size must not fill the memory.
@@ -104,7 +106,7 @@ class TelemetryReader:
                 return
             if isinstance(record, SourceLine):
                 self._take(record)
-            elif record.source not in self._others:
+            elif record.source not in self._others and self._is_of_few(record):
                 self._count += 1
                 self._held += len(record.source) + len(record.device) + min(len(record.error), LONGEST_ERROR)
                 yield record
@@ -120,6 +122,15 @@ class TelemetryReader:
             return
         self.sources[line.source] = SourceInfo(*astuple(line))
         (self._others.discard if line.scope in self.scopes else self._others.add)(line.source)
+
+    def _is_of_few(self, line: SampleLine) -> bool:
+        device = (line.source, line.device)
+        if device not in self._devices:
+            if len(self._devices) >= MOST_DEVICES:
+                self._note(f"there are more than {MOST_DEVICES} devices")
+                return False
+            self._devices.add(device)
+        return True
 
     def _note(self, problem: str) -> None:
         self.wrong += 1

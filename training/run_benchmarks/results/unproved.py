@@ -18,13 +18,20 @@ from utils.parameters import AUTO
 _BOUNDS = {EventName.TRAIN_START, EventName.TRAIN_END}
 
 
-def unproved_in(case: PlannedCase, events: Sequence[Event], facts: Mapping[str, Any]) -> str:
-    """Why nobody can tell that what FINISHED's `facts` say is so, though nothing contradicts it; empty for nothing."""
+def unproved_in(
+    case: PlannedCase, events: Sequence[Event], facts: Mapping[str, Any], continue_from: str
+) -> str:
+    """Why nobody can tell that what FINISHED's `facts` say is so, though nothing contradicts it; empty for nothing.
+
+    Args:
+        continue_from: the run that the round was to go on from, or empty.
+    """
     reasons = (
         doubt_of(case, facts),
         _unsettled_precision(case, events, facts),
         _untimed(events, facts),
         _other_hooks(events),
+        "" if continue_from else _unasked(events, facts),
         "" if case.uses_driver else _met_unevaluated(events, facts),
     )
     return "; ".join(filter(None, reasons))
@@ -72,3 +79,14 @@ def _other_hooks(events: Sequence[Event]) -> str:
     if not any(part and part.get("other_hooks") for part in parts):
         return ""
     return "an earlier part was trained with other code of the vendor (extern/), which nobody can check here"
+
+
+def _unasked(events: Sequence[Event], facts: Mapping[str, Any]) -> str:
+    """Times, samples and steps of an earlier part count: there is none where the round was to begin anew."""
+    values = (facts, *(event.value for event in events if event.name == EventName.INIT_END))
+    part = next(filter(None, map(continued_of, values)), None)
+    if part is None:
+        return ""
+    return (
+        f"that it goes on from step {part['step']} of an earlier part is not proved: the round was begun anew"
+    )

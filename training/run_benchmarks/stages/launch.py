@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from run_benchmarks.frameworks.base import Framework, LaunchJob
+from run_benchmarks.frameworks.base import Contract, Framework, LaunchJob
 from run_benchmarks.names import HostPaths, Node, RunId, unit_labels, unit_name
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.runtimes.base import Mount, Runtime, Unit
@@ -116,6 +116,9 @@ class Launch:
             script=(inside.tree(files.script), *script_args, *args),
             python=self.runtime.python,
             hosts=self.addresses,
+            contract=Contract(
+                case.vendor.name, inside.data, inside.tree(files.config_dir), files.config_file
+            ),
         )
 
     def _environment(self, inside: _Inside, case: CasePlan, interface: str) -> Mapping[str, str]:

@@ -68,7 +68,7 @@ def pack(folder: Path, left_out: Collection[Path] = (), empty: tuple[str, ...] =
 
     Raises:
         ProblemsError: something in it cannot be packed.
-        FlagPerfError: it is far larger than code: data lies in it.
+        FlagPerfError: it is far larger than code: data lies in it; or it is altered meanwhile.
     """
     problems = _problems(folder, left_out)
     if problems:
@@ -77,20 +77,36 @@ def pack(folder: Path, left_out: Collection[Path] = (), empty: tuple[str, ...] =
     # dereferenced: of files that are linked with each other each is a file
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT, dereference=True) as archive:
         for path in filter(Path.is_file, _paths(folder, left_out)):
-            # looked at before it is read: what does not belong here may be larger than the memory
-            if buffer.tell() + path.stat().st_size > LARGEST_TREE:
-                raise FlagPerfError(
-                    f"more than {LARGEST_TREE >> 20} MiB to deploy; {path} is among it",
-                    where=str(folder),
-                    remedy="keep data sets and checkpoints outside the training/ folder",
-                )
-            archive.add(path, path.relative_to(folder).as_posix(), recursive=False, filter=_plain)
+            try:
+                _add(archive, path, folder, LARGEST_TREE - buffer.tell())
+            except OSError as error:
+                raise _not_packed(path, error) from error
         for name in empty:
             entry = tarfile.TarInfo(name)
             entry.type, entry.mode = tarfile.DIRTYPE, 0o755
             archive.addfile(entry)
         archive.addfile(tarfile.TarInfo(END_MARK))
     return buffer.getvalue()
+
+
+def _add(archive: tarfile.TarFile, path: Path, folder: Path, room: int) -> None:
+    """Add a file of `folder`, looked at before it is read: what does not belong here may be larger than the memory."""
+    if path.stat().st_size > room:
+        raise FlagPerfError(
+            f"more than {LARGEST_TREE >> 20} MiB to deploy; {path} is among it",
+            where=str(folder),
+            remedy="keep data sets and checkpoints outside the training/ folder",
+        )
+    archive.add(path, path.relative_to(folder).as_posix(), recursive=False, filter=_plain)
+
+
+def _not_packed(path: Path, error: OSError) -> FlagPerfError:
+    """Of a file that became shorter tarfile says "unexpected end of data", and not which."""
+    return FlagPerfError(
+        f"cannot be packed: {error.strerror or error}",
+        where=str(path),
+        remedy="start again when nothing alters the training/ folder: results, data and caches belong elsewhere",
+    )
 
 
 def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
@@ -122,13 +138,23 @@ def _at_home(training_dir: Path, log_path: Path | None) -> set[Path]:
 
 
 def _paths(folder: Path, left_out: Collection[Path]) -> Iterator[Path]:
-    """What a host gets of `folder`, folders before what is in them, in a fixed order; links are not followed."""
-    for path in sorted(folder.iterdir()):
-        if path in left_out or not _belongs_to_tree(path):
-            continue
-        yield path
-        if path.is_dir() and not path.is_symlink() and os.access(path, os.R_OK | os.X_OK):
-            yield from _paths(path, left_out)
+    """What a host gets of `folder`, folders before what is in them, in a fixed order; links are not followed.
+
+    Raises:
+        FlagPerfError: what was there is gone, or lies deeper than a path can be long.
+    """
+    path = folder
+    try:
+        waiting = sorted(folder.iterdir(), reverse=True)
+        while waiting:  # no recursion: folders may lie deeper than Python's calls
+            path = waiting.pop()
+            if path in left_out or not _belongs_to_tree(path):
+                continue
+            yield path
+            if path.is_dir() and not path.is_symlink() and os.access(path, os.R_OK | os.X_OK):
+                waiting += sorted(path.iterdir(), reverse=True)
+    except OSError as error:
+        raise _not_packed(path, error) from error
 
 
 def _belongs_to_tree(path: Path) -> bool:

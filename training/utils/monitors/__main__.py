@@ -103,8 +103,13 @@ def _sources(args: argparse.Namespace) -> list[Source]:
 
 
 def _stop_on_signals(stop: threading.Event) -> None:
+    orders: list[int] = []
+
     def on_signal(number: int, frame: FrameType | None) -> None:
-        stop.set()
+        """`timeout` sends SIGTERM twice: a second one within Event.set would wait for its lock for ever."""
+        if not orders:
+            orders.append(number)
+            stop.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, on_signal)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from utils.errors import raised
+from utils.monitors import SAMPLES_GRACE_S
 from utils.monitors.source import Source, SourceUnavailableError
 from utils.telemetry.lines import TELEMETRY_FILE, note_line, record_line
 from utils.telemetry.records import Sample, SourceInfo
@@ -37,9 +38,6 @@ READINGS = (
 )
 
 NO_ANSWER = "it has not answered: its open or its first sample did not come to an end"
-
-# How long a source may take to finish the sample that it is at and to take its last one after the order to stop.
-STOP_GRACE_S = 3.0
 
 
 @dataclass
@@ -243,11 +241,11 @@ def _wait(threads: Sequence[threading.Thread], stop: threading.Event) -> None:
     for thread in threads:
         while thread.is_alive() and not stop.is_set():
             thread.join(timeout=0.2)
-    deadline = time.monotonic() + STOP_GRACE_S
+    deadline = time.monotonic() + SAMPLES_GRACE_S
     for thread in threads:
         thread.join(timeout=max(0.0, deadline - time.monotonic()))
         if thread.is_alive():
-            log.error("%s: did not answer within %.0f s of the order to stop", thread.name, STOP_GRACE_S)
+            log.error("%s: did not answer within %.0f s of the order to stop", thread.name, SAMPLES_GRACE_S)
 
 
 def _described(error: Exception) -> str:

@@ -16,11 +16,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from email.parser import HeaderParser
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from utils.inventory import INVENTORY_FILE, HostInventory, Inventory, MonitorCost, Software
+from utils.monitors import INVENTORY_GRACE_S
 from utils.monitors.accelerators import describe_accelerators
 from utils.monitors.frame import NO_ANSWER, Sampler
 from utils.monitors.host import NO_PSUTIL
@@ -89,37 +91,38 @@ class InventoryTaker:
         self._begin = time.monotonic()
         self._lock = threading.Lock()
         self._inventory: Inventory | None = None
+        self._cost: MonitorCost | None = None
         self._thread = threading.Thread(target=self._take, name="inventory", daemon=True)
         self._thread.start()
 
-    def finish(self, samplers: Sequence[Sampler], limit_s: float = 1.0) -> None:
+    def finish(self, samplers: Sequence[Sampler], limit_s: float = INVENTORY_GRACE_S) -> None:
         """Add the cost of all this, once the samplers have ended; an inventory that is not there yet is waited for."""
         self._thread.join(limit_s)
         with self._lock:
+            self._cost = monitor_cost(time.monotonic() - self._begin, samplers)
             if self._inventory:
-                cost = monitor_cost(time.monotonic() - self._begin, samplers)
-                self._write(replace(self._inventory, monitor=cost))
+                self._write(self._inventory)
             else:
-                log.error("inventory: not taken: it did not come to an end")
-            self._inventory = None  # what comes later would take the cost away again
+                log.error("inventory: not taken: it did not come to an end within %g s", limit_s)
 
     def _take(self) -> None:
         host, software = host_inventory(self._places), software_inventory(self._places.root)
         silent = {**host.unmeasured, "accelerators": NO_ANSWER}
-        with self._lock:
-            self._inventory = Inventory(replace(host, unmeasured=silent), software)
-            self._write(self._inventory)
+        self._keep(Inventory(replace(host, unmeasured=silent), software))
         values, unmeasured = _taken({"accelerators": lambda: describe_accelerators(self._places.vendor_dir)})
-        host = replace(host, unmeasured={**host.unmeasured, **unmeasured}, **values)
+        self._keep(Inventory(replace(host, unmeasured={**host.unmeasured, **unmeasured}, **values), software))
+
+    def _keep(self, inventory: Inventory) -> None:
         with self._lock:
-            if self._inventory:
-                self._inventory = Inventory(host, software)
-                self._write(self._inventory)
+            self._inventory = inventory
+            self._write(inventory)
 
     def _write(self, inventory: Inventory) -> None:
+        """With the cost, once it is there: what comes after the end must not take it away."""
+        content = asdict(replace(inventory, monitor=self._cost))
         partial = self._file.with_name(f".{self._file.name}.partial")
         try:
-            partial.write_text(json.dumps(asdict(inventory), indent=1) + "\n", encoding="utf-8")
+            partial.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
             partial.replace(self._file)
         except (OSError, ValueError) as error:  # a full disk ends no monitor
             log.error("inventory: cannot be written: %s", error)
@@ -231,9 +234,15 @@ def _system() -> str:
 
 def _packages() -> Iterator[tuple[str, str]]:
     for each in metadata.distributions():
-        name, version = each.metadata["Name"], each.version
-        if name:
-            yield str(name), str(version)
+        # the headers alone: to parse the description, often a whole page, costs the host ten times as much
+        headers = HeaderParser().parsestr(_description(each).partition("\n\n")[0])
+        if headers["Name"]:
+            yield str(headers["Name"]), str(headers["Version"])
+
+
+def _description(package: metadata.Distribution) -> str:
+    """Core metadata (PyPA's specification): of a wheel, of an egg, of an egg that is one file."""
+    return package.read_text("METADATA") or package.read_text("PKG-INFO") or package.read_text("") or ""
 
 
 def _system_packages() -> dict[str, str]:
