@@ -25,14 +25,13 @@ class FakeDcmi:
         self.started = 0  # what dcmi_init answers
 
     def __getattr__(self, name: str) -> Callable[..., int]:
-        if name in (
-            "dcmi_init",
-            "dcmi_get_card_list",
-            "dcmi_get_device_num_in_card",
-            "dcmi_get_driver_version",
-        ):
-            return getattr(self, f"_{name}")
-        return lambda card, unit, *rest: self._of_unit(name, card, unit, *rest)
+        whole: dict[str, Callable[..., int]] = {
+            "dcmi_init": self._dcmi_init,
+            "dcmi_get_card_list": self._dcmi_get_card_list,
+            "dcmi_get_device_num_in_card": self._dcmi_get_device_num_in_card,
+            "dcmi_get_driver_version": self._dcmi_get_driver_version,
+        }
+        return whole.get(name) or (lambda card, unit, *rest: self._of_unit(name, card, unit, *rest))
 
     def _dcmi_init(self) -> int:
         return self.started

@@ -44,7 +44,7 @@ def parse_device_list(stdout: str) -> list[str]:
     Raises:
         FlagPerfError: there is no whole table, or a card is missing before another.
     """
-    listed = []
+    listed: list[str] = []
     for card in cards(stdout) if stdout.strip() else ():
         if int(card["Card"]) != len(listed):
             raise FlagPerfError(

@@ -49,7 +49,7 @@ def parse_device_list(stdout: str) -> list[str]:
     Raises:
         FlagPerfError: a line is no card, or one is missing before another.
     """
-    cards = []
+    cards: list[str] = []
     for line in filter(None, map(str.strip, stdout.splitlines())):
         card = _CARD.fullmatch(line)
         if not card:

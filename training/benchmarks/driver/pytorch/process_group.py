@@ -49,7 +49,7 @@ class ProcessGroup(process_group.ProcessGroup):
         dist.all_gather(parts, own)
         rows = torch.stack(parts).cpu().view(torch.float64)
         # One rank after the other: the same bits on every rank, whatever its processor.
-        reduced: list[float] = reduce(_COMBINED[operation], rows).tolist()
+        reduced: list[float] = reduce(_COMBINED[operation], rows.unbind()).tolist()
         return reduced
 
     def _gathered(self, own: T) -> list[T]:
