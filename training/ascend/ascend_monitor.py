@@ -13,6 +13,7 @@ chips, as PyTorch's are.
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,6 +38,9 @@ MEANINGS = {
 }  # fmt: skip
 # Beyond these a reading is no measurement.
 PLAUSIBLE = {"power": (1.0, 3000.0), "temperature": (1.0, 200.0)}
+
+# The inventory is asked for in a thread of its own, and that DCMI may be called by two is said nowhere.
+_ONE_AT_A_TIME = threading.Lock()
 
 
 class HbmInfo(ctypes.Structure):
@@ -173,7 +177,8 @@ class DcmiDevices:
         return True
 
     def _call(self, function: str, *arguments: Any) -> None:
-        code = getattr(self._library, function)(*arguments)
+        with _ONE_AT_A_TIME:
+            code = getattr(self._library, function)(*arguments)
         if code:
             raise DcmiError(function, code)
 

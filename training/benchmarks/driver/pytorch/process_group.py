@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import reduce
 from typing import Any, ClassVar
@@ -15,7 +15,10 @@ from benchmarks.driver import process_group
 from benchmarks.driver.process_group import T
 from benchmarks.driver.ranks import RankEnvironment
 
-_COMBINED = {dist.ReduceOp.SUM: torch.add, dist.ReduceOp.MAX: torch.maximum}
+_COMBINED: dict[Any, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    dist.ReduceOp.SUM: torch.add,
+    dist.ReduceOp.MAX: torch.maximum,
+}
 
 
 class ProcessGroup(process_group.ProcessGroup):
