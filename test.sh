@@ -80,6 +80,17 @@ set_up() {
   [ ! -d $TENSORFLOW_VENV ] || link_bytecode $TENSORFLOW_VENV
 }
 
+check_types() {
+  say "types"
+  mypy training/utils training/run_benchmarks training/benchmarks/driver
+}
+
+# Meanwhile: else each of the workers, which all begin at once, would do it.
+compile_tests() {
+  say "compiling the tests"
+  python -m pytest --collect-only -q
+}
+
 # The lab's tests and those of containers wait a lot: the whole suite has more workers than there are cores.
 WORKERS=$(($(nproc) < 8 ? $(nproc) : 8))
 SELECTED=()
@@ -92,7 +103,6 @@ fi
 
 end_parts_with_script
 set_up
-trap - EXIT INT TERM HUP
 # What the parts have made is found here, at once.
 if [ -f $TENSORFLOW_VENV/flagperf-requirements ]; then
   export FLAGPERF_TEST_TENSORFLOW_PYTHON=$PWD/$TENSORFLOW_VENV/bin/python
@@ -105,7 +115,9 @@ export PYTHONPYCACHEPREFIX=$BYTECODE
 say "style"
 ruff check .
 ruff format --check .
-say "types"
-mypy training/utils training/run_benchmarks training/benchmarks/driver
+begin types check_types
+[ $# != 0 ] || begin compiling compile_tests
+finish types compiling
+trap - EXIT INT TERM HUP
 say "tests"
 exec python -m pytest -n $WORKERS --dist loadgroup --no-loadscope-reorder --durations=15 "${SELECTED[@]}" "$@"

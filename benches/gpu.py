@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training"))
 
 # For what is missing this says how to get it; everything else is imported after that.
 NEEDED = {
-    "the controller": ("loguru", "pydantic", "rich"),
+    "the controller": ("ahocorasick_rs", "jinja2", "loguru", "msgspec", "pydantic", "rich"),
     "the ranks": ("torch", "numpy", "h5py", "safetensors", "psutil"),
 }
 SHARES = {"gemm": 4.5, "bert": 4.0, "glm": 3.0, "cpm": 3.0, "numerics": 1.5}  # of the time, relative

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from benchmarks.common.arrays import starts
 from benchmarks.cpm import chunks as cpm_chunks
 from benchmarks.glm import shards as glm_shards
 from tests.bench_modules import BENCHES, imported
+from tests.structure import CONTROLLER_PACKAGES
 
 
 @pytest.fixture
@@ -26,7 +28,13 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     yield from imported(monkeypatch)
 
 
-def test_the_whole_path_in_small_on_the_cpu_and_a_part_that_fails_takes_no_other(tmp_path: Path) -> None:
+def test_the_whole_path_in_small_on_the_cpu_and_a_part_that_fails_takes_no_other(
+    bench: Any, tmp_path: Path
+) -> None:
+    """With no other packages than those that it asks for: the rest of the controller's are hidden."""
+    needed = {name for names in bench("gpu").NEEDED.values() for name in names}
+    for package in CONTROLLER_PACKAGES - needed - {"markupsafe"}:  # that one comes with jinja2
+        (tmp_path / f"{package}.py").write_text(f"raise ModuleNotFoundError('no', name={package!r})\n")
     command = [sys.executable, str(BENCHES / "gpu.py"), "--device", "cpu", "--small", "--minutes", "20"]
     options = [
         "--cases",
@@ -38,7 +46,10 @@ def test_the_whole_path_in_small_on_the_cpu_and_a_part_that_fails_takes_no_other
         str(tmp_path / "t.md"),
     ]
     wrong = ["--set", "glm.train_batch_size=-1", "bert.max_steps=3"]
-    done = subprocess.run([*command, *options, *wrong], capture_output=True, text=True, check=False)
+    alone = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [*command, *options, *wrong], capture_output=True, text=True, check=False, env=alone
+    )
     assert done.returncode == 1, done.stderr  # for GLM's sake
     values = json.loads(done.stdout.splitlines()[-1])
     assert values["failures"].keys() == {"glm", "numerics glm"}

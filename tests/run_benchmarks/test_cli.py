@@ -21,6 +21,7 @@ from tests.ports import reserved_port
 from tests.run_benchmarks.plan.tree import CLUSTER_CONF, TEST_CONF
 from tests.run_benchmarks.whole_run import REAL_TRAINING, WholeRun, make_whole_run
 from tests.run_benchmarks.written_run import SCHEMA1
+from tests.structure import CONTROLLER_PACKAGES
 
 Capture = pytest.CaptureFixture[str]
 CASE = "toy:pytorch:X1:1:1:1"
@@ -294,7 +295,7 @@ def test_the_entry_point_helps_wherever_it_is_called_from(words: list[str], tmp_
 
 def test_help_loads_no_package_and_a_missing_one_is_named_with_the_way_to_install_it(tmp_path: Path) -> None:
     """`verbs/` is loaded whole for the help; what a verb needs comes with the verb."""
-    for package in ("asyncssh", "loguru", "pydantic", "rich"):
+    for package in CONTROLLER_PACKAGES:
         (tmp_path / f"{package}.py").write_text(f"raise ModuleNotFoundError('no', name={package!r})\n")
     script = str(REAL_TRAINING / "run_benchmarks" / "run.py")
 

@@ -100,11 +100,14 @@ def test_a_peak_that_is_missing_for_what_will_be_computed_in(
     assert _notes(tree) == expected
 
 
-def test_a_chip_without_any_peak_and_a_config_that_names_no_chip(tree: Tree) -> None:
+def test_nobody_misses_the_peak_of_a_cpu(tree: Tree) -> None:
     tree.write("acme/vendor.py", QUIET_VENDOR.replace("1e14", "None").replace('"cuda"', '"cpu"'))
     tree.write(BASE_FILE, f'{BASE}precision = "auto"\n')
-    [note] = _notes(tree)
-    assert note.endswith("acme/vendor.py: CHIPS has no peak of X1: MFU will be null")
+    assert _notes(tree) == []
+
+
+def test_a_config_that_names_no_chip(tree: Tree) -> None:
+    tree.write("acme/vendor.py", QUIET_VENDOR)
     tree.write("acme/toy-pytorch/config/config_demo.py", "")
     conf = TEST_CONF_2022.replace("TOY_DEMO_2X1", "D").replace("config_X1x2x1", "config_demo")
     tree.configure(test_conf=conf.replace("https://mirror.example.org/simple", ""))

@@ -15,6 +15,7 @@ from typing import Any, cast
 import pytest
 
 from run_benchmarks import judging, round_end, round_state
+from run_benchmarks.commands import run_command
 from run_benchmarks.hosts.base import Host
 from run_benchmarks.names import LABEL_RUN
 from run_benchmarks.neighbours import look_for_neighbours, watch_for_neighbours
@@ -82,7 +83,8 @@ def test_a_second_signal_ends_the_judging_and_the_round_is_interrupted(
 ) -> None:
     """Logs may take minutes to judge; what came before the judging has hurried the clean-up alone."""
     case, hurried, may_end = make_case(["h1"]), asyncio.Event(), threading.Event()
-    session = SimpleNamespace(plan=SimpleNamespace(secrets=Secrets()), run=RUN, hurried=hurried)  # FAKE
+    fake = {"plan": SimpleNamespace(secrets=Secrets()), "run": RUN, "hurried": hurried, "log_dir": tmp_path}
+    session = SimpleNamespace(**fake)
     hurried.set()
 
     def never(*arguments: Any) -> Any:
@@ -97,7 +99,8 @@ def test_a_second_signal_ends_the_judging_and_the_round_is_interrupted(
     result = asyncio.run(judge_and_interrupt())
     may_end.set()
     assert result.verdict is Verdict.INTERRUPTED and result.failure is not None
-    assert result.failure.remedy == f"judge it later from its logs: run.py show {RUN.name} --rescore"
+    again = run_command("show", str(tmp_path), "--rescore")
+    assert result.failure.remedy == f"judge it later from its logs: {again}"
     assert json.loads((tmp_path / "result.json").read_text())["verdict"] == "INTERRUPTED"
     assert json.loads((tmp_path / "round.json").read_text())["failure"] is None
 

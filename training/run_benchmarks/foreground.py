@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from run_benchmarks import BANNER
+from run_benchmarks.commands import run_command
 from run_benchmarks.display.base import Display
 from run_benchmarks.display.terminal import open_display
 from run_benchmarks.exit_code import ExitCode
@@ -147,9 +148,8 @@ def _report(summary: Run, folder: Path, hide: Callable[[str], str]) -> None:
         path = None
         LOGGER.warning("interrupted while the report was made")
     if path is None:
-        LOGGER.error(
-            f"there is no {folder / REPORT}; summary.json has all figures, and `run.py report` makes it"
-        )
+        make = run_command("report", str(folder))
+        LOGGER.error(f"there is no {folder / REPORT}; summary.json has all figures; to make it: {make}")
         return
     with suppress(OSError, NotPrintedError):  # it is there, also where nobody reads of it
         put(f"report: {path}")

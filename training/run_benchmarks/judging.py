@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 
+from run_benchmarks.commands import run_command
 from run_benchmarks.failures import interrupted
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.results.round_result import Observation, RoundResult
@@ -16,8 +17,6 @@ from run_benchmarks.round_state import judged, unjudged, write_observation, writ
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import Interrupted, Session, unless_interrupted
 from utils.records import Stage
-
-LATER = "judge it later from its logs: run.py show {run} --rescore"
 
 
 async def judge_round(session: Session, case: CasePlan, seen: Observation, folder: Path) -> RoundResult:
@@ -32,8 +31,9 @@ async def judge_round(session: Session, case: CasePlan, seen: Observation, folde
         work = _in_thread(lambda: judged(case, seen, folder, secrets))
         result = await unless_interrupted(session.hurried, work)
     except Interrupted:
-        LOGGER.warning(f"{seen.case}, round {seen.round} is not judged: {LATER.format(run=session.run.name)}")
-        failure = replace(interrupted(Stage.JUDGE), remedy=LATER.format(run=session.run.name))
+        later = f"judge it later from its logs: {run_command('show', str(session.log_dir), '--rescore')}"
+        LOGGER.warning(f"{seen.case}, round {seen.round} is not judged: {later}")
+        failure = replace(interrupted(Stage.JUDGE), remedy=later)
         result = secrets.hide_in(unjudged(seen, failure))
     return write_result(result, folder)
 

@@ -20,7 +20,7 @@ from run_benchmarks.results.rules import CLOSED, OPEN, Rules
 from utils.errors import nearest
 from utils.hook_form import HOOKS
 from utils.monitors.accelerators import monitor_file
-from utils.parameters import AUTO, TARGET
+from utils.parameters import TARGET
 
 _NEAR = 0.7
 _FAINTLY_NEAR = 0.4  # what is nearer than 0.6 to a hook is refused
@@ -61,6 +61,8 @@ def hooks_of(root: Path, case: CasePlan) -> str:
 def _of_case(root: Path, case: CasePlan) -> Iterator[str]:
     """Of a script of a case's own nothing is said of what the driver alone does with the files."""
     yield from _misnamed(root, case)
+    if case.vendor.chips and case.chip is None and case.files.script != DRIVER_SCRIPT:
+        yield from _of_peak(case)
     if case.files.script == DRIVER_SCRIPT:
         yield from _of_vendor(case)
         yield from _of_peak(case)
@@ -85,13 +87,14 @@ def _of_vendor(case: CasePlan) -> Iterator[str]:
 def _of_peak(case: CasePlan) -> Iterator[str]:
     """Without the peak of what it computes in there is no MFU, which is seen when it is too late."""
     path, chip, precision = case.vendor.folder / VENDOR_FILE, case.chip, case.parameters.get("precision")
+    if case.vendor.device_type == "cpu":  # nobody looks for it there
+        return
     if not case.vendor.chips:
         yield f"{path}: CHIPS has no chip: devices of any kind pass, and MFU will be null"
     elif chip is None:
         yield f"{path}: CHIPS has no {case.settings.chip}: devices of any kind pass, and MFU will be null"
-    elif precision and not (chip.peak_flops if precision == AUTO else chip.peak_flops.get(str(precision))):
-        peak = "peak" if precision == AUTO else f"peak for {precision}"
-        yield f"{path}: CHIPS has no {peak} of {chip.name}: MFU will be null"
+    elif precision and not chip.peak_flops.get(str(precision)):
+        yield f"{path}: CHIPS has no peak for {precision} of {chip.name}: MFU will be null"
 
 
 def _of_metric(root: Path, case: CasePlan) -> Iterator[str]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from run_benchmarks.commands import run_command
 from run_benchmarks.failures import failure_on
 from run_benchmarks.hosts.base import Host
 from run_benchmarks.names import Node, unit_name
@@ -104,8 +105,8 @@ class RoundEnd:
             there, here = self.session.paths.node(node), self.session.log_dir / node.folder
             failure = failure_on(node.host, Stage.COLLECT, error)
             remedy = (
-                f"copy {rank_log_name(0)}, and what else is missing, from {there} on {node.host} to {here}; then "
-                f"`run.py show {self.session.run.name} --rescore` judges the round by it"
+                f"copy {rank_log_name(0)}, and what else is missing, from {there} on {node.host} to {here}; then judge "
+                f"the round by it: {run_command('show', str(self.session.log_dir), '--rescore')}"
             )
             is_lost = failure.verdict is Verdict.UNREACHABLE
             self.state.failure = failure if is_lost else replace(failure, remedy=remedy)

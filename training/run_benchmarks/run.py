@@ -21,7 +21,7 @@ except KeyboardInterrupt:  # what is loaded here sees to signals from then on
     print("interrupted by SIGINT", file=sys.stderr)
     sys.exit(130)
 
-NEEDED = ("asyncssh", "jinja2", "loguru", "numpy", "pydantic", "rich", "scipy", "starlette", "uvicorn")
+OWN = ("run_benchmarks", "utils", "benchmarks")
 
 
 def run_verb() -> int:
@@ -31,7 +31,7 @@ def run_verb() -> int:
     try:
         return main()
     except ModuleNotFoundError as error:  # a verb loads what it needs when it is chosen
-        if error.name not in NEEDED:
+        if not error.name or error.name.partition(".")[0] in OWN:
             raise
         import shlex
         from pathlib import Path

@@ -7,12 +7,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from run_benchmarks import verbs
+from run_benchmarks.verbs import options
 from tests.ports import free_port
 from utils.events import Event, read_events
 
 
-def run_by_the_controller(case: str, data: Path, folder: Path) -> tuple[int, dict[str, Any], list[Event]]:
+def run_by_the_controller(
+    case: str, data: Path, folder: Path, training: Path = options.TRAINING_DIR
+) -> tuple[int, dict[str, Any], list[Event]]:
     """One round of `case`, a key of CASES, below `folder`: exit code, result, rank 0's events."""
     config = folder / "config"
     config.mkdir()
@@ -22,7 +27,9 @@ def run_by_the_controller(case: str, data: Path, folder: Path) -> tuple[int, dic
         f'PROCESS_PYTHON = "{sys.executable}"\nFLAGPERF_PATH = "{folder}/fp"\n'
         f'FLAGPERF_LOG_PATH = "{folder}/result"\nMIN_FREE_DISK_GIB = 0\n'
     )
-    code = verbs.main(["--config", str(config)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(options, "TRAINING_DIR", training)
+        code = verbs.main(["--config", str(config)])
     (round_dir,) = (folder / "result").glob(f"run*/{case.partition(':')[0]}*/round1")
     result = json.loads((round_dir / "result.json").read_text())
     return code, result, read_events(round_dir / "localhost_noderank0" / "rank0.out.log")

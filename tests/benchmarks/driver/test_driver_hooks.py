@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.driver.differences import OptimizerFacts, optimizer_differences
 from benchmarks.driver.first_batch import check_case
 from benchmarks.driver.inspection import hooks_of_all_ranks
 from tests.benchmarks.driver.engines import engine_starter
@@ -234,3 +235,20 @@ def test_what_a_hook_does_on_another_rank_counts_too() -> None:
     report = hooks_of_all_ranks([honest, {**honest, "differs": [difference]}, {**honest, "files": {}}])
     assert [each["what"] for each in report["differs"]] == ["optimizer on rank 1", "files on rank 2"]
     assert hooks_of_all_ranks([honest, honest]) == honest
+
+
+def test_tensors_of_other_shapes_make_no_difference_of_settings_that_are_alike() -> None:
+    """That the shapes differ is said of the weights."""
+
+    def facts(*settings: tuple[tuple[int, ...], float]) -> OptimizerFacts:
+        each = ({"shape": shape, "lr": rate, "amsgrad": False} for shape, rate in settings)
+        return OptimizerFacts("AdamW", "adamw", tuple(each))
+
+    case = facts(((4, 8), 0.1), ((8,), 0.2))
+    swapped = facts(((4, 8), 0.2), ((8,), 0.1))
+    assert [what for what, *_ in optimizer_differences(case, swapped)] == ["optimizer's lr"]
+    wider = facts(((4, 9), 0.1), ((9,), 0.2))
+    assert [what for what, *_ in optimizer_differences(case, wider)] == ["optimizer's shape"]
+    assert "optimizer's lr" in [
+        what for what, *_ in optimizer_differences(case, facts(((4, 9), 0.1), ((9,), 0.3)))
+    ]

@@ -15,6 +15,7 @@ from benchmarks.driver.operations import UnsupportedError
 from benchmarks.driver.pytorch.case import MeasurementContext
 from tests.benchmarks.driver.controller import run_by_the_controller
 from tests.benchmarks.driver.ranks import run_here, values_of
+from tests.run_benchmarks.plan.tree import copy_code
 from utils.config_files import load_constants
 from utils.errors import FlagPerfError
 from utils.loading import load_module
@@ -136,10 +137,22 @@ def test_users_can_run_it(tmp_path: Path, capsys: Any) -> None:
     }  # fmt: skip
 
 
+def with_short_windows(training: Path) -> Path:
+    """A copy of what a round of it needs; the matrices and windows of two ranks are smaller."""
+    for name in ("utils", "benchmarks/driver", "benchmarks/gemm", "cpu"):
+        copy_code(TRAINING / name, training / name)
+    (training / "benchmarks/__init__.py").touch()
+    config = training / "cpu/gemm-pytorch/config/config_cpux1x2.py"
+    sizes = f"sizes = dict.fromkeys({list(products.PRODUCTS)}, {SHAPE})"
+    config.write_text(f"{config.read_text()}\n{sizes}\nwindow_seconds = 0.002\nmax_warmup_windows = 3\n")
+    return training
+
+
 def test_it_is_measured_on_two_ranks_by_the_controller(tmp_path: Path) -> None:
     data = tmp_path / "nothing"
     data.mkdir()
-    code, result, events = run_by_the_controller("gemm:pytorch:cpu:1:2:1", data, tmp_path)
+    training = with_short_windows(tmp_path / "training")
+    code, result, events = run_by_the_controller("gemm:pytorch:cpu:1:2:1", data, tmp_path, training)
     assert (code, result["verdict"], result["kind"]) == (0, "MEASURED", "measure")
     assert result["rules"]["stamp"] == "closed"
     assert set(ON_CPU) == {

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from junitparser import Error, Failure, JUnitXml
 
+from run_benchmarks.commands import run_command
 from run_benchmarks.journal import Journal
 from run_benchmarks.names import JOURNAL
 from run_benchmarks.plan.as_dict import plain
@@ -159,7 +160,7 @@ def test_a_run_that_goes_on_says_so_and_where_it_is(tmp_path: Path, capsys: Capt
     where = f"since 2026-01-02T03:04:06+01:00, now at case {CASE}, round 1, stage train"
     error = capsys.readouterr().err
     assert f"run20260102030406 still goes on, {where}: no such round of it has ended" in error
-    assert "name a run that has ended: `run.py list` has them" in error
+    assert f"name a run that has ended: {run_command('list', '--log-path', str(tmp_path))}" in error
     journal.close()
     assert compared(tmp_path, "run20260102030405", "latest") == 2
     assert "run20260102030406 has no round: the run did not come to its end" in capsys.readouterr().err
@@ -369,7 +370,7 @@ def test_rounds_that_were_planned_and_are_not_there_make_no_whole_side(
             tmp_path / "base" / CASE / f"round{number}", tmp_path / "went_on" / CASE / f"round{number}"
         )
     side = as_json(tmp_path, capsys, "base", "cut_off+went_on")["cases"][0]["sides"][1]
-    assert (side["used"], side["to_come"]) == (5, 0)
+    assert (side["used"], side["not_run"]) == (5, 0)
 
 
 def test_a_case_that_got_lost_fails_the_gate_and_a_new_one_does_not(tmp_path: Path, capsys: Capture) -> None:
@@ -442,7 +443,8 @@ def test_rounds_that_repeat_each_other_and_a_run_that_is_there_twice_prove_nothi
     assert compared(tmp_path, "base", "other") == 0
     out = " ".join(capsys.readouterr().out.split())
     assert (
-        "all rounds of A and of B are of one run" in out and "of A and of B began with the same seeds" in out
+        "A, B: all rounds of each are of one run" in out
+        and "all rounds of each began with the same seeds" in out
     )
     content = as_json(tmp_path, capsys, "base", "other", "--figure", "acc", "--figure", "mem")
     quality, memory = (row_of(content, name)["against"]["B"] for name in ("acc", "mem"))

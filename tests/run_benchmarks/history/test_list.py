@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from run_benchmarks.commands import run_command
 from run_benchmarks.history import index as index_module
 from run_benchmarks.history.index import Index
 from run_benchmarks.history.query import Query, Row, condition_of, count, select
@@ -317,6 +318,19 @@ def test_a_value_that_is_marked_is_explained(log_path: Path, capsys: Capture) ->
     assert "0.3399* 1\n" in out and "0.3399 mlm_accuracy\n" in out and "- * acc: more than - it can be" in out
 
 
+def test_what_is_of_a_part_of_a_training_is_marked(log_path: Path, capsys: Capture) -> None:
+    result = runs_in(log_path)[-1] / BERT / "round1" / "result.json"
+    content = json.loads(result.read_text())
+    (log_path / "new").write_text(json.dumps({**content, "continued": {"step": 5, "run": "earlier"}}))
+    (log_path / "new").rename(result)
+    assert listed(log_path, "--limit", "2", "--columns", "run,p_train,acc") == 0
+    out = capsys.readouterr().out
+    assert (
+        "129*        0.3399\n" in out
+        and "- * p_train: the round was continued: this is of its last part only" in out
+    )
+
+
 def test_a_run_that_was_refused_says_once_why_and_where_more_is(log_path: Path, capsys: Capture) -> None:
     notes = ("the preflight failed: n1: engine: it does not answer", "no round was begun")
     folder = log_path / "run20270102030405"
@@ -324,7 +338,7 @@ def test_a_run_that_was_refused_says_once_why_and_where_more_is(log_path: Path, 
     write_summary(folder, Run(folder.name, "", "2027-01-02T03:04:05+00:00", 3, (), {}, notes))
     assert listed(log_path, "--limit", "1") == 0
     out = capsys.readouterr().out
-    why = f"exit code 3, a host is not healthy (more: run.py show {folder.name}); {'; '.join(notes)}"
+    why = f"exit code 3, a host is not healthy (more: {run_command('show', str(folder))}); {'; '.join(notes)}"
     assert f"- {folder.name}: {why}; plan.json is not there" in out
 
 

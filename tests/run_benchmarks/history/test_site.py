@@ -128,7 +128,7 @@ def test_power_of_other_parts_of_a_machine_is_another_set_of_points() -> None:
     def row(number: int, scope: str) -> Row:
         figures = {
             "p_train": Measured(100.0, "samples/s", "", ""),
-            "energy": Measured(9.0, "J/node", "", scope),
+            "energy": Measured(9.0, "J/node", "only 60 %", scope),
         }
         return Row("k", "run", "", "ended", 0, BERT, number, "CONVERGED", "", "", "h", "", figures=figures)
 
@@ -137,6 +137,7 @@ def test_power_of_other_parts_of_a_machine_is_another_set_of_points() -> None:
         f"{BERT}, energy in J/node, {scope}" for scope in ("accelerator", "machine")
     ]
     assert "not to be held against each other: energy" in mixed.note
+    assert mixed.lines[0].names[0] == "run, round 1, CONVERGED; energy: only 60 %"
     alike = picture([row(1, "machine"), row(2, "machine")], "p_train", "energy")
     assert [line.label for line in alike.lines] == [BERT] and not alike.note
 
@@ -256,7 +257,25 @@ def test_of_a_hostile_run_that_goes_on_a_bounded_part_is_shown(log_path: Path, t
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "127.0.0.1.evil.example:8640", "", "evil.example:8640", "[::1"]
+    "host",
+    [
+        *(
+            "evil.example",
+            "127.0.0.1.evil.example:8640",
+            "",
+            "evil.example:8640",
+            "[::1",
+            "[localhost]",
+            "::1",
+        ),
+        *(
+            "evil.example@127.0.0.1",
+            "127.0.0.1#evil.example",
+            "127.0.0.1/evil.example",
+            "127.0.0.1:",
+            "localhost:x",
+        ),
+    ],
 )
 def test_a_strangers_name_that_leads_here_is_refused(host: str, site: TestClient) -> None:
     assert site.get("/", headers={"host": host}).status_code == 421

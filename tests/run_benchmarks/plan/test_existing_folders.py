@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from run_benchmarks.plan_notes import notes_of
 from tests.run_benchmarks.plan.test_bad_input import edit
 from tests.run_benchmarks.plan.tree import BASE, Tree
 
@@ -120,3 +121,36 @@ def test_a_script_that_looks_for_a_driver(existing: Tree, script: str, refused: 
         assert "benchmarks/toy/pytorch/driver" in problem.remedy
         existing.write("benchmarks/toy/pytorch/driver/__init__.py", "")
     assert existing.load().cases[0].files.script_args == ()
+
+
+def test_a_script_may_name_a_chip_that_its_vendor_does_not_list(tree: Tree) -> None:
+    """Its devices are not checked, and there is no MFU: that is said."""
+    tree.write("acme/toy-pytorch/config/config_TP1PP2Z9x1x2.py", "train_batch_size = 4\n")
+    edit(tree, "test_conf.py", ":X1:", ":TP1PP2Z9:")
+    _, [problem] = tree.problems()
+    assert "such chip" in problem.message, "the shared driver's result needs its peak"
+    tree.write("benchmarks/toy/pytorch/run_pretraining.py", "")
+    plan = tree.load()
+    assert plan.cases[0].chip is None
+    assert any("CHIPS has no TP1PP2Z9: devices of any kind pass" in note for note in notes_of(plan))
+
+
+PARSING = 'parser.add_argument("--extern_config_file")\n'
+
+
+@pytest.mark.parametrize(
+    ("script", "driver", "takes_vendor"),
+    [
+        ("", "", True),
+        ("from driver import base\n", PARSING, False),
+        ("from driver import base\n", f'{PARSING}parser.add_argument("--vendor")\n', True),
+        (f'{PARSING}parser.add_argument("--vendor")\n', PARSING, True),
+        (PARSING, "", False),
+    ],
+)
+def test_a_script_of_the_first_contract_gets_no_vendor(
+    existing: Tree, script: str, driver: str, takes_vendor: bool
+) -> None:
+    existing.write("benchmarks/toy/pytorch/run_pretraining.py", script)
+    existing.write("benchmarks/toy/pytorch/driver/base.py", driver)
+    assert existing.load().cases[0].files.takes_vendor is takes_vendor

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Opener = Callable[..., "Page"]
 HOSTILE = "<img src=x onerror=alert(1)>"
+PAPER = 703  # CSS pixels of A4 less its margins
 MADE = Made(
     hosts=("node0", HOSTILE, "node2"),
     devices=4,
@@ -184,3 +185,11 @@ def test_it_prints_light_with_every_chart(open_page: Opener, report: Path) -> No
     assert page.locator("figure.chart canvas").count() == 9
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
     assert page.locator("section > details[open]").count() == 0
+    # what is wider than the paper is cut off, or makes all else smaller
+    page.set_viewport_size({"width": PAPER, "height": 900})
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    rights = (
+        "[...document.querySelectorAll('table, canvas')].map((each) => each.getBoundingClientRect().right)"
+    )
+    assert page.evaluate(f"Math.max(...{rights})") <= PAPER

@@ -133,6 +133,7 @@ def test_values_that_cannot_be_true(case: Any, values: dict[str, Any], message: 
         ({"converged": False, "time_to_target": None}, "not converged, but mlm_accuracy is 0.33"),
         ({"global_steps": None}, "global_steps is not reported"),
         ({"num_trained_samples": None}, "num_trained_samples is not reported"),
+        ({"raw_train_time": None, "time_to_target": 1e-9}, "raw_train_time is not reported"),
         ({"num_trained_samples": 20}, "global_steps is 50, of 20 samples"),
         ({"num_trained_samples": 1000.5}, "num_trained_samples is 1000.5, which is not a whole number"),
         ({"time_to_target": None}, "converged is True, and time_to_target None"),

@@ -19,6 +19,8 @@ from run_benchmarks.stages import progress
 from run_benchmarks.stages.image import ImageStage
 from run_benchmarks.stages.image_stream import Counter, stream_image
 from run_benchmarks.stages.progress import (
+    FIRST_BYTES,
+    LAST_BYTES,
     LONGEST_LINE,
     LONGEST_SEARCHED,
     LONGEST_WORDS,
@@ -142,6 +144,22 @@ def test_a_line_without_end_is_not_written_up_to_the_middle_of_a_secret(
         for start in range(0, len(output), size):
             take(output[start : start + size])
     assert (tmp_path / "log").read_bytes() == output.replace(b"sesame", b"***")
+
+
+def test_of_a_build_that_prints_without_end_the_log_has_both_ends(tmp_path: Path) -> None:
+    """Also where a later round appends to it; what hides secrets has had all of it."""
+    path = tmp_path / "log"
+    for _ in range(2):
+        with path.open("ab") as file, whole_lines(file, Secrets(held=frozenset({"sesame"})).hide) as take:
+            take(b"begin sesame\n")
+            for _ in range(40):
+                take(b"-" * (2**20 - 1) + b"\n")
+            assert file.tell() <= FIRST_BYTES + 2 * LAST_BYTES, "while it goes on"
+            take(b"end sesame\n")
+    log = path.read_bytes()
+    assert len(log) < FIRST_BYTES + 2 * LAST_BYTES + 200
+    assert log.startswith(b"begin ***\n") and log.endswith(b"-\nend ***\n")
+    assert log.count(b"end ***") == log.count(b"bytes of this log were not kept") == 2
 
 
 def test_a_large_image_reaches_every_host_unaltered(tmp_path: Path) -> None:

@@ -53,6 +53,17 @@ def test_of_a_file_with_two_names_there_are_two_files(training: Path) -> None:
         }
 
 
+def test_a_link_to_what_hosts_get_anyway_is_what_it_leads_to(training: Path) -> None:
+    (training / "benchmarks/other").mkdir()
+    (training / "benchmarks/other/pytorch").symlink_to("../toy/pytorch")
+    (training / "acme/case.py").symlink_to("../benchmarks/toy/pytorch/case.py")
+    with tarfile.open(fileobj=io.BytesIO(pack_tree(training).archive)) as tar:
+        assert not any(member.issym() or member.islnk() for member in tar)
+        for name in ("benchmarks/other/pytorch/case.py", "acme/case.py"):
+            copied = tar.extractfile(name)
+            assert copied is not None and copied.read() == b"case\n"
+
+
 def test_links_are_refused_all_at_once(training: Path, tmp_path: Path) -> None:
     """Each would bring along what was to stay at home: a secret as a file for everybody, the controller, loops."""
     secret = tmp_path / "secret"
@@ -61,11 +72,21 @@ def test_links_are_refused_all_at_once(training: Path, tmp_path: Path) -> None:
     links = {
         "acme/key": secret,
         "benchmarks/l1": "..",
-        "benchmarks/toy/here.py": "pytorch/case.py",
         "acme/x": "nowhere",
+        "acme/self": "self",
+        "acme/controller": "../run_benchmarks",
+        "acme/setting": "../run_benchmarks/config/test_conf.py",
+        "acme/hidden": ".secrets/key",
     }
+    (training / "acme/.secrets").mkdir()
+    (training / "acme/.secrets/key").write_text("hidden")
+    (training / "benchmarks/aside").mkdir()
+    (training / "benchmarks/aside/back").symlink_to("../toy")
+    (training / "benchmarks/toy/on").symlink_to("../aside")
+    links |= {"benchmarks/toy/on/back": "a link behind a link", "benchmarks/aside/back/on": "likewise"}
     for name, target in links.items():
-        (training / name).symlink_to(target)
+        if not name.startswith(("benchmarks/toy/on", "benchmarks/aside")):
+            (training / name).symlink_to(target)
     (training / "acme/.editor-lock").symlink_to("me@host")  # hidden: does not belong to the tree
     with pytest.raises(ProblemsError) as caught:
         pack_tree(training)
@@ -116,7 +137,7 @@ def test_data_in_the_tree_is_refused_before_it_is_read(training: Path) -> None:
 
 
 def test_folders_may_lie_deeper_than_pythons_calls(training: Path) -> None:
-    """As deep as a path can be long; deeper ones are made by who means harm, and named."""
+    """As deep as a path can be long."""
     folder = training / "acme"
     for _ in range(1100):
         folder /= "d"
@@ -130,6 +151,18 @@ def test_folders_may_lie_deeper_than_pythons_calls(training: Path) -> None:
         while folder.name == "d":  # which shutil.rmtree cannot
             folder.rmdir()
             folder = folder.parent
+
+
+def test_what_lies_deeper_than_a_path_can_be_long_is_named(
+    training: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(training / "acme")
+    for _ in range(20):
+        Path("d" * 220).mkdir()
+        os.chdir("d" * 220)
+    with pytest.raises(FlagPerfError, match="File name too long") as caught:
+        tree_problems(training, training / "result")
+    assert caught.value.where.startswith(str(training / "acme" / ("d" * 220)))
 
 
 @pytest.mark.parametrize("gone", [False, True], ids=["shorter", "gone"])

@@ -93,7 +93,11 @@ def optimizer_differences(case: OptimizerFacts, vendor: OptimizerFacts) -> list[
         differences.append(("optimizer", f"{case.family} ({case.kind})", f"{vendor.family} ({vendor.kind})"))
     for name in dict.fromkeys(name for settings in (*case.settings, *vendor.settings) for name in settings):
         own, other = (_values(facts.settings, name) for facts in (case, vendor))
-        if own != other:
+        # where tensors have other shapes, which is said of the weights, the values alone can be compared
+        is_other = (
+            own != other if _shapes(own) == _shapes(other) else _amounts(own).keys() != _amounts(other).keys()
+        )
+        if is_other:
             differences.append((f"optimizer's {name}", _counted(own), _counted(other)))
     return differences
 
@@ -103,11 +107,25 @@ def _values(settings: Sequence[Mapping[str, Any]], name: str) -> Counter[tuple[A
     return Counter((each.get("shape"), each.get(name)) for each in settings)
 
 
-def _counted(values: Counter[tuple[Any, Any]]) -> str:
-    """`0.01 (of 3 tensors), 0.0 (of 5)`."""
+def _shapes(values: Counter[tuple[Any, Any]]) -> Counter[Any]:
+    """How many tensors have a shape."""
+    shapes: Counter[Any] = Counter()
+    for (shape, _), number in values.items():
+        shapes[shape] += number
+    return shapes
+
+
+def _amounts(values: Counter[tuple[Any, Any]]) -> Counter[Any]:
+    """How many tensors have a value."""
     amounts: Counter[Any] = Counter()
     for (_, value), number in values.items():
         amounts[value] += number
+    return amounts
+
+
+def _counted(values: Counter[tuple[Any, Any]]) -> str:
+    """`0.01 (of 3 tensors), 0.0 (of 5)`."""
+    amounts = _amounts(values)
     shown = [f"{value} (of {number})" for value, number in amounts.most_common(_MOST_NAMES)]
     return ", ".join(shown + ["..."] * (len(amounts) > _MOST_NAMES)) or "of no tensor"
 

@@ -129,7 +129,7 @@ def _side(rounds: Sequence[ComparedRound], group: Group) -> Side:
         left_out=[*failed, *lost],
         olympic=olympic_mean_of([each.result for each in rounds], len(lost)),
         one_seed=_has_one_seed([each.result for each in rounds if each.counts]),
-        to_come=group.to_come.get(case, 0),
+        not_run=group.not_run.get(case, 0),
     )
 
 

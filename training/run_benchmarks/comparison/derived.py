@@ -49,7 +49,7 @@ def _in_part(name: str, figure: Figure, result: RoundResult) -> str:
     if figure.value is None:
         return ""
     if result.continued is not None and not (name in DEFINITIONS and DEFINITIONS[name].of_all_parts):
-        return "the round was continued: this would be of its last part only"
+        return "the round was continued: this is of its last part only"
     if name not in POWER:
         return ""
     if not figure.scope:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING
 
 from run_benchmarks.comparison.forms import table_of
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 TEMPLATES = Path(__file__).parent / "templates"
-# How far the scale of intervals reaches from 1, as a logarithm: at least 5 %, at most a factor of 8.
+# As logarithms: how far the scale of intervals reaches from 1 at the least, 5 %, and a factor that lies beyond any.
 SMALLEST, WIDEST = math.log(1.05), math.log(8)
 
 
@@ -44,16 +45,20 @@ def _parts(comparison: Comparison) -> Iterator[Markup]:
             kind=type(block).__name__,
             block=block,
             grid=grid,
-            headings=[*headings, *(["the interval, 1 in the middle"] if ratios else [])],
+            headings=[*headings, *(["interval around 1"] if ratios else [])],
             words=[KINDS.get(each.direction, PLAIN) for each in ratios],
             spans=_spans(ratios),
         )
 
 
 def _spans(ratios: Sequence[Ratio]) -> list[list[float] | None]:
-    """Lower end, middle and upper end of each ratio on one scale, from -1 to 1, on which a ratio of 1 is at 0."""
+    """Lower end, middle and upper end of each ratio on one scale, from -1 to 1, on which a ratio of 1 is at 0.
+
+    A few wide intervals, which are drawn as arrows then, leave room for all others: they reach beyond the scale.
+    """
     logs = [_logs(ratio) for ratio in ratios]
-    reach = max([SMALLEST, *(abs(end) for ends in logs if ends for end in ends)])
+    reaches = [max(map(abs, ends)) for ends in logs if ends]
+    reach = max(SMALLEST, 1.5 * median(reaches)) if reaches else SMALLEST
     return [[round(end / reach, 3) for end in ends] if ends else None for ends in logs]
 
 

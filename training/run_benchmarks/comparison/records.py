@@ -16,7 +16,7 @@ from utils.numbers import counted
 class Side:
     """A group's rounds of one case. used: how many count, of so many `runs`; left_out: why others do not.
 
-    to_come: how many were planned besides, and have not begun, or still go on.
+    not_run: how many were planned besides, and have not begun, or still go on.
     one_seed: those that count are of a training, are several, and all began with the same seeds.
     """
 
@@ -29,12 +29,12 @@ class Side:
     left_out: Sequence[str]
     olympic: OlympicMean | None
     one_seed: bool = False
-    to_come: int = 0
+    not_run: int = 0
 
     @property
     def planned(self) -> int:
         """All its rounds."""
-        return self.used + len(self.left_out) + self.to_come
+        return self.used + len(self.left_out) + self.not_run
 
     @property
     def missing_part(self) -> float:
@@ -45,7 +45,7 @@ class Side:
     def misses(self) -> str:
         """How many of its rounds did not succeed, or are not there; empty where all succeeded."""
         whole = f"of {counted(self.planned, 'round')} of {self.letter}"
-        parts = {"did not succeed": len(self.left_out), "were planned and are not there": self.to_come}
+        parts = {"did not succeed": len(self.left_out), "were planned and are not there": self.not_run}
         return ", ".join(f"{count} {whole} {what}" for what, count in parts.items() if count)
 
 

@@ -13,6 +13,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+from run_benchmarks.commands import run_command
 from run_benchmarks.names import ROUND_FOLDER, is_run_folder
 from run_benchmarks.results.find import find_run
 from run_benchmarks.results.folder import RoundKey, RunFolder, as_list, open_folder, section
@@ -89,7 +90,7 @@ class ComparedRound:
 class Group:
     """The rounds that a selector names, under a letter: A is the base.
 
-    notes: what is wrong with their folders. lost: case -> its rounds that were begun and have no result. to_come:
+    notes: what is wrong with their folders. lost: case -> its rounds that were begun and have no result. not_run:
     case -> how many were planned besides: of a run that was cut off they never began, of one that goes on not yet.
     """
 
@@ -98,7 +99,7 @@ class Group:
     rounds: Sequence[ComparedRound]
     notes: Sequence[str] = ()
     lost: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    to_come: Mapping[str, int] = field(default_factory=dict)
+    not_run: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def cases(self) -> dict[str, list[ComparedRound]]:
@@ -154,13 +155,13 @@ def _group(name: str, selector: str, log_path: Path, read: Callable[[Path], Open
 def _without_result(
     runs: Sequence[tuple[RunFolder, Run, str]],
 ) -> tuple[dict[str, list[str]], Counter[str]]:
-    """By case the rounds that the runs lost, and how many are to come; none of a run that another one goes on with.
+    """By case the rounds that the runs lost, and how many were not run; none of a run that another one goes on with.
 
     runs: each with the only case of it that is meant, or none.
     """
     gone_on_with = [opened.plan.get("continue_from") for opened, _, _ in runs]
     lost: dict[str, list[str]] = {}
-    to_come: Counter[str] = Counter()
+    not_run: Counter[str] = Counter()
     for opened, run, case in runs:
         if run.uid and run.uid in gone_on_with:
             continue
@@ -168,10 +169,10 @@ def _without_result(
         for key in begun:
             lost.setdefault(key.case, []).append(f"{run.name}/{key.case}/round{key.number}: no result")
         passed = {*begun, *(RoundKey(each.case, each.round) for each in run.results)}
-        to_come.update(
+        not_run.update(
             key.case for key in planned_rounds(opened) if case in ("", key.case) and key not in passed
         )
-    return lost, to_come
+    return lost, not_run
 
 
 def _located(text: str, log_path: Path) -> tuple[Path, Sequence[str]]:
@@ -208,9 +209,10 @@ def _selected(run: Run, opened: RunFolder, inside: Sequence[str], selector: str)
 
 def _nothing_chosen(run: Run, opened: RunFolder, case: str) -> tuple[str, str]:
     """Why a selector means no round, and what to do."""
+    others = run_command("list", "--log-path", str(opened.path.parent))
     goes_on, cases = going_on(opened), list(dict.fromkeys(result.case for result in run.results))
     if goes_on and (not case or case in (*cases, *opened.cases)):
-        remedy = "wait for its end, or name a run that has ended: `run.py list` has them"
+        remedy = f"wait for its end, or name a run that has ended: {others}"
         return f"{run.name} still goes on, {goes_on}: no such round of it has ended", remedy
     if case and case not in cases:
         return f"{run.name} has no case {case}", nearest(
@@ -218,8 +220,8 @@ def _nothing_chosen(run: Run, opened: RunFolder, case: str) -> tuple[str, str]:
         ) or f"it has {', '.join(cases) or 'none'}"
     if not run.results:
         why = next(iter(run.notes), "")
-        return f"{run.name} has no round{why and f': {why}'}", "name another run: `run.py list` has them"
+        return f"{run.name} has no round{why and f': {why}'}", f"name another run: {others}"
     return (
         f"{run.name} has no such round",
-        f"it has {counted(len(run.results), 'round')} in all, see `run.py show`",
+        f"it has {counted(len(run.results), 'round')} in all: {run_command('show', str(opened.path))}",
     )

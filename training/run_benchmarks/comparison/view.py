@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,10 +18,13 @@ MOST_DIFFERENCES = 40  # of a part that are shown; the JSON has all
 NOT_SHOWN = "no difference shown"
 HELD_BACK = "the interval by itself is without 1, but among so many figures that shows nothing (Holm)"
 HOW = (
-    f"Ratios are of geometric means; intervals and verdicts are of t tests on logarithms (the wider of Welch's and "
-    f"Student's), {CONFIDENCE:.0%}; figures that nobody asked for are judged together (Holm). docs/comparing.md of "
-    f"FlagPerf says why."
+    f"Ratios are of geometric means, and not of the arithmetic ones beside them; intervals and verdicts are of t tests "
+    f"on logarithms (the wider of Welch's and Student's), {CONFIDENCE:.0%}; figures that nobody asked for are judged "
+    f"together (Holm). docs/comparing.md of FlagPerf says why."
 )
+_DIGEST = re.compile(
+    r"\b([0-9a-f]{16})[0-9a-f]{24,}\b"
+)  # of code, images and data: its beginning tells it from others
 GOOD, BAD, PLAIN = "good", "bad", ""
 KINDS = {BETTER: GOOD, WORSE: BAD}
 OF_SPEED = {BETTER: "faster", WORSE: "slower"}
@@ -160,17 +164,17 @@ def _olympic(side: Side) -> str:
 
 def _about_sides(case: CaseComparison) -> list[str]:
     left_out = [f"left out, for it did not succeed: {each}" for side in case.sides for each in side.left_out]
-    to_come = [
-        f"planned, and not there: {counted(side.to_come, 'round')} of {side.letter} (a run was cut off, or goes on)"
+    not_run = [
+        f"planned, and not there: {counted(side.not_run, 'round')} of {side.letter} (a run was cut off, or goes on)"
         for side in case.sides
-        if side.to_come
+        if side.not_run
     ]
     olympic = [
         f"no MLPerf mean of {side.letter} (time to target without the fastest and the slowest): {side.olympic.reason}"
         for side in case.sides
         if side.olympic and side.olympic.reason
     ]
-    return [*left_out, *to_come, *olympic, *(_limits(case) if case.rows else ()), *case.unknown]
+    return [*left_out, *not_run, *olympic, *(_limits(case) if case.rows else ()), *case.unknown]
 
 
 def _limits(case: CaseComparison) -> Iterator[str]:
@@ -187,7 +191,7 @@ def _limits(case: CaseComparison) -> Iterator[str]:
         ),
     ):
         if sides:
-            yield f"all rounds of {' and of '.join(sides)} {what}"
+            yield f"{', '.join(sides)}: all rounds of {'each' if len(sides) > 1 else 'it'} {what}"
 
 
 def _is_of_one_run(side: Side) -> bool:
@@ -202,7 +206,7 @@ def _differences(case: CaseComparison) -> Iterator[Block]:
     for each in case.differences:
         parts.setdefault(each.part, []).append(each)
     rows = tuple(
-        (part, each.name, *(each.values[letter] for letter in letters))
+        (part, each.name, *(_DIGEST.sub(r"\1...", each.values[letter]) for letter in letters))
         for part, of_part in parts.items()
         for each in of_part[:MOST_DIFFERENCES]
     )
@@ -236,7 +240,10 @@ def _figures(case: CaseComparison, side: Side) -> Ratios:
         f"{CONFIDENCE:.0%} interval",
         "verdict",
     )
-    footnotes = tuple(f"* {', '.join(names)}: {reason}" for reason, names in notes.items())
+    footnotes = tuple(
+        f"* {'all' if len(names) == len(rows) else ', '.join(names)}: {reason}"
+        for reason, names in notes.items()
+    )
     table = Table(headings, tuple(rows), fixed=1, footnotes=footnotes)
     return Ratios(table, [row.against[letter] for row in case.rows])
 

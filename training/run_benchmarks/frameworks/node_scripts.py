@@ -26,7 +26,7 @@ WITH_SETTINGS = (
 class NodeScript(Framework):
     """Knows no device of its own: what its script imports says that."""
 
-    required_modules = ()
+    required_modules: tuple[str, ...] = ()
     lost_peer = PyTorch.lost_peer
     device_types = backends = ()
 
@@ -93,7 +93,7 @@ class DeepSpeed(NodeScript):
     """DeepSpeed under torchrun, with the settings of the case and the vendor merged."""
 
     name = "deepspeed"
-    required_modules = ("deepspeed",)
+    required_modules: tuple[str, ...] = ("deepspeed",)
 
     def script_argv(self, job: LaunchJob, node_rank: int) -> tuple[str, ...]:
         script, settings = PurePosixPath(job.script[0]), f"{job.log_dir}/{DEEPSPEED_CONFIG}"

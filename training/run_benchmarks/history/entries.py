@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 LONGEST_TEXT = 1000  # characters
 LARGEST_NUMBER = 10**9  # of a round, and of an exit code
 Cells = dict[str, Any]
-_TEXTS = ("unit", "caveat", "scope")  # of a figure
 
 
 class State(str, Enum):
@@ -75,8 +74,17 @@ def _run(
 
 
 def _round(place: Place, result: RoundResult) -> Cells:
+    from run_benchmarks.comparison.derived import whole_figures
+
+    whole = whole_figures(result)
     figures = {
-        _text(name): {"value": each.value, **{text: _text(getattr(each, text)) for text in _TEXTS}}
+        _text(name): {
+            "value": each.value,
+            "unit": _text(each.unit),
+            # what is of a part, so that `compare` has no ratio of it, is marked too
+            "caveat": _text(each.caveat or (whole[name].source if whole[name].value is None else "")),
+            "scope": _text(each.scope),
+        }
         for name, each in result.figures.items()
         if each.value is not None
     }

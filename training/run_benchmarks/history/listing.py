@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
+from run_benchmarks.commands import run_command
 from run_benchmarks.exit_code import MEANINGS
 from run_benchmarks.history.entries import State
 from run_benchmarks.history.query import COLUMNS, NUMBERS, Row
@@ -67,20 +69,28 @@ def cell(row: Row, column: str, *, with_unit: bool = False) -> str:
     return shown(figure.value, digits) + (MARK if figure.caveat else "") + unit
 
 
-def remarks(rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
-    """What is to be known of these rows: why values are marked; runs that go on, or did not end, or are not whole."""
-    caveats = dict.fromkeys(
-        (column, row.figures[column].caveat) for row in rows for column in columns if column in row.figures
-    )
-    lines = [f"{MARK} {column}: {caveat}" for column, caveat in caveats if caveat]
+def remarks(rows: Sequence[Row], columns: Sequence[str], log_path: Path) -> list[str]:
+    """What is to be known of these rows, of runs in `log_path`: why values are marked; runs that go on, or did not
+    end, or are not whole.
+    """
+    lines = [
+        f"{MARK} {text}" for text in dict.fromkeys(text for row in rows for text in caveats(row, columns))
+    ]
     for row in {row.key: row for row in rows}.values():
-        notes = [*_ending_without_rounds(row), *row.notes[:MOST_NOTES]]
+        more = run_command("show", str(log_path / row.run))
+        notes = [*_ending_without_rounds(row, more), *row.notes[:MOST_NOTES]]
         if len(row.notes) > MOST_NOTES:
-            notes.append(f"{len(row.notes) - MOST_NOTES} more: run.py show {row.run}")
+            notes.append(f"{len(row.notes) - MOST_NOTES} more: {more}")
         if not notes and row.state != State.ENDED:
             notes = [row.state]
         lines += [f"{row.run}: {'; '.join(notes)}"] if notes else []
     return lines
+
+
+def caveats(row: Row, figures: Sequence[str]) -> list[str]:
+    """Why values of a row are marked."""
+    marked = {name: row.figures[name].caveat for name in figures if name in row.figures}
+    return [f"{name}: {caveat}" for name, caveat in marked.items() if caveat]
 
 
 def is_number(column: str) -> bool:
@@ -95,12 +105,12 @@ def look(row: Row) -> str:
     return {State.GOES_ON: "doubtful", State.ENDED: ""}.get(State(row.state), "bad")
 
 
-def _ending_without_rounds(row: Row) -> list[str]:
-    """Of a run that ended and has no round: its exit code, what that means, and where more of it stands."""
+def _ending_without_rounds(row: Row, more: str) -> list[str]:
+    """Of a run that ended and has no round: its exit code, what that means, and the command that says more of it."""
     if row.verdict or row.exit_code is None:
         return []
     meaning = MEANINGS.get(row.exit_code, "")
-    return [f"exit code {row.exit_code}{meaning and f', {meaning}'} (more: run.py show {row.run})"]
+    return [f"exit code {row.exit_code}{meaning and f', {meaning}'} (more: {more})"]
 
 
 def as_dict(row: Row) -> dict[str, Any]:

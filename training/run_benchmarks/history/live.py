@@ -24,7 +24,8 @@ LOG = "flagperf_run.log"
 MOST_LINES, LONGEST_LINE, MOST_READ = 40, 400, 2000
 MOST_ROUNDS = 500
 STEP, TARGET = "step", "target"
-OF_EVERY_CASE = ("loss", "samples/s")  # what else a line says is the metric
+RATE = "samples/s"
+OF_EVERY_CASE = ("loss", RATE)  # what else a line says is the metric
 _LINE = re.compile(r"\d[\d:, -]*\t\[INFO\]\t\[(?P<file>[^],]*),\d+\](?P<text>.*)")
 _ROUND_STARTS = re.compile(r"case .*, round \d+ of \d+: start")
 
@@ -52,7 +53,8 @@ def _course(name: str, points: Sequence[Mapping[str, float]]) -> Chart:
     axis = Axis(STEP, [point[STEP] for point in points])
     target = None if name in OF_EVERY_CASE else points[-1].get(TARGET)
     levels = [] if target is None else [(TARGET, target)]
-    return Chart(name, "", [axis], [Line(name, [point[name] for point in points])], levels=levels)
+    line = Line(name, [point[name] for point in points])
+    return Chart(name, "", [axis], [line], levels=levels, is_from_zero=name == RATE)
 
 
 def _points(lines: Sequence[str]) -> Iterator[dict[str, float]]:

@@ -82,7 +82,7 @@ class _Site:
             whole=count(self._index, Query()),
             columns=columns,
             rows=rows,
-            remarks=listing.remarks(rows, columns),
+            remarks=listing.remarks(rows, columns, self._index.log_path),
             listing=listing,
             tick_of=tick_of,
             begin=int(asked.page) * PAGE,
@@ -181,7 +181,7 @@ def picture(rows: Sequence[Row], x: str, y: str) -> Chart:
     points = [
         (
             ", ".join([row.case, *(f"{name} in {row.figures[name].full_unit}" for name in mixed)]),
-            f"{row.run}, round {row.round}, {row.verdict}",
+            "; ".join([f"{row.run}, round {row.round}, {row.verdict}", *listing.caveats(row, (x, y))]),
             row.figures[x].value,
             row.figures[y].value,
         )

@@ -38,4 +38,10 @@ def groups_of_ticks(index: Index, ticks: Sequence[str]) -> list[Group]:
     for each in rounds:
         groups.setdefault((each.folder, each.result.case), []).append(each)
     sides = list(groups.values()) if len(groups) > 1 else [[each] for each in rounds]
-    return [Group(letter(number), " + ".join(map(str, side)), side) for number, side in enumerate(sides)]
+    return [Group(letter(number), _named(side), side) for number, side in enumerate(sides)]
+
+
+def _named(side: Sequence[ComparedRound]) -> str:
+    """The rounds of a case of a run, in words."""
+    first, *others = side
+    return ", ".join([str(first), *(f"round{each.result.round}" for each in others)])

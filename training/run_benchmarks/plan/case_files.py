@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from run_benchmarks.frameworks import FRAMEWORKS
 from run_benchmarks.plan.case_code import check_case_code
 from run_benchmarks.plan.hook_code import check_hook_code
+from run_benchmarks.plan.own_script import driver_of, takes_vendor, wants_driver
 from run_benchmarks.plan.parameters import Parameters, read_parameters
 from run_benchmarks.plan.problems import Problems, choices
 from run_benchmarks.plan.records import (
@@ -52,7 +52,7 @@ class CaseResolver:
         case_dir = self._case_dir()
         if vendor is None and not self._exists(f"{self.case.vendor}/{VENDOR_FILE}"):
             return None  # that there is no such vendor has been reported once, for all cases
-        chip = self._chip(vendor) if vendor else None
+        chip = self._chip(vendor, case_dir) if vendor else None
         if len(self.problems.all) == before:  # else a missing config is the same slip
             self._check_config()
         image_dir = self._image_dir() if case_dir else ""
@@ -140,11 +140,15 @@ class CaseResolver:
             self._report_missing("framework", self.case.framework, what, present, wanted)
         return image_dir
 
-    def _chip(self, vendor: Vendor) -> Chip | None:
-        """The chip that the config's name speaks of; None where the vendor describes no chips."""
+    def _chip(self, vendor: Vendor, case_dir: str | None) -> Chip | None:
+        """The chip that the config's name speaks of; None where the vendor describes no chips, or not this one.
+
+        A script of a case's own may call its configurations as it likes; the shared driver's result needs the peak.
+        """
         chip = vendor.chips.get(self.case.chip)
         names_a_chip = self.case.config == f"config_{self.case.chip}x{self.case.nnodes}x{self.case.nproc}"
-        if chip is None and vendor.chips and names_a_chip:
+        has_own = case_dir is not None and self._exists(f"{case_dir}/{CASE_SCRIPT}")
+        if chip is None and vendor.chips and names_a_chip and not has_own:
             what = f"such chip in {vendor.folder / VENDOR_FILE}"
             self._report_missing("chip", self.case.chip, what, sorted(vendor.chips))
         return chip
@@ -171,6 +175,7 @@ class CaseResolver:
             environment_script=environment if self._exists(environment) else None,
             dockerfile_dir=image_dir,
             install_script=installs[0] if installs else None,
+            takes_vendor=not has_own or takes_vendor(self.root, Path(case_dir)),
         )
 
     def _check_script(self, files: CaseFiles, vendor: Vendor) -> None:
@@ -185,7 +190,8 @@ class CaseResolver:
             else:
                 self._check_vendor(vendor)
             return
-        if _wants_own_driver(self.root / files.script) and not self._has_own_driver(Path(files.case_dir)):
+        own_driver = driver_of(self.root, Path(files.case_dir))
+        if wants_driver(self.root / files.script) and own_driver is None:
             message = "it imports a package `driver` that is not in the case's folder (benchmarks/driver is another)"
             remedy = f"copy the driver package that the case was written for to {files.case_dir}/driver"
             self._report("script", files.script, message, remedy)
@@ -208,12 +214,6 @@ class CaseResolver:
             kind = str(parameters.values[KIND])
             check_case_code(self.root / files.case_dir, kind, parameters.metric, self.problems)
 
-    def _has_own_driver(self, case_dir: Path) -> bool:
-        """Beside the script or, for the cases of a vendor (TEST_TYPE = "customized"), beside all of them."""
-        home = case_dir.parents[1]
-        folders = [case_dir] if home == Path("benchmarks") else [case_dir, home]
-        return any((self.root / folder / "driver").is_dir() for folder in folders)
-
     def _environment(self, files: CaseFiles) -> dict[str, str]:
         """The vendor's file that is sourced before the ranks start, with its digest."""
         script = files.environment_script
@@ -228,12 +228,6 @@ def _misspelt(wanted: Path, present: Sequence[str]) -> str:
     there = sorted(path.name for path in wanted.parent.glob("*"))
     others = [name for name in there if name.removesuffix(wanted.suffix) not in present]
     return closest(wanted.name, others, MISSPELT)
-
-
-def _wants_own_driver(script: Path) -> bool:
-    """Whether it imports a package `driver` that it looks for with a `sys.path` of its own, as in 2022."""
-    text = script.read_text(encoding="utf-8", errors="replace")
-    return "sys.path" in text and bool(re.search(r"^\s*(from|import) driver\b", text, re.MULTILINE))
 
 
 def _cases_in(home: Path, pattern: str) -> list[Path]:

@@ -203,6 +203,7 @@ class CaseFiles:
     requirements: the files with pip requirements that become a layer of the image.
     environment_script: a shell file to source before the ranks start, or None.
     dockerfile_dir, install_script: the vendor's image for the framework.
+    takes_vendor: whether the script's launch contract has `--vendor`.
     """
 
     case_dir: str
@@ -215,6 +216,7 @@ class CaseFiles:
     environment_script: str | None
     dockerfile_dir: str
     install_script: str | None
+    takes_vendor: bool = True
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ def spread_tables(
         summaries = list(_summaries([each for each in rounds if each.verdict.is_success]))
         reasons = dict.fromkeys(each.no_interval for _, _, each in summaries if each.no_interval)
         notes = [
-            *(f"- no interval: {reason}" for reason in reasons),
+            *(f"no interval: {reason}" for reason in reasons),
             *_without_extremes(rounds, lost_of_case[case]),
         ]
         rows = tuple(_row(*each) for each in summaries)

@@ -100,11 +100,13 @@ def _add(figures: dict[str, Figure], name: str, entry: object, chip: PlannedChip
     if not valid.peak:
         return ""
     part = _of_peak(name, figures[name], valid.peak, chip)
-    above = part.value is not None and part.value > 1
-    doubt = f"not to be trusted: it is {part.value:.4g} of the chip's peak" if above else ""
+    figures[f"{name}{OF_PEAK}"] = part
+    if part.value is None or part.value <= 1:
+        return ""
+    doubt = f"not to be trusted: it is {part.value:.4g} of the chip's peak"
     caveat = "; ".join(filter(None, (valid.caveat, doubt)))
     figures |= {name: replace(figures[name], caveat=caveat), f"{name}{OF_PEAK}": replace(part, caveat=caveat)}
-    return doubt and f"is {doubt}"
+    return f"is {doubt}"
 
 
 def _valid(name: str, entry: object) -> _Entry:

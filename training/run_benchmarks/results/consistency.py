@@ -228,6 +228,8 @@ def _work(report: _Report) -> Iterator[str]:
             yield f"{name} is {value:.10g}, which is not a whole number"
         elif value is None and report.case.uses_driver:
             yield f"{name} is not reported"
+    if report.case.uses_driver and report.number("raw_train_time") is None:
+        yield "raw_train_time is not reported"  # which time_to_target is held against
 
 
 def _quality(report: _Report) -> Iterator[str]:

@@ -102,7 +102,7 @@ class Launch:
             "--data_dir": inside.data,
             "--extern_config_dir": inside.tree(files.config_dir),
             "--extern_config_file": files.config_file,
-            "--vendor": case.vendor.name,
+            **({"--vendor": case.vendor.name} if files.takes_vendor else {}),
         }
         args = [word for name, value in contract.items() for word in (name, value)]
         args += ["--enable_extern_config", "--extern_module_dir", inside.tree(files.extern_dir)]

@@ -138,7 +138,9 @@ def _at_home(training_dir: Path, log_path: Path | None) -> set[Path]:
 
 
 def _paths(folder: Path, left_out: Collection[Path]) -> Iterator[Path]:
-    """What a host gets of `folder`, folders before what is in them, in a fixed order; links are not followed.
+    """What a host gets of `folder`, folders before what is in them, in a fixed order.
+
+    Links are followed to what hosts get anyway, and to nothing else.
 
     Raises:
         FlagPerfError: what was there is gone, or lies deeper than a path can be long.
@@ -150,11 +152,28 @@ def _paths(folder: Path, left_out: Collection[Path]) -> Iterator[Path]:
             path = waiting.pop()
             if path in left_out or not _belongs_to_tree(path):
                 continue
+            is_folder = path.is_dir() and (not path.is_symlink() or _leads_within(path, folder, left_out))
             yield path
-            if path.is_dir() and not path.is_symlink() and os.access(path, os.R_OK | os.X_OK):
+            if is_folder and os.access(path, os.R_OK | os.X_OK):
                 waiting += sorted(path.iterdir(), reverse=True)
     except OSError as error:
         raise _not_packed(path, error) from error
+
+
+def _leads_within(link: Path, folder: Path, left_out: Collection[Path]) -> bool:
+    """Whether a link leads to what hosts get of `folder` anyway: neither to what stays at home nor in a circle."""
+    root, parent = folder.resolve(), link.parent.resolve()
+    try:
+        target = link.resolve(strict=True)
+    except (OSError, RuntimeError):  # it leads nowhere, or to itself
+        return False
+    if target == root or not target.is_relative_to(root) or parent.is_relative_to(target):
+        return False
+    if parent != root / link.parent.relative_to(folder):  # it lies behind another link
+        return False
+    inside = [root / part for part in (target.relative_to(root), *target.relative_to(root).parents[:-1])]
+    at_home = {path.resolve() for path in left_out}
+    return all(path not in at_home and _belongs_to_tree(path) for path in inside)
 
 
 def _belongs_to_tree(path: Path) -> bool:
@@ -166,18 +185,18 @@ def _belongs_to_tree(path: Path) -> bool:
 def _problems(folder: Path, left_out: Collection[Path]) -> list[Problem]:
     problems = []
     for path in _paths(folder, left_out):
-        objection = _objection(path)
+        objection = _objection(path, folder, left_out)
         if objection is not None:
             name = os.fsencode(path.relative_to(folder)).decode(errors="backslashreplace")
             problems.append(Problem(str(folder), name, "", *objection))
     return problems
 
 
-def _objection(path: Path) -> tuple[str, str] | None:
+def _objection(path: Path, folder: Path, left_out: Collection[Path]) -> tuple[str, str] | None:
     """What forbids to pack a path, and the remedy; None where nothing does."""
-    if path.is_symlink():
+    if path.is_symlink() and not _leads_within(path, folder, left_out):
         return (
-            "is a link, and hosts get no links",
+            "is a link to what hosts do not get, or in a circle",
             "put the file or folder itself there, or take the link away",
         )
     try:

@@ -132,7 +132,9 @@ def _as_text(index: Index, rows: list[Row], names: Sequence[str], query: Query) 
     mixed = with_several_units(columns, rows)
     cells = tuple(tuple(cell(row, column, with_unit=column in mixed) for column in columns) for row in rows)
     table = Table(headings, cells, fixed=min(3, len(columns)))
-    return "\n".join([table.text(output_width()), *(f"- {line}" for line in remarks(rows, columns))])
+    return "\n".join(
+        [table.text(output_width()), *(f"- {line}" for line in remarks(rows, columns, index.log_path))]
+    )
 
 
 def _limit(text: str) -> int:

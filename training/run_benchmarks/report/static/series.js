@@ -4,7 +4,7 @@
 function shownNumber(value) {
   if (value === null || value === undefined) return "-";
   const size = Math.abs(value);
-  if (size >= 1e7 || (size < 1e-3 && size > 0)) return Number(value.toPrecision(4)).toExponential();
+  if (size >= 1e7 || (size < 1e-5 && size > 0)) return Number(value.toPrecision(4)).toExponential();
   return value.toLocaleString("en-US", { maximumSignificantDigits: 5 });
 }
 
@@ -14,7 +14,7 @@ function tickTime(seconds, last) {
   if (last < 120) return `${+seconds.toFixed(1)} s`;
   const whole = Math.round(seconds);
   const minutes = Math.floor(whole / 60);
-  if (last < 3600) return `${minutes} min${whole % 60 ? ` ${whole % 60}` : ""}`;
+  if (last < 3600) return `${minutes}:${two(whole % 60)} min`;
   return `${Math.floor(minutes / 60)}:${two(minutes % 60)} h${whole % 60 ? ` ${whole % 60} s` : ""}`;
 }
 
