@@ -103,6 +103,12 @@ def test_what_is_not_measured_is_none_and_what_cannot_be_is_an_error(
     assert second == sample(41, 27, 23308)
 
 
+def test_the_use_of_a_busy_card_is_a_part_of_one(monitor: ModuleType) -> None:
+    """Made up: every recording is of idle cards."""
+    text = recording("cambricon", X4).replace("| 0%                N/A", "| 37%               N/A", 1)
+    assert [each.utilisation for each in monitor.parse(text).values()] == [0.37, 0]
+
+
 def test_the_inventory_has_firmware_driver_and_limits_of_both_kinds_of_table(monitor: ModuleType) -> None:
     new, _ = monitor.describe(recording("cambricon", X4))
     assert new == {

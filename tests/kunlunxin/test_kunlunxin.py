@@ -93,6 +93,14 @@ def test_what_is_not_measured_is_none_and_what_cannot_be_is_an_error(
     assert second == sample(40, 84, 0)
 
 
+def test_the_use_of_a_busy_card_is_a_part_of_one(monitor: ModuleType) -> None:
+    """Made up: every recording is of idle cards."""
+    text = recording("kunlunxin", "5.0.21.26_P800_OAM_x8").replace(
+        "|      0%      Default", "|     37%      Default", 1
+    )
+    assert [each.utilisation for each in monitor.parse(text).values()] == [0.37, *[0] * 7]
+
+
 def test_another_table_is_refused(monitor: ModuleType) -> None:
     for text in (recording("kunlunxin", OLD), "", "no device\n"):
         with pytest.raises(FlagPerfError, match="no table with the headings"):
