@@ -64,7 +64,7 @@ def test_a_configuration_sets_what_a_vendor_may_with_values_of_the_cases_type(co
 
 @every_config
 def test_a_configurations_name_says_a_chip_of_the_vendors(config: Path) -> None:
-    match = re.fullmatch(r"config_(?P<chip>\w+)x[1-9]\d*x[1-9]\d*", config.stem)
+    match = re.fullmatch(r"config_(?P<chip>[\w-]+)x[1-9]\d*x[1-9]\d*", config.stem)
     assert match
     assert match["chip"] in load_constants(config.parents[2] / "vendor.py")["CHIPS"]
 

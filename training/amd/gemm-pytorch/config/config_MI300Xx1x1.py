@@ -1,0 +1,1 @@
+"""One MI300X: everything is as the case has it."""

@@ -1,0 +1,1 @@
+"""Eight MI300X of one host at the same time: everything is as the case has it."""

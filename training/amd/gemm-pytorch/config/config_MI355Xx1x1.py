@@ -1,0 +1,1 @@
+"""One MI355X: everything is as the case has it."""

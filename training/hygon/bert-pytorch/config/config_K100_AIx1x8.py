@@ -1,0 +1,9 @@
+"""BERT-large on one host with eight K100_AI, as published for eight A100. Not measured."""
+
+precision = "fp16"  # as FlagPerf on K100; that K100_AI has units for bf16 stands in no document of Hygon's
+
+# 8 ranks x 24 x 4 = 768 samples a step. About 18 GiB of 64, about 43 where attention keeps its scores (README.md).
+train_batch_size = 24
+eval_batch_size = 24  # needs less memory than a training step of as many samples
+
+seed = 9031

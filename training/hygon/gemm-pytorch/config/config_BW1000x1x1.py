@@ -1,0 +1,1 @@
+"""One BW1000: everything is as the case has it."""

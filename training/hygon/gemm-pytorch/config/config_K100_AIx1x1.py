@@ -1,0 +1,1 @@
+"""One K100_AI: everything is as the case has it."""

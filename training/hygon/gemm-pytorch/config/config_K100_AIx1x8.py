@@ -1,0 +1,1 @@
+"""Eight K100_AI of one host at the same time: everything is as the case has it."""

@@ -1,0 +1,6 @@
+"""CPM-1-medium on one host with eight BI-V150, of two devices each. Chosen by reckoning, not yet measured."""
+
+precision = "fp16"
+
+train_batch_size = 16  # 16 ranks x 16 = 256 samples a step, for which the learning rate is published
+eval_batch_size = 32

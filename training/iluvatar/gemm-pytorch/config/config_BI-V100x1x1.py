@@ -1,0 +1,1 @@
+"""One BI-V100: everything is as the case has it."""

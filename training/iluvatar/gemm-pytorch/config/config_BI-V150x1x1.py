@@ -1,0 +1,1 @@
+"""One BI-V150: everything is as the case has it."""

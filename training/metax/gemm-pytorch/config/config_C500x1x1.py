@@ -1,0 +1,1 @@
+"""One C500: everything is as the case has it."""

@@ -1,0 +1,1 @@
+"""One C550: everything is as the case has it."""

@@ -1,0 +1,1 @@
+"""One S5000: everything is as the case has it."""
