@@ -69,7 +69,7 @@ def test_every_recording_is_read() -> None:
         ("No MLU devices found\n", "reports trouble: No MLU devices found"),
         (
             recording("cambricon", X4).partition("|  0%   41C         27 W/ 150 W")[0],
-            "last card has one line",
+            "ends within a device",
         ),
         (recording("cambricon", X4).replace("| 0     /", "| ERR   /"), "reports trouble: ERR"),
         (recording("cambricon", X4).replace("| 0     /", "| 2     /"), "does not list card 0"),

@@ -103,13 +103,15 @@ def test_the_use_of_a_busy_card_is_a_part_of_one(monitor: ModuleType) -> None:
 
 def test_another_table_is_refused(monitor: ModuleType) -> None:
     for text in (recording("kunlunxin", OLD), "", "no device\n"):
-        with pytest.raises(FlagPerfError, match="no table with the headings"):
+        with pytest.raises(ValueError, match="there is no table headed"):
             monitor.parse(text)
     table = recording("kunlunxin", "5.0.21.26_P800_OAM_x8")
-    with pytest.raises(FlagPerfError, match="no table with the headings"):
+    with pytest.raises(ValueError, match="no column is headed"):
         monitor.parse(table.replace("XPU-Util", "ECC-Util"))
-    with pytest.raises(FlagPerfError, match="a card of another form"):
+    with pytest.raises(ValueError, match="ends within a device"):
         monitor.parse(table.partition("| N/A   40C")[0])
+    with pytest.raises(KeyError, match="Temp"):
+        monitor.parse(table.replace("Fan  Temp", "Fan  Heat"))
 
 
 def test_the_inventory_has_name_driver_and_limits(monitor: ModuleType) -> None:

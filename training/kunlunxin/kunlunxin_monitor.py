@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from utils.errors import FlagPerfError
+from utils.monitors.table import device_rows
 from utils.monitors.tool import Tool, number_of, run_tool
 from utils.telemetry import Sample
 
@@ -20,12 +20,7 @@ NOTE = (
     "utilisation is XPU-Util; memory used is the card's own, without L3"
 )
 COMMAND = ("xpu-smi",)
-NAME, READINGS = 0, 1  # of a card's lines
-HEADER = (
-    "Fan Temp Perf Pwr:Usage/Cap",
-    "Memory-Usage",
-    "XPU-Util Compute M.",
-)  # of the line with the readings
+NAME, READINGS = 0, 1  # of a card's three lines
 ABSENT = "N/A"
 # Beyond these a reading is no measurement.
 PLAUSIBLE = {"Temp": (1.0, 200.0), "Pwr:Usage": (1.0, 3000.0)}
@@ -35,7 +30,7 @@ def parse(text: str) -> dict[str, Sample]:
     """The sample of each card, by the number that xpu-smi gives it.
 
     Raises:
-        FlagPerfError: this is not the table, or a card in it has another form.
+        ValueError, LookupError: this is not the table, or a card in it has another form.
     """
     return {number: _sample(cells) for number, _, cells in _cards(text)}
 
@@ -66,31 +61,14 @@ def describe_devices() -> list[dict[str, Any]]:
 
 def _cards(text: str) -> Iterator[tuple[str, str, dict[str, str]]]:
     """Number, name, and the cells of the line with the readings by their headings."""
-    header, *cards = _blocks(text)
-    if len(header) <= READINGS or tuple(map(" ".join, map(str.split, header[READINGS]))) != HEADER:
-        raise FlagPerfError(f"no table with the headings {', '.join(HEADER)}")
-    for card in cards:
-        number, *name = card[NAME][0].split()[:-1]  # at the end stands the persistence mode
-        if len(card) <= READINGS or len(card[READINGS]) != len(HEADER) or not number.isdecimal():
-            raise FlagPerfError(f"a card of another form: {card}")
-        board, memory, load = card[READINGS]
-        headings = HEADER[0].split()
-        cells = dict(zip(headings, board.split(maxsplit=len(headings) - 1), strict=True))
-        yield number, " ".join(name), {**cells, "Memory-Usage": memory, "XPU-Util": load.split()[0]}
-
-
-def _blocks(text: str) -> list[list[list[str]]]:
-    """The table's lines as cells, from one border to the next: the headings, then a block a card."""
-    blocks: list[list[list[str]]] = []
-    for line in map(str.strip, text.splitlines()):
-        if "Processes:" in line:
-            break
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if line.startswith(("+-", "|-", "|=")):
-            blocks.append([])
-        elif blocks and line.startswith("|") and len(cells) > 1:
-            blocks[-1].append(cells)
-    return [block for block in blocks if block] or [[]]
+    for row in device_rows(text, "Persistence-M", lines=3):
+        number, *name = row.lines[NAME][0].split()[:-1]  # at the end stands the persistence mode
+        headings = row.heading[READINGS][0].split()
+        board = row.lines[READINGS][0].split(maxsplit=len(headings) - 1)
+        cells = dict(zip(headings, board, strict=True))
+        cells["Memory-Usage"] = row.cell(READINGS, "^Memory-Usage$")
+        cells["XPU-Util"] = row.cell(READINGS, "^XPU-Util").split()[0]
+        yield number, " ".join(name), cells
 
 
 def _sample(cells: dict[str, str]) -> Sample:
