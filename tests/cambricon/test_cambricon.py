@@ -1,4 +1,4 @@
-"""Cambricon: device list and monitor against what cnmon printed, and what the install script asks for."""
+"""Cambricon: device list and monitor against what cnmon printed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from types import ModuleType
 
 import pytest
 
-from tests.fakes.python3 import install
 from tests.vendors.recordings import recording, recordings_of
 from utils.errors import FlagPerfError
 from utils.loading import load_module
@@ -132,9 +131,3 @@ def test_a_chip_is_known_by_its_whole_name(vendor: ModuleType, line: str, chips:
     assert chips == [
         chip for chip, about in vendor.CHIPS.items() if any(name in line for name in about["device_names"])
     ]
-
-
-def test_nothing_is_installed_that_could_bring_another_torch(tmp_path: Path) -> None:
-    done, asked = install("pytorch", "cambricon", "nothing", "nothing", tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert asked == ["--no-deps h5py==3.16.0 safetensors==0.8.0"]

@@ -1,4 +1,4 @@
-"""Kunlunxin: device list and monitor against what xpu-smi printed, and what the install script asks for."""
+"""Kunlunxin: device list and monitor against what xpu-smi printed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from types import ModuleType
 
 import pytest
 
-from tests.fakes.python3 import install
 from tests.vendors.recordings import recording, recordings_of
 from utils.errors import FlagPerfError
 from utils.loading import load_module
@@ -118,9 +117,3 @@ def test_the_inventory_has_name_driver_and_limits(monitor: ModuleType) -> None:
     cards = monitor.describe(recording("kunlunxin", "5.19.0.0_P800_index_gap"))
     assert len(cards) == 3
     assert cards[0] == {"name": "P800 OAM", "driver": "5.19.0.0", "memory_mib": TOTAL, "power_limit_w": 400}
-
-
-def test_nothing_is_installed_that_could_bring_another_torch(tmp_path: Path) -> None:
-    done, asked = install("pytorch", "kunlunxin", "nothing", "nothing", tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert asked == ["--no-deps h5py==3.16.0 safetensors==0.8.0"]
