@@ -6,6 +6,7 @@
     container_engine the engine's command line, with a store for each host
     python3          pip, as the install scripts of images call it
     nvml             NVIDIA's library pynvml
+    dcmi             Huawei's library libdcmi.so
     training_engines the frameworks (benchmarks.driver.engine)
     paddle           Paddle's store, its GPU kernel and a GPU
 

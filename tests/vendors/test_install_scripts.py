@@ -14,11 +14,18 @@ FOREIGN = {  # what stands in pip's records, and what the script says of it
     "metax": ({"torch": "2.10.0"}, "torch 2.10.0 is not of MetaX"),
     "mthreads": ({"torch": "2.9.1"}, "the image has no torch_musa"),
     "iluvatar": ({"torch": "2.10.0"}, "torch 2.10.0 is not of Iluvatar"),
+    "kunlunxin": ({"torch": "2.9.0+cu129", "numpy": "2.2.6"}, "the image has no xmlir"),
+    "cambricon": (
+        {"torch": "2.10.0+cpu", "torch_mlu": "1.33.1+torch2.11.0", "numpy": "2.2.6"},
+        "torch_mlu 1.33.1+torch2.11.0 is not for torch 2.10.0+cpu",
+    ),
 }
 OWN = {
     "metax": {"torch": "2.10.0+metax3.8.0.7", "numpy": "2.3.5"},
     "mthreads": {"torch": "2.9.1+musa5.2.0", "torch_musa": "2.9.1", "numpy": "1.26.4"},
     "iluvatar": {"torch": "2.10.0+corex.4.5.0.20260804", "numpy": "1.26.4"},
+    "kunlunxin": {"torch": "2.9.0+cu129", "xmlir": "1.0.0.1", "numpy": "2.2.6"},
+    "cambricon": {"torch": "2.10.0+cpu", "torch_mlu": "1.33.1", "numpy": "2.2.6"},
 }
 
 
@@ -29,7 +36,8 @@ def run(vendor: str, packages: dict[str, str], folder: Path) -> subprocess.Compl
         record.parent.mkdir(parents=True)
         record.write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
     python3 = f'#!/bin/sh\n[ "$1" != -m ] || {{ echo "pip got:"; cat "$6"; exit 0; }}\nexec {sys.executable} -S "$@"\n'
-    for name, text in {"python3": python3, "mx-smi": "#!/bin/sh\n", "ixsmi": "#!/bin/sh\n"}.items():
+    tools = dict.fromkeys(("mx-smi", "ixsmi", "xpu-smi", "cnmon"), "#!/bin/sh\n")
+    for name, text in {"python3": python3, **tools}.items():
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
     environment = {"PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": str(folder / "site")}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import reduce
 from typing import Any, ClassVar
 
 import torch
@@ -13,6 +14,11 @@ import torch.distributed as dist
 from benchmarks.driver import process_group
 from benchmarks.driver.process_group import T
 from benchmarks.driver.ranks import RankEnvironment
+
+_COMBINED: dict[Any, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    dist.ReduceOp.SUM: torch.add,
+    dist.ReduceOp.MAX: torch.maximum,
+}
 
 
 class ProcessGroup(process_group.ProcessGroup):
@@ -38,9 +44,15 @@ class ProcessGroup(process_group.ProcessGroup):
         return dist.all_reduce(tensor, async_op=True)
 
     def _reduced(self, values: Sequence[float], operation: Any) -> list[float]:
-        tensor = torch.tensor(list(values), dtype=torch.float64, device=self.device.place)
-        dist.all_reduce(tensor, op=operation)
-        reduced: list[float] = tensor.tolist()
+        if not values:
+            return []
+        # As bytes, and reduced on the host: HCCL adds no fp64, and torch_mlu turns it into fp32 without a word.
+        own = torch.tensor(list(values), dtype=torch.float64).view(torch.uint8).to(self.device.place)
+        parts = [torch.empty_like(own) for _ in range(self.world_size)]
+        dist.all_gather(parts, own)
+        rows = torch.stack(parts).cpu().view(torch.float64)
+        # One rank after the other: the same bits on every rank, whatever its processor.
+        reduced: list[float] = reduce(_COMBINED[operation], rows.unbind()).tolist()
         return reduced
 
     def _gathered(self, own: T) -> list[T]:

@@ -1,0 +1,1 @@
+"""One P800: everything is as the case has it."""
