@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import threading
 import time
 from pathlib import Path
 
-from run_benchmarks.journal import Journal
+import pytest
+
+import run_benchmarks.journal
+from run_benchmarks.journal import Journal, is_held
 from tests.run_benchmarks.conftest import LogLines
 
 
@@ -53,3 +59,35 @@ def test_a_full_disk_is_told_of_once_and_ends_nothing(log_lines: LogLines) -> No
     journal.close()
     (told,) = log_lines.messages
     assert "/dev/full is not complete" in told and "No space left" in told
+
+
+def test_it_is_its_owners_alone_for_who_can_open_it_can_lock_it(tmp_path: Path) -> None:
+    before = os.umask(0)
+    journal = Journal(tmp_path / "journal.jsonl")
+    os.umask(before)
+    assert (tmp_path / "journal.jsonl").stat().st_mode & 0o777 == 0o600
+    assert is_held(tmp_path / "journal.jsonl")
+    journal.close()
+    assert is_held(tmp_path / "journal.jsonl") is False
+
+
+def test_another_ones_lock_holds_up_no_run(
+    tmp_path: Path, log_lines: LogLines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_benchmarks.journal, "RETRY_S", 0.0)
+    path = tmp_path / "journal.jsonl"
+    path.touch()
+    with path.open("rb") as anothers:
+        fcntl.flock(anothers, fcntl.LOCK_EX)
+        released = threading.Timer(20, fcntl.flock, (anothers, fcntl.LOCK_UN))
+        released.start()
+        journal = Journal(path)
+        assert released.is_alive()
+        released.cancel()
+        released.join()
+    journal.write("run_started")
+    journal.close()
+    assert len(records(path)) == 1
+    assert log_lines.messages == [
+        f"{path}: another process has locked it, so that nobody can tell how long this run goes on"
+    ]

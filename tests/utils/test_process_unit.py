@@ -191,6 +191,14 @@ def test_a_killed_supervisor_is_never_a_success(place: Place) -> None:
     assert place.verb("wait", "a").stdout == "137\n"
 
 
+@pytest.mark.parametrize("put", ["mkfifo", "mkdir", "ln -s /dev/zero"])
+def test_what_a_unit_puts_in_place_of_its_exit_code_is_neither_waited_for_nor_believed(
+    place: Place, put: str
+) -> None:
+    place.start("a", "sh", "-c", f'rm -f "$0" && {put} "$0"', str(place.folder("a") / "exit_code"))
+    assert place.verb("wait", "a").stdout == "137\n"
+
+
 def test_a_supervisor_does_not_mind_signals_that_a_login_shell_sends(place: Place) -> None:
     place.start("a", "sh", "-c", "sleep 0.7; exit 4")
     for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):

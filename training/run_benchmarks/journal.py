@@ -12,15 +12,20 @@ import os
 import stat
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from run_benchmarks.plan.secrets import NO_SECRETS, Secrets
-from run_benchmarks.run_log import LineFile
+from run_benchmarks.run_log import LOGGER, LineFile
+
+ATTEMPTS, RETRY_S = 20, 0.05
 
 
 class Journal:
-    """Appends to `<run>/journal.jsonl`. Each line: `time` (seconds since the epoch), `event` and its facts.
+    """Appends to `<run>/journal.jsonl`, which it makes with mode 0600.
+
+    Each line: `time` (seconds since the epoch), `event` and its facts.
 
     Args:
         secrets: what no fact shows.
@@ -28,10 +33,11 @@ class Journal:
 
     def __init__(self, path: Path, secrets: Secrets = NO_SECRETS) -> None:
         self._secrets = secrets
+        # for its owner alone, as plan.json: who can open it can lock it, and so speak for the controller
+        self._lock = open(path, "a+b", opener=partial(os.open, mode=0o600))  # noqa: SIM115 - held on to
         self._file = LineFile(path)
-        self._lock = path.open("r+b")
         with suppress(OSError):  # a file system without locks: then nobody can tell, and the run goes on
-            fcntl.flock(self._lock, fcntl.LOCK_SH)
+            _hold(self._lock, path)
 
     def close(self) -> None:
         """Close the file and let go of it."""
@@ -42,6 +48,20 @@ class Journal:
         """Record that `event` happened now."""
         record = {"time": round(time.time(), 3), "event": event, **self._secrets.hide_in(facts, names=False)}
         self._file.write(json.dumps(record, default=str) + "\n")
+
+
+def _hold(file: BinaryIO, path: Path) -> None:
+    """Lock the file as long as it is open. Who asks just now whether the run goes on has it for a moment."""
+    for _ in range(ATTEMPTS):
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(RETRY_S)
+        else:
+            return
+    LOGGER.warning(
+        f"{path}: another process has locked it, so that nobody can tell how long this run goes on"
+    )
 
 
 def is_held(path: Path) -> bool | None:

@@ -271,10 +271,10 @@ def _code_of_ended(folder: Path) -> int:
     if not folder.is_dir():
         _fail(f"the unit was removed: {folder}", 1)
     try:
-        return int((folder / "exit_code").read_text())
-    except (FileNotFoundError, ValueError):
+        # the unit, whose folder it is, may have put a pipe there, or a link
+        return int(os.read(os.open(folder / "exit_code", os.O_NOFOLLOW | os.O_NONBLOCK), 20))
+    except (OSError, ValueError):
         _kill_until_none(lambda: _tree(f"{UNIT_MARK}={folder.name}"))
-        _write(folder / "exit_code", str(UNKNOWN_END))
         return UNKNOWN_END
 
 

@@ -257,7 +257,25 @@ def test_of_a_hostile_run_that_goes_on_a_bounded_part_is_shown(log_path: Path, t
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "127.0.0.1.evil.example:8640", "", "evil.example:8640", "[::1"]
+    "host",
+    [
+        *(
+            "evil.example",
+            "127.0.0.1.evil.example:8640",
+            "",
+            "evil.example:8640",
+            "[::1",
+            "[localhost]",
+            "::1",
+        ),
+        *(
+            "evil.example@127.0.0.1",
+            "127.0.0.1#evil.example",
+            "127.0.0.1/evil.example",
+            "127.0.0.1:",
+            "localhost:x",
+        ),
+    ],
 )
 def test_a_strangers_name_that_leads_here_is_refused(host: str, site: TestClient) -> None:
     assert site.get("/", headers={"host": host}).status_code == 421

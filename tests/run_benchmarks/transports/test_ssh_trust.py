@@ -10,7 +10,7 @@ import pytest
 
 from run_benchmarks.plan.records import ClusterSettings
 from run_benchmarks.transports.base import Completed, HostKeyError, TransportError
-from run_benchmarks.transports.ssh.trust import PLAIN
+from run_benchmarks.transports.ssh.trust import PLAIN, KnownHosts, known_name
 from tests.run_benchmarks.transports.conftest import Host, host_at
 from tests.run_benchmarks.transports.sshd import Sshd, make_key
 
@@ -116,6 +116,28 @@ def test_another_port_is_another_host(sshd: Sshd, tmp_path: Path) -> None:
     sshd.known_hosts.write_text(f"127.0.0.1 {other_key(tmp_path)}\n")
     with pytest.raises(HostKeyError, match="is not known"):
         connect(sshd)
+
+
+@pytest.mark.parametrize("hashed", [False, True])
+@pytest.mark.parametrize("written", ["node1", "Node1"])
+@pytest.mark.parametrize("port", [22, 2222])
+def test_upper_and_lower_case_are_one_host(tmp_path: Path, hashed: bool, written: str, port: int) -> None:
+    """As with OpenSSH, which asks for `node1` whatever was typed: else a changed key would pass for a new host's."""
+    file = tmp_path / "known_hosts"
+    file.write_text(f"{written if port == 22 else f'[{written}]:{port}'} {other_key(tmp_path)}\n")
+    if hashed:
+        subprocess.run(["ssh-keygen", "-q", "-H", "-f", str(file)], check=True, capture_output=True)
+    trusted = KnownHosts((file,))
+    for host in ("node1", "Node1", "NODE1"):
+        assert trusted.has_key_of(known_name(host, port)), host
+        assert len(trusted.match(host, "", None if port == 22 else port)[0]) == 1
+    assert not trusted.has_key_of(known_name("node11", port))
+
+
+def test_a_revoked_key_is_refused_in_whatever_case(tmp_path: Path) -> None:
+    file = tmp_path / "known_hosts"
+    file.write_text(f"@revoked Node* {other_key(tmp_path)}\n")
+    assert [len(keys) for keys in KnownHosts((file,)).match("nODE1", "", None)[:3]] == [0, 0, 1]
 
 
 def test_the_name_must_be_known_and_not_only_the_address(sshd: Sshd) -> None:

@@ -9,11 +9,11 @@
 from __future__ import annotations
 
 import hmac
+import re
 import secrets
 import socket
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
@@ -22,6 +22,8 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+# Nothing but a name and a port: to a parser of addresses `evil@127.0.0.1` and `127.0.0.1#evil` are of this machine.
+HOST = re.compile(r"(?:\[(?P<v6>[0-9a-f:.]+)]|(?P<name>[\w.-]+))(?::\d{1,5})?")
 TOKEN = "token"  # noqa: S105 - the name of a parameter
 HEADERS: Final = {
     "content-security-policy": "frame-ancestors 'none'",  # the pages bring the rest of it
@@ -67,9 +69,11 @@ class Guard:
         return PlainTextResponse("Open the address that run.py serve has printed: it has the token.", 401)
 
     def _is_own_name(self, host: str) -> bool:
+        match = HOST.fullmatch(host.lower())
+        if not match:
+            return False
         try:
-            name = urlsplit(f"//{host}").hostname or ""
-            return name in self._names or bool(ip_address(name))
+            return match["name"] in self._names or bool(ip_address(match["v6"] or match["name"]))
         except ValueError:
             return False
 

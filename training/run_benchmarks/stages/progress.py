@@ -16,6 +16,8 @@ LONGEST_WORDS = 100  # characters
 LONGEST_SEARCHED = 2**12  # bytes of a line that are searched for secrets, to show the first of its words
 LONGEST_LINE = 2**16  # bytes that are kept back until their line has ended
 LONGEST_SECRET = 2**14  # bytes: so many of a longer line are kept back still, where a secret may have begun
+# Of an output without end a log has its begin, as it comes, and its end, once it is over.
+FIRST_BYTES, LAST_BYTES = 32 * 2**20, 2**20
 
 
 class LastWords:
@@ -38,33 +40,57 @@ class LastWords:
         return self._hide(redact_text(line))[:LONGEST_WORDS]
 
 
+class _Ends:
+    """A log that an endless output does not make larger than FIRST_BYTES, and each time LAST_BYTES more."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._room = max(0, FIRST_BYTES - file.tell())
+        self._last = bytearray()
+        self._left_out = 0
+
+    def put(self, output: bytes) -> None:
+        self._write(output[: self._room])
+        self._last += output[self._room :]
+        self._room = max(0, self._room - len(output))
+        over = max(0, len(self._last) - LAST_BYTES)
+        self._left_out += over
+        del self._last[:over]
+
+    def close(self) -> None:
+        if self._left_out:
+            self._write(f"\n[FlagPerf] {self._left_out} bytes of this log were not kept\n".encode())
+        self._write(self._last)
+
+    def _write(self, output: bytes | bytearray) -> None:
+        self._file.write(output)
+        self._file.flush()
+
+
 @contextmanager
 def whole_lines(file: IO[bytes], hide: Callable[[str], str]) -> Iterator[Callable[[bytes], None]]:
-    """What writes a command's output to `file` line by line, each as `hide` gives it."""
-    rest = b""
+    """What writes a command's output to `file` line by line, each as `hide` gives it: all, or of too much both ends."""
+    rest, log = b"", _Ends(file)
 
     def hidden(output: bytes) -> bytes:
         return hide(output.decode(errors="surrogateescape")).encode(errors="surrogateescape")
-
-    def put(output: bytes) -> None:
-        file.write(output)
-        file.flush()
 
     def take(chunk: bytes) -> None:
         nonlocal rest
         output = rest + chunk
         end = max(output.rfind(b"\n"), output.rfind(b"\r")) + 1
-        put(hidden(output[:end]))
+        log.put(hidden(output[:end]))
         rest = output[end:]
         if len(rest) > LONGEST_LINE:
             rest = hidden(rest)
-            put(rest[:-LONGEST_SECRET])
+            log.put(rest[:-LONGEST_SECRET])
             rest = rest[-LONGEST_SECRET:]
 
     try:
         yield take
     finally:
-        put(hidden(rest))
+        log.put(hidden(rest))
+        log.close()
 
 
 @asynccontextmanager

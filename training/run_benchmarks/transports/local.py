@@ -78,8 +78,9 @@ def _group_lives(group: int) -> bool:
     """Whether the process group has a member that is not a zombie, which may wait long for its parent."""
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # ended meanwhile
-            state, _, of_group, *_ = stat.read_text().rpartition(")")[2].split()
-            if int(of_group) == group and state != "Z":
+            # bytes: a name, which is anybody's to choose, may be no text; it is cut in the middle of a character, too
+            state, _, of_group, *_ = stat.read_bytes().rpartition(b")")[2].split()
+            if int(of_group) == group and state != b"Z":
                 return True
     return False
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import functools
 import os
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ PLAIN = (
     *("ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521"),
     *("rsa-sha2-512", "rsa-sha2-256"),
 )
+# Of a line the marker, if there is one, and the hosts, whose case says nothing; a hash was made of lower case.
+_NAMES = re.compile(r"^(\s*(?:@\S+\s+)?)([^|@\s]\S*)")
 USER_FILES = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
 
 
@@ -47,11 +50,11 @@ class KnownHosts:
         The address is left out: the name that the user wrote is what must be known, as in OpenSSH
         (CheckHostIP has been off since 8.5).
         """
-        return self._load().match(host, "", port)
+        return self._load().match(host.lower(), "", port)
 
     def has_key_of(self, name: str) -> bool:
         """Whether any key stands there for the host that known_hosts calls `name`."""
-        return bool(self._load().match(name, "", None)[0])
+        return bool(self.match(name, "", None)[0])
 
     def algorithms(self, host: str, port: int) -> list[str]:
         """The kinds of host key to ask for: those that are known for the host, then, as OpenSSH does, the rest.
@@ -82,8 +85,8 @@ class KnownHosts:
 
 
 def known_name(host: str, port: int) -> str:
-    """The host as known_hosts writes it: a server on another port is another host."""
-    return host if port == DEFAULT_PORT else f"[{host}]:{port}"
+    """The host as known_hosts writes it, in lower case: a server on another port is another host."""
+    return host.lower() if port == DEFAULT_PORT else f"[{host.lower()}]:{port}"
 
 
 def _signatures(algorithm: str) -> tuple[str, ...]:
@@ -110,5 +113,5 @@ def _parsed(stamps: tuple[tuple[Path, int, int], ...]) -> asyncssh.SSHKnownHosts
         with suppress(OSError):  # that a file is missing is normal
             for line in path.read_text(errors="replace").splitlines():
                 with suppress(ValueError):  # OpenSSH too passes over a line that it cannot read
-                    known_hosts.load(line)
+                    known_hosts.load(_NAMES.sub(lambda match: match[1] + match[2].lower(), line))
     return known_hosts
