@@ -69,12 +69,13 @@ class RehearsedHost(Transport):
         self._missing: set[str] = set()
 
     async def _run(
-        self, argv: tuple[str, ...], stdin: ByteSource | None, stdout: ByteSink | None
-    ) -> tuple[int, bytes, bytes]:
+        self, argv: tuple[str, ...], stdin: ByteSource | None, stdout: ByteSink
+    ) -> tuple[int, str]:
         given = stdin if stdin is None or isinstance(stdin, bytes) else b""
         self._rehearsal.notes.append(Note(self.host, self._rehearsal.now, argv, given))
         code, out, err = self._answer(argv)
-        return code, out.encode(), err.encode()
+        await stdout(out.encode())
+        return code, err
 
     def _answer(self, argv: tuple[str, ...]) -> Answer:
         if argv[0] == "getent":

@@ -17,7 +17,7 @@ from run_benchmarks.runtimes.base import Runtime, UnitState
 from run_benchmarks.runtimes.process import OLDEST_PYTHON
 from run_benchmarks.stages.network import interface_to, peer_of
 from run_benchmarks.stages.work_folder import in_work_folder
-from run_benchmarks.transports.base import Transport
+from run_benchmarks.transports.base import WHOLE_BYTES, Transport
 from run_benchmarks.unforeseen import contained
 from utils.errors import FlagPerfError
 
@@ -165,7 +165,8 @@ async def master_port(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
     port = plan.cluster.master_port
     if not any(place.rank == 0 for place in use.places):
         return None
-    done = await use.transport.run(["cat", "/proc/net/tcp", "/proc/net/tcp6"], timeout=QUICK_S)
+    argv = ["cat", "/proc/net/tcp", "/proc/net/tcp6"]
+    done = await use.transport.run(argv, timeout=QUICK_S, held=WHOLE_BYTES)
     taken = [line for line in done.stdout.splitlines() if _listens_on(line, port)]
     if taken:
         raise FlagPerfError(f"{port} is in use", remedy="set another MASTER_PORT in cluster_conf.py")
