@@ -8,7 +8,7 @@ import shlex
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from run_benchmarks.images.build import BUILD_TIMEOUT_S, BuildSite, layer_argvs, run_logged
+from run_benchmarks.images.build import BUILD_TIMEOUT_S, BuildSite, layer_argvs, run_logged, software_unit
 from run_benchmarks.images.layers import ImagePlan
 from run_benchmarks.images.pip_handover import settings_on_host
 from run_benchmarks.plan.records import PipSettings
@@ -16,13 +16,12 @@ from run_benchmarks.runtimes.engine import Engine
 from run_benchmarks.transports.base import ByteSink, CommandError, Transport, checked
 from utils.numbers import whole
 
-# What is installed, whatever the image's timestamps: two builds of one Dockerfile never share an image ID.
-SOFTWARE = "python3 -VV; python3 -m pip freeze --all 2>/dev/null; dpkg-query -W 2>/dev/null || rpm -qa | sort"
 # The image's ID, and behind it the digests by which registries have it.
 IMAGE_FORMAT = "{{.Id}}{{range .RepoDigests}} {{.}}{{end}}"
 IMAGE_ID = re.compile(r"[a-zA-Z0-9][-\w.:]{0,127}", re.ASCII)
 DIGEST = re.compile(r"[^\s@]{1,256}@[a-z0-9]{1,16}:[0-9a-f]{32,128}", re.ASCII)
 MOST_DIGESTS = 8
+LISTING_S = 300.0
 
 
 @dataclass(frozen=True)
@@ -95,10 +94,13 @@ class ImageStore:
         argv = (self.engine.command, "push", tag)
         await checked(transport, argv, remedy=remedy, stdout=log, timeout=BUILD_TIMEOUT_S)
 
-    async def software_digest(self, transport: Transport, tag: str) -> str:
+    async def software_digest(self, transport: Transport, site: BuildSite, tag: str) -> str:
         """A digest of what is installed in an image: interpreter, Python packages and system packages."""
-        argv = (self.engine.command, "run", "--rm", "--entrypoint=sh", tag, "-c", SOFTWARE)
-        listed = await checked(transport, argv, timeout=300)
+        unit = software_unit(site, tag)
+        remove = self.engine.remove([unit.name])
+        await transport.run(remove, timeout=LISTING_S)
+        listed = await checked(transport, self.engine.run_to_end(unit), timeout=LISTING_S)
+        await transport.run(remove, timeout=LISTING_S)
         return hashlib.sha256(listed.stdout.encode()).hexdigest()[:16]
 
     def remove_command(self, tag: str) -> str:
