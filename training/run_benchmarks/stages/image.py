@@ -182,7 +182,7 @@ class ImageStage:
         """Where every node built for itself, the IDs differ by their timestamps; what is installed may not."""
         digests = await all_of(
             list(self.transports),
-            lambda host: self.store.software_digest(self.transports[host], self.image.tag),
+            lambda host: self.store.software_digest(self.transports[host], self.sites[host], self.image.tag),
         )
         if len(set(digests.values())) > 1:
             listed = ", ".join(f"{host} {digest}" for host, digest in digests.items())
