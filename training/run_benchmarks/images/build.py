@@ -160,7 +160,7 @@ def _remedy(output: str) -> str:
         return "the image needs pip for its python3: install it in the vendor's Dockerfile"
     if re.search(r"no matching distribution|\bpip\b|\bssl|certificate", lowered):
         return "set PIP_SOURCE, PIP_CA_FILE or PIP_WHEEL_DIRS in test_conf.py if this host is behind a mirror"
-    return "the whole output stands in the case's image_build log"
+    return "the output stands in the case's image_build log"
 
 
 def build_name(run_uid: str, host: str, tag: str) -> str:
