@@ -24,6 +24,7 @@ ROUTES = f"Iface Destination Gateway Flags RefCnt Use Metric Mask\n{INTERFACE} 0
 EMPTY_FOLDER = ". 0 \0"
 Answer = tuple[int, str, str]  # exit code, standard output, standard error
 DONE: Answer = (0, "", "")
+EMPTY_ARCHIVE = "\0" * 1024  # of tar
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,8 @@ class RehearsedHost(Transport):
             registry.add(name)
         elif "pull" in argv and name not in registry:
             return 1, "", "manifest unknown"
+        elif "save" in argv:
+            return 0, EMPTY_ARCHIVE, ""
         elif name == "load":
             self._images |= self._missing
         elif {"pull", "build", "commit"}.intersection(argv):
