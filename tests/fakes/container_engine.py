@@ -17,8 +17,15 @@ printf '%s\\n' "$*" >> "$STORE/asked"
 for last; do :; done
 file() { echo "$STORE/image-$(echo "$1" | tr /: __)"; }
 wait_a_while() { [ ! -f "$STORE/delay" ] || sleep "$(cat "$STORE/delay")"; }
+archive() {
+    saved="$(mktemp -d "$STORE/saved.XXXXXX")"
+    printf '[{"RepoTags":["%s"]}]' "$1" > "$saved/manifest.json"
+    ln "$(file "$1")" "$saved/image"
+    tar -c --format=ustar -C "$saved" image manifest.json
+    rm -r "$saved"
+}
 if [ -f "$STORE/fail-$1" ]; then
-    [ "$1" != save ] || { echo "$last"; head -c 1000 "$(file "$last")"; }  # it breaks off in the middle
+    [ "$1" != save ] || archive "$last" | head -c 1000  # it breaks off in the middle
     cat "$STORE/fail-$1" >&2
     exit 1
 fi
@@ -33,9 +40,11 @@ build)
     { echo "sha256:built-on-$NAME"; head -c "${SIZE:-100}" /dev/zero; } > "$(file "$2")" ;;
 save)
     wait_a_while
-    echo "$2"; cat "$(file "$2")" ;;
+    archive "$2" ;;
 load)
-    read -r tag; cat > "$STORE/loading" && mv "$STORE/loading" "$(file "$tag")" ;;
+    mkdir -p "$STORE/loading"
+    tar -x -C "$STORE/loading" &&
+        mv "$STORE/loading/image" "$(file "$(cut -d'"' -f4 "$STORE/loading/manifest.json")")" ;;
 push)
     wait_a_while
     cp "$(file "$2")" "$REGISTRY/$(basename "$(file "$2")")" ;;

@@ -9,10 +9,11 @@ from run_benchmarks.hosts.base import Host
 from run_benchmarks.round_state import RoundState
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import Session, in_time
-from run_benchmarks.stages.checks import runs_of
+from run_benchmarks.stages.checks import named, runs_of
 from utils.errors import FlagPerfError, raised
 
 ANSWER_S = 10.0
+MOST_RUNS = 1000  # that are remembered of a host
 EVERY_S = 60.0  # a listing costs a host less than its monitor does in that time
 
 
@@ -43,12 +44,13 @@ async def _look(session: Session, state: RoundState, host: Host) -> None:
         return
     runs = {run for run in runs_of(unit for unit in units if unit.running) if run != session.run.uid}
     if runs:
-        state.neighbours.setdefault(host.name, set()).update(runs)
+        seen = state.neighbours.setdefault(host.name, set())
+        seen.update(sorted(runs - seen)[: MOST_RUNS - len(seen)])
 
 
 def notes_on_neighbours(state: RoundState) -> list[str]:
     """A note for each host on which another run was seen."""
     return [
-        f"{host} was shared, figures are doubtful: units of {', '.join(sorted(runs))} ran there too"
+        f"{host} was shared, figures are doubtful: units of {named(runs)} ran there too"
         for host, runs in state.neighbours.items()
     ]

@@ -24,7 +24,7 @@ from run_benchmarks.names import Node, nodes_of, unit_name
 from run_benchmarks.neighbours import watch_for_neighbours
 from run_benchmarks.origin import origin_of
 from run_benchmarks.plan.records import CasePlan
-from run_benchmarks.results.round_result import Observation, RoundResult
+from run_benchmarks.results.round_result import Observation, RoundResult, bounded
 from run_benchmarks.round_end import RoundEnd
 from run_benchmarks.round_state import RoundState, write_observation
 from run_benchmarks.session import Interrupted, Session, in_time, now, unless_broken_off, unless_interrupted
@@ -91,7 +91,7 @@ class Round:
     def _seen(self) -> Observation:
         session, state = self.session, self.state
         seen = state.observed(session.plan.continue_from, origin_of(session, state))
-        return session.plan.secrets.hide_in(seen)
+        return bounded(session.plan.secrets.hide_in(seen))
 
     async def _train(self, held: AsyncExitStack) -> None:
         with self._stage(Stage.ACQUIRE):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from loguru import logger as LOGGER  # noqa: N812 - a constant: there is one log
 
-from utils.text_files import continued
+from utils.text_files import continued, shortened
 
 if TYPE_CHECKING:
     from loguru import Message, Record
@@ -43,6 +43,7 @@ SHORT = LOGGER.bind(form="short")
 _FORMAT = "{time:YYYY-MM-DD HH:mm:ss,SSS}\t[{level}]\t[{file},{line}]{message}\n"
 # 19:19:24 INFO    message
 _SHORT_FORMAT = "{time:HH:mm:ss} {level: <7} {message}"
+LONGEST_RECORD = 2**16  # characters: what it quotes of a host has no bound of its own
 SHORT_HEAD = len("19:19:24 WARNING ")
 Sink = Callable[[str], None]
 
@@ -72,7 +73,7 @@ def log_briefly(level: str, show: Callable[[str, str], None]) -> None:
     LOGGER.remove()
 
     def sink(message: Message) -> None:
-        show(message.record["level"].name, continued(message.rstrip("\n"), " " * SHORT_HEAD))
+        show(message.record["level"].name, _whole(message, " " * SHORT_HEAD))
 
     LOGGER.add(
         sink,
@@ -152,13 +153,18 @@ def log_to_file(path: Path, level: str) -> Iterator[None]:
 def _add(sink: Sink, level: str, line: str = _FORMAT, beside: Path | None = None) -> int:
     # a function as format: loguru adds the traceback of an exception to a text
     return LOGGER.add(
-        lambda text: sink(continued(text.rstrip("\n")) + "\n"),  # a rank's last words may hold anything
+        lambda text: sink(_whole(text) + "\n"),
         level=level.upper(),
         format=lambda record: _with_detail(line, record["extra"], whole=beside is not None),
         filter=lambda record: _belongs(record["extra"], beside),
         backtrace=False,
         diagnose=False,
     )
+
+
+def _whole(text: str, indent: str = "    ") -> str:
+    """A record as it is shown: a rank's last words may hold anything, and as much of it."""
+    return continued(shortened(text.rstrip("\n"), LONGEST_RECORD), indent)
 
 
 def _belongs(extra: Mapping[str, object], beside: Path | None) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -28,6 +29,11 @@ def number_in(values: Mapping[str, Any], name: str) -> float | None:
 def is_measurable(number: float) -> bool:
     """Whether a number is finite, and not so large that nobody can have measured it."""
     return -LARGEST_MEASURED <= number <= LARGEST_MEASURED
+
+
+def whole(text: str) -> int | None:
+    """The whole number that a text is; None for anything else, and for one that nothing counted can be."""
+    return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else None
 
 
 def finite(value: Any) -> Any:

@@ -80,7 +80,7 @@ def test_two_alike_show_no_difference_and_one_that_is_half_as_fast_is_slower(
         and ": no difference shown (to show a difference" in first
     )
     assert "- C against A: p_train 0.49" in second and "]: slower (of these runs alone: " in second
-    assert "configuration  parameters.threads  -" in out
+    assert "configuration  parameters.threads  none" in out
     assert "software" in out and "not known" in out
     assert "Not measured on any side: MFU" in out
     energies = [line for line in out.splitlines() if line.startswith("energy_of_all_nodes")]
@@ -97,7 +97,9 @@ def test_with_one_round_a_side_no_difference_is_shown_and_it_is_said_how_many_wo
         if "against A: p_train" in line
     )
     assert "no difference shown (too few rounds: 1 round on a side, 3 are the fewest" in line
-    assert "3 rounds a side with a noise of 1 % or 29 rounds a side with a noise of 5 % would do" in line
+    assert (
+        "3 rounds a side with a noise of 1 % or 29 rounds a side with a noise of 5 % would be enough" in line
+    )
 
 
 def test_per_chip_per_node_and_per_watt(tmp_path: Path, capsys: Capture) -> None:
@@ -264,7 +266,7 @@ def test_what_differs_is_said_of_configuration_software_and_hosts(tmp_path: Path
     differences = {each["name"]: each["values"] for each in case["differences"]}
     assert differences["versions.torch"] == {"A": "2.9.0", "B": "2.9.1"}
     assert differences["harness.dirty"] == {"A": "False", "B": "True"}
-    assert differences["image_build_args.A"] == {"A": "-", "B": "b"}
+    assert differences["image_build_args.A"] == {"A": "none", "B": "b"}
     assert "h9" in differences["hosts"]["B"] and "versions.same" not in differences
 
 

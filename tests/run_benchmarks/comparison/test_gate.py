@@ -86,3 +86,16 @@ def test_any_text_is_a_condition_or_is_refused(text: str) -> None:
     except FlagPerfError:
         return
     assert gate.figures and gate.failures(dict.fromkeys(gate.figures, SAME), "B") is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [("energy > 105", "energy > 105%"), ("p_train < 0.95%", "p_train < 0.95"), ("p_train < 95 %", "")],
+)
+def test_a_slip_with_the_per_cent_sign_would_be_a_gate_that_never_fails(text: str, meant: str) -> None:
+    if not meant:
+        assert parse_gate(text).text == text
+        return
+    with pytest.raises(FlagPerfError) as caught:
+        parse_gate(f"slower(p_train) or {text}")
+    assert f"did you mean '{meant}'?" in caught.value.remedy

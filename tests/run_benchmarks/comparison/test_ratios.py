@@ -100,7 +100,7 @@ def test_rounds_of_several_runs_are_as_many_as_there_are_runs() -> None:
     assert {ratio.unit for ratio in several} == {"run"}
     two = ratio_of_runs(runs[0][:2], runs[1])
     assert two.p_value is None and "too few runs: 2 runs on a side" in two.reason
-    assert "runs a side would do" in would_do(two, 0.05)
+    assert "runs a side would be enough" in would_do(two, 0.05)
     flat = [[value for run in of_side for value in run] for of_side in runs[:2]]
     of_rounds = ratio_of(*flat)
     assert (
@@ -132,7 +132,7 @@ def test_how_many_rounds_would_do() -> None:
         alone, 0.05
     )
     seen = ratio_of([99.0, 101.0, 100.0], [50.0, 51.0, 49.0])
-    assert would_do(seen, 0.05).endswith("5 rounds a side would do with the noise that was seen")
+    assert would_do(seen, 0.05).endswith("5 rounds a side would be enough with the noise that was seen")
     assert "not even a thousand" in would_do(ratio_of([1.0, 9.0, 3.0], [9.0, 1.0, 3.0]), 0.001)
 
 

@@ -29,6 +29,10 @@ test -r /etc/pip.conf
 python3 -m pip config list | grep -q index-url
 test "$(stat -c %a /etc/pip.conf)" = 600
 mkdir -p /opt/acme && echo 1 > /opt/acme/installed
+grep -q '^NoNewPrivs:.*1$' /proc/self/status
+chown daemon /opt/acme && chmod 700 /opt/acme && ls /opt/acme && su -s /bin/sh -c true daemon
+if mknod /tmp/memory c 1 1; then exit 1; fi
+chown root /opt/acme
 """
 
 
@@ -85,10 +89,11 @@ def test_what_is_there_is_not_built_again(bench: Bench) -> None:
 
     async def digests() -> list[str]:
         tags = [bench.image.tag, f"{bench.image.tag}-first"]
-        return [await bench.store.software_digest(LocalTransport(), tag) for tag in tags]
+        return [await bench.store.software_digest(LocalTransport(), bench.site, tag) for tag in tags]
 
     new, old = asyncio.run(digests())
     assert new == old  # ... a digest of the software in it does not
+    assert bench.ask("ps", "-aq", "--filter", f"label={LABEL_RUN}={bench.run_uid}") == ""
 
 
 def test_a_failing_install_script_is_an_error_with_the_end_of_its_output(bench: Bench, index: Index) -> None:

@@ -7,6 +7,8 @@ import multiprocessing
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,16 @@ FILES = (
     "training/benchmarks/toy/pytorch/config/mutable_params.py",
     "training/acme/toy-pytorch/config/config_X1x1x2.py",
 )
+# Code may write to a pipe that it takes for its own; a child keeps that open.
+HALF_AN_ANSWER = """
+import os, signal, sys, time
+signal.setitimer(signal.ITIMER_REAL, 0)
+frame = sys._getframe()
+while "sender" not in frame.f_locals:
+    frame = frame.f_back
+os.write(frame.f_locals["sender"].fileno(), bytes(2))
+time.sleep(5)
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -116,6 +128,8 @@ def test_what_code_may_do_is_a_problem(tmp_path: Path, text: str, message: str) 
         "A = 9 ** 9 ** 9 ** 9",
         "import itertools; sum(itertools.repeat(0))",
         "import signal; signal.signal(signal.SIGALRM, signal.SIG_IGN)\nwhile True: pass",
+        HALF_AN_ANSWER,
+        f"import os\nif os.fork(): os._exit(0)\n{HALF_AN_ANSWER}",
     ],
 )
 def test_nothing_goes_on_for_ever(tmp_path: Path, loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,6 +138,34 @@ def test_nothing_goes_on_for_ever(tmp_path: Path, loop: str, monkeypatch: pytest
     _, (problem,) = read(tmp_path, loop)
     assert problem.message == "was not done after 0.3 s"
     assert problem.where.startswith(str(tmp_path / "conf.py"))
+
+
+def test_no_file_outlives_a_controller_that_is_killed(tmp_path: Path) -> None:
+    """Though it has blocked every signal that can be."""
+    pid = tmp_path / "pid"
+    text = "import os, signal, time\nsignal.pthread_sigmask(signal.SIG_SETMASK, range(1, 65))\n"
+    text += f"open({str(pid)!r}, 'w').write(f'{{os.getpid()}}\\n')\ntime.sleep(60)\n"
+    controller = multiprocessing.get_context("fork").Process(target=read, args=(tmp_path, text))
+    controller.start()
+    eventually(lambda: pid.is_file() and pid.read_text().endswith("\n"))
+    controller.kill()
+    controller.join()
+    eventually(lambda: not is_alive(int(pid.read_text())))
+
+
+def is_alive(pid: int) -> bool:
+    """Whether it runs: nobody may have reaped what has ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
 
 
 def test_a_file_that_did_not_end_is_executed_once_for_all_that_load_it(

@@ -165,7 +165,22 @@ def test_a_log_that_is_missing_of_a_copy_is_named(folder: Path) -> None:
         content = json.loads(result.read_text())
         content |= {"facts": {}, "figures": {"round_time": content["figures"]["round_time"]}}
         result.write_text(json.dumps(content))
-    assert load_run(folder).notes == (f"{reported}: {why}",)
+    (folder / "summary.json").unlink()  # which has them otherwise
+    assert load_run(folder).notes[-1:] == (f"{reported}: {why}",)
+
+
+def test_a_result_that_was_altered_or_taken_away_is_named(folder: Path) -> None:
+    """By who has the folder alone: the summary has each of them, too."""
+    path = folder / NAME / "round1" / "result.json"
+    content = json.loads(path.read_text())
+    content["figures"]["p_train"]["value"] *= 10
+    path.write_text(json.dumps(content))
+    (note,) = load_run(folder).notes
+    assert "its result.json and in summary.json differ" in note and "--rescore" in note
+    path.unlink()
+    assert load_run(folder).notes == (
+        f"case {NAME}, round 1: result.json is not there, its figures are those of summary.json",
+    )
 
 
 def test_a_run_that_goes_on_is_told_from_one_that_was_ended(folder: Path) -> None:

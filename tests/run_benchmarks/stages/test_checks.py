@@ -11,11 +11,12 @@ import time
 import pytest
 
 from run_benchmarks.names import LABEL_RUN
-from run_benchmarks.runtimes.base import UnitState
+from run_benchmarks.plan.records import Plan
+from run_benchmarks.runtimes.base import Runtime, UnitState
 from run_benchmarks.runtimes.engine import engine_of
 from run_benchmarks.stages import caches, checks
 from run_benchmarks.stages.build_secrets import build_secrets
-from run_benchmarks.stages.checks import Status
+from run_benchmarks.stages.checks import HostUse, Status
 from run_benchmarks.transports.base import CommandError, Completed
 from tests.fakes.transports import AnsweringHost
 from tests.run_benchmarks.conftest import LogLines
@@ -72,11 +73,15 @@ def test_free_disk_that_df_does_not_tell(site: Site) -> None:
     assert_bad(site.check(checks.free_disk), Status.WARNING, "cannot read table", "look yourself")
     site.transport = AnsweringHost({"df -Pk": (0, "/dev/sda 9 9 \N{SUPERSCRIPT TWO} 1% /", "")})
     assert_bad(site.check(checks.free_disk), Status.WARNING, "/dev/sda", "look yourself")
+    site.transport = AnsweringHost({"df -Pk": (0, f"/dev/sda 9 9 {'9' * 5000} 1% /", "")})
+    assert_bad(site.check(checks.free_disk), Status.WARNING, "/dev/sda", "look yourself")
 
 
 def test_an_answer_that_nobody_foresaw_is_an_error_of_that_host(site: Site, log_lines: LogLines) -> None:
-    site.transport = AnsweringHost({"df -Pk": (0, f"/dev/sda 9 9 {'9' * 5000} 1% /", "")})
-    assert_bad(site.check(checks.free_disk), Status.ERROR, "not foreseen: ValueError", "flagperf_run.log")
+    async def unready(plan: Plan, runtime: Runtime, use: HostUse) -> str:
+        raise ValueError("a fault of our own")
+
+    assert_bad(site.check(unready), Status.ERROR, "not foreseen: ValueError", "flagperf_run.log")
     assert "Traceback" in log_lines.details[0]
 
 

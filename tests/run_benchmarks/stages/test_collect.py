@@ -73,9 +73,10 @@ class Host(LocalTransport):
         stdin: bytes | AsyncIterator[bytes] | None = None,
         stdout: ByteSink | None = None,
         timeout: float | None = None,
+        **options: Any,
     ) -> Completed:
         if SEND not in argv:
-            return await super().run(argv, stdin=stdin, stdout=stdout, timeout=timeout)
+            return await super().run(argv, stdin=stdin, stdout=stdout, timeout=timeout, **options)
         self.meanwhile()
         self.streams += 1
         stream = bytearray()
@@ -257,7 +258,7 @@ def test_a_sparse_core_costs_no_other_file(source: Path, target: Path) -> None:
 class Nobody(LocalTransport):
     """This machine, as a user who may do nothing in particular."""
 
-    async def _run(self, argv: tuple[str, ...], *rest: Any) -> tuple[int, bytes, bytes]:
+    async def _run(self, argv: tuple[str, ...], *rest: Any) -> tuple[int, str]:
         return await super()._run(
             ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *argv), *rest
         )
@@ -600,7 +601,7 @@ def test_more_than_was_listed_is_not_taken(
 
 def test_a_host_without_find_is_no_empty_folder(source: Path, target: Path) -> None:
     class Bare(LocalTransport):
-        async def _run(self, argv: tuple[str, ...], *rest: Any) -> tuple[int, bytes, bytes]:
+        async def _run(self, argv: tuple[str, ...], *rest: Any) -> tuple[int, str]:
             script = argv[2].replace("find .", "no-find-here .")
             return await super()._run((*argv[:2], script, *argv[3:]), *rest)
 

@@ -149,10 +149,10 @@ def test_a_line_without_end_is_not_written_up_to_the_middle_of_a_secret(
 def test_of_a_build_that_prints_without_end_the_log_has_both_ends(tmp_path: Path) -> None:
     """Also where a later round appends to it; what hides secrets has had all of it."""
     path = tmp_path / "log"
-    for _ in range(2):
-        with path.open("ab") as file, whole_lines(file, Secrets(held=frozenset({"sesame"})).hide) as take:
+    for count in (34, 2):
+        with path.open("ab") as file, whole_lines(file, lambda text: text.replace("sesame", "***")) as take:
             take(b"begin sesame\n")
-            for _ in range(40):
+            for _ in range(count):
                 take(b"-" * (2**20 - 1) + b"\n")
             assert file.tell() <= FIRST_BYTES + 2 * LAST_BYTES, "while it goes on"
             take(b"end sesame\n")
@@ -199,6 +199,20 @@ def test_a_stream_that_breaks_off_leaves_no_half_image(cluster: Cluster) -> None
     failure = cluster.failure("stream")
     assert (failure.failure_class, failure.host) == (FailureClass.IMAGE_NOT_DISTRIBUTED, "h1")
     assert len(list(cluster.folder.glob("h*/image-*"))) == 1
+
+
+def test_a_stream_that_names_another_image_reaches_nobody_and_its_host_is_named(cluster: Cluster) -> None:
+    class Hostile(FakeEngineHost):
+        async def run(self, argv, **options):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
+            return await super().run((*argv[:-1], "others:1") if "save" in argv else argv, **options)
+
+    cluster.hosts = {"h0": Hostile("h0", cluster.folder), **cluster.hosts}
+    for tag in (TAG, "others:1"):
+        cluster.hosts["h0"].put_image(tag, "sha256:here")
+    failure = cluster.failure("stream")
+    assert (failure.failure_class, failure.host) == (FailureClass.IMAGE_NOT_DISTRIBUTED, "h0")
+    assert "names others:1" in failure.message and "trust" in failure.remedy
+    assert not list(cluster.folder.glob("h[1-4]/image-*"))
 
 
 def test_a_host_that_is_lost_is_unreachable(cluster: Cluster) -> None:

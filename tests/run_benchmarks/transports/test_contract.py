@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from run_benchmarks.transports import local, streams
+from run_benchmarks.transports import local
 from run_benchmarks.transports.base import CommandError, CommandTimeoutError, Transport, checked
 from run_benchmarks.transports.local import LocalTransport
 from tests.run_benchmarks.conftest import LogLines
@@ -49,10 +49,13 @@ def test_an_end_by_signal_is_128_plus_its_number(host: Host, number: signal.Sign
     assert completed.returncode == 128 + number
 
 
-def test_of_output_without_bounds_the_end_is_held(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "MOST_BYTES", MIB)
-    completed = host.use(lambda t: t.run(["sh", "-c", f"head -c {8 * MIB} /dev/zero; echo the end"]))
+def test_of_output_without_bounds_the_end_is_held(host: Host) -> None:
+    """A MiB of either stream, and more of what is asked for: many hosts may print without end at once."""
+    script = f"head -c {4 * MIB} /dev/zero; echo the end; head -c {4 * MIB} /dev/zero >&2; echo too >&2"
+    completed = host.use(lambda t: t.run(["sh", "-c", script]))
     assert len(completed.stdout) == MIB and completed.stdout.endswith("the end\n")
+    assert len(completed.stderr) == MIB and completed.stderr.endswith("too\n")
+    assert len(host.use(lambda t: t.run(["sh", "-c", script], held=3 * MIB)).stdout) == 3 * MIB
 
 
 def test_a_command_that_is_not_there_is_127(host: Host) -> None:

@@ -15,7 +15,7 @@ from utils.text_files import shortened
 
 MOST_VALUES = 20_000  # of a round: a node has a thousand packages
 LONGEST = 120  # characters of a value that are shown
-ABSENT, NOT_KNOWN = "-", "not known"
+ABSENT, NOT_KNOWN = "none", "not known"
 CONFIGURATION, SOFTWARE, HARDWARE, HOST = "configuration", "software", "hardware", "host"
 _SETTINGS = ("vendor", "framework", "config", "nnodes", "nproc")
 _OF_CASE = ("container_options", "image_build_args", "visible_devices_env", "extern", "environment")

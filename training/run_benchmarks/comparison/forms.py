@@ -48,7 +48,12 @@ def table_of(block: Tabular) -> Table:
 
 def _picture_table(picture: Picture) -> Table:
     """What a picture shows."""
-    headings = (picture.title, picture.x_label, f"{picture.y_label} ({picture.y_unit})", "dominated")
+    headings = (
+        picture.title,
+        picture.x_label,
+        f"{picture.y_label} ({picture.y_unit})",
+        "dominated, by means",
+    )
     rows = tuple(
         (each.side, shown(each.x), shown(each.y), "no" if each.is_best else "yes") for each in picture.points
     )

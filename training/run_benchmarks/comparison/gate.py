@@ -39,6 +39,7 @@ COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
 MOST_CHARACTERS = 1000
 _NAME = r"([A-Za-z]\w{0,80})"
 _TEST = re.compile(rf"{_NAME}\s*(<=|>=|<|>)\s*(\d{{1,9}}(?:\.\d{{1,9}})?)\s*(%?)", re.ASCII)
+LEAST_PERCENT = 10  # what is less is a number of times
 _SHOWN = re.compile(rf"({'|'.join(WORDS)})\s*\(\s*{_NAME}\s*\)", re.ASCII)
 _EXAMPLE = 'write it like "p_train < 0.95", or "slower(p_train) and energy > 105% or worse(acc)"'
 
@@ -123,9 +124,19 @@ def _part(text: str, whole: str) -> Part:
     if match := _SHOWN.fullmatch(text):
         return Part(text, match[2], word=match[1])
     if match := _TEST.fullmatch(text):
+        _check_unit(match, whole)
         return Part(text, match[1], sign=match[2], limit=float(match[3]) / (100 if match[4] else 1))
-    message = f"{text!r} is no condition" if text else "a condition is missing beside `and` or `or`"
+    message = f"{text!r} is no condition" if text else "a condition is missing"
     raise FlagPerfError(message, where=f"--fail-if {whole!r}", remedy=_EXAMPLE)
+
+
+def _check_unit(match: re.Match[str], whole: str) -> None:
+    """A ratio of 105, or one of 0.95 %, is a slip with the per cent sign, and such a gate would never fail."""
+    name, sign, number, percent = match.groups()
+    if (float(number) < LEAST_PERCENT) == bool(percent):
+        meant = f"{name} {sign} {number}{'' if percent else '%'}"
+        message = f"{match[0]!r}: a ratio to the base is never tested at {number}{percent}"
+        raise FlagPerfError(message, where=f"--fail-if {whole!r}", remedy=f"did you mean {meant!r}?")
 
 
 def gate_results(
@@ -188,6 +199,8 @@ def junit(comparison: Comparison) -> bytes:
     from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
     suite = TestSuite("flagperf compare")
+    for letter, selector in comparison.groups.items():
+        suite.add_property(letter, one_line(selector))
     for gate in comparison.gates:
         name = f"{gate.letter} against {next(iter(comparison.groups))}: fail if {gate.condition}"
         test = TestCase(one_line(name), one_line(gate.case))

@@ -73,6 +73,6 @@ def _logs(ratio: Ratio) -> list[float] | None:
 def _scatter(picture: Picture) -> Chart:
     """A point a side, each a set of its own."""
     best = ", ".join(point.side for point in picture.points if point.is_best)
-    note = f"{picture.y_label} against {picture.x_label}, means over rounds; not dominated: {best}"
+    note = f"{picture.y_label} against {picture.x_label}, means over rounds; not dominated, whatever the noise: {best}"
     points = [(each.side, each.side, each.x, each.y) for each in picture.points]
     return scatter(picture.title, (picture.x_label, picture.x_unit), picture.y_unit, points, note)

@@ -130,16 +130,16 @@ def _noise(logs: Sequence[Sequence[float]]) -> float | None:
 
 
 def would_do(ratio: Ratio, difference: float) -> str:
-    """How many rounds would show a difference, by the noise that was seen, or by NOISES where none was."""
+    """How many rounds would be enough to show a difference, by the noise that was seen, or by NOISES where none was."""
     if ratio.noise is None:
         counts = [
             f"{_needed(noise, difference)} {ratio.unit}s a side with a noise of {100 * noise:g} %"
             for noise in NOISES
         ]
-        text = f"{' or '.join(counts)} would do"
+        text = f"{' or '.join(counts)} would be enough"
     else:
         needed = f"{_needed(ratio.noise, difference)} {ratio.unit}s a side"
-        text = f"{needed} would do with the noise that was seen"
+        text = f"{needed} would be enough with the noise that was seen"
     return f"to show a difference of {100 * difference:.3g} %, {text}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean, geometric_mean
 
 from run_benchmarks.comparison.differences import Difference
 from run_benchmarks.comparison.ratios import Ratio
@@ -61,6 +62,14 @@ class Cell:
     summary: Summary | None
     absent: str = ""
     caveats: Sequence[str] = ()
+
+    @property
+    def centre(self) -> float | None:
+        """The geometric mean, of which ratios are; of what is not above 0 the arithmetic one."""
+        if not self.values:
+            return None
+        is_positive = min(self.values) > 0
+        return (geometric_mean if is_positive else fmean)(self.values)
 
     @property
     def by_run(self) -> list[list[float]]:

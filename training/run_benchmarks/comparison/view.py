@@ -18,9 +18,9 @@ MOST_DIFFERENCES = 40  # of a part that are shown; the JSON has all
 NOT_SHOWN = "no difference shown"
 HELD_BACK = "the interval by itself is without 1, but among so many figures that shows nothing (Holm)"
 HOW = (
-    f"Ratios are of geometric means, and not of the arithmetic ones beside them; intervals and verdicts are of t tests "
-    f"on logarithms (the wider of Welch's and Student's), {CONFIDENCE:.0%}; figures that nobody asked for are judged "
-    f"together (Holm). docs/comparing.md of FlagPerf says why."
+    f"Ratios are of geometric means, which stand beside them; intervals and verdicts are of t tests on logarithms (the "
+    f"wider of Welch's and Student's), {CONFIDENCE:.0%}; figures that nobody asked for are judged together (Holm). "
+    f"docs/comparing.md of FlagPerf says why."
 )
 _DIGEST = re.compile(
     r"\b([0-9a-f]{16})[0-9a-f]{24,}\b"
@@ -256,9 +256,10 @@ def _reasons(ratio: Ratio, cells: Sequence[Cell]) -> list[str]:
 
 
 def _means(cells: Sequence[Cell]) -> list[str]:
-    """The sides' means, with as many digits as show that they differ."""
-    digits = digits_apart([cell.summary.mean for cell in cells if cell.summary], 4)
-    return [shown(cell.summary.mean, digits) if cell.summary else NOT_MEASURED for cell in cells]
+    """The sides' geometric means, with as many digits as show that they differ."""
+    centres = [cell.centre for cell in cells]
+    digits = digits_apart([each for each in centres if each is not None], 4)
+    return [NOT_MEASURED if each is None else shown(each, digits) for each in centres]
 
 
 def _value(ratio: Ratio) -> str:

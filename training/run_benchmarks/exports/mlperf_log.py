@@ -133,7 +133,7 @@ def written(lines: Sequence[Line]) -> str:
 
 
 def result_line(each: Round, events: Sequence[Event], organisation: str) -> str:
-    """`RESULT,BERT,,<seconds>,<organisation>,<start>`: the time to target, and when rank 0's script began.
+    """`RESULT,BERT,,<seconds>,<organisation>,<start>`: the time to target, and when rank 0 wrote INIT_START.
 
     Empty for a round that did not converge: it has no such time.
     """

@@ -18,6 +18,19 @@ BUILD_TIMEOUT_S = 7200.0
 TREE_FOLDER = "/flagperf-tree"
 # Both streams in one, in the order in which they were written: that is how a build log is read.
 MERGED = ("sh", "-c", 'exec 2>&1; exec "$@"', "sh")
+# What a step of a build may do as its container's root, and why; it has no other capability.
+BUILD_CAPABILITIES = {
+    **dict.fromkeys(
+        ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETFCAP"), "package managers unpack files of any owner"
+    ),
+    **dict.fromkeys(
+        ("SETUID", "SETGID", "KILL"), "apt downloads as a user of its own, and ends what it started"
+    ),
+    "SYS_CHROOT": "scripts of packages",
+    "AUDIT_WRITE": "useradd in scripts of RPM packages",
+}
+# What is installed, whatever the image's timestamps: two builds of one Dockerfile never share an image ID.
+SOFTWARE = "python3 -VV; python3 -m pip freeze --all 2>/dev/null; dpkg-query -W 2>/dev/null || rpm -qa | sort"
 KEPT_OUTPUT_BYTES = 8192  # of a command that fails, for its error
 
 
@@ -81,7 +94,15 @@ def _build_unit(site: BuildSite, layer: Layer, below: Layer, mounts: Sequence[Mo
         argv=("sh", "-c", *_script(layer)),
         mounts=(Mount(site.tree, TREE_FOLDER), *(mount for mount in mounts if _serves(mount, layer))),
         workdir=TREE_FOLDER,
+        capabilities=tuple(BUILD_CAPABILITIES),
+        host_network=True,  # mirrors and proxies are where the host's own pip has them, often on 127.0.0.1
     )
+
+
+def software_unit(site: BuildSite, tag: str) -> Unit:
+    """What lists the software of an image that is not trusted with more: labelled, so that it is found if it stays."""
+    labels = {LABEL_RUN: site.run_uid, LABEL_ROLE: "build"}
+    return Unit(name=f"{site.name}-software", labels=labels, image=tag, argv=("sh", "-c", SOFTWARE))
 
 
 def _serves(mount: Mount, layer: Layer) -> bool:
@@ -133,11 +154,13 @@ def _remedy(output: str) -> str:
             "the base image cannot be pulled: check the network, name it with its registry (docker.io/...), or "
             "name one that this host has with IMAGE_BUILD_ARGS = {'BASE_IMAGE': '<image>'} in test_conf.py"
         )
+    if "no new privileges" in lowered:
+        return "an install script is root by itself: leave out sudo, or end the vendor's Dockerfile with `USER root`"
     if "no module named pip" in lowered:
         return "the image needs pip for its python3: install it in the vendor's Dockerfile"
     if re.search(r"no matching distribution|\bpip\b|\bssl|certificate", lowered):
         return "set PIP_SOURCE, PIP_CA_FILE or PIP_WHEEL_DIRS in test_conf.py if this host is behind a mirror"
-    return "the whole output stands in the case's image_build log"
+    return "the output stands in the case's image_build log"
 
 
 def build_name(run_uid: str, host: str, tag: str) -> str:

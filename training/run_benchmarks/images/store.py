@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shlex
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from run_benchmarks.images.build import BUILD_TIMEOUT_S, BuildSite, layer_argvs, run_logged
+from run_benchmarks.images.build import BUILD_TIMEOUT_S, BuildSite, layer_argvs, run_logged, software_unit
 from run_benchmarks.images.layers import ImagePlan
 from run_benchmarks.images.pip_handover import settings_on_host
 from run_benchmarks.plan.records import PipSettings
 from run_benchmarks.runtimes.engine import Engine
 from run_benchmarks.transports.base import ByteSink, CommandError, Transport, checked
+from utils.numbers import whole
 
-# What is installed, whatever the image's timestamps: two builds of one Dockerfile never share an image ID.
-SOFTWARE = "python3 -VV; python3 -m pip freeze --all 2>/dev/null; dpkg-query -W 2>/dev/null || rpm -qa | sort"
 # The image's ID, and behind it the digests by which registries have it.
 IMAGE_FORMAT = "{{.Id}}{{range .RepoDigests}} {{.}}{{end}}"
+IMAGE_ID = re.compile(r"[a-zA-Z0-9][-\w.:]{0,127}", re.ASCII)
+DIGEST = re.compile(r"[^\s@]{1,256}@[a-z0-9]{1,16}:[0-9a-f]{32,128}", re.ASCII)
+MOST_DIGESTS = 8
+LISTING_S = 300.0
 
 
 @dataclass(frozen=True)
@@ -40,8 +44,12 @@ class ImageStore:
             (self.engine.command, "image", "inspect", "--format", IMAGE_FORMAT, tag), timeout=60
         )
         if completed.ok:
-            image_id, *digests = completed.stdout.split() or [""]
-            return StoredImage(image_id, tuple(digests))
+            image_id, *digests = completed.stdout.split(maxsplit=MOST_DIGESTS + 1)[: MOST_DIGESTS + 1] or [""]
+            if not IMAGE_ID.fullmatch(image_id):
+                raise CommandError(
+                    completed, f"see what this command prints on {transport.host}: no image's ID"
+                )
+            return StoredImage(image_id, tuple(filter(DIGEST.fullmatch, digests)))
         if self.engine.lacks_image(completed):
             return None
         listing = shlex.join((self.engine.command, "image", "ls"))
@@ -52,8 +60,7 @@ class ImageStore:
     async def size(self, transport: Transport, tag: str) -> int | None:
         """The bytes of an image that is on the host; None where the engine does not say."""
         argv = (self.engine.command, "image", "inspect", "--format", "{{.Size}}", tag)
-        size = (await transport.run(argv, timeout=60)).stdout.strip()
-        return int(size) if size.isdecimal() else None
+        return whole((await transport.run(argv, timeout=60)).stdout.strip())
 
     async def build(
         self, transport: Transport, site: BuildSite, image: ImagePlan, pip: PipSettings, log: ByteSink
@@ -87,10 +94,13 @@ class ImageStore:
         argv = (self.engine.command, "push", tag)
         await checked(transport, argv, remedy=remedy, stdout=log, timeout=BUILD_TIMEOUT_S)
 
-    async def software_digest(self, transport: Transport, tag: str) -> str:
+    async def software_digest(self, transport: Transport, site: BuildSite, tag: str) -> str:
         """A digest of what is installed in an image: interpreter, Python packages and system packages."""
-        argv = (self.engine.command, "run", "--rm", "--entrypoint=sh", tag, "-c", SOFTWARE)
-        listed = await checked(transport, argv, timeout=300)
+        unit = software_unit(site, tag)
+        remove = self.engine.remove([unit.name])
+        await transport.run(remove, timeout=LISTING_S)
+        listed = await checked(transport, self.engine.run_to_end(unit), timeout=LISTING_S)
+        await transport.run(remove, timeout=LISTING_S)
         return hashlib.sha256(listed.stdout.encode()).hexdigest()[:16]
 
     def remove_command(self, tag: str) -> str:

@@ -6,11 +6,13 @@ Python has, leave threads. That is for its mistakes, not for its malice: it has 
 
 from __future__ import annotations
 
+import ctypes
 import marshal
 import multiprocessing
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
@@ -27,8 +29,10 @@ LIMIT_S = 30.0
 # So much later a process is killed that does not even heed its own alarm: it hangs in a call to C.
 GRACE_S = 3.0
 MOST_BYTES = 2**26
+SIZE_BYTES = 8  # of the number that goes before an answer: how many bytes it has
 # What nests deeper, or is a greater number, is no setting, and breaks what reads it.
 DEEPEST, MOST_BITS = 50, 1000
+PR_SET_PDEATHSIG = 1  # of prctl(2): the signal that comes when the parent ends
 LONGEST_TEXT = 2000  # characters of what an exception says
 _FORK = multiprocessing.get_context("fork")  # of what is loaded here nothing has to be loaded again
 _ENDLESS: dict[tuple[str, int, int], str] = {}  # what did not end, by its version, and where
@@ -42,14 +46,17 @@ def apart(work: Callable[[], Any], path: Path) -> Any:
             is not executed again: many cases may load the same one.
     """
     _refuse_endless(path)
+    until = time.monotonic() + LIMIT_S + GRACE_S
     receiver, sender = _FORK.Pipe(duplex=False)
     process = _FORK.Process(target=_work_and_end, args=(work, path, sender))
     process.start()
     sender.close()
     try:
-        if not receiver.poll(LIMIT_S + GRACE_S):
-            raise _too_slow(str(path))
-        is_value, content = marshal.loads(receiver.recv_bytes())  # noqa: S302 - our own child wrote it
+        size = int.from_bytes(_received(receiver, SIZE_BYTES, until, path), "big")
+        if size > MOST_BYTES:
+            raise ValueError(f"an answer of {size} bytes")
+        answer = _received(receiver, size, until, path)
+        is_value, content = marshal.loads(answer)  # noqa: S302 - our own child wrote it
     except (EOFError, OSError, ValueError, TypeError) as error:  # no answer, or half of one
         process.join(GRACE_S)
         raise _ended(path, process.exitcode) from error
@@ -63,6 +70,19 @@ def apart(work: Callable[[], Any], path: Path) -> Any:
     if endless:
         _ENDLESS[_version(Path(endless))] = where
     raise FlagPerfError(message, where=where, remedy=remedy)
+
+
+def _received(receiver: Connection, count: int, until: float, path: Path) -> bytes:
+    """The next `count` bytes. Half an answer is waited for no longer than a whole one, which `recv_bytes` would."""
+    content = bytearray()
+    while len(content) < count:
+        if not receiver.poll(max(0.0, until - time.monotonic())):
+            raise _too_slow(str(path))
+        chunk = os.read(receiver.fileno(), min(count - len(content), 2**16))
+        if not chunk:
+            raise EOFError
+        content += chunk
+    return bytes(content)
 
 
 def exact(value: Any, depth: int = 0) -> Any:
@@ -99,6 +119,8 @@ def _encodable(text: str) -> str:
 
 def _work_and_end(work: Callable[[], Any], path: Path, sender: Connection) -> NoReturn:
     """Send what comes of `work` and end this process, which is the fork of one that has more to do."""
+    with suppress(OSError, AttributeError):  # it hears nothing else where the code has blocked all signals
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
             signal.signal(number, signal.SIG_DFL)
@@ -122,7 +144,8 @@ def _send(sender: Connection, answer: bytes) -> NoReturn:
     signal.setitimer(signal.ITIMER_REAL, 0)
     with suppress(Exception):  # the code may have closed or replaced it
         sys.stderr.flush()
-    sender.send_bytes(answer)
+    with os.fdopen(sender.fileno(), "wb") as pipe:
+        pipe.write(len(answer).to_bytes(SIZE_BYTES, "big") + answer)
     os._exit(0)
 
 

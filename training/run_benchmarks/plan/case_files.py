@@ -22,7 +22,7 @@ from run_benchmarks.plan.records import (
 from run_benchmarks.plan.vendor_record import Chip, Vendor
 from run_benchmarks.plan.vendors import VENDOR_FILE
 from utils.code_files import code_files, digest_of_file
-from utils.errors import closest
+from utils.errors import FlagPerfError, closest
 from utils.parameters import KIND
 
 DRIVER_SCRIPT = "benchmarks/driver/run_pretraining.py"
@@ -61,7 +61,7 @@ class CaseResolver:
         files = self._files(case_dir, image_dir)
         self._check_script(files, vendor)
         parameters = read_parameters(self.root, files, self.problems, vendor.device_type)
-        extern = code_files(self.root / files.extern_dir)
+        extern = self._extern(files)
         if files.script == DRIVER_SCRIPT:
             self._check_code(files, parameters, extern)
         if parameters is None or len(self.problems.all) > before:
@@ -206,6 +206,13 @@ class CaseResolver:
             message = f"does not say how ranks of {name} talk to each other"
             remedy = f'add "{name}": and a backend of {name}, e.g. "nccl"'
             self.problems.add(path, "COLLECTIVE_BACKEND", vendor.collective_backend, message, remedy)
+
+    def _extern(self, files: CaseFiles) -> Mapping[str, str]:
+        try:
+            return code_files(self.root / files.extern_dir)
+        except FlagPerfError as error:
+            self.problems.add(error.where, "extern", None, error.message, error.remedy)
+            return {}
 
     def _check_code(self, files: CaseFiles, parameters: Parameters | None, extern: Mapping[str, str]) -> None:
         """What the shared driver loads: the vendor's hooks and, once it is clear what the case is, its class."""

@@ -29,6 +29,7 @@ from run_benchmarks.stages.checks import Check
 from utils.errors import FlagPerfError, raised
 from utils.node import rank_log_name
 
+ALTERED = "the figures in its result.json and in summary.json differ: one was altered; `show --rescore` judges the logs"
 MOST_PLANNED = 10_000  # rounds of a plan that are looked for: a stranger's may name any number
 
 
@@ -97,10 +98,14 @@ def _results(folder: RunFolder) -> dict[RoundKey, RoundResult]:
     from_summary = summed_up(folder)
     results = {}
     for key in folder.rounds:
-        result = read_result(folder, key) or from_summary.pop(key, None) or _judged(folder, key)
+        own, summed = read_result(folder, key), from_summary.pop(key, None)
+        if own and summed and own.figures != summed.figures:
+            folder.notes.append(f"{key}: {ALTERED}")
+        elif summed and not (folder.round_path(key) / "result.json").exists():
+            folder.notes.append(f"{key}: result.json is not there, its figures are those of summary.json")
+        result = own or summed or _judged(folder, key)
         if result:
             results[key] = result
-        from_summary.pop(key, None)
     return {**results, **from_summary}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -17,11 +17,15 @@ from utils.figures import DEFINITIONS, Figure
 from utils.numbers import counted
 from utils.parameters import MeasurementSettings, TrainingSettings
 from utils.records import Failure, Stage, Verdict
+from utils.text_files import shortened
 
 # 1: until figures had `better` and `definition` and a round had its `kind` and its round.json.
 # 2: until a round said where it comes from: `origin` of round.json, `provenance` of result.json.
 SCHEMA: Final = 3
 MOST_NOTES = 50
+LONGEST_TEXT = (
+    2**17
+)  # characters of a note, and of what a failure says: its evidence may be twenty long lines
 CONVERGE, MEASURE = TrainingSettings.kind, MeasurementSettings.kind
 
 
@@ -109,6 +113,19 @@ class RoundResult(RoundRecord):
             time_s=self.figures["round_time"].value if "round_time" in self.figures else None,
             continue_from=str((self.continued or {}).get("run") or ""),
         )
+
+
+def bounded(seen: Observation) -> Observation:
+    """With notes and a failure of which each text is bounded: what they quote of a host need not be."""
+
+    def short(text: str) -> str:
+        return shortened(text, LONGEST_TEXT)
+
+    failure = seen.failure
+    if failure:
+        message, evidence, remedy = map(short, (failure.message, failure.evidence, failure.remedy))
+        failure = replace(failure, message=message, evidence=evidence, remedy=remedy)
+    return replace(seen, failure=failure, notes=tuple(map(short, seen.notes)))
 
 
 def write_json(path: Path, record: Mapping[str, Any], mode: int = BY_UMASK) -> None:

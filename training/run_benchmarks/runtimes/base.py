@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from run_benchmarks.transports.base import CommandError, CommandTimeoutError, Completed, Transport
+from utils.numbers import whole
 
 # So long a command may take that starts, ends, lists or describes units: an engine may first have to read a big image
 # from the disk, or wait for a process that is slow to die. One that takes longer hangs.
@@ -90,7 +91,13 @@ class Runtime(ABC):
     async def wait(self, transport: Transport, name: str) -> int:
         """The unit's exit code, once it has ended: an event, not a poll. May be asked again where contact was lost."""
         completed = self._passed(await transport.run(self._wait_argv(name)))
-        return int(completed.stdout.split()[-1])
+        code = whole([" ", *completed.stdout.split()][-1])
+        if code is None:
+            remedy = (
+                f"see on {transport.host} what this command prints; it should end with the unit's exit code"
+            )
+            raise CommandError(completed, remedy)
+        return code
 
     async def stop(self, transport: Transport, name: str, grace_s: int) -> None:
         """End the unit: SIGTERM, SIGKILL after `grace_s` seconds. It is no error if it has ended or is gone."""

@@ -67,8 +67,9 @@ class Engine:
         )
 
     def run_to_end(self, unit: Unit) -> tuple[str, ...]:
-        """`docker run` for a step of a build: it prints what the main process prints, and ends with its code."""
-        return (*self._run(unit), "--network=host", *unit.options, *_main_process(unit))
+        """`docker run` for a step of a build: it prints what its main process prints, and ends with its code."""
+        network = "--net=host" if unit.host_network else "--net=none"
+        return (*self._run(unit), network, *_privileges(unit), *unit.options, *_main_process(unit))
 
     def _run(self, unit: Unit) -> tuple[str, ...]:
         return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -17,15 +17,19 @@ from run_benchmarks.runtimes.base import Runtime, UnitState
 from run_benchmarks.runtimes.process import OLDEST_PYTHON
 from run_benchmarks.stages.network import interface_to, peer_of
 from run_benchmarks.stages.work_folder import in_work_folder
-from run_benchmarks.transports.base import Transport
+from run_benchmarks.transports.base import WHOLE_BYTES, Transport
 from run_benchmarks.unforeseen import contained
 from utils.errors import FlagPerfError
+from utils.numbers import whole
+from utils.text_files import shortened
 
 QUICK_S = 30.0
 # Events of several nodes are put on one time line; half a second is far more than NTP leaves.
 CLOCK_WARNING_S = 0.5
 CLOCK_ERROR_S = 30.0
 LISTENING = "0A"
+LONGEST_TEXT = 2**12  # characters of what a check says: some of it a host has printed
+MOST_NAMED = 20
 RUNS_CAN_BE_WRITTEN = 'mkdir -p "$0/runs"; [ -w "$0/runs" ]'
 
 
@@ -99,11 +103,12 @@ async def outcome(checker: Checker, plan: Plan, runtime: Runtime, use: HostUse) 
     try:
         detail = await checker(plan, runtime, own)
         status = Status.SKIPPED if detail is None else Status.OK
-        return Check(name, status, detail or "", facts=own.facts)
+        return Check(name, status, shortened(detail or "", LONGEST_TEXT), facts=own.facts)
     except Exception as raised:
         error = contained(raised)
         status = Status.WARNING if isinstance(error, DoubtError) else Status.ERROR
-        return Check(name, status, error.message, error.remedy, own.facts)
+        message, remedy = (shortened(text, LONGEST_TEXT) for text in (error.message, error.remedy))
+        return Check(name, status, message, remedy, own.facts)
 
 
 async def engine(plan: Plan, runtime: Runtime, use: HostUse) -> str:
@@ -131,9 +136,10 @@ async def free_disk(plan: Plan, runtime: Runtime, use: HostUse) -> str:
     folder = plan.run.flagperf_path_host
     done = await use.transport.run(["sh", "-c", FREE_DISK, folder], timeout=QUICK_S)
     fields = done.stdout.strip().splitlines()[-1].split() if done.ok and done.stdout.strip() else []
-    if len(fields) < 4 or not fields[3].isdecimal():
+    blocks = whole(fields[3]) if len(fields) > 3 else None
+    if blocks is None:
         raise DoubtError(done.last_lines(1), remedy="df gave no answer; look yourself")
-    free = int(fields[3]) / 2**20
+    free = blocks / 2**20
     if free < plan.run.min_free_disk_gib:
         remedy = f"free more there, or lower MIN_FREE_DISK_GIB ({plan.run.min_free_disk_gib:,.0f} GiB)"
         raise FlagPerfError(f"only {free:,.1f} GiB at {folder}", remedy=remedy)
@@ -165,7 +171,8 @@ async def master_port(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
     port = plan.cluster.master_port
     if not any(place.rank == 0 for place in use.places):
         return None
-    done = await use.transport.run(["cat", "/proc/net/tcp", "/proc/net/tcp6"], timeout=QUICK_S)
+    argv = ["cat", "/proc/net/tcp", "/proc/net/tcp6"]
+    done = await use.transport.run(argv, timeout=QUICK_S, held=WHOLE_BYTES)
     taken = [line for line in done.stdout.splitlines() if _listens_on(line, port)]
     if taken:
         raise FlagPerfError(f"{port} is in use", remedy="set another MASTER_PORT in cluster_conf.py")
@@ -187,7 +194,7 @@ async def leftovers(plan: Plan, runtime: Runtime, use: HostUse) -> str:
     if not runs:
         return "none"
     running = any(unit.running for unit in units if run_of(unit.labels))
-    detail = f"{'running' if running else 'ended'} units of {', '.join(runs)}"
+    detail = f"{'running' if running else 'ended'} units of {named(runs)}"
     shared = "both runs share this host, and their figures are not to be trusted; " if running else ""
     command = run_command("cleanup", runs[0], *plan.options)  # at the end, so that it can be copied
     raise DoubtError(detail, remedy=f"{shared}if that run is over: {command}")
@@ -196,6 +203,12 @@ async def leftovers(plan: Plan, runtime: Runtime, use: HostUse) -> str:
 def runs_of(units: Iterable[UnitState]) -> list[str]:
     """The runs that units belong to; a container made by hand from one of our images belongs to none."""
     return sorted({run_of(unit.labels) for unit in units} - {""})
+
+
+def named(runs: Collection[str]) -> str:
+    """Runs as a text: all, or of too many the first."""
+    more = len(runs) - MOST_NAMED
+    return ", ".join(sorted(runs)[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 # What the shared driver is written for; scripts of cases' own run on what the units themselves need.

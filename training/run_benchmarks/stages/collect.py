@@ -16,6 +16,7 @@ from typing import BinaryIO
 from run_benchmarks.stages.collect_listing import (
     DEEPEST,
     LARGEST_FILE,
+    LARGEST_LISTING,
     LIST,
     NOT_THERE,
     REST,
@@ -131,7 +132,7 @@ class _Collection:
         rest: list[Entry] = []
         for depth in (DEEPEST, TOP):  # logs lie at the top; what a case floods with files rarely does
             argv = ("sh", "-c", LIST, self._work, self._folder, str(depth))
-            listed = await self._transport.run(argv, timeout=self._left_s())
+            listed = await self._transport.run(argv, timeout=self._left_s(), held=LARGEST_LISTING)
             if listed.returncode == NOT_THERE:
                 return None
             if not listed.ok:

@@ -9,6 +9,7 @@ from run_benchmarks.commands import preparation_command
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.checks import QUICK_S, HostUse
+from run_benchmarks.transports.base import WHOLE_BYTES
 from utils import manifest as manifests
 from utils.errors import FlagPerfError
 
@@ -54,12 +55,14 @@ async def _data_in(use: HostUse, folder: str, how_made: str) -> str:
     if not (await transport.run(["test", "-d", folder], timeout=QUICK_S)).ok:
         remedy = "put the data there on this host, or correct the data directory in test_conf.py"
         raise FlagPerfError(f"{folder} does not exist", remedy=remedy + how_made)
-    text = await transport.run(["cat", f"{folder}/{manifests.MANIFEST_NAME}"], timeout=QUICK_S)
+    argv = ["cat", f"{folder}/{manifests.MANIFEST_NAME}"]
+    text = await transport.run(argv, timeout=QUICK_S, held=WHOLE_BYTES)
     if not text.ok:
         return f"{folder} (no manifest)"
     manifest = manifests.parse(text.stdout, where=f"{transport.host}:{folder}/{manifests.MANIFEST_NAME}")
     use.facts[folder] = manifest.digest
-    listed = await transport.run(manifests.listing_command(manifest, folder), timeout=LISTING_S)
+    argv = manifests.listing_command(manifest, folder)
+    listed = await transport.run(argv, timeout=LISTING_S, held=WHOLE_BYTES)
     problems = manifests.compare_listing(manifest, listed.stdout, folder)
     if problems:
         wrong = "; ".join(f"{problem.name}: {problem.message}" for problem in problems[:PROBLEMS_SHOWN])

@@ -12,6 +12,7 @@ from run_benchmarks.images.store import ImageStore, StoredImage
 from run_benchmarks.plan.records import PipSettings
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.stages.fan_out import all_of, raise_first
+from run_benchmarks.stages.image_archive import ImageArchiveError
 from run_benchmarks.stages.image_stream import Counter, stream_image
 from run_benchmarks.stages.progress import LastWords, reported, size_text, whole_lines
 from run_benchmarks.transports.base import CommandError, CommandTimeoutError, Transport
@@ -114,6 +115,12 @@ class ImageStage:
                 raise_first(failed.values())
         except (CommandError, CommandTimeoutError) as error:
             raise self._not_distributed(f"was not streamed from {source}", error) from error
+        except ImageArchiveError as error:
+            remedy = (
+                f"find out what the engine of {source} sends, and why, before you trust that host again; "
+            )
+            remedy += "without it: IMAGE_DISTRIBUTION = 'build' or 'registry' in test_conf.py"
+            raise DistributionError(error.message, where=source, remedy=remedy) from error
 
     async def _through_registry(self, source: str | None, missing: Sequence[str]) -> None:
         """Pull where the registry has it; else one host builds and pushes, and the others pull."""
@@ -175,7 +182,7 @@ class ImageStage:
         """Where every node built for itself, the IDs differ by their timestamps; what is installed may not."""
         digests = await all_of(
             list(self.transports),
-            lambda host: self.store.software_digest(self.transports[host], self.image.tag),
+            lambda host: self.store.software_digest(self.transports[host], self.sites[host], self.image.tag),
         )
         if len(set(digests.values())) > 1:
             listed = ", ".join(f"{host} {digest}" for host, digest in digests.items())

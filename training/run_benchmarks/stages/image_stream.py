@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from run_benchmarks.images.store import ImageStore
 from run_benchmarks.stages.fan_out import errors_of, on_all
+from run_benchmarks.stages.image_archive import ImageArchive
 from run_benchmarks.transports.base import Transport
 from utils.errors import FlagPerfError
 
@@ -28,12 +29,15 @@ async def stream_image(
         The hosts that did not get it, with the reason. A slow host slows the others, a lost one does not.
 
     Raises:
+        ImageArchiveError: what the source sends would replace other images; of that nothing is passed on.
         FlagPerfError: the source could not hand it out.
     """
+    archive = ImageArchive(tag)
     queues: dict[str, asyncio.Queue[bytes | None]] = {t.host: asyncio.Queue(maxsize=64) for t in targets}
     loads = {t.host: asyncio.create_task(store.import_(t, _chunks(queues[t.host]))) for t in targets}
 
     async def give_to_all(chunk: bytes | None) -> None:
+        archive.end() if chunk is None else archive.take(chunk)
         for host, queue in queues.items():
             await _put_unless_done(queue, chunk, loads[host])
         sent.bytes += len(chunk or b"")

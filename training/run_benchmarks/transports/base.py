@@ -20,10 +20,31 @@ WITH_VARIABLES = ("sh", "-c", 'eval "$(cat)"; exec "$@" </dev/null', "sh")
 
 # Characters of a line that a message shows: what a host prints has no bound.
 LONGEST_LINE = 2**12
+# Of a command's output so much is held by itself: what is longer is a log, of which the end counts. With many commands
+# at once, of hosts that may print anything, it is what bounds the controller's memory; more is for what is read whole.
+HELD_BYTES, WHOLE_BYTES = 2**20, 2**26
 LONGEST_COMMAND = 200  # characters of one in an error; the log of level "debug" has all of it
 
 ByteSource = bytes | AsyncIterator[bytes]
 ByteSink = Callable[[bytes], Awaitable[None]]
+
+
+class Tail:
+    """A sink that keeps the last `most` bytes of what it is given."""
+
+    def __init__(self, most: int = HELD_BYTES) -> None:
+        self._most, self._kept = most, bytearray()
+
+    async def take(self, chunk: bytes) -> None:
+        """One more chunk."""
+        self._kept += chunk
+        if len(self._kept) > 5 * self._most // 4:  # and not with each: all of it is moved
+            del self._kept[: -self._most]
+
+    @property
+    def text(self) -> str:
+        """What is kept; bytes that are no UTF-8 are replaced."""
+        return self._kept[-self._most :].decode(errors="replace")
 
 
 @dataclass(frozen=True)
@@ -92,6 +113,7 @@ class Transport(ABC):
         stdout: ByteSink | None = None,
         timeout: float | None = None,
         variables: Mapping[str, str] | None = None,
+        held: int = HELD_BYTES,
     ) -> Completed:
         """Run `argv` to its end, and log it with its exit code and how long it took.
 
@@ -100,6 +122,7 @@ class Transport(ABC):
             variables: for its environment, beside what the host gives it; no list of processes and no log shows
                 them. They go by standard input, so that a command that gets some has none of its own.
             stdout: receives its standard output in chunks as it comes; `Completed.stdout` is then empty.
+            held: so many bytes of its standard output are kept in `Completed.stdout`, the last of them.
             timeout: seconds after which it is ended and CommandTimeoutError raised.
 
         Raises:
@@ -110,13 +133,12 @@ class Transport(ABC):
         """
         words, begin, end = tuple(argv), time.monotonic(), "no end is known"
         whole, given = ((*WITH_VARIABLES, *words), exports(variables)) if variables else (words, stdin)
+        output = Tail(held)
         try:
-            code, out, err = await asyncio.wait_for(self._run(whole, given, stdout), timeout)
+            code, err = await asyncio.wait_for(self._run(whole, given, stdout or output.take), timeout)
             code = code if code >= 0 else 128 - code
             end = f"exit code {code}"
-            return Completed(
-                self.host, words, code, out.decode(errors="replace"), err.decode(errors="replace")
-            )
+            return Completed(self.host, words, code, output.text, err)
         except asyncio.TimeoutError:
             raise CommandTimeoutError(
                 f"not done after {timeout:.3g} s, ended: {shortened(shlex.join(redact_argv(words)), LONGEST_COMMAND)}",
@@ -132,9 +154,9 @@ class Transport(ABC):
 
     @abstractmethod
     async def _run(
-        self, argv: tuple[str, ...], stdin: ByteSource | None, stdout: ByteSink | None
-    ) -> tuple[int, bytes, bytes]:
-        """Run `argv` to its end, as `run` promises: its exit code, standard output and standard error.
+        self, argv: tuple[str, ...], stdin: ByteSource | None, stdout: ByteSink
+    ) -> tuple[int, str]:
+        """Run `argv` to its end, as `run` promises: its exit code, and the end of its standard error (see `Tail`).
 
         The exit code is the command's own, -n or 128 + n where signal n ended it, 127 where there is no such command.
         What lies between here and the host may fail too, and that is no exit code: TransportError. Being

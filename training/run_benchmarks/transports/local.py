@@ -9,7 +9,7 @@ import signal
 from asyncio.subprocess import PIPE, Process
 from pathlib import Path
 
-from run_benchmarks.transports.base import ByteSink, ByteSource, Transport
+from run_benchmarks.transports.base import ByteSink, ByteSource, Tail, Transport
 from run_benchmarks.transports.streams import CHUNK_BYTES, collect, exchange, feed
 
 GRACE_S = 2.0  # between SIGTERM and SIGKILL, for a command that is ended early
@@ -22,31 +22,31 @@ class LocalTransport(Transport):
         super().__init__(host)
 
     async def _run(
-        self, argv: tuple[str, ...], stdin: ByteSource | None, stdout: ByteSink | None
-    ) -> tuple[int, bytes, bytes]:
+        self, argv: tuple[str, ...], stdin: ByteSource | None, stdout: ByteSink
+    ) -> tuple[int, str]:
         # Shielded: asyncio, cancelled in the middle of it, would end the command but not what that has started.
-        starting = asyncio.ensure_future(_start(argv))
+        starting, errors = asyncio.ensure_future(_start(argv)), Tail()
         try:
             process = await asyncio.shield(starting)
             if isinstance(process, OSError):
                 return _not_started(argv, process)
             assert process.stdin and process.stdout and process.stderr  # noqa: S101 - for mypy
-            out, err, code = await exchange(
+            *_, code = await exchange(
                 feed(process.stdin, stdin or b""),
                 collect(process.stdout, stdout),
-                collect(process.stderr),
+                collect(process.stderr, errors.take),
                 process.wait(),
             )
         except BaseException:
             await asyncio.shield(_end(starting))
             raise
-        return code, out, err
+        return code, errors.text
 
 
-def _not_started(argv: tuple[str, ...], error: OSError) -> tuple[int, bytes, bytes]:
+def _not_started(argv: tuple[str, ...], error: OSError) -> tuple[int, str]:
     """What a shell says of a command that cannot be started, so that local and ssh hosts agree."""
     code = 127 if isinstance(error, (FileNotFoundError, NotADirectoryError)) else 126
-    return code, b"", os.fsencode(f"{argv[0]}: {error.strerror}")
+    return code, os.fsencode(f"{argv[0]}: {error.strerror}").decode(errors="replace")
 
 
 async def _start(argv: tuple[str, ...]) -> Process | OSError:

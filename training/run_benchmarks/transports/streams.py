@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     ByteWriter = asyncio.StreamWriter | asyncssh.SSHWriter[bytes]
 
 CHUNK_BYTES = 256 * 1024
-# Of a command's output so much is held: what is longer is a log, of which the end counts.
-MOST_BYTES = 64 * 2**20
 
 
 async def exchange(feeding: Coroutine[Any, Any, None], *reading: Coroutine[Any, Any, Any]) -> list[Any]:
@@ -51,16 +49,10 @@ async def feed(writer: ByteWriter, source: ByteSource) -> None:
         writer.write_eof()
 
 
-async def collect(reader: ByteReader, sink: ByteSink | None = None) -> bytes:
-    """Read to the end; what was read, of more than MOST_BYTES their end, or nothing where `sink` took it."""
-    kept = bytearray()
+async def collect(reader: ByteReader, sink: ByteSink) -> None:
+    """Read to the end."""
     while chunk := await reader.read(CHUNK_BYTES):
-        if sink is None:
-            kept += chunk
-            del kept[: -MOST_BYTES if len(kept) > 2 * MOST_BYTES else 0]
-        else:
-            await sink(chunk)
-    return bytes(kept[-MOST_BYTES:])
+        await sink(chunk)
 
 
 async def _chunks(source: ByteSource) -> AsyncIterator[bytes]:

@@ -83,6 +83,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise FlagPerfError(
             "there is nothing to compare it with", where=arguments.selectors[0], remedy="name two"
         )
+    if arguments.junit and not arguments.fail_if:
+        raise FlagPerfError(
+            "there is no gate to be written", where="--junit", remedy="say what is to fail: --fail-if"
+        )
     choice = Choice(
         figures=arguments.figure,
         gates=[parse_gate(text) for text in arguments.fail_if],

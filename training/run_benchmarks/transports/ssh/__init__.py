@@ -7,7 +7,7 @@ import asyncio
 import asyncssh
 
 from run_benchmarks.plan.records import ClusterSettings
-from run_benchmarks.transports.base import ByteSink, ByteSource, Transport, TransportError
+from run_benchmarks.transports.base import ByteSink, ByteSource, Tail, Transport, TransportError
 from run_benchmarks.transports.ssh.connect import connector
 from run_benchmarks.transports.ssh.options import Address
 from run_benchmarks.transports.ssh.remote import RemoteCommand, end_command, start_command
@@ -46,8 +46,8 @@ class SshTransport(Transport):
         return await connector().connect(self._address, self._cluster)
 
     async def _run(
-        self, argv: tuple[str, ...], stdin: ByteSource | None, stdout: ByteSink | None
-    ) -> tuple[int, bytes, bytes]:
+        self, argv: tuple[str, ...], stdin: ByteSource | None, stdout: ByteSink
+    ) -> tuple[int, str]:
         for _ in range(MOST_REFUSALS):
             async with self._sessions.session() as carrier:
                 try:
@@ -65,16 +65,17 @@ class SshTransport(Transport):
         carrier: Carrier,
         argv: tuple[str, ...],
         stdin: ByteSource | None,
-        stdout: ByteSink | None,
-    ) -> tuple[int, bytes, bytes]:
+        stdout: ByteSink,
+    ) -> tuple[int, str]:
         starting = asyncio.ensure_future(start_command(carrier.connection, argv, self.host))
+        errors = Tail()
         try:
             command = await asyncio.shield(starting)
             process = command.process
-            out, err, _ = await exchange(
+            await exchange(
                 feed(process.stdin, stdin or b""),
                 collect(process.stdout, stdout),
-                collect(process.stderr),
+                collect(process.stderr, errors.take),
                 process.wait_closed(),
             )
         except asyncssh.ChannelOpenError:
@@ -90,7 +91,7 @@ class SshTransport(Transport):
             raise
         if process.returncode is None:
             raise self._lost("the connection was closed")
-        return process.returncode, out, err
+        return process.returncode, errors.text
 
     def _lost(self, reason: str) -> TransportError:
         return TransportError(
