@@ -22,9 +22,8 @@ HOW = (
     f"wider of Welch's and Student's), {CONFIDENCE:.0%}; figures that nobody asked for are judged together (Holm). "
     f"docs/comparing.md of FlagPerf says why."
 )
-_DIGEST = re.compile(
-    r"\b([0-9a-f]{16})[0-9a-f]{24,}\b"
-)  # of code, images and data: its beginning tells it from others
+# Of code, images and data: its beginning tells it from others.
+_DIGEST = re.compile(r"\b([0-9a-f]{16})[0-9a-f]{24,}\b")
 GOOD, BAD, PLAIN = "good", "bad", ""
 KINDS = {BETTER: GOOD, WORSE: BAD}
 OF_SPEED = {BETTER: "faster", WORSE: "slower"}
