@@ -61,11 +61,14 @@ fail_of() {
   exit 1
 }
 
-# End what still goes on, with all that it has started.
+# End what still goes on, with all that it has started. A part that is only beginning may lose the first signal.
 end_parts() {
   local pid
   for pid in "${PART_PID[@]}"; do kill -TERM -- "-$pid" 2>/dev/null || true; done
-  for pid in "${PART_PID[@]}"; do wait "$pid" 2>/dev/null || true; done
+  for pid in "${PART_PID[@]}"; do
+    while kill -TERM -- "-$pid" 2>/dev/null; do sleep 0.2; done
+    wait "$pid" 2>/dev/null || true
+  done
   PART_PID=()
 }
 

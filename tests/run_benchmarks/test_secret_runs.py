@@ -171,7 +171,7 @@ def test_what_a_failing_task_says_is_shown_without_them(secret_run: SecretRun) -
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o027])
-def test_files_have_the_modes_of_the_umask_and_the_plan_is_private(
+def test_files_have_the_modes_of_the_umask_and_plan_and_journal_are_private(
     umask: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with reserved_port() as port:
@@ -181,7 +181,7 @@ def test_files_have_the_modes_of_the_umask_and_the_plan_is_private(
     modes = {
         path.name: stat.S_IMODE(path.stat().st_mode) for path in whole.result.iterdir() if path.is_file()
     }
-    assert modes.pop("plan.json") == 0o600
+    assert {modes.pop(name) for name in ("plan.json", "journal.jsonl")} == {0o600}
     assert set(modes.values()) == {0o666 & ~umask}
     round_files = [path for path in (whole.result / CASE / "round1").iterdir() if path.is_file()]
     assert {stat.S_IMODE(path.stat().st_mode) for path in round_files} == {0o666 & ~umask}

@@ -73,7 +73,7 @@ def log_briefly(level: str, show: Callable[[str, str], None]) -> None:
     LOGGER.remove()
 
     def sink(message: Message) -> None:
-        show(message.record["level"].name, _whole(message, " " * SHORT_HEAD))
+        show(message.record["level"].name, _as_shown(message, " " * SHORT_HEAD))
 
     LOGGER.add(
         sink,
@@ -153,7 +153,7 @@ def log_to_file(path: Path, level: str) -> Iterator[None]:
 def _add(sink: Sink, level: str, line: str = _FORMAT, beside: Path | None = None) -> int:
     # a function as format: loguru adds the traceback of an exception to a text
     return LOGGER.add(
-        lambda text: sink(_whole(text) + "\n"),
+        lambda text: sink(_as_shown(text) + "\n"),
         level=level.upper(),
         format=lambda record: _with_detail(line, record["extra"], whole=beside is not None),
         filter=lambda record: _belongs(record["extra"], beside),
@@ -162,7 +162,7 @@ def _add(sink: Sink, level: str, line: str = _FORMAT, beside: Path | None = None
     )
 
 
-def _whole(text: str, indent: str = "    ") -> str:
+def _as_shown(text: str, indent: str = "    ") -> str:
     """A record as it is shown: a rank's last words may hold anything, and as much of it."""
     return continued(shortened(text.rstrip("\n"), LONGEST_RECORD), indent)
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from run_benchmarks.comparison.ratios import ERROR_RATE, Ratio, holm, ratio_of, ratio_of_runs, would_do
+from run_benchmarks.comparison.records import Cell
 
 PAIRS = 1000
 
@@ -146,3 +147,19 @@ def test_of_many_tests_fewer_show_something() -> None:
         for seed in range(400)
     ]
     assert sum(map(bool, nothing)) <= 0.085 * 400, "one family in twenty, and not one figure"
+
+
+@pytest.mark.parametrize("of_runs", [False, True])
+def test_the_means_of_two_sides_have_the_ratio_that_stands_beside_them(of_runs: bool) -> None:
+    """Also where the ratio is of runs, of which one has more rounds than the others."""
+    sides = [Cell([1.0, 2.0, 4.0, 9.0], [0, 0, 1, 2], None), Cell([3.0, 5.0, 8.0, 8.0], [0, 1, 2, 2], None)]
+    base, other = (cell.centre(of_runs=of_runs) for cell in sides)
+    assert base is not None and other is not None
+    ratio = (
+        ratio_of_runs(*(cell.by_run for cell in sides))
+        if of_runs
+        else ratio_of(sides[0].values, sides[1].values)
+    )
+    assert ratio.unit == ("run" if of_runs else "round")
+    assert other / base == pytest.approx(ratio.value)
+    assert Cell([-1.0, 3.0], [0, 0], None).centre(of_runs=of_runs) == 1.0

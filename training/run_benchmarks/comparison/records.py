@@ -63,13 +63,14 @@ class Cell:
     absent: str = ""
     caveats: Sequence[str] = ()
 
-    @property
-    def centre(self) -> float | None:
-        """The geometric mean, of which ratios are; of what is not above 0 the arithmetic one."""
+    def centre(self, *, of_runs: bool) -> float | None:
+        """The geometric mean, of which ratios are, of its rounds or of its runs' own; of what is not above 0 the
+        arithmetic one.
+        """
         if not self.values:
             return None
-        is_positive = min(self.values) > 0
-        return (geometric_mean if is_positive else fmean)(self.values)
+        mean = geometric_mean if min(self.values) > 0 else fmean
+        return mean([mean(run) for run in self.by_run] if of_runs else self.values)
 
     @property
     def by_run(self) -> list[list[float]]:

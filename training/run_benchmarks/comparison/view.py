@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from run_benchmarks.comparison.differences import Difference
 from run_benchmarks.comparison.pareto import Picture, pictures
-from run_benchmarks.comparison.ratios import BETTER, WORSE, Ratio, would_do
+from run_benchmarks.comparison.ratios import BETTER, RUN, WORSE, Ratio, would_do
 from run_benchmarks.comparison.records import CaseComparison, Cell, Comparison, Row, Side
 from run_benchmarks.comparison.statistics import CONFIDENCE, HEADINGS, interval_text
 from run_benchmarks.results.table import NOT_MEASURED, Table
@@ -22,9 +22,8 @@ HOW = (
     f"wider of Welch's and Student's), {CONFIDENCE:.0%}; figures that nobody asked for are judged together (Holm). "
     f"docs/comparing.md of FlagPerf says why."
 )
-_DIGEST = re.compile(
-    r"\b([0-9a-f]{16})[0-9a-f]{24,}\b"
-)  # of code, images and data: its beginning tells it from others
+# Of code, images and data: its beginning tells it from others.
+_DIGEST = re.compile(r"\b([0-9a-f]{16})[0-9a-f]{24,}\b")
 GOOD, BAD, PLAIN = "good", "bad", ""
 KINDS = {BETTER: GOOD, WORSE: BAD}
 OF_SPEED = {BETTER: "faster", WORSE: "slower"}
@@ -228,7 +227,7 @@ def _figures(case: CaseComparison, side: Side) -> Ratios:
         for reason in reasons:
             notes.setdefault(reason, []).append(row.name)
         verdict = verdict_text(row, ratio) + ("*" if reasons else "")
-        about = (row.name, row.unit, row.better or NOT_MEASURED, *_means(cells))
+        about = (row.name, row.unit, row.better or NOT_MEASURED, *_means(cells, of_runs=ratio.unit == RUN))
         rows.append((*about, _value(ratio), interval_text(ratio.interval, 1.0), verdict))
     headings = (
         "figure",
@@ -255,9 +254,9 @@ def _reasons(ratio: Ratio, cells: Sequence[Cell]) -> list[str]:
     return list(filter(None, dict.fromkeys(reasons)))
 
 
-def _means(cells: Sequence[Cell]) -> list[str]:
+def _means(cells: Sequence[Cell], *, of_runs: bool) -> list[str]:
     """The sides' geometric means, with as many digits as show that they differ."""
-    centres = [cell.centre for cell in cells]
+    centres = [cell.centre(of_runs=of_runs) for cell in cells]
     digits = digits_apart([each for each in centres if each is not None], 4)
     return [NOT_MEASURED if each is None else shown(each, digits) for each in centres]
 

@@ -11,9 +11,8 @@ import re
 _OF_LETTERS = "[A-Za-z0-9]"
 # What follows -> what it follows. A digest in hex, the ID of a run, a word of a text is none of these.
 _FORMS = {
-    rf"(?![0-9a-f]+(?!{_OF_LETTERS})){_OF_LETTERS}{{30,}}": (
-        "hf_",
-    ),  # Hugging Face; not a digest of one's cache
+    # Hugging Face; not a digest in its cache
+    rf"(?![0-9a-f]+(?!{_OF_LETTERS})){_OF_LETTERS}{{30,}}": ("hf_",),
     rf"{_OF_LETTERS}{{36,}}": ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"),  # GitHub
     r"\w{40,}": ("github_pat_",),
     r"[\w.-]{20,}": ("glpat-", "gldt-", "glrt-", "glptt-", "glcbt-", "gloas-", "dckr_pat_", "nvapi-"),

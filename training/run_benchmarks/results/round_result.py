@@ -23,9 +23,8 @@ from utils.text_files import shortened
 # 2: until a round said where it comes from: `origin` of round.json, `provenance` of result.json.
 SCHEMA: Final = 3
 MOST_NOTES = 50
-LONGEST_TEXT = (
-    2**17
-)  # characters of a note, and of what a failure says: its evidence may be twenty long lines
+# Characters of a note, and of what a failure says: its evidence may be twenty long lines.
+LONGEST_TEXT = 2**17
 CONVERGE, MEASURE = TrainingSettings.kind, MeasurementSettings.kind
 
 
