@@ -134,7 +134,7 @@ def rank_memory(case: str, settings: Mapping[str, Any]) -> RankMemory:
 
 def counted(case: str, settings: Mapping[str, Any], *, fake: bool = True) -> RankMemory:
     """The same by running all layers, on a CPU with tensors that are fake or real."""
-    shape = tuple(sorted((name, value) for name, value in settings.items() if name in _shape_names()))
+    shape = tuple(sorted((name, value) for name, value in settings.items() if name in shape_names()))
     precision = "fp32" if settings["precision"] == "fp32" else "bf16"  # all kinds of 16 bits count alike
     sizes = (settings["train_batch_size"], settings["eval_batch_size"], precision)
     return _counted(case, shape, *sizes, fake)
@@ -161,7 +161,8 @@ def _counted(
     return RankMemory(weights, trained, evaluation)
 
 
-def _shape_names() -> set[str]:
+def shape_names() -> set[str]:
+    """The settings that are the models' own."""
     return {name for kind in (BertConfig, GlmConfig) for name in kind.__dataclass_fields__}
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import astuple
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,24 +13,62 @@ import pytest
 
 from benchmarks.driver.vendor_facts import TRAINING_FOLDER
 from tests.benchmarks.device_memory import GIB
-from tests.benchmarks.device_memory_cases import CASES, LAYERS, counted, rank_memory, saved_bytes
+from tests.benchmarks.device_memory_cases import CASES, LAYERS, counted, rank_memory, saved_bytes, shape_names
 from utils.config_files import load_constants
 
+BATCHES = ("train_batch_size", "eval_batch_size")
 
-def configurations() -> list[Path]:
-    """Those of the cases that can be counted, of the vendors that say what memory their chips have."""
-    vendors = [path.parent for path in TRAINING_FOLDER.glob("*/vendor.py") if chips(path.parent)]
-    files = (path for vendor in vendors for path in vendor.glob("*-*/config/config_*x*x*.py"))
-    return sorted(path for path in files if case_of(path) in (*CASES, "gemm"))
+
+@dataclass(frozen=True)
+class Demand:
+    """A configuration and the memory of its chip, in GiB."""
+
+    path: Path
+    case: str
+    settings: Mapping[str, Any]
+    memory: float
+
+    def covers(self, other: Demand) -> bool:
+        """Whether the other fits where this one does: the same training, in no larger batches, in no less memory."""
+        return (
+            self._training == other._training
+            and all(self.settings.get(name, 0) >= other.settings.get(name, 0) for name in BATCHES)
+            and self.memory <= other.memory
+        )
+
+    @property
+    def _training(self) -> dict[str, Any]:
+        """What decides about memory beside the batches: gemm's sizes, or the model and how it is trained."""
+        names = {"sizes", "precision", "optimizer", *shape_names()}
+        return {"case": self.case} | {name: self.settings[name] for name in names & set(self.settings)}
+
+    def __str__(self) -> str:
+        return f"{self.path.parents[2].name}-{self.path.parents[1].name}-{self.path.stem[7:]}"
+
+
+def demands() -> list[Demand]:
+    """Of the cases that can be counted, on the chips whose memory is told."""
+    return [
+        Demand(path, case_of(path), settings_of(path), float(about["memory_gib"]))
+        for vendor in TRAINING_FOLDER.glob("*/vendor.py")
+        for chip, about in load_constants(vendor).get("CHIPS", {}).items()
+        if about.get("memory_gib")
+        for path in sorted(vendor.parent.glob(f"*-*/config/config_{chip}x*.py"))
+        if re.fullmatch(rf"config_{re.escape(chip)}x\d+x\d+", path.stem) and case_of(path) in (*CASES, "gemm")
+    ]
+
+
+def hardest(those: Sequence[Demand]) -> list[Demand]:
+    """Enough of them to prove them all, since a count takes seconds."""
+    kept: list[Demand] = []
+    for demand in those:
+        if not any(other.covers(demand) for other in kept):
+            kept = [other for other in kept if not demand.covers(other)] + [demand]
+    return kept
 
 
 def case_of(configuration: Path) -> str:
     return configuration.parents[1].name.partition("-")[0]
-
-
-def chips(vendor: Path) -> dict[str, Any]:
-    constants = load_constants(vendor / "vendor.py").get("CHIPS", {})
-    return {name: chip for name, chip in constants.items() if chip.get("memory_gib")}
 
 
 def settings_of(configuration: Path) -> dict[str, Any]:
@@ -38,23 +77,37 @@ def settings_of(configuration: Path) -> dict[str, Any]:
     return {**load_constants(base), **load_constants(configuration)}
 
 
-def needed(case: str, settings: dict[str, Any]) -> float:
+def needed(case: str, settings: Mapping[str, Any]) -> float:
     """GiB of the device."""
     if case == "gemm":
         return float(max(8 * (m * k + k * n + m * n) for m, n, k in settings["sizes"].values())) / GIB
     return rank_memory(case, settings).needed(settings["optimizer"]) / GIB
 
 
-@pytest.mark.parametrize("path", configurations(), ids=lambda path: f"{path.parents[1].name}-{path.stem[7:]}")
-def test_a_configuration_fits_its_chip(path: Path) -> None:
-    chip = re.sub(r"x\d+x\d+$", "", path.stem.removeprefix("config_"))
-    memory = chips(path.parents[2])[chip]["memory_gib"]
-    gib = needed(case_of(path), settings_of(path))
-    assert gib <= memory, f"this configuration needs about {gib:.1f} GiB of {memory}: lower train_batch_size"
+@pytest.mark.parametrize("demand", hardest(demands()), ids=str)
+def test_a_configuration_fits_its_chip(demand: Demand) -> None:
+    gib = needed(demand.case, demand.settings)
+    assert gib <= demand.memory, (
+        f"this configuration needs about {gib:.1f} GiB of {demand.memory}: lower train_batch_size"
+    )
 
 
-def test_every_vendor_that_names_its_chips_is_looked_at() -> None:
-    assert set(map(case_of, configurations())) == {*CASES, "gemm"}
+def test_every_configuration_is_proven_by_one_that_is_counted() -> None:
+    every = demands()
+    assert {demand.case for demand in every} == {*CASES, "gemm"}
+    counted_ones = hardest(every)
+    assert all(any(other.covers(demand) for other in counted_ones) for demand in every)
+
+
+def test_more_memory_or_a_smaller_batch_is_no_proof_for_less_or_a_larger_one() -> None:
+    settings = {"train_batch_size": 8, "eval_batch_size": 8, "precision": "bf16"}
+    small, large = (Demand(Path(), "bert", settings, memory) for memory in (40.0, 80.0))
+    longer = Demand(Path(), "bert", {**settings, "train_batch_size": 9}, 80.0)
+    other = Demand(Path(), "bert", {**settings, "precision": "fp32"}, 80.0)
+    assert small.covers(large) and not large.covers(small)
+    assert longer.covers(large) and not large.covers(longer)
+    assert not other.covers(large) and not large.covers(other)
+    assert hardest([large, small, longer, other]) == [small, longer, other]
 
 
 def test_192_samples_of_cpm_at_once_do_not_fit_40_gb() -> None:

@@ -226,7 +226,7 @@ FILE_ROWS = [
     missing("model missing", "toi:pytorch:X1:1:2:1", "model", "toi", "did you mean toy?"),
     missing("framework missing", "toy:pytorsh:X1:1:2:1", "framework", "pytorsh", "did you mean pytorch?"),
     Row("framework that nobody starts", (("test_conf.py", "toy:pytorch:", "toy:jax:"),), "test_conf.py:5",
-        "toy:jax:X1:1:2:1: framework", "'jax'", "there is: paddle and pytorch", NO_CASE),
+        "toy:jax:X1:1:2:1: framework", "'jax'", "there is: deepspeed, deepspeed-torch, flagscale", NO_CASE),
     missing("chip missing", "toy:pytorch:X2:1:2:1", "chip", "X2", "there is: X1"),
     missing("config missing", "toy:pytorch:X1:1:4:1", "config", "config_X1x1x4",
         "there is: config_X1x1x2 and config_X1x2x1"),
