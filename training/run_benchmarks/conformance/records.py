@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -53,6 +54,10 @@ class ConformanceReport(Record):
     hardware: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
     schema: Literal[1] = 1
+
+    def as_json(self) -> str:
+        """The report as a file holds it."""
+        return f"{json.dumps(self.as_dict(), indent=2)}\n"
 
     def of(self, outcome: Outcome) -> tuple[Check, ...]:
         """The checks with this outcome."""
