@@ -25,7 +25,9 @@ from utils.errors import FlagPerfError, nearest
 from utils.numbers import counted, number_in
 
 JOINED = "+"
-REMEDY = "name what is compared as RUN, RUN/VENDOR, RUN/CASE or RUN/CASE/roundN, or several with + between them"
+REMEDY = (
+    "name what is compared as RUN, RUN/VENDOR, RUN/CASE or RUN/CASE/roundN, or several with + between them"
+)
 
 
 @dataclass(frozen=True)
