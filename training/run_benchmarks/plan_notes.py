@@ -16,7 +16,7 @@ from run_benchmarks.plan.redact import redact_text
 from run_benchmarks.plan.vendors import VENDOR_FILE
 from run_benchmarks.results.planned import planned
 from run_benchmarks.results.quality import falls
-from run_benchmarks.results.rules import CLOSED, OPEN, Rules
+from run_benchmarks.results.rules import CLOSED, OPEN, WRITABLE, Rules
 from utils.errors import nearest
 from utils.hook_form import HOOKS
 from utils.monitors.accelerators import monitor_file
@@ -42,12 +42,9 @@ def stamp_of(case: CasePlan) -> str:
         return shorten(redact_text(line), _LONGEST_LINE)
     if case.extern and case.files.script == DRIVER_SCRIPT:
         return "open where the hooks change more than kernels, else closed: it is seen when they run"
-    if case.extern or case.differs is None:
-        what = (
-            "what its script lets extern/ replace is not checked"
-            if case.extern
-            else "it has no mutable names"
-        )
+    if case.writable or case.extern or case.differs is None:
+        what = WRITABLE if case.writable else "it has no mutable names"
+        what = "what its script lets extern/ replace is not checked" if case.extern else what
         return f"neither closed nor open: {what}"
     return Rules(CLOSED).explanation()
 
