@@ -30,7 +30,9 @@ _LONGEST_LINE = 400
 def notes_of(plan: Plan) -> list[str]:
     """One a line, each once."""
     root = plan.training_dir
-    notes = (note for case in plan.cases for note in _of_case(root, case))
+    notes = [note for case in plan.cases for note in _of_case(root, case)]
+    if not plan.run.uses_images:
+        notes += [_not_built(root, case) for case in plan.cases if case.files.extension_dir]
     return list(dict.fromkeys(notes))
 
 
@@ -66,6 +68,11 @@ def _of_case(root: Path, case: CasePlan) -> Iterator[str]:
         yield from _of_metric(root, case)
         yield from _unread(root, case)
         yield from _of_extern(root, case)
+
+
+def _not_built(root: Path, case: CasePlan) -> str:
+    setup = root / str(case.files.extension_dir) / "setup.py"
+    return f"{setup}: is built into images alone: with this RUNTIME install it into PROCESS_PYTHON yourself"
 
 
 def _of_vendor(case: CasePlan) -> Iterator[str]:

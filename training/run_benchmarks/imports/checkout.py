@@ -81,7 +81,7 @@ class Checkout:
         """What the case's configurations are for, as their names say: `A100x1x8`."""
         names = (PurePosixPath(file) for file in self.below(f"{case.settings}/config"))
         matches = (_CONFIG.fullmatch(name.name) for name in names if len(name.parts) == 4)
-        return [match[1] for match in matches if match and match[1] != "common"]
+        return [match[1] for match in matches if match and not match[1].endswith("common")]
 
     def uses_driver(self, case: PublicCase) -> bool:
         """Whether the case imports FlagPerf's driver package of its time, and brings none."""

@@ -26,7 +26,7 @@ class Row:
     vendor: str
     name: str
     here: str
-    sizes: str = ""
+    sizes: Sequence[str] = ()
     note: str = ""
 
 
@@ -143,7 +143,7 @@ class _Plan:
 
     def _add_case(self, case: PublicCase) -> None:
         name, why = f"{case.model}:{case.framework}", self._checkout.why_not(case)
-        sizes = " ".join(self._checkout.sizes(case))
+        sizes = self._checkout.sizes(case)
         if why:
             self.laying.rows.append(Row(case.vendor, name, "", sizes, why))
             return
@@ -165,7 +165,7 @@ class _Plan:
                 f"{size >> 20} MiB, more than goes to hosts: build an image with what it installs by hand, and "
                 "write a Dockerfile FROM that one"
             )
-            self.laying.rows.append(Row(vendor, f"{IMAGES}/{name}", "", "", note))
+            self.laying.rows.append(Row(vendor, f"{IMAGES}/{name}", "", (), note))
             return
         here = self._free(name, f"{vendor}/{IMAGES}")
         target = f"{vendor}/{IMAGES}/{here}"
@@ -175,7 +175,7 @@ class _Plan:
             self.laying.files[f"{target}/{here}_install.sh"] = self.laying.files.pop(script)
         if here != name:
             note = f"in the keys of test_conf.py: ...:{here}:..."
-            self.laying.rows.append(Row(vendor, f"{IMAGES}/{name}", f"{IMAGES}/{here}", "", note))
+            self.laying.rows.append(Row(vendor, f"{IMAGES}/{name}", f"{IMAGES}/{here}", (), note))
 
     def _lay(self, source: str, target: str) -> None:
         """The files of a folder, or a file."""

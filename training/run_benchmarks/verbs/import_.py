@@ -13,9 +13,10 @@ from run_benchmarks.verbs import options
 from utils.errors import FlagPerfError
 
 if TYPE_CHECKING:
-    from run_benchmarks.imports.laying import Laying
+    from run_benchmarks.imports.laying import Laying, Row
 
 NAME = "import"
+MOST_SIZES = 3  # of a case that are shown
 HELP = "lay the cases and vendors of a checkout of public FlagPerf in place, or take them away again"
 
 
@@ -69,8 +70,13 @@ def _table(laying: Laying) -> str:
     from run_benchmarks.results.table import Table
 
     headings = ("vendor", "in the checkout", "here", "sizes", "note")
-    cells = tuple((row.vendor, row.name, row.here or "not", row.sizes, row.note) for row in laying.rows)
+    cells = tuple((row.vendor, row.name, row.here or "not", _few(row), row.note) for row in laying.rows)
     return Table(headings, cells, fixed=3, is_grouped=True).text(output_width())
+
+
+def _few(row: Row) -> str:
+    more = len(row.sizes) - MOST_SIZES
+    return " ".join([*row.sizes[:MOST_SIZES], *([f"and {more} more"] if more > 0 else [])])
 
 
 def _undo(path: Path | None) -> int:
