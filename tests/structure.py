@@ -65,6 +65,8 @@ CONTROLLER_PACKAGES = frozenset(
 )
 # What runs on every node beside the training, in an image that may be anybody's: one package in every image.
 MONITOR_PACKAGES = frozenset({"psutil"})
+# What a trial lays into a copy of the tree, where ranks import it; the controller never does.
+STANDIN, STANDIN_PACKAGES = "run_benchmarks.conformance.standin", frozenset({"torch"})
 LONGEST_FILE = 300
 ENTRY_POINTS = frozenset({"run_benchmarks/run.py", "benchmarks/driver/run_pretraining.py"})
 
@@ -217,6 +219,8 @@ def packages(modules: Sequence[Module]) -> list[str]:
 
 
 def _packages_of(module: Module) -> frozenset[str]:
+    if module.name == STANDIN or module.name.startswith(f"{STANDIN}."):
+        return STANDIN_PACKAGES
     if module.room == "run_benchmarks":
         return CONTROLLER_PACKAGES
     return MONITOR_PACKAGES if module.name.startswith("utils.monitors.") else frozenset()
