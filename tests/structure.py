@@ -65,7 +65,7 @@ CONTROLLER_PACKAGES = frozenset(
 )
 # What runs on every node beside the training, in an image that may be anybody's: one package in every image.
 MONITOR_PACKAGES = frozenset({"psutil"})
-# What a trial lays into a copy of the tree, where ranks import it; the controller never does.
+# What a trial gives to the ranks' Python; the controller never imports it.
 STANDIN, STANDIN_PACKAGES = "run_benchmarks.conformance.standin", frozenset({"torch"})
 LONGEST_FILE = 300
 ENTRY_POINTS = frozenset({"run_benchmarks/run.py", "benchmarks/driver/run_pretraining.py"})

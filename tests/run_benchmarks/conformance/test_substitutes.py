@@ -108,17 +108,17 @@ def test_a_list_that_was_made_up_is_read_by_lines(site: Site, vendor: Vendor) ->
 
 
 def test_the_stand_in_lies_where_the_plug_in_is_imported_from(site: Site, vendor: Vendor) -> None:
-    names = lay_device(site, vendor)
+    names = lay_device(site, site.folder / "packages", vendor)
     assert (names.device, names.backend, names.said) == ("acme", "accl", "")
-    assert "install('acme', 'accl')" in (site.training / "torch_acme" / "__init__.py").read_text()
+    assert "install('acme', 'accl')" in (site.folder / "packages" / "torch_acme" / "__init__.py").read_text()
     assert (site.vendor_folder / "vendor.py").read_text() == VENDOR
 
 
 def test_a_device_that_pytorch_knows_is_called_otherwise_and_that_is_said(site: Site, vendor: Vendor) -> None:
     posing = replace(vendor, device_type="cuda", collective_backend={"pytorch": "nccl"}, plugin={})
-    names = lay_device(site, posing)
+    names = lay_device(site, site.folder / "packages", posing)
     assert (names.device, names.backend) == ("standin", "standin")
     assert "cuda and nccl" in names.said
     constants = load_constants(site.vendor_folder / "vendor.py")
     assert (constants["DEVICE_TYPE"], constants["COLLECTIVE_BACKEND"]) == ("standin", {"pytorch": "standin"})
-    assert (site.training / constants["PLUGIN"]["pytorch"] / "__init__.py").is_file()
+    assert (site.folder / "packages" / constants["PLUGIN"]["pytorch"] / "__init__.py").is_file()

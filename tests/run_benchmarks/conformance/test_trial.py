@@ -37,7 +37,7 @@ def test_a_python_without_a_framework_proves_nothing(tmp_path: Path) -> None:
     assert (check.outcome, check.detail) == (Outcome.NOT_PROVEN, "this Python lacks torch, h5py")
     assert "--python" in check.remedy
     (check,) = trial.checks(TRAINING / "ascend", Options(tmp_path / "none"))
-    assert check.outcome is Outcome.NOT_PROVEN and "does not start" in check.detail
+    assert check.outcome is Outcome.NOT_PROVEN and "does not answer" in check.detail
 
 
 def chip(memory_gib: float | None) -> Chip:

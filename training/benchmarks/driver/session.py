@@ -64,6 +64,7 @@ def run(arguments: LaunchArguments, script_start: float) -> None:
     else:
         values = _train(engine, arguments, perf_log, clock)
     engine.group.barrier()
+    values |= _stand_in(engine)
     perf_log.write(EventName.FINISHED, {"e2e_time": time.monotonic() - script_start, **values})
     engine.group.close()
 

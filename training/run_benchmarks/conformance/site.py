@@ -28,6 +28,7 @@ from utils.telemetry.records import Telemetry
 HOST = "localhost"
 SHARED = ("utils", "benchmarks", "run_benchmarks")
 NOT_COPIED = shutil.ignore_patterns("__pycache__", "result", "demo_data", "template")
+QUICK_S = 60.0
 END_S = 15.0  # before its limit, so that a round that is late ends in order, with its logs
 LEAVE_S = 30.0  # for run.py to end what it started once it is told to
 MOST_SHOWN = 6  # lines
@@ -182,6 +183,28 @@ def add_settings(file: Path, settings: Mapping[str, Any]) -> None:
     lines = [f"{name} = {value!r}" for name, value in settings.items()]
     with file.open("a", encoding="utf-8") as stream:
         stream.write("\n".join(["", "# -- of this trial --", *lines, ""]))
+
+
+def ask_output(*argv: Path | str) -> str:
+    """What a short command prints.
+
+    Raises:
+        FlagPerfError: it does not start, fails, or is late.
+    """
+    try:
+        done = subprocess.run(
+            [str(word) for word in argv],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=QUICK_S,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise FlagPerfError(f"it does not answer: {error}", where=str(argv[0])) from error
+    if done.returncode:
+        words = done.stderr.strip() or done.stdout.strip()
+        raise FlagPerfError(f"it ended with {done.returncode}: {words}", where=shlex.join(map(str, argv)))
+    return done.stdout.strip()
 
 
 def _ended_late(argv: Sequence[str], environment: Mapping[str, str], log: Path, limit_s: float) -> bool:

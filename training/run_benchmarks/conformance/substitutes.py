@@ -6,12 +6,12 @@ import os
 import shlex
 import shutil
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from run_benchmarks.conformance.folder import chip_of
 from run_benchmarks.conformance.recordings import Recording
-from run_benchmarks.conformance.site import Site, add_settings
+from run_benchmarks.conformance.site import Site, add_settings, ask_output
 from run_benchmarks.frameworks.pytorch import PyTorch
 from run_benchmarks.plan.vendor_record import Vendor
 from run_benchmarks.plan.vendors import VENDOR_FILE
@@ -28,6 +28,8 @@ __version__ = "stand-in"
 
 install({device!r}, {backend!r})
 '''
+# The folders that `pip install` fills, of the Python that executes it.
+PACKAGES = "import site, sys; print(*(p for p in sys.path if p.endswith('-packages')), sep=chr(10))"
 MADE_UP_PARSER = """
 
 def parse_device_list(stdout):
@@ -51,27 +53,43 @@ class Names:
     said: str = ""
 
 
-def lay_device(site: Site, vendor: Vendor) -> Names:
-    """Put the stand-in where the vendor's plug-in is imported from.
+def made_python(site: Site) -> tuple[Site, Path]:
+    """The site with a Python of its own, which has all that the given one has; and where more goes that it is to have.
+
+    Raises:
+        FlagPerfError: it cannot be made.
+    """
+    home = site.folder / "python"
+    ask_output(site.python, "-m", "venv", "--without-pip", str(home))
+    own = replace(site, python=home / "bin" / "python")
+    (packages,) = ask_output(own.python, "-c", PACKAGES).split("\n")
+    lines = [
+        f"import site; site.addsitedir({path!r})"
+        for path in ask_output(site.python, "-c", PACKAGES).split("\n")
+    ]
+    (Path(packages) / f"{PACKAGE}.pth").write_text("\n".join([*lines, ""]), encoding="utf-8")
+    return own, Path(packages)
+
+
+def lay_device(site: Site, packages: Path, vendor: Vendor) -> Names:
+    """Put the stand-in where the vendor's plug-in is imported from, among the `packages` of the ranks' Python.
 
     PyTorch keeps the names of devices that it knows to itself: then vendor.py of the copy names another one.
     """
-    shutil.copytree(SOURCE, site.training / PACKAGE, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(SOURCE, packages / PACKAGE, ignore=shutil.ignore_patterns("__pycache__"))
     plugin, backend = vendor.plugin.get(FRAMEWORK, ""), vendor.collective_backend[FRAMEWORK]
     names = Names(vendor.device_type, backend)
     if not plugin or vendor.device_type in PyTorch.device_types:
         said = f"PyTorch keeps {vendor.device_type} and {backend} for itself: they are called {OWN_NAME} here"
         plugin, names = f"{PACKAGE}_plugin", Names(OWN_NAME, OWN_NAME, said)
-        add_settings(
-            site.vendor_folder / VENDOR_FILE,
-            {
-                "DEVICE_TYPE": OWN_NAME,
-                "COLLECTIVE_BACKEND": {FRAMEWORK: OWN_NAME},
-                "PLUGIN": {FRAMEWORK: plugin},
-                "RAGGED_ATTENTION": [],  # the stand-in has no nested tensors
-            },
-        )
-    module = site.training.joinpath(*plugin.split(".")) / "__init__.py"
+        settings = {
+            "DEVICE_TYPE": OWN_NAME,
+            "COLLECTIVE_BACKEND": {FRAMEWORK: OWN_NAME},
+            "PLUGIN": {FRAMEWORK: plugin},
+            "RAGGED_ATTENTION": [],  # the stand-in has no nested tensors
+        }
+        add_settings(site.vendor_folder / VENDOR_FILE, settings)
+    module = packages.joinpath(*plugin.split(".")) / "__init__.py"
     module.parent.mkdir(parents=True)
     module.write_text(PLUGIN.format(package=PACKAGE, device=names.device, backend=names.backend))
     return names
@@ -112,9 +130,8 @@ def lay_tools(site: Site, vendor: Vendor, listing: Listing, recordings: Iterable
             )
     command = list(vendor.list_devices_command)
     if listing.recording is None:
-        add_settings(
-            site.vendor_folder / VENDOR_FILE, {"LIST_DEVICES_COMMAND": ["printf", "%s", listing.text]}
-        )
+        made_up = {"LIST_DEVICES_COMMAND": ["printf", r"%s\n", *listing.text.splitlines()]}
+        add_settings(site.vendor_folder / VENDOR_FILE, made_up)
         with (site.vendor_folder / VENDOR_FILE).open("a") as file:
             file.write(MADE_UP_PARSER)
     else:

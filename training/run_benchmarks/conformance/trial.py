@@ -8,7 +8,6 @@ are the real ones. With the chips there it is the true thing.
 from __future__ import annotations
 
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ from pathlib import Path
 from run_benchmarks.conformance import on_chip, without_chip
 from run_benchmarks.conformance.folder import vendor_in
 from run_benchmarks.conformance.records import Check, Options, Outcome, failed, named, not_proven
-from run_benchmarks.conformance.site import Site
+from run_benchmarks.conformance.site import Site, ask_output
 from utils.errors import FlagPerfError
 
 PART = "trial"
@@ -24,7 +23,6 @@ RUN = "a run of BERT"
 # What the ranks need; asked of the Python that is to run them.
 NEEDED = ("torch", "numpy", "h5py", "safetensors", "psutil")
 ASK = "import importlib.util, sys; print(*(n for n in sys.argv[1:] if importlib.util.find_spec(n) is None))"
-ASK_S = 60.0
 
 
 def checks(vendor: Path, options: Options) -> Iterator[Check]:
@@ -64,9 +62,7 @@ def _lacking(python: Path) -> Check | None:
     """What forbids that this Python runs the ranks."""
     remedy = "name a Python that has them: --python PYTHON"
     try:
-        argv = [str(python), "-c", ASK, *NEEDED]
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=ASK_S)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return not_proven(f"it does not start: {error}", python, remedy)
-    lacks = ", ".join(done.stdout.split()) or (done.stderr.strip() if done.returncode else "")
-    return not_proven(f"this Python lacks {lacks}", python, remedy) if lacks else None
+        lacks = ask_output(python, "-c", ASK, *NEEDED)
+    except FlagPerfError as error:
+        return not_proven(error.message, python, remedy)
+    return not_proven(f"this Python lacks {', '.join(lacks.split())}", python, remedy) if lacks else None

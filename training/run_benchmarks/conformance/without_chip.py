@@ -10,7 +10,14 @@ from typing import Any
 from run_benchmarks.conformance.recordings import Recording, recordings_of
 from run_benchmarks.conformance.records import Check, failed, named, not_proven
 from run_benchmarks.conformance.site import Done, Site, add_settings
-from run_benchmarks.conformance.substitutes import Listing, Names, chosen_listing, lay_device, lay_tools
+from run_benchmarks.conformance.substitutes import (
+    Listing,
+    Names,
+    chosen_listing,
+    lay_device,
+    lay_tools,
+    made_python,
+)
 from run_benchmarks.plan.vendor_record import Vendor
 from run_benchmarks.results.rules import STAND_IN
 from utils.errors import FlagPerfError
@@ -45,9 +52,8 @@ class Trial:
 
     @property
     def stand_in(self) -> Mapping[str, Any]:
-        """What the stand-in says of itself in rank 0's INIT_END."""
-        ends = self.first.values(EventName.INIT_END)
-        about = ends[0].get("stand_in") if ends else None
+        """What the stand-in of rank 0 says of itself when all is done."""
+        about = self.first.result.facts.get("stand_in")
         return about if isinstance(about, Mapping) else {}
 
 
@@ -64,7 +70,8 @@ def checks(site: Site, vendor: Vendor) -> Iterator[Check]:
         reason = not_proven(f"there is no configuration of {CASE} for one host", vendor.folder)
         yield from named(PART, "a run of BERT", [reason])
         return
-    names = lay_device(site, vendor)
+    site, packages = made_python(site)
+    names = lay_device(site, packages, vendor)
     lay_tools(site, vendor, listing, recordings)
     config = site.config_of(CASE, listing.chip, RANKS)
     assert config is not None, "its chip has one"  # noqa: S101 - for mypy
@@ -98,7 +105,7 @@ def make_data(site: Site, amount: Mapping[str, int]) -> Path:
 def _of(trial: Trial, vendor: Vendor, recordings: list[Recording]) -> Iterator[Check]:
     about, names, first = trial.stand_in, trial.names, trial.first
     yield from named(PART, "preflight", _listed(trial), f"its device list is {_source(trial.listing)}")
-    seen = f"{about.get('operators')} operators on {names.device}:0 in rank 0's start. {names.said}"
+    seen = f"{about.get('operators')} operators on {names.device}:0. {names.said}"
     yield from named(PART, "device", _differs("device", names.device, about.get("device")), seen)
     collectives = about.get("collectives")
     seen = f"{names.backend}, which is gloo here: {collectives}. {names.said}"

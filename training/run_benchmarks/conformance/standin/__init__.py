@@ -1,8 +1,8 @@
 """A device that is not there, under its vendor's name: PyTorch's PrivateUse1 in Python, which computes on the CPU.
 
-This folder is no part of the controller: a trial (`conformance/trial.py`) lays it into a copy of `training/`, where the
-ranks import it in place of the vendor's plug-in. Whatever is not a kernel (driver, launcher, process group, mixed
-precision, optimizer, checkpoints) runs as it would on the chip.
+This folder is no part of the controller: a trial (`conformance/trial.py`) lays it among the packages of a Python of its
+own, whose ranks import it in place of the vendor's plug-in. Whatever is not a kernel (driver, launcher, process group,
+mixed precision, optimizer, checkpoints) runs as it would on the chip.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ def install(device_type: str, backend: str) -> None:
     """
     module = StandInDevice(device_type, backend, count_operators_of)
     _setup_privateuseone_for_python_backend(device_type, module)  # type: ignore[no-untyped-call]
+    torch.accelerator.device_count = module.device_count  # the guard that PyTorch makes of Python counts one
     # Memory of the host is as near to this device as memory can be.
     torch.Tensor.pin_memory = _as_it_is  # type: ignore[assignment]
     _KEPT.append(register(device_type))

@@ -37,9 +37,9 @@ class Event:
 
 
 class StandInDevice:
-    """One device, whose memory is the host's and whose work is done at once.
+    """Devices whose memory is the host's and whose work is done at once.
 
-    PyTorch's guard of such devices knows one of them, so that every rank, which has a process of its own, has number 0.
+    PyTorch's guard of what is written in Python knows one: a rank's tensors are on number 0, whatever its own is.
     """
 
     Event = Event
@@ -58,7 +58,8 @@ class StandInDevice:
         return True
 
     def device_count(self) -> int:
-        return 1
+        """As many as the node has ranks."""
+        return int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
 
     def current_device(self) -> int:
         return 0

@@ -74,11 +74,13 @@ def register(device_type: str) -> list[Any]:
     every = torch.library.Library("_", "IMPL")
     every.fallback(lambda operator, *args, **kwargs: computed(operator, args, kwargs), "PrivateUse1")
     every.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
-    products = torch.library.Library("aten", "IMPL")
+    own = torch.library.Library("aten", "IMPL")
     for name in LOW_PRECISION:
         operator = getattr(torch.ops.aten, name).default
-        products.impl(name, _lowered(operator, device_type), "AutocastPrivateUse1")
-    return [every, products]
+        own.impl(name, _lowered(operator, device_type), "AutocastPrivateUse1")
+    # torch.tensor(..., device=...) fills what it made below __torch_dispatch__, where no fallback takes our tensors.
+    own.impl("copy_", _copied, "PrivateUse1")
+    return [every, own]
 
 
 def computed(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -98,6 +100,10 @@ def computed(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> A
         return StandInTensor(value) if on_device else value
 
     return pytree.tree_map(placed, result)
+
+
+def _copied(*args: Any, **kwargs: Any) -> Any:
+    return computed(torch.ops.aten.copy_.default, args, kwargs)
 
 
 def _is_ours(value: Any) -> bool:
