@@ -25,6 +25,7 @@ PART = "trial"
 BERT, GEMM = "bert-pytorch", "gemm-pytorch"
 LIMIT_S = 600.0  # of a run
 IDLE_TICKS, INTERVAL_S = 6, 0.5
+MOST_BUSY = 0.5  # of a device that is to show what a load does
 STEPS = 8
 # No checkpoint and no target: some steps from random weights. The rate is low so that no loss leaves the numbers.
 SHORT: Mapping[str, Any] = {
@@ -166,7 +167,8 @@ def _shown(rows: Mapping[str, Any]) -> str:
 
 def _row(row: Mapping[str, Any]) -> str:
     pairs = ((name, value, row["tolerance"][name]) for name, value in row["differences"].items())
-    return ", ".join(f"{name} {value} of {most}" for name, value, most in pairs)
+    numbers = ((name, "none" if value is None else f"{value:.1e}", most) for name, value, most in pairs)
+    return ", ".join(f"{name} {value} of {most:g}" for name, value, most in numbers)
 
 
 def _idle(site: Site, vendor: Vendor) -> Telemetry:
@@ -187,6 +189,11 @@ def _moves(vendor: Vendor, idle: Telemetry, done: Done) -> Iterator[Check]:
     if info is None or info.reason or isinstance(window, str):
         reason = info.reason if info else "it is not there"
         yield not_proven(f"nothing is sampled: {reason if not isinstance(window, str) else window}", file)
+        return
+    busy = highest_mean(idle, source, "utilisation", None)
+    if busy is not None and busy > MOST_BUSY:
+        remedy = "end what else runs on it, and try again"
+        yield not_proven(f"the devices were in use before the load: {busy:.0%}", file, remedy)
         return
     for name in ("utilisation", "power_w"):
         before, under = (

@@ -27,7 +27,7 @@ def install(device_type: str, backend: str) -> None:
     What is collective goes through gloo, on the tensors in the host's memory that are behind those of the device.
     """
     module = StandInDevice(device_type, backend, count_operators_of)
-    _setup_privateuseone_for_python_backend(device_type, module)  # type: ignore[no-untyped-call]
+    _setup_privateuseone_for_python_backend(device_type, module)
     torch.accelerator.device_count = module.device_count  # the guard that PyTorch makes of Python counts one
     # Memory of the host is as near to this device as memory can be.
     torch.Tensor.pin_memory = _as_it_is  # type: ignore[assignment]

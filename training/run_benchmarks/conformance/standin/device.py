@@ -42,7 +42,7 @@ class StandInDevice:
     PyTorch's guard of what is written in Python knows one: a rank's tensors are on number 0, whatever its own is.
     """
 
-    Event = Event
+    Event: Any = Event
 
     def __init__(self, device_type: str, backend: str, operators: Callable[[], dict[str, Any]]) -> None:
         self._name, self._backend, self._operators = device_type, backend, operators
@@ -70,7 +70,7 @@ class StandInDevice:
     def synchronize(self, device: object = None) -> None:
         """Nothing is under way."""
 
-    def current_stream(self, device: object = None) -> Event:
+    def current_stream(self, device: object = None) -> Any:
         """Whose work is done; an event has all that is asked of a stream."""
         return Event()
 

@@ -37,7 +37,7 @@ class StandInTensor(Tensor):
 
     @staticmethod
     def __new__(cls: type[StandInTensor], behind: Tensor) -> StandInTensor:
-        made: StandInTensor = Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
+        made: StandInTensor = Tensor._make_wrapper_subclass(
             cls,
             behind.size(),
             strides=behind.stride(),
@@ -51,19 +51,19 @@ class StandInTensor(Tensor):
     def __init__(self, behind: Tensor) -> None:
         self.behind = behind
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self) -> str:  # type: ignore[override]
         return f"{type(self).__name__}({self.behind!r})"
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """As plain data, which a checkpoint may hold: loading asks for the host's memory whatever the device."""
-        return self.behind.__reduce_ex__(protocol)
+        return self.behind.__reduce_ex__(protocol)  # type: ignore[no-untyped-call]
 
     def tolist(self) -> Any:
         """PyTorch refuses it to tensors of any other class than its own."""
         return self.behind.tolist()
 
     @classmethod
-    def __torch_dispatch__(
+    def __torch_dispatch__(  # type: ignore[override]
         cls, operator: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         return computed(operator, args, kwargs or {})
@@ -71,10 +71,10 @@ class StandInTensor(Tensor):
 
 def register(device_type: str) -> list[Any]:
     """Let PyTorch compute on the device; what is returned must be kept."""
-    every = torch.library.Library("_", "IMPL")
+    library: Any = torch.library  # has no types
+    every, own = library.Library("_", "IMPL"), library.Library("aten", "IMPL")
     every.fallback(lambda operator, *args, **kwargs: computed(operator, args, kwargs), "PrivateUse1")
-    every.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
-    own = torch.library.Library("aten", "IMPL")
+    every.fallback(library.fallthrough_kernel, "AutocastPrivateUse1")
     for name in LOW_PRECISION:
         operator = getattr(torch.ops.aten, name).default
         own.impl(name, _lowered(operator, device_type), "AutocastPrivateUse1")
@@ -127,7 +127,8 @@ def _device_type() -> str:
 
 def _lowered(operator: Any, device_type: str) -> Callable[..., Any]:
     """`operator` with what is of floating point cast to autocast's type, as on devices that PyTorch knows."""
-    autocast = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastPrivateUse1)
+    keys: Any = torch._C.DispatchKey  # whose types lack this one
+    autocast = torch._C.DispatchKeySet(keys.AutocastPrivateUse1)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         dtype = torch.get_autocast_dtype(device_type)
