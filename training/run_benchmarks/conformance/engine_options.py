@@ -16,6 +16,8 @@ ENGINES = ("docker", "podman")
 # RFC 6761: no host has such a name. And it is not asked for: --pull=never.
 NO_IMAGE = "no-registry.invalid/flagperf/conformance:none"
 NO_SUCH_IMAGE = ("no such image", "image not known", "unable to find image")
+# What its server says of a host without the vendor's driver, once its client has taken the options.
+HOST_LACKS = ("unknown runtime", "bind source path does not exist")
 NO_ANSWER = ("cannot connect", "permission denied", "is the docker daemon running")
 RANKS = 2
 LIMIT_S = 60.0
@@ -36,10 +38,12 @@ def options_trouble(vendor: Vendor) -> Iterator[Check]:
     except (OSError, subprocess.TimeoutExpired) as error:
         yield not_proven(f"{engine} does not answer: {error}", where)
         return
-    if any(each in words.lower() for each in NO_SUCH_IMAGE):
+    if any(each in words.lower() for each in (*NO_SUCH_IMAGE, *HOST_LACKS)):
         return
     if any(each in words.lower() for each in NO_ANSWER):
         yield not_proven(f"{engine} does not answer: {words}", where, "start it, or let this user ask it")
+    elif not engine.endswith(ENGINES[0]):  # an option may be one engine's own
+        yield not_proven(f"{engine} refuses them: {words}; there is no {ENGINES[0]} to ask", where)
     else:
         yield failed(f"{engine} refuses them: {words}", where, f"correct the option: {engine} create --help")
 

@@ -84,7 +84,8 @@ def _proven(folder: Path) -> list[str]:
 
 def drawn(headings: Sequence[str], rows: Iterable[Sequence[str]], width: int | None) -> str:
     """A table whose cells are broken into lines where they are too wide."""
-    table = Drawn(*headings, box=ASCII, show_lines=True)
+    rows = list(rows)
+    table = Drawn(*headings, box=ASCII, show_lines=any("\n" in cell for row in rows for cell in row))
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row))
     text = io.StringIO()

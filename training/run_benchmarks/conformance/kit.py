@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -15,6 +16,7 @@ from run_benchmarks.conformance.records import (
     ConformanceReport,
     Options,
     Part,
+    failed,
     named,
     not_proven,
     read_report,
@@ -24,7 +26,7 @@ from run_benchmarks.plan.vendor_record import Vendor
 from run_benchmarks.plan.vendors import VENDOR_FILE
 from run_benchmarks.stages.devices import LISTING_S
 from run_benchmarks.writing import write_whole
-from utils.errors import FlagPerfError
+from utils.errors import FlagPerfError, raised
 from utils.monitors.tool import run_tool
 from utils.processor import CPUINFO, parse_cpuinfo
 
@@ -41,7 +43,7 @@ def examine(folder: Path, parts: Collection[str], python: Path) -> ConformanceRe
     """Everything that these parts can prove of the vendor's folder, here and now."""
     devices, hardware, check = _hardware(folder)
     options = Options(python, devices)
-    checks = [check, *(each for name in PARTS if name in parts for each in PARTS[name](folder, options))]
+    checks = [check, *(each for name in PARTS if name in parts for each in _of_part(name, folder, options))]
     harness = harness_of(folder.parent, "")
     return ConformanceReport(
         vendor=folder.name,
@@ -50,6 +52,14 @@ def examine(folder: Path, parts: Collection[str], python: Path) -> ConformanceRe
         hardware=hardware,
         checks=tuple(_relative(each, folder.parent) for each in checks),
     )
+
+
+def _of_part(name: str, folder: Path, options: Options) -> Iterator[Check]:
+    """The part's checks; where it breaks off, what it had come to and why it did not go on."""
+    try:
+        yield from PARTS[name](folder, options)
+    except (OSError, subprocess.SubprocessError, FlagPerfError) as error:
+        yield from named(name, "the part itself", [failed(f"it broke off: {raised(error)}", folder)])
 
 
 def _relative(check: Check, training: Path) -> Check:

@@ -47,13 +47,15 @@ def _speaks_of(reader: Reader, recording: Recording) -> bool:
 
 def _taken_for(folder: Path, recordings: Sequence[Recording]) -> Iterator[Check]:
     vendor, _ = vendor_in(folder)  # what is wrong with it is named by the static part
-    for recording in recordings if vendor else ():
-        devices, chips = recording.expected.devices or (), recording.expected.chips
-        taken = {chip_of(vendor, device) for device in devices} - {""}
-        if vendor and taken != set(chips or ()):
+    if vendor is None:
+        return
+    for recording in recordings:
+        wanted = set(recording.expected.chips or ())
+        taken = {chip_of(vendor, device) for device in recording.expected.devices or ()} - {""}
+        if taken != wanted:
             remedy = "correct device_names in CHIPS, or the expectation if that is wrong"
             yield failed(
-                f"its devices are taken for {sorted(taken)}, not {sorted(chips)}", recording.path, remedy
+                f"its devices are taken for {sorted(taken)}, not {sorted(wanted)}", recording.path, remedy
             )
 
 

@@ -17,7 +17,7 @@ from run_benchmarks.plan.problems import Problems
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.plan.vendor_record import Vendor
 from run_benchmarks.plan.vendors import VENDOR_FILE
-from run_benchmarks.plan_notes import misnamed
+from run_benchmarks.plan_notes import oddities
 from utils.errors import Problem, nearest
 from utils.numbers import counted
 
@@ -48,7 +48,7 @@ def _of_vendor(vendor: Vendor) -> Iterator[Check]:
     sizes = counted(len(cases), "configuration")
     yield from named(PART, "configurations", _configurations(vendor, problems), f"{sizes} can be planned")
     yield from named(PART, "mutable parameters", _beyond_mutable(vendor, cases), _why_mutable(vendor))
-    yield from named(PART, "names of files", _misnamed(vendor, cases))
+    yield from named(PART, "names and hooks", _odd(vendor, cases))
     yield from named(PART, "device and collectives", _backends(vendor, cases))
     yield from named(PART, "names of chips", _chip_names(vendor), ", ".join(vendor.chips))
     yield from named(PART, "figures of chips and their sources", _sources(vendor))
@@ -83,8 +83,9 @@ def _beyond_mutable(vendor: Vendor, cases: Iterable[CasePlan]) -> Iterator[Check
             yield failed(f"{name} = {value!r}: the case does not let a vendor change it", path, remedy)
 
 
-def _misnamed(vendor: Vendor, cases: Iterable[CasePlan]) -> Iterator[Check]:
-    notes = dict.fromkeys(note for case in cases for note in misnamed(vendor.folder.parent, case))
+def _odd(vendor: Vendor, cases: Iterable[CasePlan]) -> Iterator[Check]:
+    one_of_each = {case.files.config_dir: case for case in cases}.values()
+    notes = dict.fromkeys(note for case in one_of_each for note in oddities(vendor.folder.parent, case))
     yield from (failed(note) for note in notes)
 
 
