@@ -126,7 +126,7 @@ def lay_tools(site: Site, vendor: Vendor, listing: Listing, recordings: Iterable
         if not (recording.expected.devices_error or recording.expected.samples_error):
             path, arguments = _program(shlex.split(recording.expected.command))
             printed.setdefault(Path(path).name, {}).setdefault(
-                shlex.join(arguments), recording.path.with_suffix(".txt")
+                " ".join(arguments), recording.path.with_suffix(".txt")
             )
     command = list(vendor.list_devices_command)
     if listing.recording is None:
