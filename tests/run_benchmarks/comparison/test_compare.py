@@ -605,4 +605,12 @@ def test_the_page_opens_in_a_browser_and_draws_its_pictures(
     page.locator(".chart").first.scroll_into_view_if_needed()
     page.locator(".chart canvas").first.wait_for()
     assert page.locator("td svg circle").count() > 10
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE
+    points = [
+        {"name": "A", "left": 1, "top": 1},
+        {"name": "B", "left": 9, "top": 5},
+        {"name": "C", "left": 90, "top": 1},
+    ]
+    names = page.evaluate("(points) => together(points, 14).map((each) => each.names)", points)
+    assert names == [["A", "B"], ["C"]], "what lies on each other has one text"
     assert serious_faults(page) == []
