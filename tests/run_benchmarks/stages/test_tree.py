@@ -134,6 +134,14 @@ def test_data_in_the_tree_is_refused_before_it_is_read(training: Path) -> None:
         pack_tree(training)
     assert str(huge) in caught.value.message
     assert "outside the training/ folder" in caught.value.remedy
+    (problem,) = tree_problems(training, training / "result")
+    assert problem.name == "benchmarks/toy/data.bin"
+    assert "is the largest file of 1048576 MiB for the hosts, which get 512 at most" in problem.message
+    installer = training / "acme/docker_image/pytorch/sdk.run"
+    installer.parent.mkdir(parents=True, exist_ok=True)
+    huge.rename(installer)
+    (problem,) = tree_problems(training, training / "result")
+    assert "let the Dockerfile begin FROM that one" in problem.remedy
 
 
 def test_folders_may_lie_deeper_than_pythons_calls(training: Path) -> None:
@@ -204,3 +212,11 @@ def test_results_stay_at_home_wherever_they_are(linked: bool, tmp_path: Path) ->
     with tarfile.open(fileobj=io.BytesIO(after.archive)) as tar:
         folders = [member.name for member in tar if member.isdir()]
     assert folders == ["logs"]  # where containers mount the log path
+
+
+def test_what_the_conformance_kit_reads_and_writes_stays_at_home(training: Path) -> None:
+    before = pack_tree(training)
+    for name in ("acme/recordings/list.txt", "acme/conformance.json", "conformance-acme/conformance.md"):
+        (training / name).parent.mkdir(exist_ok=True)
+        (training / name).write_text("of no use on a host")
+    assert pack_tree(training) == before
