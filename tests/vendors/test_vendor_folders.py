@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from utils.config_files import load_constants
+from utils.config_files import load_constants, parts_of_config
 from utils.parameters import TARGET
 
 TRAINING = Path(__file__).resolve().parents[2] / "training"
@@ -64,9 +64,9 @@ def test_a_configuration_sets_what_a_vendor_may_with_values_of_the_cases_type(co
 
 @every_config
 def test_a_configurations_name_says_a_chip_of_the_vendors(config: Path) -> None:
-    match = re.fullmatch(r"config_(?P<chip>[\w-]+)x[1-9]\d*x[1-9]\d*", config.stem)
-    assert match
-    assert match["chip"] in load_constants(config.parents[2] / "vendor.py")["CHIPS"]
+    parts = parts_of_config(config.stem)
+    assert parts and min(parts[1:]) >= 1
+    assert parts[0] in load_constants(config.parents[2] / "vendor.py")["CHIPS"]
 
 
 @every_config
@@ -75,8 +75,9 @@ def test_a_configuration_stands_in_its_readme_with_its_global_batch(config: Path
     assert f"(config/{config.name})" in readme
     if any(name.startswith(TARGET) for name in base_of(config)):
         values = {**base_of(config), **load_constants(config)}
-        _, nodes, ranks = config.stem.removeprefix("config_").rsplit("x", 2)
-        batch = values["train_batch_size"] * values["gradient_accumulation_steps"] * int(nodes) * int(ranks)
+        parts = parts_of_config(config.stem)
+        assert parts
+        batch = values["train_batch_size"] * values["gradient_accumulation_steps"] * parts[1] * parts[2]
         assert re.search(rf"\(config/{re.escape(config.name)}\) \| [\dx ]+= {batch} \|", readme), batch
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from run_benchmarks.plan.load import load_plan
 from run_benchmarks.plan_notes import notes_of
+from utils.config_files import parts_of_config
 
 TRAINING = Path(__file__).resolve().parents[3] / "training"
 CONFIG = TRAINING / "run_benchmarks" / "config"
@@ -76,5 +77,6 @@ def test_every_vendor_of_the_tree_can_be_read(tmp_path: Path) -> None:
 
 def _key(config: Path) -> str:
     model, framework = config.parents[1].name.rsplit("-", 1)
-    chip, nnodes, nproc = config.stem.removeprefix("config_").rsplit("x", 2)
-    return f"{model}:{framework}:{chip}:{nnodes}:{nproc}:1"
+    parts = parts_of_config(config.stem)
+    assert parts, config
+    return ":".join(map(str, (model, framework, *parts, 1)))
