@@ -85,7 +85,7 @@ def test_a_dtype_that_is_computed_in_a_coarser_one_is_not_reported_under_its_nam
     dtype: str, computed_in: torch.dtype
 ) -> None:
     a, b = operands(dtype)
-    coarse = a.to(computed_in).to(a.dtype) @ b.to(computed_in).to(b.dtype)
+    coarse = (a.to(computed_in) @ b.to(computed_in)).to(a.dtype)
     with pytest.raises(
         UnsupportedError, match=f"less exactly than {dtype} here: off by .* rounding to {dtype}"
     ):
