@@ -1,4 +1,4 @@
-"""Ascend: its device list against what npu-smi printed, and what its install script asks for."""
+"""Ascend: lists that npu-smi might print, its chips, and what its install script asks for."""
 
 from __future__ import annotations
 
@@ -8,56 +8,16 @@ from types import ModuleType
 import pytest
 
 from tests.fakes.python3 import install
-from tests.vendors.recordings import recording, recordings_of
+from tests.vendors.recordings import recording
 from utils.errors import FlagPerfError
 from utils.loading import load_module
 
 VENDOR = Path(__file__).parents[2] / "training" / "ascend"
 
-# What each recording shows, read by eye.
-LISTS = {
-    "22.0.3_910A_power_NA": ["910A, 21534 MiB"],
-    "23.0.2.1_910B2C_trailing_space_process": ["910B2C, 65536 MiB"] * 2,
-    "23.0.3_910B2C_x2": ["910B2C, 65536 MiB"] * 2,
-    "23.0.rc3_910_x8_ddr_and_hbm": ["xxx, 32768 MiB"] * 8,
-    "24.1.0_first_gen_910B_x8_ddr_and_hbm": ["910B, 32768 MiB"] * 8,
-    "24.1.rc3.5_A3_8x2_power_dash": ["Ascend910, 65536 MiB"] * 16,
-    "25.2.0_A3_two_dies_power_dash": ["Ascend910, 65536 MiB"] * 4,
-    "25.5.1_310P3_power_NA_bad_border": ["310P3, 21525 MiB"] * 2,
-    "25.5.1_inside_vNPU_container": ["310P3, 8192 MiB"],
-    "26.0.rc1_910B2_busy_424W_empty_process_name": ["910B2, 65536 MiB"] * 2,
-    "26.0.rc1_910B4_cut_last_border": ["910B4, 32768 MiB"],
-}
-TROUBLE = {
-    "23.0.0_310B4_Alarm_busid_NA": "NPU 0 in health Alarm",
-    "23.0.5_Warning_fault": r"reports trouble: \.\.\.",
-    "24.1.rc1_910B3_cut_off": "reports trouble: cat /data",
-    "24.1.rc1_elided_rows": r"reports trouble: \.\.\.",
-    "25.6.rc1_Ascend950DT_no_chip_column_Warning": "NPU 7 in health Warning",
-    "26.0.rc1_A3_gap_and_NA_container_pid": "does not list NPU 1, 2, 3, 4",
-    "failure_dcmi_-8005": "dcmi module initialize failed. ret is -8005",
-}
-
 
 @pytest.fixture(scope="module")
 def vendor() -> ModuleType:
     return load_module(VENDOR / "vendor.py", "ascend_vendor_under_test")
-
-
-@pytest.mark.parametrize("name", LISTS)
-def test_each_chip_is_listed_with_its_memory(vendor: ModuleType, name: str) -> None:
-    assert vendor.parse_device_list(recording("ascend", name)) == LISTS[name]
-
-
-@pytest.mark.parametrize("name", TROUBLE)
-def test_trouble_is_an_error_and_not_a_chip_less(vendor: ModuleType, name: str) -> None:
-    with pytest.raises(FlagPerfError, match=TROUBLE[name]) as caught:
-        vendor.parse_device_list(recording("ascend", name))
-    assert "npu-smi" in caught.value.remedy
-
-
-def test_every_recording_is_read() -> None:
-    assert recordings_of("ascend") == {*LISTS, *TROUBLE}
 
 
 def test_a_table_that_ends_within_a_chip_and_a_row_of_another_form(vendor: ModuleType) -> None:

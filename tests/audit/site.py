@@ -88,7 +88,7 @@ class Site:
         return (self.folder / "output").read_text()
 
 
-def make_site(folder: Path) -> Site:
+def make_site(folder: Path, python: str) -> Site:
     """Digits that converge on two ranks, small matrices on two, and digits that never end on one."""
     training = folder / "training"
     (training / "cpu").mkdir(parents=True)
@@ -101,18 +101,18 @@ def make_site(folder: Path) -> Site:
     (training / "cpu" / "digits-pytorch" / "config" / "config_cpux1x1.py").write_text(NEVER_ENDS)
     (training / "cpu" / "gemm-pytorch" / "config").mkdir(parents=True)
     (training / "cpu" / "gemm-pytorch" / "config" / "config_cpux1x2.py").write_text(SMALL)
-    write_the_two_files(folder)
+    write_the_two_files(folder, python)
     prepare = [sys.executable, "-m", "benchmarks.digits.prepare", "--out", f"{folder}/data"]
     subprocess.run(prepare, cwd=TRAINING, env=environment(), check=True, timeout=PATIENCE_S)
     return Site(folder)
 
 
-def write_the_two_files(folder: Path) -> None:
+def write_the_two_files(folder: Path, python: str) -> None:
     conf = {
         "VENDOR": "cpu",
         "CASES": dict.fromkeys((CONVERGES, MEASURES, ENDLESS), f"{folder}/data"),
         "RUNTIME": "process",
-        "PROCESS_PYTHON": sys.executable,
+        "PROCESS_PYTHON": python,
         "MIN_FREE_DISK_GIB": 0,
         "FLAGPERF_PATH": f"{folder}/fp",
         "FLAGPERF_LOG_PATH": f"{folder}/result",

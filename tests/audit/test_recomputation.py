@@ -20,8 +20,8 @@ POWER = ("energy", "avg_power", "max_power", "samples_per_joule")
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
-    return make_site(tmp_path_factory.mktemp("site"))
+def site(tmp_path_factory: pytest.TempPathFactory, warm_python: str) -> Site:
+    return make_site(tmp_path_factory.mktemp("site"), warm_python)
 
 
 @pytest.fixture(scope="module")

@@ -15,26 +15,10 @@ from utils.loading import load_module
 
 VENDOR = Path(__file__).parents[2] / "training" / "cpu"
 
-# `lscpu --parse=CPU,CORE,SOCKET` of a machine with two threads a core.
-RECORDED = """# The following is the parsable format, which can be fed to other
-# programs. Each different item in every column has an unique ID
-# starting usually from zero.
-# CPU,Core,Socket
-0,0,0
-1,1,0
-2,0,0
-3,1,0
-"""
-
 
 @pytest.fixture(scope="module")
 def vendor() -> ModuleType:
     return load_module(VENDOR / "vendor.py", "cpu_vendor_under_test")
-
-
-def test_a_device_is_a_logical_processor(vendor: ModuleType) -> None:
-    assert vendor.parse_device_list(RECORDED) == ["cpu 0", "cpu 1", "cpu 2", "cpu 3"]
-    assert vendor.parse_device_list("") == []
 
 
 def test_the_command_lists_the_processors_of_this_machine(vendor: ModuleType) -> None:

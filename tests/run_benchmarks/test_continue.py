@@ -31,7 +31,7 @@ SETTINGS = {**TINY, **TASK, "target_mlm_accuracy": 0.0, "eval_iter_start_samples
 class Site:
     """A training folder with the real driver and a vendor of its own, and the two files."""
 
-    def __init__(self, folder: Path, port: int) -> None:
+    def __init__(self, folder: Path, port: int, python: str) -> None:
         self.folder, self.training, self.config = folder, folder / "training", folder / "config"
         self.vendor = self.training / "cpu" / "bert-pytorch"
         (self.vendor / "config").mkdir(parents=True)
@@ -46,7 +46,7 @@ class Site:
             "VENDOR": "cpu",
             "CASES": {CASE: str(write_data(folder / "data"))},
             "RUNTIME": "process",
-            "PROCESS_PYTHON": sys.executable,
+            "PROCESS_PYTHON": python,
             "MIN_FREE_DISK_GIB": 0,
             "FLAGPERF_PATH": f"{folder}/host",
             "FLAGPERF_LOG_PATH": f"{folder}/result",
@@ -69,10 +69,10 @@ class Site:
 
 
 @contextmanager
-def made_site(folder: Path) -> Iterator[Site]:
+def made_site(folder: Path, python: str) -> Iterator[Site]:
     with socket.socket() as bound, pytest.MonkeyPatch.context() as patch:
         bound.bind(("", 0))
-        site = Site(folder, bound.getsockname()[1])
+        site = Site(folder, bound.getsockname()[1], python)
         patch.setattr(options, "TRAINING_DIR", site.training)
         yield site
 
@@ -98,8 +98,8 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    with made_site(tmp_path_factory.mktemp("site")) as site:
+def story(tmp_path_factory: pytest.TempPathFactory, warm_python: str) -> Iterator[Story]:
+    with made_site(tmp_path_factory.mktemp("site"), warm_python) as site:
         site.thrice()
         hook = killing_hook(site.vendor / "extern", 8) / "killed.py"
         spared = 'os.environ["FLAGPERF_CHECKPOINT_DIR"].endswith("round1")'
@@ -184,7 +184,7 @@ def test_a_round_that_had_not_begun_begins_anew(story: Story) -> None:
 
 
 def test_without_a_checkpoint_nothing_is_launched(tmp_path: Path, capsys: Any) -> None:
-    with made_site(tmp_path) as site:
+    with made_site(tmp_path, sys.executable) as site:
         assert site.main("--continue-from", "run20260102030405") == 3
         error = " ".join(capsys.readouterr().err.split())
         assert f"run20260102030405 has no checkpoint of {CASE}; the runs with checkpoints are none" in error

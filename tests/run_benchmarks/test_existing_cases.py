@@ -65,6 +65,7 @@ class Existing:
 
     tree: Tree
     folder: Path
+    python: str = sys.executable  # of the ranks
 
     def configure(self, more: str = "") -> None:
         """Write test_conf.py with `more` lines."""
@@ -72,7 +73,7 @@ class Existing:
 
     def run(self) -> int:
         """Run it as plain processes; the exit code."""
-        self.configure(PROCESS.format(python=sys.executable))
+        self.configure(PROCESS.format(python=self.python))
         return verbs.main(["--config", str(self.tree.config)])
 
     def remedies(self) -> list[str]:
@@ -124,8 +125,9 @@ def existing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Existi
 
 
 def test_an_existing_case_becomes_a_result_like_any_other(
-    existing: Existing, capsys: pytest.CaptureFixture[str]
+    existing: Existing, capsys: pytest.CaptureFixture[str], warm_python: str
 ) -> None:
+    existing.python = warm_python
     code = existing.run()
     log = (existing.node / "rank0.out.log").read_text()
     assert code == 0, f"{capsys.readouterr().err}\n{log}"
@@ -160,7 +162,8 @@ def test_an_existing_case_becomes_a_result_like_any_other(
     assert "FlagPerf started this monitor" not in monitor_log
 
 
-def test_a_loss_that_is_not_finite_and_a_target_that_is_not_met(existing: Existing) -> None:
+def test_a_loss_that_is_not_finite_and_a_target_that_is_not_met(existing: Existing, warm_python: str) -> None:
+    existing.python = warm_python
     more = "\nmax_steps = 50\ntarget_accuracy = 2.0\nfinite_loss = False\n"
     config = existing.tree.training / "acme/rings-pytorch/config/config_X1x1x2.py"
     config.write_text(config.read_text() + more)
@@ -221,12 +224,12 @@ def test_arguments_and_environment_are_those_of_the_contract(existing: Existing)
 # ---- whose `driver`
 
 
-def test_a_driver_beside_all_cases_of_a_vendor(existing: Existing) -> None:
+def test_a_driver_beside_all_cases_of_a_vendor(existing: Existing, warm_python: str) -> None:
     """TEST_TYPE = "customized": cases and the driver package lie as they did, below the vendor's folder."""
     theirs = existing.tree.training / "acme/benchmarks"
     shutil.move(existing.tree.training / "benchmarks/rings", theirs / "rings")
     shutil.move(theirs / "rings/pytorch/driver", theirs / "driver")
-    existing.configure('\nTEST_TYPE = "customized"\n' + PROCESS.format(python=sys.executable))
+    existing.configure('\nTEST_TYPE = "customized"\n' + PROCESS.format(python=warm_python))
     assert verbs.main(["--config", str(existing.tree.config)]) == 0
     assert existing.result["verdict"] == "CONVERGED"
     rules = existing.result["rules"]

@@ -10,6 +10,7 @@ class ExitCode:
 
     SUCCESS = 0
     NOT_CONVERGED = 1
+    CHECK_FAILED = 1
     BAD_CONFIG = 2
     UNHEALTHY = 3
     NO_VALID_CASE = 4
@@ -22,7 +23,7 @@ class ExitCode:
 
 MEANINGS: Mapping[int, str] = {
     ExitCode.SUCCESS: "every round of every case converged, or was measured where it has no target",
-    ExitCode.NOT_CONVERGED: "a round did not converge, or the run broke off",
+    ExitCode.NOT_CONVERGED: "a round did not converge, or the run broke off; or a check of `vendor check` failed",
     ExitCode.BAD_CONFIG: "the configuration or the command line is wrong: nothing was launched, nothing removed",
     ExitCode.UNHEALTHY: "a host is not healthy",
     ExitCode.NO_VALID_CASE: "no case is valid",

@@ -59,13 +59,21 @@ def hooks_of(root: Path, case: CasePlan) -> str:
 
 
 def _of_case(root: Path, case: CasePlan) -> Iterator[str]:
-    """Of a script of a case's own nothing is said of what the driver alone does with the files."""
-    yield from _misnamed(root, case)
+    yield from oddities(root, case)
     if case.vendor.chips and case.chip is None and case.files.script != DRIVER_SCRIPT:
         yield from _of_peak(case)
     if case.files.script == DRIVER_SCRIPT:
         yield from _of_vendor(case)
         yield from _of_peak(case)
+
+
+def oddities(root: Path, case: CasePlan) -> Iterator[str]:
+    """What stands in the case's and the vendor's files for nothing, or for something else than was meant.
+
+    Of a script of a case's own nothing is said of what the driver alone does with the files.
+    """
+    yield from _misnamed(root, case)
+    if case.files.script == DRIVER_SCRIPT:
         yield from _of_metric(root, case)
         yield from _unread(root, case)
         yield from _of_extern(root, case)

@@ -62,7 +62,7 @@ def config_name(chip: str, nodes: int, ranks: int) -> str:
 
 def parts_of_config(name: str) -> tuple[str, int, int] | None:
     """Chip (which may have an x in it: `Max1550`), nodes and ranks of a node; None for a name of another form."""
-    match = re.fullmatch(r"config_(.+)x([0-9]{1,6})x([0-9]{1,6})", name)
+    match = re.fullmatch(r"config_([\w.+-]+)x([1-9][0-9]{0,5})x([1-9][0-9]{0,5})", name)
     return (match[1], int(match[2]), int(match[3])) if match else None
 
 

@@ -120,9 +120,9 @@ def by_hand(folder: Path, *settings: str) -> list[Event]:
     return [event for line in done.stdout.splitlines() if (event := parse_line(line))]
 
 
-def test_users_can_run_it(data: Path, tmp_path: Path) -> None:
+def test_users_can_run_it(data: Path, tmp_path: Path, warm_python: str) -> None:
     """It converges on two ranks, and one rank by hand takes the same steps."""
-    code, result, events = run_by_the_controller("digits:pytorch:cpu:1:2:1", data, tmp_path)
+    code, result, events = run_by_the_controller(warm_python, "digits:pytorch:cpu:1:2:1", data, tmp_path)
     assert (code, result["verdict"], result["rules"]["stamp"]) == (0, "CONVERGED", "closed")
     assert result["figures"]["acc"]["value"] >= 0.92
     assert result["figures"]["p_whole"]["value"] <= result["figures"]["p_train"]["value"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from utils.events import Event, read_events
 
 
 def run_by_the_controller(
-    case: str, data: Path, folder: Path, training: Path = options.TRAINING_DIR
+    python: str, case: str, data: Path, folder: Path, training: Path = options.TRAINING_DIR
 ) -> tuple[int, dict[str, Any], list[Event]]:
     """One round of `case`, a key of CASES, below `folder`: exit code, result, rank 0's events."""
     config = folder / "config"
@@ -24,7 +23,7 @@ def run_by_the_controller(
     (config / "cluster_conf.py").write_text(f'HOSTS = ["localhost"]\nMASTER_PORT = {free_port()}\n')
     (config / "test_conf.py").write_text(
         f'VENDOR = "cpu"\nCASES = {{"{case}": "{data}"}}\nRUNTIME = "process"\n'
-        f'PROCESS_PYTHON = "{sys.executable}"\nFLAGPERF_PATH = "{folder}/fp"\n'
+        f'PROCESS_PYTHON = "{python}"\nFLAGPERF_PATH = "{folder}/fp"\n'
         f'FLAGPERF_LOG_PATH = "{folder}/result"\nMIN_FREE_DISK_GIB = 0\n'
     )
     with pytest.MonkeyPatch.context() as patch:

@@ -78,12 +78,12 @@ def command_line(launch: LaunchArguments) -> list[str]:
 
 
 def launch_ranks(
-    logs: Path, launch: LaunchArguments, ranks: int, **variables: str
+    logs: Path, launch: LaunchArguments, ranks: int, python: str = sys.executable, **variables: str
 ) -> tuple[int, list[list[Event]]]:
     """Several ranks on one node, started as in a container; the exit code and each rank's events."""
     logs.mkdir()
     script = tuple(command_line(launch)[2:])
-    job = LaunchJob(1, ranks, "127.0.0.1", free_port(), str(logs), script, python=sys.executable)
+    job = LaunchJob(1, ranks, "127.0.0.1", free_port(), str(logs), script, python)
     argv = open_framework(launch.framework).launch_argv(job, 0)
     env = environment(**variables)
     completed = subprocess.run(argv, env=env, capture_output=True, timeout=300, check=False)

@@ -154,8 +154,11 @@ def test_one_rank_measures(tmp_path: Path, capsys: Any, framework: str) -> None:
 
 
 @pytest.mark.parametrize("framework", ["pytorch", "paddle"])
-def test_ranks_measure_together_and_the_slow_one_is_found(tmp_path: Path, framework: str) -> None:
-    code, ranks = launch_ranks(tmp_path / "logs", case_folder(tmp_path / "case", framework), 2)
+def test_ranks_measure_together_and_the_slow_one_is_found(
+    tmp_path: Path, framework: str, warm_python: str, warm_paddle: str
+) -> None:
+    python = {"pytorch": warm_python, "paddle": warm_paddle}[framework]
+    code, ranks = launch_ranks(tmp_path / "logs", case_folder(tmp_path / "case", framework), 2, python)
     assert code == 0, (tmp_path / "logs" / "rank0.out.log").read_text()[-3000:]
     (finished,) = [value for events in ranks for value in values_of(events, "FINISHED")]
     assert finished["world_size"] == 2

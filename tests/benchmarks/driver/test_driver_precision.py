@@ -33,23 +33,25 @@ def test_all_ranks_take_what_each_of_them_computes_natively(
     assert reason in settled[1]
 
 
-def test_two_ranks_compute_in_what_they_settled_on_and_say_so(data_dir: Path, tmp_path: Path) -> None:
+def test_two_ranks_compute_in_what_they_settled_on_and_say_so(
+    data_dir: Path, tmp_path: Path, warm_python: str
+) -> None:
     native = parse_cpuinfo(Path(CPUINFO).read_text()).native("bf16")
-    events = _two_ranks(tmp_path / "auto", data_dir, precision="auto")
+    events = _two_ranks(tmp_path / "auto", data_dir, "auto", warm_python)
     (init,), (finished,) = values_of(events, "INIT_END"), values_of(events, "FINISHED")
     expected = "bf16" if native else "fp32"
     for value in (init, finished):
         assert value["precision"] == expected
         assert ("natively" in value["precision_reason"]) == bool(native)
-    named = _two_ranks(tmp_path / "named", data_dir, precision=expected)
+    named = _two_ranks(tmp_path / "named", data_dir, expected, warm_python)
     assert values_of(named, "INIT_END")[0]["precision_reason"] is None
     assert _losses(events) == pytest.approx(_losses(named), rel=1e-4)
 
 
-def _two_ranks(folder: Path, data_dir: Path, precision: str) -> list[Event]:
+def _two_ranks(folder: Path, data_dir: Path, precision: str, python: str) -> list[Event]:
     """Rank 0's events."""
     code, (events, _) = launch_ranks(
-        folder / "logs", arguments(folder, data_dir, max_steps=4, precision=precision), 2
+        folder / "logs", arguments(folder, data_dir, max_steps=4, precision=precision), 2, python
     )
     assert code == 0
     return events

@@ -85,10 +85,10 @@ def killing_hook(folder: Path, step: int) -> Path:
     return folder
 
 
-def killed_run(launch: LaunchArguments, checkpoints: Path) -> str:
+def killed_run(python: str, launch: LaunchArguments, checkpoints: Path) -> str:
     """A rank of its own process, until it is killed; what it printed."""
     done = subprocess.run(
-        command_line(launch),
+        [python, *command_line(launch)[1:]],
         env=environment(**{CHECKPOINT_DIR: str(checkpoints)}),
         capture_output=True,
         text=True,
@@ -120,11 +120,11 @@ def after(step: int, curve: dict[int, float]) -> dict[int, float]:
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory, data_dir: Path) -> Path:
+def saved(tmp_path_factory: pytest.TempPathFactory, data_dir: Path, warm_python: str) -> Path:
     """The checkpoints of a run that was killed in its eighth step: of steps 3 and 6."""
     folder = tmp_path_factory.mktemp("saved")
     launch = arguments(folder / "cut", data_dir, killing_hook(folder / "killing", 8), **TASK)
-    killed_run(launch, folder / "earlier")
+    killed_run(warm_python, launch, folder / "earlier")
     return folder / "earlier"
 
 
@@ -136,7 +136,13 @@ def cut(tmp_path: Path, saved: Path) -> Path:
 
 @pytest.mark.parametrize(("precision", "optimizer"), [("fp32", "lamb"), ("bf16", "adamw"), ("fp16", "adamw")])
 def test_the_rest_of_a_killed_run_is_bitwise_that_of_an_unbroken_one(
-    tmp_path: Path, data_dir: Path, capsys: Any, monkeypatch: Any, precision: str, optimizer: str
+    tmp_path: Path,
+    data_dir: Path,
+    capsys: Any,
+    monkeypatch: Any,
+    warm_python: str,
+    precision: str,
+    optimizer: str,
 ) -> None:
     task = {**TASK, "precision": precision, "optimizer": optimizer, "learning_rate": 0.01}
     killing, hooks = killing_hook(tmp_path / "killing", 8), tmp_path / "hooks"
@@ -145,7 +151,7 @@ def test_the_rest_of_a_killed_run_is_bitwise_that_of_an_unbroken_one(
         (folder / "scaler.py").write_text(SCALER)
     whole = arguments(tmp_path / "whole", data_dir, hooks, **{**task, "save_steps": None})
     unbroken = run_here(capsys, whole)
-    killed_run(arguments(tmp_path / "cut", data_dir, killing, **task), tmp_path / "earlier")
+    killed_run(warm_python, arguments(tmp_path / "cut", data_dir, killing, **task), tmp_path / "earlier")
     names = [path.name for path in sorted((tmp_path / "earlier").iterdir())]
     assert [name for name in names if name.endswith(".ckpt")] == ["step00000003.ckpt", "step00000006.ckpt"]
 
@@ -244,11 +250,11 @@ def test_a_checkpoint_of_another_task_is_refused(
 
 
 def test_another_world_size_or_data_set_is_refused(
-    tmp_path: Path, data_dir: Path, capsys: Any, monkeypatch: Any, cut: Path
+    tmp_path: Path, data_dir: Path, capsys: Any, monkeypatch: Any, warm_python: str, cut: Path
 ) -> None:
     launch = arguments(tmp_path / "two", data_dir, **{**TASK, "train_batch_size": 4})
     code, _ = launch_ranks(
-        tmp_path / "logs", launch, 2, **{CONTINUE_FROM: str(cut), CHECKPOINT_DIR: str(cut)}
+        tmp_path / "logs", launch, 2, warm_python, **{CONTINUE_FROM: str(cut), CHECKPOINT_DIR: str(cut)}
     )
     assert code != 0
     assert "world_size = 1 (now 2)" in (tmp_path / "logs" / "rank0.out.log").read_text()
@@ -313,25 +319,25 @@ def test_where_that_is_allowed_a_run_without_a_checkpoint_begins_anew(
         continued_run(monkeypatch, capsys, launch, cut, tmp_path / "later")
 
 
-def test_two_ranks_go_on_as_if_never_cut_off(tmp_path: Path, data_dir: Path) -> None:
+def test_two_ranks_go_on_as_if_never_cut_off(tmp_path: Path, data_dir: Path, warm_python: str) -> None:
     """Each rank has dropout masks of its own: every rank's random generators must come back."""
     task = {**TASK, "train_batch_size": 4, "learning_rate": 0.01}
     folders = {CHECKPOINT_DIR: str(tmp_path / "earlier")}
     code, (unbroken, _) = launch_ranks(
-        tmp_path / "whole_logs", arguments(tmp_path / "whole", data_dir, **task), 2, **folders
+        tmp_path / "whole_logs", arguments(tmp_path / "whole", data_dir, **task), 2, warm_python, **folders
     )
     assert code == 0
     killing = killing_hook(tmp_path / "killing", 8)
     cut = arguments(tmp_path / "cut", data_dir, killing, **task)
     code, (killed, _) = launch_ranks(
-        tmp_path / "cut_logs", cut, 2, **{CHECKPOINT_DIR: str(tmp_path / "cut_off")}
+        tmp_path / "cut_logs", cut, 2, warm_python, **{CHECKPOINT_DIR: str(tmp_path / "cut_off")}
     )
     assert code != 0
     assert max(losses(killed)) == 7
 
     folders = {CONTINUE_FROM: str(tmp_path / "cut_off"), CHECKPOINT_DIR: str(tmp_path / "later")}
     launch = replace(cut, extern_module_dir=tmp_path / "absent")
-    code, (rest, other) = launch_ranks(tmp_path / "rest_logs", launch, 2, **folders)
+    code, (rest, other) = launch_ranks(tmp_path / "rest_logs", launch, 2, warm_python, **folders)
     assert code == 0
     assert losses(rest) == pytest.approx(after(6, losses(unbroken)), rel=1e-5)
     assert losses(other) == losses(rest)
@@ -340,10 +346,10 @@ def test_two_ranks_go_on_as_if_never_cut_off(tmp_path: Path, data_dir: Path) -> 
     assert second["final_mlm_accuracy"] == pytest.approx(first["final_mlm_accuracy"], abs=0.02)
 
 
-def test_all_ranks_begin_anew_together(tmp_path: Path, data_dir: Path) -> None:
+def test_all_ranks_begin_anew_together(tmp_path: Path, data_dir: Path, warm_python: str) -> None:
     launch = arguments(tmp_path / "anew", data_dir, **{**TASK, "train_batch_size": 4, "max_steps": 2})
     folders = {CONTINUE_FROM: str(tmp_path / "absent"), CHECKPOINT_DIR: str(tmp_path / "later")}
-    code, ranks = launch_ranks(tmp_path / "logs", launch, 2, **folders, **{MAY_BEGIN_ANEW: "1"})
+    code, ranks = launch_ranks(tmp_path / "logs", launch, 2, warm_python, **folders, **{MAY_BEGIN_ANEW: "1"})
     assert code == 0
     for events in ranks:
         assert sorted(losses(events)) == [1, 2]

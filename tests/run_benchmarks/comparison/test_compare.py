@@ -102,6 +102,38 @@ def test_with_one_round_a_side_no_difference_is_shown_and_it_is_said_how_many_wo
     )
 
 
+TWIN = "twin:toy:pytorch:T1:2:1:5"
+
+
+def of_two_vendors(log_path: Path) -> None:
+    """A run in which the second vendor's chips are half as fast."""
+    cases = []
+    for case, vendor, speed in ((CASE, "acme", 1.0), (TWIN, "twin", 0.5)):
+        folder = write_compared(log_path, "both", figures(speed, seed=round(100 * speed)), case=case)
+        (planned,) = json.loads((folder / "plan.json").read_text())["cases"]
+        cases.append({**planned, "settings": {**planned["settings"], "vendor": vendor}})
+    (folder / "plan.json").write_text(json.dumps({"cases": cases, "run": {"runtime": "docker"}}))
+
+
+@pytest.mark.parametrize(
+    "selectors", [("both",), ("both/acme", "both/twin"), (f"both/{CASE}", f"both/{TWIN}")], ids=" ".join
+)
+def test_the_vendors_of_a_run_are_compared_with_each_other(
+    tmp_path: Path, capsys: Capture, selectors: Sequence[str]
+) -> None:
+    of_two_vendors(tmp_path)
+    content = as_json(tmp_path, capsys, *selectors)
+    (case,) = content["cases"]
+    assert [side["case"] for side in case["sides"]] == [CASE, TWIN]
+    assert row_of(content, "p_train_per_chip")["against"]["B"]["value"] == pytest.approx(0.5, rel=0.02)
+
+
+def test_a_vendor_that_a_run_does_not_have_is_refused(tmp_path: Path, capsys: Capture) -> None:
+    of_two_vendors(tmp_path)
+    assert compared(tmp_path, "both/acme", "both/twni") == 2
+    assert "both has no case twni" in capsys.readouterr().err
+
+
 def test_per_chip_per_node_and_per_watt(tmp_path: Path, capsys: Capture) -> None:
     facts = {"world_size": 4, "metric": "mlm_accuracy", "target": 0.3}
     write_compared(tmp_path, "small", figures())

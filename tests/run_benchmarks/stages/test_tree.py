@@ -204,3 +204,11 @@ def test_results_stay_at_home_wherever_they_are(linked: bool, tmp_path: Path) ->
     with tarfile.open(fileobj=io.BytesIO(after.archive)) as tar:
         folders = [member.name for member in tar if member.isdir()]
     assert folders == ["logs"]  # where containers mount the log path
+
+
+def test_what_the_conformance_kit_reads_and_writes_stays_at_home(training: Path) -> None:
+    before = pack_tree(training)
+    for name in ("acme/recordings/list.txt", "acme/conformance.json", "conformance-acme/conformance.md"):
+        (training / name).parent.mkdir(exist_ok=True)
+        (training / name).write_text("of no use on a host")
+    assert pack_tree(training) == before

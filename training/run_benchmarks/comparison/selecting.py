@@ -1,13 +1,13 @@
 """What is compared: groups of rounds, as selectors name them.
 
-A selector is `RUN`, `RUN/CASE` or `RUN/CASE/roundN`, RUN being a folder, a name below the log path, or `latest`;
-several with `+` between them are one group.
+A selector is `RUN`, `RUN/VENDOR`, `RUN/CASE` or `RUN/CASE/roundN`, RUN being a folder, a name below the log path, or
+`latest`; several with `+` between them are one group. A run of several vendors alone stands for a group of each.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -25,7 +25,9 @@ from utils.errors import FlagPerfError, nearest
 from utils.numbers import counted, number_in
 
 JOINED = "+"
-REMEDY = "name what is compared as RUN, RUN/CASE or RUN/CASE/roundN, or several of these with + between them"
+REMEDY = (
+    "name what is compared as RUN, RUN/VENDOR, RUN/CASE or RUN/CASE/roundN, or several with + between them"
+)
 
 
 @dataclass(frozen=True)
@@ -111,9 +113,13 @@ def groups_of(selectors: Sequence[str], log_path: Path) -> list[Group]:
     """A group for each selector, the base first.
 
     Raises:
-        FlagPerfError: one names nothing, or a round is named twice.
+        FlagPerfError: one names nothing, there is one alone, or a round is named twice.
     """
     read = cache(_opened)  # of a run several rounds may be named, each by itself
+    if len(selectors) == 1:
+        selectors = _of_each_vendor(selectors[0], log_path, read)
+    if len(selectors) == 1:
+        raise FlagPerfError("there is nothing to compare it with", where=selectors[0], remedy="name two")
     groups = [_group(letter(number), text, log_path, read) for number, text in enumerate(selectors)]
     owners: dict[tuple[str, str, int], str] = {}
     for group in groups:
@@ -139,6 +145,32 @@ def _opened(folder: Path) -> Opened:
     return opened, run_in(opened)
 
 
+def _of_each_vendor(selector: str, log_path: Path, read: Callable[[Path], Opened]) -> Sequence[str]:
+    """A selector for each vendor of the run that `selector` names; itself where that is none of several."""
+    if JOINED in selector:
+        return [selector]
+    folder, inside = _located(selector, log_path)
+    opened, _ = read(folder)
+    vendors = list(dict.fromkeys(_vendors(opened.plan).values()))
+    several = len(vendors) > 1 and not inside
+    return [f"{selector.rstrip('/')}/{vendor}" for vendor in vendors] if several else [selector]
+
+
+def _vendors(plan: Mapping[str, Any]) -> dict[str, str]:
+    """Case -> its vendor."""
+    planned = (section(case, "settings") for case in as_list(plan.get("cases")) if isinstance(case, dict))
+    return {str(settings.get("name")): str(settings.get("vendor") or "") for settings in planned}
+
+
+def _meant(opened: RunFolder, run: Run, name: str) -> frozenset[str]:
+    """The cases that a part of a selector means: the one of that name, or those of a vendor; all where it is empty."""
+    vendors = _vendors(opened.plan)
+    cases = {*vendors, *opened.cases, *(result.case for result in run.results)}
+    if not name or name in cases:
+        return frozenset({name} if name else cases)
+    return frozenset(case for case, vendor in vendors.items() if vendor == name)
+
+
 def _group(name: str, selector: str, log_path: Path, read: Callable[[Path], Opened]) -> Group:
     parts = [selector] if Path(selector).exists() else selector.split(JOINED)
     rounds, notes, whole = [], [], []
@@ -148,30 +180,28 @@ def _group(name: str, selector: str, log_path: Path, read: Callable[[Path], Open
         rounds += list(_selected(run, opened, inside, selector))
         notes += [f"{run.name}: {note}" for note in run.notes]
         if len(inside) < 2:  # rounds that are named by themselves are all that is asked for
-            whole.append((opened, run, "".join(inside)))
+            whole.append((opened, run, _meant(opened, run, "".join(inside))))
     return Group(name, selector, rounds, list(dict.fromkeys(notes)), *_without_result(whole))
 
 
 def _without_result(
-    runs: Sequence[tuple[RunFolder, Run, str]],
+    runs: Sequence[tuple[RunFolder, Run, Collection[str]]],
 ) -> tuple[dict[str, list[str]], Counter[str]]:
     """By case the rounds that the runs lost, and how many were not run; none of a run that another one goes on with.
 
-    runs: each with the only case of it that is meant, or none.
+    runs: each with the cases of it that are meant.
     """
     gone_on_with = [opened.plan.get("continue_from") for opened, _, _ in runs]
     lost: dict[str, list[str]] = {}
     not_run: Counter[str] = Counter()
-    for opened, run, case in runs:
+    for opened, run, cases in runs:
         if run.uid and run.uid in gone_on_with:
             continue
-        begun = [key for key in lost_rounds(opened, run.results) if case in ("", key.case)]
+        begun = [key for key in lost_rounds(opened, run.results) if key.case in cases]
         for key in begun:
             lost.setdefault(key.case, []).append(f"{run.name}/{key.case}/round{key.number}: no result")
         passed = {*begun, *(RoundKey(each.case, each.round) for each in run.results)}
-        not_run.update(
-            key.case for key in planned_rounds(opened) if case in ("", key.case) and key not in passed
-        )
+        not_run.update(key.case for key in planned_rounds(opened) if key.case in cases and key not in passed)
     return lost, not_run
 
 
@@ -196,10 +226,11 @@ def _selected(run: Run, opened: RunFolder, inside: Sequence[str], selector: str)
     match = ROUND_FOLDER.fullmatch(number)
     if number and not match:
         raise FlagPerfError(f"{number} is no round", where=selector, remedy=REMEDY)
+    cases = _meant(opened, run, case)
     chosen = [
         result
         for result in run.results
-        if (not case or result.case == case) and (not match or result.round == int(match[1]))
+        if result.case in cases and (not match or result.round == int(match[1]))
     ]
     if not chosen:
         message, remedy = _nothing_chosen(run, opened, case)
@@ -210,14 +241,14 @@ def _selected(run: Run, opened: RunFolder, inside: Sequence[str], selector: str)
 def _nothing_chosen(run: Run, opened: RunFolder, case: str) -> tuple[str, str]:
     """Why a selector means no round, and what to do."""
     others = run_command("list", "--log-path", str(opened.path.parent))
-    goes_on, cases = going_on(opened), list(dict.fromkeys(result.case for result in run.results))
-    if goes_on and (not case or case in (*cases, *opened.cases)):
+    goes_on, meant = going_on(opened), _meant(opened, run, case)
+    if goes_on and (meant or not case):
         remedy = f"wait for its end, or name a run that has ended: {others}"
         return f"{run.name} still goes on, {goes_on}: no such round of it has ended", remedy
-    if case and case not in cases:
-        return f"{run.name} has no case {case}", nearest(
-            case, cases
-        ) or f"it has {', '.join(cases) or 'none'}"
+    if case and not meant:
+        cases = list(dict.fromkeys(result.case for result in run.results))
+        near = nearest(case, [*cases, *dict.fromkeys(_vendors(opened.plan).values())])
+        return f"{run.name} has no case {case}", near or f"it has {', '.join(cases) or 'none'}"
     if not run.results:
         why = next(iter(run.notes), "")
         return f"{run.name} has no round{why and f': {why}'}", f"name another run: {others}"

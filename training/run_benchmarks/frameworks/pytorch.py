@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from run_benchmarks.frameworks.base import TRACEBACK, Framework
 from utils.events import EventName, parse_line
 
+# What plug-ins are known to bring, module -> names of devices and of backends of collectives.
+PLUGINS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "torch_npu": (("npu",), ("hccl",)),
+    "torch_mlu": (("mlu",), ("cncl",)),
+    "torch_musa": (("musa",), ("mccl",)),
+}
 ABORTED_AT_EXIT = "terminate called without an active exception"
 
 

@@ -16,6 +16,8 @@ from utils.errors import FlagPerfError, Problem, ProblemsError
 
 # The controller (its config files may hold credentials), results and caches stay at home.
 LEFT_OUT_AT_TOP = frozenset({"run_benchmarks", "result"})
+# What the conformance kit reads and writes: recordings of vendors' tools, and its reports.
+LEFT_OUT = ("*/recordings", "*/conformance.json", "*/conformance.md", "conformance-*")
 # Hidden files are the editor's and the tools', but this one is read by the engine where the image is built.
 KEPT_HIDDEN = frozenset({".dockerignore"})
 LARGEST_TREE = 512 * 2**20
@@ -134,7 +136,8 @@ def _at_home(training_dir: Path, log_path: Path | None) -> set[Path]:
     """What no host gets: files beside the folders are no code, but what a shell or an export has left there."""
     logs = set() if log_path is None else {log_path, log_path.resolve()}
     files = {path for path in training_dir.iterdir() if path.is_file() and not path.is_symlink()}
-    return {training_dir / name for name in LEFT_OUT_AT_TOP} | logs | files
+    kit = {path for pattern in LEFT_OUT for path in training_dir.glob(pattern)}
+    return {training_dir / name for name in LEFT_OUT_AT_TOP} | kit | logs | files
 
 
 def _paths(folder: Path, left_out: Collection[Path]) -> Iterator[Path]:

@@ -30,8 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="A",
         type=options.name_of,
         nargs="+",
-        help="the base, and what is set against it: RUN, RUN/CASE or RUN/CASE/roundN (RUN: a folder, a name or "
-        "`latest`); several with + between them are one group",
+        help="the base, and what is set against it: RUN, RUN/VENDOR, RUN/CASE or RUN/CASE/roundN (RUN: a folder, a "
+        "name or `latest`); several with + between them are one group; a run of several vendors by itself: each "
+        "vendor against the first",
     )
     parser.add_argument(
         "--figure",
@@ -79,10 +80,6 @@ def run(arguments: argparse.Namespace) -> int:
     from run_benchmarks.comparison.selecting import groups_of
     from run_benchmarks.exports.destination import new_file
 
-    if len(arguments.selectors) < 2:
-        raise FlagPerfError(
-            "there is nothing to compare it with", where=arguments.selectors[0], remedy="name two"
-        )
     if arguments.junit and not arguments.fail_if:
         raise FlagPerfError(
             "there is no gate to be written", where="--junit", remedy="say what is to fail: --fail-if"

@@ -1,0 +1,121 @@
+"""The kit itself: its parts one after the other on a vendor's folder, and the report that comes of them."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+from run_benchmarks.conformance import monitor, static
+from run_benchmarks.conformance.folder import chip_of, require_vendor
+from run_benchmarks.conformance.records import (
+    REPORT_FILE,
+    Check,
+    ConformanceReport,
+    Options,
+    Part,
+    failed,
+    named,
+    not_proven,
+    read_report,
+)
+from run_benchmarks.origin import harness_of
+from run_benchmarks.plan.vendor_record import Vendor
+from run_benchmarks.plan.vendors import VENDOR_FILE
+from run_benchmarks.stages.devices import LISTING_S
+from run_benchmarks.writing import write_whole
+from utils.errors import FlagPerfError, raised
+from utils.monitors.tool import run_tool
+from utils.processor import CPUINFO, parse_cpuinfo
+
+PARTS: Mapping[str, Part] = {static.PART: static.checks, monitor.PART: monitor.checks}
+HARDWARE = "hardware"
+MARKDOWN_FILE = "conformance.md"
+
+
+def examine(folder: Path, parts: Collection[str], python: Path) -> ConformanceReport:
+    """Everything that these parts can prove of the vendor's folder, here and now."""
+    devices, hardware, check = _hardware(folder)
+    options = Options(python, devices)
+    checks = [check, *(each for name in PARTS if name in parts for each in _of_part(name, folder, options))]
+    harness = harness_of(folder.parent, "")
+    return ConformanceReport(
+        vendor=folder.name,
+        harness=f"{harness.commit or ''}{'+' if harness.dirty else ''}",
+        date=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        hardware=hardware,
+        checks=tuple(_relative(each, folder.parent) for each in checks),
+    )
+
+
+def _of_part(name: str, folder: Path, options: Options) -> Iterator[Check]:
+    """The part's checks; where it breaks off, what it had come to and why it did not go on."""
+    try:
+        yield from PARTS[name](folder, options)
+    except (OSError, subprocess.SubprocessError, FlagPerfError) as error:
+        yield from named(name, "the part itself", [failed(f"it broke off: {raised(error)}", folder)])
+
+
+def _relative(check: Check, training: Path) -> Check:
+    """With paths below `training/`: where that lies is nobody's business."""
+    texts = {name: getattr(check, name).replace(f"{training}/", "") for name in ("where", "detail", "remedy")}
+    return replace(check, **texts)
+
+
+def _hardware(folder: Path) -> tuple[tuple[str, ...], tuple[str, ...], Check]:
+    """The vendor's devices on this machine: their lines, how many there are of each chip, and the check of it."""
+    devices: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    trouble: list[Check] = []
+    try:
+        vendor = require_vendor(folder)
+        devices = tuple(vendor.parse_devices(run_tool(vendor.list_devices_command, LISTING_S)))
+        kinds = tuple(_kinds(vendor, devices))
+        trouble = [] if devices else [not_proven("there is none", folder / VENDOR_FILE)]
+    except FlagPerfError as error:
+        trouble = [not_proven(error.message, error.where or folder / VENDOR_FILE)]
+    (check,) = named(HARDWARE, "devices of this machine", trouble, ", ".join(kinds))
+    return devices, kinds, check
+
+
+def _kinds(vendor: Vendor, devices: Collection[str]) -> Iterator[str]:
+    """`8 x NAME` of each chip, with the line of its first device; a CPU with the model of the processor."""
+    kinds: dict[str, list[str]] = {}
+    for device in devices:
+        kinds.setdefault(chip_of(vendor, device) or device, []).append(device)
+    for kind, own in kinds.items():
+        line = parse_cpuinfo(Path(CPUINFO).read_text()).model if vendor.device_type == "cpu" else own[0]
+        yield f"{len(own)} x {kind}" + (f" ({line})" if line != kind else "")
+
+
+def check_place(output: Path) -> None:
+    """See that nothing but an earlier report would be written over in the folder `output`.
+
+    Raises:
+        FlagPerfError: there is something else.
+    """
+    report = output / REPORT_FILE
+    if not report.exists() and (output / MARKDOWN_FILE).exists():
+        raise FlagPerfError("is there, and no report of the kit's", where=str(output / MARKDOWN_FILE),
+                            remedy="name another folder with --output")  # fmt: skip
+    try:
+        read_report(report)
+    except FlagPerfError as error:
+        error.remedy = (
+            "it is no report of the kit's, and is not written over: name another folder with --output"
+        )
+        raise
+
+
+def write_report(report: ConformanceReport, markdown: str, output: Path) -> None:
+    """Write the report as JSON and as Markdown; raises FlagPerfError where that cannot be done."""
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        write_whole(output / REPORT_FILE, report.as_json())
+        write_whole(output / MARKDOWN_FILE, markdown)
+    except OSError as error:
+        raise FlagPerfError(
+            f"cannot be written: {error.strerror}", where=str(error.filename or output)
+        ) from error

@@ -1,0 +1,102 @@
+"""The part `monitor`: the vendor's parsers, and what they make of what its tools have printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from run_benchmarks.conformance.folder import chip_of, vendor_in
+from run_benchmarks.conformance.recordings import (
+    FOLDER,
+    READERS,
+    Reader,
+    Recording,
+    differences,
+    recordings_of,
+    replay,
+)
+from run_benchmarks.conformance.records import Check, Options, failed, named, not_proven
+from run_benchmarks.plan.vendors import PARSER
+from utils.errors import FlagPerfError
+from utils.monitors.accelerators import defines
+from utils.numbers import counted
+
+PART = "monitor"
+MOST_SHOWN = 3  # differences of a recording
+
+
+def checks(vendor: Path, options: Options) -> Iterator[Check]:
+    """Each function that reads a tool's output, on every recording that speaks of it."""
+    recordings, errors = recordings_of(vendor)
+    trouble = [failed(error.message, error.where, error.remedy) for error in errors]
+    yield from named(PART, "recordings can be read", trouble, counted(len(recordings), "recording"))
+    known = [each for each in recordings if each.expected.chips is not None]
+    yield from named(PART, "chips of recordings", _taken_for(vendor, known), counted(len(known), "recording"))
+    for reader in READERS:
+        own = [each for each in recordings if _speaks_of(reader, each)]
+        if own or reader.function != "describe":
+            detail = f"{reader.function} is right on {counted(len(own), 'recording')}"
+            yield from named(PART, f"{reader.words} of recordings", _of_reader(vendor, reader, own), detail)
+
+
+def _speaks_of(reader: Reader, recording: Recording) -> bool:
+    return reader.expects(recording.expected) is not None or bool(reader.error(recording.expected))
+
+
+def _taken_for(folder: Path, recordings: Sequence[Recording]) -> Iterator[Check]:
+    vendor, _ = vendor_in(folder)  # what is wrong with it is named by the static part
+    if vendor is None:
+        return
+    for recording in recordings:
+        wanted = set(recording.expected.chips or ())
+        taken = {chip_of(vendor, device) for device in recording.expected.devices or ()} - {""}
+        if taken != wanted:
+            remedy = "correct device_names in CHIPS, or the expectation if that is wrong"
+            yield failed(
+                f"its devices are taken for {sorted(taken)}, not {sorted(wanted)}", recording.path, remedy
+            )
+
+
+def _of_reader(vendor: Path, reader: Reader, recordings: Sequence[Recording]) -> Iterator[Check]:
+    file = reader.file(vendor)
+    if reader.function != PARSER and not file.exists():
+        yield not_proven("there is no such file: power, energy and use of the devices are not sampled", file)
+    elif not defines(file, reader.function):
+        yield not_proven(
+            f"it has no {reader.function}(text): it samples by a library, which is seen on a chip", file
+        )
+    elif not recordings:
+        remedy = f"put what the tool prints into {FOLDER}/NAME.txt, and what must come of it into NAME.json"
+        yield not_proven(f"no recording says what {reader.function} must return", file, remedy)
+    else:
+        yield from _replayed(vendor, reader, recordings)
+
+
+def _replayed(vendor: Path, reader: Reader, recordings: Sequence[Recording]) -> Iterator[Check]:
+    try:
+        outcomes = replay(vendor, reader, recordings)
+    except FlagPerfError as error:
+        yield failed(error.message, error.where or reader.file(vendor), error.remedy)
+        return
+    for recording in recordings:
+        is_value, got = outcomes[str(recording.path)]
+        trouble = _trouble(reader, recording, is_value, got)
+        if trouble:
+            remedy = (
+                f"mend {reader.function} in {reader.file(vendor).name}, or the expectation if that is wrong"
+            )
+            yield failed(f"{reader.function} misreads it: {trouble}", recording.path, remedy)
+
+
+def _trouble(reader: Reader, recording: Recording, is_value: bool, got: Any) -> str:
+    """What is wrong with what came of a recording; empty where nothing is."""
+    words, wanted = reader.error(recording.expected), reader.expects(recording.expected)
+    if words:
+        if is_value:
+            return f"it returns {got!r:.200}, and an error with {words!r} is right"
+        return "" if words in got else f"its error is {got!r}, without {words!r}"
+    if not is_value:
+        return f"it raises {got}"
+    return "; ".join(islice(differences(wanted, got), MOST_SHOWN))
