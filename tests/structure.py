@@ -21,6 +21,7 @@ FLOORS: Mapping[str, int] = {
     "run_benchmarks.report": 3,
     "run_benchmarks.history": 3,
     "run_benchmarks.exports": 3,
+    "run_benchmarks.imports": 3,
     "run_benchmarks.commands": 2,
     "run_benchmarks.exit_code": 2,
     "run_benchmarks.unforeseen": 2,

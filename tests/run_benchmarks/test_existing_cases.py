@@ -144,7 +144,8 @@ def test_an_existing_case_becomes_a_result_like_any_other(
     assert "training_sequences_per_second" in figures["p_whole"]["source"]
     assert (figures["acc"]["value"], figures["acc"]["unit"]) == (facts["final_accuracy"], "accuracy")
     assert facts["final_accuracy"] >= 0.95
-    for name in ("no_eval_time", "p_train", "p_core", "MFU", "mem", "samples", "time_to_target"):
+    assert 0 < figures["time_to_target"]["value"] <= figures["raw_train_time"]["value"]
+    for name in ("no_eval_time", "p_train", "p_core", "MFU", "mem", "samples"):
         assert figures[name]["value"] is None and figures[name]["source"], name
     assert "peak FLOP/s is not known" in figures["MFU"]["source"]
     assert result["rules"] == {

@@ -16,7 +16,7 @@ from run_benchmarks.plan.redact import redact_text
 from run_benchmarks.plan.vendors import VENDOR_FILE
 from run_benchmarks.results.planned import planned
 from run_benchmarks.results.quality import falls
-from run_benchmarks.results.rules import CLOSED, OPEN, Rules
+from run_benchmarks.results.rules import CLOSED, OPEN, WRITABLE, Rules
 from utils.errors import nearest
 from utils.hook_form import HOOKS
 from utils.monitors.accelerators import monitor_file
@@ -30,7 +30,9 @@ _LONGEST_LINE = 400
 def notes_of(plan: Plan) -> list[str]:
     """One a line, each once."""
     root = plan.training_dir
-    notes = (note for case in plan.cases for note in _of_case(root, case))
+    notes = [note for case in plan.cases for note in _of_case(root, case)]
+    if not plan.run.uses_images:
+        notes += [_not_built(root, case) for case in plan.cases if case.files.extension_dir]
     return list(dict.fromkeys(notes))
 
 
@@ -42,12 +44,9 @@ def stamp_of(case: CasePlan) -> str:
         return shorten(redact_text(line), _LONGEST_LINE)
     if case.extern and case.files.script == DRIVER_SCRIPT:
         return "open where the hooks change more than kernels, else closed: it is seen when they run"
-    if case.extern or case.differs is None:
-        what = (
-            "what its script lets extern/ replace is not checked"
-            if case.extern
-            else "it has no mutable names"
-        )
+    if case.writable or case.extern or case.differs is None:
+        what = WRITABLE if case.writable else "it has no mutable names"
+        what = "what its script lets extern/ replace is not checked" if case.extern else what
         return f"neither closed nor open: {what}"
     return Rules(CLOSED).explanation()
 
@@ -77,6 +76,11 @@ def oddities(root: Path, case: CasePlan) -> Iterator[str]:
         yield from _of_metric(root, case)
         yield from _unread(root, case)
         yield from _of_extern(root, case)
+
+
+def _not_built(root: Path, case: CasePlan) -> str:
+    setup = root / str(case.files.extension_dir) / "setup.py"
+    return f"{setup}: is built into images alone: with this RUNTIME install it into PROCESS_PYTHON yourself"
 
 
 def _of_vendor(case: CasePlan) -> Iterator[str]:

@@ -132,13 +132,17 @@ def test_plain_lines_show_every_evaluation_and_a_step_now_and_then(
     for _ in range(5):
         lines.event(STEP)
         clock.now += 1
-    lines.event(EVALUATE)
+    lines.event(Event(EventName.EVALUATE, {"eval_acc1": 0.5}))  # of which nothing is shown
     clock.now += display_lines.LINE_EVERY_S + 1
     lines.event(STEP)
+    state.update(EVALUATE)
+    lines.event(EVALUATE)
+    lines.event(EVALUATE)
     lines.event(Event(EventName.EPOCH_END))
     lines.close()
     step = "step 40, loss 2.3457, 812.3 samples/s"
-    assert log.getvalue().splitlines() == ["stage: train", step, step, step]
+    evaluated = "step 40, loss 2.3457, accuracy 0.2500 / 0.5, 812.3 samples/s"
+    assert log.getvalue().splitlines() == ["stage: train", step, step, evaluated, evaluated]
 
 
 def test_a_flood_of_evaluations_does_not_fill_the_log(

@@ -22,8 +22,10 @@ from tests.run_benchmarks.e2e.setup import BASE_IMAGE
 from tests.run_benchmarks.images.building import DOCKER, Bench, Index, Recorder, make_bench, wheel, words_in
 from tests.run_benchmarks.images.engines import engine_with
 
+VENDOR_CASE = "acme/toy-pytorch/config"
 INSTALL = """\
 set -eu
+ls /workspace/docker_image/Dockerfile && touch beside  # where existing scripts look, and what they fetch goes to
 echo "install begins"
 test -r /etc/pip.conf
 python3 -m pip config list | grep -q index-url
@@ -213,8 +215,29 @@ def test_every_mount_of_a_build_is_read_only(bench: Bench, tmp_path: Path) -> No
     )
     (start,) = [argv for argv in argvs if "run" in argv]
     mounts = [word for word in start if word.startswith("--mount=type=bind")]
-    assert len(mounts) == 4
+    assert len(mounts) == 5
+    assert (
+        f"--mount=type=bind,source={bench.site.tree}/{DOCKER},target=/workspace/docker_image,readonly"
+        in mounts
+    )
     assert all(mount.endswith(",readonly") for mount in mounts)
+
+
+EXTENSION = """\
+from setuptools import setup
+import os
+assert os.environ["ACME_HOME"] == "/opt/acme" and os.environ["EXTENSION_SOURCE_DIR"] == os.getcwd()
+setup(name="flagperf-test-extension", version="1.0", py_modules=["flagperf_test_extension"])
+"""
+
+
+def test_a_vendors_extension_is_built_into_the_image(bench: Bench) -> None:
+    bench.tree.write("acme/toy-pytorch/csrc/setup.py", EXTENSION)
+    bench.tree.write("acme/toy-pytorch/csrc/flagperf_test_extension.py", "x = 1\n")
+    bench.tree.write(f"{VENDOR_CASE}/environment_variables.sh", "export ACME_HOME=/opt/acme\n")
+    asyncio.run(bench.build())
+    code = "import flagperf_test_extension; print(flagperf_test_extension.x)"
+    assert bench.ask("run", "--rm", bench.image.tag, "python3", "-c", code) == "1"
 
 
 @pytest.mark.parametrize("kind", ["docker", "podman"])

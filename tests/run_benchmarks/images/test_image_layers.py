@@ -136,6 +136,24 @@ def test_the_layers_are_named_by_vendor_framework_and_model(tree: Tree) -> None:
     assert len({layer.tag for layer in image.layers}) == 4
 
 
+def test_a_vendors_extension_is_the_last_layer(tree: Tree) -> None:
+    environment = tree.write(f"{VENDOR_CASE}/environment_variables.sh", "export CUDA_HOME=/opt/cuda\n")
+    without = image_of(tree)
+    source = tree.write("acme/toy-pytorch/csrc/setup.py", "setup()\n")
+    image = image_of(tree)
+    *below, layer = image.layers
+    assert tuple(below) == without.layers
+    assert (layer.kind, layer.files) == (
+        "extension",
+        ("acme/toy-pytorch/csrc", f"{VENDOR_CASE}/environment_variables.sh"),
+    )
+    for path in (source, environment):
+        path.write_text(path.read_text() + "# other\n")
+        changed = image_of(tree)
+        assert (changed.layers[:-1], changed.tag == image.tag) == (without.layers, False)
+        image = changed
+
+
 def test_a_dockerfile_alone_gets_what_the_monitors_need(tmp_path: Path) -> None:
     assert [layer.kind for layer in image_of(make_tree(tmp_path)).layers] == ["dockerfile", "monitors"]
 

@@ -135,6 +135,26 @@ def test_a_script_may_name_a_chip_that_its_vendor_does_not_list(tree: Tree) -> N
     assert any("CHIPS has no TP1PP2Z9: devices of any kind pass" in note for note in notes_of(plan))
 
 
+@pytest.mark.parametrize("framework", ["in_container", "in_cluster"])
+def test_what_something_else_starts_is_refused_by_name(existing: Tree, framework: str) -> None:
+    edit(existing, "test_conf.py", "toy:pytorch:", f"toy:{framework}:")
+    exit_code, [problem] = existing.problems()
+    assert exit_code == 4
+    assert problem.value == repr(framework)
+    assert "is not run here: it is started by" in problem.message
+
+
+def test_where_the_environment_says_that_this_is_a_container_none_is_started(
+    existing: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EXEC_IN_CONTAINER", "True")
+    exit_code, [problem] = existing.problems()
+    assert (exit_code, problem.name) == (2, "RUNTIME")
+    assert 'set RUNTIME = "process"' in problem.remedy
+    edit(existing, "test_conf.py", "", 'RUNTIME = "process"\n')
+    assert existing.load().run.runtime == "process"
+
+
 PARSING = 'parser.add_argument("--extern_config_file")\n'
 
 

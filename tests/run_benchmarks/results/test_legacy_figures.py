@@ -95,6 +95,59 @@ def test_of_several_metrics_the_one_with_a_target(
     assert values(judged(folder, LATER_CASES, **parameters), "acc") == [acc]
 
 
+# Lines as public FlagPerf's logger writes them: distilbert's events, and longformer's names of them.
+RECORDED = """\
+[PerfLog] {"event": "INIT_START", "metadata": {"file": "run_pretraining.py", "lineno": 43, "time_ms": 1690000000000, "rank": 0}}
+[PerfLog] {"event": "INIT_EVALUATION", "value": {"time": 3.1}, "metadata": {"file": "run_pretraining.py", "lineno": 77, "time_ms": 1690000012000, "rank": 0}}
+[PerfLog] {"event": "INIT_END", "other": "Finish initialization", "metadata": {"file": "run_pretraining.py", "lineno": 82, "time_ms": 1690000012500, "rank": 0}}
+[PerfLog] {"event": "TRAIN_START", "metadata": {"file": "run_pretraining.py", "lineno": 86, "time_ms": 1690000013000, "rank": 0}}
+[PerfLog] {"event": "STEP_END", "value": {"loss": 0.31, "global_steps": 100}, "metadata": {"file": "trainer.py", "lineno": 82, "time_ms": 1690000023000, "rank": 0}}
+[PerfLog] {"event": "EVALUATE", "value": {"global_steps": 100, "acc": 0.88, "time": 2.0}, "metadata": {"file": "trainer.py", "lineno": 96, "time_ms": 1690000025000, "rank": 0}}
+[PerfLog] {"event": "EVALUATE", "value": {"global_steps": 200, "acc": 0.912, "time": 2.0}, "metadata": {"file": "trainer.py", "lineno": 96, "time_ms": 1690000037000, "rank": 0}}
+[PerfLog] {"event": "EVALUATE", "value": {"global_steps": 300, "acc": 0.915, "time": 2.0}, "metadata": {"file": "trainer.py", "lineno": 96, "time_ms": 1690000049000, "rank": 0}}
+[PerfLog] {"event": "TRAIN_END", "metadata": {"file": "run_pretraining.py", "lineno": 96, "time_ms": 1690000049500, "rank": 0}}
+[PerfLog] {"event": "FINISHED", "value": {"e2e_time": 52.0, "train_time": 36.5, "train_no_eval_time": 30.5, "pure_training_computing_time": 30.0, "throughput(ips)_raw": 1000.0, "converged": CONVERGED, "acc": 0.915}, "metadata": {"file": "run_pretraining.py", "lineno": 128, "time_ms": 1690000050000, "rank": 0}}
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize(
+    ("parameters", "converged", "values_of"),
+    [
+        ({"target_acc": 0.91}, "true", (0.915, 12.5, 24.0)),
+        ({"target_acc": 0.91}, "false", (0.915, 12.5, None)),  # it says itself that it did not meet it
+        ({"target_acc": 0.92, "metric_better": "lower"}, "true", (0.915, 12.5, 12.0)),
+        (
+            {"target_acc": 0.9, "target_f1": 0.5},
+            "true",
+            (0.915, 12.5, None),
+        ),  # which of them ends it is not said
+        ({}, "true", (None, 12.5, None)),
+    ],
+)
+def test_what_finished_leaves_out_comes_from_the_other_events(
+    folder: Path, parameters: dict[str, Any], converged: str, values_of: tuple[float | None, ...]
+) -> None:
+    (folder / "rank0.out.log").write_text(RECORDED.replace("CONVERGED", converged))
+    case = replace(with_own_script(make_case(["h1"])), parameters=parameters)
+    judgement = judge_folders(case, [folder])
+    assert tuple(values(judgement, "acc", "init_time", "time_to_target")) == values_of
+    figures = judgement.figures
+    assert figures["init_time"].source == "INIT_START..INIT_END in the log of global rank 0"
+    assert (
+        figures["time_to_target"].value is None or "TRAIN_START..EVALUATE" in figures["time_to_target"].source
+    )
+
+
+def test_a_case_that_may_change_its_code_is_not_closed(folder: Path) -> None:
+    judged(folder, CASES_OF_2022)
+    case = replace(with_own_script(make_case(["h1"])), differs={}, writable=True)
+    rules = judge_folders(case, [folder]).rules
+    assert (rules.stamp, rules.doubt) == (
+        None,
+        "it ran in a copy of its code that it may have changed (CASE_WRITABLE)",
+    )
+
+
 def test_counted_samples_go_before_a_reported_rate(folder: Path) -> None:
     judgement = judged(folder, {**CASES_OF_2022, "num_trained_samples": 990})
     assert values(judgement, "p_whole", "samples") == [99.0, 990.0]

@@ -13,7 +13,7 @@ from run_benchmarks.names import RunId, host_paths, nodes_of
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Unit
-from run_benchmarks.stages.launch import TASK_SHELL, Launch
+from run_benchmarks.stages.launch import TASK_SHELL, WRITABLE_SHELL, Launch
 from tests.run_benchmarks.plan.tree import TEST_CONF, Tree, make_tree
 
 RUN = RunId("run20260102030405", "run20260102030405-abcdef", "2026-01-02T03:04:05+00:00")
@@ -99,6 +99,54 @@ def test_a_task_may_write_to_its_nodes_own_folder_alone(tree: Tree) -> None:
         "/workspace/fp/result": (f"{runs}/toy:pytorch:X1:2:1:1/round1/node2_noderank1", False),
         "/data/toy": ("/data/toy", True),
     }
+
+
+@pytest.mark.parametrize(
+    ("runtime", "scratch"),
+    [
+        ("docker", "/tmp/flagperf-scratch"),
+        (
+            "process",
+            f"/home/fp/.flagperf/units/flagperf-{RUN.uid}-toy-pytorch-X1-2-1-1-round1-node1-task/scratch",
+        ),
+    ],
+)
+def test_a_case_that_may_write_gets_copies(runtime: str, scratch: str, tree: Tree) -> None:
+    path = tree.config / "test_conf.py"
+    path.write_text(path.read_text() + f'RUNTIME = "{runtime}"\nCASE_WRITABLE = True\n')
+    plain = task_of(tree.load())
+    assert WRITABLE_SHELL not in plain.argv, "the shared driver writes nowhere"
+    tree.write("benchmarks/toy/pytorch/run_pretraining.py", "")
+    unit = task_of(tree.load())
+    code, data = f"{scratch}/training", f"{scratch}/data"
+    assert option(unit, "--data_dir") == data
+    assert option(unit, "--extern_config_dir") == f"{code}/acme/toy-pytorch/config"
+    assert f"{code}/benchmarks/toy/pytorch/run_pretraining.py" in unit.argv
+    begin = unit.argv.index(WRITABLE_SHELL)
+    assert unit.argv[begin + 2 : begin + 6] == (plain.workdir, code, "/data/toy", data)
+    assert (unit.env, unit.workdir, unit.mounts) == (plain.env, plain.workdir, plain.mounts), (
+        "the launcher is what nobody may write to"
+    )
+
+
+def test_what_a_case_writes_beside_its_code_and_data_goes_into_the_copies(tmp_path: Path) -> None:
+    for name in ("tree/benchmarks/case.py", "data/train/points.txt"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("as it was")
+    copies = [tmp_path / name for name in ("tree", "scratch/code", "data", "scratch/data")]
+    case = 'cd "$1" && cat benchmarks/case.py "$2/train/points.txt" && echo >benchmarks/out && echo >"$2/train/index"'
+    case += " && echo changed >benchmarks/case.py"
+    words = ("sh", "-c", case, "sh", str(copies[1]), str(copies[3]))
+    done = subprocess.run(
+        ["sh", "-c", WRITABLE_SHELL, "sh", *map(str, copies), *words],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "as it wasas it was"
+    below = [path for folder in ("tree", "data") for path in (tmp_path / folder).rglob("*") if path.is_file()]
+    assert [path.read_text() for path in below] == ["as it was"] * 2
+    assert (tmp_path / "scratch/data/train/index").is_file()
 
 
 def test_checkpoints_are_told_by_environment_and_mounted_for_global_rank_0_only(tree: Tree) -> None:

@@ -134,6 +134,14 @@ def test_data_in_the_tree_is_refused_before_it_is_read(training: Path) -> None:
         pack_tree(training)
     assert str(huge) in caught.value.message
     assert "outside the training/ folder" in caught.value.remedy
+    (problem,) = tree_problems(training, training / "result")
+    assert problem.name == "benchmarks/toy/data.bin"
+    assert "is the largest file of 1048576 MiB for the hosts, which get 512 at most" in problem.message
+    installer = training / "acme/docker_image/pytorch/sdk.run"
+    installer.parent.mkdir(parents=True, exist_ok=True)
+    huge.rename(installer)
+    (problem,) = tree_problems(training, training / "result")
+    assert "let the Dockerfile begin FROM that one" in problem.remedy
 
 
 def test_folders_may_lie_deeper_than_pythons_calls(training: Path) -> None:

@@ -100,6 +100,10 @@ CLEAR_CACHES = False
 # A round whose training runs longer than this is stopped.
 CASE_DEADLINE_HOURS = 24
 
+# True: cases with a training script of their own may write beside their code and data, into copies that are thrown
+# away; their results are never closed (docs/existing-cases.md).
+CASE_WRITABLE = False
+
 # A host with less free disk space is not used.
 MIN_FREE_DISK_GIB = 5
 

@@ -32,8 +32,8 @@ def checks(vendor: Path, options: Options) -> Iterator[Check]:
     recordings, errors = recordings_of(vendor)
     trouble = [failed(error.message, error.where, error.remedy) for error in errors]
     yield from named(PART, "recordings can be read", trouble, counted(len(recordings), "recording"))
-    known = [each for each in recordings if each.expected.chips is not None]
-    yield from named(PART, "chips of recordings", _taken_for(vendor, known), counted(len(known), "recording"))
+    lists = [each for each in recordings if each.expected.chips is not None]
+    yield from named(PART, "chips of recordings", _taken_for(vendor, lists), counted(len(lists), "recording"))
     for reader in READERS:
         own = [each for each in recordings if _speaks_of(reader, each)]
         if own or reader.function != "describe":
@@ -61,7 +61,9 @@ def _taken_for(folder: Path, recordings: Sequence[Recording]) -> Iterator[Check]
 
 def _of_reader(vendor: Path, reader: Reader, recordings: Sequence[Recording]) -> Iterator[Check]:
     file = reader.file(vendor)
-    if reader.function != PARSER and not file.exists():
+    if recordings and not defines(file, reader.function):
+        yield failed(f"it has no {reader.function}(text), of which recordings speak", file, "write it")
+    elif reader.function != PARSER and not file.exists():
         yield not_proven("there is no such file: power, energy and use of the devices are not sampled", file)
     elif not defines(file, reader.function):
         yield not_proven(

@@ -15,7 +15,7 @@ from typing import Any
 from run_benchmarks.plan.apart import apart, exact
 from run_benchmarks.plan.vendors import PARSER, VENDOR_FILE
 from run_benchmarks.reading import parsed, read_object
-from utils.config_files import load_config
+from utils.config_files import is_plain, load_config
 from utils.errors import FlagPerfError, nearest, raised
 from utils.loading import load_module
 from utils.monitors.accelerators import monitor_file
@@ -145,7 +145,8 @@ def _replayed(file: Path, function: str, texts: Mapping[str, str]) -> Outcomes:
 
 def _asked(function: Callable[[str], Any], text: str) -> tuple[bool, Any]:
     try:
-        return True, exact(_plain(function(text)))
+        value = exact(_plain(function(text)))
+        return (True, value) if is_plain(value) else (False, f"no error, and returns {value!r:.200}")
     except FlagPerfError as error:
         return False, error.message
     except Exception as error:  # code of the vendor's may raise anything
@@ -161,12 +162,15 @@ def _plain(value: Any) -> Any:
 
 def sample_fields(sample: Sample) -> dict[str, float | str]:
     """What a parser has said of a device."""
-    said = {name: value for name, value in asdict(sample).items() if name not in _OF_TOOL}
-    return {name: value for name, value in said.items() if value not in (None, "")}
+    values = {name: value for name, value in asdict(sample).items() if name not in _OF_TOOL}
+    return {name: value for name, value in values.items() if value not in (None, "")}
 
 
 def differences(expected: Any, got: Any) -> Iterator[str]:
     """Where what was got is not what was expected, of lists and dicts entry by entry."""
+    if type(expected) is not type(got):
+        yield f"a {type(got).__name__} in place of a {type(expected).__name__}"
+        return
     for key, wanted, seen in _pairs(expected, got):
         if isinstance(wanted, Mapping) and isinstance(seen, Mapping):
             yield from (f"{key}: {each}" for each in differences(wanted, seen))

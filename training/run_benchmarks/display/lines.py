@@ -128,12 +128,12 @@ class PlainLines(Display):
     def __init__(self, log: Any = LOGGER) -> None:
         self._log = log
         self._training = TrainingState()
-        self._logged_at = 0.0
+        self._logged_at, self._logged = 0.0, ""
         self._lines_left, self._counted_at = float(LINES_AT_ONCE), 0.0
 
     def round_started(self, nodes: tuple[Node, ...], training: TrainingState) -> None:
         """Remember what to show."""
-        self._training = training
+        self._training, self._logged = training, ""
 
     def stage(self, node: Node | None, name: str) -> None:
         """A line a stage of the whole round."""
@@ -151,8 +151,11 @@ class PlainLines(Display):
             state = self._training
             self._say(f"initial evaluation: {state.metric_name} {metric_text(state)}")
         elif event.name == EventName.EVALUATE or (event.name == EventName.STEP_END and due):
-            self._say(training_line(self._training))
-            self._logged_at = time.monotonic()
+            line = training_line(self._training)
+            # an evaluation by a script of a case's own may say nothing that is shown
+            if due or line != self._logged or self._training.metric is not None:
+                self._say(line)
+            self._logged_at, self._logged = time.monotonic(), line
 
     def _say(self, line: str) -> None:
         """Log what an event says, unless there were too many of late: they would fill the controller's disk."""

@@ -17,6 +17,11 @@ from utils.errors import FlagPerfError, nearest
 
 _KINDS = (PyTorch, Paddle, Megatron, MegatronDeepSpeed, DeepSpeed, DeepSpeedTorch, FlagScale, TensorFlow)
 FRAMEWORKS: dict[str, Framework] = {kind.name: kind() for kind in _KINDS}
+# What stands in the place of a framework where FlagPerf's cases are started by something else, and by what.
+STARTED_ELSEWHERE = {
+    "in_container": "it is started by hand in containers that the user runs, which reach each other by ssh",
+    "in_cluster": "it is started by the cluster's own scheduler (sbatch)",
+}
 
 
 def open_framework(name: str) -> Framework:

@@ -16,6 +16,14 @@ from run_benchmarks.transports.base import ByteSink, CommandError, Transport
 
 BUILD_TIMEOUT_S = 7200.0
 TREE_FOLDER = "/flagperf-tree"
+# Where install scripts of existing FlagPerf look for what lies beside them: installers, packages.
+DOCKER_FOLDER = "/workspace/docker_image"
+# $1: an extension's folder, $2: a file to source, or nothing. What is made on the way goes into a copy, for the tree
+# is read-only, and some name their sources from the folder that they lie in.
+BUILD_EXTENSION = (
+    'exec 2>&1; if [ -n "$2" ]; then . "$2"; fi; made=$(mktemp -d) && cp -R "$1/." "$made" && cd "$made" && '
+    'EXTENSION_SOURCE_DIR="$made" python3 setup.py install && cd / && rm -rf "$made"'
+)
 # Both streams in one, in the order in which they were written: that is how a build log is read.
 MERGED = ("sh", "-c", 'exec 2>&1; exec "$@"', "sh")
 # What a step of a build may do as its container's root, and why; it has no other capability.
@@ -91,9 +99,10 @@ def _build_unit(site: BuildSite, layer: Layer, below: Layer, mounts: Sequence[Mo
         # so that a build that is interrupted is found and removed with the rest of the run
         labels={LABEL_RUN: site.run_uid, LABEL_ROLE: "build"},
         image=below.tag,
-        argv=("sh", "-c", *_script(layer)),
-        mounts=(Mount(site.tree, TREE_FOLDER), *(mount for mount in mounts if _serves(mount, layer))),
-        workdir=TREE_FOLDER,
+        argv=_step(layer),
+        mounts=(*_mounts(site, layer), *(mount for mount in mounts if _serves(mount, layer))),
+        # an install script leaves what it fetches where it stands: that is the image's own folder, as ever
+        workdir="" if layer.kind == "install" else TREE_FOLDER,
         capabilities=tuple(BUILD_CAPABILITIES),
         host_network=True,  # mirrors and proxies are where the host's own pip has them, often on 127.0.0.1
     )
@@ -110,14 +119,24 @@ def _serves(mount: Mount, layer: Layer) -> bool:
     return layer.kind == "install" or mount.inside != SECRETS_FOLDER
 
 
-def _script(layer: Layer) -> tuple[str, ...]:
+def _mounts(site: BuildSite, layer: Layer) -> tuple[Mount, ...]:
+    tree = Mount(site.tree, TREE_FOLDER)
+    if layer.kind != "install":
+        return (tree,)
+    return (tree, Mount(f"{site.tree}/{layer.files[0].rpartition('/')[0]}", DOCKER_FOLDER))
+
+
+def _step(layer: Layer) -> tuple[str, ...]:
     # both streams in one already here: an engine hands on two in any order
+    paths = [f"{TREE_FOLDER}/{name}" for name in layer.files]
     if layer.kind == "install":
-        return ('exec bash "$1" 2>&1', "sh", f"{TREE_FOLDER}/{layer.files[0]}")
+        return ("sh", "-c", 'exec bash "$1" 2>&1', "sh", paths[0])
+    if layer.kind == "extension":
+        return ("bash", "-c", BUILD_EXTENSION, "bash", *paths)
     # a distribution's own Python may refuse pip (PEP 668): what it guards is a system, and this is an image
     install = "exec env PIP_BREAK_SYSTEM_PACKAGES=1 PIP_ROOT_USER_ACTION=ignore python3 -m pip install"
-    files = [word for name in layer.files for word in ("--requirement", f"{TREE_FOLDER}/{name}")]
-    return (f'{install} --no-cache-dir "$@" 2>&1', "sh", *files)
+    files = [word for path in paths for word in ("--requirement", path)]
+    return ("sh", "-c", f'{install} --no-cache-dir "$@" 2>&1', "sh", *files)
 
 
 async def run_logged(

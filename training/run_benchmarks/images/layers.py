@@ -1,12 +1,13 @@
-"""Which images a case needs: up to four layers, each named by a hash of everything that goes into it.
+"""Which images a case needs: up to five layers, each named by a hash of everything that goes into it.
 
 1. the vendor's `docker_image/<framework>/Dockerfile`, built with its folder as context;
 2. its `<framework>_install.sh`, run in a container of (1) and committed;
 3. what the harness's own monitors need, installed in a container of (2) and committed: so an image that a vendor
    brings need not know of it;
-4. the pip requirements of case and vendor, installed in a container of (3) and committed.
+4. the pip requirements of case and vendor, installed in a container of (3) and committed;
+5. the vendor's extension for the case, `csrc/setup.py`, built in a container of (4) and committed.
 
-Layers 2 to 4 run in a container and not in `docker build`, because the user's pip settings (index,
+Layers 2 to 5 run in a container and not in `docker build`, because the user's pip settings (index,
 credentials, private CA, a folder of wheels) can be mounted there without ending up in the image. So are the
 build arguments that are secret, for layer 2; a Dockerfile has to mount them itself.
 """
@@ -30,8 +31,9 @@ MONITOR_REQUIREMENTS = "utils/monitors/requirements.txt"
 class Layer:
     """One image to make.
 
-    kind: `dockerfile`, `install`, `monitors` or `requirements`.
-    files: relative to the training folder: the Dockerfile's folder, the script, or the requirement files.
+    kind: `dockerfile`, `install`, `monitors`, `requirements` or `extension`.
+    files: relative to the training folder: the Dockerfile's folder, the script, the requirement files, or the
+    extension's folder and what is sourced before it is built, if there is such a file.
     """
 
     kind: str
@@ -87,6 +89,12 @@ def plan_image(plan: Plan, case: CasePlan) -> ImagePlan:
         _add_requirements(digest, plan.training_dir, files.requirements)
         tag = _tag(plan, f"{framework}-{case.settings.model}", digest)
         layers.append(Layer("requirements", tag, files.requirements))
+    if files.extension_dir:
+        sourced = (files.environment_script,) if files.environment_script else ()
+        digest.update(b"extension" + pack(plan.training_dir / files.extension_dir))
+        _add_requirements(digest, plan.training_dir, sourced)
+        tag = _tag(plan, f"{framework}-{case.settings.model}", digest)
+        layers.append(Layer("extension", tag, (files.extension_dir, *sourced)))
     return ImagePlan(tuple(layers), build_args, secrets, mounted_secrets(plan, case), plan.secrets.hide)
 
 

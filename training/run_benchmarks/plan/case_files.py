@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from run_benchmarks.frameworks import FRAMEWORKS
+from run_benchmarks.frameworks import FRAMEWORKS, STARTED_ELSEWHERE
 from run_benchmarks.plan.case_code import check_case_code
 from run_benchmarks.plan.hook_code import check_hook_code
 from run_benchmarks.plan.own_script import driver_of, takes_vendor, wants_driver
@@ -83,6 +83,7 @@ class CaseResolver:
             image_build_args=chosen.image_build_args,
             extern=extern,
             environment=self._environment(files),
+            writable=self.run.case_writable and files.script != DRIVER_SCRIPT,
         )
 
     def _report(self, name: str, value: str, message: str, remedy: str) -> None:
@@ -100,6 +101,13 @@ class CaseResolver:
 
     def _case_dir(self) -> str | None:
         """`benchmarks/<model>/<framework>`, or below the vendor's folder for TEST_TYPE = "customized"."""
+        if self.case.framework in STARTED_ELSEWHERE:
+            message = f"is not run here: {STARTED_ELSEWHERE[self.case.framework]}"
+            remedy = (
+                "run it as its README says; a case of the framework itself (megatron, flagscale) runs here"
+            )
+            self._report("framework", self.case.framework, message, remedy)
+            return None
         customized = self.run.test_type == "customized"
         home = f"{self.case.vendor}/benchmarks" if customized else "benchmarks"
         model_dir = f"{home}/{self.case.model}"
@@ -161,7 +169,7 @@ class CaseResolver:
             message = f"the case brings no {CASE_SCRIPT}, and the shared driver is missing"
             self._report("script", DRIVER_SCRIPT, message, "restore the file: the checkout is incomplete")
         config_dir = f"{self.vendor_dir}/config"
-        environment = f"{config_dir}/environment_variables.sh"
+        environment, extension = f"{config_dir}/environment_variables.sh", f"{self.vendor_dir}/csrc"
         requirements = (f"{case_dir}/requirements.txt", f"{config_dir}/requirements.txt")
         names = (f"{self.case.framework}_install.sh", f"{self.case.framework_name}_install.sh")
         installs = [f"{image_dir}/{name}" for name in names if self._exists(f"{image_dir}/{name}")]
@@ -177,6 +185,7 @@ class CaseResolver:
             dockerfile_dir=image_dir,
             install_script=installs[0] if installs else None,
             takes_vendor=not has_own or takes_vendor(self.root, Path(case_dir)),
+            extension_dir=extension if self._exists(f"{extension}/setup.py") else None,
         )
 
     def _check_script(self, files: CaseFiles, vendor: Vendor) -> None:

@@ -118,6 +118,7 @@ class RunSettings:
     image_distribution: values.Distribution = "stream"
     image_registry: values.Registry = ""
     case_deadline_hours: values.Positive = 24.0
+    case_writable: values.Flag = False
     min_free_disk_gib: values.NotNegative = 5.0
     monitor_interval_s: values.Positive = Field(default=1.0, validation_alias="MONITOR_INTERVAL")
     secrets: values.EnvironmentNames = ()
@@ -204,6 +205,7 @@ class CaseFiles:
     environment_script: a shell file to source before the ranks start, or None.
     dockerfile_dir, install_script: the vendor's image for the framework.
     takes_vendor: whether the script's launch contract has `--vendor`.
+    extension_dir: the vendor's folder with a `setup.py` that becomes a layer of the image, or None.
     """
 
     case_dir: str
@@ -217,6 +219,7 @@ class CaseFiles:
     dockerfile_dir: str
     install_script: str | None
     takes_vendor: bool = True
+    extension_dir: str | None = None
 
 
 @dataclass(frozen=True)
@@ -231,6 +234,7 @@ class CasePlan:
     tell. None where a case with a script of its own lists no mutable names.
     extern: the files of the vendor's `extern/`, whose code runs in the ranks: path -> SHA-256.
     environment: likewise the file that is sourced before the ranks start, by its path below `training/`.
+    writable: whether a script of its own runs in copies of code and data that are thrown away.
     """
 
     settings: CaseSettings
@@ -246,6 +250,7 @@ class CasePlan:
     image_build_args: Mapping[str, str] = field(default_factory=dict)
     extern: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
+    writable: bool = False
 
 
 @dataclass(frozen=True)

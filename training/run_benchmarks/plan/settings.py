@@ -18,6 +18,8 @@ from run_benchmarks.plan.vendor_record import Vendor
 
 DEFAULT_CONTAINER_HOME = "/workspace/flagperf"
 NO_VENDOR = "VENDOR"
+# By which public FlagPerf is told to start no containers.
+IN_CONTAINER = "EXEC_IN_CONTAINER"
 _BUILD_ARGS = "IMAGE_BUILD_ARGS"
 _GONE = {"RANK_LAUNCHER": "delete this line: FlagPerf's own launcher starts the ranks of every framework"}
 
@@ -36,6 +38,14 @@ def read_run_settings(reader: Reader, training_dir: Path, log_path: Path | None)
     run = replace(run, log_path=log)
     _check_writable(run.log_path, reader, log_path)
     _check_registry(reader)
+    if run.uses_images and os.environ.get(IN_CONTAINER):
+        message = (
+            f"would start containers, and {IN_CONTAINER} of the environment says that this is inside one"
+        )
+        remedy = (
+            f'set RUNTIME = "process" (in machine_conf.py, if it is of this machine), or unset {IN_CONTAINER}'
+        )
+        reader.problem("RUNTIME", message, remedy, run.runtime)
     return run
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,12 @@ from run_benchmarks.results.checkout import in_checkout
 from run_benchmarks.results.consistency import contradictions, doubts
 from run_benchmarks.results.cut_off import cut_off_figures
 from run_benchmarks.results.evidence import NodeLogs, below_run, explain
-from run_benchmarks.results.legacy_figures import in_present_names, legacy_rates, with_numbers
+from run_benchmarks.results.legacy_figures import in_present_names, legacy_rates, legacy_times, with_numbers
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.power import NAMES as POWER
 from run_benchmarks.results.power import no_power, power_figures
 from run_benchmarks.results.provenance import provenance_of
-from run_benchmarks.results.quality import better_of, is_true
+from run_benchmarks.results.quality import better_of, is_true, meets_target
 from run_benchmarks.results.rank_logs import RankLogs, read_rank_logs
 from run_benchmarks.results.round_result import (
     MEASURE,
@@ -32,7 +33,7 @@ from run_benchmarks.results.round_result import (
     few,
     saving_notes,
 )
-from run_benchmarks.results.rules import rules_of
+from run_benchmarks.results.rules import WRITABLE, rules_of
 from run_benchmarks.results.shortfall import shortfall
 from run_benchmarks.results.unproved import unproved_in
 from run_benchmarks.unforeseen import log_traceback
@@ -80,14 +81,15 @@ def judge(
 
 def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) -> RoundResult:
     """Judge a round by its node folders, whose failure is explained."""
-    logs = read_rank_logs(folders, case.ranks_of_node, own_script=not case.uses_driver)
+    own_script, meets = not case.uses_driver, partial(meets_target, case)
+    logs = read_rank_logs(folders, case.ranks_of_node, own_script=own_script, meets=meets)
     finished = [event for event in logs.events if event.name == EventName.FINISHED]
     facts: Mapping[str, Any] = finished[0].value if finished else {}
     values = facts if case.uses_driver else with_numbers(facts)
     continued = _continued(logs.events)
     own, figure_notes = case_figures(facts, case.chip)
     power, power_notes = _power(folders, logs.events)
-    figures = {**_training_figures(case, values), **power, **own}
+    figures = {**_training_figures(case, values, logs), **power, **own}
     cut_off = {} if finished or case.kind == MEASURE else cut_off_figures(logs.events)
     figures |= cut_off
     figures["acc"] = replace(figures["acc"], better=better_of(case, figures["acc"].unit))
@@ -104,10 +106,10 @@ def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) ->
         logs.events,
         case.differs,
         case.extern,
-        own_script=not case.uses_driver,
+        own_script=own_script,
         vendors_case=case.vendors_folder,
         parameters=case.parameters_of(seen.round),
-        doubt=unproved,
+        doubt="; ".join(filter(None, (unproved, WRITABLE if case.writable else ""))),
     )
     rules = replace(rules, environment=case.environment)
     if "MFU" in figures and rules.has_another_model:
@@ -155,9 +157,13 @@ def _brief_figure(figure: Figure) -> Figure:
     return replace(figure, unit=unit, source=source, caveat=caveat)
 
 
-def _training_figures(case: PlannedCase, facts: Mapping[str, Any]) -> dict[str, Figure]:
+def _training_figures(case: PlannedCase, facts: Mapping[str, Any], logs: RankLogs) -> dict[str, Figure]:
     figures = figures_from_finished(in_present_names(facts, case.parameters), _peak(case, facts))
-    return {**figures, **legacy_rates(facts, figures)}
+    figures |= legacy_rates(facts, figures)
+    if case.uses_driver:
+        return figures
+    met = logs.met if is_true(facts.get("converged")) else None
+    return {**figures, **legacy_times(logs.events, met, figures)}
 
 
 def _power(folders: Sequence[Path], events: Sequence[Event]) -> tuple[dict[str, Figure], list[str]]:

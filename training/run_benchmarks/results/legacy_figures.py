@@ -7,11 +7,13 @@ guessed: what they do not report stays null.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from utils.events import Event, EventName
 from utils.figures import DEFINITIONS, FINISHED, Figure
 from utils.numbers import number_in
+from utils.parameters import TARGET
 
 TIMES = {
     "raw_train_time": "train_time",
@@ -30,7 +32,8 @@ def in_present_names(finished: Mapping[str, Any], parameters: Mapping[str, Any])
     """`finished` with times and metric under the present names too; names that are there are kept.
 
     The metric is that of the only `final_<metric>` beside the loss, or of the only one for which the case's
-    `parameters` have a `target_<metric>`; where several are left none is chosen.
+    `parameters` have a `target_<metric>`; where several are left none is chosen. Where there is none, it is the only
+    one with a target that stands there under its plain name.
     """
     added = {
         name: finished[earlier]
@@ -41,12 +44,21 @@ def in_present_names(finished: Mapping[str, Any], parameters: Mapping[str, Any])
         name[len("final_") :] for name in finished if name.startswith("final_") and name != "final_loss"
     ]
     if len(metrics) > 1:
-        metrics = [metric for metric in metrics if f"target_{metric}" in parameters]
+        metrics = [metric for metric in metrics if f"{TARGET}{metric}" in parameters]
+    elif not metrics:
+        metrics = [name for name in targets_in(parameters) if number_in(finished, name) is not None]
+        added |= {f"final_{name}": finished[name] for name in metrics}
     if not finished.get("metric") and len(metrics) == 1:
         added["metric"] = metrics[0]
-        target = parameters.get(f"target_{metrics[0]}")
+        target = parameters.get(f"{TARGET}{metrics[0]}")
         added |= {} if target is None or "target" in finished else {"target": target}
     return {**finished, **added}
+
+
+def targets_in(parameters: Mapping[str, Any]) -> dict[str, float]:
+    """Metric -> its target, of all that a case's parameters have a number for."""
+    numbers = {name: number_in(parameters, name) for name in parameters if name.startswith(TARGET)}
+    return {name[len(TARGET) :]: number for name, number in numbers.items() if number is not None}
 
 
 def with_numbers(finished: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,6 +87,28 @@ def legacy_rates(finished: Mapping[str, Any], figures: Mapping[str, Figure]) -> 
             source = f"{reported}, {FINISHED}: the case's own figure"
             rates[name] = DEFINITIONS[name].figure(_rate(finished, reported), source)
     return rates
+
+
+def legacy_times(
+    events: Sequence[Event], met: Event | None, figures: Mapping[str, Figure]
+) -> dict[str, Figure]:
+    """init_time and time_to_target by the clock of rank 0's log, for those of `figures` that are not reported.
+
+    Args:
+        met: the first evaluation that met the target.
+    """
+    first = {event.name: event for event in reversed(events)}
+    spans = {
+        "init_time": (first.get(EventName.INIT_START.value), first.get(EventName.INIT_END.value)),
+        "time_to_target": (first.get(EventName.TRAIN_START.value), met),
+    }
+    return {
+        name: DEFINITIONS[name].figure(
+            (end.time_ms - begin.time_ms) / 1000, f"{begin.name}..{end.name} in the log of global rank 0"
+        )
+        for name, (begin, end) in spans.items()
+        if figures[name].value is None and begin and end and 0 < begin.time_ms <= end.time_ms
+    }
 
 
 def _rate(finished: Mapping[str, Any], name: str) -> float | None:

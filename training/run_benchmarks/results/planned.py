@@ -54,7 +54,7 @@ class PlannedCase:
 
     differs: what the plan says of changes beyond the mutable names, if it looked. extern: the files of the vendor's
     `extern/`, path -> SHA-256; None where the plan does not say. environment: the file that is sourced before the
-    ranks start, likewise.
+    ranks start, likewise. writable: whether it ran in a copy of its code, which it may have changed.
     """
 
     settings: PlannedSettings
@@ -65,6 +65,7 @@ class PlannedCase:
     differs: Mapping[str, Any] | None = None
     extern: Mapping[str, str] | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    writable: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a kind that this version does not know: no verdict would be its own."""

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from run_benchmarks.results.legacy_figures import in_present_names
+from run_benchmarks.results.legacy_figures import in_present_names, targets_in
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.round_result import MEASURE
 from utils.case_form import BETTER
+from utils.events import Event, EventName
 from utils.figures import HIGHER, LOWER
 from utils.numbers import number_in
 from utils.parameters import TARGET
@@ -60,6 +61,19 @@ def better_of(case: PlannedCase, metric: str) -> str:
     """Which way a metric is better; of the driver the larger is, whatever its name."""
     own = case.parameters.get(BETTER) or (LOWER if falls(metric) else HIGHER)
     return LOWER if own == LOWER and not case.uses_driver else HIGHER
+
+
+def meets_target(case: PlannedCase, event: Event) -> bool:
+    """Whether an evaluation, as a script of a case's own reports it, met the only target that the plan has."""
+    targets = targets_in(case.parameters)
+    if case.uses_driver or event.name != EventName.EVALUATE or len(targets) != 1:
+        return False
+    ((metric, target),) = targets.items()
+    numbers = (number_in(event.value, name) for name in (metric, f"eval_{metric}"))
+    value = next((number for number in numbers if number is not None), None)
+    if value is None:
+        return False
+    return value <= target if better_of(case, metric) == LOWER else value >= target
 
 
 @dataclass(frozen=True)
@@ -135,9 +149,7 @@ class Quality:
     @property
     def _targets(self) -> list[str]:
         """The metrics for which the plan has a target."""
-        parameters = self.case.parameters
-        names = (name for name in parameters if name.startswith(TARGET))
-        return [name[len(TARGET) :] for name in names if number_in(parameters, name) is not None]
+        return list(targets_in(self.case.parameters))
 
     @property
     def _direction(self) -> str:

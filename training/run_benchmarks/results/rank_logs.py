@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from operator import itemgetter
@@ -51,15 +51,27 @@ class RankLogs:
     errors: a line for each log or folder that is there and cannot be read, and for one with events that are too long.
     left_out: a line for what else does not count: logs in folders of other nodes, lines that hold no event, and those
         that are too many to be looked at.
+    met: rank 0's first event that `meets` what the reader asked for.
     """
 
     events: Sequence[Event] = ()
     finished: Mapping[int, int] = field(default_factory=dict)
     errors: Sequence[str] = ()
     left_out: Sequence[str] = ()
+    met: Event | None = None
 
 
-def read_rank_logs(folders: Sequence[Path], nproc: int = 1, *, own_script: bool = False) -> RankLogs:
+def _never(event: Event) -> bool:
+    return False
+
+
+def read_rank_logs(
+    folders: Sequence[Path],
+    nproc: int = 1,
+    *,
+    own_script: bool = False,
+    meets: Callable[[Event], bool] = _never,
+) -> RankLogs:
     """The logs in the node folders `folders`, by node rank; a folder that was not collected does not exist.
 
     Args:
@@ -70,6 +82,7 @@ def read_rank_logs(folders: Sequence[Path], nproc: int = 1, *, own_script: bool 
     finished: dict[int, int] = {}
     errors: list[str] = []
     left_out: list[str] = []
+    met = None
     for node, folder in enumerate(folders):
         try:
             for rank, path in _logs_in(folder):
@@ -78,8 +91,9 @@ def read_rank_logs(folders: Sequence[Path], nproc: int = 1, *, own_script: bool 
                         f"{path}: rank {rank} does not run on node {node}: its log does not count"
                     )
                     continue
-                log = _Kept(RankLog(rank, path, own_script=own_script))
+                log = _Kept(RankLog(rank, path, own_script=own_script), meets)
                 events += log.events()
+                met = met or log.met
                 errors += log.errors
                 left_out += log.log.left_out()
                 if log.finished:
@@ -87,7 +101,7 @@ def read_rank_logs(folders: Sequence[Path], nproc: int = 1, *, own_script: bool 
         except OSError as error:
             errors.append(f"{folder}: cannot be listed: {error.strerror}")
     return RankLogs(
-        events, dict(sorted(finished.items())), few(errors, MOST_NAMED), few(left_out, MOST_NAMED)
+        events, dict(sorted(finished.items())), few(errors, MOST_NAMED), few(left_out, MOST_NAMED), met
     )
 
 
@@ -208,8 +222,10 @@ class RankLog:
 class _Kept:
     """What is kept of a rank's log, which is read to its end, or to where it cannot be read."""
 
-    def __init__(self, log: RankLog) -> None:
+    def __init__(self, log: RankLog, meets: Callable[[Event], bool]) -> None:
         self.log = log
+        self._meets = meets
+        self.met: Event | None = None
         self.finished = 0
         self.errors: list[str] = []
         self._first: dict[str, tuple[int, Event]] = {}
@@ -230,6 +246,8 @@ class _Kept:
 
     def _keep(self, placed: tuple[int, Event]) -> None:
         name = placed[1].name
+        if self.met is None and self.log.rank == 0 and self._meets(placed[1]):
+            self.met = placed[1]
         self.finished += name == FINISHED
         self._first[name] = min(self._first.get(name, placed), placed, key=itemgetter(0))
         self._last[name] = max(placed, self._last.get(name, placed), key=itemgetter(0))

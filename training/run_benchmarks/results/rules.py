@@ -21,6 +21,7 @@ from utils.text_files import shortened
 CLOSED = "closed"
 OPEN = "open"
 LONGEST_EXPLANATION = 4_000  # characters: all of it stands in `result.json`
+WRITABLE = "it ran in a copy of its code that it may have changed (CASE_WRITABLE)"
 MODEL_HOOK = "convert_model"
 _NOT_REPORTED = "the case does not report what was changed"
 

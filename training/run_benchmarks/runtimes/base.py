@@ -87,6 +87,10 @@ class Runtime(ABC):
         """Where a unit sees `host_path`: through its mounts in a container, unchanged for a process."""
 
     @abstractmethod
+    def scratch(self, name: str) -> str:
+        """A folder that the unit `name` may make and write, as it sees it; it goes with the unit."""
+
+    @abstractmethod
     async def start(self, transport: Transport, unit: Unit) -> None:
         """Start the unit in the background. One whose name is taken is refused."""
 

@@ -18,6 +18,7 @@ from run_benchmarks.runtimes.engine import engine_of
 from run_benchmarks.transports.base import CommandError, Completed, Transport
 from utils.errors import FlagPerfError
 
+SCRATCH = "/tmp/flagperf-scratch"  # noqa: S108 - the container's own, which nobody else writes to
 LABEL_PREFIX = "flagperf."
 REMOVE_ATTEMPTS = 20
 REMOVE_PAUSE_S = 0.25
@@ -46,6 +47,9 @@ class ContainerRuntime(Runtime):
             raise FlagPerfError(message, remedy="mount the folder that holds it")
         nearest = max(holding, key=lambda mount: len(PurePosixPath(mount.host).parts))
         return str(PurePosixPath(nearest.inside) / path.relative_to(nearest.host))
+
+    def scratch(self, name: str) -> str:
+        return SCRATCH
 
     async def start(self, transport: Transport, unit: Unit) -> None:
         """`docker run --detach ...`; where the engine may not raise limits, with its own."""

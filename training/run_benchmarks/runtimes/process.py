@@ -36,6 +36,9 @@ class ProcessRuntime(Runtime):
     def path_inside(self, mounts: Sequence[Mount], host_path: str) -> str:
         return host_path
 
+    def scratch(self, name: str) -> str:
+        return f"{self._folder(name)}/scratch"
+
     async def start(self, transport: Transport, unit: Unit) -> None:
         """`python3 .../utils/process_unit.py start ...` of the unit's tree, which gets the unit's environment."""
         argv = (

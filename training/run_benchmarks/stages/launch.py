@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from run_benchmarks.frameworks.base import Contract, Framework, LaunchJob
@@ -20,6 +20,9 @@ TASK_SHELL = (
     'exec >>"$1" 2>&1; export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}"; '
     'if [ -n "$2" ]; then . "$2"; fi; shift 2; exec "$@"'
 )
+# $1: the tree, $2: a copy of it, $3: the data, $4: its folders with links to its files, then the command. Whatever is
+# written goes with the container, or with the run's folder.
+WRITABLE_SHELL = 'mkdir -p "$2" "$4" && cp -R "$1/." "$2" && cp -Rs "$3/." "$4" && shift 4 && exec "$@"'
 # The capabilities of a task's root, and why; a monitor has none. What a vendor's chips need stands in its vendor.py.
 TASK_CAPABILITIES = {
     "DAC_OVERRIDE": "the data and CHECKPOINT_PATH are the ssh user's, and may be closed to everybody else",
@@ -58,7 +61,16 @@ class Launch:
         environment_file = inside.tree(case.files.environment_script) if case.files.environment_script else ""
         log = f"{inside.node}/start_{case.settings.framework_name}_task.log"
         job = self._job(inside, case)
-        argv = ("bash", "-c", TASK_SHELL, "task", log, environment_file, *_ended_in_time(case))
+        argv = (
+            "bash",
+            "-c",
+            TASK_SHELL,
+            "task",
+            log,
+            environment_file,
+            *inside.copying,
+            *_ended_in_time(case),
+        )
         options, secrets = self._options(case)
         return Unit(
             name=unit_name(self.run, node, "task"),
@@ -105,12 +117,12 @@ class Launch:
         files = case.files
         contract = {
             "--data_dir": inside.data,
-            "--extern_config_dir": inside.tree(files.config_dir),
+            "--extern_config_dir": inside.code(files.config_dir),
             "--extern_config_file": files.config_file,
             **({"--vendor": case.vendor.name} if files.takes_vendor else {}),
         }
         args = [word for name, value in contract.items() for word in (name, value)]
-        args += ["--enable_extern_config", "--extern_module_dir", inside.tree(files.extern_dir)]
+        args += ["--enable_extern_config", "--extern_module_dir", inside.code(files.extern_dir)]
         script_args = [inside.tree(word) if word == files.case_dir else word for word in files.script_args]
         return LaunchJob(
             nnodes=case.settings.nnodes,
@@ -118,11 +130,11 @@ class Launch:
             master_addr=self.addresses[0] if len(self.addresses) > 1 else "127.0.0.1",
             master_port=self.plan.cluster.master_port,
             log_dir=inside.node,
-            script=(inside.tree(files.script), *script_args, *args),
+            script=(inside.code(files.script), *script_args, *args),
             python=self.runtime.python,
             hosts=self.addresses,
             contract=Contract(
-                case.vendor.name, inside.data, inside.tree(files.config_dir), files.config_file
+                case.vendor.name, inside.data, inside.code(files.config_dir), files.config_file
             ),
         )
 
@@ -173,6 +185,17 @@ class _Inside:
         )
         self.node = self._see(launch.paths.node(node))
         self.data = self._see(case.data_dir_host)
+        self.code: Callable[[str], str] = self.tree
+        self.copying: tuple[str, ...] = ()
+        if node.case.writable:
+            self._copy(launch.runtime.scratch(unit_name(launch.run, node, "task")))
+
+    def _copy(self, scratch: str) -> None:
+        """Let the case work in copies. The launcher and its modules are still those that nobody may write to."""
+        code, data = f"{scratch}/training", f"{scratch}/data"
+        self.copying = ("sh", "-c", WRITABLE_SHELL, "sh", self.tree(""), code, self.data, data)
+        self.code = lambda relative: f"{code}/{relative}"
+        self.data = data
 
     def _see(self, host_path: str) -> str:
         return self._runtime.path_inside(self.mounts, host_path)

@@ -21,6 +21,12 @@ LEFT_OUT = ("*/recordings", "*/conformance.json", "*/conformance.md", "conforman
 # Hidden files are the editor's and the tools', but this one is read by the engine where the image is built.
 KEPT_HIDDEN = frozenset({".dockerignore"})
 LARGEST_TREE = 512 * 2**20
+DOCKER_IMAGE = "docker_image"
+NOT_DATA = "keep data sets and checkpoints outside the training/ folder"
+NOT_INSTALLERS = (
+    "keep installers outside the training/ folder: build an image with them once (docs/images.md, Large installers), "
+    "and let the Dockerfile begin FROM that one"
+)
 # The last entry of the archive: tar takes a stream that is cut between two entries for a whole one.
 END_MARK = ".flagperf-whole"
 
@@ -61,8 +67,18 @@ def pack_tree(training_dir: Path, folders: tuple[str, ...] = (), log_path: Path 
 
 
 def tree_problems(training_dir: Path, log_path: Path) -> list[Problem]:
-    """What cannot be packed: links (they may lead to what stays at home), names that are no text, the unreadable."""
-    return _problems(training_dir, _at_home(training_dir, log_path))
+    """What cannot be packed: links that lead elsewhere, names that are no text, the unreadable, the too large."""
+    left_out = _at_home(training_dir, log_path)
+    return problems_in(training_dir, left_out) or _too_large(training_dir, left_out)
+
+
+def files_in(folder: Path, left_out: Collection[Path] = ()) -> Iterator[Path]:
+    """The files that a host would get of `folder`, in a fixed order; see `problems_in` for what cannot be had.
+
+    Raises:
+        FlagPerfError: what was there is gone.
+    """
+    return filter(Path.is_file, _paths(folder, left_out))
 
 
 def pack(folder: Path, left_out: Collection[Path] = (), empty: tuple[str, ...] = ()) -> bytes:
@@ -72,13 +88,13 @@ def pack(folder: Path, left_out: Collection[Path] = (), empty: tuple[str, ...] =
         ProblemsError: something in it cannot be packed.
         FlagPerfError: it is far larger than code: data lies in it; or it is altered meanwhile.
     """
-    problems = _problems(folder, left_out)
+    problems = problems_in(folder, left_out)
     if problems:
         raise ProblemsError(problems)
     buffer = io.BytesIO()
     # dereferenced: of files that are linked with each other each is a file
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT, dereference=True) as archive:
-        for path in filter(Path.is_file, _paths(folder, left_out)):
+        for path in files_in(folder, left_out):
             try:
                 _add(archive, path, folder, LARGEST_TREE - buffer.tell())
             except OSError as error:
@@ -91,13 +107,34 @@ def pack(folder: Path, left_out: Collection[Path] = (), empty: tuple[str, ...] =
     return buffer.getvalue()
 
 
+def _too_large(training_dir: Path, left_out: Collection[Path]) -> list[Problem]:
+    """Where the tree is larger than hosts take: the file that makes it so, and what to do with such a one."""
+    sizes = {path: _size(path) for path in files_in(training_dir, left_out)}
+    total = sum(sizes.values())
+    if total <= LARGEST_TREE:
+        return []
+    largest = max(sizes, key=lambda path: sizes[path])
+    name = largest.relative_to(training_dir).as_posix()
+    message = (
+        f"is the largest file of {total >> 20} MiB for the hosts, which get {LARGEST_TREE >> 20} at most"
+    )
+    remedy = NOT_INSTALLERS if DOCKER_IMAGE in largest.parts else NOT_DATA
+    return [Problem(str(training_dir), name, f"{sizes[largest] >> 20} MiB", message, remedy)]
+
+
+def _size(path: Path) -> int:
+    """Of a file in an archive: with its header, and filled up."""
+    size = path.stat().st_size
+    return size + -size % tarfile.BLOCKSIZE + tarfile.BLOCKSIZE
+
+
 def _add(archive: tarfile.TarFile, path: Path, folder: Path, room: int) -> None:
     """Add a file of `folder`, looked at before it is read: what does not belong here may be larger than the memory."""
     if path.stat().st_size > room:
         raise FlagPerfError(
             f"more than {LARGEST_TREE >> 20} MiB to deploy; {path} is among it",
             where=str(folder),
-            remedy="keep data sets and checkpoints outside the training/ folder",
+            remedy=NOT_INSTALLERS if DOCKER_IMAGE in path.parts else NOT_DATA,
         )
     archive.add(path, path.relative_to(folder).as_posix(), recursive=False, filter=_plain)
 
@@ -185,7 +222,8 @@ def _belongs_to_tree(path: Path) -> bool:
     return not path.name.startswith(".") and path.name != "__pycache__" and path.suffix != ".pyc"
 
 
-def _problems(folder: Path, left_out: Collection[Path]) -> list[Problem]:
+def problems_in(folder: Path, left_out: Collection[Path] = ()) -> list[Problem]:
+    """What of `folder` no host could get, and why."""
     problems = []
     for path in _paths(folder, left_out):
         objection = _objection(path, folder, left_out)

@@ -1,0 +1,179 @@
+"""`run.py import`: what comes from a checkout of public FlagPerf, under which name, and that all of it goes again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from run_benchmarks import verbs
+from run_benchmarks.imports import laying
+from run_benchmarks.verbs import options
+from tests.run_benchmarks.imports.checkout import FILES, make_checkout
+from tests.run_benchmarks.plan.tree import TEST_CONF, Tree, make_tree
+
+
+@dataclass
+class Moving:
+    """A tree, a checkout that is laid beside what it has, and what the verb prints."""
+
+    tree: Tree
+    checkout: Path
+    capsys: pytest.CaptureFixture[str]
+
+    def run(self, *words: str) -> tuple[int, str]:
+        """The exit code, and all that was printed."""
+        code = verbs.main(["import", *words])
+        shown = self.capsys.readouterr()
+        return code, shown.out + shown.err
+
+    def lay(self, *words: str) -> str:
+        """Import the checkout; the output."""
+        code, shown = self.run(str(self.checkout), *words)
+        assert code == 0, shown
+        return shown
+
+    def files(self) -> Mapping[str, str]:
+        """What the tree holds."""
+        paths = [path for path in self.tree.training.rglob("*") if path.is_file()]
+        return {path.relative_to(self.tree.training).as_posix(): path.read_text() for path in paths}
+
+
+@pytest.fixture
+def moving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Moving:
+    tree = make_tree(tmp_path)
+    monkeypatch.setattr(options, "TRAINING_DIR", tree.training)
+    return Moving(tree, make_checkout(tmp_path / "FlagPerf"), capsys)
+
+
+def row(shown: str, *words: str) -> str:
+    """The line of the table that holds these words."""
+    (line,) = [line for line in shown.splitlines() if all(word in line.split() for word in words)]
+    return line
+
+
+def test_a_checkout_is_laid_beside_what_is_here_and_can_be_planned(moving: Moving) -> None:
+    before = moving.files()
+    shown = moving.lay()
+    after = moving.files()
+    assert {name: after[name] for name in before} == before, "nothing that was here was touched"
+    new = after.keys() - before.keys() - {"imported.json"}
+    assert {
+        "benchmarks/toy_2022/README.md",
+        "benchmarks/toy_2022/pytorch/run_pretraining.py",
+        "benchmarks/toy_2022/pytorch/driver/event.py",
+        "benchmarks/toy_small/pytorch/driver/__init__.py",  # what a link leads to comes as a file
+        "benchmarks/llama3_8B/megatron/run_pretraining.py",
+        "acme/toy_2022-pytorch/csrc/setup.py",
+        "acme/docker_image/pytorch_2022/pytorch_install.sh",
+        "acme/docker_image/megatron_core060/Dockerfile",
+        "other/docker_image/pytorch_2.0/Dockerfile",
+    } <= new
+    assert all(after[name] in FILES.values() for name in new), "their files come as they are"
+    assert not any("monitor" in name or "mindspore" in name or "container" in name for name in new)
+    assert "toy_2022:pytorch" in row(shown, "acme", "toy:pytorch")
+    assert "not" in row(shown, "acme", "resnet50:mindspore").split()
+    assert "acme/acme_monitor.py stays behind: it makes itself a daemon" in shown
+    assert "other has no vendor.py here" in shown
+    moving.tree.configure(test_conf=TEST_CONF.replace("toy:pytorch:X1", "toy_2022:pytorch_2022:X1"))
+    (case,) = moving.tree.load().cases
+    assert case.files.script == "benchmarks/toy_2022/pytorch/run_pretraining.py"
+    assert case.files.install_script == "acme/docker_image/pytorch_2022/pytorch_install.sh"
+    assert case.files.extension_dir == "acme/toy_2022-pytorch/csrc"
+
+
+def test_what_cannot_run_stays_away_with_the_reason(moving: Moving) -> None:
+    outside = moving.checkout / "training/acme/llama3_8B-megatron/data"
+    outside.symlink_to("/etc")
+    shown = moving.lay()
+    for name, why in {
+        "aquila2_7B_container:in_container": "started by hand in containers",
+        "resnet50:mindspore": "mindspore is no framework that is started here",
+        "detr:pytorch": "benchmarks/detr/pytorch has no run_pretraining.py",
+        "llama3_8B:megatron": "acme/llama3_8B-megatron/data is a link to what hosts do not get",
+    }.items():
+        assert why in row(shown, "acme", name)
+
+
+def test_undo_takes_away_exactly_what_came_and_keeps_what_was_changed(moving: Moving) -> None:
+    before = moving.files()
+    moving.lay()
+    changed = moving.tree.write("benchmarks/llama3_8B/megatron/run_pretraining.py", "import mine\n")
+    moving.tree.write("acme/toy_2022-pytorch/config/config_X1x1x4.py", "")
+    code, shown = moving.run("--undo", str(moving.checkout))
+    assert code == 0
+    assert f"kept, as it was changed since: {changed}" in shown
+    mine = {
+        "benchmarks/llama3_8B/megatron/run_pretraining.py",
+        "acme/toy_2022-pytorch/config/config_X1x1x4.py",
+    }
+    assert moving.files().keys() == {*before, *mine}
+    assert not (moving.tree.training / "other").exists(), "folders that were made for it go too"
+    code, shown = moving.run("--undo")
+    assert code == 2
+    assert "imported are: none" in shown
+
+
+def test_an_import_again_lays_down_only_what_is_new(moving: Moving) -> None:
+    assert "other" not in moving.lay("--vendor", "acme", "--cases", "toy:pytorch_1.8:X1:1:2:1").split()
+    first = moving.files()
+    assert not any("llama" in name for name in first)
+    shown = moving.lay()
+    assert first.keys() < moving.files().keys()
+    assert "toy_2022:pytorch" in row(shown, "acme", "toy:pytorch"), "a name that came stays"
+    assert "\n- 0 of " in moving.lay()
+
+
+def test_nothing_is_laid_down_where_a_file_would_be_overwritten(moving: Moving) -> None:
+    moving.lay("--cases", "llama3_8B")
+    moving.tree.write("benchmarks/llama3_8B/megatron/run_pretraining.py", "import mine\n")
+    before = moving.files()
+    code, shown = moving.run(str(moving.checkout))
+    assert code == 2
+    assert "benchmarks/llama3_8B/megatron/run_pretraining.py: lies here already" in shown
+    assert moving.files() == before
+
+
+def test_show_copies_nothing(moving: Moving) -> None:
+    before = moving.files()
+    assert "toy_2022:pytorch" in moving.lay("--show")
+    assert moving.files() == before
+
+
+def test_an_image_folder_that_hosts_would_not_get_is_named(
+    moving: Moving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(laying, "LARGEST_TREE", 11)
+    line = row(moving.lay("--cases", "llama3_8B"), "acme", "docker_image/megatron_core060")
+    assert "more than goes to hosts: build an image with what it installs by hand" in line
+    assert not (moving.tree.training / "acme/docker_image/megatron_core060").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ((), "no checkout is given"),
+        (("{here}",), "is no checkout of FlagPerf"),
+        (("{checkout}", "--vendor", "acne"), "did you mean acme?"),
+        (("{checkout}", "--cases", "tay:pytorch"), "did you mean toy?"),
+        (("{checkout}", "--cases", "detr"), "nothing of it can run here: benchmarks/detr/pytorch has no"),
+    ],
+)
+def test_what_is_no_import(moving: Moving, words: tuple[str, ...], shown: str) -> None:
+    places = {"here": moving.checkout.parent / "config", "checkout": moving.checkout}
+    code, text = moving.run(*(word.format(**places) for word in words))
+    assert code == 2
+    assert shown in text
+
+
+@pytest.mark.parametrize("name", ["../config/test_conf.py", "/etc/passwd", "outside/x"])
+def test_a_record_that_leads_elsewhere_is_refused(moving: Moving, name: str) -> None:
+    (moving.tree.training / "outside").symlink_to(moving.tree.config)
+    record = {"schema": 1, "checkouts": {"/x": {"files": {name: "0"}, "folders": []}}}
+    (moving.tree.training / "imported.json").write_text(json.dumps(record))
+    code, shown = moving.run("--undo")
+    assert code == 2
+    assert "names what is not below" in shown

@@ -1,0 +1,118 @@
+"""What a checkout of public FlagPerf (github.com/FlagOpen/FlagPerf) holds: its cases, by vendor, and their images."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+
+from run_benchmarks.frameworks import FRAMEWORKS, STARTED_ELSEWHERE
+from run_benchmarks.plan.case_files import CASE_SCRIPT
+from run_benchmarks.stages.tree import files_in, problems_in
+from utils.errors import FlagPerfError
+
+BENCHMARKS, DRIVER = "benchmarks", "benchmarks/driver"
+OF_FLAGPERF = ("benchmarks", "run_benchmarks", "utils", "result")  # the folders that are no vendor's
+_CONFIG = re.compile(r"config_(.+)\.py")
+_USES_DRIVER = re.compile(rb"^\s*(from|import) driver\b", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class PublicCase:
+    """A folder `<vendor>/<model>-<framework>` of a checkout."""
+
+    vendor: str
+    model: str
+    framework: str
+
+    @property
+    def settings(self) -> str:
+        """The vendor's folder of the case."""
+        return f"{self.vendor}/{self.model}-{self.framework}"
+
+    @property
+    def code(self) -> str:
+        """The case's own folder, which all vendors share."""
+        return f"{BENCHMARKS}/{self.model}/{self.framework}"
+
+
+class Checkout:
+    """A checkout's `training/`, listed once; nothing of it is executed, and nothing in it changed."""
+
+    def __init__(self, path: Path) -> None:
+        """FlagPerfError: it is none."""
+        self.path = _training_of(path)
+        left_out = [self.path / "run_benchmarks", self.path / "result"]
+        self.files = tuple(file.relative_to(self.path).as_posix() for file in files_in(self.path, left_out))
+        self._objections = {problem.name: problem.message for problem in problems_in(self.path, left_out)}
+
+    def below(self, *folders: str) -> list[str]:
+        """The files in these folders, or of these names."""
+        inside = tuple(f"{folder}/" for folder in folders)
+        return [file for file in self.files if file.startswith(inside) or file in folders]
+
+    @cached_property
+    def vendors(self) -> list[str]:
+        """The folders with settings for cases, or images."""
+        tops = {PurePosixPath(file).parts[0] for file in self.files if file.count("/") > 1}
+        return sorted(tops - set(OF_FLAGPERF))
+
+    def cases(self, vendor: str) -> list[PublicCase]:
+        """All cases that a vendor has a folder for, also those that cannot run here."""
+        parts = (PurePosixPath(file).parts for file in self.below(vendor))
+        names = {part[1] for part in parts if len(part) > 2 and "-" in part[1]}
+        return [self._case(vendor, name) for name in sorted(names)]
+
+    def _case(self, vendor: str, name: str) -> PublicCase:
+        """The framework is the longest that the name ends with: both parts may hold dashes."""
+        frameworks = sorted((*FRAMEWORKS, *STARTED_ELSEWHERE), key=len, reverse=True)
+        framework = next((each for each in frameworks if name.endswith(f"-{each}")), name.partition("-")[2])
+        return PublicCase(vendor, name.removesuffix(f"-{framework}"), framework)
+
+    def images(self, vendor: str, framework: str) -> list[str]:
+        """The names of the vendor's image folders for a framework."""
+        dockerfiles = (PurePosixPath(file) for file in self.below(f"{vendor}/docker_image"))
+        names = {file.parts[2] for file in dockerfiles if len(file.parts) == 4 and file.name == "Dockerfile"}
+        return sorted(name for name in names if name.partition("_")[0] == framework)
+
+    def sizes(self, case: PublicCase) -> list[str]:
+        """What the case's configurations are for, as their names say: `A100x1x8`."""
+        names = (PurePosixPath(file) for file in self.below(f"{case.settings}/config"))
+        matches = (_CONFIG.fullmatch(name.name) for name in names if len(name.parts) == 4)
+        return [match[1] for match in matches if match and not match[1].endswith("common")]
+
+    def uses_driver(self, case: PublicCase) -> bool:
+        """Whether the case imports FlagPerf's driver package of its time, and brings none."""
+        own = self.below(case.code)
+        if any(file.startswith(f"{case.code}/driver/") for file in own):
+            return False
+        return any(
+            _USES_DRIVER.search((self.path / file).read_bytes()) for file in own if file.endswith(".py")
+        )
+
+    def why_not(self, case: PublicCase) -> str:
+        """Why the case cannot run here; empty where nothing is in its way."""
+        return next(filter(None, self._obstacles(case)), "")
+
+    def _obstacles(self, case: PublicCase) -> Iterator[str]:
+        yield STARTED_ELSEWHERE.get(case.framework, "")
+        yield "" if case.framework in FRAMEWORKS else f"{case.framework} is no framework that is started here"
+        yield "" if self.below(case.code) else f"the checkout has no {case.code}"
+        has_script = f"{case.code}/{CASE_SCRIPT}" in self.files
+        yield "" if has_script else f"{case.code} has no {CASE_SCRIPT}"
+        yield "" if self.sizes(case) else "the vendor has no configuration for it"
+        lacks = self.uses_driver(case) and not self.below(DRIVER)
+        yield f"it imports `driver`, and the checkout has no {DRIVER}" if lacks else ""
+        bad = (name for name in self._objections if name.startswith((f"{case.code}/", f"{case.settings}/")))
+        yield next((f"{name} {self._objections[name]}" for name in bad), "")
+
+
+def _training_of(path: Path) -> Path:
+    for folder in (path, path / "training"):
+        if (folder / BENCHMARKS).is_dir() and (folder / "run_benchmarks").is_dir():
+            return folder.resolve()
+    message = "is no checkout of FlagPerf: it has no training/ with benchmarks/ and run_benchmarks/"
+    remedy = "give the folder that `git clone https://github.com/FlagOpen/FlagPerf` made"
+    raise FlagPerfError(message, where=str(path), remedy=remedy)

@@ -1,0 +1,232 @@
+"""Where the cases, drivers and images of a checkout go in this `training/`: nothing that is here is touched."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from run_benchmarks.imports.checkout import BENCHMARKS, DRIVER, Checkout, PublicCase
+from run_benchmarks.imports.record import Imports, Laid, read_imports, write_imports
+from run_benchmarks.plan.vendors import VENDOR_FILE
+from run_benchmarks.stages.tree import LARGEST_TREE
+from utils.code_files import digest_of_file
+from utils.errors import FlagPerfError, Problem, ProblemsError, nearest
+
+SUFFIX = "_2022"  # of a name that is taken here
+IMAGES = "docker_image"
+OLD_MONITOR = "stays behind: it makes itself a daemon, which nobody could be sure to end"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table: a vendor's case or image, its name here (empty: it does not come), sizes, a word on it."""
+
+    vendor: str
+    name: str
+    here: str
+    sizes: Sequence[str] = ()
+    note: str = ""
+
+
+@dataclass
+class Laying:
+    """What would be laid down: path below training/ -> the checkout's file; and what there is to say of it."""
+
+    files: dict[str, Path] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def lay_out(
+    checkout: Checkout, training_dir: Path, vendors: Sequence[str] = (), cases: Sequence[str] = ()
+) -> Laying:
+    """Everything of these vendors and cases (`model` or `model:framework...`); without any, of all.
+
+    Raises:
+        FlagPerfError: there is no such vendor or case in the checkout, or nothing of it can run here.
+    """
+    if checkout.path == training_dir.resolve():
+        raise FlagPerfError("is this checkout itself", where=str(checkout.path), remedy="give another one")
+    chosen = _chosen_vendors(checkout, vendors)
+    wanted = _chosen_cases([case for vendor in chosen for case in checkout.cases(vendor)], cases)
+    plan = _Plan(checkout, training_dir, read_imports(training_dir))
+    for vendor in chosen:
+        plan.add(vendor, [case for case in wanted if case.vendor == vendor])
+    if not any(row.here for row in plan.laying.rows):
+        reasons = "; ".join(dict.fromkeys(row.note for row in plan.laying.rows)) or "it has no cases"
+        raise FlagPerfError(f"nothing of it can run here: {reasons}", where=str(checkout.path))
+    return plan.laying
+
+
+def lay_down(laying: Laying, checkout: Checkout, training_dir: Path) -> int:
+    """Copy the files, once it is clear that none of them lies here; how many are new.
+
+    Raises:
+        ProblemsError: something else lies where they go; nothing was copied.
+        FlagPerfError: a file could not be read or written; what was copied until then is in the record.
+    """
+    imports = read_imports(training_dir)
+    digests = {target: digest_of_file(source) for target, source in laying.files.items()}
+    _check_free(digests, training_dir, imports)
+    new = [target for target in digests if not (training_dir / target).exists()]
+    write_imports(training_dir, _with(imports, checkout, digests, _missing_folders(new, training_dir)))
+    for target in new:
+        _copy(laying.files[target], training_dir / target)
+    return len(new)
+
+
+def _check_free(digests: Mapping[str, str], training_dir: Path, imports: Imports) -> None:
+    remedy = "move it away, or take the earlier import away with --undo and import again"
+    problems = [
+        Problem(
+            str(training_dir), target, "", "lies here already, and is not what would be laid down", remedy
+        )
+        for target, digest in digests.items()
+        if _is_taken(training_dir / target, digest, is_ours=target in imports.files)
+    ]
+    if problems:
+        raise ProblemsError(problems)
+
+
+def _is_taken(path: Path, digest: str, *, is_ours: bool) -> bool:
+    if not path.exists() and not path.is_symlink():
+        return False
+    return not (is_ours and path.is_file() and digest_of_file(path) == digest)
+
+
+def _with(
+    imports: Imports, checkout: Checkout, files: Mapping[str, str], folders: Collection[str]
+) -> Imports:
+    name = str(checkout.path)
+    earlier = imports.checkouts.get(name, Laid())
+    laid = Laid({**earlier.files, **files}, tuple(sorted({*earlier.folders, *folders})))
+    return Imports({**imports.checkouts, name: laid})
+
+
+def _missing_folders(targets: Sequence[str], training_dir: Path) -> set[str]:
+    parents = {parent.as_posix() for target in targets for parent in PurePosixPath(target).parents[:-1]}
+    return {parent for parent in parents if not (training_dir / parent).exists()}
+
+
+def _copy(source: Path, target: Path) -> None:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with source.open("rb") as file, target.open("xb") as copy:
+            shutil.copyfileobj(file, copy)
+        target.chmod(0o755 if source.stat().st_mode & 0o100 else 0o644)
+    except OSError as error:
+        remedy = "mend it and import again, or take away what came with --undo"
+        message = f"could not be copied to {target}: {error.strerror}"
+        raise FlagPerfError(message, where=str(source), remedy=remedy) from error
+
+
+class _Plan:
+    """Gathers what a laying holds, vendor by vendor; a model has one name for all of them."""
+
+    def __init__(self, checkout: Checkout, training_dir: Path, imports: Imports) -> None:
+        self.laying = Laying()
+        self._checkout, self._root = checkout, training_dir
+        self._laid = {parent.as_posix() for name in imports.files for parent in PurePosixPath(name).parents}
+
+    def add(self, vendor: str, cases: Sequence[PublicCase]) -> None:
+        """A vendor with these cases and the images for them."""
+        before = len(self.laying.files)
+        for case in cases:
+            self._add_case(case)
+        frameworks = {case.framework for case in cases if not self._checkout.why_not(case)}
+        for image in sorted(name for each in frameworks for name in self._checkout.images(vendor, each)):
+            self._add_image(vendor, image)
+        if len(self.laying.files) > before:
+            self.laying.notes += self._of_vendor(vendor)
+
+    def _add_case(self, case: PublicCase) -> None:
+        name, why = f"{case.model}:{case.framework}", self._checkout.why_not(case)
+        sizes = self._checkout.sizes(case)
+        if why:
+            self.laying.rows.append(Row(case.vendor, name, "", sizes, why))
+            return
+        model = self._free(case.model, BENCHMARKS, *(f"{vendor}/*-" for vendor in self._checkout.vendors))
+        code = f"{BENCHMARKS}/{model}/{case.framework}"
+        self._lay(case.code, code)
+        if self._checkout.uses_driver(case):
+            self._lay(DRIVER, f"{code}/driver")
+        self._lay(f"{BENCHMARKS}/{case.model}/README.md", f"{BENCHMARKS}/{model}/README.md")
+        self._lay(case.settings, f"{case.vendor}/{model}-{case.framework}")
+        note = "" if self._checkout.images(case.vendor, case.framework) else "no Dockerfile came for it"
+        self.laying.rows.append(Row(case.vendor, name, f"{model}:{case.framework}", sizes, note))
+
+    def _add_image(self, vendor: str, name: str) -> None:
+        folder = f"{vendor}/{IMAGES}/{name}"
+        size = sum((self._checkout.path / file).stat().st_size for file in self._checkout.below(folder))
+        if size > LARGEST_TREE:
+            note = (
+                f"{size >> 20} MiB, more than goes to hosts: build an image with what it installs by hand, and "
+                "write a Dockerfile FROM that one"
+            )
+            self.laying.rows.append(Row(vendor, f"{IMAGES}/{name}", "", (), note))
+            return
+        here = self._free(name, f"{vendor}/{IMAGES}")
+        target = f"{vendor}/{IMAGES}/{here}"
+        self._lay(folder, target)
+        script = f"{target}/{name}_install.sh"
+        if here != name and name != name.partition("_")[0] and script in self.laying.files:
+            self.laying.files[f"{target}/{here}_install.sh"] = self.laying.files.pop(script)
+        if here != name:
+            note = f"in the keys of test_conf.py: ...:{here}:..."
+            self.laying.rows.append(Row(vendor, f"{IMAGES}/{name}", f"{IMAGES}/{here}", (), note))
+
+    def _lay(self, source: str, target: str) -> None:
+        """The files of a folder, or a file."""
+        for file in self._checkout.below(source):
+            path = f"{target}{file.removeprefix(source)}"
+            self.laying.files[path] = self._checkout.path / file
+
+    def _free(self, name: str, *homes: str) -> str:
+        """The name, or with a suffix where it is taken by what no import laid down.
+
+        homes: the folders that would hold it; behind one that ends in `*-` the name is the first part.
+        """
+        for candidate in (name, f"{name}{SUFFIX}"):
+            if not any(self._is_taken(home, candidate) for home in homes):
+                return candidate
+        message = f"both {name} and {name}{SUFFIX} are taken here"
+        raise FlagPerfError(message, where=str(self._root / homes[0]), remedy="rename one of them")
+
+    def _is_taken(self, home: str, name: str) -> bool:
+        if home.endswith("/*-"):
+            folders = self._root.glob(f"{home[:-3]}/{name}-*/")
+            return any(folder.relative_to(self._root).as_posix() not in self._laid for folder in folders)
+        return (self._root / home / name).exists() and f"{home}/{name}" not in self._laid
+
+    def _of_vendor(self, vendor: str) -> Iterator[str]:
+        if f"{vendor}/{vendor}_monitor.py" in self._checkout.files:
+            yield f"{vendor}/{vendor}_monitor.py {OLD_MONITOR}"
+        if not (self._root / vendor / VENDOR_FILE).is_file():
+            yield f"{vendor} has no {VENDOR_FILE} here: ACCE_CONTAINER_OPT and ACCE_VISIBLE_DEVICE_ENV_NAME are needed"
+
+
+def _chosen_vendors(checkout: Checkout, vendors: Sequence[str]) -> list[str]:
+    for name in vendors:
+        if name not in checkout.vendors:
+            remedy = nearest(name, checkout.vendors) or f"it has {', '.join(checkout.vendors) or 'none'}"
+            raise FlagPerfError(f"the checkout has no vendor {name}", where="--vendor", remedy=remedy)
+    return [name for name in checkout.vendors if not vendors or name in vendors]
+
+
+def _chosen_cases(cases: Sequence[PublicCase], names: Sequence[str]) -> list[PublicCase]:
+    """Those that the names are of; a key of test_conf.py is one, of which the first two parts count."""
+    wanted = {name: tuple(name.rpartition("/")[2].split(":")[:2]) for name in names}
+    for name, parts in wanted.items():
+        if not any(_is(case, parts) for case in cases):
+            models = sorted({case.model for case in cases})
+            remedy = nearest(parts[0], models) or f"there is: {', '.join(models)}"
+            raise FlagPerfError(f"the checkout has no case {name}", where="--cases", remedy=remedy)
+    return [case for case in cases if not names or any(_is(case, parts) for parts in wanted.values())]
+
+
+def _is(case: PublicCase, parts: Sequence[str]) -> bool:
+    if case.model != parts[0]:
+        return False
+    return len(parts) == 1 or case.framework in (parts[1], parts[1].partition("_")[0])
