@@ -66,6 +66,7 @@ def run(arguments: LaunchArguments, script_start: float) -> None:
     else:
         values = _train(engine, arguments, perf_log, clock)
     engine.group.barrier()
+    values |= _stand_in(engine)
     perf_log.write(EventName.FINISHED, {"e2e_time": time.monotonic() - script_start, **values})
     engine.group.close()
 
@@ -98,7 +99,8 @@ def _train(engine: Any, arguments: LaunchArguments, perf_log: PerfLog, clock: Ph
         refuse_other_start(expected, value[case.metric], case.metric)
     restore_random(engine, start)
     precision = {"precision": settings.precision, "precision_reason": config.precision_reason or None}
-    perf_log.write(EventName.INIT_END, {"init_time": clock.end("init"), **precision, **start.as_dict()})
+    value = {"init_time": clock.end("init"), **precision, **start.as_dict(), **_stand_in(engine)}
+    perf_log.write(EventName.INIT_END, value)
 
     loop = TrainingLoop(
         settings, case.metric, engine, schedule_of(settings), perf_log, clock, start=start, saver=saver
@@ -115,11 +117,17 @@ def _measure(engine: Any, config: Configuration, perf_log: PerfLog, clock: Phase
     """Measure every operation of the case; what FINISHED says."""
     operations = operations_of(engine.case)
     perf_log.write(EventName.HOOKS, never_called(engine.hooks))
-    perf_log.write(EventName.INIT_END, {"init_time": clock.end("init")})
+    perf_log.write(EventName.INIT_END, {"init_time": clock.end("init"), **_stand_in(engine)})
     with clock.phase("measure"):
         results = MeasurementLoop(config.measurement, engine, perf_log).run(operations)
     times = {"init_time": clock.seconds("init"), "measure_time": clock.seconds("measure")}
     return {**measured_values(results, config.measurement, engine), **times, **memory_values(engine)}
+
+
+def _stand_in(engine: Any) -> dict[str, Any]:
+    """Nothing of a true device."""
+    about = engine.device.stand_in()
+    return {"stand_in": about} if about else {}
 
 
 def load_framework(name: str) -> Any:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from run_benchmarks.conformance import monitor, static
+from run_benchmarks.conformance import monitor, static, trial
 from run_benchmarks.conformance.folder import chip_of, require_vendor
 from run_benchmarks.conformance.records import (
     REPORT_FILE,
@@ -30,7 +30,11 @@ from utils.errors import FlagPerfError, raised
 from utils.monitors.tool import run_tool
 from utils.processor import CPUINFO, parse_cpuinfo
 
-PARTS: Mapping[str, Part] = {static.PART: static.checks, monitor.PART: monitor.checks}
+PARTS: Mapping[str, Part] = {
+    static.PART: static.checks,
+    monitor.PART: monitor.checks,
+    trial.PART: trial.checks,
+}
 HARDWARE = "hardware"
 MARKDOWN_FILE = "conformance.md"
 

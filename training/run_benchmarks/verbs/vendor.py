@@ -36,7 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     check.add_argument("--all", action="store_true", help="all vendors")
     check.add_argument(
-        "--part", action="append", metavar="PART", help="this part alone: static, monitor (may be repeated)"
+        "--part",
+        action="append",
+        metavar="PART",
+        help="this part alone: static, monitor, trial (may be repeated)",
     )
     check.add_argument(
         "--output",
