@@ -106,4 +106,4 @@ def marked(folder: Path, mark: str) -> Iterator[tuple[Path, int, str]]:
         if mark.encode() in (content := path.read_bytes()):
             for number, line in enumerate(content.decode(errors="replace").splitlines(), 1):
                 if mark in line:
-                    yield path, number, line.partition(mark)[2].strip(" :\"'#>*-,")
+                    yield path, number, line.partition(mark)[2].partition(" |")[0].strip(" :\"'#>*-,")
