@@ -102,27 +102,3 @@ GEMM_SMALL: Mapping[str, Any] = {
     "window_seconds": 0.005,
     "max_warmup_windows": 3,
 }
-
-
-@dataclass(frozen=True)
-class Tolerance:
-    """Largest differences from the CPU's fp32, each as a part of the CPU's value.
-
-    Attributes:
-        loss: of the step's loss.
-        norm: of the norm of all gradients together.
-        gradients: the norm of the difference of all gradients.
-    """
-
-    loss: float
-    norm: float
-    gradients: float
-
-
-# fp32: another order of the same sums. Mixed precision: factors rounded to 8 bits (bf16) or 11 (fp16), errors that
-# add up at random over the layers; a wrong kernel is off by the order of 1.
-TOLERANCES = {
-    "fp32": Tolerance(1e-4, 1e-3, 5e-3),
-    "fp16": Tolerance(5e-3, 1e-2, 3e-2),
-    "bf16": Tolerance(1e-2, 3e-2, 1e-1),
-}

@@ -2,9 +2,7 @@
 
 Nothing can be learnt from them; what a step costs depends on lengths and counts, and these are the tasks':
 
-- BERT: a fifth of the samples fill the sequence, the others have any length up to three quarters of it, so that
-  half of the places are padding, as in the Wikipedia set at 512 (Krell et al. 2021, arXiv:2107.02027); 15 % of the
-  tokens are predicted, at most 76.
+- BERT: see benchmarks/bert/made.py.
 - GLM: sources of 300 tokens on average (100 to 480), ten candidates (5 to 15) of one to five tokens: ReCoRD's.
 - CPM: chunks of 201 tokens, one in ten of them the end of a document, of any length.
 """
@@ -12,61 +10,17 @@ Nothing can be learnt from them; what a step costs depends on lengths and counts
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.bert import shards as bert_shards
+from benchmarks.bert.made import Amount, make_bert
 from benchmarks.common.arrays import within
 from benchmarks.cpm import chunks as cpm_chunks
 from benchmarks.glm import shards as glm_shards
 from benchmarks.glm.clozes import Clozes
 
 Generator = np.random.Generator
-
-
-@dataclass(frozen=True)
-class Amount:
-    """How much is made: samples of the training and of the evaluation set, tokens of a sequence, token ids."""
-
-    training: int
-    evaluation: int
-    tokens: int
-    vocabulary: int
-
-
-def make_bert(folder: Path, amount: Amount) -> None:
-    """HDF5 shards as MLPerf's Wikipedia set has them."""
-    generator = np.random.default_rng(1)
-    names = [bert_shards.shard_name(number, 2) for number in range(2)]
-    sets = dict.fromkeys(names, amount.training // 2) | {bert_shards.EVALUATION_FILE: amount.evaluation}
-    for name, samples in sets.items():
-        path = _file(folder, name)
-        bert_shards.write(path, _bert_arrays(generator, samples, amount))
-
-
-def _bert_arrays(generator: Generator, samples: int, amount: Amount) -> dict[str, np.ndarray]:
-    tokens, most = amount.tokens, -(-amount.tokens * 76 // 512)
-    lengths = np.where(
-        generator.random(samples) < 0.2, tokens, generator.integers(8, tokens * 3 // 4, samples)
-    )
-    places = np.arange(tokens)
-    is_token = places < lengths[:, None]
-    ids = np.where(is_token, generator.integers(1, amount.vocabulary, (samples, tokens)), 0)
-    predictions = np.clip(np.round(lengths * 0.15), 1, most).astype(int)
-    # the first places of a random order of those that hold a token; [CLS] is never predicted
-    order = np.argsort(np.where(is_token & (places > 0), generator.random(ids.shape), 2.0), axis=1)[:, :most]
-    is_label = np.arange(most) < predictions[:, None]
-    positions = np.where(is_label, order, 0)
-    return {
-        "input_ids": ids,
-        "input_mask": is_token,
-        "segment_ids": is_token & (places >= lengths[:, None] // 2),
-        "masked_lm_positions": positions,
-        "masked_lm_ids": np.where(is_label, np.take_along_axis(ids, positions, axis=1), 0),
-        "next_sentence_labels": generator.integers(0, 2, samples),
-    }
 
 
 def make_glm(folder: Path, amount: Amount) -> None:

@@ -66,6 +66,8 @@ CONTROLLER_PACKAGES = frozenset(
 )
 # What runs on every node beside the training, in an image that may be anybody's: one package in every image.
 MONITOR_PACKAGES = frozenset({"psutil"})
+# What a trial gives to the ranks' Python; the controller never imports it.
+STANDIN, STANDIN_PACKAGES = "run_benchmarks.conformance.standin", frozenset({"torch"})
 LONGEST_FILE = 300
 ENTRY_POINTS = frozenset({"run_benchmarks/run.py", "benchmarks/driver/run_pretraining.py"})
 
@@ -218,6 +220,8 @@ def packages(modules: Sequence[Module]) -> list[str]:
 
 
 def _packages_of(module: Module) -> frozenset[str]:
+    if module.name == STANDIN or module.name.startswith(f"{STANDIN}."):
+        return STANDIN_PACKAGES
     if module.room == "run_benchmarks":
         return CONTROLLER_PACKAGES
     return MONITOR_PACKAGES if module.name.startswith("utils.monitors.") else frozenset()

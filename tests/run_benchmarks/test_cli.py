@@ -220,7 +220,7 @@ def test_a_wrong_configuration_exits_with_2(run: WholeRun, capsys: Capture) -> N
     shown = capsys.readouterr()
     assert "SHM_SIZ" in shown.err and "did you mean SHM_SIZE" in shown.err
     assert "CLEAR_CACHES" in shown.err
-    assert "3 problems; nothing was launched" in shown.err
+    assert "3 problems; nothing was done" in shown.err
     assert "word" not in shown.err
     assert not (run.folder / "result").exists()
     assert not run.host.exists()

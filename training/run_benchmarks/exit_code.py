@@ -24,7 +24,7 @@ class ExitCode:
 MEANINGS: Mapping[int, str] = {
     ExitCode.SUCCESS: "every round of every case converged, or was measured where it has no target",
     ExitCode.NOT_CONVERGED: "a round did not converge, or the run broke off; or a check of `vendor check` failed",
-    ExitCode.BAD_CONFIG: "the configuration or the command line is wrong: nothing was launched, nothing removed",
+    ExitCode.BAD_CONFIG: "the configuration or the command line is wrong: nothing was launched, written or removed",
     ExitCode.UNHEALTHY: "a host is not healthy",
     ExitCode.NO_VALID_CASE: "no case is valid",
     ExitCode.GATE_FAILED: "a condition of `compare --fail-if` holds, or nobody can tell",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 
 
 @dataclass(frozen=True)
@@ -76,3 +76,8 @@ def nearest(name: str, names: Iterable[str], cutoff: float = 0.6) -> str:
     """`did you mean X?` for a misspelt `name`; empty where there is no such X."""
     match = closest(name, names, cutoff)
     return f"did you mean {match}?" if match else ""
+
+
+def nearest_first(name: str, names: Iterable[str]) -> list[str]:
+    """All `names`, that to which `name` is nearest at the beginning."""
+    return sorted(names, key=lambda each: -SequenceMatcher(None, each, name).ratio())

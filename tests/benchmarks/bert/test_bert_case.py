@@ -173,3 +173,11 @@ def test_the_baseline_is_the_share_of_the_commonest_label(data_dir: Path) -> Non
 def test_any_file_names_are_shards_and_evaluation_is_not_among_them(data_dir: Path) -> None:
     assert [path.name for path in training_files(data_dir)] == [f"part_{n}.hdf5" for n in range(3)]
     assert (data_dir / EVALUATION_FILE).exists()
+
+
+@pytest.mark.parametrize("ragged", [True, False])
+def test_rows_are_padded_on_devices_without_ragged_attention(data_dir: Path, ragged: bool) -> None:
+    """Whatever the device is: the framework knows many, and few of them have such kernels."""
+    context = Context(data_dir, TrainingSettings(), TINY_MODEL, torch.device("meta"), ragged)
+    inputs = Case(context).inputs(pretraining_arrays(random_rows(3, seed=1)))
+    assert (inputs.layout.ragged is not None) == ragged

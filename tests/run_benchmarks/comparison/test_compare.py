@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 from junitparser import Error, Failure, JUnitXml
 
 from run_benchmarks.commands import run_command
@@ -19,6 +20,7 @@ from run_benchmarks.plan.as_dict import plain
 from run_benchmarks.results.provenance import Harness, Provenance
 from run_benchmarks.results.rules import OPEN, Rules
 from run_benchmarks.verbs import main
+from scripts import result_schemas
 from tests.browser import PHONE, Opener, serious_faults
 from tests.run_benchmarks.builders import make_case, with_own_script
 from tests.run_benchmarks.comparison.compared import CASE, noisy, write_compared
@@ -27,6 +29,7 @@ from utils.figures import Figure
 from utils.records import Verdict
 
 Capture = pytest.CaptureFixture[str]
+OF_SCHEMA = Draft202012Validator(result_schemas.schema_of("comparison"))
 
 
 def figures(
@@ -61,6 +64,7 @@ def compared(log_path: Path, *words: str) -> int:
 def as_json(log_path: Path, capsys: Capture, *words: str) -> dict[str, Any]:
     compared(log_path, *words, "--format", "json")
     content: dict[str, Any] = json.loads(capsys.readouterr().out)
+    OF_SCHEMA.validate(content)
     return content
 
 
@@ -85,6 +89,27 @@ def test_two_alike_show_no_difference_and_one_that_is_half_as_fast_is_slower(
     assert "Not measured on any side: MFU" in out
     energies = [line for line in out.splitlines() if line.startswith("energy_of_all_nodes")]
     assert [line.rpartition("  ")[2] for line in energies] == ["no difference shown", "worse"]
+
+
+def test_the_json_has_each_verdict_and_how_many_rounds_would_do(log_path: Path, capsys: Capture) -> None:
+    content = as_json(log_path, capsys, "base", "same", "half", "alone")
+    assert content["schema"] == 1 and content["cases"][0]["verdict"] == "compared"
+    against = row_of(content, "p_train")["against"]
+    assert [each["verdict"] for each in against.values()] == [
+        "no difference shown",
+        "slower",
+        "no difference shown",
+    ]
+    (seen,) = against["B"]["rounds_needed"]
+    assert seen == {"noise": against["B"]["noise"], "is_seen": True, "count": 3}
+    assert against["C"]["rounds_needed"] == [] and against["D"]["p_value"] is None
+    assert row_of(content, "avg_power")["against"]["C"]["verdict"] == "no difference shown"
+    alone = as_json(log_path, capsys, f"base/{CASE}/round2", "alone")
+    needed = row_of(alone, "p_train")["against"]["B"]["rounds_needed"]
+    assert needed == [
+        {"noise": 0.01, "is_seen": False, "count": 3},
+        {"noise": 0.05, "is_seen": False, "count": 29},
+    ]
 
 
 def test_with_one_round_a_side_no_difference_is_shown_and_it_is_said_how_many_would_do(
@@ -556,8 +581,19 @@ def test_files_are_written_by_their_names_and_never_over_what_is_there(
         assert compared(log_path, "base", "half", "--output", str(file)) == 2
         assert "is there already" in capsys.readouterr().err
         assert file.read_text() == "mine"
-    assert compared(log_path, "base", "same", "--output", str(tmp_path / "d"), "--junit", str(file)) == 2
+    gate = ("--fail-if", "slower(p_train)", "--junit", str(file))
+    assert compared(log_path, "base", "same", "--output", str(tmp_path / "d"), *gate) == 2
     assert not (tmp_path / "d").exists(), "all of it or nothing"
+
+
+@pytest.mark.parametrize(
+    ("words", "right"), [(["c.csv"], ".json"), (["c.html", "--format", "json"], "c.json")]
+)
+def test_a_file_whose_name_says_another_form_is_refused(
+    words: list[str], right: str, log_path: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    assert compared(log_path, "base", "half", "--output", str(tmp_path / words[0]), *words[1:]) == 2
+    assert right in capsys.readouterr().err and list(tmp_path.iterdir()) == []
 
 
 def test_a_strangers_folder_is_text_in_every_form(tmp_path: Path, capsys: Capture) -> None:
@@ -601,4 +637,12 @@ def test_the_page_opens_in_a_browser_and_draws_its_pictures(
     page.locator(".chart").first.scroll_into_view_if_needed()
     page.locator(".chart canvas").first.wait_for()
     assert page.locator("td svg circle").count() > 10
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE
+    points = [
+        {"name": "A", "left": 1, "top": 1},
+        {"name": "B", "left": 9, "top": 5},
+        {"name": "C", "left": 90, "top": 1},
+    ]
+    names = page.evaluate("(points) => together(points, 14).map((each) => each.names)", points)
+    assert names == [["A", "B"], ["C"]], "what lies on each other has one text"
     assert serious_faults(page) == []

@@ -5,10 +5,19 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
-from run_benchmarks.comparison.ratios import ERROR_RATE, Ratio, holm, ratio_of, ratio_of_runs, would_do
+from run_benchmarks.comparison.ratios import (
+    ERROR_RATE,
+    Ratio,
+    holm,
+    needed,
+    ratio_of,
+    ratio_of_runs,
+    would_do,
+)
 from run_benchmarks.comparison.records import Cell
 
 PAIRS = 1000
@@ -23,6 +32,11 @@ def shows(ratio: Ratio) -> bool:
     is_shown = ratio.p_value <= ERROR_RATE
     assert is_shown == (not ratio.interval[0] <= 1 <= ratio.interval[1]), "interval and verdict are one"
     return is_shown
+
+
+def so_many(ratio: Ratio, difference: float = 0.05) -> str:
+    """How many rounds would do, of sides that show no difference."""
+    return would_do(replace(ratio, rounds_needed=needed(ratio, difference)), difference)
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +115,7 @@ def test_rounds_of_several_runs_are_as_many_as_there_are_runs() -> None:
     assert {ratio.unit for ratio in several} == {"run"}
     two = ratio_of_runs(runs[0][:2], runs[1])
     assert two.p_value is None and "too few runs: 2 runs on a side" in two.reason
-    assert "runs a side would be enough" in would_do(two, 0.05)
+    assert "runs a side would be enough" in so_many(two)
     flat = [[value for run in of_side for value in run] for of_side in runs[:2]]
     of_rounds = ratio_of(*flat)
     assert (
@@ -129,12 +143,10 @@ def test_values_far_apart_have_an_interval_of_numbers() -> None:
 
 def test_how_many_rounds_would_do() -> None:
     alone = ratio_of([100.0], [50.0])
-    assert "3 rounds a side with a noise of 1 % or 29 rounds a side with a noise of 5 %" in would_do(
-        alone, 0.05
-    )
+    assert "3 rounds a side with a noise of 1 % or 29 rounds a side with a noise of 5 %" in so_many(alone)
     seen = ratio_of([99.0, 101.0, 100.0], [50.0, 51.0, 49.0])
-    assert would_do(seen, 0.05).endswith("5 rounds a side would be enough with the noise that was seen")
-    assert "not even a thousand" in would_do(ratio_of([1.0, 9.0, 3.0], [9.0, 1.0, 3.0]), 0.001)
+    assert so_many(seen).endswith("5 rounds a side would be enough with the noise that was seen")
+    assert "not even a thousand" in so_many(ratio_of([1.0, 9.0, 3.0], [9.0, 1.0, 3.0]), 0.001)
 
 
 def test_of_many_tests_fewer_show_something() -> None:

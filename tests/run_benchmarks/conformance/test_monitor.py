@@ -81,7 +81,14 @@ def test_recordings_are_replayed(acme: Path) -> None:
             "return dict(_device",
             "return list(_device",
             OF_SAMPLES,
-            "a list in place of a dict",
+            "no error, and returns [('0', Sample(",
+        ),
+        (
+            "acme_monitor.py",
+            "return dict(_device",
+            "return [] and dict(_device",
+            OF_SAMPLES,
+            "a list in place of",
         ),
         (
             "acme_monitor.py",

@@ -6,14 +6,18 @@ import ast
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from run_benchmarks.exports.ais_bench import export_ais_bench
+from run_benchmarks.exports.chosen import rounds_in
+from run_benchmarks.exports.mlperf_log import why_not
 from run_benchmarks.results.load import load_run
 from run_benchmarks.results.round_result import write_json
 from run_benchmarks.verbs import main
-from tests.run_benchmarks.exports.demo_run import CASE, copied, rank_log
+from tests.run_benchmarks.exports.demo_run import CASE, change_events, copied, rank_log
+from utils.errors import FlagPerfError
 from utils.telemetry.lines import record_line
 from utils.telemetry.records import Sample, Scope, SourceInfo
 
@@ -66,6 +70,20 @@ def test_of_a_part_of_a_training_nothing_is_reported(tmp_path: Path) -> None:
     assert f"case {CASE}, round 2 is left out: it went on from a checkpoint" in notes[0]
     info = json.loads((tmp_path / "out" / FOLDER / "round1.json").read_text())
     assert (info["energy_consumption"], info["average_power"]) == ("9.0", "")
+
+
+def test_what_a_stand_in_computed_is_exported_nowhere(tmp_path: Path) -> None:
+    run = copied(tmp_path)
+
+    def stands_in(name: str, value: dict[str, Any]) -> None:
+        if name == "INIT_END":
+            value["stand_in"] = {"device": "npu"}
+
+    change_events(rank_log(run), stands_in)
+    first, *_ = rounds_in(run)
+    assert why_not(first, first.events()).startswith("stand-in: a stand-in computed on the CPU")
+    with pytest.raises(FlagPerfError, match="is left out: stand-in: a stand-in computed on the CPU"):
+        export_ais_bench(run, tmp_path / "out")
 
 
 def test_the_use_of_accelerators_while_they_trained_is_in_percent(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from run_benchmarks.exports.destination import new_file
+from run_benchmarks.exports.destination import new_file, new_folder
 from utils.errors import FlagPerfError
 
 
@@ -28,3 +28,32 @@ def test_what_came_there_meanwhile_stays(tmp_path: Path) -> None:
         made.write_text("ours")
         path.write_text("theirs")
     assert [path.read_text() for path in tmp_path.iterdir()] == ["theirs"]
+
+
+@pytest.mark.parametrize(
+    ("name", "endings", "right"),
+    [
+        ("x.csv", (".html", ".htm"), "x.html"),
+        ("x", (".html", ".htm"), "x.html"),
+        ("run.zip", (".tar.gz", ".tgz"), "run.tar.gz"),
+        ("x.html", (".txt", ""), "x.txt"),
+    ],
+)
+def test_a_name_that_is_another_files_is_refused_with_the_right_one(
+    name: str, endings: tuple[str, ...], right: str, tmp_path: Path
+) -> None:
+    with pytest.raises(FlagPerfError, match="is to end in") as refused, new_file(tmp_path / name, endings):
+        pass
+    assert refused.value.remedy == f"name it {tmp_path / right}"
+    with new_file(tmp_path / right.upper(), endings) as made:
+        made.write_text("whole")
+    assert [path.name for path in tmp_path.iterdir()] == [right.upper()]
+    with pytest.raises(FlagPerfError, match="is to be a folder"), new_folder(tmp_path / "tables.csv"):
+        pass
+
+
+def test_no_folder_is_made_on_the_way(tmp_path: Path) -> None:
+    for new in (new_file, new_folder):
+        with pytest.raises(FlagPerfError, match=f"there is no folder {tmp_path}/misspelt"):
+            new(tmp_path / "misspelt" / "out").__enter__()
+    assert list(tmp_path.iterdir()) == []

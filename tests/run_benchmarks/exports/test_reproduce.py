@@ -93,6 +93,13 @@ def test_what_differs_is_said_and_the_archives_parameters_count(
     archive: Path, whole: WholeRun, tmp_path: Path
 ) -> None:
     same = again(archive, whole, tmp_path / "same")
+    work = tmp_path / "docker"
+    (work / "archive").mkdir(parents=True)
+    about = unpack(archive, work / "archive")
+    change_json(work / "archive" / "run" / "plan.json", lambda plan: plan["run"].update(runtime="docker"))
+    log_path, tree = whole.folder / "result", whole.tree
+    docker = reproduction(work / "archive", about, tree.config, tree.training, log_path, work)
+    assert docker.differs == ("it ran with RUNTIME = 'docker', and is run with 'process', as is set here",)
     assert same.differs == () and same.plan.training_dir == whole.tree.training
     whole.tree.write(CONFIG, "train_batch_size = 64\n")
     whole.tree.write(ADDED, "")

@@ -331,6 +331,20 @@ def test_what_is_of_a_part_of_a_training_is_marked(log_path: Path, capsys: Captu
     )
 
 
+def test_a_column_of_comparisons_alone_is_refused_with_those_that_there_are(
+    log_path: Path, capsys: Capture
+) -> None:
+    assert listed(log_path, "--columns", "p_train_per_chip") == 2
+    error = capsys.readouterr().err
+    assert "'p_train_per_chip'; it is of `compare` alone" in error and "nearest first: p_train, " in error
+
+
+def test_the_largest_first_is_asked_for_with_a_sign_that_is_no_options(capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["list", "--sort", "-p_train"])
+    assert ended.value.code == 2 and "--sort=-VALUE" in capsys.readouterr().err
+
+
 def test_a_run_that_was_refused_says_once_why_and_where_more_is(log_path: Path, capsys: Capture) -> None:
     notes = ("the preflight failed: n1: engine: it does not answer", "no round was begun")
     folder = log_path / "run20270102030405"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
@@ -19,11 +20,11 @@ from run_benchmarks.history import site as site_module
 from run_benchmarks.history.index import Index
 from run_benchmarks.history.live import MOST_ROUNDS, progress
 from run_benchmarks.history.query import Measured, Row
-from run_benchmarks.history.server import address_of, bound, given_token, is_local
+from run_benchmarks.history.server import TOKEN_FORM, address_of, bound, given_token, is_local
 from run_benchmarks.history.site import make_site, picture
 from run_benchmarks.journal import Journal
 from run_benchmarks.report.chart import chart
-from run_benchmarks.verbs import main
+from run_benchmarks.verbs import main, serve
 from tests.run_benchmarks.results.made_runs import CASES, make_runs
 from utils.errors import FlagPerfError
 
@@ -322,11 +323,14 @@ def test_the_users_own_token(monkeypatch: pytest.MonkeyPatch) -> None:
     for token, given in ((TOKEN, TOKEN), ("", None)):
         monkeypatch.setenv("FLAGPERF_SERVE_TOKEN", token)
         assert given_token() == given
-    for bad in ("short", "with a blank in it, and long"):
+    for bad in ("short", "with a blank in it, and long", "an+address/reads=this&otherwise", 257 * "x"):
         monkeypatch.setenv("FLAGPERF_SERVE_TOKEN", bad)
-        with pytest.raises(FlagPerfError, match="16 or more") as refused:
+        with pytest.raises(FlagPerfError, match="16 to 256 letters") as refused:
             given_token()
         assert bad not in refused.value.message.split()
+    parser = argparse.ArgumentParser()
+    serve.add_arguments(parser)
+    assert any(TOKEN_FORM in (each.help or "") for each in parser._actions), "as --help has it"
 
 
 def test_addresses(tmp_path: Path) -> None:

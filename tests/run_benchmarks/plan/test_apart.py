@@ -93,7 +93,7 @@ def test_the_exit_code_tells_of_it(tmp_path: Path, verb: str) -> None:
     done = subprocess.run(argv, capture_output=True, text=True)
     assert done.returncode == CONFIG
     assert "test_conf.py: ended the process that executed it, with exit code 0" in done.stderr
-    assert "1 problem; nothing was launched" in done.stderr
+    assert "1 problem; nothing was done" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from markupsafe import escape
 
 from run_benchmarks import verbs
 from run_benchmarks.report import report, samples
+from run_benchmarks.report.repeats import repeats_in
 from run_benchmarks.report.report import try_report
 from run_benchmarks.report.rounds import round_view
 from run_benchmarks.report.tables import inventory
@@ -66,6 +67,24 @@ def test_a_report_says_what_was_seen_in_words_too(text: str) -> None:
     assert "6 rounds are the fewest for an interval" in text
     assert "samples / <code>no_eval_time</code>" in text  # a definition
     assert "`" not in re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
+
+
+def test_on_paper_a_later_round_has_only_what_the_first_of_its_case_has_not(
+    text: str, tmp_path: Path
+) -> None:
+    _, first, second = text.partition("<h2>Preflight")[0].split('<section id="round-')
+    again = "more are as in bert:pytorch:H100:8:8:1, round 1."
+    assert again not in first and again in second and 'class="again"' not in first and "Macro" not in text
+    results = write_run(tmp_path).results[:2]
+    results = (*results, replace(results[1], case="other"))
+    views = [round_view(each, None, None, 10) for each in results]
+    for number, view in enumerate(views):
+        view["parameters"] = {"seed": f"{number}", "size": "8"}
+        view["provenance"] = [("tree", "abc"), ("clock", f"{number}")]
+    none, later, other = repeats_in(views)
+    assert (none.first, none.parameters) == ("", frozenset()) and not none.has_definitions
+    assert later.parameters == {"size"} and later.provenance == {"tree"} and later.has_definitions
+    assert other.parameters == frozenset() and other.provenance == {"tree"} and not other.has_definitions
 
 
 def test_a_run_with_failures_is_reported_with_evidence_and_remedy(tmp_path: Path) -> None:

@@ -189,6 +189,8 @@ def test_it_prints_light_with_every_chart(open_page: Opener, report: Path) -> No
     page.set_viewport_size({"width": PAPER, "height": 900})
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    lefts = "new Set([...document.querySelectorAll('figure.chart')].map((each) => each.offsetLeft))"
+    assert page.evaluate(f"{lefts}.size") == 2, "charts stand side by side"
     rights = (
         "[...document.querySelectorAll('table, canvas')].map((each) => each.getBoundingClientRect().right)"
     )

@@ -87,6 +87,18 @@ def test_figures_come_from_finished(folders: list[Path]) -> None:
         assert figure.unit and figure.window and figure.source
 
 
+def test_no_figure_of_a_stand_in_can_be_taken_for_the_chips(folders: list[Path]) -> None:
+    first, *rest = training_events()
+    ended = Event(EventName.INIT_END, {"stand_in": {"device": "npu"}})
+    write_rank_log(folders[0], [first, ended, *rest])
+    result = judge_folders(CASE, folders)
+    assert (result.verdict, result.rules.stamp) == (Verdict.CONVERGED, "stand-in")
+    assert "under the name npu" in result.notes[0]
+    values = {name: each.value for name, each in result.figures.items() if name != "round_time"}
+    assert "p_train" in values and set(values.values()) == {None}
+    assert result.figures["MFU"].source == result.notes[0]
+
+
 @pytest.mark.parametrize(("seed", "stamp"), [(43, "closed"), (42, "open")])
 def test_a_rounds_own_seed_is_the_plans(seed: int, stamp: str, folders: list[Path]) -> None:
     case = planned(replace(CASE, parameters={**CASE.parameters, "seed": 42, "seed_step": 1}))

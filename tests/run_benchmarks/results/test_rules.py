@@ -42,6 +42,15 @@ def test_a_changed_name_is_open_with_the_value_that_it_ran_with() -> None:
     assert "hidden_size = 128" in rules.explanation()
 
 
+def test_what_a_stand_in_computed_is_neither_closed_nor_open() -> None:
+    ended = Event("INIT_END", {"stand_in": {"device": "npu", "backend": "hccl"}})
+    rules = rules_of([*_started(changed=[]), ended])
+    assert rules.stamp == "stand-in"
+    assert rules.explanation() == (
+        "stand-in: a stand-in computed on the CPU under the name npu: nothing here is a figure of the chip"
+    )
+
+
 def test_a_case_that_does_not_tell_has_no_stamp() -> None:
     assert rules_of(_started()).stamp is None
     assert rules_of([]).stamp is None

@@ -32,6 +32,11 @@ class Device(Generic[PlaceT]):
         self.module, self.kind, self.place = module, kind, place
         self.is_cpu = kind == "cpu"
 
+    def stand_in(self) -> dict[str, Any] | None:
+        """What a device says of itself that only stands in for a chip; None of any other. Its figures are no chip's."""
+        about = getattr(self.module, "stand_in", None)
+        return about() if about else None
+
     def synchronize(self) -> None:
         """Wait until the device has finished its work."""
         if not self.is_cpu:

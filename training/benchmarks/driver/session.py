@@ -29,7 +29,7 @@ from benchmarks.driver.ranks import read_rank_environment, round_number
 from benchmarks.driver.run_state import code_of_hooks, make_saver, restore, restore_random, task_of
 from benchmarks.driver.schedules import schedule_of
 from benchmarks.driver.start import start_engine
-from benchmarks.driver.vendor_facts import read_vendor_facts
+from benchmarks.driver.vendor_facts import import_plugin, read_vendor_facts
 from utils.errors import FlagPerfError
 from utils.events import EventName
 from utils.parameters import MeasurementSettings
@@ -52,7 +52,9 @@ def run(arguments: LaunchArguments, script_start: float) -> None:
     refuse_incomplete(case, config.kind, arguments.case_dir)
 
     init_start = time.monotonic()
-    versions = {**framework.versions(), "collectives": vendor.backend}
+    # First: it makes the device known to the framework, which says the version of its runtime then; hooks may need it.
+    plugin = import_plugin(vendor)
+    versions = {**framework.versions(), **plugin, "collectives": vendor.backend}
     value = {"config": config.as_dict(), "changed": list(config.changed), "versions": versions}
     perf_log.write(EventName.INIT_START, value)
     engine: Any = start_engine(framework, case, config, arguments, environment, vendor)
@@ -64,6 +66,7 @@ def run(arguments: LaunchArguments, script_start: float) -> None:
     else:
         values = _train(engine, arguments, perf_log, clock)
     engine.group.barrier()
+    values |= _stand_in(engine)
     perf_log.write(EventName.FINISHED, {"e2e_time": time.monotonic() - script_start, **values})
     engine.group.close()
 
@@ -96,7 +99,8 @@ def _train(engine: Any, arguments: LaunchArguments, perf_log: PerfLog, clock: Ph
         refuse_other_start(expected, value[case.metric], case.metric)
     restore_random(engine, start)
     precision = {"precision": settings.precision, "precision_reason": config.precision_reason or None}
-    perf_log.write(EventName.INIT_END, {"init_time": clock.end("init"), **precision, **start.as_dict()})
+    value = {"init_time": clock.end("init"), **precision, **start.as_dict(), **_stand_in(engine)}
+    perf_log.write(EventName.INIT_END, value)
 
     loop = TrainingLoop(
         settings, case.metric, engine, schedule_of(settings), perf_log, clock, start=start, saver=saver
@@ -113,11 +117,17 @@ def _measure(engine: Any, config: Configuration, perf_log: PerfLog, clock: Phase
     """Measure every operation of the case; what FINISHED says."""
     operations = operations_of(engine.case)
     perf_log.write(EventName.HOOKS, never_called(engine.hooks))
-    perf_log.write(EventName.INIT_END, {"init_time": clock.end("init")})
+    perf_log.write(EventName.INIT_END, {"init_time": clock.end("init"), **_stand_in(engine)})
     with clock.phase("measure"):
         results = MeasurementLoop(config.measurement, engine, perf_log).run(operations)
     times = {"init_time": clock.seconds("init"), "measure_time": clock.seconds("measure")}
     return {**measured_values(results, config.measurement, engine), **times, **memory_values(engine)}
+
+
+def _stand_in(engine: Any) -> dict[str, Any]:
+    """Nothing of a true device."""
+    about = engine.device.stand_in()
+    return {"stand_in": about} if about else {}
 
 
 def load_framework(name: str) -> Any:

@@ -11,8 +11,27 @@ from run_benchmarks.comparison.derived import NAMES, TO_TARGET, figures_of
 from run_benchmarks.comparison.differences import differences
 from run_benchmarks.comparison.gate import Gate, gate_results
 from run_benchmarks.comparison.pairing import Match, matches
-from run_benchmarks.comparison.ratios import BETTER, WORSE, Ratio, holm, ratio_of_runs
-from run_benchmarks.comparison.records import CaseComparison, Cell, Comparison, Row, Side
+from run_benchmarks.comparison.ratios import (
+    BETTER,
+    NOT_COMPARABLE,
+    NOT_SHOWN,
+    WORSE,
+    Ratio,
+    holm,
+    needed,
+    ratio_of_runs,
+    word_of,
+)
+from run_benchmarks.comparison.records import (
+    COMPARED,
+    COMPARED_ANYWAY,
+    SCHEMA,
+    CaseComparison,
+    Cell,
+    Comparison,
+    Row,
+    Side,
+)
 from run_benchmarks.comparison.selecting import ComparedRound, Group
 from run_benchmarks.comparison.statistics import olympic_mean_of, summarise
 from run_benchmarks.results.round_result import CONVERGE, RoundResult
@@ -72,7 +91,7 @@ def compare(groups: Sequence[Group], choice: Choice) -> Comparison:
     by_letter = {group.letter: group for group in groups}
     cases = [_case(match, by_letter, choice) for match in matched]
     return Comparison(
-        schema=1,
+        schema=SCHEMA,
         groups={group.letter: group.selector for group in groups},
         difference=choice.difference,
         cases=cases,
@@ -106,6 +125,7 @@ def _case(match: Match, groups: Mapping[str, Group], choice: Choice) -> CaseComp
         rows = _rows(used, choice, {side.letter: side for side in sides})
     measured = [row for row in rows if any(cell.values for cell in row.cells.values())]
     return CaseComparison(
+        verdict=(COMPARED_ANYWAY if measured else NOT_COMPARABLE) if refusals else COMPARED,
         sides=sides,
         refusals=refusals,
         unknown=unknown,
@@ -158,7 +178,10 @@ def _rows(
     tests = {(row.name, letter): each.p_value for row in rows for letter, each in row.against.items()}
     shown = holm({key: value for key, value in tests.items() if key[0] in asked})
     shown |= holm({key: value for key, value in tests.items() if key[0] not in asked})
-    return [_judged(row, {letter for name, letter in shown if name == row.name}) for row in rows]
+    return [
+        _judged(row, {letter for name, letter in shown if name == row.name}, choice.difference)
+        for row in rows
+    ]
 
 
 def _numbered(keys: Sequence[str]) -> list[int]:
@@ -244,7 +267,7 @@ def _not_one_figure(name: str, figures: Sequence[Figure | None]) -> str:
     return ""
 
 
-def _judged(row: Row, shown: set[str]) -> Row:
+def _judged(row: Row, shown: set[str], difference: float) -> Row:
     """The row with what is shown of the sides of these letters, and what is not of the others."""
     judged = {}
     for letter, ratio in row.against.items():
@@ -253,7 +276,12 @@ def _judged(row: Row, shown: set[str]) -> Row:
         if row.better:
             direction = BETTER if direction == row.better else WORSE
         if letter in shown:
-            judged[letter] = replace(ratio, direction=direction)
-        else:
-            judged[letter] = replace(ratio, held_back=not low <= 1.0 <= high)
-    return replace(row, against=judged)
+            judged[letter] = replace(ratio, direction=direction, verdict=word_of(direction, row.unit))
+        elif ratio.value is not None:
+            judged[letter] = replace(
+                ratio,
+                verdict=NOT_SHOWN,
+                held_back=not low <= 1.0 <= high,
+                rounds_needed=needed(ratio, difference),
+            )
+    return replace(row, against={**row.against, **judged})

@@ -7,19 +7,47 @@ import statistics
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, Literal, TypeVar
 
 from run_benchmarks.comparison.statistics import CONFIDENCE, FEWEST_ROUNDS, rounds_needed, vary
+from utils.figures import HIGHER, LOWER
 from utils.numbers import counted
 
 K = TypeVar("K")
 BETTER, WORSE = "better", "worse"
+# What a comparison says of a figure.
+Shown = Literal[
+    "faster",
+    "slower",
+    "better",
+    "worse",
+    "higher",
+    "lower",
+    "no difference shown",
+    "not comparable",
+]
+NOT_SHOWN: Final = "no difference shown"
+NOT_COMPARABLE: Final = "not comparable"
+WORDS: Mapping[str, Shown] = {BETTER: "better", WORSE: "worse", HIGHER: "higher", LOWER: "lower"}
+OF_SPEED: Mapping[str, Shown] = {**WORDS, BETTER: "faster", WORSE: "slower"}
 ERROR_RATE = 1 - CONFIDENCE
 # What is said where no round tells of the noise: its standard deviation as a part of the figure.
 NOISES = (0.01, 0.05)
 ROUND, RUN = "round", "run"
 REPEATED = "too few {}s: those of a side do not vary, as with one seed, and count as one"
 LARGEST_LOG = 700.0  # of what is still a number
+
+
+@dataclass(frozen=True)
+class Needed:
+    """So many rounds, or runs, a side would be enough to show a difference. count: None where a thousand would not.
+
+    noise: standard deviation of the logarithms of a side; is_seen: it is these sides' own, and no example.
+    """
+
+    noise: float
+    is_seen: bool
+    count: int | None
 
 
 @dataclass(frozen=True)
@@ -32,6 +60,8 @@ class Ratio:
     direction: what is shown: BETTER or WORSE, or HIGHER or LOWER of what is neither; empty for no difference.
     held_back: the interval by itself is without 1, but one such among so many figures shows nothing.
     unit: what the values are of, ROUND or RUN.
+    verdict: the same in a word; NOT_COMPARABLE where there is no ratio, and `reason` says why.
+    rounds_needed: where no difference is shown, how many of `unit` would show one; by NOISES where no noise was seen.
     """
 
     value: float | None
@@ -42,6 +72,8 @@ class Ratio:
     direction: str = ""
     held_back: bool = False
     unit: str = ROUND
+    verdict: Shown = NOT_COMPARABLE
+    rounds_needed: Sequence[Needed] = ()
 
 
 def ratio_of_runs(
@@ -129,19 +161,24 @@ def _noise(logs: Sequence[Sequence[float]]) -> float | None:
     return math.sqrt(squares / freedom) if freedom else None
 
 
-def would_do(ratio: Ratio, difference: float) -> str:
+def word_of(direction: str, unit: str) -> Shown:
+    """The verdict for what is shown of a figure in this unit: seconds, and what is per second, are of speed."""
+    return (OF_SPEED if unit == "s" or unit.endswith("/s") else WORDS)[direction]
+
+
+def needed(ratio: Ratio, difference: float) -> tuple[Needed, ...]:
     """How many rounds would be enough to show a difference, by the noise that was seen, or by NOISES where none was."""
-    if ratio.noise is None:
-        counts = [
-            f"{_needed(noise, difference)} {ratio.unit}s a side with a noise of {100 * noise:g} %"
-            for noise in NOISES
-        ]
-        text = f"{' or '.join(counts)} would be enough"
-    else:
-        needed = f"{_needed(ratio.noise, difference)} {ratio.unit}s a side"
-        text = f"{needed} would be enough with the noise that was seen"
-    return f"to show a difference of {100 * difference:.3g} %, {text}"
+    noises = NOISES if ratio.noise is None else (ratio.noise,)
+    is_seen = ratio.noise is not None
+    return tuple(Needed(noise, is_seen, rounds_needed(noise, difference)) for noise in noises)
 
 
-def _needed(noise: float, difference: float) -> str:
-    return str(rounds_needed(noise, difference) or "not even a thousand")
+def would_do(ratio: Ratio, difference: float) -> str:
+    """The same as a sentence."""
+    counts = [
+        f"{each.count or 'not even a thousand'} {ratio.unit}s a side"
+        + ("" if each.is_seen else f" with a noise of {100 * each.noise:g} %")
+        for each in ratio.rounds_needed
+    ]
+    seen = " with the noise that was seen" if ratio.noise is not None else ""
+    return f"to show a difference of {100 * difference:.3g} %, {' or '.join(counts)} would be enough{seen}"

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, geometric_mean
+from typing import Final, Literal
 
 from run_benchmarks.comparison.differences import Difference
-from run_benchmarks.comparison.ratios import Ratio
+from run_benchmarks.comparison.ratios import NOT_COMPARABLE, Ratio
 from run_benchmarks.comparison.statistics import OlympicMean, Summary
 from run_benchmarks.reading import Record
 from utils.numbers import counted
+
+SCHEMA = 1  # of the JSON: docs/schemas/comparison.schema.json
+COMPARED: Final = "compared"
+COMPARED_ANYWAY: Final = "compared though not comparable"
 
 
 @dataclass(frozen=True)
@@ -97,11 +102,12 @@ class Row:
 
 @dataclass(frozen=True)
 class CaseComparison:
-    """A case on several sides, the base first. refusals: why it is not compared, or was not to be.
+    """A case on several sides, the base first. verdict: whether it is compared; refusals: why it was not to be.
 
     unknown: what nobody can tell of it. rows: empty where it is refused. not_measured: figures that no side has.
     """
 
+    verdict: Literal["compared", "compared though not comparable", "not comparable"]
     sides: Sequence[Side]
     refusals: Sequence[str]
     unknown: Sequence[str]
@@ -117,7 +123,7 @@ class CaseComparison:
     @property
     def is_refused(self) -> bool:
         """Whether it was not compared."""
-        return bool(self.refusals) and not self.rows
+        return self.verdict == NOT_COMPARABLE
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 
 from run_benchmarks.comparison.differences import Difference
 from run_benchmarks.comparison.pareto import Picture, pictures
-from run_benchmarks.comparison.ratios import BETTER, RUN, WORSE, Ratio, would_do
+from run_benchmarks.comparison.ratios import BETTER, NOT_SHOWN, RUN, WORSE, Ratio, would_do
 from run_benchmarks.comparison.records import CaseComparison, Cell, Comparison, Row, Side
 from run_benchmarks.comparison.statistics import CONFIDENCE, HEADINGS, interval_text
 from run_benchmarks.results.table import NOT_MEASURED, Table
 from utils.numbers import counted, digits_apart, shown
 
 MOST_DIFFERENCES = 40  # of a part that are shown; the JSON has all
-NOT_SHOWN = "no difference shown"
 HELD_BACK = "the interval by itself is without 1, but among so many figures that shows nothing (Holm)"
 HOW = (
     f"Ratios are of geometric means, which stand beside them; intervals and verdicts are of t tests on logarithms (the "
@@ -26,7 +25,6 @@ HOW = (
 _DIGEST = re.compile(r"\b([0-9a-f]{16})[0-9a-f]{24,}\b")
 GOOD, BAD, PLAIN = "good", "bad", ""
 KINDS = {BETTER: GOOD, WORSE: BAD}
-OF_SPEED = {BETTER: "faster", WORSE: "slower"}
 
 
 @dataclass(frozen=True)
@@ -95,14 +93,12 @@ def _case(case: CaseComparison, difference: float, *, is_brief: bool) -> Iterato
     yield from pictures(case)
 
 
-def verdict_text(row: Row, ratio: Ratio) -> str:
+def verdict_text(ratio: Ratio) -> str:
     """faster, slower, ... or that no difference is shown, and why none can be."""
-    if ratio.direction:
-        is_speed = row.unit == "s" or row.unit.endswith("/s")
-        return OF_SPEED.get(ratio.direction, ratio.direction) if is_speed else ratio.direction
     if ratio.value is None:
         return NOT_MEASURED
-    return NOT_SHOWN if ratio.p_value is not None else f"{NOT_SHOWN}: too few {ratio.unit}s"
+    too_few = ratio.verdict == NOT_SHOWN and ratio.p_value is None
+    return f"{ratio.verdict}: too few {ratio.unit}s" if too_few else ratio.verdict
 
 
 def _lines(lines: Sequence[str]) -> Iterator[Lines]:
@@ -131,7 +127,7 @@ def _answer(row: Row, ratio: Ratio, sides: Sequence[Side], difference: float) ->
     if ratio.direction:
         reasons = _reasons(ratio, [row.cells[side.letter] for side in sides])
         reasons += ["of these runs alone: another may differ"] if any(map(_is_of_one_run, sides)) else []
-        return f"{text}: {verdict_text(row, ratio)}" + (f" ({'; '.join(reasons)})" if reasons else "")
+        return f"{text}: {ratio.verdict}" + (f" ({'; '.join(reasons)})" if reasons else "")
     reasons = [ratio.reason, HELD_BACK if ratio.held_back else "", would_do(ratio, difference)]
     return f"{text}: {NOT_SHOWN} ({'; '.join(filter(None, reasons))})"
 
@@ -226,7 +222,7 @@ def _figures(case: CaseComparison, side: Side) -> Ratios:
         reasons = _reasons(ratio, cells)
         for reason in reasons:
             notes.setdefault(reason, []).append(row.name)
-        verdict = verdict_text(row, ratio) + ("*" if reasons else "")
+        verdict = verdict_text(ratio) + ("*" if reasons else "")
         about = (row.name, row.unit, row.better or NOT_MEASURED, *_means(cells, of_runs=ratio.unit == RUN))
         rows.append((*about, _value(ratio), interval_text(ratio.interval, 1.0), verdict))
     headings = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from pathlib import Path
 
 from rich.box import ASCII
@@ -24,9 +25,12 @@ NOTHING = "nothing yet"
 
 
 def as_text(report: ConformanceReport, width: int | None) -> str:
-    """The report as a table, what failed first."""
+    """The report as a table, what failed first; what one check came to stands together."""
     rows = [
-        (check.outcome.value, f"{check.part}: {check.name}", _what(check)) for check in _worst_first(report)
+        (outcome.value, f"{part}: {name}", "\n".join(map(_what, checks)))
+        for (outcome, part, name), checks in groupby(
+            _worst_first(report), lambda check: (check.outcome, check.part, check.name)
+        )
     ]
     return f"{drawn(('outcome', 'check', 'what was seen, and what to do'), rows, width)}\n{_counted(report)}"
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from run_benchmarks.conformance import monitor, static
+from run_benchmarks.conformance import monitor, static, trial
 from run_benchmarks.conformance.folder import chip_of, require_vendor
 from run_benchmarks.conformance.records import (
     REPORT_FILE,
@@ -30,16 +30,25 @@ from utils.errors import FlagPerfError, raised
 from utils.monitors.tool import run_tool
 from utils.processor import CPUINFO, parse_cpuinfo
 
-PARTS: Mapping[str, Part] = {static.PART: static.checks, monitor.PART: monitor.checks}
+PARTS: Mapping[str, Part] = {
+    static.PART: static.checks,
+    monitor.PART: monitor.checks,
+    trial.PART: trial.checks,
+}
 HARDWARE = "hardware"
 MARKDOWN_FILE = "conformance.md"
 
 
-def examine(folder: Path, parts: Collection[str], python: Path) -> ConformanceReport:
-    """Everything that these parts can prove of the vendor's folder, here and now."""
+def examine(
+    folder: Path, parts: Collection[str], python: Path, tell: Callable[[str], None]
+) -> ConformanceReport:
+    """Everything that these parts can prove of the vendor's folder, here and now; `tell` hears which one begins."""
     devices, hardware, check = _hardware(folder)
     options = Options(python, devices)
-    checks = [check, *(each for name in PARTS if name in parts for each in _of_part(name, folder, options))]
+    checks = [check]
+    for name in (name for name in PARTS if name in parts):
+        tell(f"{folder.name}: {name} ...")
+        checks += _of_part(name, folder, options)
     harness = harness_of(folder.parent, "")
     return ConformanceReport(
         vendor=folder.name,

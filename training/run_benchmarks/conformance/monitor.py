@@ -30,10 +30,13 @@ MOST_SHOWN = 3  # differences of a recording
 def checks(vendor: Path, options: Options) -> Iterator[Check]:
     """Each function that reads a tool's output, on every recording that speaks of it."""
     recordings, errors = recordings_of(vendor)
-    trouble = [failed(error.message, error.where, error.remedy) for error in errors]
-    yield from named(PART, "recordings can be read", trouble, counted(len(recordings), "recording"))
     lists = [each for each in recordings if each.expected.chips is not None]
-    yield from named(PART, "chips of recordings", _taken_for(vendor, lists), counted(len(lists), "recording"))
+    if recordings or errors:
+        trouble = [failed(error.message, error.where, error.remedy) for error in errors]
+        yield from named(PART, "recordings can be read", trouble, counted(len(recordings), "recording"))
+    if lists:
+        detail = counted(len(lists), "recording")
+        yield from named(PART, "chips of recordings", _taken_for(vendor, lists), detail)
     for reader in READERS:
         own = [each for each in recordings if _speaks_of(reader, each)]
         if own or reader.function != "describe":

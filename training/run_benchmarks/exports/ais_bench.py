@@ -55,6 +55,8 @@ def export_ais_bench(run: Path, output: Path) -> list[str]:
 
 def _why_not(each: Round) -> str:
     """Why a round is not reported; empty where it is."""
+    if each.result.rules.stand_in:
+        return each.result.rules.explanation()
     if each.result.verdict.is_success and each.result.continued:
         return "it went on from a checkpoint: its figures are of a part of the training"
     return "" if each.result.verdict.is_success else each.result.verdict.value

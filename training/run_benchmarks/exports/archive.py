@@ -31,6 +31,7 @@ from utils.numbers import counted
 
 FORMAT = 1
 ABOUT, SUMS, README = "archive.json", "SHA256SUMS", "README.md"
+ENDINGS = (".tar.gz", ".tgz")
 RUN, CODE = "run/", "code/"
 _README = """\
 # {run}
@@ -54,14 +55,14 @@ def export_archive(path: Path, output: Path, secrets: Secrets, training_dir: Pat
         training_dir: where the code may still lie.
 
     Raises:
-        FlagPerfError: `path` is no run, or `output` is there already.
+        FlagPerfError: `path` is no run, `output` is there already, or is no name of an archive.
     """
     folder = open_folder(path)
     run = run_in(folder)
     scripts = environment_scripts(folder.plan, training_dir)
     redaction, files = redaction_of(folder, run, scripts, list(files_below(path)), secrets)
     with (
-        new_file(output) as made,
+        new_file(output, ENDINGS) as made,
         open(made, "wb", opener=partial(os.open, mode=0o600)) as raw,  # as plan.json: for its owner alone
         gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT, encoding="utf-8") as tar,

@@ -85,6 +85,8 @@ def why_not(each: Round, events: Sequence[Event]) -> str:
     missing = [name.value for name in _NEEDED if name.value not in names]
     if missing:
         return f"rank 0's log has no {' and no '.join(missing)} ({each.result.verdict.value})"
+    if each.result.rules.stand_in:
+        return each.result.rules.explanation()
     if each.result.continued:
         return "it went on from a checkpoint: its log is of a part of the training"
     return ""

@@ -66,6 +66,11 @@ def reproduction(
     plan = load_plan(config, training_dir, log_path=log_path, above=above)
     today = {case.settings.name: _json(plain(case.parameters)) for case in plan.cases}
     differs = list(_code_differences(then, about, unpacked / CODE, training_dir))
+    runtime = then.run.get("runtime")
+    if runtime and runtime != plan.run.runtime:
+        differs.append(
+            f"it ran with RUNTIME = {runtime!r}, and is run with {plan.run.runtime!r}, as is set here"
+        )
     changed = {case.name: _changed(case, today.get(case.name, {})) for case in then.cases}
     for case in then.cases:
         differs += _parameter_differences(case, changed[case.name], today.get(case.name, {}))

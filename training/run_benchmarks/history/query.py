@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from run_benchmarks.history.index import Index
-from utils.errors import FlagPerfError, nearest
+from utils.errors import FlagPerfError, nearest, nearest_first
 from utils.figures import DEFINITIONS
 from utils.text_files import one_line
 
@@ -134,11 +134,20 @@ def values_of(index: Index, column: str) -> list[str]:
 def check_names(index: Index, names: Iterable[str]) -> None:
     """FlagPerfError where one of them is neither a column nor FlagPerf's figure nor one that a round has."""
     unknown = [name for name in names if name not in COLUMNS and name not in DEFINITIONS]
-    there = (*COLUMNS, *DEFINITIONS, *figure_names(index)) if unknown else ()
+    there = dict.fromkeys((*COLUMNS, *DEFINITIONS, *figure_names(index))) if unknown else {}
     for name in unknown:
         if name not in there:
-            remedy = nearest(name, there) or f"there are {', '.join(dict.fromkeys(there))}"
-            raise FlagPerfError(f"there is no column and no figure {name!r}", remedy=remedy)
+            of_compare = "; it is of `compare` alone" if _is_derived(name) else ""
+            names_there = f"there are, the nearest first: {', '.join(nearest_first(name, there))}"
+            remedy = " ".join(filter(None, (nearest(name, there), names_there)))
+            raise FlagPerfError(f"there is no column and no figure {name!r}{of_compare}", remedy=remedy)
+
+
+def _is_derived(name: str) -> bool:
+    """Whether a comparison has a figure of this name, which no round has by itself."""
+    from run_benchmarks.comparison.derived import NAMES  # it loads much, for an error
+
+    return name in NAMES
 
 
 def count(index: Index, query: Query) -> int:

@@ -14,8 +14,10 @@ from run_benchmarks.history.index import Index
 from utils.errors import FlagPerfError
 
 TOKEN_VARIABLE = "FLAGPERF_SERVE_TOKEN"  # noqa: S105 - a name
-SHORTEST_TOKEN = 16
-_TOKEN = re.compile(rf"[!-~]{{{SHORTEST_TOKEN},}}")
+SHORTEST_TOKEN, LONGEST_TOKEN = 16, 256  # characters
+# None of them means anything in an address, where the token has to stand once.
+_TOKEN = re.compile(rf"[A-Za-z0-9._~-]{{{SHORTEST_TOKEN},{LONGEST_TOKEN}}}")
+TOKEN_FORM = f"{SHORTEST_TOKEN} to {LONGEST_TOKEN} letters, digits and . _ ~ -"
 GRACE_S = 2
 
 
@@ -44,8 +46,8 @@ def given_token() -> str | None:
     """
     token = os.environ.get(TOKEN_VARIABLE)
     if token and not _TOKEN.fullmatch(token):
-        message = f"the token is to be {SHORTEST_TOKEN} or more letters, digits and signs"
-        raise FlagPerfError(message, where=TOKEN_VARIABLE, remedy="without it one is made up and shown")
+        remedy = "`openssl rand -hex 32` makes one; without it one is made up and shown"
+        raise FlagPerfError(f"the token is to be {TOKEN_FORM}", where=TOKEN_VARIABLE, remedy=remedy)
     return token or None
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 STYLES = ("uplot/uPlot.min.css", "page.css")
-SCRIPTS = ("uplot/uPlot.iife.min.js", "series.js", "charts.js", "page.js")
+SCRIPTS = ("uplot/uPlot.iife.min.js", "series.js", "drawing.js", "charts.js", "page.js")
 
 
 @lru_cache

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from run_benchmarks.report.page import page, rendered
+from run_benchmarks.report.repeats import repeats_in
 from run_benchmarks.report.rounds import round_view
 from run_benchmarks.report.spread import spread_tables
 from run_benchmarks.results.folder import RunFolder, open_folder
@@ -75,7 +76,7 @@ def report_body(folder: RunFolder, run: Run, hide: Callable[[str], str] = str) -
         "spreads": list(spread_tables(run.results, lost_rounds(folder, run.results))),
         "meanings": meanings(run.results),
         "where": WHERE,
-        "rounds": views,
+        "rounds": list(zip(views, repeats_in(views), strict=True)),
         "left_out": len(run.results) - len(shown),
         "checks": {
             host: {each.name: each.status.value for each in checks} for host, checks in run.checks.items()

@@ -4,7 +4,7 @@ The case names which parameters may be changed (`config/mutable_params.py`); the
 the case's own `_base.py`, and the driver what it was given, and says in INIT_START what else differs. What the plan
 says always counts: the vendor's code runs where INIT_START is written. What a vendor's hooks change, the driver says in
 HOOKS. A result with differences is *open*: it stands for itself. A *closed* one may be compared with other closed ones
-of the case.
+of the case. What ran on a device that only stood in for a chip is no result of the chip at all: *stand-in*.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from utils.text_files import shortened
 
 CLOSED = "closed"
 OPEN = "open"
+STAND_IN = "stand-in"
 LONGEST_EXPLANATION = 4_000  # characters: all of it stands in `result.json`
 WRITABLE = "it ran in a copy of its code that it may have changed (CASE_WRITABLE)"
 MODEL_HOOK = "convert_model"
@@ -33,7 +34,7 @@ class Rules:
     stamp: None where nobody can tell, and `doubt` says why. differs: parameter -> the value it ran with.
     hooks: the vendor's; None where nothing tells of them, as in the logs of earlier versions. vendors_case: the
     folder of a case that is the vendor's own, else empty. environment: the vendor's file that is sourced before the
-    ranks start, by its path, with its SHA-256.
+    ranks start, by its path, with its SHA-256. stand_in: what stood in for the chip, else empty.
     """
 
     stamp: str | None = None
@@ -42,9 +43,12 @@ class Rules:
     doubt: str = ""
     vendors_case: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
+    stand_in: str = ""
 
     def explanation(self) -> str:
         """What the stamp says, in a line."""
+        if self.stamp == STAND_IN:
+            return f"{STAND_IN}: {self.stand_in}"
         if self.stamp is None:
             return self.doubt or _NOT_REPORTED
         if self.stamp == CLOSED:
@@ -85,6 +89,19 @@ class Rules:
         )
 
 
+def stand_in_of(events: Sequence[Event]) -> str:
+    """What rank 0's INIT_END says of a device that stood in for the chip; empty of a true one."""
+    of_end = (event.value.get("stand_in") for event in events if event.name == EventName.INIT_END)
+    about = next(filter(None, of_end), None)
+    if about is None:
+        return ""
+    name = about.get("device") if isinstance(about, Mapping) else about
+    return shortened(
+        f"a stand-in computed on the CPU under the name {name}: nothing here is a figure of the chip",
+        LONGEST_EXPLANATION,
+    )
+
+
 def rules_of(
     events: Sequence[Event],
     planned: Mapping[str, Any] | None = None,
@@ -108,6 +125,8 @@ def rules_of(
     hooks, unseen = hooks_seen(events, extern, own_script=own_script)
     doubt = "; ".join(filter(None, (unseen, *(() if own_script else _repetitions(events)), doubt)))
     differs = _differences(value, planned, parameters or {}, own_script=own_script)
+    if stand_in := stand_in_of(events):
+        return Rules(STAND_IN, differs or {}, hooks, doubt, vendors_case, stand_in=stand_in)
     if vendors_case or differs or (hooks and hooks.differs):
         return Rules(OPEN, differs or {}, hooks, doubt, vendors_case)
     if differs is None:

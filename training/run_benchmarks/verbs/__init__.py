@@ -38,7 +38,7 @@ class Verb(Protocol):
         ...
 
     def run(self, arguments: argparse.Namespace) -> int:
-        """Do what the command line says; the exit code. A FlagPerfError says that nothing was launched."""
+        """Do what the command line says; the exit code. A FlagPerfError says that nothing was done."""
         ...
 
 
@@ -85,11 +85,22 @@ def _refuse(error: ProblemsError) -> int:
     for problem in error.problems:
         complain(problem)
     count = len(error.problems)
-    complain(f"{count} problem{'s' if count > 1 else ''}; nothing was launched")
+    complain(f"{count} problem{'s' if count > 1 else ''}; nothing was done")
     return ExitCode.NO_VALID_CASE if isinstance(error, NoValidCaseError) else ExitCode.BAD_CONFIG
 
 
-class _Parser(argparse.ArgumentParser):
+class _VerbParser(argparse.ArgumentParser):
+    """Says how a value is written that argparse takes for an option."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with exit code 2, as argparse does."""
+        option = re.fullmatch(r"argument (?:.*/)?(--[\w-]+): expected one argument", message)
+        if option:
+            message += f"\n    -> a value that begins with - stands behind =, as in {option[1]}=-VALUE"
+        super().error(message)
+
+
+class _Parser(_VerbParser):
     """Says which verb was meant where one is misspelt."""
 
     verbs: Sequence[str] = ()
@@ -116,9 +127,7 @@ def _parser(verbs: Mapping[str, Verb]) -> argparse.ArgumentParser:
     # The default verb's options need no verb; every verb's may stand before it.
     verbs[DEFAULT_VERB].add_arguments(parser)
     parser.set_defaults(verb=verbs[DEFAULT_VERB], **options.DEFAULTS)
-    rooms = parser.add_subparsers(
-        title="verbs", metavar="", prog="run.py", parser_class=argparse.ArgumentParser
-    )
+    rooms = parser.add_subparsers(title="verbs", metavar="", prog="run.py", parser_class=_VerbParser)
     for name, verb in verbs.items():
         room = rooms.add_parser(name, help=verb.HELP, description=verb.HELP)
         verb.add_arguments(room)

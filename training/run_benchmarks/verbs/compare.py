@@ -17,8 +17,13 @@ if TYPE_CHECKING:
 
 NAME = "compare"
 HELP = "compare runs, cases or rounds with the first: what differs, the ratio of each figure, and whether it is shown"
-FORMATS = ("text", "markdown", "json", "html")
-_OF_SUFFIX = {".md": "markdown", ".json": "json", ".html": "html", ".htm": "html"}
+# Format -> what the name of its file ends in.
+ENDINGS = {
+    "text": (".txt", ""),
+    "markdown": (".md",),
+    "json": (".json",),
+    "html": (".html", ".htm"),
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,9 +58,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="compare all the same what differs in task, target, metric, rules or data",
     )
-    parser.add_argument("--format", choices=FORMATS, help="default: by the name of FILE, else text")
+    parser.add_argument("--format", choices=list(ENDINGS), help="default: by the ending of FILE, else text")
     parser.add_argument(
-        "--output", type=options.path_of, metavar="FILE", help="write it to FILE, which must be new"
+        "--output",
+        type=options.path_of,
+        metavar="FILE",
+        help="write it to FILE, a new one: .html, .md, .json or .txt",
     )
     parser.add_argument(
         "--fail-if",
@@ -69,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--junit",
         type=options.path_of,
         metavar="FILE",
-        help="write the gates as JUnit XML to FILE, which must be new",
+        help="write the gates as JUnit XML to FILE, a new one, .xml",
     )
 
 
@@ -90,13 +98,14 @@ def run(arguments: argparse.Namespace) -> int:
         difference=arguments.difference,
         even_if_not_comparable=arguments.even_if_not_comparable,
     )
+    form = _format(arguments)
     with ExitStack() as files:
         output, xml = (
-            files.enter_context(new_file(file)) if file else None
-            for file in (arguments.output, arguments.junit)
+            files.enter_context(new_file(file, endings)) if file else None
+            for file, endings in ((arguments.output, ENDINGS[form]), (arguments.junit, (".xml",)))
         )
         comparison = compare(groups_of(arguments.selectors, options.log_path_of(arguments)), choice)
-        text = _rendered(comparison, arguments)
+        text = _rendered(comparison, form, is_file=bool(output))
         if output:
             output.write_bytes(f"{text.rstrip()}\n".encode(errors="replace"))
         if xml:
@@ -107,9 +116,18 @@ def run(arguments: argparse.Namespace) -> int:
     return ExitCode.GATE_FAILED if comparison.fails else ExitCode.SUCCESS
 
 
-def _rendered(comparison: Comparison, arguments: argparse.Namespace) -> str:
+def _format(arguments: argparse.Namespace) -> str:
+    """The format that is asked for, else that of the file's ending."""
     suffix = arguments.output.suffix.lower() if arguments.output else ""
-    form = arguments.format or _OF_SUFFIX.get(suffix, "text")
+    named = arguments.format or next((form for form, endings in ENDINGS.items() if suffix in endings), "")
+    if not named:
+        there = ", ".join(filter(None, (ending for endings in ENDINGS.values() for ending in endings)))
+        message = f"a comparison has no form that ends in {suffix}"
+        raise FlagPerfError(message, where=str(arguments.output), remedy=f"name it by one of {there}")
+    return str(named)
+
+
+def _rendered(comparison: Comparison, form: str, *, is_file: bool) -> str:
     if form == "json":
         return json.dumps(comparison.as_dict(), indent=2, allow_nan=False)
     if form == "html":
@@ -121,7 +139,7 @@ def _rendered(comparison: Comparison, arguments: argparse.Namespace) -> str:
 
     if form == "markdown":
         return as_markdown(comparison)
-    return as_text(comparison, None if arguments.output else output_width())
+    return as_text(comparison, None if is_file else output_width())
 
 
 def _percent(text: str) -> float:

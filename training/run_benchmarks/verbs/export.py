@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=options.path_of,
         metavar="PATH",
-        help="a new file (archive) or folder (default: RUN.tar.gz, RUN-mlperf, RUN-ais-bench beside the run)",
+        help="a new file (archive, .tar.gz) or folder (default: RUN.tar.gz, RUN-mlperf, RUN-ais-bench beside the run)",
     )
     parser.add_argument(
         "--system",

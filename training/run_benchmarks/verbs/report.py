@@ -11,6 +11,7 @@ from run_benchmarks.verbs import options
 
 NAME = "report"
 HELP = "write a run as one HTML file, with its curves, power and hosts, from its result folder alone"
+ENDINGS = (".html", ".htm")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         metavar="FILE",
         type=options.path_of,
-        help="the file to write, which must be new (default: report.html in the run's folder, anew each time)",
+        help="the file to write, a new one, .html (default: report.html in the run's folder, anew each time)",
     )
     parser.add_argument(
         "--csv",
@@ -48,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     target, tables = arguments.output or folder.path / REPORT, []
     try:
         with ExitStack() as places:
-            page = places.enter_context(new_file(target)) if arguments.output else target
+            page = places.enter_context(new_file(target, ENDINGS)) if arguments.output else target
             if arguments.csv:
                 made = places.enter_context(new_folder(arguments.csv))
                 tables = [arguments.csv / path.name for path in write_csv(made, folder, loaded)]

@@ -21,7 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--address",
         default="127.0.0.1",
         help="where to listen (default: 127.0.0.1, this machine alone); any other asks for a token: that in "
-        "FLAGPERF_SERVE_TOKEN of the environment, else one that is made up and shown",
+        "FLAGPERF_SERVE_TOKEN of the environment (16 to 256 letters, digits and . _ ~ -), else one that is made up and "
+        "shown",
     )
     parser.add_argument("--port", type=_port, default=PORT, help=f"0: any that is free (default: {PORT})")
 

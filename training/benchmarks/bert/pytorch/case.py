@@ -7,7 +7,6 @@ from torch import Tensor, nn
 
 from benchmarks.bert.arrays import PretrainingArrays
 from benchmarks.bert.task import PretrainingTask
-from benchmarks.driver.pytorch.case import Context
 
 from .inputs import make_inputs
 from .model import BertForPreTraining, Inputs, pretraining_loss_sums
@@ -16,10 +15,6 @@ from .weights import load_checkpoint
 
 class Case(PretrainingTask):
     """Masked language model and next sentence prediction."""
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.on_cpu = context.device.type == "cpu"
 
     def build_model(self) -> nn.Module:
         """BERT with the initial checkpoint's weights, or random ones where none is configured."""
@@ -35,7 +30,7 @@ class Case(PretrainingTask):
 
     def inputs(self, arrays: PretrainingArrays) -> Inputs:
         """Tensors in the layout that the device is fastest with."""
-        return make_inputs(arrays, ragged=not self.on_cpu)
+        return make_inputs(arrays, ragged=self.task.ragged_attention)
 
     def loss(self, model: nn.Module, inputs: Inputs) -> Tensor:
         """(2,): cross entropy summed over masked tokens, and over samples."""

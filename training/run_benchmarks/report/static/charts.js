@@ -3,18 +3,6 @@
 
 const FEW_LINES = 10; // more of them are told apart by their group's colour
 const HEIGHT = 240;
-const FONT = "12px system-ui, sans-serif";
-
-function element(name, text, attributes) {
-  const made = document.createElement(name);
-  if (text) made.textContent = text;
-  for (const [key, value] of Object.entries(attributes || {})) made.setAttribute(key, value);
-  return made;
-}
-
-function colour(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-}
 
 class Figure {
   constructor(root) {
@@ -81,7 +69,7 @@ class Figure {
       width: Math.max(this.plot.clientWidth, 200),
       height: HEIGHT,
       legend: { show: false },
-      scales: { x: { time: false, range: this.data.scatter ? undefined : (_, low, high) => (low === high ? [low - 1, high + 1] : [low, high]) }, y: { range: (_, low, high) => this.range(low, high) } },
+      scales: { x: { time: false, range: (_, low, high) => this.width(low, high) }, y: { range: (_, low, high) => this.range(low, high) } },
       axes: [
         { ...look, label: axis.label + (isOverTime ? " since the first event" : axis.unit ? ` (${axis.unit})` : ""), labelSize: 18, labelFont: FONT, size: 34, font: FONT, incrs: increments, space: isOverTime ? 70 : 60, values: (_, splits) => splits.map((value) => (isOverTime ? tickTime(value, splits[splits.length - 1]) : shownNumber(value))) },
         { ...look, size: 58, font: FONT, values: (_, splits) => splits.map(shownNumber) },
@@ -91,7 +79,7 @@ class Figure {
       focus: { alpha: this.lines.length > 1 ? 0.3 : 1 },
       hooks: {
         drawClear: [(chart) => this.shade(chart)],
-        draw: [(chart) => this.drawLevels(chart)],
+        draw: [(chart) => this.drawLevels(chart), (chart) => this.drawNames(chart)],
         setCursor: [(chart) => this.moved(chart)],
         setSeries: [(_, index) => this.focused(index)],
         setScale: [(chart, scale) => scale === "x" && this.zoomed(chart)],
@@ -104,6 +92,13 @@ class Figure {
     const own = { label: line.label, stroke: this.colours[index], width: this.lines.length > FEW_LINES ? 1 : 1.6, spanGaps: false, show: !this.hidden.has(this.keyOf(line)) };
     if (this.data.scatter) return { ...own, paths: () => null, points: { show: true, size: 9, fill: this.colours[index] } };
     return { ...own, points: { show: points, size: 4, fill: this.colours[index] } };
+  }
+
+  // Of the axis; points have room around them.
+  width(low, high) {
+    if (low === high) return [low - 1, high + 1];
+    const room = this.data.scatter ? (high - low) * 0.06 : 0;
+    return [low - room, high + room];
   }
 
   range(low, high) {
@@ -147,13 +142,22 @@ class Figure {
     }
   }
 
-  // Above its line, or below where there is no room; rimmed, for curves may cross it.
+  // Above its line, or below where there is no room.
   writeLevel(ctx, box, name, top) {
     const unit = uPlot.pxRatio;
     const isAbove = top - box.top > 18 * unit;
-    const look = { font: `${12 * unit}px system-ui, sans-serif`, textAlign: "left", textBaseline: isAbove ? "bottom" : "top", strokeStyle: colour("ground"), lineWidth: 4 * unit, lineJoin: "round" };
-    Object.assign(ctx, look).setLineDash([]);
-    for (const draw of ["strokeText", "fillText"]) ctx[draw](name, box.left + 4 * unit, top + (isAbove ? -4 : 4) * unit);
+    write(ctx, name, box.left + 4 * unit, top + (isAbove ? -4 : 4) * unit, { textAlign: "left", textBaseline: isAbove ? "bottom" : "top" });
+  }
+
+  // Beside points that are each all of their set: the set.
+  drawNames(chart) {
+    const lines = this.data.scatter ? this.lines.filter((line) => !this.hidden.has(this.keyOf(line))) : [];
+    if (!lines.every((line) => line.values.filter((value) => value !== null).length === 1)) return;
+    const points = lines.map((line) => {
+      const place = line.values.findIndex((value) => value !== null);
+      return { name: this.nameOf(line), left: chart.valToPos(this.places[place], "x", true), top: chart.valToPos(line.values[place], "y", true) };
+    });
+    writeNames(chart, points);
   }
 
   moved(chart) {

@@ -37,7 +37,7 @@ function toggleTheme() {
   setTheme(storage[THEME]);
 }
 
-const PAPER_WIDTH = 690; // A4 less its margins, in CSS pixels
+const PAPER = { width: 335, height: 150 }; // two side by side on A4 less its margins, in CSS pixels
 let themeOnScreen = null;
 let opened = []; // paper has no way to unfold what is folded
 
@@ -48,7 +48,7 @@ function toPaper() {
   setTheme("light");
   for (const figure of FIGURES) {
     if (!figure.chart) figure.draw();
-    figure.chart.setSize({ width: PAPER_WIDTH, height: HEIGHT });
+    figure.chart.setSize(PAPER);
   }
 }
 

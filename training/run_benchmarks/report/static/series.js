@@ -35,6 +35,17 @@ function nameOfLine(line) {
   return line.group && line.group !== line.label ? `${line.group} ${line.label}` : line.label;
 }
 
+// Points with their names; of those that are nearer to each other than `reach`, the first with the names of all.
+function together(points, reach) {
+  const groups = [];
+  for (const point of points) {
+    const near = groups.find((each) => Math.abs(each.left - point.left) < reach && Math.abs(each.top - point.top) < reach);
+    if (near) near.names.push(point.name);
+    else groups.push({ ...point, names: [point.name] });
+  }
+  return groups;
+}
+
 // Rows of cells, the headings first: a scatter's points, else a row a place of the axis.
 function* rowsOf(chart) {
   const axis = chart.axes[0];

@@ -1,0 +1,124 @@
+"""What stands in for a vendor's tool, and the device's place in the copy of the tree."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from run_benchmarks.conformance.folder import require_vendor
+from run_benchmarks.conformance.recordings import Expected, Recording
+from run_benchmarks.conformance.site import Site
+from run_benchmarks.conformance.substitutes import Listing, chosen_listing, lay_device, lay_tools
+from run_benchmarks.plan.vendor_record import Vendor
+from utils.config_files import load_constants
+
+VENDOR = """\
+DEVICE_TYPE = "acme"
+PLUGIN = {"pytorch": "torch_acme"}
+VISIBLE_DEVICES_ENV = ""
+COLLECTIVE_BACKEND = {"pytorch": "accl"}
+CONTAINER_OPTIONS = {}
+CHIPS = {
+    name: {"device_names": [f"Acme {name}"], "memory_gib": None, "peak_flops": {}, "source": "none"}
+    for name in ("A1", "B2")
+}
+LIST_DEVICES_COMMAND = ["acme-smi", "--list", "all of them"]
+
+
+def parse_device_list(stdout):
+    return stdout.splitlines()
+"""
+
+
+@pytest.fixture
+def vendor(tmp_path: Path) -> Vendor:
+    (tmp_path / "acme").mkdir()
+    (tmp_path / "acme" / "vendor.py").write_text(VENDOR)
+    return require_vendor(tmp_path / "acme")
+
+
+@pytest.fixture
+def site(tmp_path: Path, vendor: Vendor) -> Site:
+    """As `prepare` makes it, without the code that these tests do not run."""
+    site = Site(tmp_path / "site", "acme", Path(sys.executable))
+    site.tools.mkdir(parents=True)
+    site.vendor_folder.mkdir(parents=True)
+    (site.vendor_folder / "vendor.py").write_text(VENDOR)
+    return site
+
+
+def recording(folder: Path, name: str, command: str, text: str, devices: tuple[str, ...] = ()) -> Recording:
+    path = folder / f"{name}.json"
+    path.with_suffix(".txt").write_text(text)
+    return Recording(path, text, Expected(source="a test", command=command, devices=devices))
+
+
+def printed(site: Site, *command: str) -> str:
+    done = subprocess.run(command, env=site.environment, capture_output=True, text=True, check=False)
+    return done.stdout or f"{done.returncode}"
+
+
+def test_the_recording_of_enough_devices_of_one_chip_is_taken(tmp_path: Path, vendor: Vendor) -> None:
+    mixed = recording(tmp_path, "mixed", "acme-smi", "", ("Acme A1", "Acme B2"))
+    one = recording(tmp_path, "one", "acme-smi", "", ("Acme A1",))
+    two = recording(tmp_path, "two", "acme-smi", "two", ("Acme B2", "Acme B2"))
+    assert chosen_listing(vendor, [mixed, one, two], ["A1", "B2"], 2) == Listing("B2", "two", two)
+    made_up = chosen_listing(vendor, [mixed, one, two], ["A1"], 2)
+    assert made_up == Listing("A1", "Acme A1\nAcme A1\n", None)
+    assert chosen_listing(vendor, [two], [], 2) is None
+
+
+def test_the_tool_prints_what_was_recorded_of_each_command_and_leaves_the_rest_to_the_true_one(
+    tmp_path: Path, site: Site, vendor: Vendor
+) -> None:
+    listed = recording(tmp_path, "listed", "acme-smi --list 'all of them'", "two\n", ("Acme A1",) * 2)
+    power = recording(tmp_path, "power", "acme-smi -q", "it's 5 W\n")
+    lay_tools(site, vendor, Listing("A1", listed.text, listed), [listed, power])
+    assert printed(site, "acme-smi", "--list", "all of them") == "two\n"
+    assert printed(site, "acme-smi", "-q") == "it's 5 W\n"
+    assert printed(site, "acme-smi", "-v") == "127"
+    grep = replace(vendor, list_devices_command=("grep", "-r", "/sys/class/acme"))
+    lay_tools(site, grep, Listing("A1", listed.text, listed), [])
+    assert printed(site, "grep", "-r", "/sys/class/acme") == "two\n"
+    assert printed(site, "grep", "--count", "DEVICE_TYPE", str(site.vendor_folder / "vendor.py")) == "1\n"
+
+
+def test_a_tool_with_an_absolute_path_is_replaced_in_the_copy(
+    tmp_path: Path, site: Site, vendor: Vendor
+) -> None:
+    tool = "/opt/acme/bin/acme-smi"
+    file = site.vendor_folder / "vendor.py"
+    file.write_text(VENDOR.replace('["acme-smi"', f'["env", "LD_LIBRARY_PATH=/opt/acme/lib", "{tool}"'))
+    listed = recording(tmp_path, "listed", tool, "two\n", ("Acme A1",) * 2)
+    command = ("env", "LD_LIBRARY_PATH=/opt/acme/lib", tool, "--list", "all of them")
+    lay_tools(
+        site, replace(vendor, list_devices_command=command), Listing("A1", listed.text, listed), [listed]
+    )
+    assert printed(site, *load_constants(file)["LIST_DEVICES_COMMAND"]) == "two\n"
+
+
+def test_a_list_that_was_made_up_is_read_by_lines(site: Site, vendor: Vendor) -> None:
+    lay_tools(site, vendor, Listing("A1", "Acme A1\nAcme A1\n"), [])
+    copy = require_vendor(site.vendor_folder)
+    assert copy.parse_devices(printed(site, *copy.list_devices_command)) == ["Acme A1"] * 2
+
+
+def test_the_stand_in_lies_where_the_plug_in_is_imported_from(site: Site, vendor: Vendor) -> None:
+    names = lay_device(site, site.folder / "packages", vendor)
+    assert (names.device, names.backend, names.said) == ("acme", "accl", "")
+    assert "install('acme', 'accl')" in (site.folder / "packages" / "torch_acme" / "__init__.py").read_text()
+    assert (site.vendor_folder / "vendor.py").read_text() == VENDOR
+
+
+def test_a_device_that_pytorch_knows_is_called_otherwise_and_that_is_said(site: Site, vendor: Vendor) -> None:
+    posing = replace(vendor, device_type="cuda", collective_backend={"pytorch": "nccl"}, plugin={})
+    names = lay_device(site, site.folder / "packages", posing)
+    assert (names.device, names.backend) == ("standin", "standin")
+    assert "cuda and nccl" in names.said
+    constants = load_constants(site.vendor_folder / "vendor.py")
+    assert (constants["DEVICE_TYPE"], constants["COLLECTIVE_BACKEND"]) == ("standin", {"pytorch": "standin"})
+    assert (site.folder / "packages" / constants["PLUGIN"]["pytorch"] / "__init__.py").is_file()

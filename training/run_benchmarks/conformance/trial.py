@@ -1,0 +1,68 @@
+"""The part `trial`: the vendor's own configuration of BERT, run by run.py as a user would.
+
+Without the vendor's chips a device stands in for them (`standin/`), under the chip's own name, and the run is shrunk to
+seconds: configuration, driver, launcher, process group, mixed precision, optimizer, checkpoints, preflight and monitor
+are the real ones. With the chips there it is the true thing.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from run_benchmarks.conformance import on_chip, without_chip
+from run_benchmarks.conformance.folder import vendor_in
+from run_benchmarks.conformance.records import Check, Options, Outcome, failed, named, not_proven
+from run_benchmarks.conformance.site import Site, ask_output
+from utils.errors import FlagPerfError
+
+PART = "trial"
+RUN = "a run of BERT"
+# What the ranks need; asked of the Python that is to run them.
+NEEDED = ("torch", "numpy", "h5py", "safetensors", "psutil")
+ASK = "import importlib.util, sys; print(*(n for n in sys.argv[1:] if importlib.util.find_spec(n) is None))"
+
+
+def checks(vendor: Path, options: Options) -> Iterator[Check]:
+    """What a run shows, on the chips that are here or on what stands in for them."""
+    record, _ = vendor_in(vendor)
+    lacking = _lacking(options.python)
+    if record is None:
+        lacking = not_proven("vendor.py cannot be read: the part `static` says why", vendor)
+    if record is None or lacking:
+        yield from named(PART, RUN, filter(None, [lacking]))
+        return
+    folder = Path(tempfile.mkdtemp(prefix="flagperf-trial-"))
+    has_failed = False
+    site = Site(folder, vendor.name, options.python)
+    try:
+        site.prepare(vendor)
+        tried = (
+            on_chip.checks(site, record, options.devices)
+            if options.devices
+            else without_chip.checks(site, record)
+        )
+        for check in tried:
+            has_failed |= check.outcome is Outcome.FAILED
+            yield check
+    except FlagPerfError as error:
+        has_failed = True
+        yield from named(PART, RUN, [failed(error.message, error.where, error.remedy)])
+    finally:
+        if not has_failed:
+            shutil.rmtree(folder, ignore_errors=True)
+    if has_failed:
+        left = not_proven("logs and results of what was tried are left", folder, "read them, then remove it")
+        yield from named(PART, "logs", [left])
+
+
+def _lacking(python: Path) -> Check | None:
+    """What forbids that this Python runs the ranks."""
+    remedy = "name a Python that has them: --python PYTHON"
+    try:
+        lacks = ask_output(python, "-c", ASK, *NEEDED)
+    except FlagPerfError as error:
+        return not_proven(error.message, python, remedy)
+    return not_proven(f"this Python lacks {', '.join(lacks.split())}", python, remedy) if lacks else None
