@@ -172,5 +172,7 @@ def test_a_script_of_the_first_contract_gets_no_vendor(
     existing: Tree, script: str, driver: str, takes_vendor: bool
 ) -> None:
     existing.write("benchmarks/toy/pytorch/run_pretraining.py", script)
-    existing.write("benchmarks/toy/pytorch/driver/base.py", driver)
-    assert existing.load().cases[0].files.takes_vendor is takes_vendor
+    for folder in ("driver", "train/driver"):  # beside the script, or where its own modules are
+        existing.write(f"benchmarks/toy/pytorch/{folder}/base.py", driver)
+        assert existing.load().cases[0].files.takes_vendor is takes_vendor
+        (existing.training / f"benchmarks/toy/pytorch/{folder}/base.py").unlink()

@@ -28,7 +28,7 @@ UNIT = Unit(
     labels={"flagperf.run": "run1", "flagperf.role": "task"},
     image="flagperf/cpu-pytorch:abc",
     argv=("bash", "-c", 'exec "$@"', "task", "python3"),
-    env={"PYTHONPATH": "/flagperf"},
+    env={"PYTHONUNBUFFERED": "1"},
     mounts=(Mount("/srv/tree", "/flagperf"), Mount("/srv/logs, all", "/logs", read_only=False)),
     options=("--gpus", "all"),
     shm_size="32G",
@@ -50,7 +50,7 @@ def test_start_argv_is_a_command_that_can_be_typed() -> None:
         *("--ulimit=memlock=-1", "--ulimit=stack=67108864"),
         *("--log-driver=json-file", "--log-opt=max-size=16m"),
         "--shm-size=32G",
-        "--env=PYTHONPATH=/flagperf",
+        "--env=PYTHONUNBUFFERED=1",
         *("--gpus", "all", "--entrypoint=bash", "flagperf/cpu-pytorch:abc"),
         *("-c", 'exec "$@"', "task", "python3"),
     )

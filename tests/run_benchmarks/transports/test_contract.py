@@ -63,6 +63,16 @@ def test_of_output_without_bounds_the_end_is_held(host: Host) -> None:
     assert just.whole_stdout() == "\0" * MIB
 
 
+def test_what_lies_where_the_program_was_started_is_not_imported(
+    host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "contextlib.py").write_text("print('a stranger')\n")
+    monkeypatch.chdir(tmp_path)
+    for argv, script in ([["-c", "import contextlib"], b""], [["-"], b"import contextlib"]):
+        completed = host.use(lambda t, words=argv, read=script: t.run([sys.executable, *words], stdin=read))
+        assert (completed.returncode, completed.stdout) == (0, "")
+
+
 def test_a_command_that_is_not_there_is_127(host: Host) -> None:
     completed = host.use(lambda t: t.run(["/nowhere/nothing", "x"]))
     assert completed.returncode == 127

@@ -79,5 +79,7 @@ async def _list(case: CasePlan, transport: Transport) -> list[str]:
         # in a thread, for it waits for a process of its own
         return await asyncio.to_thread(vendor.parse_devices, devices)
     except FlagPerfError as error:
+        if not error.where:  # what the vendor's code says of the devices; of that code itself it has a place
+            raise FlagPerfError(f"{vendor.name}: {error.message}", remedy=error.remedy) from error
         reason = f"{vendor.name}'s parse_device_list: {error.message}"
         raise FlagPerfError(reason, remedy=f"mend it: {error.where}") from error
