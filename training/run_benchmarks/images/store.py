@@ -13,7 +13,7 @@ from run_benchmarks.images.layers import ImagePlan
 from run_benchmarks.images.pip_handover import settings_on_host
 from run_benchmarks.plan.records import PipSettings
 from run_benchmarks.runtimes.engine import Engine
-from run_benchmarks.transports.base import ByteSink, CommandError, Transport, checked
+from run_benchmarks.transports.base import WHOLE_BYTES, ByteSink, CommandError, Transport, checked
 from utils.numbers import whole
 
 # The image's ID, and behind it the digests by which registries have it.
@@ -99,9 +99,9 @@ class ImageStore:
         unit = software_unit(site, tag)
         remove = self.engine.remove([unit.name])
         await transport.run(remove, timeout=LISTING_S)
-        listed = await checked(transport, self.engine.run_to_end(unit), timeout=LISTING_S)
+        listed = await checked(transport, self.engine.run_to_end(unit), timeout=LISTING_S, held=WHOLE_BYTES)
         await transport.run(remove, timeout=LISTING_S)
-        return hashlib.sha256(listed.stdout.encode()).hexdigest()[:16]
+        return hashlib.sha256(listed.whole_stdout().encode()).hexdigest()[:16]
 
     def remove_command(self, tag: str) -> str:
         """What a user types on a host to be rid of an image."""

@@ -69,7 +69,7 @@ class ProcessRuntime(Runtime):
             LOGGER.warning(f"{transport.host}: {line}")
         where = f"{transport.host}: what lists the units"
         return tuple(
-            parsed(UnitState, object_in(line, where), where) for line in completed.stdout.splitlines()
+            parsed(UnitState, object_in(line, where), where) for line in completed.whole_stdout().splitlines()
         )
 
     async def last_output(self, transport: Transport, name: str, lines: int = 50) -> str:
