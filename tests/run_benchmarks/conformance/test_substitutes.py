@@ -122,7 +122,17 @@ def test_a_device_that_pytorch_knows_is_called_otherwise_and_that_is_said(site: 
     posing = replace(vendor, device_type="cuda", collective_backend={"pytorch": "nccl"}, plugin={})
     names = lay_device(site, site.folder / "packages", posing)
     assert (names.device, names.backend) == ("standin", "standin")
-    assert "cuda and nccl" in names.said
+    assert names.said == "standin stands for cuda and nccl here: PyTorch keeps these names for itself"
     constants = load_constants(site.vendor_folder / "vendor.py")
     assert (constants["DEVICE_TYPE"], constants["COLLECTIVE_BACKEND"]) == ("standin", {"pytorch": "standin"})
     assert (site.folder / "packages" / constants["PLUGIN"]["pytorch"] / "__init__.py").is_file()
+
+
+def test_only_the_name_that_pytorch_keeps_is_replaced(site: Site, vendor: Vendor) -> None:
+    packages = site.folder / "packages"
+    names = lay_device(site, packages, replace(vendor, collective_backend={"pytorch": "nccl"}))
+    assert (names.device, names.backend) == ("acme", "standin")
+    constants = load_constants(site.vendor_folder / "vendor.py")
+    assert (constants["DEVICE_TYPE"], constants["PLUGIN"]) == ("acme", {"pytorch": "torch_acme"})
+    assert constants["COLLECTIVE_BACKEND"] == {"pytorch": "standin"}
+    assert "install('acme', 'standin')" in (packages / "torch_acme" / "__init__.py").read_text()

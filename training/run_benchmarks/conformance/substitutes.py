@@ -77,22 +77,30 @@ def lay_device(site: Site, packages: Path, vendor: Vendor) -> Names:
     PyTorch keeps the names of devices that it knows to itself: then vendor.py of the copy names another one.
     """
     shutil.copytree(SOURCE, packages / PACKAGE, ignore=shutil.ignore_patterns("__pycache__"))
-    plugin, backend = vendor.plugin.get(FRAMEWORK, ""), vendor.collective_backend[FRAMEWORK]
-    names = Names(vendor.device_type, backend)
-    if not plugin or vendor.device_type in PyTorch.device_types:
-        said = f"PyTorch keeps {vendor.device_type} and {backend} for itself: they are called {OWN_NAME} here"
-        plugin, names = f"{PACKAGE}_plugin", Names(OWN_NAME, OWN_NAME, said)
-        settings = {
-            "DEVICE_TYPE": OWN_NAME,
-            "COLLECTIVE_BACKEND": {FRAMEWORK: OWN_NAME},
-            "PLUGIN": {FRAMEWORK: plugin},
-            "RAGGED_ATTENTION": [],  # the stand-in has no nested tensors
-        }
+    plugin = vendor.plugin.get(FRAMEWORK, "")
+    names = _names(vendor)
+    settings: dict[str, object] = {}
+    if names.device == OWN_NAME:
+        plugin = f"{PACKAGE}_plugin"
+        settings |= {"DEVICE_TYPE": OWN_NAME, "PLUGIN": {FRAMEWORK: plugin}}
+        settings["RAGGED_ATTENTION"] = []  # the stand-in has no nested tensors
+    if names.backend == OWN_NAME:
+        settings["COLLECTIVE_BACKEND"] = {FRAMEWORK: OWN_NAME}
+    if settings:
         add_settings(site.vendor_folder / VENDOR_FILE, settings)
     module = packages.joinpath(*plugin.split(".")) / "__init__.py"
     module.parent.mkdir(parents=True)
     module.write_text(PLUGIN.format(package=PACKAGE, device=names.device, backend=names.backend))
     return names
+
+
+def _names(vendor: Vendor) -> Names:
+    own = (vendor.device_type, vendor.collective_backend[FRAMEWORK])
+    kept = [name for name in own if name in (*PyTorch.device_types, *PyTorch.backends)]
+    device, backend = (OWN_NAME if name in kept else name for name in own)
+    listed = " and ".join(kept)
+    said = f"{OWN_NAME} stands for {listed} here: PyTorch keeps these names for itself" if kept else ""
+    return Names(device, backend, said)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from run_benchmarks.conformance.recordings import Recording, recordings_of
 from run_benchmarks.conformance.records import Check, failed, named, not_proven
 from run_benchmarks.conformance.site import Done, Site, add_settings
 from run_benchmarks.conformance.substitutes import (
+    OWN_NAME,
     Listing,
     Names,
     chosen_listing,
@@ -110,6 +111,11 @@ def _of(trial: Trial, vendor: Vendor, recordings: list[Recording]) -> Iterator[C
     collectives = about.get("collectives")
     seen = f"{names.backend}, which is gloo here: {collectives}. {names.said}"
     wrong = [] if collectives else [failed("no collective ran on the device")]
+    if vendor.plugin and names.device != names.backend == OWN_NAME:
+        own = vendor.collective_backend["pytorch"]
+        wrong.append(
+            not_proven(f"whether {own} takes tensors of {names.device} is seen on a chip: {names.said}")
+        )
     yield from named(
         PART, "collectives", [*_differs("backend", names.backend, about.get("backend")), *wrong], seen
     )
