@@ -20,11 +20,12 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Job:
-    """What a rank was asked to run, and its standard streams."""
+    """What a rank was asked to run, the folders of its Python's own packages, and its standard streams."""
 
     argv: list[str]
     environment: dict[str, str]
     folder: str
+    packages: list[str]
     streams: list[int]
 
     def run(self) -> None:
@@ -38,6 +39,7 @@ class Job:
         sys.argv[:] = [word for word in self.argv if word != "-u"]
         paths = self.environment.get("PYTHONPATH", "").split(os.pathsep)
         sys.path[:1] = [str(Path(sys.argv[0]).resolve().parent), *filter(None, paths)]
+        sys.path += self.packages
         runpy.run_path(sys.argv[0], run_name="__main__")
 
 

@@ -23,8 +23,9 @@ def smi(monkeypatch: pytest.MonkeyPatch) -> FakeAmdSmi:
     return fake
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def monitor() -> ModuleType:
+    """Anew each time, for it starts the library once."""
     return load_module(VENDOR / "amd_monitor.py", "amd_monitor_under_test")
 
 
@@ -55,10 +56,20 @@ def test_power_is_found_in_each_release(
 
 @pytest.mark.parametrize("nothing", [{"average_socket_power": 0}, {"average_socket_power": "N/A"}])
 def test_a_package_of_two_dies_is_counted_once(smi: FakeAmdSmi, monitor: ModuleType, nothing: object) -> None:
-    smi.answers["amdsmi_get_power_info", 1] = nothing
-    first, second = monitor.open_devices().sample(1_000)
-    assert (first.power_w, second.power_w, second.energy_mj, second.error) == (234, None, None, "")
-    assert second.utilisation == 0.97
+    smi.buses = tuple(f"0000:{bus:02x}:00.0" for bus in range(4))
+    for die in range(4):
+        smi.answers["amdsmi_get_gpu_asic_info", die] = {"market_name": "AMD Instinct MI250X / MI250"}
+    smi.answers["amdsmi_get_power_info", 1] = smi.answers["amdsmi_get_power_info", 2] = nothing
+    samples = monitor.open_devices().sample(1_000)
+    carriers = [(sample.power_w, sample.power_on) for sample in samples]
+    assert carriers == [(234, None), (None, "0"), (None, "3"), (234, None)]
+    assert (samples[1].energy_mj, samples[1].utilisation, samples[1].error) == (None, 0.97, "")
+
+
+def test_a_gpu_of_one_die_that_tells_no_power_is_not_measured(smi: FakeAmdSmi, monitor: ModuleType) -> None:
+    smi.answers["amdsmi_get_power_info", 1] = {"average_socket_power": "N/A"}
+    _, second = monitor.open_devices().sample(1_000)
+    assert (second.power_w, second.power_on) == (None, None)
 
 
 def test_partitions_that_repeat_their_packages_power_are_counted_once(
@@ -66,8 +77,12 @@ def test_partitions_that_repeat_their_packages_power_are_counted_once(
 ) -> None:
     """As 32 partitions of 8 MI300X did under AMD SMI 24.7 (CHANGELOG.md of ROCm/amdsmi@0ceca28f)."""
     smi.buses = tuple(f"0000:{bus:02x}:00.{part}" for bus in range(8) for part in range(4))
-    samples = monitor.open_devices().sample(1_000)
+    devices = monitor.open_devices()
+    samples = devices.sample(1_000)
     assert [sample.power_w for sample in samples] == [234, None, None, None] * 8
+    assert [sample.power_on for sample in samples[:5]] == [None, "0", "0", "0", None]
+    smi.answers["amdsmi_get_power_info", 0] = Failure(30)
+    assert [sample.power_w for sample in devices.sample(2_000)[:4]] == [None] * 4, "the carrier stays"
 
 
 def test_older_releases_tell_thousandths_of_a_degree(smi: FakeAmdSmi, monitor: ModuleType) -> None:
@@ -104,9 +119,10 @@ def test_a_sensor_that_the_gpu_has_not_is_no_error(smi: FakeAmdSmi, monitor: Mod
     assert (first.temperature_c, first.utilisation, first.power_w, first.error) == (None, None, 234, "")
 
 
-def test_the_inventory_does_not_end_the_library_under_the_samples(
+def test_the_inventory_neither_ends_nor_starts_the_library_under_the_samples(
     smi: FakeAmdSmi, monitor: ModuleType
 ) -> None:
+    devices = monitor.open_devices()
     first, _ = monitor.describe_devices()
     assert first == {
         "name": "AMD Instinct MI355X",
@@ -120,9 +136,8 @@ def test_the_inventory_does_not_end_the_library_under_the_samples(
         "power_limit_w": 1400,
         "error": None,
     }
-    assert "amdsmi_shut_down" not in smi.calls
-    monitor.open_devices().close()
-    assert smi.calls[-1] == "amdsmi_shut_down"
+    devices.close()
+    assert (smi.calls.count("amdsmi_init"), smi.calls.count("amdsmi_shut_down")) == (1, 0)
 
 
 def test_without_a_driver_or_a_gpu_the_reason_says_what_to_do(smi: FakeAmdSmi, monitor: ModuleType) -> None:

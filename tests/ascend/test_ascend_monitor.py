@@ -45,7 +45,8 @@ def test_the_power_of_a_card_with_two_chips_is_counted_once(
     monitor: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     samples = opened(monitor, FakeDcmi({0: [NPU, NPU], 1: [NPU, NPU, MCU]}), monkeypatch).sample(0)
-    assert [sample.power_w for sample in samples] == [101.3, None, 101.3, None]
+    carriers = [(sample.power_w, sample.power_on) for sample in samples]
+    assert carriers == [(101.3, None), (None, "0"), (101.3, None), (None, "2")]
     assert not any(sample.error for sample in samples)
 
 

@@ -24,7 +24,8 @@ KEYS = {
     "sample": {"time_ms": "whole"}
     | dict.fromkeys(("source", "device", "error"), "text")
     | dict.fromkeys(("utilisation", "power_w", "energy_mj", "energy_range_mj"), "reading")
-    | dict.fromkeys(("memory_used_mib", "memory_total_mib", "temperature_c"), "reading"),
+    | dict.fromkeys(("memory_used_mib", "memory_total_mib", "temperature_c"), "reading")
+    | {"power_on": "name"},
 }
 REQUIRED = {"source": {"time_ms", "source", "scope", "interval_s"}, "sample": {"time_ms", "source"}}
 
@@ -51,6 +52,11 @@ class Device:
     power: list[tuple[float, float]] = field(default_factory=list)
     counter: list[tuple[float, float]] = field(default_factory=list)
     range_mj: Value = None
+    power_on: str | None = None
+
+    @property
+    def is_read(self) -> bool:
+        return bool(self.power or self.counter)
 
 
 @dataclass
@@ -161,13 +167,15 @@ def is_record(record: Any) -> bool:
 def is_of(kind: str, value: object) -> bool:
     if kind == "text":
         return isinstance(value, str) and len(value) <= LONGEST_TEXT
+    if kind == "name":
+        return value is None or is_of("text", value)
     if kind == "whole":
         return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 2**53
     return (kind == "reading" and value is None) or number(value) is not None
 
 
 def devices_of(records: list[dict[str, Any]], source: str) -> list[Device]:
-    """The devices of one source, with their readings in order of time."""
+    """The devices of one source that are not carried by another, with their readings in order of time."""
     devices: dict[str, Device] = defaultdict(Device)
     samples = [each for each in records if each["kind"] == "sample" and each["source"] == source]
     for sample in sorted(samples, key=lambda each: int(each["time_ms"])):
@@ -176,7 +184,9 @@ def devices_of(records: list[dict[str, Any]], source: str) -> list[Device]:
         device.power += [] if power is None or power < 0 else [(time, power)]
         device.counter += [] if counter is None or counter < 0 else [(time, counter)]
         device.range_mj = sample.get("energy_range_mj") or device.range_mj
-    return list(devices.values())
+        device.power_on = device.power_on if sample.get("power_on") is None else sample["power_on"]
+    carrying = {name for name, device in devices.items() if device.is_read or device.power_on is None}
+    return [device for device in devices.values() if device.is_read or device.power_on not in carrying]
 
 
 def pairs(readings: list[tuple[float, float]], window: Window) -> list[Pair]:

@@ -6,6 +6,7 @@ the copies' TRAIN_START is set back to make room for.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import random
@@ -74,6 +75,15 @@ def accelerators(times: list[int], number: int = 4, **missing: list[int]) -> lis
     return records
 
 
+def carried(on: dict[int, Any], *read: int) -> list[Record]:
+    """A node of four, those of `read` with power, and those of `on` with the device that carries theirs."""
+    records = [source("acme", "accelerator")]
+    for time, device in itertools.product(every(), range(4)):
+        values: Record = {"power_w": watts(time, device)} if device in read else {}
+        records.append(sample("acme", time, f"d{device}", **values, power_on=on.get(device)))
+    return records
+
+
 def standing(begin: int, end: int, times: list[int]) -> list[Record]:
     """A counter that stands still from `begin` to `end`, and power."""
     counts = {time: 9**6 + 8 * (time - min(max(time - begin, 0), end - begin)) for time in times}
@@ -134,6 +144,13 @@ SCENARIOS: dict[str, Scenario] = {
     "accelerators, one not always read": [accelerators(every(), d2=every(2000))],
     "accelerators, one never read": [accelerators(every(), d1=every())],
     "accelerators, one with a hole": [accelerators(every(), d3=every(begin=40_000, end=60_000))],
+    "accelerators, two to a board": [carried({1: "d0", 3: "d2"}, 0, 2)],
+    "two to a board, one without a meter": [carried({1: "d0", 3: "d2"}, 0)],
+    "two to a board, one carried by a device that is not there": [carried({1: "d0", 3: "d9"}, 0, 2)],
+    "two that carry each other": [carried({1: "d3", 3: "d1"}, 0, 2)],
+    "one that carries itself": [carried({3: "d3"}, 0, 1, 2)],
+    "one that is carried and read": [carried({1: "d0", 3: "d2"}, 0, 2, 3)],
+    "a carrier that is no text": [carried({3: 7}, 0, 1, 2)],
     "the machine before its chips": [[*accelerators(every()), *metered(every(), "z")]],
     "a meter that does not work": [
         [source("pwr", "machine", reason="no meter"), *accelerators(every()), RAPL, *counted(every(), 3)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 from benchmarks.driver.vendor_facts import TRAINING_FOLDER
 from tests.benchmarks.device_memory import GIB
 from tests.benchmarks.device_memory_cases import CASES, LAYERS, counted, rank_memory, saved_bytes, shape_names
-from utils.config_files import load_constants
+from utils.config_files import load_constants, parts_of_config
 
 BATCHES = ("train_batch_size", "eval_batch_size")
 
@@ -54,7 +53,7 @@ def demands() -> list[Demand]:
         for chip, about in load_constants(vendor).get("CHIPS", {}).items()
         if about.get("memory_gib")
         for path in sorted(vendor.parent.glob(f"*-*/config/config_{chip}x*.py"))
-        if re.fullmatch(rf"config_{re.escape(chip)}x\d+x\d+", path.stem) and case_of(path) in (*CASES, "gemm")
+        if (parts := parts_of_config(path.stem)) and parts[0] == chip and case_of(path) in (*CASES, "gemm")
     ]
 
 

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.driver.arguments import LaunchArguments
 from benchmarks.driver.configuration import read_configuration
 from benchmarks.driver.schedules import schedule_of
-from utils.config_files import load_constants
+from utils.config_files import load_constants, parts_of_config
 from utils.parameters import TrainingSettings
 
 TRAINING = Path(__file__).parents[2] / "training"
@@ -45,8 +45,9 @@ def test_the_rate_is_not_0_before_the_cap(path: Path) -> None:
         case, Path("/data"), path.parents[2].name, path.parent, path.name, enable_extern_config=True
     )
     settings = read_configuration(arguments, target.removeprefix("target_")).driver
-    _, nodes, ranks = path.stem.removeprefix("config_").rsplit("x", 2)
-    global_batch = settings.train_batch_size * settings.gradient_accumulation_steps * int(nodes) * int(ranks)
+    parts = parts_of_config(path.stem)
+    assert parts
+    global_batch = settings.train_batch_size * settings.gradient_accumulation_steps * parts[1] * parts[2]
     last = steps_at_cap(settings, global_batch) - 1
     assert schedule_of(settings)(last) > 0, f"step {last} of {global_batch} samples"
 

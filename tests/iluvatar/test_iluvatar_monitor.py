@@ -19,6 +19,18 @@ def monitor() -> ModuleType:
     return load_module(VENDOR / "iluvatar_monitor.py", "iluvatar_monitor_under_test")
 
 
+def test_the_power_of_a_board_is_counted_once(monitor: ModuleType) -> None:
+    printed = recording("iluvatar", "ixsmi_4.1.0_BI-V150x16")
+    samples = monitor.parse(printed).values()
+    assert [sample.power_w for sample in samples if sample.power_w] == [93, 94, 98, 95, 95, 94, 93, 94]
+    assert [sample.power_on for sample in samples] == [None if n % 2 else str(n + 1) for n in range(16)]
+    assert not any(sample.error for sample in samples)
+    less = monitor.parse(printed.replace("98W / 350W ", "N/A / N/A  "))
+    assert (less["4"].power_on, less["5"].power_on, less["6"].power_on) == (None, None, "7")
+    single = monitor.parse(printed.replace("BI-V150 ", "BI-V150S"))
+    assert not any(sample.power_on for sample in single.values())
+
+
 def test_a_device_that_fell_off_says_so_and_the_others_keep_their_values(monitor: ModuleType) -> None:
     heading = recording("iluvatar", "ixsmi_3.0.1_renumbered").partition("| 0    Iluvatar")[0]
     samples = monitor.parse(heading + recording("iluvatar", "ixsmi_3.0.1_fallen_off"))

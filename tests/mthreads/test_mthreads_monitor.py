@@ -102,7 +102,9 @@ def test_without_the_module_the_reason_names_the_package(
         monitor.open_devices()
 
 
-def test_the_inventory_has_firmware_and_driver_of_each_gpu(mtml: FakeMtml) -> None:
+def test_the_inventory_has_firmware_and_driver_of_each_gpu_and_does_not_end_the_samples(
+    mtml: FakeMtml,
+) -> None:
     mtml.answers["mtmlLibraryInitDeviceByIndex", 1] = FakeMtml.MTMLError_GpuIsLost("Gpu Is Lost")
     first, second = describe_accelerators(VENDOR)
     assert first == {
@@ -118,4 +120,4 @@ def test_the_inventory_has_firmware_and_driver_of_each_gpu(mtml: FakeMtml) -> No
         "driver": "5.2.0-server",
     }
     assert second == {"error": "mtmlLibraryInitDeviceByIndex: Gpu Is Lost", "driver": "5.2.0-server"}
-    assert mtml.opened == []
+    assert mtml.opened == ["library"]

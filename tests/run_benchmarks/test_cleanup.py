@@ -45,8 +45,7 @@ def uid(run: WholeRun) -> Iterator[str]:
     """A run of which a unit goes on here."""
     uid = f"{NAME}-{secrets.token_hex(3)}"
     runtime = open_runtime(run.tree.load().run)
-    env = {"PYTHONPATH": str(REAL_TRAINING)}
-    unit = Unit(f"flagperf-{uid}", {"flagperf.run": uid}, "", ("sleep", "600"), env=env)
+    unit = Unit(f"flagperf-{uid}", {"flagperf.run": uid}, "", ("sleep", "600"), tree=str(REAL_TRAINING))
     asyncio.run(runtime.start(LocalTransport(), unit))
     yield uid
     asyncio.run(runtime.remove_all(LocalTransport(), uid))

@@ -317,6 +317,8 @@ def test_power_is_that_of_the_source_that_the_figures_will_use() -> None:
     assert meter.take(package) == Power(40.0, Scope.PACKAGE)
     assert meter.take(Sample(2, "rapl", "package-1")) is None, "a part of the devices is no power of the node"
     assert meter.take(Sample(3, "rapl", "package-1", power_w=2.0)) == Power(42.0, Scope.PACKAGE)
+    carried = Sample(3, "rapl", "package-2", power_on="package-1")
+    assert meter.take(carried) == Power(42.0, Scope.PACKAGE), "it is counted with the one that carries it"
     meter.take(MACHINE)
     assert meter.take(package) is None
     assert meter.take(Sample(3, "pwr", power_w=300.0)) == Power(300.0, Scope.MACHINE)

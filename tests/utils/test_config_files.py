@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from utils.config_files import load_constants
+from utils.config_files import config_name, load_constants, parts_of_config
 from utils.errors import FlagPerfError
 
 
@@ -21,6 +21,18 @@ def test_plain_data_in_order(tmp_path: Path) -> None:
     path = write(tmp_path, 'B = [1, ("x", None)]\nA = {"k": {2: 0.5}}\nC: int = 3\nB = True\n')
     constants = load_constants(path)
     assert list(constants.items()) == [("B", True), ("A", {"k": {2: 0.5}}), ("C", 3)]
+
+
+@pytest.mark.parametrize("chip", ["A100", "Max1550", "x", "BI-V150", "1x1", "K100_AI"])
+def test_a_configurations_name_is_taken_apart_from_its_end(chip: str) -> None:
+    assert parts_of_config(config_name(chip, 2, 8)) == (chip, 2, 8)
+
+
+@pytest.mark.parametrize(
+    "name", ["config_common", "config_maxwell", "config_x1x8", "A100x1x8", "config_A100x1xx"]
+)
+def test_a_name_of_another_form_has_no_such_parts(name: str) -> None:
+    assert parts_of_config(name) is None
 
 
 def test_what_is_not_plain_is_left_out(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ CARD = Sample(
 
 def test_records_come_back_as_they_were_written(tmp_path: Path) -> None:
     path = tmp_path / "telemetry.jsonl"
-    lost = Sample(6_000, "gpu", "1", error="GPU is lost")
+    lost = Sample(6_000, "gpu", "1", power_on="0", error="GPU is lost")
     path.write_text(record_line(GPU) + record_line(CARD) + record_line(lost))
     assert read_telemetry(path) == Telemetry(str(path), (GPU,), (CARD, lost))
 
@@ -65,6 +65,7 @@ def test_a_cut_last_line_is_left_out(tmp_path: Path, cut: str) -> None:
         '{"kind": "sample", "time_ms": 1' + "0" * 400 + ', "source": "gpu"}',
         '{"kind": "sample", "time_ms": 1, "source": "gpu", "power_w": 1' + "0" * 400 + "}",
         '{"kind": "sample", "time_ms": 1, "source": ["gpu"]}',
+        '{"kind": "sample", "time_ms": 1, "source": "gpu", "power_on": 0}',
         '{"kind": "sample", "time_ms": 1, "source": "' + "g" * 5000 + '"}',
         '{"kind": ' + "[" * 200_000,
     ],

@@ -145,6 +145,23 @@ def test_a_device_that_never_answers_makes_the_sum_null_with_its_error() -> None
     assert "gpu 1: GPU is lost" in energy.reason
 
 
+def test_a_device_whose_power_another_one_carries_is_counted_with_that_one() -> None:
+    window = Window(0, 10_000)
+    first = every_second(11, lambda n: Sample(0, "gpu", "0", power_w=300))
+    second = every_second(11, lambda n: Sample(0, "gpu", "1", power_on="0"))
+    board = telemetry_of(first + second)
+    assert (energy_over(board, window, "gpu").value, max_power(board, window, "gpu").value) == (3000, 300)
+    missing = telemetry_of(first + second + every_second(11, lambda n: Sample(0, "gpu", "2")))
+    assert (energy_over(missing, window, "gpu").value, max_power(missing, window, "gpu").value) == (
+        None,
+        None,
+    )
+    nobody = telemetry_of(first + [replace(sample, power_on="7") for sample in second])
+    assert energy_over(nobody, window, "gpu").value is None
+    itself = telemetry_of(first + [replace(sample, power_w=40) for sample in second])
+    assert energy_over(itself, window, "gpu").value == 3400
+
+
 def test_a_source_names_its_devices_in_the_order_of_their_numbers() -> None:
     samples = [Sample(0, "gpu", str(number)) for number in (10, 2, 0)]
     assert described(telemetry_of(samples), "gpu") == "gpu (accelerator: 0, 2, 10)"

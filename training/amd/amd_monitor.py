@@ -2,8 +2,8 @@
 
 What the figures are (AMD SMI Python API; `docs/reference/amdsmi-py-api.md` of ROCm/rocm-systems, projects/amdsmi):
 
-- power: of the socket, that is of the package with its memory, in W. Of the two dies of an MI250 the first has it, of
-  a partitioned package its first partition: any other has None, so that no package is counted twice.
+- power: of the socket, that is of the package with its memory, in W. Of the two dies of an MI250 one has it, of a
+  partitioned package the first that told one: any other names that one, so that no package is counted twice.
 - energy: the driver's counter x its resolution, in uJ. The library takes 15.3 uJ for a tick of 15.259 (2^-16 J).
 - utilisation: the activity of the graphics (compute) engine.
 - memory: in MiB, which the library calls MB. In a partitioned package some releases repeat the package's.
@@ -15,6 +15,8 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
 from pathlib import Path
@@ -26,13 +28,16 @@ from utils.telemetry import Sample
 
 SOURCE = "amd"
 NOTE = (
-    "AMD SMI: power is the socket's, of two dies or of several partitions the first one's; energy is the driver's "
+    "AMD SMI: power is the socket's, of two dies or of several partitions one carries it; energy is the driver's "
     "counter x its resolution; utilisation is the activity of the compute engine; memory used is the whole device's"
 )
 ROCM = Path("/opt/rocm")
 POWERS = ("socket_power", "current_socket_power", "average_socket_power")  # since ROCm 7; MI300; MI200
 HIGHEST_POWER_W = 10_000  # a sensor that is not there says 65535 or 4294967295 in some releases
 UW_PER_W = 1_000_000
+TWO_DIES = (
+    "MI250"  # and MI250X: two dies, which follow each other in rocm-smi's list (ROCm/rocm_smi_lib issue 160)
+)
 ABSENT = (2, 3)  # AMDSMI_STATUS_NOT_SUPPORTED, AMDSMI_STATUS_NOT_YET_IMPLEMENTED
 # Counters went backwards in a program that asked from several threads (ROCm/amdsmi issue 115).
 ONE_AT_A_TIME = threading.RLock()
@@ -50,28 +55,49 @@ class AmdSmiDevices:
             raise FlagPerfError(
                 "AMD SMI lists no GPU", remedy="see that the container gets /dev/kfd and /dev/dri"
             )
+        # partitions are told apart by the function of their address alone
+        addresses = [self._asked("amdsmi_get_gpu_device_bdf", handle) for handle in self._handles]
+        self._packages = [str(bus or number).partition(".")[0] for number, bus in enumerate(addresses)]
+        self._other_dies = self._pairs_of_dies()
+        self._carriers: dict[str, str] = {}  # package -> the first device of it that told its power
 
     def sample(self, time_ms: int) -> Sequence[Sample]:
         """One sample a GPU; one that does not answer has its `error` set."""
-        packages: set[str] = set()
-        return [self._sample(number, time_ms, packages) for number in range(len(self._handles))]
+        samples = [self._sample(number, time_ms) for number in range(len(self._handles))]
+        for sample in samples:
+            if sample.power_w is not None:
+                self._carriers.setdefault(self._packages[int(sample.device)], sample.device)
+        return [self._counted_once(sample) for sample in samples]
 
     def close(self) -> None:
-        """Give the library back."""
-        self._smi.amdsmi_shut_down()
+        """Nothing: the library ends with the process, see `_session`."""
 
-    def _sample(self, number: int, time_ms: int, packages: set[str]) -> Sample:
+    def _pairs_of_dies(self) -> dict[str, str]:
+        """Package -> package: an MI250 is listed as two, of which one tells the power of both."""
+        about = [self._asked("amdsmi_get_gpu_asic_info", handle) or {} for handle in self._handles]
+        dies = [
+            self._packages[number]
+            for number, asic in enumerate(about)
+            if TWO_DIES in str(asic.get("market_name"))
+        ]
+        return {die: dies[number ^ 1] for number, die in enumerate(dies) if number ^ 1 < len(dies)}
+
+    def _counted_once(self, sample: Sample) -> Sample:
+        """Without a power that another device of the package carries, which it names."""
+        package = self._packages[int(sample.device)]
+        carrier = self._carriers.get(package) or self._carriers.get(self._other_dies.get(package, ""))
+        if carrier in (None, sample.device):
+            return sample
+        return replace(sample, power_w=None, energy_mj=None, power_on=carrier)
+
+    def _sample(self, number: int, time_ms: int) -> Sample:
         smi, handle = self._smi, self._handles[number]
         errors: list[str] = []
 
         def ask(name: str, *arguments: Any) -> Any:
             return self._ask(getattr(smi, name), handle, *arguments, errors=errors)
 
-        # partitions are told apart by the function of their address alone
-        package = str(ask("amdsmi_get_gpu_device_bdf") or number).partition(".")[0]
-        power = None if package in packages else _power(ask("amdsmi_get_power_info"), errors)
-        if power is not None:
-            packages.add(package)
+        power = _power(ask("amdsmi_get_power_info"), errors)
         energy = {} if power is None else ask("amdsmi_get_energy_count") or {}
         activity = _number((ask("amdsmi_get_gpu_activity") or {}).get("gfx_activity"))
         memory = ask("amdsmi_get_gpu_vram_usage") or {}
@@ -115,6 +141,11 @@ class AmdSmiDevices:
             "power_limit_w": limit / UW_PER_W if limit and limit > HIGHEST_POWER_W else limit,
             "error": "; ".join(errors) or None,
         }
+
+    def _asked(self, name: str, handle: Any) -> Any:
+        """What is asked once, at the start; None where the GPU or the release does not say it."""
+        function = getattr(self._smi, name, None)
+        return None if function is None else self._ask(function, handle, errors=[])
 
     def _ask(self, query: Callable[..., Any], *arguments: Any, errors: list[str]) -> Any:
         """The query's answer; None where the GPU has no such sensor or fails, which stands in `errors`."""
@@ -161,10 +192,7 @@ def _celsius(value: Any, errors: list[str]) -> float | None:
 
 
 def describe_devices() -> list[dict[str, Any]]:
-    """The GPUs for the node's inventory, in AMD SMI's order; errors see `open_devices`.
-
-    The library is left open: its first shutdown ends it for the samples too, which are taken in another thread.
-    """
+    """The GPUs for the node's inventory, in AMD SMI's order; errors see `open_devices`."""
     return open_devices().describe()
 
 
@@ -175,15 +203,23 @@ def open_devices() -> AmdSmiDevices:
         FlagPerfError: there is no `amdsmi`, no driver, or no GPU.
     """
     with ONE_AT_A_TIME:
-        smi = _library()
-        try:
-            smi.amdsmi_init()
-            return AmdSmiDevices(smi)
-        except smi.AmdSmiException as error:
-            raise FlagPerfError(
-                f"AMD SMI does not start: {' '.join(str(error).split())}",
-                remedy="check amd-smi on the host; a container needs --device=/dev/kfd --device=/dev/dri",
-            ) from error
+        return _session()
+
+
+@lru_cache(maxsize=1)
+def _session() -> AmdSmiDevices:
+    """The library, started once: releases that count neither starts nor shutdowns drop all handles at a second one of
+    either (AMDSmiSystem::init and cleanup of ROCm/amdsmi), and samples and inventory are taken in two threads.
+    """
+    smi = _library()
+    try:
+        smi.amdsmi_init()
+        return AmdSmiDevices(smi)
+    except smi.AmdSmiException as error:
+        raise FlagPerfError(
+            f"AMD SMI does not start: {' '.join(str(error).split())}",
+            remedy="check amd-smi on the host; a container needs --device=/dev/kfd --device=/dev/dri",
+        ) from error
 
 
 def _library() -> ModuleType:

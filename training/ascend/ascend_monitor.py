@@ -3,8 +3,8 @@
 A card is what npu-smi calls NPU; its chips are PyTorch's devices. Devices are numbered in the order of cards and
 chips, as PyTorch's are.
 
-- power: DCMI tells it in 0.1 W. Of a card with two chips (A3) it is the card's, and the first chip carries it: npu-smi
-  shows none for the second one.
+- power: DCMI tells it in 0.1 W. Of a card with two chips (A3) it is the card's, and the first chip carries it for
+  both: npu-smi shows none for the second one.
 - energy: there is no counter; it is integrated from power.
 - utilisation: of the AI cores.
 - memory used: HBM, with the 3 to 4 GB that the system itself takes.
@@ -23,7 +23,7 @@ from utils.telemetry import Sample
 
 SOURCE = "ascend"
 NOTE = (
-    "DCMI: power in steps of 0.1 W, of the card: the first chip of a card carries it, the second of an A3 has none; "
+    "DCMI: power in steps of 0.1 W, of the card: of an A3 the first chip carries it for both; "
     "no energy counter; utilisation is that of the AI cores; memory used is HBM with the system's own 3 to 4 GB"
 )
 LIBRARIES = ("libdcmi.so", "/usr/local/dcmi/libdcmi.so", "/usr/local/Ascend/driver/lib64/driver/libdcmi.so")
@@ -77,11 +77,11 @@ class DcmiError(Exception):
 
 @dataclass(frozen=True)
 class Chip:
-    """A chip by its place: its card's number and its own within the card; `carries_power` for the card's first."""
+    """A chip by its place: its card's number and its own within the card; `power_on`: the card's first device."""
 
     card: int
     number: int
-    carries_power: bool
+    power_on: str | None  # None for the first
 
 
 class DcmiDevices:
@@ -92,7 +92,9 @@ class DcmiDevices:
     def __init__(self, library: Any) -> None:
         self._library = library
         self._call("dcmi_init")
-        self._chips = [chip for card in self._cards() for chip in self._chips_of(card)]
+        self._chips: list[Chip] = []
+        for card in self._cards():
+            self._chips += self._chips_of(card, first_device=str(len(self._chips)))
         if not self._chips:
             raise FlagPerfError("DCMI lists no NPU", remedy="check npu-smi info on the host")
 
@@ -132,7 +134,7 @@ class DcmiDevices:
         errors: list[str] = []
         place = (chip.card, chip.number)
         hbm, power, temperature, busy = HbmInfo(), ctypes.c_int(), ctypes.c_int(), ctypes.c_uint()
-        has_power = chip.carries_power and self._ask(
+        has_power = chip.power_on is None and self._ask(
             errors, "dcmi_get_device_power_info", *place, ctypes.byref(power)
         )
         has_memory = self._ask(errors, "dcmi_get_device_hbm_info", *place, ctypes.byref(hbm))
@@ -147,6 +149,7 @@ class DcmiDevices:
             memory_used_mib=float(hbm.memory_usage) if has_memory else None,
             memory_total_mib=float(hbm.memory_size) if has_memory else None,
             temperature_c=_plausible(errors, "temperature", float(temperature.value)) if has_heat else None,
+            power_on=chip.power_on,
             error="; ".join(errors),
         )
 
@@ -155,11 +158,11 @@ class DcmiDevices:
         self._call("dcmi_get_card_list", ctypes.byref(count), numbers, MOST_CARDS)
         return list(numbers[: count.value])
 
-    def _chips_of(self, card: int) -> list[Chip]:
+    def _chips_of(self, card: int, first_device: str) -> list[Chip]:
         count = ctypes.c_int()
         self._call("dcmi_get_device_num_in_card", card, ctypes.byref(count))
         numbers = [number for number in range(count.value) if self._is_npu(card, number)]
-        return [Chip(card, number, number == numbers[0]) for number in numbers]
+        return [Chip(card, number, None if number == numbers[0] else first_device) for number in numbers]
 
     def _is_npu(self, card: int, number: int) -> bool:
         kind = ctypes.c_uint()

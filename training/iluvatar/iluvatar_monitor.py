@@ -2,7 +2,8 @@
 
 What the figures are:
 
-- power: of the board, whole watts. Of a board with two devices one has it, and the other N/A: it is counted once.
+- power: of the board, whole watts. Of a board with two devices the second has it for both, and the first N/A: it is
+  counted once.
 - energy: CoreX has no counter.
 - utilisation: the share of the GPU's compute capability that is in use, by ixsmi's help.
 - memory used: with what the driver holds: 9 to 513 MiB on idle devices.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from utils.monitors.table import DeviceRow, device_rows
@@ -20,13 +22,15 @@ from utils.monitors.tool import Tool, number_of, run_tool
 from utils.telemetry.records import Sample
 
 NOTE = (
-    "ixsmi: power is of the board, in whole watts; of a board's two devices one has it; there is no energy counter; "
-    "utilisation is what ixsmi calls GPU-Util; memory used includes the driver's own"
+    "ixsmi: power is of the board, in whole watts; of a board's two devices the second carries it; "
+    "there is no energy counter; utilisation is what ixsmi calls GPU-Util; memory used includes the driver's own"
 )
 _TEMPERATURE = re.compile(r"(-?\d+)C\b")
 _POWER = re.compile(r"(\d+)W /")
 _MEMORY = re.compile(r"(\d+)MiB / (\d+)MiB")
 _VALUE = re.compile(r"(\S.*?) +: +(\S.*)")
+# Products with two devices a board, by the end of their name in the recordings of releases 4.1.0 to 4.4.0.
+_TWO_DEVICES = ("BI-V150", " DUO")
 LOST_W = (
     65535  # what ixsmi prints, with 0 C, of a device that fell off the bus: the largest number of 16 bits
 )
@@ -38,7 +42,14 @@ def parse(text: str) -> Mapping[str, Sample]:
     Raises:
         ValueError: there is no such table, or a row of it has no number.
     """
-    return dict(_device(row) for row in device_rows(text, "Bus-Id"))
+    rows = device_rows(text, "Bus-Id")
+    devices = dict(map(_device, rows))
+    names = [row.cell(0, "GPU") for row in rows if row.cell(0, "GPU").endswith(_TWO_DEVICES)]
+    numbers = [name.partition(" ")[0] for name in names]
+    for first, second in zip(numbers, numbers[1:]):  # noqa: B905, RUF007 - for Python 3.8
+        if devices[first].power_w is None and devices[second].power_w is not None:
+            devices[first] = replace(devices[first], power_on=second)
+    return devices
 
 
 def _device(row: DeviceRow) -> tuple[str, Sample]:

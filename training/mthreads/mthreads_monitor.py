@@ -138,12 +138,11 @@ def _plausible(milliwatts: int | None, errors: list[str]) -> float | None:
 
 
 def describe_devices() -> list[dict[str, Any]]:
-    """The GPUs for the node's inventory, by their index; errors see `open_devices`."""
-    devices = open_devices()
-    try:
-        return devices.describe()
-    finally:
-        devices.close()
+    """The GPUs for the node's inventory, by their index; errors see `open_devices`.
+
+    MTML is left open: releases of pymtml that do not count starts end it for the samples too, taken in another thread.
+    """
+    return open_devices().describe()
 
 
 def open_devices() -> MtmlDevices:

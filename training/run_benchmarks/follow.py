@@ -22,7 +22,7 @@ from utils.node import rank_log_name
 from utils.processor import precision_note
 from utils.telemetry.lines import TELEMETRY_FILE
 from utils.telemetry.records import Sample, SourceInfo, Telemetry
-from utils.telemetry.windows import best_power_source
+from utils.telemetry.windows import best_power_source, metered
 from utils.text_files import LONGEST_LINE
 
 RETRY_S = 2.0
@@ -95,7 +95,7 @@ class PowerMeter:
         self._samples: dict[str, Sample] = {}  # the newest, by device
 
     def take(self, record: Sample | SourceInfo) -> Power | None:
-        """All devices of the source together, when a sample of it comes in and each has one."""
+        """All devices of the source together, when a sample of it comes in and each has one, or is counted with one."""
         if isinstance(record, SourceInfo):
             if len(self._sources) < MOST_SOURCES:
                 self._sources[record.source] = record
@@ -107,7 +107,8 @@ class PowerMeter:
         if self._best is None or record.source != self._best.source or len(self._samples) > MOST_DEVICES:
             return None
         self._samples[record.device] = record
-        draws = [sample.power_w for sample in self._samples.values()]
+        devices = metered({device: [sample] for device, sample in self._samples.items()})
+        draws = [newest.power_w for (newest,) in devices.values()]
         watts = [draw for draw in draws if draw is not None and draw >= 0]
         return Power(sum(watts), self._best.scope) if len(watts) == len(draws) else None
 

@@ -130,7 +130,7 @@ async def _on_hosts(
 
 async def _folders(transport: Transport, folder: str) -> list[str]:
     listed = await checked(transport, ("sh", "-c", LIST_FOLDERS, folder), timeout=QUICK_S)
-    return sorted(listed.stdout.splitlines())
+    return sorted(listed.whole_stdout().splitlines())
 
 
 def _by_run(units: Iterable[UnitState], pip_folders: list[str], logs: list[str]) -> dict[str, Leftovers]:

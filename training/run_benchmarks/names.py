@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 LABEL_RUN = "flagperf.run"
 LABEL_ROLE = "flagperf.role"
+LABELS = (LABEL_RUN, "flagperf.case", "flagperf.round", "flagperf.node_rank", LABEL_ROLE)
 # The folder, below FLAGPERF_PATH_HOST, that belongs to FlagPerf: what a user has beside it is never touched.
 WORK_FOLDER = ".flagperf"
 # A run's name and, behind it in its uid, what makes that unique.
@@ -136,10 +137,5 @@ def unit_name(run: RunId, node: Node, role: str) -> str:
 
 def unit_labels(run: RunId, node: Node, role: str) -> Mapping[str, str]:
     """The labels by which a run's units are found again."""
-    return {
-        LABEL_RUN: run.uid,
-        "flagperf.case": node.case.settings.name,
-        "flagperf.round": str(node.round),
-        "flagperf.node_rank": str(node.rank),
-        LABEL_ROLE: role,
-    }
+    values = (run.uid, node.case.settings.name, str(node.round), str(node.rank), role)
+    return dict(zip(LABELS, values, strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from pathlib import Path
 from types import ModuleType
@@ -52,6 +53,17 @@ def failure_in(path: Path, error: BaseException) -> FlagPerfError:
         where=_line_of(path, error),
         remedy="correct this line; the file is executed as Python",
     )
+
+
+def config_name(chip: str, nodes: int, ranks: int) -> str:
+    """The name of a chip's configuration for so many nodes, of so many ranks each: `config_A100x1x8`."""
+    return f"config_{chip}x{nodes}x{ranks}"
+
+
+def parts_of_config(name: str) -> tuple[str, int, int] | None:
+    """Chip (which may have an x in it: `Max1550`), nodes and ranks of a node; None for a name of another form."""
+    match = re.fullmatch(r"config_([\w.+-]+)x([1-9][0-9]{0,5})x([1-9][0-9]{0,5})", name)
+    return (match[1], int(match[2]), int(match[3])) if match else None
 
 
 def _is_setting(name: str, value: Any) -> bool:

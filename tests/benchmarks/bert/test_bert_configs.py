@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.driver.arguments import LaunchArguments
 from benchmarks.driver.configuration import Configuration, read_configuration
+from utils.config_files import parts_of_config
 
 TRAINING = Path(__file__).parents[3] / "training"
 # Samples a step: published for A100; the others keep that of eight A100, or change the rate with it.
@@ -32,8 +33,9 @@ def configuration(framework: str, vendor: str = "", name: str = "") -> Configura
 
 
 def global_batch(config: Configuration, name: str) -> int:
-    driver, (_, nodes, ranks) = config.driver, name.split("x")
-    return driver.train_batch_size * driver.gradient_accumulation_steps * int(nodes) * int(ranks)
+    driver, parts = config.driver, parts_of_config(f"config_{name}")
+    assert parts
+    return driver.train_batch_size * driver.gradient_accumulation_steps * parts[1] * parts[2]
 
 
 @pytest.mark.parametrize(("framework", "target"), [("pytorch", 0.71), ("paddle", 0.67)])

@@ -11,6 +11,7 @@ from benchmarks.driver.arguments import LaunchArguments
 from benchmarks.driver.configuration import Configuration, read_configuration
 from benchmarks.driver.schedules import make_schedule
 from tests.benchmarks.common.evaluations import samples_at_evaluations
+from utils.config_files import parts_of_config
 
 TRAINING = Path(__file__).parents[3] / "training"
 CASE = TRAINING / "benchmarks" / "cpm" / "pytorch"
@@ -56,11 +57,11 @@ def test_the_rate_is_that_of_flagperfs_schedule(step: int) -> None:
 def test_nvidia_configs_change_what_they_may_and_keep_the_batch_that_the_rate_is_for(name: str) -> None:
     config = configuration("nvidia", name)
     assert config.changed == ()
-    chip, nodes, ranks = name.split("x")
-    driver = config.driver
-    samples = driver.train_batch_size * driver.gradient_accumulation_steps * int(nodes) * int(ranks)
+    parts, driver = parts_of_config(f"config_{name}"), config.driver
+    assert parts
+    samples = driver.train_batch_size * driver.gradient_accumulation_steps * parts[1] * parts[2]
     assert samples == GLOBAL_BATCH[name]
-    assert driver.precision == ("fp16" if chip == "A100" else "bf16")
+    assert driver.precision == ("fp16" if parts[0] == "A100" else "bf16")
     assert driver.learning_rate == 5e-4
 
 

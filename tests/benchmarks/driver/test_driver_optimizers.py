@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from benchmarks.driver.pytorch.lamb import Lamb
-from benchmarks.driver.pytorch.optimizers import make_optimizer, parameter_groups
+from benchmarks.driver.pytorch.optimizers import can_fuse, make_optimizer, parameter_groups
 from tests.benchmarks.driver import plain_optimizers as plain
 from utils.parameters import TrainingSettings
 
@@ -45,6 +45,26 @@ def test_50_steps_equal_the_plain_form(name: str, update: plain.Update) -> None:
     ):
         assert np.abs(expected - before).max() > 1e-3
         np.testing.assert_allclose(parameter.detach().numpy(), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_adamw_is_fused_where_that_works(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """FAKE of devices without the kernel, or with a wrong one: there is none here."""
+
+    def lacks_it(*_: object, **__: object) -> None:
+        raise NotImplementedError("Could not run 'aten::_fused_adamw_'\nCPU: registered at")
+
+    here = torch.device("cpu")
+    assert can_fuse(here) and capsys.readouterr().out == ""
+    for kernel, why in (
+        (lacks_it, "NotImplementedError: Could not run 'aten::_fused_adamw_'"),
+        (lambda *_, **__: None, "a step from 0 to -1 led to 0"),
+    ):
+        monkeypatch.setattr(torch, "_fused_adamw_", kernel)
+        optimizer = make_optimizer(TrainingSettings(optimizer="adamw", max_steps=1), nn.Linear(2, 2))
+        assert optimizer.defaults["fused"] is False
+        assert capsys.readouterr().out == f"AdamW is not fused on cpu: {why}\n"
 
 
 def test_weight_decay_is_for_matrices_only() -> None:

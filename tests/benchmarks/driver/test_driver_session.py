@@ -23,6 +23,7 @@ from tests.benchmarks.driver.ranks import (
 from tests.ports import free_port
 from utils.errors import FlagPerfError
 
+RUNTIMES = ("cuda", "hip", "xpu", "cann", "musa")
 RAW_VALUES = {
     "e2e_time", "init_time", "raw_train_time", "eval_time", "data_wait_time", "no_eval_time", "pure_compute_time",
     "time_to_target", "num_trained_samples", "num_trained_tokens", "global_steps", "world_size",
@@ -73,7 +74,7 @@ def test_a_run_writes_every_event_and_every_raw_value(tmp_path: Path, data_dir: 
     assert "learning_rate" not in started["changed"]
     versions = started["versions"]
     assert versions["torch"] == torch.__version__ and versions["collectives"] == "gloo"
-    assert versions.keys() == {"torch", "cuda", "hip", "cudnn", "nccl", "collectives"}
+    assert versions.keys() == {"torch", *RUNTIMES, "cudnn", "nccl", "collectives"}
 
 
 def test_garbage_is_collected_again_once_training_begins(tmp_path: Path, data_dir: Path, capsys: Any) -> None:

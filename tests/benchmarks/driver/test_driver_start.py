@@ -100,9 +100,10 @@ def test_a_plugin_is_imported_and_its_absence_is_one_clear_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "torch_newchip.py").write_text("LOADED = True\n")
-    import_plugin(VendorFacts("newchip", "nccl", "torch_newchip"))
-    assert sys.modules["torch_newchip"].LOADED
+    (tmp_path / "torch_newchip.py").write_text("__version__ = '2.9.0.post1'\n")
+    versions = import_plugin(VendorFacts("newchip", "nccl", "torch_newchip"))
+    assert versions == {"torch_newchip": "2.9.0.post1"}
+    assert "torch_newchip" in sys.modules and import_plugin(PLAIN_CPU) == {}
     (tmp_path / "torch_broken.py").write_text("raise OSError('libnewchip.so: no such file')\n")
     for plugin, why in (
         ("torch_absent", "No module named 'torch_absent'"),

@@ -64,21 +64,35 @@ def test_a_result_that_is_wrong_anywhere_it_is_looked_at_gets_no_figure(dtype: s
             products.check_result(dtype, a, b, result * torch.nan)
 
 
-def test_fp32_that_was_rounded_to_tf32_is_not_taken_for_fp32_nor_the_other_way_round() -> None:
+@pytest.mark.parametrize("half", [0x1000, 0], ids=["rounded", "cut off"])
+def test_fp32_that_was_rounded_to_tf32_is_not_taken_for_fp32_nor_the_other_way_round(half: int) -> None:
     a, b = operands("fp32")
     rounded = [
-        ((m.view(torch.int32) + 0x1000) & ~0x1FFF).view(torch.float32)
-        for m in (a.contiguous(), b.contiguous())
+        ((m.view(torch.int32) + half) & ~0x1FFF).view(torch.float32) for m in (a.contiguous(), b.contiguous())
     ]
     result = rounded[0] @ rounded[1]
     products.check_result("tf32", a, b, result)
-    with pytest.raises(FlagPerfError, match="gemm_fp32: the result is wrong"):
+    with pytest.raises(UnsupportedError, match="less exactly than fp32 here: off by"):
         products.check_result("fp32", a, b, result)
     with pytest.raises(UnsupportedError, match="in full fp32"):
         products.check_result("tf32", a, b, a @ b)
 
 
-@pytest.mark.parametrize(("dtype", "reason"), [("tf32", "not of a cpu device"), ("fp8", "number by number")])
+@pytest.mark.parametrize(
+    ("dtype", "computed_in"), [("fp64", torch.float32), ("fp32", torch.bfloat16), ("tf32", torch.bfloat16)]
+)
+def test_a_dtype_that_is_computed_in_a_coarser_one_is_not_reported_under_its_name(
+    dtype: str, computed_in: torch.dtype
+) -> None:
+    a, b = operands(dtype)
+    coarse = (a.to(computed_in) @ b.to(computed_in)).to(a.dtype)
+    with pytest.raises(
+        UnsupportedError, match=f"less exactly than {dtype} here: off by .* rounding to {dtype}"
+    ):
+        products.check_result(dtype, a, b, coarse)
+
+
+@pytest.mark.parametrize(("dtype", "reason"), [("tf32", "in full fp32"), ("fp8", "number by number")])
 def test_what_a_processor_lacks_is_left_out(dtype: str, reason: str) -> None:
     (operation,) = case(**{dtype: SHAPE}).operations()
     with pytest.raises(UnsupportedError, match=reason):
@@ -96,12 +110,21 @@ def test_a_kernel_that_pytorch_lacks_is_left_out(monkeypatch: pytest.MonkeyPatch
         operation.start()
 
 
-def test_an_older_gpu_is_told_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """FAKE of a device: the compute capability alone."""
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (8, 0))
-    device = torch.device("cuda", 0)
-    assert [dtype for dtype in products.PRODUCTS if products.missing_on(device, dtype)] == ["fp8"]
-    assert products.missing_on(device, "fp8") == "fp8 begins with compute capability 8.9; this device has 8.0"
+def test_a_dtype_that_the_device_cannot_even_hold_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """FAKE of such a device: its random numbers are refused, as PyTorch's plug-ins refuse a dtype."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise TypeError("the device has no Float8_e4m3fn\nat line 7")
+
+    monkeypatch.setattr(torch, "randn", refuse)
+    (operation,) = case(bf16=SHAPE).operations()
+    with pytest.raises(UnsupportedError, match=r"PyTorch [\d.+a-z]+: the device has no Float8_e4m3fn$"):
+        operation.start()
+
+
+def test_no_device_is_judged_before_it_was_tried() -> None:
+    devices = [torch.device(kind, 0) for kind in ("cuda", "xpu", "privateuseone")]
+    assert not any(products.missing_on(device, dtype) for device in devices for dtype in products.PRODUCTS)
 
 
 def test_a_dtype_that_is_none_is_refused() -> None:

@@ -267,7 +267,9 @@ def test_metric_and_target_of_a_round_that_reported_none_are_the_plans(
     out = capsys.readouterr().out
     assert "no round of B succeeded" in out and not {"metric", "target"} & set(out.split())
     assert compared(tmp_path, "base", "other") == 6
-    assert "target differs: A 0.300000, B 0.400000" in capsys.readouterr().out
+    assert "target differs: A 0.300000; B 0.400000" in capsys.readouterr().out
+    assert compared(tmp_path, "base", "same", "other") == 6
+    assert "target differs: A, B 0.300000; C 0.400000" in capsys.readouterr().out
 
 
 def test_open_results_differ_by_what_makes_them_open(tmp_path: Path, capsys: Capture) -> None:
@@ -275,7 +277,7 @@ def test_open_results_differ_by_what_makes_them_open(tmp_path: Path, capsys: Cap
         write_compared(tmp_path, name, figures(count=3), rules=Rules(OPEN, {"layers": layers}))
     assert compared(tmp_path, "base", "same") == 0
     assert compared(tmp_path, "base", "other") == 6
-    assert "rules differs: A open (layers = 2), B open (layers = 4)" in capsys.readouterr().out
+    assert "rules differs: A open (layers = 2); B open (layers = 4)" in capsys.readouterr().out
 
 
 def test_rounds_that_failed_or_were_continued_do_not_count_in_secret(tmp_path: Path, capsys: Capture) -> None:
@@ -622,7 +624,7 @@ def test_runs_of_earlier_versions_are_compared_and_what_they_do_not_say_is_named
     write_compared(tmp_path, "new", figures())
     assert compared(tmp_path, str(run), "new") == 6
     out = capsys.readouterr().out
-    assert "task differs: A digits, B toy" in out and "NOT COMPARABLE" in out
+    assert "task differs: A digits; B toy" in out and "NOT COMPARABLE" in out
 
 
 def test_the_page_opens_in_a_browser_and_draws_its_pictures(

@@ -81,6 +81,10 @@ def test_the_tool_prints_what_was_recorded_of_each_command_and_leaves_the_rest_t
     assert printed(site, "acme-smi", "--list", "all of them") == "two\n"
     assert printed(site, "acme-smi", "-q") == "it's 5 W\n"
     assert printed(site, "acme-smi", "-v") == "127"
+    sampled = replace(power, expected=replace(power.expected, samples={"0": {"power_w": 5.0}}))
+    lay_tools(site, vendor, Listing("A1", listed.text, listed), [listed, sampled])
+    assert printed(site, "acme-smi", "-v") == "it's 5 W\n", "a monitor may use other options now"
+    assert printed(site, "acme-smi", "--list", "all of them") == "two\n"
     grep = replace(vendor, list_devices_command=("grep", "-r", "/sys/class/acme"))
     lay_tools(site, grep, Listing("A1", listed.text, listed), [])
     assert printed(site, "grep", "-r", "/sys/class/acme") == "two\n"

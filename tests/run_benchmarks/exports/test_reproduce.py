@@ -136,6 +136,23 @@ def test_the_code_in_an_archive_is_never_executed(archive: Path, whole: WholeRun
     assert (copy / CONFIG).read_text() == "train_batch_size = 64\n\ntrain_batch_size = 16\n"
 
 
+def test_the_file_that_a_configuration_is_a_link_to_is_not_written(
+    archive: Path, whole: WholeRun, tmp_path: Path
+) -> None:
+    config = whole.tree.training / CONFIG
+    other = config.with_name("shared.py")
+    config.rename(other)
+    config.symlink_to(other)  # by its whole name: in a copy, too, it would lead into the checkout
+    other.write_text("train_batch_size = 64\n")
+    try:
+        copy = again(archive, whole, tmp_path / "work").plan.training_dir
+        assert (copy / CONFIG).read_text() == "train_batch_size = 64\n\ntrain_batch_size = 16\n"
+        assert other.read_text() == "train_batch_size = 64\n"
+    finally:
+        config.unlink()
+        other.unlink()
+
+
 def test_what_this_checkout_does_not_have_is_refused(
     archive: Path, whole: WholeRun, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -155,6 +155,13 @@ def test_where_the_environment_says_that_this_is_a_container_none_is_started(
     assert existing.load().run.runtime == "process"
 
 
+def test_without_images_nobody_builds_the_vendors_extension(existing: Tree) -> None:
+    existing.write("acme/toy-pytorch/csrc/setup.py", "")
+    assert not any("csrc" in note for note in notes_of(existing.load()))
+    edit(existing, "test_conf.py", "", 'RUNTIME = "process"\n')
+    assert any("csrc/setup.py: is built into images alone" in note for note in notes_of(existing.load()))
+
+
 PARSING = 'parser.add_argument("--extern_config_file")\n'
 
 
@@ -172,5 +179,7 @@ def test_a_script_of_the_first_contract_gets_no_vendor(
     existing: Tree, script: str, driver: str, takes_vendor: bool
 ) -> None:
     existing.write("benchmarks/toy/pytorch/run_pretraining.py", script)
-    existing.write("benchmarks/toy/pytorch/driver/base.py", driver)
-    assert existing.load().cases[0].files.takes_vendor is takes_vendor
+    for folder in ("driver", "train/driver"):  # beside the script, or where its own modules are
+        existing.write(f"benchmarks/toy/pytorch/{folder}/base.py", driver)
+        assert existing.load().cases[0].files.takes_vendor is takes_vendor
+        (existing.training / f"benchmarks/toy/pytorch/{folder}/base.py").unlink()

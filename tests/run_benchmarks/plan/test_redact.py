@@ -62,6 +62,8 @@ SECRET_NAMES = [
         "DB_PASS_1",
     ),
     *("ENCRYPTION_KEY_BASE64", "LICENSE_KEY2", "SSHKEY", "JWT", "AUTH_JWT", "KRB5_KEYTAB", "KEYTAB_B64"),
+    *("AUTH_HEADER", "SECRETKEY", "secretKey", "DB_PW", "JENKINS_PSW", "HUAWEICLOUD_SDK_SK"),
+    "SLACK_WEBHOOK_URL",
 ]
 OPEN_NAMES = [
     *("PWD", "OLDPWD", "KEY", "SSH_PUBLIC_KEY", "MAX_TOKENS", "num_key_value_heads", "tokenizer", "SECRETS"),
@@ -75,6 +77,7 @@ OPEN_NAMES = [
         "KEYS",
         "SACREDNESS",
     ),
+    *("TASK", "NUM_TASK", "PW", "MAX_DISK", "FORBEARERS", "WEBHOOK"),
 ]
 
 

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from run_benchmarks.results.case_figures import MOST_FIGURES, MOST_NOTES, case_figures
+from run_benchmarks.results.planned import PlannedChip
 from run_benchmarks.results.round_result import RoundResult
-from tests.run_benchmarks.builders import CHIP, judge_folders, make_case, training_events, write_rank_log
+from tests.run_benchmarks.builders import judge_folders, make_case, training_events, write_rank_log
 from utils.events import Event, EventName
 from utils.figures import Figure
 from utils.records import FailureClass, Verdict
 
+CHIP = PlannedChip("X1", {"bf16": 1e14}, {"": "a data sheet"})
 RATE = {
     "value": 71.5,
     "unit": "TFLOP/s",

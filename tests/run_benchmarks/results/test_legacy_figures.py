@@ -144,7 +144,7 @@ def test_a_case_that_may_change_its_code_is_not_closed(folder: Path) -> None:
     rules = judge_folders(case, [folder]).rules
     assert (rules.stamp, rules.doubt) == (
         None,
-        "it ran in a copy of its code that it may have changed (CASE_WRITABLE)",
+        "its script works in a copy of its code that it may change (CASE_WRITABLE)",
     )
 
 

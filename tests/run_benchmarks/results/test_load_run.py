@@ -25,6 +25,7 @@ from run_benchmarks.exports.chosen import Round
 from run_benchmarks.journal import Journal, is_held
 from run_benchmarks.report.rounds import round_view
 from run_benchmarks.results import folder as folder_module
+from run_benchmarks.results import load
 from run_benchmarks.results.folder import MOST_WRONG, open_folder, summed_up
 from run_benchmarks.results.load import load_run
 from run_benchmarks.results.rescore import rescore
@@ -65,6 +66,27 @@ def test_of_a_file_of_wrong_entries_a_few_are_noted_and_the_rest_is_not_read(fol
     assert len(opened.notes) == 3 * (MOST_WRONG + 1) and max(map(len, opened.notes)) < 5_000
     assert sum("what follows is not looked at" in note for note in opened.notes) == 3
     assert by_round(load_run(folder)).keys() == {1, 2, 3}
+
+
+@pytest.mark.parametrize("is_judged", [False, True])
+def test_of_results_without_bounds_the_first_are_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, is_judged: bool
+) -> None:
+    """Each is within its own bound, and there may be any number of them."""
+    result = next(folder.glob("*/round1/result.json"))
+    monkeypatch.setattr(load, "MOST_BYTES", result.stat().st_size)
+    if is_judged:
+        result.unlink()
+        monkeypatch.setattr(load, "MOST_BYTES", 0)
+        for path in folder.glob("*/round*/result.json"):
+            path.write_text("")
+    assert by_round(load_run(folder)).keys() == {1, 2, 3}, "those that are not read stand in the summary"
+    (folder / "summary.json").unlink()
+    loaded = load_run(folder)
+    assert by_round(loaded).keys() == {1}
+    assert any(
+        "round 2 and what follows is not read: the results hold more than" in note for note in loaded.notes
+    )
 
 
 def test_of_an_endless_journal_the_beginning_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,7 +60,7 @@ class Bench:
             labels={"flagperf.run": run or self.run, "flagperf.role": name},
             image=tiny_image.NAME,
             argv=("sh", "-c", script, "script", *args),
-            env={"PYTHONPATH": str(TRAINING)},
+            tree=str(TRAINING),
         )
         return replace(plain, **changes)
 

@@ -31,7 +31,7 @@ UNIT = Unit(
     labels={"flagperf.run": "run1", "flagperf.role": "task"},
     image="flagperf/cpu-pytorch:abc",
     argv=("bash", "-c", 'exec "$@"', "task", "python3"),
-    env={"PYTHONPATH": "/flagperf"},
+    env={"PYTHONUNBUFFERED": "1"},
     mounts=(Mount("/srv/tree", "/flagperf"), Mount("/srv/logs, all", "/logs", read_only=False)),
     options=("--gpus", "all"),
     shm_size="32G",
@@ -54,7 +54,7 @@ def test_start_argv_is_a_command_that_can_be_typed() -> None:
         *("--log-driver=json-file", "--log-opt=max-size=16m"),
         "--shm-size=32G",
         *(f"--env={name}=" for name in sorted(PROXIES)),
-        "--env=PYTHONPATH=/flagperf",
+        "--env=PYTHONUNBUFFERED=1",
         *("--gpus", "all", "--entrypoint=bash", "flagperf/cpu-pytorch:abc"),
         *("-c", 'exec "$@"', "task", "python3"),
     )
@@ -291,6 +291,7 @@ def test_an_engine_that_does_not_run(tmp_path: Path) -> None:
         "[1,2]",
         '["/x",true,{"flagperf.run":5}]',
         '["/x",true,[]]',
+        '["/x",true,["run1"]]',
         '["/x","true",null]',
         pytest.param("[" * 10**5, id="deep"),
     ],
@@ -334,6 +335,21 @@ case "$*" in
 esac
 exec {engine} "$@"
 """
+
+
+def test_labels_of_an_image_without_bounds_hide_no_unit(containers: Bench) -> None:
+    """More of them than is held of a command's output; given to the container, as those of an image would be."""
+    labels = containers.folder / "labels"
+    labels.write_text("".join(f"label{number}={'x' * 40_000}\n" for number in range(30)))
+    options = (f"--label-file={labels}", "--label=flagperf.case=" + "x" * 100_000)
+
+    async def scenario(transport: Transport) -> dict[str, str]:
+        for name, given in (("flood", options), ("other", ())):
+            await containers.runtime.start(transport, containers.unit("exit 0", name=name, options=given))
+        units = await containers.runtime.list_units(transport, containers.run)
+        return {unit.name: unit.labels["flagperf.role"] for unit in units}
+
+    assert containers.use(scenario) == {f"{containers.run}-{name}": name for name in ("flood", "other")}
 
 
 def test_an_engine_that_may_not_raise_limits(containers: Bench, log_lines: LogLines) -> None:

@@ -89,6 +89,15 @@ def test_every_round_has_one_to_go_on_from(continuing: Site) -> None:
     assert check.detail == f"goes on from {continuing.folder}/ck/{EARLIER} in 2 rounds"
 
 
+def test_what_another_case_floods_its_round_with_hides_no_checkpoint(continuing: Site) -> None:
+    save(continuing, "round1/step00000010.ckpt", "round2/step00000020.ckpt")
+    other = continuing.folder / "ck" / EARLIER / "zoo:pytorch:X1:1:2:2" / "round1"
+    other.mkdir(parents=True)
+    for number in range(2**20 // 250):
+        (other / f"step{number:0240}.ckpt").touch()
+    assert continuing.check(checkpoints).status is Status.OK
+
+
 def test_a_round_without_one_begins_anew_and_is_named(continuing: Site) -> None:
     save(continuing, "round2/step00000020.ckpt", "round1/.step00000010.ckpt.partial")
     (continuing.folder / "ck" / EARLIER / CASE / "round1" / "step00000030.ckpt").mkdir()  # no file

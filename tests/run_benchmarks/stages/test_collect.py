@@ -8,7 +8,8 @@ import shutil
 import stat
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Callable, Sequence
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -690,6 +691,19 @@ def test_there_is_room_for_each_stream_beside_those_before_it(sizes: dict[str, i
         assert 2 * stream.total <= room
         room -= stream.total
     assert made[0].folder == "." and all(stream.sizes for stream in made[1:])
+
+
+def test_a_list_is_read_beside_the_loop(source: Path, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of half a million entries takes seconds, in which no other host would be heard."""
+    threads = []
+
+    def choose_here(entries: Iterable[Entry]) -> Any:
+        threads.append(threading.current_thread())
+        return choose(entries)
+
+    monkeypatch.setattr(collect, "choose", choose_here)
+    assert fetch(Host(), source, target) == ()
+    assert threads and threading.main_thread() not in threads
 
 
 def test_files_in_more_folders_than_are_asked_for_are_left_out() -> None:

@@ -52,6 +52,16 @@ def test_devices_that_the_vendors_own_code_cannot_read(site: Site) -> None:
     assert_bad(check, Status.ERROR, "parse_device_list: IndexError", "acme/vendor.py")
 
 
+def test_what_the_vendors_code_says_of_the_devices_is_shown_with_its_own_remedy(site: Site) -> None:
+    text = (site.tree.training / "acme/vendor.py").read_text()
+    body = 'raise FlagPerfError("device 3 fell off the bus", remedy="reset it: acme-reset 3")'
+    text = text.replace("return stdout.splitlines()", body)
+    site.tree.write("acme/vendor.py", f"from utils.errors import FlagPerfError\n{text}")
+    check = site.check(devices)
+    assert_bad(check, Status.ERROR, "acme: device 3 fell off the bus", "reset it: acme-reset 3")
+    assert "mend" not in check.remedy
+
+
 def test_devices_whose_names_are_no_text(site: Site) -> None:
     text = (site.tree.training / "acme/vendor.py").read_text()
     site.tree.write("acme/vendor.py", text.replace("stdout.splitlines()", "[0, 1]"))

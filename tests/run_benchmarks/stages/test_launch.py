@@ -82,9 +82,8 @@ def test_a_task_gets_the_launch_contract(tree: Tree) -> None:
     assert "--enable_extern_config" in unit.argv
     assert unit.argv[:3] == ("bash", "-c", TASK_SHELL)
     assert unit.argv[4] == f"{node}/start_pytorch_task.log"
-    assert unit.workdir == training
+    assert unit.workdir == unit.tree == training
     assert unit.env == {
-        "PYTHONPATH": training,
         "PYTHONUNBUFFERED": "1",
         "ACME_VISIBLE_DEVICES": "0",
         "GLOO_SOCKET_IFNAME": "ib0",
@@ -215,6 +214,9 @@ def test_the_monitor_sees_what_it_samples_and_no_more_of_the_host(tree: Tree) ->
     plan = tree.load()
     monitor = launch_of(plan).monitor(nodes_of(plan.cases[0], 1)[0])
     assert monitor.capabilities == () and not monitor.host_network
+    assert monitor.options == plan.cases[0].container_options != (), (
+        "a capability among them is the monitor's too"
+    )
     mounts = {mount.host: mount.inside for mount in monitor.mounts if mount.read_only}
     reads = ("/proc/stat", "/proc/meminfo", "/sys/class", "/sys/devices")
     assert mounts == {
@@ -223,14 +225,14 @@ def test_the_monitor_sees_what_it_samples_and_no_more_of_the_host(tree: Tree) ->
     }
     assert option(monitor, "--vendor-dir") == "/workspace/fp/acme"
     assert option(monitor, "--log-dir") == "/workspace/fp/result"
-    assert monitor.env == {"PYTHONPATH": "/workspace/fp"}
+    assert (monitor.workdir, monitor.env) == ("/workspace/fp", {}), "the image's PYTHONPATH is left to it"
 
 
 def test_without_containers_everything_is_where_the_host_has_it(tree: Tree) -> None:
     plan = tree.load()
     plan = replace(plan, run=replace(plan.run, runtime="process", process_python="/opt/venv/bin/python"))
     unit = task_of(plan)
-    assert unit.env["PYTHONPATH"] == unit.workdir == "/home/fp/.flagperf/tree-0123"
+    assert unit.tree == unit.workdir == "/home/fp/.flagperf/tree-0123"
     assert option(unit, "--data_dir") == "/data/toy"
     assert option(unit, "--log-dir").startswith("/home/fp/.flagperf/runs/")
     assert "/opt/venv/bin/python" in unit.argv
@@ -260,6 +262,16 @@ def test_the_shell_logs_sources_and_becomes_the_command(tmp_path: Path) -> None:
     done = _start(tmp_path, str(environment), "sh", "-c", script, "x", "an argument; with $signs")
     assert (done.returncode, done.stdout, done.stderr) == (7, "", "")
     assert (tmp_path / "start.log").read_text() == "mlx5 0|an argument; with $signs\noops\n"
+
+
+@pytest.mark.parametrize(("image", "after"), [("", ""), ("/opt/a:/opt/b", ":/opt/a:/opt/b")])
+def test_the_shell_puts_the_code_before_what_the_image_lets_python_import(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, image: str, after: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", image)
+    assert _start(tmp_path, "", "sh", "-c", 'echo "$PYTHONPATH"').returncode == 0
+    assert (tmp_path / "start.log").read_text() == f"{tmp_path}{after}\n"
 
 
 def test_the_shell_reports_the_signal_that_killed_the_command(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from run_benchmarks.transports.local import LocalTransport
 from tests.run_benchmarks.conftest import LogLines
 from tests.run_benchmarks.process_table import argvs_meanwhile, pids_with
 from tests.run_benchmarks.transports.conftest import Host, eventually
+from utils.errors import FlagPerfError
 
 MIB = 2**20
 # Prints its arguments, each with its length, without any quoting of its own.
@@ -55,7 +56,21 @@ def test_of_output_without_bounds_the_end_is_held(host: Host) -> None:
     completed = host.use(lambda t: t.run(["sh", "-c", script]))
     assert len(completed.stdout) == MIB and completed.stdout.endswith("the end\n")
     assert len(completed.stderr) == MIB and completed.stderr.endswith("too\n")
+    with pytest.raises(FlagPerfError, match="printed more than the 1048576 characters"):
+        completed.whole_stdout()
     assert len(host.use(lambda t: t.run(["sh", "-c", script], held=3 * MIB)).stdout) == 3 * MIB
+    just = host.use(lambda t: t.run(["sh", "-c", f"head -c {MIB} /dev/zero"]))
+    assert just.whole_stdout() == "\0" * MIB
+
+
+def test_what_lies_where_the_program_was_started_is_not_imported(
+    host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "contextlib.py").write_text("print('a stranger')\n")
+    monkeypatch.chdir(tmp_path)
+    for argv, script in ([["-c", "import contextlib"], b""], [["-"], b"import contextlib"]):
+        completed = host.use(lambda t, words=argv, read=script: t.run([sys.executable, *words], stdin=read))
+        assert (completed.returncode, completed.stdout) == (0, "")
 
 
 def test_a_command_that_is_not_there_is_127(host: Host) -> None:

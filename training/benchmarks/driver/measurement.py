@@ -167,7 +167,7 @@ class MeasurementLoop:
             call, reason = None, error.message
         reasons = self.engine.group.gather(reason)
         if call is None or any(reasons):
-            return Measured(operation, unsupported=next(filter(None, reasons)))
+            return Measured(operation, unsupported=_reason(reasons))
         return Measured(operation, tuple(self.engine.group.gather(self._rates(operation, call))))
 
     def _rates(self, operation: Operation, call: Callable[[], object]) -> Rates:
@@ -216,6 +216,13 @@ class MeasurementLoop:
 
         seconds: float = self.engine.device.timed(work)
         return seconds
+
+
+def _reason(reasons: Sequence[str]) -> str:
+    """Why an operation is left out, of what each rank says; chips that are alike say the same."""
+    without = [rank for rank, reason in enumerate(reasons) if reason]
+    only = "" if len(without) == len(reasons) else f"rank {without[0]} of {len(reasons)} alone: "
+    return only + reasons[without[0]]
 
 
 def measured_values(

@@ -29,7 +29,7 @@ from benchmarks.driver.ranks import read_rank_environment, round_number
 from benchmarks.driver.run_state import code_of_hooks, make_saver, restore, restore_random, task_of
 from benchmarks.driver.schedules import schedule_of
 from benchmarks.driver.start import start_engine
-from benchmarks.driver.vendor_facts import read_vendor_facts
+from benchmarks.driver.vendor_facts import import_plugin, read_vendor_facts
 from utils.errors import FlagPerfError
 from utils.events import EventName
 from utils.parameters import MeasurementSettings
@@ -52,7 +52,9 @@ def run(arguments: LaunchArguments, script_start: float) -> None:
     refuse_incomplete(case, config.kind, arguments.case_dir)
 
     init_start = time.monotonic()
-    versions = {**framework.versions(), "collectives": vendor.backend}
+    # First: it makes the device known to the framework, which says the version of its runtime then; hooks may need it.
+    plugin = import_plugin(vendor)
+    versions = {**framework.versions(), **plugin, "collectives": vendor.backend}
     value = {"config": config.as_dict(), "changed": list(config.changed), "versions": versions}
     perf_log.write(EventName.INIT_START, value)
     engine: Any = start_engine(framework, case, config, arguments, environment, vendor)

@@ -11,7 +11,7 @@ from benchmarks.driver.engine import Engine
 from benchmarks.driver.hooks import load_hooks
 from benchmarks.driver.precision import settled
 from benchmarks.driver.ranks import RankEnvironment, threads_per_rank
-from benchmarks.driver.vendor_facts import VendorFacts, import_plugin
+from benchmarks.driver.vendor_facts import VendorFacts
 from utils.parameters import MeasurementSettings
 
 
@@ -28,10 +28,9 @@ def start_engine(
     Args:
         framework: the module `benchmarks.driver.<framework>.start`.
         case: the class of the case.
+        vendor: its plug-in is imported.
     """
     settings = config.settings
-    # First: it makes the device known to the framework, and the hooks may need it.
-    import_plugin(vendor)
     hooks = load_hooks(
         framework.hooks, arguments.extern_module_dir if arguments.enable_extern_config else None
     )

@@ -57,19 +57,24 @@ def read_vendor_facts(vendor: str, framework: str, folder: Path = TRAINING_FOLDE
     )
 
 
-def import_plugin(facts: VendorFacts) -> None:
+def import_plugin(facts: VendorFacts) -> dict[str, str | None]:
     """Make the vendor's devices known to the framework, where a module does that.
+
+    Returns:
+        the module's name and version, None where it does not say; nothing where there is no such module.
 
     Raises:
         FlagPerfError: it cannot be imported.
     """
     if not facts.plugin:
-        return
+        return {}
     try:
-        importlib.import_module(facts.plugin)
+        module = importlib.import_module(facts.plugin)
     except Exception as error:  # a library that does not load, another version than the framework's
         raise FlagPerfError(
             f"{facts.plugin}, which makes {facts.device_type} devices known, cannot be imported: {raised(error)}",
             where="this rank's process",
             remedy="see that the image holds it in the framework's own version, and that the host's driver is there",
         ) from error
+    version = getattr(module, "__version__", None)
+    return {facts.plugin: None if version is None else str(version)}

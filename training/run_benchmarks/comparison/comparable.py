@@ -24,8 +24,11 @@ def objections(sides: Mapping[str, Sequence[ComparedRound]]) -> tuple[list[str],
         values = {side: list(dict.fromkeys(each[name] for each in rounds)) for side, rounds in traits.items()}
         seen = {value for of_side in values.values() for value in of_side}
         if len(seen - {None}) > 1 or (name == "rules" and len(seen) > 1):
-            sayings = (f"{side} {' and '.join(map(_text, of_side))}" for side, of_side in values.items())
-            refusals.append(f"{name} differs: {', '.join(sayings)}")
+            by_text: dict[str, list[str]] = {}
+            for side, of_side in values.items():
+                by_text.setdefault(" and ".join(map(_text, of_side)), []).append(side)
+            sayings = (f"{', '.join(of_sides)} {text}" for text, of_sides in by_text.items())
+            refusals.append(f"{name} differs: {'; '.join(sayings)}")
         elif None in seen:
             missing = ", ".join(side for side, of_side in values.items() if None in of_side)
             unknown.append(f"{name} is not known of {missing}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,12 +10,12 @@ from run_benchmarks.plan.problems import Problems
 from run_benchmarks.plan.records import CasePlan, CaseSettings, ClusterSettings, RunSettings, VendorSettings
 from run_benchmarks.plan.vendor_record import Vendor
 from run_benchmarks.plan.vendors import VENDOR_FILE, read_vendor
+from utils.config_files import parts_of_config
 from utils.errors import FlagPerfError, Problem
 
 CONFIGS = "*-*/config/config_*.py"
 COMMON_CONFIG = "config_common"  # what configurations of a case share
 INSIDE = "/workspace/flagperf"
-_NAME = re.compile(r"config_(?P<chip>[\w.+-]+)x(?P<nnodes>[1-9]\d*)x(?P<nproc>[1-9]\d*)")
 
 
 def vendor_in(folder: Path) -> tuple[Vendor | None, list[Problem]]:
@@ -70,13 +69,13 @@ def cases_of(vendor: Vendor) -> tuple[list[CasePlan], list[Problem]]:
 
 
 def _settings(path: Path, problems: Problems) -> CaseSettings | None:
-    name, (model, _, framework) = _NAME.fullmatch(path.stem), path.parents[1].name.rpartition("-")
-    if name is None:
+    parts, (model, _, framework) = parts_of_config(path.stem), path.parents[1].name.rpartition("-")
+    if parts is None:
         remedy = "rename it config_<chip>x<hosts>x<devices of a host>.py"
         problems.add(path, path.stem, None, "is no name of a configuration", remedy)
         return None
-    key = f"{model}:{framework}:{name['chip']}:{name['nnodes']}:{name['nproc']}:1"
-    sizes = {size: int(name[size]) for size in ("nnodes", "nproc")}
+    chip, nnodes, nproc = parts
+    key = f"{model}:{framework}:{chip}:{nnodes}:{nproc}:1"
     return CaseSettings(
         key,
         path.parents[2].name,
@@ -86,7 +85,8 @@ def _settings(path: Path, problems: Problems) -> CaseSettings | None:
         repeat=1,
         data_dir_host="/",
         data_dir_container="/",
-        **sizes,
+        nnodes=nnodes,
+        nproc=nproc,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -39,11 +39,16 @@ HARDWARE = "hardware"
 MARKDOWN_FILE = "conformance.md"
 
 
-def examine(folder: Path, parts: Collection[str], python: Path) -> ConformanceReport:
-    """Everything that these parts can prove of the vendor's folder, here and now."""
+def examine(
+    folder: Path, parts: Collection[str], python: Path, tell: Callable[[str], None]
+) -> ConformanceReport:
+    """Everything that these parts can prove of the vendor's folder, here and now; `tell` hears which one begins."""
     devices, hardware, check = _hardware(folder)
     options = Options(python, devices)
-    checks = [check, *(each for name in PARTS if name in parts for each in _of_part(name, folder, options))]
+    checks = [check]
+    for name in (name for name in PARTS if name in parts):
+        tell(f"{folder.name}: {name} ...")
+        checks += _of_part(name, folder, options)
     harness = harness_of(folder.parent, "")
     return ConformanceReport(
         vendor=folder.name,

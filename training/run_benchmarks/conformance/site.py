@@ -27,7 +27,7 @@ from utils.telemetry.records import Telemetry
 
 HOST = "localhost"
 SHARED = ("utils", "benchmarks", "run_benchmarks")
-NOT_COPIED = shutil.ignore_patterns("__pycache__", "result", "demo_data", "template")
+NOT_COPIED = shutil.ignore_patterns("__pycache__", "result", "demo_data", "template", "docker_image")
 QUICK_S = 60.0
 END_S = 15.0  # before its limit, so that a round that is late ends in order, with its logs
 LEAVE_S = 30.0  # for run.py to end what it started once it is told to

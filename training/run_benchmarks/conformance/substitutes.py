@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from run_benchmarks.conformance.folder import chip_of
@@ -36,11 +36,11 @@ def parse_device_list(stdout):
     return stdout.splitlines()
 """
 TOOL = """#!/bin/sh
-# Prints what the vendor's tool printed somewhere; all else is the business of the true one, if there is one.
+# Prints what the vendor's tool printed somewhere.
 case "$*" in
 {cases}
 esac
-PATH={path} exec {name} "$@"
+{otherwise}
 """
 
 
@@ -120,28 +120,39 @@ def chosen_listing(
 
 
 def lay_tools(site: Site, vendor: Vendor, listing: Listing, recordings: Iterable[Recording]) -> None:
-    """Put programs on the PATH that print the recordings, each by the vendor's own command for it."""
-    printed: dict[str, dict[str, Path]] = {}
+    """Put programs on the PATH that print the recordings, each by the vendor's own command for it.
+
+    What a monitor reads is printed whatever the options: those of a recording need not be those that it uses now.
+    """
+    tools: dict[str, Tool] = {}
     for recording in recordings:
-        if not (recording.expected.devices_error or recording.expected.samples_error):
-            path, arguments = _program(shlex.split(recording.expected.command))
-            printed.setdefault(Path(path).name, {}).setdefault(
-                " ".join(arguments), recording.path.with_suffix(".txt")
-            )
-    command = list(vendor.list_devices_command)
+        if recording.expected.devices_error or recording.expected.samples_error:
+            continue
+        path, arguments = _program(shlex.split(recording.expected.command))
+        tool = tools.setdefault(Path(path).name, Tool())
+        tool.texts.setdefault(" ".join(arguments), recording.path.with_suffix(".txt"))
+        if recording.expected.samples:
+            tool.samples = tool.samples or recording.path.with_suffix(".txt")
     if listing.recording is None:
         made_up = {"LIST_DEVICES_COMMAND": ["printf", r"%s\n", *listing.text.splitlines()]}
         add_settings(site.vendor_folder / VENDOR_FILE, made_up)
         with (site.vendor_folder / VENDOR_FILE).open("a") as file:
             file.write(MADE_UP_PARSER)
     else:
-        path, arguments = _program(command)
-        text = site.tools / "devices.txt"
-        text.write_text(listing.text, encoding="utf-8")
-        printed.setdefault(Path(path).name, {})[" ".join(arguments)] = text
+        path, arguments = _program(list(vendor.list_devices_command))
+        text = listing.recording.path.with_suffix(".txt")
+        tools.setdefault(Path(path).name, Tool()).texts[" ".join(arguments)] = text
         _redirect(site, path)
-    for name, texts in printed.items():
-        _write_tool(site.tools / name, texts)
+    for name, tool in tools.items():
+        _write_tool(site.tools / name, tool)
+
+
+@dataclass
+class Tool:
+    """What a program prints: by its arguments, and with any others; None: those are the true program's business."""
+
+    texts: dict[str, Path] = field(default_factory=dict)
+    samples: Path | None = None
 
 
 def _program(command: list[str]) -> tuple[str, list[str]]:
@@ -164,11 +175,14 @@ def _redirect(site: Site, path: str) -> None:
             file.write_text(text.replace(path, str(site.tools / Path(path).name)), encoding="utf-8")
 
 
-def _write_tool(program: Path, texts: Mapping[str, Path]) -> None:
+def _write_tool(program: Path, tool: Tool) -> None:
     cases = "\n".join(
         f"  {shlex.quote(arguments)}) exec cat {shlex.quote(str(text))} ;;"
-        for arguments, text in texts.items()
+        for arguments, text in tool.texts.items()
     )
-    path = shlex.quote(os.environ.get("PATH", os.defpath))
-    program.write_text(TOOL.format(cases=cases, path=path, name=shlex.quote(program.name)))
+    path, name = shlex.quote(os.environ.get("PATH", os.defpath)), shlex.quote(program.name)
+    otherwise = f'PATH={path} exec {name} "$@"'
+    if tool.samples:
+        otherwise = f"exec cat {shlex.quote(str(tool.samples))}"
+    program.write_text(TOOL.format(cases=cases, otherwise=otherwise))
     program.chmod(0o755)

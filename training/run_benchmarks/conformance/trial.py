@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from run_benchmarks.conformance import on_chip, without_chip
@@ -28,11 +28,14 @@ ASK = "import importlib.util, sys; print(*(n for n in sys.argv[1:] if importlib.
 def checks(vendor: Path, options: Options) -> Iterator[Check]:
     """What a run shows, on the chips that are here or on what stands in for them."""
     record, _ = vendor_in(vendor)
-    lacking = _lacking(options.python)
     if record is None:
-        lacking = not_proven("vendor.py cannot be read: the part `static` says why", vendor)
-    if record is None or lacking:
-        yield from named(PART, RUN, filter(None, [lacking]))
+        yield from named(
+            PART, RUN, [not_proven("vendor.py cannot be read: the part `static` says why", vendor)]
+        )
+        return
+    plugins = record.plugin.values() if options.devices else ()
+    if lacking := _lacking(options.python, (*NEEDED, *plugins)):
+        yield from named(PART, RUN, [lacking])
         return
     folder = Path(tempfile.mkdtemp(prefix="flagperf-trial-"))
     has_failed = False
@@ -58,11 +61,11 @@ def checks(vendor: Path, options: Options) -> Iterator[Check]:
         yield from named(PART, "logs", [left])
 
 
-def _lacking(python: Path) -> Check | None:
+def _lacking(python: Path, modules: Iterable[str]) -> Check | None:
     """What forbids that this Python runs the ranks."""
     remedy = "name a Python that has them: --python PYTHON"
     try:
-        lacks = ask_output(python, "-c", ASK, *NEEDED)
+        lacks = ask_output(python, "-c", ASK, *modules)
     except FlagPerfError as error:
         return not_proven(error.message, python, remedy)
     return not_proven(f"this Python lacks {', '.join(lacks.split())}", python, remedy) if lacks else None

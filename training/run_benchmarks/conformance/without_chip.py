@@ -191,7 +191,8 @@ def _sampled(trial: Trial, vendor: Vendor, recordings: list[Recording]) -> Itera
     elif info is None:
         yield failed("the node's telemetry does not speak of the vendor's monitor", trial.first.node)
     elif info.reason:
-        yield not_proven(f"it samples nothing here: {info.reason}", file)
+        reason = info.reason.rpartition("FlagPerfError: ")[2]
+        yield not_proven(f"it samples nothing here: {reason}", file)
     else:
         recorded = [sample for each in recordings for sample in (each.expected.samples or {}).values()]
         seen = [sample for samples in telemetry.devices(vendor.name).values() for sample in samples]

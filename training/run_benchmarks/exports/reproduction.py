@@ -174,7 +174,8 @@ def _with_parameters(
         left_at_home = LEFT_OUT_AT_TOP - {"run_benchmarks"} if Path(folder) == training_dir else set()
         return {name for name in names if name == "__pycache__" or name in left_at_home}
 
-    shutil.copytree(training_dir, tree, symlinks=True, ignore=ignored)
+    # what links lead to, and not the links: what is written into the copy must reach no file of the checkout
+    shutil.copytree(training_dir, tree, symlinks=False, ignore=ignored, ignore_dangling_symlinks=True)
     for case in plan.cases:
         path = tree / case.files.config_dir / case.files.config_file
         lines = [f"{name} = {value!r}\n" for name, value in changed[case.settings.name].items()]

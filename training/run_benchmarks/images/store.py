@@ -24,7 +24,7 @@ from run_benchmarks.plan.records import PipSettings
 from run_benchmarks.runtimes.base import Unit
 from run_benchmarks.runtimes.engine import Engine
 from run_benchmarks.runtimes.submounts import with_submounts
-from run_benchmarks.transports.base import ByteSink, CommandError, Transport, checked, exports
+from run_benchmarks.transports.base import WHOLE_BYTES, ByteSink, CommandError, Transport, checked, exports
 from utils.numbers import whole
 
 # The image's ID, and behind it the digests by which registries have it.
@@ -127,6 +127,6 @@ class ImageStore:
         remove = self.engine.remove([unit.name])
         await transport.run(remove, timeout=LISTING_S)
         argv = self.engine.run_to_end(unit, proxies=proxies)
-        listed = await checked(transport, argv, timeout=LISTING_S)
+        listed = await checked(transport, argv, timeout=LISTING_S, held=WHOLE_BYTES)
         await transport.run(remove, timeout=LISTING_S)
-        return listed.stdout
+        return listed.whole_stdout()

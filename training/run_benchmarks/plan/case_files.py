@@ -22,6 +22,7 @@ from run_benchmarks.plan.records import (
 from run_benchmarks.plan.vendor_record import Chip, Vendor
 from run_benchmarks.plan.vendors import VENDOR_FILE
 from utils.code_files import code_files, digest_of_file
+from utils.config_files import config_name
 from utils.errors import FlagPerfError, closest
 from utils.parameters import KIND
 
@@ -154,7 +155,7 @@ class CaseResolver:
         A script of a case's own may call its configurations as it likes; the shared driver's result needs the peak.
         """
         chip = vendor.chips.get(self.case.chip)
-        names_a_chip = self.case.config == f"config_{self.case.chip}x{self.case.nnodes}x{self.case.nproc}"
+        names_a_chip = self.case.config == config_name(self.case.chip, self.case.nnodes, self.case.nproc)
         has_own = case_dir is not None and self._exists(f"{case_dir}/{CASE_SCRIPT}")
         if chip is None and vendor.chips and names_a_chip and not has_own:
             what = f"such chip in {vendor.folder / VENDOR_FILE}"

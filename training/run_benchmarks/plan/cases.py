@@ -9,6 +9,7 @@ from typing import Any
 from run_benchmarks.plan.config_file import ConfigFile
 from run_benchmarks.plan.reader import Reader, fields_of, type_name
 from run_benchmarks.plan.records import CaseSettings
+from utils.config_files import config_name, parts_of_config
 from utils.errors import nearest
 
 KEY_FORM = "[vendor/]model:framework[_version]:chip:nnodes:nproc:repeat"
@@ -147,7 +148,7 @@ def parse_case_key(key: str) -> tuple[dict[str, Any], dict[str, str]]:
             wrong[name] = f"{name} is {parts[name]!r}, not a whole number of at least 1"
     if len(key.encode()) > _LONGEST_NAME:
         wrong["key"] = "it is too long for the name of a folder"
-    parts["config"] = f"config_{parts.pop('chip')}x{parts['nnodes']}x{parts['nproc']}"
+    parts["config"] = config_name(parts.pop("chip"), parts["nnodes"], parts["nproc"])
     return parts, wrong
 
 
@@ -172,10 +173,10 @@ def _by_dict(name: str, reader: Reader, vendor: str) -> CaseSettings | None:
 
 def _check_config(case: CaseSettings, given: Mapping[str, Any], reader: Reader) -> None:
     """A name like `config_A100x2x8` says 2 nodes of 8; the case must say the same."""
-    match = re.fullmatch(r"config_.+x(\d+)x(\d+)", case.config)
+    parts = parts_of_config(case.config)
     size = (given.get("nnodes"), given.get("nproc"))
-    if match is not None and size == (case.nnodes, case.nproc) != (int(match[1]), int(match[2])):
-        message = f"is a config for {match[1]} nodes x {match[2]} processes, but nnodes = {case.nnodes} and nproc = {case.nproc}"  # noqa: E501
+    if parts is not None and size == (case.nnodes, case.nproc) != parts[1:]:
+        message = f"is a config for {parts[1]} nodes x {parts[2]} processes, but nnodes = {case.nnodes} and nproc = {case.nproc}"  # noqa: E501
         remedy = f"write a config for {case.nnodes}x{case.nproc}, or correct nnodes and nproc"
         reader.problem((case.name, "config"), message, remedy, case.config)
 

@@ -36,7 +36,7 @@ def takes_vendor(root: Path, case_dir: Path) -> bool:
 
 
 def _texts(folder: Path) -> Iterator[str]:
-    return (_text(path) for path in sorted(folder.glob("*.py")))
+    return (_text(path) for path in sorted(folder.rglob("*.py")))
 
 
 def _text(path: Path) -> str:

@@ -16,6 +16,7 @@ from pydantic.dataclasses import dataclass as model
 from run_benchmarks.plan import values
 from run_benchmarks.plan.secrets import Secrets
 from run_benchmarks.plan.vendor_record import Chip, Vendor
+from utils.config_files import parts_of_config
 
 
 @model(frozen=True, config=values.IN_CAPITALS)
@@ -191,9 +192,8 @@ class CaseSettings:
     @property
     def chip(self) -> str:
         """The chip that the config file names: `A100` of `config_A100x1x8`."""
-        stem = self.config.removeprefix("config_")
-        parts = stem.rsplit("x", 2)
-        return parts[0] if len(parts) == 3 else stem
+        parts = parts_of_config(self.config)
+        return parts[0] if parts else self.config.removeprefix("config_")
 
 
 @dataclass(frozen=True)

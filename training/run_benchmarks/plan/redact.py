@@ -19,7 +19,8 @@ _USER_OF_URL = re.compile(
 )
 # A name that speaks of a secret has one of these words in it, or ends with it without a break (PGPASSWORD) ...
 _WORDS = (
-    "token|password|passwd|passphrase|secret|credentials?|creds|auth[_-]?config|(?:api|access|private)[_-]?keys?"
+    "token|password|passwd|passphrase|secret|credentials?|creds|auth[_-]?(?:config|header)"
+    "|(?:api|access|private|secret)[_-]?keys?|webhook[_-]?urls?"
     # Of the plural most are counts: MAX_TOKENS.
     "|(?:hf|gh|github|gitlab|wandb|api|auth|access)[_-]?tokens"
 )
@@ -31,7 +32,7 @@ _SPOKEN = (
 # number (DB_PASS_1) or how it is encoded (SIGNING_KEY_PEM) may follow.
 _FOLLOWING = "(?:[_-]?[0-9][0-9]?|[_-](?i:pem|der|b64|base64))?"
 _LAST = rf"(?<=[A-Za-z0-9])(?<!(?i:public))[_-](?:{{}}){_FOLLOWING}(?![\w.-])"
-_ENDING = "(?i:key|pass|pwd|pat|auth|psk|cookie)"
+_ENDING = "(?i:key|pass|pwd|pw|psw|pat|auth|psk|sk|cookie)"
 # What ends with one of these says something about a secret, and holds none: token-kind, PASSWORD_LENGTH.
 _ABOUT = "(?i:kind|type|policy|mode|format|count|limit|length|size|version|ttl)"
 # The word is looked for once, from where the name begins; then the name is taken whole.
@@ -55,6 +56,12 @@ _SIGNS = (
     "psk",
     "pwd",
     "secret",
+    "psw",
+    "_pw",
+    "-pw",
+    "_sk",
+    "-sk",
+    "webhook",
     "sig=",
     "signature=",
     "token",

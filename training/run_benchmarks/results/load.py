@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from itertools import islice
@@ -10,7 +11,7 @@ from typing import Any
 
 from run_benchmarks.journal import is_held
 from run_benchmarks.names import JOURNAL
-from run_benchmarks.reading import parsed
+from run_benchmarks.reading import LARGEST_BYTES, parsed
 from run_benchmarks.results.folder import (
     RoundKey,
     RunFolder,
@@ -30,6 +31,8 @@ from utils.errors import FlagPerfError, raised
 from utils.node import rank_log_name
 
 ALTERED = "the figures in its result.json and in summary.json differ: one was altered; `show --rescore` judges the logs"
+# Of all the rounds' results: the largest summary.json, in which each of them stands too, has half as much.
+MOST_BYTES = 2 * LARGEST_BYTES
 MOST_PLANNED = 10_000  # rounds of a plan that are looked for: a stranger's may name any number
 
 
@@ -96,17 +99,32 @@ def planned_rounds(folder: RunFolder) -> Iterator[RoundKey]:
 def _results(folder: RunFolder) -> dict[RoundKey, RoundResult]:
     """Each round's result: as it was written, else as the summary has it, else judged from what there is."""
     from_summary = summed_up(folder)
-    results = {}
+    results, held = {}, 0
     for key in folder.rounds:
+        held += _size(folder.round_path(key) / "result.json")
+        if held > MOST_BYTES:
+            folder.notes.append(
+                f"{key} and what follows is not read: the results hold more than {MOST_BYTES} bytes"
+            )
+            break
         own, summed = read_result(folder, key), from_summary.pop(key, None)
         if own and summed and own.figures != summed.figures:
             folder.notes.append(f"{key}: {ALTERED}")
         elif summed and not (folder.round_path(key) / "result.json").exists():
             folder.notes.append(f"{key}: result.json is not there, its figures are those of summary.json")
-        result = own or summed or _judged(folder, key)
+        judged = None if own or summed else _judged(folder, key)
+        held += len(json.dumps(judged.as_dict())) if judged else 0
+        result = own or summed or judged
         if result:
             results[key] = result
     return {**results, **from_summary}
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0  # it is not there, or cannot be read either
 
 
 def _judged(folder: RunFolder, key: RoundKey) -> RoundResult | None:

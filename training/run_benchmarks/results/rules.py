@@ -22,7 +22,7 @@ CLOSED = "closed"
 OPEN = "open"
 STAND_IN = "stand-in"
 LONGEST_EXPLANATION = 4_000  # characters: all of it stands in `result.json`
-WRITABLE = "it ran in a copy of its code that it may have changed (CASE_WRITABLE)"
+WRITABLE = "its script works in a copy of its code that it may change (CASE_WRITABLE)"
 MODEL_HOOK = "convert_model"
 _NOT_REPORTED = "the case does not report what was changed"
 

@@ -44,6 +44,7 @@ class SampleLine(msgspec.Struct, tag="sample", tag_field="kind", forbid_unknown_
     memory_used_mib: Number | None = None
     memory_total_mib: Number | None = None
     temperature_c: Number | None = None
+    power_on: Text | None = None
     error: Text = ""
 
 
@@ -108,7 +109,8 @@ class TelemetryReader:
                 self._take(record)
             elif record.source not in self._others and self._is_of_few(record):
                 self._count += 1
-                self._held += len(record.source) + len(record.device) + min(len(record.error), LONGEST_ERROR)
+                names = len(record.source) + len(record.device) + len(record.power_on or "")
+                self._held += names + min(len(record.error), LONGEST_ERROR)
                 yield record
 
     def telemetry(self, samples: tuple[Sample, ...] = ()) -> Telemetry:

@@ -41,6 +41,7 @@ class Unit:
     argv: the main process; when it ends the unit has ended, with its exit code.
     secrets: more of its environment, which stands in no argument.
     options: engine options (ACCE_CONTAINER_OPT or the vendor's), for containers only; they win.
+    tree: where it sees FlagPerf's code.
     capabilities: those of the container's root; it has no others, but for what `options` add.
     host_network: be on the network as the host is, by its name; else there is no network.
     """
@@ -54,6 +55,7 @@ class Unit:
     mounts: tuple[Mount, ...] = ()
     options: tuple[str, ...] = ()
     shm_size: str = ""
+    tree: str = ""
     workdir: str = ""
     capabilities: tuple[str, ...] = ()
     host_network: bool = False

@@ -7,10 +7,11 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
+from typing import Annotated
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
-from run_benchmarks.names import LABEL_RUN
+from run_benchmarks.names import LABEL_RUN, LABELS
 from run_benchmarks.plan.records import RunSettings
 from run_benchmarks.reading import first_problem
 from run_benchmarks.run_log import LOGGER
@@ -21,13 +22,16 @@ from run_benchmarks.transports.base import CommandError, Completed, Transport
 from utils.errors import FlagPerfError
 
 SCRATCH = "/tmp/flagperf-scratch"  # noqa: S108 - the container's own, which nobody else writes to
-LABEL_PREFIX = "flagperf."
+LONGEST_LABEL = 200
 REMOVE_ATTEMPTS = 20
 REMOVE_PAUSE_S = 0.25
-_UNIT: TypeAdapter[tuple[str, bool, dict[str, str] | None]] = TypeAdapter(
-    tuple[str, bool, dict[str, str] | None]
+_Values = Annotated[list[str], Field(min_length=len(LABELS), max_length=len(LABELS))]
+_UNIT: TypeAdapter[tuple[str, bool, list[str]]] = TypeAdapter(tuple[str, bool, _Values])
+# A line of JSON a unit. Of its labels our own, and no more of each: an image brings any number of any length.
+_LABELS = ",".join(
+    f'{{{{json (printf "%.{LONGEST_LABEL}s" (index .Config.Labels "{name}"))}}}}' for name in LABELS
 )
-UNIT_FIELDS = "[{{json .Name}},{{json .State.Running}},{{json .Config.Labels}}]"  # a line of JSON a unit
+UNIT_FIELDS = f"[{{{{json .Name}}}},{{{{json .State.Running}}}},[{_LABELS}]]"
 
 
 class ContainerRuntime(Runtime):
@@ -82,7 +86,7 @@ class ContainerRuntime(Runtime):
         argv = (self._engine.command, "inspect", "--type=container", f"--format={UNIT_FIELDS}", *ids)
         # fails where one of them has vanished meanwhile, and describes the others all the same
         completed = await self._checked(transport, argv, may_be_gone=True)
-        return tuple(_state(line) for line in completed.stdout.splitlines() if line.startswith("["))
+        return tuple(_state(line) for line in completed.whole_stdout().splitlines() if line.startswith("["))
 
     async def last_output(self, transport: Transport, name: str, lines: int = 50) -> str:
         argv = (self._engine.command, "logs", "--tail", str(lines), name)
@@ -124,7 +128,7 @@ class ContainerRuntime(Runtime):
         """Of the run's containers, or of all of FlagPerf's, whatever state they are in."""
         label = LABEL_RUN if run_id is None else f"{LABEL_RUN}={run_id}"
         argv = (self._engine.command, "ps", "--all", "--quiet", "--no-trunc", f"--filter=label={label}")
-        return tuple((await self._checked(transport, argv)).stdout.split())
+        return tuple((await self._checked(transport, argv)).whole_stdout().split())
 
     async def _remove_until_none(self, transport: Transport, run_id: str) -> None:
         """Remove until none is listed: a removal that someone else began takes its time."""
@@ -142,9 +146,9 @@ class ContainerRuntime(Runtime):
 
 def _state(line: str) -> UnitState:
     try:
-        name, running, labels = _UNIT.validate_json(line, strict=True)
+        name, running, values = _UNIT.validate_json(line, strict=True)
     except ValidationError as error:
         message = f"the engine describes a container as nobody understands it: {line[:80]!r}: {first_problem(error)}"
         raise FlagPerfError(message, remedy="see whether its `inspect` answers as Docker's does") from error
-    ours = {key: value for key, value in (labels or {}).items() if key.startswith(LABEL_PREFIX)}
-    return UnitState(name.removeprefix("/"), ours, running)
+    labels = {key: value for key, value in zip(LABELS, values, strict=True) if value}
+    return UnitState(name.removeprefix("/"), labels, running)

@@ -18,8 +18,9 @@ OUTPUT_BYTES, OUTPUT_TIMEOUT_S = 2**16, 60.0
 OLDEST_PYTHON = (3, 8)
 # What Python imports by name never comes from the folder that a command happens to run in, or from PYTHONPATH.
 ISOLATED = ("-I",)
-# Bytecode beside the code would be run in its place, and nobody could tell what it was made of.
-NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}
+# Bytecode beside the code would be run in its place, and nobody could tell what it was made of; nor is what the user's
+# own shell lets Python import a part of a run.
+OWN_CODE = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": ""}
 
 
 class ProcessRuntime(Runtime):
@@ -39,15 +40,12 @@ class ProcessRuntime(Runtime):
         return f"{self._folder(name)}/scratch"
 
     async def start(self, transport: Transport, unit: Unit) -> None:
-        """`python3 .../utils/process_unit.py start ...` of the deployed tree, which the unit's PYTHONPATH names.
-
-        Its environment is that of this command.
-        """
+        """`python3 .../utils/process_unit.py start ...` of the unit's tree, which gets the unit's environment."""
         argv = (
             *(
                 self.python,
                 *ISOLATED,
-                f"{unit.env['PYTHONPATH']}/utils/{PROGRAM}",
+                f"{unit.tree}/utils/{PROGRAM}",
                 "start",
                 self._folder(unit.name),
             ),
@@ -56,7 +54,7 @@ class ProcessRuntime(Runtime):
             "--",
             *unit.argv,
         )
-        await self._checked(transport, argv, variables={**unit.env, **unit.secrets, **NO_BYTECODE})
+        await self._checked(transport, argv, variables={**OWN_CODE, **unit.env, **unit.secrets})
 
     async def _remove_all(self, transport: Transport, run_id: str, grace_s: int) -> tuple[str, ...]:
         completed = await self._program(
@@ -71,7 +69,7 @@ class ProcessRuntime(Runtime):
             LOGGER.warning(f"{transport.host}: {line}")
         where = f"{transport.host}: what lists the units"
         return tuple(
-            parsed(UnitState, object_in(line, where), where) for line in completed.stdout.splitlines()
+            parsed(UnitState, object_in(line, where), where) for line in completed.whole_stdout().splitlines()
         )
 
     async def last_output(self, transport: Transport, name: str, lines: int = 50) -> str:

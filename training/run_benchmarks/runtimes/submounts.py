@@ -31,7 +31,7 @@ async def with_submounts(
         return tuple(mounts)
     words = ("sh", "-c", LIST, "sh", *(mount.host for mount in closed))
     listed = await checked(transport, words, timeout=LISTING_S, held=WHOLE_BYTES)
-    *folders, mountinfo = listed.stdout.split("\0")
+    *folders, mountinfo = listed.whole_stdout().split("\0")
     points = sorted(set(_mount_points(mountinfo)))
     below = {
         inner.inside: inner

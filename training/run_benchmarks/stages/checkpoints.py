@@ -17,7 +17,12 @@ from utils.checkpoints import CHECKPOINT_PATTERN
 from utils.errors import FlagPerfError
 from utils.numbers import counted
 
-AT_ROUNDS = ("-mindepth", "3", "-maxdepth", "3")  # below a run's folder: CASE/ROUND/FILE
+# $0: a run's folder, $1: CHECKPOINT_PATTERN. Of each CASE/ROUND below it the newest alone, which sorts last: a case may
+# fill its own round's folder with any number of names, and they must not push out those of other cases.
+LIST_NEWEST = (
+    'for round in "$0"/*/*/; do '
+    'find -L "$round" -maxdepth 1 -type f -name "$1" | LC_ALL=C sort | tail -n 1; done'
+)
 # $0: CHECKPOINT_PATH; $1, $2: below it this round's folder and the earlier round's, or nothing. Both are mounted, so
 # both must be there. A run's folder is closed to others: a container's root may leave a program that makes them root.
 MAKE_FOLDERS = (
@@ -96,11 +101,8 @@ async def _make(transport: Transport, path: str) -> str:
 
 async def _check_earlier(plan: Plan, transport: Transport, cases: list[CasePlan]) -> str:
     folder = f"{plan.run.checkpoint_path}/{plan.continue_from}"
-    listed = await transport.run(
-        ["find", "-L", folder, *AT_ROUNDS, "-type", "f", "-name", CHECKPOINT_PATTERN],
-        timeout=QUICK_S,
-    )
-    files = sorted(PurePosixPath(line) for line in listed.stdout.splitlines())
+    listed = await transport.run(["sh", "-c", LIST_NEWEST, folder, CHECKPOINT_PATTERN], timeout=QUICK_S)
+    files = sorted(PurePosixPath(line) for line in listed.whole_stdout().splitlines())
     having = {file.parent for file in files}
     lost = [case for case in cases if not _left(plan, case, having)]
     if lost:

@@ -173,7 +173,7 @@ async def master_port(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
         return None
     argv = ["cat", "/proc/net/tcp", "/proc/net/tcp6"]
     done = await use.transport.run(argv, timeout=QUICK_S, held=WHOLE_BYTES)
-    taken = [line for line in done.stdout.splitlines() if _listens_on(line, port)]
+    taken = [line for line in done.whole_stdout().splitlines() if _listens_on(line, port)]
     if taken:
         raise FlagPerfError(f"{port} is in use", remedy="set another MASTER_PORT in cluster_conf.py")
     return str(port)

@@ -140,11 +140,12 @@ class _Collection:
             if not is_cut(listed.stdout):
                 break
             rest = [Entry(REST, 0, "the rest")]
-        return self._planned([*read_listing(listed.stdout), *rest])
+        # in a thread: a list may have half a million entries, and meanwhile other hosts are to be heard
+        return await asyncio.to_thread(self._planned, listed.stdout, rest)
 
-    def _planned(self, entries: Iterable[Entry]) -> list[Stream]:
+    def _planned(self, listing: str, rest: Iterable[Entry]) -> list[Stream]:
         """The streams for what is chosen of a list and has not arrived; what has no room here is left out."""
-        sizes, left_out = choose(entries)
+        sizes, left_out = choose([*read_listing(listing), *rest])
         self._left_out = [*left_out]
         wanted = {path: size for path, size in sizes.items() if path not in self._arrived}
         disk = shutil.disk_usage(self._content)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from run_benchmarks.stages.run_folder import GO_BELOW
 from utils.errors import FlagPerfError
@@ -28,6 +30,7 @@ KEPT, KEPT_PART = 2**30, 1 / 20
 KEPT_FOR_SUMMARY = 2**24
 # What the launcher and the monitor write, listed and brought first: whatever else a task leaves, it costs none of them.
 OWN = (rank_log_name(0), TELEMETRY_FILE, INVENTORY_FILE, "start_*_task.log", "rank*.out.log", "*monitor.log")
+_IS_OWN = [re.compile(translate(name)).match for name in OWN]
 
 NOT_THERE = 9
 # $2: how deep. A record an entry: its kind (`r`: a file that may be read), size and path. The folder's own comes first,
@@ -44,11 +47,13 @@ DEEPEST, TOP = MOST_FOLDERS + 1, 1
 FILE, DEEP, REST = "r", "D", "..."  # REST: what the list was too long for
 NO_FILE = {"l": "a link", "p": "a pipe", "s": "a socket", "b": "a device", "c": "a device"}
 UNREADABLE = {"f": "the ssh user may not read it", "d": "the ssh user may not read this folder"}
+NO_NAMES = frozenset(
+    {"", ".", ".."}
+)  # of a path's parts: it would not be below the folder, or is written oddly
 UNNAMABLE = "\N{REPLACEMENT CHARACTER}"  # what a byte that is not UTF-8 was read as
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):  # made sooner than a dataclass: of a flood there are half a million
     """Something in a node's folder: `kind` as LIST gives it, `size` in bytes, `path` below the folder."""
 
     kind: str
@@ -56,8 +61,7 @@ class Entry:
     path: str
 
 
-@dataclass(frozen=True)
-class LeftOut:
+class LeftOut(NamedTuple):
     """What is not brought, and why. `has_content`: there is more to it than its name, which stays on the host."""
 
     path: str
@@ -85,8 +89,7 @@ def read_listing(listing: str) -> list[Entry]:
 def _entry(record: str) -> Entry:
     kind, _, rest = record.partition(" ")
     size, _, path = rest.partition(" ")
-    parts = PurePosixPath(path).parts
-    if not (size.isdecimal() and len(size) < 20 and parts and "/".join(parts) == path and ".." not in parts):
+    if not (size.isdecimal() and len(size) < 20) or not NO_NAMES.isdisjoint(path.split("/")):
         raise FlagPerfError(f"the host's list of the folder is broken: {record[:80]!r}")
     return Entry(kind, int(size), path)
 
@@ -197,8 +200,9 @@ def _place(entry: Entry) -> tuple[int, int, int, str]:
 
 def _own_place(path: str) -> int:
     """Which of OWN a file is; len(OWN) for another, and for what lies deeper."""
-    places = (place for place, name in enumerate(OWN) if "/" not in path and fnmatchcase(path, name))
-    return next(places, len(OWN))
+    if "/" in path:
+        return len(OWN)
+    return next((place for place, is_own in enumerate(_IS_OWN) if is_own(path)), len(OWN))
 
 
 def _why_not(entry: Entry) -> str:
@@ -212,6 +216,8 @@ def _why_not(entry: Entry) -> str:
         return _too_large(entry)
     if UNNAMABLE in entry.path:
         return "its name is not UTF-8"
+    if len(entry.path.encode()) <= LONGEST_NAME:
+        return ""
     longest = max(len(part.encode()) for part in entry.path.split("/"))
     return f"a name has more than {LONGEST_NAME} bytes" if longest > LONGEST_NAME else ""
 

@@ -59,11 +59,13 @@ async def _data_in(use: HostUse, folder: str, how_made: str) -> str:
     text = await transport.run(argv, timeout=QUICK_S, held=WHOLE_BYTES)
     if not text.ok:
         return f"{folder} (no manifest)"
-    manifest = manifests.parse(text.stdout, where=f"{transport.host}:{folder}/{manifests.MANIFEST_NAME}")
+    manifest = manifests.parse(
+        text.whole_stdout(), where=f"{transport.host}:{folder}/{manifests.MANIFEST_NAME}"
+    )
     use.facts[folder] = manifest.digest
     argv = manifests.listing_command(manifest, folder)
     listed = await transport.run(argv, timeout=LISTING_S, held=WHOLE_BYTES)
-    problems = manifests.compare_listing(manifest, listed.stdout, folder)
+    problems = manifests.compare_listing(manifest, listed.whole_stdout(), folder)
     if problems:
         wrong = "; ".join(f"{problem.name}: {problem.message}" for problem in problems[:PROBLEMS_SHOWN])
         hidden = len(problems) - PROBLEMS_SHOWN

@@ -74,9 +74,12 @@ async def _list(case: CasePlan, transport: Transport) -> list[str]:
     if not done.ok:
         remedy = f"check the driver of {vendor.name} on this host, and the case's vendor in test_conf.py"
         raise FlagPerfError(f"{' '.join(done.argv)}: {done.last_lines(2)}", remedy=remedy)
+    devices = done.whole_stdout()
     try:
         # in a thread, for it waits for a process of its own
-        return await asyncio.to_thread(vendor.parse_devices, done.stdout)
+        return await asyncio.to_thread(vendor.parse_devices, devices)
     except FlagPerfError as error:
+        if not error.where:  # what the vendor's code says of the devices; of that code itself it has a place
+            raise FlagPerfError(f"{vendor.name}: {error.message}", remedy=error.remedy) from error
         reason = f"{vendor.name}'s parse_device_list: {error.message}"
         raise FlagPerfError(reason, remedy=f"mend it: {error.where}") from error

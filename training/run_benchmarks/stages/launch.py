@@ -14,8 +14,12 @@ from utils.checkpoints import CHECKPOINT_DIR, CONTINUE_FROM, MAY_BEGIN_ANEW
 from utils.parameters import ROUND
 
 # $1: the log, $2: a file to source or nothing, then the command. The unit's main process becomes the command,
-# so its exit code is the unit's.
-TASK_SHELL = 'exec >>"$1" 2>&1; if [ -n "$2" ]; then . "$2"; fi; shift 2; exec "$@"'
+# so its exit code is the unit's. Its working folder is the tree: Python looks there before where the image says (CANN's
+# compiler is found by the PYTHONPATH of its image).
+TASK_SHELL = (
+    'exec >>"$1" 2>&1; export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}"; '
+    'if [ -n "$2" ]; then . "$2"; fi; shift 2; exec "$@"'
+)
 # $1: the tree, $2: a copy of it, $3: the data, $4: its folders with links to its files, then the command. Whatever is
 # written goes with the container, or with the run's folder.
 WRITABLE_SHELL = 'mkdir -p "$2" "$4" && cp -R "$1/." "$2" && cp -Rs "$3/." "$4" && shift 4 && exec "$@"'
@@ -82,6 +86,7 @@ class Launch:
             mounts=(*inside.mounts, *self._checkpoints(node)),
             options=options,
             shm_size=self.plan.run.shm_size,
+            tree=inside.tree(""),
             workdir=inside.tree(""),
             capabilities=tuple(TASK_CAPABILITIES),
             host_network=True,  # nodes reach each other's ranks at any port, by RDMA too
@@ -97,10 +102,10 @@ class Launch:
             labels=unit_labels(self.run, node, "monitor"),
             image=self.image,
             argv=(*_ended_in_time(node.case), self.runtime.python, "-m", "utils.monitors", *options),
-            env={"PYTHONPATH": inside.tree("")},
             mounts=(*inside.mounts[:2], *(Mount(path, f"/host{path}") for path in MONITOR_READS)),
             options=self._options(node.case)[0],  # no source of it needs a secret
-            workdir=inside.tree(""),
+            tree=inside.tree(""),
+            workdir=inside.tree(""),  # where `python -m` looks first
         )
 
     def _options(self, case: CasePlan) -> tuple[tuple[str, ...], Mapping[str, str]]:
@@ -134,7 +139,7 @@ class Launch:
         )
 
     def _environment(self, inside: _Inside, case: CasePlan, interface: str) -> Mapping[str, str]:
-        environment = {"PYTHONPATH": inside.tree(""), "PYTHONUNBUFFERED": "1"}
+        environment = {"PYTHONUNBUFFERED": "1"}
         visible = case.visible_devices_env
         if visible:
             environment[visible] = ",".join(str(number) for number in range(case.settings.nproc))

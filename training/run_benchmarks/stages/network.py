@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Sequence
 
-from run_benchmarks.transports.base import Transport, checked
+from run_benchmarks.transports.base import WHOLE_BYTES, Transport, checked
 from utils.errors import FlagPerfError
 
 TIMEOUT_S = 30.0
@@ -40,8 +40,8 @@ async def interface_to(transport: Transport, peer: str) -> str:
             where=transport.host,
             remedy="correct /etc/hosts there, or use addresses in cluster_conf.py",
         )
-    routes = await checked(transport, ["cat", "/proc/net/route"], timeout=TIMEOUT_S)
-    return route_interface(routes.stdout, address)
+    routes = await checked(transport, ["cat", "/proc/net/route"], timeout=TIMEOUT_S, held=WHOLE_BYTES)
+    return route_interface(routes.whole_stdout(), address)
 
 
 def route_interface(table: str, address: ipaddress.IPv4Address) -> str:

@@ -33,13 +33,19 @@ class Tail:
     """A sink that keeps the last `most` bytes of what it is given."""
 
     def __init__(self, most: int = HELD_BYTES) -> None:
-        self._most, self._kept = most, bytearray()
+        self._most, self._kept, self._given = most, bytearray(), 0
 
     async def take(self, chunk: bytes) -> None:
         """One more chunk."""
         self._kept += chunk
+        self._given += len(chunk)
         if len(self._kept) > 5 * self._most // 4:  # and not with each: all of it is moved
             del self._kept[: -self._most]
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether it was given more than it keeps."""
+        return self._given > self._most
 
     @property
     def text(self) -> str:
@@ -49,18 +55,37 @@ class Tail:
 
 @dataclass(frozen=True)
 class Completed:
-    """A command that ran to its end on `host`, whatever its exit code."""
+    """A command that ran to its end on `host`, whatever its exit code.
+
+    is_cut: it printed more than was to be held, and `stdout` is the end of it.
+    """
 
     host: str
     argv: tuple[str, ...]
     returncode: int
     stdout: str
     stderr: str
+    is_cut: bool = False
 
     @property
     def ok(self) -> bool:
         """Whether it exited with 0."""
         return self.returncode == 0
+
+    def whole_stdout(self) -> str:
+        """All that it printed, for what counts or compares it: of a part nobody could tell what is not there.
+
+        Raises:
+            FlagPerfError: it printed more than was held.
+        """
+        if self.is_cut:
+            command = shortened(shlex.join(redact_argv(self.argv)), LONGEST_COMMAND)
+            raise FlagPerfError(
+                f"printed more than the {len(self.stdout)} characters that are held: {command}",
+                where=self.host,
+                remedy="see on this host what it prints, and take away what is too much",
+            )
+        return self.stdout
 
     def last_lines(self, count: int = 20) -> str:
         """The end of what it printed, standard error last; longer lines are cut."""
@@ -122,7 +147,7 @@ class Transport(ABC):
             variables: for its environment, beside what the host gives it; no list of processes and no log shows
                 them. They go by standard input, so that a command that gets some has none of its own.
             stdout: receives its standard output in chunks as it comes; `Completed.stdout` is then empty.
-            held: so many bytes of its standard output are kept in `Completed.stdout`, the last of them.
+            held: so many bytes of its standard output are kept in `Completed.stdout`, the last; see `whole_stdout`.
             timeout: seconds after which it is ended and CommandTimeoutError raised.
 
         Raises:
@@ -138,7 +163,7 @@ class Transport(ABC):
             code, err = await asyncio.wait_for(self._run(whole, given, stdout or output.take), timeout)
             code = code if code >= 0 else 128 - code
             end = f"exit code {code}"
-            return Completed(self.host, words, code, output.text, err)
+            return Completed(self.host, words, code, output.text, err, output.is_cut)
         except asyncio.TimeoutError:
             raise CommandTimeoutError(
                 f"not done after {timeout:.3g} s, ended: {shortened(shlex.join(redact_argv(words)), LONGEST_COMMAND)}",

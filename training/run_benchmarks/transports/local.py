@@ -50,10 +50,14 @@ def _not_started(argv: tuple[str, ...], error: OSError) -> tuple[int, str]:
 
 
 async def _start(argv: tuple[str, ...]) -> Process | OSError:
-    """Start a command in a session of its own; the error where it cannot be started."""
+    """Start a command in a session of its own; the error where it cannot be started.
+
+    In a folder where nobody else writes: an interpreter imports what lies where it was started, and FlagPerf may have
+    been started in /tmp.
+    """
     try:
         return await asyncio.create_subprocess_exec(
-            *argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=CHUNK_BYTES, start_new_session=True
+            *argv, cwd="/", stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=CHUNK_BYTES, start_new_session=True
         )
     except OSError as error:
         return error

@@ -92,7 +92,7 @@ def _check(arguments: argparse.Namespace) -> int:
         check_place(place)
     has_failed = False
     for name, place in places.items():
-        report = examine(options.TRAINING_DIR / name, parts, arguments.python)
+        report = examine(options.TRAINING_DIR / name, parts, arguments.python, complain)
         write_report(report, as_markdown(report), place)
         put(f"{as_text(report, output_width())}\nwritten to {place.absolute()}")
         has_failed |= bool(report.of(Outcome.FAILED))

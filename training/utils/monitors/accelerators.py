@@ -10,7 +10,8 @@ left alone. It may also define
     def describe_devices() -> Sequence[Mapping[str, bool | int | float | str | None]]
 
 which is called once, in a thread of its own beside the samples: what each device is, in the order of the device
-numbers, for the node's inventory (name, firmware, driver, limits; no serial numbers).
+numbers, for the node's inventory (name, firmware, driver, limits; no serial numbers). It must not end a library that
+does not count its starts: the samples would end with it.
 """
 
 from __future__ import annotations

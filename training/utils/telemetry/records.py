@@ -41,7 +41,9 @@ class Sample:
 
     `device` is "" for the host itself, else the source's name for the device ("0", "package-0").
     `energy_mj` is a counter that only grows, until it wraps at `energy_range_mj`; where that is None it
-    does not wrap in the life of a machine. `error` says what the device answered in place of a value.
+    does not wrap in the life of a machine. `power_on` names the device of the same source that carries the power of
+    this one too, where boards of several devices tell it once. `error` says what the device answered in place of a
+    value.
     """
 
     time_ms: int
@@ -54,6 +56,7 @@ class Sample:
     memory_used_mib: float | None = None
     memory_total_mib: float | None = None
     temperature_c: float | None = None
+    power_on: str | None = None
     error: str = ""
     kind: Literal["sample"] = "sample"
 

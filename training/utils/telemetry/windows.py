@@ -3,12 +3,13 @@
 Every function takes the telemetry of one node, a window and the name of a source, and returns a
 Measurement over all devices of that source. Energy comes from the hardware's own counter where it has
 a sound one, else from power integrated by the trapezoid rule. Nothing is extrapolated: what was not
-sampled is left out, and `coverage` says how much that was.
+sampled is left out, and `coverage` says how much that was. A device whose power another one carries is counted
+with that one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -68,9 +69,23 @@ def max_power(telemetry: Telemetry, window: Window, source: str) -> Measurement:
 
 def power_sums(telemetry: Telemetry, source: str) -> dict[int, float]:
     """Time in ms -> power in W of all the source's devices together, at the moments when all were read."""
-    devices = [dict(_points(samples, "power_w")) for samples in telemetry.devices(source).values()]
+    devices = [dict(_points(samples, "power_w")) for samples in metered(telemetry.devices(source)).values()]
     moments = set.intersection(*map(set, devices)) if devices else set()
     return {time_ms: sum(watts[time_ms] for watts in devices) for time_ms in moments}
+
+
+def metered(devices: Mapping[str, Sequence[Sample]]) -> Mapping[str, Sequence[Sample]]:
+    """A source's devices, by their samples in time order, without those whose power another one of them carries."""
+    carriers = {device: _carrier(samples) for device, samples in devices.items()}
+    carrying = {device for device, carrier in carriers.items() if carrier is None}
+    return {device: samples for device, samples in devices.items() if carriers[device] not in carrying}
+
+
+def _carrier(samples: Sequence[Sample]) -> str | None:
+    """Who carries the device's power, by its last word on that; None where it was ever read of the device itself."""
+    if any(_is_read(value) for sample in samples for value in (sample.power_w, sample.energy_mj)):
+        return None
+    return next((sample.power_on for sample in reversed(samples) if sample.power_on is not None), None)
 
 
 def best_power_source(telemetry: Telemetry) -> str | None:
@@ -97,7 +112,7 @@ def _over_devices(
     source: str,
     combine: Callable[[Sequence[_Total]], float],
 ) -> Measurement:
-    devices = telemetry.devices(source)
+    devices = metered(telemetry.devices(source))
     hole = _hole_ms(telemetry, source)
     totals = {device: _energy(samples, window, hole) for device, samples in devices.items()}
     texts = [f"{_label(source, name)}: {total.reason}" for name, total in totals.items() if total.reason]
@@ -209,9 +224,13 @@ def _spans(
 
 
 def _points(samples: Sequence[Sample], name: str) -> list[Point]:
-    """The readings; one below 0 is a tool's way to say that it has none."""
     values = ((sample.time_ms, getattr(sample, name)) for sample in samples)
-    return [(time_ms, float(value)) for time_ms, value in values if value is not None and value >= 0]
+    return [(time_ms, float(value)) for time_ms, value in values if _is_read(value)]
+
+
+def _is_read(value: float | None) -> bool:
+    """A value below 0 is a tool's way to say that it has none."""
+    return value is not None and value >= 0
 
 
 def _why_empty(samples: Sequence[Sample], name: str) -> str:

@@ -1,2 +1,2 @@
-# CANN's own variables. The image has them, but the ranks' PYTHONPATH replaces the one by which CANN finds its compiler.
+# CANN's own variables: without containers the host's shell has set none.
 . /usr/local/Ascend/ascend-toolkit/set_env.sh

@@ -11,6 +11,9 @@ from benchmarks.driver.pytorch.engine import PytorchEngine as TrainingEngine
 from benchmarks.driver.pytorch.process_group import ProcessGroup
 from utils.parameters import MeasurementSettings, TrainingSettings
 
+# Where PyTorch, or a plug-in once it is imported, says the version of a vendor's runtime: torch.version.cuda and so on.
+_RUNTIMES = ("cuda", "hip", "xpu", "cann", "musa")
+
 __all__ = ["Device", "ProcessGroup", "TrainingEngine", "hooks", "prepare", "versions"]
 
 
@@ -24,10 +27,10 @@ def versions() -> dict[str, str | None]:
     has_nccl = distributed.is_available() and distributed.is_nccl_available()
     nccl = torch.cuda.nccl.version() if has_nccl else ()  # type: ignore[no-untyped-call]
     cudnn = torch.backends.cudnn.version()  # type: ignore[no-untyped-call]
+    runtimes = {name: getattr(torch.version, name, None) for name in _RUNTIMES}
     return {
         "torch": torch.__version__,
-        "cuda": torch.version.cuda,
-        "hip": torch.version.hip,
+        **{name: None if version is None else str(version) for name, version in runtimes.items()},
         "cudnn": None if cudnn is None else str(cudnn),
         "nccl": ".".join(map(str, nccl)) or None,
     }

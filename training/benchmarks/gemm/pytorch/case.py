@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 import torch
+from torch import Tensor
 
 from benchmarks.driver.operations import Operation, UnsupportedError
 from benchmarks.driver.pytorch.case import MeasurementContext
 from utils.errors import FlagPerfError
 
 from .products import PRODUCTS, TF32, check_result, missing_on, multiplication
+
+T = TypeVar("T")
 
 
 class Case:
@@ -43,30 +48,31 @@ class Case:
             peak=dtype,
         )
 
-    def _start(self, dtype: str, rows: int, columns: int, inner: int) -> partial[torch.Tensor]:
+    def _start(self, dtype: str, rows: int, columns: int, inner: int) -> partial[Tensor]:
         """The multiplication, once its result is seen to be right."""
         reason = missing_on(self.device, dtype)
         if reason:
             raise UnsupportedError(reason)
         # TF32 is fp32 rounded on its way into the multiplier: fp32 must not be computed so, nor TF32 otherwise.
         torch.set_float32_matmul_precision("high" if dtype == TF32 else "highest")
-        generator = torch.Generator(self.device).manual_seed(self.seed)
-        product = PRODUCTS[dtype]
-        a = product.random((rows, inner), generator)
-        b = product.random(
-            (columns, inner), generator
-        ).t()  # by columns, as the weights of a linear layer lie
-        multiply = multiplication(dtype, a, b)
-        check_result(dtype, a, b, self._first(multiply))
+        a, b = self._tried(partial(self._operands, dtype, rows, columns, inner))
+        multiply = self._tried(partial(multiplication, dtype, a, b))
+        check_result(dtype, a, b, self._tried(multiply))
         return multiply
 
-    def _first(self, multiply: partial[torch.Tensor]) -> torch.Tensor:
-        """The first result; PyTorch says only now whether it has a kernel for it."""
+    def _operands(self, dtype: str, rows: int, columns: int, inner: int) -> tuple[Tensor, Tensor]:
+        generator = torch.Generator(self.device).manual_seed(self.seed)
+        random = PRODUCTS[dtype].random
+        a, b = random((rows, inner), generator), random((columns, inner), generator)
+        return a, b.t()  # by columns, as the weights of a linear layer lie
+
+    def _tried(self, action: Callable[[], T]) -> T:
+        """What it gives: only then does PyTorch say whether it has the dtype, or a kernel for it, on the device."""
         try:
-            return multiply()
+            return action()
         except torch.OutOfMemoryError:
             raise
-        except RuntimeError as error:
+        except (RuntimeError, TypeError) as error:
             torch.zeros(1, device=self.device).item()  # a device that has failed fails here too
             reason = str(error).strip().partition("\n")[0]
             raise UnsupportedError(f"PyTorch {torch.__version__}: {reason}") from error
