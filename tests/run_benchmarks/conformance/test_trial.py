@@ -104,3 +104,27 @@ def test_under_load_the_device_that_works_counts() -> None:
     window = Window(2, 3)
     assert on_chip.highest_mean(sampled(10.0, 90.0, 20.0, 110.0), "acme", "power_w", window) == 110.0
     assert on_chip.highest_mean(sampled(None, None), "acme", "power_w", None) is None
+
+
+def used(*parts: float, power_w: float | None = None) -> Telemetry:
+    samples = (
+        Sample(time, "acme", "0", utilisation=part, power_w=power_w) for time, part in enumerate(parts)
+    )
+    return Telemetry("", samples=tuple(samples))
+
+
+def load(idle: Telemetry, loaded: Telemetry) -> list[tuple[Outcome, str]]:
+    trouble = on_chip.load_trouble(idle, loaded, Window(1, 3), "acme")
+    return [(check.outcome, check.detail) for check in trouble]
+
+
+def test_a_device_that_shows_no_load_is_not_believed() -> None:
+    assert load(used(0.1, 0.1, power_w=90.0), used(0.0, 0.9, 0.9, 0.9, power_w=300.0)) == []
+    assert load(used(0.25, 0.25, power_w=90.0), used(0.9, 0.25, 0.25, 0.25, power_w=90.0)) == [
+        (Outcome.FAILED, "utilisation was 0.25 before the load and 0.25 under it"),
+        (Outcome.FAILED, "power_w was 90 before the load and 90 under it"),
+    ]
+    ((outcome, detail),) = load(used(0.1), used(0.0, 0.9, 0.9))
+    assert outcome is Outcome.NOT_PROVEN and "power_w" in detail
+    ((outcome, detail),) = load(used(0.9), used(0.0, 0.9, 0.9))
+    assert outcome is Outcome.NOT_PROVEN and "in use before the load: 90%" in detail

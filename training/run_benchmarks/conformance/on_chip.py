@@ -19,7 +19,7 @@ from utils.config_files import load_constants
 from utils.errors import FlagPerfError
 from utils.monitors.accelerators import monitor_file
 from utils.telemetry.lines import TELEMETRY_FILE
-from utils.telemetry.records import Telemetry
+from utils.telemetry.records import Telemetry, Window
 
 PART = "trial"
 BERT, GEMM = "bert-pytorch", "gemm-pytorch"
@@ -190,22 +190,26 @@ def _moves(vendor: Vendor, idle: Telemetry, done: Done) -> Iterator[Check]:
         reason = info.reason if info else "it is not there"
         yield not_proven(f"nothing is sampled: {reason if not isinstance(window, str) else window}", file)
         return
+    yield from load_trouble(idle, telemetry, window, source)
+
+
+def load_trouble(idle: Telemetry, loaded: Telemetry, window: Window, source: str) -> Iterator[Check]:
+    """Where the devices of `source` show no more in the window of a load than before it, or nobody can tell."""
     busy = highest_mean(idle, source, "utilisation", None)
     if busy is not None and busy > MOST_BUSY:
-        remedy = "end what else runs on it, and try again"
-        yield not_proven(f"the devices were in use before the load: {busy:.0%}", file, remedy)
+        remedy = "end what else runs on them, and try again"
+        yield not_proven(f"the devices were in use before the load: {busy:.0%}", "", remedy)
         return
     for name in ("utilisation", "power_w"):
-        before, under = (
-            highest_mean(each, source, name, span) for each, span in ((idle, None), (telemetry, window))
-        )
+        before = highest_mean(idle, source, name, None)
+        under = highest_mean(loaded, source, name, window)
         if before is None or under is None:
-            yield not_proven(f"it tells no {name}", file)
+            yield not_proven(f"the monitor tells no {name}")
         elif under <= before:
-            yield failed(f"{name} was {before:.3g} before the load and {under:.3g} under it", file)
+            yield failed(f"{name} was {before:.3g} before the load and {under:.3g} under it")
 
 
-def highest_mean(telemetry: Telemetry, source: str, name: str, window: Any) -> float | None:
+def highest_mean(telemetry: Telemetry, source: str, name: str, window: Window | None) -> float | None:
     """The mean of the device where it is highest: a case may use one of many."""
     means = []
     for samples in telemetry.devices(source).values():
