@@ -22,6 +22,7 @@ from utils.node import rank_log_name
 from utils.processor import precision_note
 from utils.telemetry.lines import TELEMETRY_FILE
 from utils.telemetry.records import Sample, SourceInfo, Telemetry
+from utils.telemetry.series import carrier_of
 from utils.telemetry.windows import best_power_source, metered
 from utils.text_files import LONGEST_LINE
 
@@ -107,8 +108,8 @@ class PowerMeter:
         if self._best is None or record.source != self._best.source or len(self._samples) > MOST_DEVICES:
             return None
         self._samples[record.device] = record
-        devices = metered({device: [sample] for device, sample in self._samples.items()})
-        draws = [newest.power_w for (newest,) in devices.values()]
+        devices = metered({device: carrier_of(sample) for device, sample in self._samples.items()})
+        draws = [self._samples[device].power_w for device in devices]
         watts = [draw for draw in draws if draw is not None and draw >= 0]
         return Power(sum(watts), self._best.scope) if len(watts) == len(draws) else None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import os
 import secrets
 import subprocess
@@ -110,6 +111,26 @@ def test_a_secret_reaches_the_build_and_is_seen_nowhere(
     assert [argv for argv in argvs if password in argv] == []
     assert bench.files_with(password) == []
     assert words_in(bench, [password, got[0]]) == {got[0]}
+
+
+def test_the_engines_own_proxy_serves_a_build_and_is_in_no_image(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Docker gives containers the proxies of its config.json, Podman those of its environment; a commit keeps them."""
+    password = f"word-{secrets.token_hex(8)}"
+    proxy = f"http://corp:{password}@127.0.0.1:1"
+    config = {"proxies": {"default": {"httpsProxy": proxy}}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    monkeypatch.setenv("https_proxy", proxy)
+    # the install step leaves what it saw in another spelling
+    bench.tree.write(f"{DOCKER}/Dockerfile", f"FROM {BASE_IMAGE}\nENV http_proxy=http://images-own:1\n")
+    seen = 'printf %s "$http_proxy $https_proxy" | base64 -w0 > /got\n'
+    bench.tree.write(f"{DOCKER}/pytorch_install.sh", seen)
+    asyncio.run(bench.build())
+    got = base64.b64decode(bench.ask("run", "--rm", bench.image.tag, "cat", "/got")).decode()
+    assert got == f"http://images-own:1 {proxy}"
+    assert words_in(bench, [password]) == set()
 
 
 def test_a_failing_build_does_not_tell_its_secrets(bench: Bench, password: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from run_benchmarks.results.power import power_figures, scope_in, training_window
+from run_benchmarks.results.telemetry_file import read_power
 from tests.run_benchmarks.builders import END_MS, FINISHED, START_MS, training_events
 from utils.events import Event, EventName
 from utils.figures import Figure
@@ -48,6 +50,28 @@ def figures_of(folders: Sequence[Path], events: Sequence[Event]) -> dict[str, Fi
 
 def values(figures: dict[str, Figure]) -> dict[str, float | None]:
     return {name: figure.value for name, figure in figures.items()}
+
+
+def test_of_many_samples_there_is_no_object_for_each(tmp_path: Path) -> None:
+    """A task may write five million of them: at half a KiB each they would fill the memory."""
+    count = 20_000
+    lines = [
+        record_line(
+            Sample(START_MS - place, "redfish", f"{place % 50}", power_w=place + 0.5, energy_mj=place)
+        )
+        for place in range(count)  # against the order of time, which costs most
+    ]
+    write_telemetry(tmp_path, [])
+    with (tmp_path / TELEMETRY_FILE).open("a") as file:
+        file.writelines(lines)
+    del lines
+    tracemalloc.start()
+    telemetry = read_power(tmp_path / TELEMETRY_FILE)
+    held, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    times = telemetry.series("redfish")["7"].times_ms
+    assert len(times) == count / 50 and list(times) == sorted(times)
+    assert telemetry.samples == () and held < 60 * count and peak < 100 * count
 
 
 def test_one_node(tmp_path: Path) -> None:

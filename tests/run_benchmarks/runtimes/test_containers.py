@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from run_benchmarks.plan.handover import PROXIES
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Mount, Unit
-from run_benchmarks.runtimes.engine import Engine, Podman, engine_of
+from run_benchmarks.runtimes.engine import Engine, Podman, engine_of, mount_targets
 from run_benchmarks.transports.base import CommandError, Completed, Transport
 from tests.lab import tiny_image
 from tests.run_benchmarks.conftest import LogLines
@@ -50,6 +53,7 @@ def test_start_argv_is_a_command_that_can_be_typed() -> None:
         *("--ulimit=memlock=-1", "--ulimit=stack=67108864"),
         *("--log-driver=json-file", "--log-opt=max-size=16m"),
         "--shm-size=32G",
+        *(f"--env={name}=" for name in sorted(PROXIES)),
         "--env=PYTHONUNBUFFERED=1",
         *("--gpus", "all", "--entrypoint=bash", "flagperf/cpu-pytorch:abc"),
         *("-c", 'exec "$@"', "task", "python3"),
@@ -151,6 +155,18 @@ def test_shm_size_has_its_effect(options: tuple[str, ...], containers: Bench) ->
     assert "mode=" not in mounted_shm(output) or "mode=1777" in mounted_shm(output)
 
 
+def test_the_engines_own_proxy_is_no_units(containers: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Docker gives containers the proxies of its config.json, Podman those of its environment, passwords and all."""
+    config = {"proxies": {"default": {"httpProxy": "http://a:pw@b:1", "httpsProxy": "http://a:pw@b:1"}}}
+    (containers.folder / "config.json").write_text(json.dumps(config))
+    monkeypatch.setenv("DOCKER_CONFIG", str(containers.folder))
+    for name in ("http_proxy", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, "http://a:pw@b:1")
+    script = 'echo "$http_proxy,$HTTP_PROXY,$https_proxy,$HTTPS_PROXY"'
+    unit = containers.unit(script, options=("-e", "https_proxy=http://its-own:1"))
+    assert containers.end_of(unit) == (0, ",,http://its-own:1,")
+
+
 def test_the_main_process_gets_its_signals(containers: Bench) -> None:
     """As process 1 of its namespace, without an init, a program without handlers would not see SIGTERM."""
 
@@ -173,6 +189,40 @@ def test_mounts_are_read_only_unless_said(containers: Bench) -> None:
     unit = containers.unit("echo x >/out/file; echo x >/in/file || exit 7", mounts=mounts)
     assert containers.end_of(unit)[0] == 7
     assert (containers.folder / "out, all" / "file").read_text() == "x\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+def test_what_is_mounted_below_a_read_only_folder_is_read_only(containers: Bench) -> None:
+    """A recursive bind mount is read-only at its top alone; an NFS mount below a folder of data is common."""
+    data = containers.folder / "data"
+    places = [data / "nfs", data / "nfs" / "deep", data / "a, b", data / "users"]
+    with mounted(places):
+        (containers.folder / "link").symlink_to("data")
+        unit = containers.unit(
+            'for f; do echo x >"/in/$f/planted" && echo "$f"; done; exit 0',
+            *("nfs", "nfs/deep", "a, b", "users"),
+            mounts=(Mount(str(containers.folder / "link"), "/in"),),
+            options=("-v", f"{data}/users:/in/users"),
+        )
+        code, output = containers.end_of(unit)
+        assert (code, output.splitlines()[-1]) == (0, "users"), output
+        assert [place.name for place in places if (place / "planted").exists()] == ["users"]
+
+
+@contextmanager
+def mounted(places: Sequence[Path]) -> Iterator[None]:
+    """A file system in memory at each of these."""
+    with ExitStack() as stack:
+        for place in places:
+            place.mkdir(parents=True)
+            subprocess.run(["mount", "-t", "tmpfs", "none", str(place)], check=True)
+            stack.callback(subprocess.run, ["umount", str(place)], check=True)
+        yield
+
+
+def test_targets_of_a_users_mounts() -> None:
+    options = ("-v", "/a:/b/:ro", "--volume=/c", "--tmpfs", "/d:size=1g", "--mount=type=bind,src=/e,dst=/f")
+    assert mount_targets(options) == {"/b", "/c", "/d", "/f"}
 
 
 def test_a_mount_whose_host_path_is_missing_is_an_error(containers: Bench) -> None:
@@ -310,6 +360,25 @@ def test_an_engine_that_may_not_raise_limits(containers: Bench, log_lines: LogLi
     assert bench.end_of(bench.unit("exit 3", name="a"))[0] == 3
     assert bench.end_of(bench.unit("exit 4", name="b"))[0] == 4
     assert log_lines.text.count("may not raise") == 1
+
+
+def test_podmans_limit_of_processes_is_raised_like_the_others() -> None:
+    """By itself it has one, 2048 threads, of which an honest task's loaders die; rootless it may not be raised."""
+    podman = engine_of("podman")
+    assert "--pids-limit=-1" in podman.start(UNIT)
+    assert not [word for word in podman.start(UNIT, raise_limits=False) if "limit" in word]
+    assert not [word for word in DOCKER.start(UNIT) if "pids" in word]
+    refused = (
+        "crun: the requested cgroup controller `pids` is not available: OCI runtime error",
+        "Error: cannot set limits without cgroups: OCI runtime error",
+        "Error: invalid configuration, cannot specify resource limits without cgroups v2 and --cgroup-manager=systemd",
+        LIMITS_REFUSED,
+    )
+    for message, is_of_limits in (
+        *((message, True) for message in refused),
+        ("no such image: rapids", False),
+    ):
+        assert podman.refuses_limits(Completed("h1", (), 125, "", message)) == is_of_limits
 
 
 def _engine(folder: Path, script: str) -> str:

@@ -53,6 +53,24 @@ def test_of_a_file_with_two_names_there_are_two_files(training: Path) -> None:
         }
 
 
+def test_a_second_name_of_what_stays_at_home_is_refused(training: Path) -> None:
+    """The hosts would get the controller's settings as a file for everybody."""
+    conf = training / "run_benchmarks/config/test_conf.py"
+    conf.write_text("TOKEN = 'hf_x'\n")
+    for path in (conf.with_name("__init__.py"), training / "acme/__init__.py"):
+        path.unlink(missing_ok=True)
+    conf.with_name("__init__.py").touch()
+    (training / "acme/__init__.py").hardlink_to(conf.with_name("__init__.py"))  # nothing is in it
+    assert tree_problems(training, training / "result") == []
+    (training / "acme/setting").hardlink_to(conf)
+    (training / "benchmarks/toy/.key").write_text("secret")
+    (training / "acme/key").hardlink_to(training / "benchmarks/toy/.key")
+    with pytest.raises(ProblemsError) as caught:
+        pack_tree(training)
+    assert {problem.name for problem in caught.value.problems} == {"acme/setting", "acme/key"}
+    assert all("is a hard link" in problem.message for problem in caught.value.problems)
+
+
 def test_a_link_to_what_hosts_get_anyway_is_what_it_leads_to(training: Path) -> None:
     (training / "benchmarks/other").mkdir()
     (training / "benchmarks/other/pytorch").symlink_to("../toy/pytorch")

@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import asyncssh
 import pytest
 
 from run_benchmarks.plan.records import ClusterSettings
 from run_benchmarks.transports import open_transport
 from run_benchmarks.transports.base import HostKeyError, Transport, TransportError
-from run_benchmarks.transports.ssh.options import Address
+from run_benchmarks.transports.ssh.options import Address, resolve
 from tests.ports import free_port
 from tests.run_benchmarks.transports.conftest import Host, host_at
 from tests.run_benchmarks.transports.sshd import Sshd, make_key
@@ -174,6 +175,18 @@ def test_a_mistake_in_the_ssh_configuration(sshd: Sshd) -> None:
     with pytest.raises(TransportError, match=r"the ssh configuration is wrong: .*config line 2") as caught:
         answers(named("127.0.0.1"))
     assert "~/.ssh/config" in caught.value.remedy
+
+
+def test_nothing_is_unpacked_unless_the_user_asks_for_it(sshd: Sshd) -> None:
+    """A host could let the controller unpack far more than it sends."""
+
+    def offered(configuration: str) -> set[bytes]:
+        sshd.configure(configuration)
+        login = resolve(Address("node1"), ClusterSettings(hosts=("node1",)))
+        return set(asyncssh.SSHClientConnectionOptions(**login.keyword_options).compression_algs)
+
+    assert offered(alias(sshd)) == offered(alias(sshd, "node1", "Compression no")) == {b"none"}
+    assert b"zlib@openssh.com" in offered(alias(sshd, "node1", "Compression yes"))
 
 
 def jumping(server: Sshd, *targets: str) -> str:

@@ -7,6 +7,7 @@ on the wall. What was not measured is an empty text; the stubs write 0, which co
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean, mean
@@ -16,7 +17,7 @@ from run_benchmarks.exports.chosen import Round, file_name, in_ms, rounds_in
 from run_benchmarks.exports.destination import new_folder
 from run_benchmarks.results.power import training_window
 from run_benchmarks.results.tables import by_case
-from run_benchmarks.results.telemetry_file import read_telemetry
+from run_benchmarks.results.telemetry_file import TelemetryReader
 from utils.errors import FlagPerfError
 from utils.events import Event, EventName
 from utils.numbers import number_in
@@ -117,17 +118,22 @@ def _utilisation(each: Round, events: Sequence[Event]) -> str:
     window = training_window(events)
     if isinstance(window, str):
         return NOT_MEASURED
-    samples = [value for folder in each.node_folders() for value in _samples(folder / TELEMETRY_FILE, window)]
+    samples = array("d")
+    for folder in each.node_folders():
+        samples += _samples(folder / TELEMETRY_FILE, window)
     return str(100 * fmean(samples)) if samples else NOT_MEASURED
 
 
-def _samples(path: Path, window: Window) -> list[float]:
+def _samples(path: Path, window: Window) -> array[float]:
+    """The use of the accelerators, by sources that work, while they trained."""
+    reader = TelemetryReader(path, (Scope.ACCELERATOR,))
+    uses: dict[str, array[float]] = {}
     try:
-        telemetry = read_telemetry(path, (Scope.ACCELERATOR,))
+        for sample in reader.samples():
+            use, is_inside = sample.utilisation, window.start_ms <= sample.time_ms <= window.end_ms
+            if is_inside and use is not None and 0 <= use <= 1:
+                uses.setdefault(sample.source, array("d")).append(use)
     except FlagPerfError:  # the round's power says why
-        return []
-    devices = [telemetry.devices(source) for source in telemetry.with_scope(Scope.ACCELERATOR)]
-    samples = [sample for each in devices for of_device in each.values() for sample in of_device]
-    inside = [sample for sample in samples if window.start_ms <= sample.time_ms <= window.end_ms]
-    uses = [sample.utilisation for sample in inside if sample.utilisation is not None]
-    return [use for use in uses if 0 <= use <= 1]
+        return array("d")
+    working = reader.telemetry().with_scope(Scope.ACCELERATOR)
+    return sum((uses[source] for source in working if source in uses), array("d"))

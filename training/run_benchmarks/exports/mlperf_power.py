@@ -11,12 +11,12 @@ from pathlib import Path
 from run_benchmarks.exports.chosen import Round
 from run_benchmarks.exports.mlperf_log import Line, written
 from run_benchmarks.results.power import training_window
-from run_benchmarks.results.telemetry_file import read_telemetry
+from run_benchmarks.results.telemetry_file import read_power
 from utils.errors import FlagPerfError
 from utils.events import Event
 from utils.telemetry.lines import TELEMETRY_FILE
 from utils.telemetry.records import Telemetry, Window
-from utils.telemetry.windows import POWER_SCOPES, best_power_source, described, power_sums
+from utils.telemetry.windows import best_power_source, described, power_sums
 
 
 def write_power(each: Round, events: Sequence[Event], folder: Path) -> str:
@@ -27,7 +27,7 @@ def write_power(each: Round, events: Sequence[Event], folder: Path) -> str:
     texts = []
     for node in each.node_folders():
         try:
-            lines = _lines(read_telemetry(node / TELEMETRY_FILE, POWER_SCOPES), window)
+            lines = _lines(read_power(node / TELEMETRY_FILE), window)
         except FlagPerfError as error:
             return f"no power: {node.name}: {error.message}"
         if not lines:

@@ -12,7 +12,7 @@ from run_benchmarks.names import LABEL_ROLE, LABEL_RUN
 from run_benchmarks.plan.handover import SECRETS_FOLDER
 from run_benchmarks.runtimes.base import Mount, Unit
 from run_benchmarks.runtimes.engine import Engine
-from run_benchmarks.transports.base import ByteSink, CommandError, Transport
+from run_benchmarks.transports.base import WITH_VARIABLES, ByteSink, CommandError, Transport
 
 BUILD_TIMEOUT_S = 7200.0
 TREE_FOLDER = "/flagperf-tree"
@@ -38,7 +38,11 @@ BUILD_CAPABILITIES = {
     "AUDIT_WRITE": "useradd in scripts of RPM packages",
 }
 # What is installed, whatever the image's timestamps: two builds of one Dockerfile never share an image ID.
-SOFTWARE = "python3 -VV; python3 -m pip freeze --all 2>/dev/null; dpkg-query -W 2>/dev/null || rpm -qa | sort"
+LIST_SOFTWARE = (
+    *("sh", "-c"),
+    "python3 -VV; python3 -m pip freeze --all 2>/dev/null; dpkg-query -W 2>/dev/null || rpm -qa | sort",
+)
+LIST_VARIABLES = ("cat", "/proc/self/environ")
 KEPT_OUTPUT_BYTES = 8192  # of a command that fails, for its error
 
 
@@ -99,7 +103,10 @@ def _build_unit(site: BuildSite, layer: Layer, below: Layer, mounts: Sequence[Mo
         # so that a build that is interrupted is found and removed with the rest of the run
         labels={LABEL_RUN: site.run_uid, LABEL_ROLE: "build"},
         image=below.tag,
-        argv=_step(layer),
+        argv=(
+            *WITH_VARIABLES,
+            *_step(layer),
+        ),  # the proxies: in the container's own environment a commit keeps them
         mounts=(*_mounts(site, layer), *(mount for mount in mounts if _serves(mount, layer))),
         # an install script leaves what it fetches where it stands: that is the image's own folder, as ever
         workdir="" if layer.kind == "install" else TREE_FOLDER,
@@ -108,10 +115,10 @@ def _build_unit(site: BuildSite, layer: Layer, below: Layer, mounts: Sequence[Mo
     )
 
 
-def software_unit(site: BuildSite, tag: str) -> Unit:
-    """What lists the software of an image that is not trusted with more: labelled, so that it is found if it stays."""
+def listing_unit(site: BuildSite, tag: str, argv: Sequence[str]) -> Unit:
+    """What lists something of an image that is not trusted with more: labelled, so that it is found if it stays."""
     labels = {LABEL_RUN: site.run_uid, LABEL_ROLE: "build"}
-    return Unit(name=f"{site.name}-software", labels=labels, image=tag, argv=("sh", "-c", SOFTWARE))
+    return Unit(name=f"{site.name}-listing", labels=labels, image=tag, argv=tuple(argv))
 
 
 def _serves(mount: Mount, layer: Layer) -> bool:
@@ -140,7 +147,11 @@ def _step(layer: Layer) -> tuple[str, ...]:
 
 
 async def run_logged(
-    transport: Transport, argv: tuple[str, ...], log: ByteSink, variables: Mapping[str, str]
+    transport: Transport,
+    argv: tuple[str, ...],
+    log: ByteSink,
+    variables: Mapping[str, str],
+    stdin: bytes | None = None,
 ) -> None:
     """Run a step of a build with environment variables that no process list shows; what it prints goes to `log`.
 
@@ -155,7 +166,7 @@ async def run_logged(
         await log(chunk)
 
     completed = await transport.run(
-        (*MERGED, *argv), stdout=keep, timeout=BUILD_TIMEOUT_S, variables=variables
+        (*MERGED, *argv), stdin=stdin, stdout=keep, timeout=BUILD_TIMEOUT_S, variables=variables
     )
     if not completed.ok:
         output = last.decode(errors="replace")

@@ -8,12 +8,23 @@ import shlex
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from run_benchmarks.images.build import BUILD_TIMEOUT_S, BuildSite, layer_argvs, run_logged, software_unit
+from run_benchmarks.images.build import (
+    BUILD_TIMEOUT_S,
+    LIST_SOFTWARE,
+    LIST_VARIABLES,
+    BuildSite,
+    layer_argvs,
+    listing_unit,
+    run_logged,
+)
 from run_benchmarks.images.layers import ImagePlan
 from run_benchmarks.images.pip_handover import settings_on_host
+from run_benchmarks.plan.handover import PROXIES
 from run_benchmarks.plan.records import PipSettings
+from run_benchmarks.runtimes.base import Unit
 from run_benchmarks.runtimes.engine import Engine
-from run_benchmarks.transports.base import WHOLE_BYTES, ByteSink, CommandError, Transport, checked
+from run_benchmarks.runtimes.submounts import with_submounts
+from run_benchmarks.transports.base import WHOLE_BYTES, ByteSink, CommandError, Transport, checked, exports
 from utils.numbers import whole
 
 # The image's ID, and behind it the digests by which registries have it.
@@ -66,14 +77,16 @@ class ImageStore:
         self, transport: Transport, site: BuildSite, image: ImagePlan, pip: PipSettings, log: ByteSink
     ) -> None:
         """Make every layer of `image` that the host lacks; what the builds print goes to `log`."""
-        async with settings_on_host(transport, site, pip, image.secrets) as mounts:
+        async with settings_on_host(transport, site, pip, image.secrets) as settings:
+            mounts = await with_submounts(transport, settings)
             for below, layer in zip((None, *image.layers), image.layers, strict=False):
                 if await self.image(transport, layer.tag) is None:
                     await log(f"--- {layer.kind}: {layer.tag}\n".encode())
                     names = (*image.proxies, *image.mounted) if below is None else ()
                     variables = {name: image.secrets[name] for name in names}
+                    proxies = None if below is None else await self._proxies(transport, site, image)
                     for argv in layer_argvs(self.engine, site, layer, below, image, mounts):
-                        await run_logged(transport, argv, log, variables)
+                        await run_logged(transport, argv, log, variables, proxies)
 
     async def export(self, transport: Transport, tag: str, sink: ByteSink) -> None:
         """Hand the image to `sink`, as the archive that the engine saves."""
@@ -96,13 +109,24 @@ class ImageStore:
 
     async def software_digest(self, transport: Transport, site: BuildSite, tag: str) -> str:
         """A digest of what is installed in an image: interpreter, Python packages and system packages."""
-        unit = software_unit(site, tag)
-        remove = self.engine.remove([unit.name])
-        await transport.run(remove, timeout=LISTING_S)
-        listed = await checked(transport, self.engine.run_to_end(unit), timeout=LISTING_S, held=WHOLE_BYTES)
-        await transport.run(remove, timeout=LISTING_S)
-        return hashlib.sha256(listed.whole_stdout().encode()).hexdigest()[:16]
+        listed = await self._listed(transport, listing_unit(site, tag, LIST_SOFTWARE))
+        return hashlib.sha256(listed.encode()).hexdigest()[:16]
 
     def remove_command(self, tag: str) -> str:
         """What a user types on a host to be rid of an image."""
         return shlex.join((self.engine.command, "image", "rm", tag))
+
+    async def _proxies(self, transport: Transport, site: BuildSite, image: ImagePlan) -> bytes:
+        """What sets the proxies that the engine, or the image's Dockerfile, gives to containers; none is in a layer."""
+        unit = listing_unit(site, image.layers[0].tag, LIST_VARIABLES)
+        listed = await self._listed(transport, unit, proxies=True)
+        pairs = (variable.partition("=")[::2] for variable in listed.split("\0"))
+        return exports({name: value for name, value in pairs if name in PROXIES and value})
+
+    async def _listed(self, transport: Transport, unit: Unit, *, proxies: bool = False) -> str:
+        remove = self.engine.remove([unit.name])
+        await transport.run(remove, timeout=LISTING_S)
+        argv = self.engine.run_to_end(unit, proxies=proxies)
+        listed = await checked(transport, argv, timeout=LISTING_S, held=WHOLE_BYTES)
+        await transport.run(remove, timeout=LISTING_S)
+        return listed.whole_stdout()

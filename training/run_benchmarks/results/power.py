@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from run_benchmarks.results.telemetry_file import read_telemetry
+from run_benchmarks.results.telemetry_file import read_power
 from utils.errors import FlagPerfError
 from utils.events import Event, EventName
 from utils.figures import DEFINITIONS, FINISHED, FULL_COVERAGE, LEAST_COVERAGE, Figure
@@ -104,7 +104,7 @@ class _Node:
 def _node(folder: Path, window: Window, notes: list[str], silent: dict[str, str]) -> _Node | str:
     """The node's figures, or the reason why there are none; `notes` and `silent` see `_figures`."""
     try:
-        telemetry = read_telemetry(folder / TELEMETRY_FILE, POWER_SCOPES)
+        telemetry = read_power(folder / TELEMETRY_FILE)
     except FlagPerfError as error:
         return str(error).splitlines()[0]
     notes += [telemetry.doubt] if telemetry.wrong else []

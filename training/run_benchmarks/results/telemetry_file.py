@@ -6,6 +6,7 @@ A day of 64 devices is millions of lines: msgspec reads them in half the time of
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,8 @@ from msgspec.structs import astuple
 from utils.errors import FlagPerfError
 from utils.numbers import LARGEST_MEASURED
 from utils.telemetry.records import Sample, Scope, SourceInfo, Telemetry
+from utils.telemetry.series import SeriesTable
+from utils.telemetry.windows import POWER_SCOPES
 from utils.text_files import LONGEST_LINE, lines_of, one_line, shortened
 
 LATEST_MS = 2**53  # JSON's whole numbers are exact up to here
@@ -63,14 +66,27 @@ _DECODER: msgspec.json.Decoder[SampleLine | SourceLine] = msgspec.json.Decoder(S
 _NOT_DECODED = (msgspec.DecodeError, RecursionError)
 
 
-def read_telemetry(path: Path, scopes: Collection[Scope] = tuple(Scope)) -> Telemetry:
-    """The records of a `telemetry.jsonl`; no more samples are held than those of sources with these scopes.
+def read_telemetry(path: Path) -> Telemetry:
+    """All the records of a `telemetry.jsonl`, for files that are known to be small: each sample is an object.
 
     Raises:
         FlagPerfError: the file cannot be read.
     """
-    reader = TelemetryReader(path, scopes)
+    reader = TelemetryReader(path)
     return reader.telemetry(tuple(map(_sample, reader.samples())))
+
+
+def read_power(path: Path) -> Telemetry:
+    """The power and energy that a `telemetry.jsonl` tells of, in columns: a day of 64 devices fits into the memory.
+
+    Raises:
+        FlagPerfError: the file cannot be read.
+    """
+    reader, table = TelemetryReader(path, POWER_SCOPES), SeriesTable()
+    for line in reader.samples():
+        line.error = shortened(line.error, LONGEST_ERROR)
+        table.take(line)
+    return replace(reader.telemetry(), columns=table.by_source())
 
 
 class TelemetryReader:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Annotated
 
@@ -15,7 +16,8 @@ from run_benchmarks.plan.records import RunSettings
 from run_benchmarks.reading import first_problem
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.runtimes.base import Mount, Runtime, Unit, UnitState
-from run_benchmarks.runtimes.engine import engine_of
+from run_benchmarks.runtimes.engine import engine_of, mount_targets
+from run_benchmarks.runtimes.submounts import with_submounts
 from run_benchmarks.transports.base import CommandError, Completed, Transport
 from utils.errors import FlagPerfError
 
@@ -57,10 +59,12 @@ class ContainerRuntime(Runtime):
 
     async def start(self, transport: Transport, unit: Unit) -> None:
         """`docker run --detach ...`; where the engine may not raise limits, with its own."""
+        taken = mount_targets(unit.options)
+        unit = replace(unit, mounts=await with_submounts(transport, unit.mounts, taken))
         may_raise = transport.host not in self._limited
         argv = self._engine.start(unit, raise_limits=may_raise)
         completed = await self._in_time(transport, argv, variables=unit.secrets)
-        if may_raise and not completed.ok and "rlimit" in completed.stderr.lower():
+        if may_raise and not completed.ok and self._engine.refuses_limits(completed):
             completed = await self._start_limited(transport, unit)
         if not completed.ok:
             exists = "already in use" in completed.stderr
@@ -112,9 +116,8 @@ class ContainerRuntime(Runtime):
     async def _start_limited(self, transport: Transport, unit: Unit) -> Completed:
         """Start with the engine's own limits, where it may not raise them (rootless, in a container)."""
         if transport.host not in self._limited:
-            LOGGER.info(
-                f"{transport.host}: the engine may not raise the memlock and stack limits; its own stay"
-            )
+            limits = "locked memory, stack and processes"
+            LOGGER.info(f"{transport.host}: the engine may not raise the limits of {limits}; its own stay")
         self._limited.add(transport.host)
         await self._in_time(transport, self._engine.remove([unit.name]))
         return await self._in_time(

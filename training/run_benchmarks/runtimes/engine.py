@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import ClassVar
 
+from run_benchmarks.plan.handover import PROXIES
 from run_benchmarks.runtimes.base import Mount, Unit
 from run_benchmarks.transports.base import Completed
 
@@ -25,7 +27,9 @@ PODMAN_REMEDIES = {
     "--add-subgids 100000-165535 $USER`, then `podman system migrate`",
     "statfs /dev/mqueue": "mount it on {host}: `sudo mkdir -p /dev/mqueue && sudo mount -t mqueue mqueue /dev/mqueue`",
 }
-LIMITS = ("--ulimit=memlock=-1", "--ulimit=stack=67108864")
+# An engine gives its containers the proxies of its user, Docker those of its config.json, Podman those of its
+# environment: their passwords are no case's, and a commit would keep them.
+NO_PROXIES = tuple(f"--env={name}=" for name in sorted(PROXIES))
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,7 @@ class Engine:
     command: str
 
     RUN_OPTIONS: ClassVar[tuple[str, ...]] = ()
+    LIMITS: ClassVar[tuple[str, ...]] = ("--ulimit=memlock=-1", "--ulimit=stack=67108864")
     FORMAT: ClassVar[tuple[str, ...]] = ()
     # BuildKit alone hands secrets to a Dockerfile, and Docker's own builder is chosen where nothing says so
     SECRET_BUILDER: ClassVar[tuple[str, ...]] = ("env", "DOCKER_BUILDKIT=1")
@@ -46,30 +51,35 @@ class Engine:
 
         It may do no more than the unit names, under the engine's own seccomp profile, and sees no process,
         shared memory or, unless the unit asks for it, network of the host. What a vendor's chips need more comes
-        with the unit's own options, which stand last, so that they win. `raise_limits` False leaves locked memory
-        and stack at the engine's own limits, for engines that may not raise them (rootless ones, or one inside a
-        container).
+        with the unit's own options, which stand last, so that they win. `raise_limits` False leaves locked memory,
+        stack and processes at the engine's own limits, for engines that may not raise them (rootless ones, or one
+        inside a container).
         """
         return (
             *self._run(unit),
             "--detach",
             *_namespaces(unit),
             *_privileges(unit),
-            *(LIMITS if raise_limits else ()),
+            *(self.LIMITS if raise_limits else ()),
             # the engine's own default may keep nothing, and then a failed unit could not be explained
             "--log-driver=json-file",
             "--log-opt=max-size=16m",
             *_shared_memory(unit),
+            *NO_PROXIES,
             *_flags("--env", unit.env),
             *(f"--env={name}" for name in unit.secrets),  # its value comes from the command's own environment
             *unit.options,
             *_main_process(unit),
         )
 
-    def run_to_end(self, unit: Unit) -> tuple[str, ...]:
-        """`docker run` for a step of a build: it prints what its main process prints, and ends with its code."""
+    def run_to_end(self, unit: Unit, *, proxies: bool = False) -> tuple[str, ...]:
+        """`docker run` for a step of a build: it reads and prints what its main process does, and ends with its code.
+
+        `proxies`: leave it those that the engine gives its containers, and those of the image.
+        """
         network = "--net=host" if unit.host_network else "--net=none"
-        return (*self._run(unit), network, *_privileges(unit), *unit.options, *_main_process(unit))
+        words = ("--interactive", network, *_privileges(unit), *(() if proxies else NO_PROXIES))
+        return (*self._run(unit), *words, *unit.options, *_main_process(unit))
 
     def _run(self, unit: Unit) -> tuple[str, ...]:
         return (
@@ -114,6 +124,10 @@ class Engine:
 
     # What it says.
 
+    def refuses_limits(self, completed: Completed) -> bool:
+        """Whether it did not start a container because it may not raise limits."""
+        return re.search(r"rlimit|\bpids\b|(set|resource) limits", completed.stderr.lower()) is not None
+
     def is_gone(self, completed: Completed) -> bool:
         """Whether it refused because there is no such container."""
         text = completed.stderr.lower()
@@ -150,6 +164,8 @@ class Podman(Engine):
 
     # under SELinux a container may not read the host's folders; with --ipc=host Podman does this by itself
     RUN_OPTIONS = ("--security-opt=label=disable",)
+    # by itself it lets a container have 2048 threads, which a task's ranks and their loaders soon need
+    LIMITS = (*Engine.LIMITS, "--pids-limit=-1")
     SECRET_BUILDER = ()
     # the OCI format would drop a Dockerfile's SHELL, ONBUILD and HEALTHCHECK
     FORMAT = ("--format=docker",)
@@ -184,6 +200,16 @@ def bind_mount(mount: Mount) -> str:
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(fields)
     return f"--mount={line.getvalue()}"
+
+
+def mount_targets(options: Sequence[str]) -> set[str]:
+    """The paths inside a container at which options of the user's mount something."""
+    volumes = [value for name in ("-v", "--volume") for value in _option_values(options, name)]
+    targets = [value.partition(":")[2].partition(":")[0] or value for value in volumes]
+    targets += [value.partition(":")[0] for value in _option_values(options, "--tmpfs")]
+    for value in _option_values(options, "--mount"):
+        targets += re.findall(r'(?:^|,)"?(?:target|dst|destination)=([^",]+)', value)
+    return {target.rstrip("/") for target in targets}
 
 
 def _main_process(unit: Unit) -> tuple[str, ...]:

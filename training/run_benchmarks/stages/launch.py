@@ -29,7 +29,7 @@ TASK_CAPABILITIES = {
     "SYS_NICE": "the engines' seccomp profiles tie memory policies to it (mbind, set_mempolicy: NUMA placement)",
 }
 # What the monitor reads of the host: the engine shows another /proc and hides parts of /sys (powercap among them). No
-# more than this, as a read-only mount of Docker's leaves what is mounted below it writable, control groups say.
+# more than this: below /sys lie control groups, and what a monitor has no use for.
 MONITOR_READS = {
     "/proc/stat": "CPU use",
     "/proc/meminfo": "memory use",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import stat
 import tarfile
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -225,12 +226,39 @@ def _belongs_to_tree(path: Path) -> bool:
 def problems_in(folder: Path, left_out: Collection[Path] = ()) -> list[Problem]:
     """What of `folder` no host could get, and why."""
     problems = []
-    for path in _paths(folder, left_out):
-        objection = _objection(path, folder, left_out)
+    paths = list(_paths(folder, left_out))
+    of_home = _of_home(paths, folder)
+    for path in paths:
+        objection = of_home.get(path) or _objection(path, folder, left_out)
         if objection is not None:
             name = os.fsencode(path.relative_to(folder)).decode(errors="backslashreplace")
             problems.append(Problem(str(folder), name, "", *objection))
     return problems
+
+
+def _of_home(paths: Collection[Path], folder: Path) -> dict[Path, tuple[str, str]]:
+    """Those that are another name of a file which stays at home, and so would bring along what it holds."""
+    linked = {path: inode for path in paths if (inode := _shared_inode(path))}
+    if not linked:
+        return {}
+    going = set(paths)
+    files = (Path(parent, name) for parent, _, names in os.walk(folder) for name in names)
+    at_home = {inode: path for path in files if path not in going and (inode := _shared_inode(path))}
+    return {
+        path: (f"is a hard link to what hosts do not get, {at_home[inode]}", "take it away, or copy the file")
+        for path, inode in linked.items()
+        if inode in at_home
+    }
+
+
+def _shared_inode(path: Path) -> tuple[int, int] | None:
+    """Of a file that has more than one name, and something in it."""
+    try:
+        status = path.stat()
+    except OSError:  # who reads it will say so
+        return None
+    shared = stat.S_ISREG(status.st_mode) and status.st_nlink > 1 and status.st_size > 0
+    return (status.st_dev, status.st_ino) if shared else None
 
 
 def _objection(path: Path, folder: Path, left_out: Collection[Path]) -> tuple[str, str] | None:

@@ -8,6 +8,8 @@ from enum import Enum
 from functools import cached_property
 from typing import Literal
 
+from utils.telemetry.series import Series, SeriesTable
+
 
 class Scope(str, Enum):
     """What a source's figures speak of; two scopes are never added."""
@@ -66,6 +68,7 @@ class Telemetry:
     """Everything that the monitors of one node wrote, in the order written.
 
     lines: how many there are; wrong: how many of them are no record; first_wrong: where the first is, and why.
+    columns: power and energy alone, by source and device; where they are held so, there are no `samples`.
     """
 
     path: str
@@ -74,6 +77,7 @@ class Telemetry:
     lines: int = field(default=0, compare=False)
     wrong: int = 0
     first_wrong: str = ""
+    columns: Mapping[str, Mapping[str, Series]] | None = field(default=None, compare=False)
 
     @property
     def doubt(self) -> str:
@@ -84,6 +88,19 @@ class Telemetry:
     def devices(self, source: str) -> Mapping[str, list[Sample]]:
         """The samples of `source` by device (2 before 10), in time order."""
         return self._by_source.get(source, {})
+
+    def series(self, source: str) -> Mapping[str, Series]:
+        """The readings of power and energy of `source` by device (2 before 10), in time order."""
+        return self._series.get(source, {})
+
+    @cached_property
+    def _series(self) -> Mapping[str, Mapping[str, Series]]:
+        if self.columns is not None:
+            return self.columns
+        table = SeriesTable()
+        for sample in self.samples:
+            table.take(sample)
+        return table.by_source()
 
     @cached_property
     def _by_source(self) -> Mapping[str, Mapping[str, list[Sample]]]:

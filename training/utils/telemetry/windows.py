@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from utils.telemetry.records import Measurement, Sample, Scope, Telemetry, Window
+from utils.telemetry.records import Measurement, Scope, Telemetry, Window
 
 # Samples further apart than this many intervals have a hole between them.
 HOLE_INTERVALS = 5
@@ -32,8 +32,8 @@ POWER_SCOPES = (Scope.MACHINE, Scope.ACCELERATOR, Scope.PACKAGE)
 COUNTER = "hardware energy counter"
 INTEGRATED = "power integrated by the trapezoid rule"
 
-if TYPE_CHECKING:  # monitors import this in images with Python 3.8 too, which cannot evaluate it
-    Point = tuple[int, float]
+if TYPE_CHECKING:
+    from utils.telemetry.series import Point, Series
 
 
 @dataclass(frozen=True)
@@ -62,30 +62,30 @@ def max_power(telemetry: Telemetry, window: Window, source: str) -> Measurement:
     inside = [watts for time_ms, watts in sums.items() if window.start_ms <= time_ms <= window.end_ms]
     if not inside:
         return _missing(telemetry, source, "no sample in the window has this value")
-    spans = _spans([(time_ms, 0.0) for time_ms in sorted(sums)], window, _hole_ms(telemetry, source))
+    spans = _spans(((time_ms, 0.0) for time_ms in sorted(sums)), window, _hole_ms(telemetry, source))
     coverage = sum(span.inside_ms for span in spans) / (window.seconds * 1000)
     return Measurement(max(inside), f"{described(telemetry, source)}: largest sample of power", coverage)
 
 
 def power_sums(telemetry: Telemetry, source: str) -> dict[int, float]:
     """Time in ms -> power in W of all the source's devices together, at the moments when all were read."""
-    devices = [dict(_points(samples, "power_w")) for samples in metered(telemetry.devices(source)).values()]
-    moments = set.intersection(*map(set, devices)) if devices else set()
-    return {time_ms: sum(watts[time_ms] for watts in devices) for time_ms in moments}
+    sums: dict[int, float] | None = None
+    for series in _metered(telemetry, source).values():
+        watts = dict(series.points(series.power_w))
+        sums = watts if sums is None else {at: sums[at] + watts[at] for at in sums if at in watts}
+    return sums or {}
 
 
-def metered(devices: Mapping[str, Sequence[Sample]]) -> Mapping[str, Sequence[Sample]]:
-    """A source's devices, by their samples in time order, without those whose power another one of them carries."""
-    carriers = {device: _carrier(samples) for device, samples in devices.items()}
+def metered(carriers: Mapping[str, str | None]) -> list[str]:
+    """Of a source's devices, each with who carries its power, those whose power no other one of them carries."""
     carrying = {device for device, carrier in carriers.items() if carrier is None}
-    return {device: samples for device, samples in devices.items() if carriers[device] not in carrying}
+    return [device for device, carrier in carriers.items() if carrier not in carrying]
 
 
-def _carrier(samples: Sequence[Sample]) -> str | None:
-    """Who carries the device's power, by its last word on that; None where it was ever read of the device itself."""
-    if any(_is_read(value) for sample in samples for value in (sample.power_w, sample.energy_mj)):
-        return None
-    return next((sample.power_on for sample in reversed(samples) if sample.power_on is not None), None)
+def _metered(telemetry: Telemetry, source: str) -> Mapping[str, Series]:
+    devices = telemetry.series(source)
+    names = metered({device: series.carrier for device, series in devices.items()})
+    return {device: devices[device] for device in names}
 
 
 def best_power_source(telemetry: Telemetry) -> str | None:
@@ -99,7 +99,7 @@ def best_power_source(telemetry: Telemetry) -> str | None:
 def described(telemetry: Telemetry, source: str) -> str:
     """What a source measures: its name, its scope, and its devices, which are none for a host as a whole."""
     info = telemetry.info(source)
-    names = list(filter(None, telemetry.devices(source)))
+    names = list(filter(None, telemetry.series(source)))
     more = [f"{len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
     devices = ", ".join([*names[:MOST_NAMED], *more])
     scope = info.scope.value if info else "unknown scope"
@@ -112,9 +112,8 @@ def _over_devices(
     source: str,
     combine: Callable[[Sequence[_Total]], float],
 ) -> Measurement:
-    devices = metered(telemetry.devices(source))
-    hole = _hole_ms(telemetry, source)
-    totals = {device: _energy(samples, window, hole) for device, samples in devices.items()}
+    devices, hole = _metered(telemetry, source), _hole_ms(telemetry, source)
+    totals = {device: _energy(series, window, hole) for device, series in devices.items()}
     texts = [f"{_label(source, name)}: {total.reason}" for name, total in totals.items() if total.reason]
     reasons = "; ".join(texts[:MOST_NAMED])
     if not totals or any(total.value is None for total in totals.values()):
@@ -129,17 +128,17 @@ def _missing(telemetry: Telemetry, source: str, reason: str) -> Measurement:
     info = telemetry.info(source)
     if info is not None and info.reason:
         reason = info.reason
-    elif not telemetry.devices(source):
+    elif not telemetry.series(source):
         reason = f"{telemetry.path} holds no samples of {source}"
     return Measurement(None, described(telemetry, source), 0.0, reason)
 
 
-def _energy(samples: Sequence[Sample], window: Window, hole_ms: float) -> _Total:
-    counted = _counter(samples, window, hole_ms)
+def _energy(series: Series, window: Window, hole_ms: float) -> _Total:
+    counted = _counter(series, window, hole_ms)
     if counted.value is not None:
         return counted
-    integrated = _integral(samples, window, hole_ms)
-    if not _points(samples, "energy_mj"):  # a device without a counter: nothing to explain
+    integrated = _integral(series, window, hole_ms)
+    if not series.has_read(series.energy_mj):  # a device without a counter: nothing to explain
         return integrated
     return _Total(
         integrated.value,
@@ -149,10 +148,9 @@ def _energy(samples: Sequence[Sample], window: Window, hole_ms: float) -> _Total
     )
 
 
-def _counter(samples: Sequence[Sample], window: Window, hole_ms: float) -> _Total:
+def _counter(series: Series, window: Window, hole_ms: float) -> _Total:
     """Energy by the device's counter: differences of readings, in J."""
-    points = _points(samples, "energy_mj")
-    wraps_at = next((s.energy_range_mj for s in reversed(samples) if s.energy_range_mj), None)
+    points, wraps_at = series.points(series.energy_mj), series.energy_range_mj
     joules = covered = unchanged_ms = 0.0
     for span in _spans(points, window, hole_ms, trusted_ms=WRAP_IS_CLEAR_MS if wraps_at else float("inf")):
         growth = span.last - span.first
@@ -167,18 +165,18 @@ def _counter(samples: Sequence[Sample], window: Window, hole_ms: float) -> _Tota
         joules += growth / 1000 * span.inside_ms / span.length_ms
         covered += span.inside_ms
     return (
-        _Total(joules, covered, COUNTER) if covered else _Total(None, reason=_why_empty(samples, "energy_mj"))
+        _Total(joules, covered, COUNTER) if covered else _Total(None, reason=_why_empty(series, "energy_mj"))
     )
 
 
-def _integral(samples: Sequence[Sample], window: Window, hole_ms: float) -> _Total:
+def _integral(series: Series, window: Window, hole_ms: float) -> _Total:
     """Energy by the sampled power, integrated over the covered part of the window, in J."""
     joules = covered = 0.0
-    for span in _spans(_points(samples, "power_w"), window, hole_ms):
+    for span in _spans(series.points(series.power_w), window, hole_ms):
         joules += span.mean_inside * span.inside_ms / 1000
         covered += span.inside_ms
     if not covered:
-        return _Total(None, reason=_why_empty(samples, "power_w"))
+        return _Total(None, reason=_why_empty(series, "power_w"))
     return _Total(joules, covered, INTEGRATED)
 
 
@@ -205,7 +203,7 @@ class _Span:
 
 
 def _spans(
-    points: Sequence[Point], window: Window, hole_ms: float, trusted_ms: float | None = None
+    points: Iterator[Point], window: Window, hole_ms: float, trusted_ms: float | None = None
 ) -> Iterator[_Span]:
     """The spans that lie in the window, holes left out.
 
@@ -213,7 +211,8 @@ def _spans(
     `trusted_ms`, and nowhere over more. A span that is cut by the window's edge is divided by time, which a
     hole forbids.
     """
-    for (left, first), (right, last) in zip(points, points[1:]):  # noqa: B905, RUF007 - for Python 3.8
+    left, first = next(points, (0, 0.0))
+    for right, last in points:
         start, end = max(left, window.start_ms), min(right, window.end_ms)
         whole = (start, end) == (left, right)
         limit = hole_ms
@@ -221,21 +220,11 @@ def _spans(
             limit = trusted_ms if whole else min(hole_ms, trusted_ms)
         if start < end and right - left <= limit:
             yield _Span(left, right - left, first, last, start, end)
+        left, first = right, last
 
 
-def _points(samples: Sequence[Sample], name: str) -> list[Point]:
-    values = ((sample.time_ms, getattr(sample, name)) for sample in samples)
-    return [(time_ms, float(value)) for time_ms, value in values if _is_read(value)]
-
-
-def _is_read(value: float | None) -> bool:
-    """A value below 0 is a tool's way to say that it has none."""
-    return value is not None and value >= 0
-
-
-def _why_empty(samples: Sequence[Sample], name: str) -> str:
-    errors = [sample.error for sample in samples if sample.error]
-    return errors[-1] if errors else f"fewer than two readings of {name} around the window"
+def _why_empty(series: Series, name: str) -> str:
+    return series.error or f"fewer than two readings of {name} around the window"
 
 
 def _hole_ms(telemetry: Telemetry, source: str) -> float:

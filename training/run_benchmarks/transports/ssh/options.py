@@ -105,6 +105,9 @@ def resolve(address: Address, cluster: ClusterSettings) -> Login:
         options["kex_algs"] = KEY_EXCHANGE
     if not config.get("Ciphers"):
         options["encryption_algs"] = CIPHERS
+    if not config.get("Compression"):
+        # as ssh does without it; what a host would have unpacked here has no bound before it is unpacked
+        options["compression_algs"] = ["none"]
     return Login(
         address=address,
         hostname=seen.host,
