@@ -71,3 +71,7 @@ def test_every_failure_class_leads_to_what_to_do() -> None:
 def test_every_page_stands_in_the_index() -> None:
     pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
     assert pages <= set(LINK.findall((ROOT / "docs/README.md").read_text()))
+
+
+def test_the_readme_is_read_in_one_go() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) < 130

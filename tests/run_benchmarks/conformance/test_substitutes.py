@@ -11,7 +11,7 @@ import pytest
 
 from run_benchmarks.conformance.folder import require_vendor
 from run_benchmarks.conformance.recordings import Expected, Recording
-from run_benchmarks.conformance.site import Site
+from run_benchmarks.conformance.sandbox import Sandbox
 from run_benchmarks.conformance.substitutes import Listing, chosen_listing, lay_device, lay_tools
 from run_benchmarks.plan.vendor_record import Vendor
 from utils.config_files import load_constants
@@ -42,13 +42,13 @@ def vendor(tmp_path: Path) -> Vendor:
 
 
 @pytest.fixture
-def site(tmp_path: Path, vendor: Vendor) -> Site:
+def sandbox(tmp_path: Path, vendor: Vendor) -> Sandbox:
     """As `prepare` makes it, without the code that these tests do not run."""
-    site = Site(tmp_path / "site", "acme", Path(sys.executable))
-    site.tools.mkdir(parents=True)
-    site.vendor_folder.mkdir(parents=True)
-    (site.vendor_folder / "vendor.py").write_text(VENDOR)
-    return site
+    sandbox = Sandbox(tmp_path / "sandbox", "acme", Path(sys.executable))
+    sandbox.tools.mkdir(parents=True)
+    sandbox.vendor_folder.mkdir(parents=True)
+    (sandbox.vendor_folder / "vendor.py").write_text(VENDOR)
+    return sandbox
 
 
 def recording(folder: Path, name: str, command: str, text: str, devices: tuple[str, ...] = ()) -> Recording:
@@ -57,8 +57,8 @@ def recording(folder: Path, name: str, command: str, text: str, devices: tuple[s
     return Recording(path, text, Expected(source="a test", command=command, devices=devices))
 
 
-def printed(site: Site, *command: str) -> str:
-    done = subprocess.run(command, env=site.environment, capture_output=True, text=True, check=False)
+def printed(sandbox: Sandbox, *command: str) -> str:
+    done = subprocess.run(command, env=sandbox.environment, capture_output=True, text=True, check=False)
     return done.stdout or f"{done.returncode}"
 
 
@@ -73,66 +73,72 @@ def test_the_recording_of_enough_devices_of_one_chip_is_taken(tmp_path: Path, ve
 
 
 def test_the_tool_prints_what_was_recorded_of_each_command_and_leaves_the_rest_to_the_true_one(
-    tmp_path: Path, site: Site, vendor: Vendor
+    tmp_path: Path, sandbox: Sandbox, vendor: Vendor
 ) -> None:
     listed = recording(tmp_path, "listed", "acme-smi --list 'all of them'", "two\n", ("Acme A1",) * 2)
     power = recording(tmp_path, "power", "acme-smi -q", "it's 5 W\n")
-    lay_tools(site, vendor, Listing("A1", listed.text, listed), [listed, power])
-    assert printed(site, "acme-smi", "--list", "all of them") == "two\n"
-    assert printed(site, "acme-smi", "-q") == "it's 5 W\n"
-    assert printed(site, "acme-smi", "-v") == "127"
+    lay_tools(sandbox, vendor, Listing("A1", listed.text, listed), [listed, power])
+    assert printed(sandbox, "acme-smi", "--list", "all of them") == "two\n"
+    assert printed(sandbox, "acme-smi", "-q") == "it's 5 W\n"
+    assert printed(sandbox, "acme-smi", "-v") == "127"
     sampled = replace(power, expected=replace(power.expected, samples={"0": {"power_w": 5.0}}))
-    lay_tools(site, vendor, Listing("A1", listed.text, listed), [listed, sampled])
-    assert printed(site, "acme-smi", "-v") == "it's 5 W\n", "a monitor may use other options now"
-    assert printed(site, "acme-smi", "--list", "all of them") == "two\n"
+    lay_tools(sandbox, vendor, Listing("A1", listed.text, listed), [listed, sampled])
+    assert printed(sandbox, "acme-smi", "-v") == "it's 5 W\n", "a monitor may use other options now"
+    assert printed(sandbox, "acme-smi", "--list", "all of them") == "two\n"
     grep = replace(vendor, list_devices_command=("grep", "-r", "/sys/class/acme"))
-    lay_tools(site, grep, Listing("A1", listed.text, listed), [])
-    assert printed(site, "grep", "-r", "/sys/class/acme") == "two\n"
-    assert printed(site, "grep", "--count", "DEVICE_TYPE", str(site.vendor_folder / "vendor.py")) == "1\n"
+    lay_tools(sandbox, grep, Listing("A1", listed.text, listed), [])
+    assert printed(sandbox, "grep", "-r", "/sys/class/acme") == "two\n"
+    assert (
+        printed(sandbox, "grep", "--count", "DEVICE_TYPE", str(sandbox.vendor_folder / "vendor.py")) == "1\n"
+    )
 
 
 def test_a_tool_with_an_absolute_path_is_replaced_in_the_copy(
-    tmp_path: Path, site: Site, vendor: Vendor
+    tmp_path: Path, sandbox: Sandbox, vendor: Vendor
 ) -> None:
     tool = "/opt/acme/bin/acme-smi"
-    file = site.vendor_folder / "vendor.py"
+    file = sandbox.vendor_folder / "vendor.py"
     file.write_text(VENDOR.replace('["acme-smi"', f'["env", "LD_LIBRARY_PATH=/opt/acme/lib", "{tool}"'))
     listed = recording(tmp_path, "listed", tool, "two\n", ("Acme A1",) * 2)
     command = ("env", "LD_LIBRARY_PATH=/opt/acme/lib", tool, "--list", "all of them")
     lay_tools(
-        site, replace(vendor, list_devices_command=command), Listing("A1", listed.text, listed), [listed]
+        sandbox, replace(vendor, list_devices_command=command), Listing("A1", listed.text, listed), [listed]
     )
-    assert printed(site, *load_constants(file)["LIST_DEVICES_COMMAND"]) == "two\n"
+    assert printed(sandbox, *load_constants(file)["LIST_DEVICES_COMMAND"]) == "two\n"
 
 
-def test_a_list_that_was_made_up_is_read_by_lines(site: Site, vendor: Vendor) -> None:
-    lay_tools(site, vendor, Listing("A1", "Acme A1\nAcme A1\n"), [])
-    copy = require_vendor(site.vendor_folder)
-    assert copy.parse_devices(printed(site, *copy.list_devices_command)) == ["Acme A1"] * 2
+def test_a_list_that_was_made_up_is_read_by_lines(sandbox: Sandbox, vendor: Vendor) -> None:
+    lay_tools(sandbox, vendor, Listing("A1", "Acme A1\nAcme A1\n"), [])
+    copy = require_vendor(sandbox.vendor_folder)
+    assert copy.parse_devices(printed(sandbox, *copy.list_devices_command)) == ["Acme A1"] * 2
 
 
-def test_the_stand_in_lies_where_the_plug_in_is_imported_from(site: Site, vendor: Vendor) -> None:
-    names = lay_device(site, site.folder / "packages", vendor)
-    assert (names.device, names.backend, names.said) == ("acme", "accl", "")
-    assert "install('acme', 'accl')" in (site.folder / "packages" / "torch_acme" / "__init__.py").read_text()
-    assert (site.vendor_folder / "vendor.py").read_text() == VENDOR
+def test_the_stand_in_lies_where_the_plug_in_is_imported_from(sandbox: Sandbox, vendor: Vendor) -> None:
+    names = lay_device(sandbox, sandbox.folder / "packages", vendor)
+    assert (names.device, names.backend, names.note) == ("acme", "accl", "")
+    assert (
+        "install('acme', 'accl')" in (sandbox.folder / "packages" / "torch_acme" / "__init__.py").read_text()
+    )
+    assert (sandbox.vendor_folder / "vendor.py").read_text() == VENDOR
 
 
-def test_a_device_that_pytorch_knows_is_called_otherwise_and_that_is_said(site: Site, vendor: Vendor) -> None:
+def test_a_device_that_pytorch_knows_is_called_otherwise_and_that_is_said(
+    sandbox: Sandbox, vendor: Vendor
+) -> None:
     posing = replace(vendor, device_type="cuda", collective_backend={"pytorch": "nccl"}, plugin={})
-    names = lay_device(site, site.folder / "packages", posing)
+    names = lay_device(sandbox, sandbox.folder / "packages", posing)
     assert (names.device, names.backend) == ("standin", "standin")
-    assert names.said == "standin stands for cuda and nccl here: PyTorch keeps these names for itself"
-    constants = load_constants(site.vendor_folder / "vendor.py")
+    assert names.note == "standin stands for cuda and nccl here: PyTorch keeps these names for itself"
+    constants = load_constants(sandbox.vendor_folder / "vendor.py")
     assert (constants["DEVICE_TYPE"], constants["COLLECTIVE_BACKEND"]) == ("standin", {"pytorch": "standin"})
-    assert (site.folder / "packages" / constants["PLUGIN"]["pytorch"] / "__init__.py").is_file()
+    assert (sandbox.folder / "packages" / constants["PLUGIN"]["pytorch"] / "__init__.py").is_file()
 
 
-def test_only_the_name_that_pytorch_keeps_is_replaced(site: Site, vendor: Vendor) -> None:
-    packages = site.folder / "packages"
-    names = lay_device(site, packages, replace(vendor, collective_backend={"pytorch": "nccl"}))
+def test_only_the_name_that_pytorch_keeps_is_replaced(sandbox: Sandbox, vendor: Vendor) -> None:
+    packages = sandbox.folder / "packages"
+    names = lay_device(sandbox, packages, replace(vendor, collective_backend={"pytorch": "nccl"}))
     assert (names.device, names.backend) == ("acme", "standin")
-    constants = load_constants(site.vendor_folder / "vendor.py")
+    constants = load_constants(sandbox.vendor_folder / "vendor.py")
     assert (constants["DEVICE_TYPE"], constants["PLUGIN"]) == ("acme", {"pytorch": "torch_acme"})
     assert constants["COLLECTIVE_BACKEND"] == {"pytorch": "standin"}
     assert "install('acme', 'standin')" in (packages / "torch_acme" / "__init__.py").read_text()

@@ -10,7 +10,7 @@ import pytest
 
 from run_benchmarks.conformance import on_chip, trial, without_chip
 from run_benchmarks.conformance.records import Check, Options, Outcome
-from run_benchmarks.conformance.site import Site
+from run_benchmarks.conformance.sandbox import Sandbox
 from run_benchmarks.conformance.substitutes import made_python
 from run_benchmarks.plan.vendor_record import Chip
 from tests.warm_python import Warm
@@ -36,8 +36,8 @@ LISTED = set(VENDORS) - {"cambricon", "nvidia"}  # by a recording of a host with
 def warm_ranks(warm_pytorch: Warm, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ranks of a trial start at once."""
 
-    def warm(site: Site) -> tuple[Site, Path]:
-        own, packages = made_python(site)
+    def warm(sandbox: Sandbox) -> tuple[Sandbox, Path]:
+        own, packages = made_python(sandbox)
         return replace(own, python=Path(warm_pytorch.of(str(own.python), str(packages)))), packages
 
     monkeypatch.setattr(without_chip, "made_python", warm)

@@ -10,7 +10,7 @@ from typing import Any
 
 from run_benchmarks.conformance.folder import chip_of
 from run_benchmarks.conformance.records import Check, failed, named, not_proven
-from run_benchmarks.conformance.site import Done, Site, add_settings
+from run_benchmarks.conformance.sandbox import Done, Sandbox, add_settings
 from run_benchmarks.conformance.without_chip import make_data
 from run_benchmarks.plan.vendor_record import Chip, Vendor
 from run_benchmarks.results.power import training_window
@@ -40,7 +40,7 @@ LEAST_MEMORY, MOST_MEMORY = 0.9, 1.02
 GIB = 2**30
 
 
-def checks(site: Site, vendor: Vendor, devices: Sequence[str]) -> Iterator[Check]:
+def checks(sandbox: Sandbox, vendor: Vendor, devices: Sequence[str]) -> Iterator[Check]:
     """What the first chip shows that has configurations.
 
     Raises:
@@ -53,22 +53,22 @@ def checks(site: Site, vendor: Vendor, devices: Sequence[str]) -> Iterator[Check
             PART, "chip", [not_proven(f"{devices[0]} is no chip of vendor.py", vendor.folder, remedy)]
         )
         return
-    idle = _idle(site, vendor)
-    gemm = yield from _gemm(site, vendor, chip)
+    idle = _idle(sandbox, vendor)
+    gemm = yield from _gemm(sandbox, vendor, chip)
     if gemm is not None:
         yield from named(
             PART, "monitor under load", _moves(vendor, idle, gemm), "it shows more than before it"
         )
-    yield from _bert(site, vendor, chip)
+    yield from _bert(sandbox, vendor, chip)
 
 
-def _gemm(site: Site, vendor: Vendor, chip: Chip) -> Any:
-    if site.config_of(GEMM, chip.name, 1) is None:
+def _gemm(sandbox: Sandbox, vendor: Vendor, chip: Chip) -> Any:
+    if sandbox.config_of(GEMM, chip.name, 1) is None:
         yield from named(PART, "gemm", [not_proven("there is no configuration of it", vendor.folder)])
         return None
-    data = site.folder / "none"
+    data = sandbox.folder / "none"
     data.mkdir()
-    done = site.run(f"gemm:pytorch:{chip.name}:1:1:1", data, LIMIT_S)
+    done = sandbox.run(f"gemm:pytorch:{chip.name}:1:1:1", data, LIMIT_S)
     rates = {
         n: f.value for n, f in done.result.figures.items() if n.startswith("gemm_") and f.unit.endswith("/s")
     }
@@ -91,17 +91,17 @@ def _above_peak(done: Done) -> Iterator[Check]:
             )
 
 
-def _bert(site: Site, vendor: Vendor, chip: Chip) -> Iterator[Check]:
-    config = site.config_of(BERT, chip.name, 1)
+def _bert(sandbox: Sandbox, vendor: Vendor, chip: Chip) -> Iterator[Check]:
+    config = sandbox.config_of(BERT, chip.name, 1)
     if config is None:
         yield from named(PART, "BERT", [not_proven("there is no configuration of it", vendor.folder)])
         return
     add_settings(config, SHORT)
-    case = site.training / "benchmarks" / "bert" / "pytorch"
+    case = sandbox.training / "benchmarks" / "bert" / "pytorch"
     values = {**load_constants(case / "config" / "_base.py"), **load_constants(config)}
     amount = {"training": SAMPLES, "evaluation": EVALUATED, "tokens": values["max_position_embeddings"]}
-    data = make_data(site, {**amount, "vocabulary": values["vocab_size"]})
-    done = site.run(f"bert:pytorch:{chip.name}:1:1:1", data, LIMIT_S)
+    data = make_data(sandbox, {**amount, "vocabulary": values["vocab_size"]})
+    done = sandbox.run(f"bert:pytorch:{chip.name}:1:1:1", data, LIMIT_S)
     rate = done.result.figures.get("p_train")
     shown = (
         f"{STEPS} steps; p_train {rate.value:.4g} {rate.unit}" if rate and rate.value else f"{STEPS} steps"
@@ -109,7 +109,7 @@ def _bert(site: Site, vendor: Vendor, chip: Chip) -> Iterator[Check]:
     yield from named(PART, "a short BERT", _failure(done), shown)
     if not done.result.failure:
         yield from named(PART, "memory", memory_trouble(done.result.facts, chip), _memory_shown(done))
-    rows = _numbers(site, vendor, case, config, data)
+    rows = _numbers(sandbox, vendor, case, config, data)
     yield from named(PART, "numbers of a step against the CPU", _wrong_numbers(rows), _shown(rows))
 
 
@@ -133,7 +133,7 @@ def _memory_shown(done: Done) -> str:
     return f"{peak / GIB:.2f} GiB reserved of {total / GIB:.2f}"
 
 
-def _numbers(site: Site, vendor: Vendor, case: Path, config: Path, data: Path) -> Mapping[str, Any]:
+def _numbers(sandbox: Sandbox, vendor: Vendor, case: Path, config: Path, data: Path) -> Mapping[str, Any]:
     words = [
         "--case_dir",
         str(case),
@@ -145,7 +145,7 @@ def _numbers(site: Site, vendor: Vendor, case: Path, config: Path, data: Path) -
     ]
     words += ["--extern_config_dir", str(config.parent), "--extern_config_file", config.name]
     words += [word for name, value in COMPARED.items() for word in (f"--{name}", str(value))]
-    done = site.run_module("benchmarks.driver.pytorch.one_step", *words, limit_s=LIMIT_S)
+    done = sandbox.run_module("benchmarks.driver.pytorch.one_step", *words, limit_s=LIMIT_S)
     try:
         rows: Mapping[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])["precisions"]
     except (IndexError, ValueError, LookupError) as error:
@@ -171,13 +171,13 @@ def _row(row: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value} of {most:g}" for name, value, most in numbers)
 
 
-def _idle(site: Site, vendor: Vendor) -> Telemetry:
+def _idle(sandbox: Sandbox, vendor: Vendor) -> Telemetry:
     """What the monitors say before anything runs."""
-    folder = site.folder / "idle"
+    folder = sandbox.folder / "idle"
     folder.mkdir()
-    words = ["--log-dir", str(folder), "--vendor-dir", str(site.vendor_folder)]
+    words = ["--log-dir", str(folder), "--vendor-dir", str(sandbox.vendor_folder)]
     words += ["--interval", str(INTERVAL_S), "--ticks", str(IDLE_TICKS)]
-    site.run_module("utils.monitors", *words, limit_s=LIMIT_S)
+    sandbox.run_module("utils.monitors", *words, limit_s=LIMIT_S)
     return read_telemetry(folder / TELEMETRY_FILE)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from run_benchmarks.conformance.folder import chip_of
 from run_benchmarks.conformance.recordings import Recording
-from run_benchmarks.conformance.site import Site, add_settings, ask_output
+from run_benchmarks.conformance.sandbox import Sandbox, add_settings, ask_output
 from run_benchmarks.frameworks.pytorch import PyTorch
 from run_benchmarks.plan.vendor_record import Vendor
 from run_benchmarks.plan.vendors import VENDOR_FILE
@@ -46,32 +46,32 @@ esac
 
 @dataclass(frozen=True)
 class Names:
-    """What the ranks call the device and its collectives here; `said`: how that differs from the vendor's, or empty."""
+    """What the ranks call the device and its collectives here; `note`: how that differs from the vendor's, or empty."""
 
     device: str
     backend: str
-    said: str = ""
+    note: str = ""
 
 
-def made_python(site: Site) -> tuple[Site, Path]:
-    """The site with a Python of its own, which has all that the given one has; and where more goes that it is to have.
+def made_python(sandbox: Sandbox) -> tuple[Sandbox, Path]:
+    """The sandbox with a Python of its own, which has all that the given one has; and the folder for what it gets more.
 
     Raises:
         FlagPerfError: it cannot be made.
     """
-    home = site.folder / "python"
-    ask_output(site.python, "-m", "venv", "--without-pip", str(home))
-    own = replace(site, python=home / "bin" / "python")
+    home = sandbox.folder / "python"
+    ask_output(sandbox.python, "-m", "venv", "--without-pip", str(home))
+    own = replace(sandbox, python=home / "bin" / "python")
     (packages,) = ask_output(own.python, "-c", PACKAGES).split("\n")
     lines = [
         f"import site; site.addsitedir({path!r})"
-        for path in ask_output(site.python, "-c", PACKAGES).split("\n")
+        for path in ask_output(sandbox.python, "-c", PACKAGES).split("\n")
     ]
     (Path(packages) / f"{PACKAGE}.pth").write_text("\n".join([*lines, ""]), encoding="utf-8")
     return own, Path(packages)
 
 
-def lay_device(site: Site, packages: Path, vendor: Vendor) -> Names:
+def lay_device(sandbox: Sandbox, packages: Path, vendor: Vendor) -> Names:
     """Put the stand-in where the vendor's plug-in is imported from, among the `packages` of the ranks' Python.
 
     PyTorch keeps the names of devices that it knows to itself: then vendor.py of the copy names another one.
@@ -87,7 +87,7 @@ def lay_device(site: Site, packages: Path, vendor: Vendor) -> Names:
     if names.backend == OWN_NAME:
         settings["COLLECTIVE_BACKEND"] = {FRAMEWORK: OWN_NAME}
     if settings:
-        add_settings(site.vendor_folder / VENDOR_FILE, settings)
+        add_settings(sandbox.vendor_folder / VENDOR_FILE, settings)
     module = packages.joinpath(*plugin.split(".")) / "__init__.py"
     module.parent.mkdir(parents=True)
     module.write_text(PLUGIN.format(package=PACKAGE, device=names.device, backend=names.backend))
@@ -99,8 +99,8 @@ def _names(vendor: Vendor) -> Names:
     kept = [name for name in own if name in (*PyTorch.device_types, *PyTorch.backends)]
     device, backend = (OWN_NAME if name in kept else name for name in own)
     listed = " and ".join(kept)
-    said = f"{OWN_NAME} stands for {listed} here: PyTorch keeps these names for itself" if kept else ""
-    return Names(device, backend, said)
+    note = f"{OWN_NAME} stands for {listed} here: PyTorch keeps these names for itself" if kept else ""
+    return Names(device, backend, note)
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def chosen_listing(
     return Listing(chips[0], "".join(f"{vendor.chips[chips[0]].device_names[0]}\n" for _ in range(count)))
 
 
-def lay_tools(site: Site, vendor: Vendor, listing: Listing, recordings: Iterable[Recording]) -> None:
+def lay_tools(sandbox: Sandbox, vendor: Vendor, listing: Listing, recordings: Iterable[Recording]) -> None:
     """Put programs on the PATH that print the recordings, each by the vendor's own command for it.
 
     What a monitor reads is printed whatever the options: those of a recording need not be those that it uses now.
@@ -143,16 +143,16 @@ def lay_tools(site: Site, vendor: Vendor, listing: Listing, recordings: Iterable
             tool.samples = tool.samples or recording.path.with_suffix(".txt")
     if listing.recording is None:
         made_up = {"LIST_DEVICES_COMMAND": ["printf", r"%s\n", *listing.text.splitlines()]}
-        add_settings(site.vendor_folder / VENDOR_FILE, made_up)
-        with (site.vendor_folder / VENDOR_FILE).open("a") as file:
+        add_settings(sandbox.vendor_folder / VENDOR_FILE, made_up)
+        with (sandbox.vendor_folder / VENDOR_FILE).open("a") as file:
             file.write(MADE_UP_PARSER)
     else:
         path, arguments = _program(list(vendor.list_devices_command))
         text = listing.recording.path.with_suffix(".txt")
         tools.setdefault(Path(path).name, Tool()).texts[" ".join(arguments)] = text
-        _redirect(site, path)
+        _redirect(sandbox, path)
     for name, tool in tools.items():
-        _write_tool(site.tools / name, tool)
+        _write_tool(sandbox.tools / name, tool)
 
 
 @dataclass
@@ -173,14 +173,14 @@ def _program(command: list[str]) -> tuple[str, list[str]]:
     return (words[0], words[1:]) if words else ("", [])
 
 
-def _redirect(site: Site, path: str) -> None:
+def _redirect(sandbox: Sandbox, path: str) -> None:
     """A tool that is called by its absolute path is found here by another one."""
     if not Path(path).is_absolute():
         return
-    for file in site.vendor_folder.glob("*.py"):
+    for file in sandbox.vendor_folder.glob("*.py"):
         text = file.read_text(encoding="utf-8")
         if path in text:
-            file.write_text(text.replace(path, str(site.tools / Path(path).name)), encoding="utf-8")
+            file.write_text(text.replace(path, str(sandbox.tools / Path(path).name)), encoding="utf-8")
 
 
 def _write_tool(program: Path, tool: Tool) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from run_benchmarks.conformance import on_chip, without_chip
 from run_benchmarks.conformance.folder import vendor_in
 from run_benchmarks.conformance.records import Check, Options, Outcome, failed, named, not_proven
-from run_benchmarks.conformance.site import Site, ask_output
+from run_benchmarks.conformance.sandbox import Sandbox, ask_output
 from utils.errors import FlagPerfError
 
 PART = "trial"
@@ -39,13 +39,13 @@ def checks(vendor: Path, options: Options) -> Iterator[Check]:
         return
     folder = Path(tempfile.mkdtemp(prefix="flagperf-trial-"))
     has_failed = False
-    site = Site(folder, vendor.name, options.python)
+    sandbox = Sandbox(folder, vendor.name, options.python)
     try:
-        site.prepare(vendor)
+        sandbox.prepare(vendor)
         tried = (
-            on_chip.checks(site, record, options.devices)
+            on_chip.checks(sandbox, record, options.devices)
             if options.devices
-            else without_chip.checks(site, record)
+            else without_chip.checks(sandbox, record)
         )
         for check in tried:
             has_failed |= check.outcome is Outcome.FAILED

@@ -9,7 +9,7 @@ from typing import Any
 
 from run_benchmarks.conformance.recordings import Recording, recordings_of
 from run_benchmarks.conformance.records import Check, failed, named, not_proven
-from run_benchmarks.conformance.site import Done, Site, add_settings
+from run_benchmarks.conformance.sandbox import Done, Sandbox, add_settings
 from run_benchmarks.conformance.substitutes import (
     OWN_NAME,
     Listing,
@@ -58,46 +58,46 @@ class Trial:
         return about if isinstance(about, Mapping) else {}
 
 
-def checks(site: Site, vendor: Vendor) -> Iterator[Check]:
+def checks(sandbox: Sandbox, vendor: Vendor) -> Iterator[Check]:
     """What two runs show.
 
     Raises:
         FlagPerfError: one of them left no result.
     """
     recordings, _ = recordings_of(vendor.folder)  # what is wrong with one is named by the part `monitor`
-    chips = [name for name in vendor.chips if site.config_of(CASE, name, RANKS)]
+    chips = [name for name in vendor.chips if sandbox.config_of(CASE, name, RANKS)]
     listing = chosen_listing(vendor, recordings, chips, RANKS)
     if listing is None:
         reason = not_proven(f"there is no configuration of {CASE} for one host", vendor.folder)
         yield from named(PART, "a run of BERT", [reason])
         return
-    site, packages = made_python(site)
-    names = lay_device(site, packages, vendor)
-    lay_tools(site, vendor, listing, recordings)
-    config = site.config_of(CASE, listing.chip, RANKS)
+    sandbox, packages = made_python(sandbox)
+    names = lay_device(sandbox, packages, vendor)
+    lay_tools(sandbox, vendor, listing, recordings)
+    config = sandbox.config_of(CASE, listing.chip, RANKS)
     assert config is not None, "its chip has one"  # noqa: S101 - for mypy
     add_settings(config, SHRUNK)
-    data = make_data(site, DATA)
+    data = make_data(sandbox, DATA)
     key = KEY.format(chip=listing.chip, ranks=RANKS)
-    first = site.run(key, data, LIMIT_S)
-    detail = f"{key}, {config.name}, shrunk: {RANKS} ranks, {STEPS} steps. {names.said}"
+    first = sandbox.run(key, data, LIMIT_S)
+    detail = f"{key}, {config.name}, shrunk: {RANKS} ranks, {STEPS} steps. {names.note}"
     yield from named(PART, "a run of BERT by run.py", _failure(first, config), detail)
     if first.result.failure is not None:
         return
-    then = site.run(key, data, LIMIT_S, "--continue-from", str(first.folder))
+    then = sandbox.run(key, data, LIMIT_S, "--continue-from", str(first.folder))
     trial = Trial(names, listing, first, then)
     yield from _of(trial, vendor, recordings)
 
 
-def make_data(site: Site, amount: Mapping[str, int]) -> Path:
+def make_data(sandbox: Sandbox, amount: Mapping[str, int]) -> Path:
     """Samples of random tokens.
 
     Raises:
         FlagPerfError: they cannot be made.
     """
-    data = site.folder / "data"
+    data = sandbox.folder / "data"
     words = [word for name, value in amount.items() for word in (f"--{name}", str(value))]
-    done = site.run_module("benchmarks.bert.made", "--out", str(data), *words, limit_s=LIMIT_S)
+    done = sandbox.run_module("benchmarks.bert.made", "--out", str(data), *words, limit_s=LIMIT_S)
     if done.returncode:
         raise FlagPerfError(f"no data could be made: {done.stderr.strip()[-400:]}", where=str(data))
     return data
@@ -106,15 +106,15 @@ def make_data(site: Site, amount: Mapping[str, int]) -> Path:
 def _of(trial: Trial, vendor: Vendor, recordings: list[Recording]) -> Iterator[Check]:
     about, names, first = trial.stand_in, trial.names, trial.first
     yield from named(PART, "preflight", _listed(trial), f"its device list is {_source(trial.listing)}")
-    seen = f"{about.get('operators')} operators on {names.device}:0. {names.said}"
+    seen = f"{about.get('operators')} operators on {names.device}:0. {names.note}"
     yield from named(PART, "device", _differs("device", names.device, about.get("device")), seen)
     collectives = about.get("collectives")
-    seen = f"{names.backend}, which is gloo here: {collectives}. {names.said}"
+    seen = f"{names.backend}, which is gloo here: {collectives}. {names.note}"
     wrong = [] if collectives else [failed("no collective ran on the device")]
     if vendor.plugin and names.device != names.backend == OWN_NAME:
         own = vendor.collective_backend["pytorch"]
         wrong.append(
-            not_proven(f"whether {own} takes tensors of {names.device} is seen on a chip: {names.said}")
+            not_proven(f"whether {own} takes tensors of {names.device} is seen on a chip: {names.note}")
         )
     yield from named(
         PART, "collectives", [*_differs("backend", names.backend, about.get("backend")), *wrong], seen

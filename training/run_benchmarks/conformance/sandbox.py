@@ -61,7 +61,7 @@ class Done:
 
 
 @dataclass(frozen=True)
-class Site:
+class Sandbox:
     """A folder of the trial's own; `python` is the one that has the framework."""
 
     folder: Path
