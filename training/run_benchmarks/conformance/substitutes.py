@@ -132,12 +132,12 @@ def lay_tools(sandbox: Sandbox, vendor: Vendor, listing: Listing, recordings: It
 
     What a monitor reads is printed whatever the options: those of a recording need not be those that it uses now.
     """
-    tools: dict[str, Tool] = {}
+    tools: dict[str, ReplayedTool] = {}
     for recording in recordings:
         if recording.expected.devices_error or recording.expected.samples_error:
             continue
         path, arguments = _program(shlex.split(recording.expected.command))
-        tool = tools.setdefault(Path(path).name, Tool())
+        tool = tools.setdefault(Path(path).name, ReplayedTool())
         tool.texts.setdefault(" ".join(arguments), recording.path.with_suffix(".txt"))
         if recording.expected.samples:
             tool.samples = tool.samples or recording.path.with_suffix(".txt")
@@ -149,14 +149,14 @@ def lay_tools(sandbox: Sandbox, vendor: Vendor, listing: Listing, recordings: It
     else:
         path, arguments = _program(list(vendor.list_devices_command))
         text = listing.recording.path.with_suffix(".txt")
-        tools.setdefault(Path(path).name, Tool()).texts[" ".join(arguments)] = text
+        tools.setdefault(Path(path).name, ReplayedTool()).texts[" ".join(arguments)] = text
         _redirect(sandbox, path)
     for name, tool in tools.items():
         _write_tool(sandbox.tools / name, tool)
 
 
 @dataclass
-class Tool:
+class ReplayedTool:
     """What a program prints: by its arguments, and with any others; None: those are the true program's business."""
 
     texts: dict[str, Path] = field(default_factory=dict)
@@ -183,7 +183,7 @@ def _redirect(sandbox: Sandbox, path: str) -> None:
             file.write_text(text.replace(path, str(sandbox.tools / Path(path).name)), encoding="utf-8")
 
 
-def _write_tool(program: Path, tool: Tool) -> None:
+def _write_tool(program: Path, tool: ReplayedTool) -> None:
     cases = "\n".join(
         f"  {shlex.quote(arguments)}) exec cat {shlex.quote(str(text))} ;;"
         for arguments, text in tool.texts.items()

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from run_benchmarks.display.base import Power
+from run_benchmarks.display.course import Course
 from run_benchmarks.display.lines import operation_of
-from run_benchmarks.display.series import Series
 from run_benchmarks.names import Node
 from run_benchmarks.training_state import TrainingState
 from utils.events import Event, EventName
@@ -28,9 +28,9 @@ class Progress:
     training: TrainingState
     stages: dict[Node, str] = field(default_factory=dict)
     start: float | None = None
-    loss: Series = field(default_factory=Series)
-    metric: Series = field(default_factory=Series)
-    rate: Series = field(default_factory=Series)
+    loss: Course = field(default_factory=Course)
+    metric: Course = field(default_factory=Course)
+    rate: Course = field(default_factory=Course)
     operations: list[tuple[str, str]] = field(default_factory=list)
     begun_at: float = field(default_factory=time.monotonic)
     _powers: dict[Node, tuple[float, Power]] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from run_benchmarks.display.series import Series
+from run_benchmarks.display.course import Course
 from utils.text_files import one_line
 
 # Wider bars show nothing that these do not.
@@ -38,7 +38,7 @@ class Row:
     text: str = ""
     words: str = ""
     part: float | None = None
-    course: Series | None = None
+    course: Course | None = None
 
 
 def drawn(rows: Sequence[Row], width: int, style: Style) -> list[Text]:

@@ -20,7 +20,7 @@ OLD_MONITOR = "stays behind: it makes itself a daemon, which nobody could be sur
 
 
 @dataclass(frozen=True)
-class Row:
+class ImportedItem:
     """A line of the table: a vendor's case or image, its name here (empty: it does not come), sizes, a word on it."""
 
     vendor: str
@@ -35,7 +35,7 @@ class Laying:
     """What would be laid down: path below training/ -> the checkout's file; and what there is to say of it."""
 
     files: dict[str, Path] = field(default_factory=dict)
-    rows: list[Row] = field(default_factory=list)
+    rows: list[ImportedItem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -145,7 +145,7 @@ class _Plan:
         name, why = f"{case.model}:{case.framework}", self._checkout.why_not(case)
         sizes = self._checkout.sizes(case)
         if why:
-            self.laying.rows.append(Row(case.vendor, name, "", sizes, why))
+            self.laying.rows.append(ImportedItem(case.vendor, name, "", sizes, why))
             return
         model = self._free(case.model, BENCHMARKS, *(f"{vendor}/*-" for vendor in self._checkout.vendors))
         code = f"{BENCHMARKS}/{model}/{case.framework}"
@@ -155,7 +155,7 @@ class _Plan:
         self._lay(f"{BENCHMARKS}/{case.model}/README.md", f"{BENCHMARKS}/{model}/README.md")
         self._lay(case.settings, f"{case.vendor}/{model}-{case.framework}")
         note = "" if self._checkout.images(case.vendor, case.framework) else "no Dockerfile came for it"
-        self.laying.rows.append(Row(case.vendor, name, f"{model}:{case.framework}", sizes, note))
+        self.laying.rows.append(ImportedItem(case.vendor, name, f"{model}:{case.framework}", sizes, note))
 
     def _add_image(self, vendor: str, name: str) -> None:
         folder = f"{vendor}/{IMAGES}/{name}"
@@ -165,7 +165,7 @@ class _Plan:
                 f"{size >> 20} MiB, more than goes to hosts: build an image with what it installs by hand, and "
                 "write a Dockerfile FROM that one"
             )
-            self.laying.rows.append(Row(vendor, f"{IMAGES}/{name}", "", (), note))
+            self.laying.rows.append(ImportedItem(vendor, f"{IMAGES}/{name}", "", (), note))
             return
         here = self._free(name, f"{vendor}/{IMAGES}")
         target = f"{vendor}/{IMAGES}/{here}"
@@ -175,7 +175,7 @@ class _Plan:
             self.laying.files[f"{target}/{here}_install.sh"] = self.laying.files.pop(script)
         if here != name:
             note = f"in the keys of test_conf.py: ...:{here}:..."
-            self.laying.rows.append(Row(vendor, f"{IMAGES}/{name}", f"{IMAGES}/{here}", (), note))
+            self.laying.rows.append(ImportedItem(vendor, f"{IMAGES}/{name}", f"{IMAGES}/{here}", (), note))
 
     def _lay(self, source: str, target: str) -> None:
         """The files of a folder, or a file."""

@@ -13,7 +13,7 @@ from run_benchmarks.verbs import options
 from utils.errors import FlagPerfError
 
 if TYPE_CHECKING:
-    from run_benchmarks.imports.laying import Laying, Row
+    from run_benchmarks.imports.laying import ImportedItem, Laying
 
 NAME = "import"
 MOST_SIZES = 3  # of a case that are shown
@@ -74,7 +74,7 @@ def _table(laying: Laying) -> str:
     return Table(headings, cells, fixed=3, is_grouped=True).text(output_width())
 
 
-def _few(row: Row) -> str:
+def _few(row: ImportedItem) -> str:
     more = len(row.sizes) - MOST_SIZES
     return " ".join([*row.sizes[:MOST_SIZES], *([f"and {more} more"] if more > 0 else [])])
 

@@ -11,7 +11,7 @@ MOST_POINTS = 256
 LEVELS, ASCII_LEVELS = "▁▂▃▄▅▆▇█", "_.-=+*#"
 
 
-class Series:
+class Course:
     """Numbers in the order in which they came; of a long course neighbours are kept as their mean."""
 
     def __init__(self) -> None:
