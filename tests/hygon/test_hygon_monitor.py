@@ -90,7 +90,7 @@ def test_a_release_without_power_is_sampled_all_the_same(
 def test_the_inventory_has_no_serial_numbers(
     monitor: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(monitor, "HY_SMI", hy_smi(tmp_path, "nothing"))
+    monkeypatch.setattr(monitor, "DESCRIBE_COMMAND", (hy_smi(tmp_path, "nothing"),))
     assert monitor.describe_devices() == [
         {
             "name": "K100_AI",

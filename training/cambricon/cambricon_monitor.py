@@ -20,7 +20,7 @@ NOTE = (
     "cnmon: power in W, averaged over a time that is not said; no energy counter; "
     "utilisation is its Util; memory used is the device's physical memory"
 )
-COMMAND = ("cnmon",)
+COMMAND = DESCRIBE_COMMAND = ("cnmon",)
 ABSENT = "N/A"
 # Beyond these a reading is no measurement.
 PLAUSIBLE = {"Temp": (1.0, 200.0), "Pwr:Usage": (1.0, 3000.0)}
@@ -55,7 +55,7 @@ def open_devices() -> Tool:
 
 def describe_devices() -> list[dict[str, Any]]:
     """The cards for the node's inventory."""
-    return describe(run_tool(COMMAND))
+    return describe(run_tool(DESCRIBE_COMMAND))
 
 
 def _pair(card: Mapping[str, str], heading: str) -> tuple[str, str]:

@@ -26,6 +26,7 @@ NOTE = (
     "memory used is the whole card's"
 )
 HY_SMI = "/opt/hyhal/bin/hy-smi"
+DESCRIBE_COMMAND = (HY_SMI, "--showid", "--showproductname", "--showdriverversion", "--json")
 READINGS = ("--showuse", "--showmeminfo", "vram", "--showtemp", "--json")
 POWER = "--showpower"  # some releases do not have it
 BYTES_PER_MIB = 2**20
@@ -89,7 +90,11 @@ def _within(
 
 def describe_devices() -> list[dict[str, Any]]:
     """The cards for the node's inventory, by hy-smi's number; errors see `open_devices`."""
-    text = run_tool((HY_SMI, "--showid", "--showproductname", "--showdriverversion", "--json"))
+    return describe(run_tool(DESCRIBE_COMMAND))
+
+
+def describe(text: str) -> list[dict[str, Any]]:
+    """What each card is, by hy-smi's number."""
     objects = json.JSONDecoder().raw_decode(text, text.index("{"))[0]
     versions = {key.lower(): value for about in objects.values() for key, value in about.items()}
     driver = next((value for key, value in versions.items() if key.startswith("driver version")), None)

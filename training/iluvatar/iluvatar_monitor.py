@@ -21,6 +21,7 @@ from utils.monitors.table import DeviceRow, device_rows
 from utils.monitors.tool import Tool, number_of, run_tool
 from utils.telemetry.records import Sample
 
+DESCRIBE_COMMAND = ("ixsmi", "-q")
 NOTE = (
     "ixsmi: power is of the board, in whole watts; of a board's two devices the second carries it; "
     "there is no energy counter; utilisation is what ixsmi calls GPU-Util; memory used includes the driver's own"
@@ -107,7 +108,7 @@ def describe_devices() -> list[dict[str, Any]]:
     Raises:
         FlagPerfError: there is no ixsmi, or it fails.
     """
-    return describe(run_tool(("ixsmi", "-q")))
+    return describe(run_tool(DESCRIBE_COMMAND))
 
 
 def open_devices() -> Tool:

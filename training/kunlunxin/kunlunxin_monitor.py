@@ -19,7 +19,7 @@ NOTE = (
     "xpu-smi: power of the card in whole W, averaged over a time that is not said; no energy counter; "
     "utilisation is XPU-Util; memory used is the card's own, without L3"
 )
-COMMAND = ("xpu-smi",)
+COMMAND = DESCRIBE_COMMAND = ("xpu-smi",)
 NAME, READINGS = 0, 1  # of a card's three lines
 ABSENT = "N/A"
 # Beyond these a reading is no measurement.
@@ -56,7 +56,7 @@ def open_devices() -> Tool:
 
 def describe_devices() -> list[dict[str, Any]]:
     """The cards for the node's inventory."""
-    return describe(run_tool(COMMAND))
+    return describe(run_tool(DESCRIBE_COMMAND))
 
 
 def _cards(text: str) -> Iterator[tuple[str, str, dict[str, str]]]:

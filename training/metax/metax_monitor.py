@@ -20,6 +20,7 @@ from utils.monitors.table import DeviceRow, device_rows
 from utils.monitors.tool import Tool, number_of, run_tool
 from utils.telemetry.records import Sample
 
+DESCRIBE_COMMAND = ("mx-smi", "--summary")
 NOTE = (
     "mx-smi: power is of the board, what its supply lines bring, in whole watts; there is no energy counter; "
     "utilisation is what mx-smi calls GPU-Util; memory used includes the driver's own"
@@ -98,7 +99,7 @@ def describe_devices() -> list[dict[str, Any]]:
     Raises:
         FlagPerfError: there is no mx-smi, or it fails.
     """
-    return describe(run_tool(("mx-smi", "--summary")))
+    return describe(run_tool(DESCRIBE_COMMAND))
 
 
 def open_devices() -> Tool:

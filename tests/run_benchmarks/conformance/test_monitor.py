@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks.conformance import monitor
-from run_benchmarks.conformance.records import Check, Options, Outcome
+from run_benchmarks.conformance.records import CheckOutcome, CheckResult, Options
 from run_benchmarks.plan.vendors import find_vendors
 from tests.run_benchmarks.conformance.conftest import TRAINING, edit
 
@@ -19,7 +19,7 @@ DEVICES = {"devices": ["Acme A1, 65536 MiB", "Acme A2, 98304 MiB"], "chips": ["A
 SAMPLE = {"utilisation": 0.93, "power_w": 412, "memory_used_mib": 1024, "memory_total_mib": 65536}
 
 
-def checks(vendor: Path) -> dict[str, Check]:
+def checks(vendor: Path) -> dict[str, CheckResult]:
     return {check.name: check for check in monitor.checks(vendor, Options(Path(sys.executable)))}
 
 
@@ -39,21 +39,21 @@ def record_all(vendor: Path) -> None:
 
 @pytest.mark.parametrize("vendor", find_vendors(TRAINING))
 def test_every_shipped_vendor_reads_its_recordings(vendor: str) -> None:
-    assert not [check for check in checks(TRAINING / vendor).values() if check.outcome is Outcome.FAILED]
+    assert not [check for check in checks(TRAINING / vendor).values() if check.outcome is CheckOutcome.FAILED]
 
 
 def test_without_recordings_nothing_is_proven(acme: Path) -> None:
     assert {
         name: check.outcome for name, check in checks(acme).items() if "list" in name or "samples" in name
     } == {
-        "the device list of recordings": Outcome.NOT_PROVEN,
-        "samples of recordings": Outcome.NOT_PROVEN,
+        "the device list of recordings": CheckOutcome.NOT_PROVEN,
+        "samples of recordings": CheckOutcome.NOT_PROVEN,
     }
 
 
 def test_recordings_are_replayed(acme: Path) -> None:
     record_all(acme)
-    assert {check.outcome for check in checks(acme).values()} == {Outcome.PASSED}
+    assert {check.outcome for check in checks(acme).values()} == {CheckOutcome.PASSED}
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,9 @@ def test_recordings_are_replayed(acme: Path) -> None:
             "return lines",
             "return lines[:1]",
             OF_LIST,
-            '1: nothing in place of "Acme A2, 98304 MiB"',
+            '1: null in place of "Acme A2, 98304 MiB"',
         ),
-        ("vendor.py", "return lines", "return stdout[9**9]", OF_LIST, "it raises IndexError"),
+        ("vendor.py", "return lines", "return stdout[9**9]", OF_LIST, "index out of range (vendor.py:"),
         (
             "vendor.py",
             "if not _DEVICE.fullmatch(line)",
@@ -75,7 +75,7 @@ def test_recordings_are_replayed(acme: Path) -> None:
             "returns ['acme-smi: no driver']",
         ),
         ("acme_monitor.py", "percent / 100", "percent", OF_SAMPLES, "0: utilisation: 93.0 in place of 0.93"),
-        ("acme_monitor.py", "number_of(heat)", "0.0", OF_SAMPLES, "temperature_c: 0.0 in place of nothing"),
+        ("acme_monitor.py", "number_of(heat)", "0.0", OF_SAMPLES, "temperature_c: 0.0 in place of null"),
         (
             "acme_monitor.py",
             "return dict(_device",
@@ -88,7 +88,7 @@ def test_recordings_are_replayed(acme: Path) -> None:
             "return dict(_device",
             "return [] and dict(_device",
             OF_SAMPLES,
-            "a list in place of",
+            "[] in place of {",
         ),
         (
             "acme_monitor.py",
@@ -107,8 +107,24 @@ def test_what_misreads_is_named(acme: Path, file: str, old: str, new: str, name:
     record_all(acme)
     edit(acme / file, old, new)
     check = checks(acme)[name]
-    assert check.outcome is Outcome.FAILED
+    assert check.outcome is CheckOutcome.FAILED
     assert words in check.detail and str(acme) in check.where and check.remedy
+
+
+def test_a_field_that_no_sample_has_and_a_file_that_is_no_json(acme: Path) -> None:
+    record(acme, "readings", READINGS, samples={"0": {"power": 412}})
+    (acme / "recordings" / "torn.json").write_text('{"source": ')
+    (check, torn) = (
+        each for each in monitor.checks(acme, Options(Path(sys.executable))) if each.name.endswith("read")
+    )
+    assert (check.detail, check.remedy) == ("`power` is no field of a sample", "did you mean power_w?")
+    assert "not JSON" in torn.detail and "CONTRIBUTING.md" in torn.remedy
+
+
+def test_a_monitor_that_nothing_opens(acme: Path) -> None:
+    edit(acme / "acme_monitor.py", "def open_devices(", "def open_all(")
+    check = checks(acme)["open_devices"]
+    assert check.outcome is CheckOutcome.FAILED and "no open_devices()" in check.detail and check.remedy
 
 
 def test_a_recording_that_nothing_is_said_of(acme: Path) -> None:
@@ -117,6 +133,6 @@ def test_a_recording_that_nothing_is_said_of(acme: Path) -> None:
     trouble = [
         check.detail
         for check in monitor.checks(acme, Options(Path(sys.executable)))
-        if check.outcome is Outcome.FAILED
+        if check.outcome is CheckOutcome.FAILED
     ]
     assert trouble == ["says nothing of what must come of it", "nothing says what must come of it"]

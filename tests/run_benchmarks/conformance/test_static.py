@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks.conformance import engine_options, static
-from run_benchmarks.conformance.records import Check, Options, Outcome
+from run_benchmarks.conformance.records import CheckOutcome, CheckResult, Options
 from run_benchmarks.plan.vendors import find_vendors
 from tests.run_benchmarks.conformance.conftest import TRAINING, edit
 
@@ -22,8 +22,8 @@ def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_options, "ENGINES", ())
 
 
-def troubles(vendor: Path) -> Iterator[Check]:
-    return (check for check in static.checks(vendor, OPTIONS) if check.outcome is Outcome.FAILED)
+def troubles(vendor: Path) -> Iterator[CheckResult]:
+    return (check for check in static.checks(vendor, OPTIONS) if check.outcome is CheckOutcome.FAILED)
 
 
 @pytest.mark.parametrize("vendor", find_vendors(TRAINING))
@@ -34,7 +34,7 @@ def test_every_shipped_vendor_passes(vendor: str) -> None:
 FAULTS = {
     "wrong backend": (
         "vendor.py", 'PLUGIN = {"pytorch": "torch_acme"}', "", "device and collectives",
-        "COLLECTIVE_BACKEND = 'accl' is none of pytorch's own (gloo, nccl, ucc, mpi, xccl), and PLUGIN names none",
+        "COLLECTIVE_BACKEND = 'acmeccl' is none of pytorch's own (gloo, nccl, ucc, mpi, xccl), and PLUGIN names none",
     ),
     "backend that the plug-in does not bring": (
         "vendor.py", "torch_acme", "torch_npu", "device and collectives", "nor what torch_npu brings (hccl)",
@@ -54,6 +54,10 @@ FAULTS = {
     "beyond the mutable names": (
         "bert-pytorch/config/config_A1x1x8.py", "eval_batch_size = 32", "hidden_size = 64", "mutable parameters",
         "hidden_size = 64: the case does not let a vendor change it",
+    ),
+    "a target that is not the case's": (
+        "bert-pytorch/config/config_A1x1x8.py", "eval_batch_size = 32", "target_mlm_accuracy = 0.5",
+        "mutable parameters", "target_mlm_accuracy = 0.5: the case does not let a vendor change it",
     ),
     "a parameter of another type": (
         "bert-pytorch/config/config_A1x1x8.py", "eval_batch_size = 32", 'eval_batch_size = "32"', "configurations",
@@ -96,19 +100,46 @@ def test_a_planted_fault_is_named(fault: str, acme: Path, no_engine: None) -> No
     assert named[0].where.startswith(str(acme)) and named[0].remedy
 
 
-def test_an_option_that_the_engine_refuses(acme: Path) -> None:
+def test_what_a_vendor_may_not_change_is_named_with_its_line(acme: Path, no_engine: None) -> None:
+    path = acme / "bert-pytorch/config/config_A1x1x8.py"
+    path.write_text(f"{path.read_text()}target_mlm_accuracy = 0.5\n")
+    (check,) = (check for check in troubles(acme) if check.name == "mutable parameters")
+    assert check.where == f"{path}:{len(path.read_text().splitlines())}"
+
+
+def test_files_under_other_names_and_a_readme_that_is_missing(acme: Path, no_engine: None) -> None:
+    (acme / "README.md").unlink()
+    (acme / "acme_monitor.py").rename(acme / "monitor.py")
+    (acme / "__init__.py").touch()
+    seen = [(check.where, check.detail) for check in troubles(acme) if check.remedy]
+    assert (str(acme / "README.md"), "there is no such file") in seen
+    assert any(where == str(acme / "monitor.py") and "nothing reads it" in detail for where, detail in seen)
+    assert any(where == str(acme / "__init__.py") and "hides" in detail for where, detail in seen)
+    assert len(seen) == 3
+    images = acme / "docker_image"
+    (images / "pytorch").rename(images / "pytorch-2.9")
+    remedies = {check.remedy for check in troubles(acme) if "no Dockerfile in" in check.detail}
+    assert remedies == {f"rename {images / 'pytorch-2.9'} pytorch or pytorch_2.9"}
+
+
+@pytest.mark.parametrize("option", ["--devise=/dev/acme{n}", "--mount type=bnd,source=/,target=/acme"])
+def test_an_option_that_the_engine_refuses(option: str, acme: Path) -> None:
     if not any(map(shutil.which, engine_options.ENGINES)):
         pytest.skip("there is no container engine here")
-    edit(acme / "vendor.py", "--device=/dev/acme{n}", "--devise=/dev/acme{n}")
+    edit(acme / "vendor.py", '"--device=/dev/acme{n}":', f'"--cap-add=SYS_PTRACE": "memory", "{option}":')
     (check,) = troubles(acme)
-    assert check.name == "container options" and "--devise" in check.detail
+    assert check.name == "container options" and f"refuses {option}: " in check.detail
     assert f"{acme}/vendor.py:" in check.where
 
 
-@pytest.mark.parametrize(
-    ("script", "words"),
-    [("echo Cannot connect to the Docker daemon >&2; exit 1", "does not answer"), (None, "neither of")],
-)
+# Without its server docker's client refuses options that it would take (`--device=/dev/x`: unknown server OS).
+NO_SERVER = """\
+[ "$1" = version ] && echo "Cannot connect to the Docker daemon" >&2 || echo "docker: unknown server OS: " >&2
+exit 1
+"""
+
+
+@pytest.mark.parametrize(("script", "words"), [(NO_SERVER, "does not answer"), (None, "neither of")])
 def test_without_an_engine_nothing_is_proven(
     script: str | None, words: str, acme: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,13 +150,13 @@ def test_without_an_engine_nothing_is_proven(
         engine.chmod(0o755)
     monkeypatch.setattr(engine_options, "ENGINES", (str(engine),))
     checks = {check.name: check for check in static.checks(acme, OPTIONS)}
-    assert checks["container options"].outcome is Outcome.NOT_PROVEN
+    assert checks["container options"].outcome is CheckOutcome.NOT_PROVEN
     assert words in checks["container options"].detail
 
 
 def test_a_new_vendor_passes_and_every_place_to_be_filled_in_is_named(acme: Path, no_engine: None) -> None:
     checks = list(static.checks(acme, OPTIONS))
-    assert not [check for check in checks if check.outcome is Outcome.FAILED]
+    assert not [check for check in checks if check.outcome is CheckOutcome.FAILED]
     places = [check.where for check in checks if "to be filled in" in check.detail]
     lines = (
         f"{path}:{number}"

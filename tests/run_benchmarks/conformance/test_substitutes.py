@@ -14,6 +14,7 @@ from run_benchmarks.conformance.recordings import Expected, Recording
 from run_benchmarks.conformance.sandbox import Sandbox
 from run_benchmarks.conformance.substitutes import Listing, chosen_listing, lay_device, lay_tools
 from run_benchmarks.plan.vendor_record import Vendor
+from tests.warm_python import Warm
 from utils.config_files import load_constants
 
 VENDOR = """\
@@ -31,6 +32,14 @@ LIST_DEVICES_COMMAND = ["acme-smi", "--list", "all of them"]
 
 def parse_device_list(stdout):
     return stdout.splitlines()
+"""
+
+LOOP = """\
+import torch, torch_acme
+total = torch.ones(3).to("acme").sum(0, keepdim=True)
+total.record_stream(torch.accelerator.current_stream())
+for made in (torch.tensor([total], dtype=torch.float32, device="acme"), torch.tensor([total]).to("acme")):
+    print(made.device, made.tolist())
 """
 
 
@@ -142,3 +151,16 @@ def test_only_the_name_that_pytorch_keeps_is_replaced(sandbox: Sandbox, vendor: 
     assert (constants["DEVICE_TYPE"], constants["PLUGIN"]) == ("acme", {"pytorch": "torch_acme"})
     assert constants["COLLECTIVE_BACKEND"] == {"pytorch": "standin"}
     assert "install('acme', 'standin')" in (packages / "torch_acme" / "__init__.py").read_text()
+
+
+def test_the_stand_in_computes_what_training_loops_ask_of_a_device(
+    sandbox: Sandbox, vendor: Vendor, warm_pytorch: Warm
+) -> None:
+    """Also what PyTorch calls below the dispatch that Python sees, or for work that is still under way."""
+    packages = sandbox.folder / "packages"
+    lay_device(sandbox, packages, vendor)
+    script = sandbox.folder / "loop.py"
+    script.write_text(LOOP)
+    command = [warm_pytorch.of(sys.executable, str(packages)), "-u", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.splitlines() == ["acme:0 [3.0]", "acme:0 [3.0]"], done.stderr

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
 from run_benchmarks import verbs
 from run_benchmarks.imports import laying
+from run_benchmarks.plan_notes import notes_of
 from run_benchmarks.verbs import options
 from tests.run_benchmarks.imports.checkout import FILES, make_checkout
 from tests.run_benchmarks.plan.tree import TEST_CONF, Tree, make_tree
@@ -74,12 +77,24 @@ def test_a_checkout_is_laid_beside_what_is_here_and_can_be_planned(moving: Movin
     } <= new
     assert all(after[name] in FILES.values() for name in new), "their files come as they are"
     assert not any("monitor" in name or "mindspore" in name or "container" in name for name in new)
-    assert "toy_2022:pytorch" in row(shown, "acme", "toy:pytorch")
+    assert "toy_2022:pytorch_2022" in row(shown, "acme", "toy:pytorch")
+    assert "toy_2022:pytorch_2.0" in row(shown, "other", "toy:pytorch")
     assert "not" in row(shown, "acme", "resnet50:mindspore").split()
     assert "acme/acme_monitor.py stays behind: it makes itself a daemon" in shown
     assert "other has no vendor.py here" in shown
+    (note,) = (note for note in notes_of(moving.tree.load()) if "imported" in note)
+    assert (
+        "toy:pytorch:X1" in note
+        and "takes benchmarks/toy/pytorch and acme/docker_image/pytorch, and not" in note
+    )
+    assert note.endswith("begins with toy_2022:pytorch_2022:")
+    moving.tree.configure(test_conf=TEST_CONF.replace("toy:pytorch:X1", "toy_2022:pytorch:X1"))
+    (note,) = (note for note in notes_of(moving.tree.load()) if "imported" in note)
+    assert "toy_2022:pytorch_2022:" in note and "benchmarks" not in note
     moving.tree.configure(test_conf=TEST_CONF.replace("toy:pytorch:X1", "toy_2022:pytorch_2022:X1"))
-    (case,) = moving.tree.load().cases
+    plan = moving.tree.load()
+    assert not any("imported" in note for note in notes_of(plan))
+    (case,) = plan.cases
     assert case.files.script == "benchmarks/toy_2022/pytorch/run_pretraining.py"
     assert case.files.install_script == "acme/docker_image/pytorch_2022/pytorch_install.sh"
     assert case.files.extension_dir == "acme/toy_2022-pytorch/csrc"
@@ -103,7 +118,7 @@ def test_undo_takes_away_exactly_what_came_and_keeps_what_was_changed(moving: Mo
     moving.lay()
     changed = moving.tree.write("benchmarks/llama3_8B/megatron/run_pretraining.py", "import mine\n")
     moving.tree.write("acme/toy_2022-pytorch/config/config_X1x1x4.py", "")
-    code, shown = moving.run("--undo", str(moving.checkout))
+    code, shown = moving.run("--undo")
     assert code == 0
     assert f"kept, as it was changed since: {changed}" in shown
     mine = {
@@ -112,9 +127,7 @@ def test_undo_takes_away_exactly_what_came_and_keeps_what_was_changed(moving: Mo
     }
     assert moving.files().keys() == {*before, *mine}
     assert not (moving.tree.training / "other").exists(), "folders that were made for it go too"
-    code, shown = moving.run("--undo")
-    assert code == 2
-    assert "imported are: none" in shown
+    assert moving.run("--undo") == (0, "0 files were taken away\n")
 
 
 def test_an_import_again_lays_down_only_what_is_new(moving: Moving) -> None:
@@ -156,9 +169,14 @@ def test_an_image_folder_that_hosts_would_not_get_is_named(
     ("words", "shown"),
     [
         ((), "no checkout is given"),
+        (("{checkout}", "--undo"), "leave PATH out"),
         (("{here}",), "is no checkout of FlagPerf"),
         (("{checkout}", "--vendor", "acne"), "did you mean acme?"),
         (("{checkout}", "--cases", "tay:pytorch"), "did you mean toy?"),
+        (
+            ("{checkout}", "--vendor", "other", "--cases", "llama3_8B"),
+            "has llama3_8B, but no configuration of it by other\n    -> it is acme's; there is: toy",
+        ),
         (("{checkout}", "--cases", "detr"), "nothing of it can run here: benchmarks/detr/pytorch has no"),
     ],
 )
@@ -172,8 +190,41 @@ def test_what_is_no_import(moving: Moving, words: tuple[str, ...], shown: str) -
 @pytest.mark.parametrize("name", ["../config/test_conf.py", "/etc/passwd", "outside/x"])
 def test_a_record_that_leads_elsewhere_is_refused(moving: Moving, name: str) -> None:
     (moving.tree.training / "outside").symlink_to(moving.tree.config)
-    record = {"schema": 1, "checkouts": {"/x": {"files": {name: "0"}, "folders": []}}}
+    record = {"schema": 2, "files": {name: "0"}}
     (moving.tree.training / "imported.json").write_text(json.dumps(record))
     code, shown = moving.run("--undo")
     assert code == 2
     assert "names what is not below" in shown
+
+
+def test_a_case_that_hosts_would_not_get_is_named_and_not_read(moving: Moving) -> None:
+    script = moving.checkout / "training/benchmarks/toy/pytorch/run_pretraining.py"
+    with script.open("ab") as file:
+        file.truncate(2**43)  # sparse
+    shown = moving.lay("--show")
+    assert "8388608 MiB, more than goes to hosts" in row(shown, "acme", "toy:pytorch")
+
+
+def test_of_a_file_that_could_not_be_copied_whole_nothing_stays(
+    moving: Moving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = moving.files()
+
+    def fill(source: BinaryIO, target: BinaryIO) -> None:
+        target.write(b"a part")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copyfileobj", fill)
+    code, shown = moving.run(str(moving.checkout))
+    assert code == 2 and "No space left on device" in shown and "--undo" in shown
+    monkeypatch.undo()
+    monkeypatch.setattr(options, "TRAINING_DIR", moving.tree.training)
+    code, shown = moving.run("--undo")
+    assert code == 0 and "kept" not in shown
+    assert moving.files() == before
+
+
+def test_no_name_of_a_checkout_forges_a_line(moving: Moving) -> None:
+    vendor = moving.checkout / "training" / "ev\n- all is well"
+    shutil.copytree(moving.checkout / "training" / "acme", vendor)
+    assert "\n- all is well" not in moving.lay("--show")

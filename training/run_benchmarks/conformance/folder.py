@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from run_benchmarks.conformance.records import CheckResult, failed
 from run_benchmarks.plan.case_files import CaseResolver
 from run_benchmarks.plan.problems import Problems
 from run_benchmarks.plan.records import CasePlan, CaseSettings, ClusterSettings, RunSettings, VendorSettings
+from run_benchmarks.plan.source_code import text_of
 from run_benchmarks.plan.vendor_record import Vendor
 from run_benchmarks.plan.vendors import VENDOR_FILE, read_vendor
+from run_benchmarks.stages.tree import DOCKER_IMAGE, LEFT_OUT_AT_TOP, files_in, problems_in, too_large
 from utils.config_files import parts_of_config
 from utils.errors import FlagPerfError, Problem
+from utils.loading import why_no_file
 
 CONFIGS = "*-*/config/config_*.py"
 COMMON_CONFIG = "config_common"  # what configurations of a case share
 INSIDE = "/workspace/flagperf"
+WRITE_VENDOR = "write it: CONTRIBUTING.md; `run.py vendor new` shows under another name what it holds"
+
+
+def folder_trouble(folder: Path) -> Iterator[CheckResult]:
+    """What forbids to read or copy it: links that lead elsewhere or in circles, pipes, what is far too large."""
+    training = folder.parent
+    problems = problems_in(training, {training / name for name in LEFT_OUT_AT_TOP})
+    own = [problem for problem in problems if Path(problem.name).parts[0] == folder.name]
+    for problem in own or too_large(folder):
+        yield failed(problem.message, Path(problem.where, problem.name), problem.remedy)
+    for path in (Path(parent, name) for parent, _, names in os.walk(folder) for name in names):
+        is_installer = DOCKER_IMAGE in path.relative_to(folder).parts and path.is_file()
+        if (reason := why_no_file(path)) and not (is_installer or path.is_symlink()):
+            yield failed(reason, path, "take it away, or put the right file there")
 
 
 def vendor_in(folder: Path) -> tuple[Vendor | None, list[Problem]]:
@@ -23,8 +42,7 @@ def vendor_in(folder: Path) -> tuple[Vendor | None, list[Problem]]:
     problems = Problems()
     path = folder / VENDOR_FILE
     if not path.is_file():
-        remedy = "write it; `run.py vendor new` makes one to be filled in"
-        return None, [Problem(str(path), VENDOR_FILE, "", "there is no such file", remedy)]
+        return None, [Problem(str(path), VENDOR_FILE, "", "there is no such file", WRITE_VENDOR)]
     vendor = read_vendor(folder.name, folder.parent, str(path), VENDOR_FILE, problems)
     return vendor, problems.all
 
@@ -38,7 +56,7 @@ def require_vendor(folder: Path) -> Vendor:
     vendor, problems = vendor_in(folder)
     if vendor is None:
         first = problems[0]
-        raise FlagPerfError(first.message, where=first.where, remedy=first.remedy)
+        raise FlagPerfError(f"{first.name}: {first.message}", where=first.where, remedy=first.remedy)
     return vendor
 
 
@@ -102,8 +120,7 @@ def _run(training: Path) -> RunSettings:
 
 def marked(folder: Path, mark: str) -> Iterator[tuple[Path, int, str]]:
     """The lines of the folder's text files that have `mark` in them: file, line, what stands behind the mark."""
-    for path in sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()):
-        if mark.encode() in (content := path.read_bytes()):
-            for number, line in enumerate(content.decode(errors="replace").splitlines(), 1):
-                if mark in line:
-                    yield path, number, line.partition(mark)[2].partition(" |")[0].strip(" :\"'#>*-,")
+    for path in files_in(folder):
+        for number, line in enumerate(text_of(path).splitlines(), 1):
+            if mark in line:
+                yield path, number, line.partition(mark)[2].partition(" |")[0].strip(" :\"'#>*-,")

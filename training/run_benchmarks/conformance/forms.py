@@ -14,7 +14,13 @@ from rich.text import Text
 
 from run_benchmarks.conformance.folder import vendor_in
 from run_benchmarks.conformance.readme import measured_in
-from run_benchmarks.conformance.records import REPORT_FILE, Check, ConformanceReport, Outcome, read_report
+from run_benchmarks.conformance.records import (
+    REPORT_FILE,
+    CheckOutcome,
+    CheckResult,
+    ConformanceReport,
+    read_report,
+)
 from run_benchmarks.results.markdown import inline, listed
 from run_benchmarks.results.table import Table
 from utils.errors import FlagPerfError
@@ -48,17 +54,19 @@ def as_markdown(report: ConformanceReport) -> str:
     return f"# Conformance of {inline(report.vendor)}\n\n{listed(about)}\n\n{table.markdown()}\n"
 
 
-def _worst_first(report: ConformanceReport) -> list[Check]:
-    return [check for outcome in Outcome for check in report.of(outcome)]
+def _worst_first(report: ConformanceReport) -> list[CheckResult]:
+    return [check for outcome in CheckOutcome for check in report.of(outcome)]
 
 
-def _what(check: Check) -> str:
+def _what(check: CheckResult) -> str:
     head = ": ".join(filter(None, (check.where, check.detail)))
     return f"{head}\n-> {check.remedy}" if check.remedy else head
 
 
 def _counted(report: ConformanceReport) -> str:
-    return f"{report.vendor}: " + ", ".join(f"{len(report.of(each))} {each.value}" for each in Outcome)
+    """How many checks came to what: one may have failed in several places."""
+    names = {each: {(check.part, check.name) for check in report.of(each)} for each in CheckOutcome}
+    return f"{report.vendor}: " + ", ".join(f"{len(of_it)} {each.value}" for each, of_it in names.items())
 
 
 def vendors_text(folders: Iterable[Path], width: int | None) -> str:

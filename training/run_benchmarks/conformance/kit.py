@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import subprocess
+import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
 from run_benchmarks.conformance import monitor, static, trial
-from run_benchmarks.conformance.folder import chip_of, require_vendor
+from run_benchmarks.conformance.folder import chip_of, folder_trouble, require_vendor
 from run_benchmarks.conformance.records import (
     REPORT_FILE,
-    Check,
+    CheckResult,
     ConformanceReport,
     Options,
     Part,
@@ -31,24 +32,28 @@ from utils.monitors.tool import run_tool
 from utils.processor import CPUINFO, parse_cpuinfo
 
 PARTS: Mapping[str, Part] = {
-    static.PART: static.checks,
-    monitor.PART: monitor.checks,
-    trial.PART: trial.checks,
+    "static": static.checks,
+    "monitor": monitor.checks,
+    "trial": trial.checks,
 }
-HARDWARE = "hardware"
 MARKDOWN_FILE = "conformance.md"
 
 
 def examine(
     folder: Path, parts: Collection[str], python: Path, tell: Callable[[str], None]
 ) -> ConformanceReport:
-    """Everything that these parts can prove of the vendor's folder, here and now; `tell` hears which one begins."""
-    devices, hardware, check = _hardware(folder)
-    options = Options(python, devices)
-    checks = [check]
-    for name in (name for name in PARTS if name in parts):
-        tell(f"{folder.name}: {name} ...")
-        checks += _of_part(name, folder, options)
+    """Everything that these parts can prove of the vendor's folder, here and now; `tell` hears which one begins.
+
+    Of a folder that is not safe to be read only that is said.
+    """
+    hardware: tuple[str, ...] = ()
+    checks = [replace(each, part="folder", name="files") for each in folder_trouble(folder)]
+    if not checks:
+        devices, hardware, check = _hardware(folder)
+        checks = [check]
+        for name in (name for name in PARTS if name in parts):
+            tell(f"{folder.name}: {name} ...")
+            checks += _of_part(name, folder, Options(python, devices))
     harness = harness_of(folder.parent, "")
     return ConformanceReport(
         vendor=folder.name,
@@ -59,25 +64,26 @@ def examine(
     )
 
 
-def _of_part(name: str, folder: Path, options: Options) -> Iterator[Check]:
+def _of_part(name: str, folder: Path, options: Options) -> Iterator[CheckResult]:
     """The part's checks; where it breaks off, what it had come to and why it did not go on."""
     try:
-        yield from PARTS[name](folder, options)
+        for check in PARTS[name](folder, options):
+            yield replace(check, part=name)
     except (OSError, subprocess.SubprocessError, FlagPerfError) as error:
-        yield from named(name, "the part itself", [failed(f"it broke off: {raised(error)}", folder)])
+        yield replace(failed(f"it broke off: {raised(error)}", folder), part=name, name="the part itself")
 
 
-def _relative(check: Check, training: Path) -> Check:
+def _relative(check: CheckResult, training: Path) -> CheckResult:
     """With paths below `training/`: where that lies is nobody's business."""
     texts = {name: getattr(check, name).replace(f"{training}/", "") for name in ("where", "detail", "remedy")}
     return replace(check, **texts)
 
 
-def _hardware(folder: Path) -> tuple[tuple[str, ...], tuple[str, ...], Check]:
+def _hardware(folder: Path) -> tuple[tuple[str, ...], tuple[str, ...], CheckResult]:
     """The vendor's devices on this machine: their lines, how many there are of each chip, and the check of it."""
     devices: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
-    trouble: list[Check] = []
+    trouble: list[CheckResult] = []
     try:
         vendor = require_vendor(folder)
         devices = tuple(vendor.parse_devices(run_tool(vendor.list_devices_command, LISTING_S)))
@@ -85,8 +91,8 @@ def _hardware(folder: Path) -> tuple[tuple[str, ...], tuple[str, ...], Check]:
         trouble = [] if devices else [not_proven("there is none", folder / VENDOR_FILE)]
     except FlagPerfError as error:
         trouble = [not_proven(error.message, error.where or folder / VENDOR_FILE)]
-    (check,) = named(HARDWARE, "devices of this machine", trouble, ", ".join(kinds))
-    return devices, kinds, check
+    (check,) = named("devices of this machine", trouble, ", ".join(kinds))
+    return devices, kinds, replace(check, part="hardware")
 
 
 def _kinds(vendor: Vendor, devices: Collection[str]) -> Iterator[str]:
@@ -100,21 +106,23 @@ def _kinds(vendor: Vendor, devices: Collection[str]) -> Iterator[str]:
 
 
 def check_place(output: Path) -> None:
-    """See that nothing but an earlier report would be written over in the folder `output`.
+    """See that a report can be written into the folder `output`, which is made, and nothing but an earlier one is lost.
 
     Raises:
-        FlagPerfError: there is something else.
+        FlagPerfError: there is something else, or no folder can be there.
     """
-    report = output / REPORT_FILE
-    if not report.exists() and (output / MARKDOWN_FILE).exists():
-        raise FlagPerfError("is there, and no report of the kit's", where=str(output / MARKDOWN_FILE),
-                            remedy="name another folder with --output")  # fmt: skip
     try:
-        read_report(report)
+        output.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=output):
+            pass
+    except OSError as error:
+        raise FlagPerfError(f"no report can be written there: {error.strerror}", where=str(output),
+                            remedy="name a folder with --output") from error  # fmt: skip
+    try:
+        if read_report(output / REPORT_FILE) is None and (output / MARKDOWN_FILE).exists():
+            raise FlagPerfError("is there, and no report of the kit's", where=str(output / MARKDOWN_FILE))
     except FlagPerfError as error:
-        error.remedy = (
-            "it is no report of the kit's, and is not written over: name another folder with --output"
-        )
+        error.remedy = "nothing but a report is written over: name another folder with --output"
         raise
 
 

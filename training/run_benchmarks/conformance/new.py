@@ -6,22 +6,22 @@ import re
 from pathlib import Path
 
 from run_benchmarks.exports.destination import new_folder
+from run_benchmarks.plan.vendors import NO_VENDORS
 from utils.errors import FlagPerfError
 
 TEMPLATE = Path(__file__).parent / "template"
 SUFFIX = ".in"  # so that no tool takes the template's files for the tree's own
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _CHIP = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
-TAKEN = ("benchmarks", "run_benchmarks", "utils", "result")
 
 
-def make_vendor(name: str, chip: str, training: Path) -> list[Path]:
-    """Write the folder `name`, of a vendor whose first chip is `chip`; its files.
+def make_vendor(name: str, chip: str, training: Path, tool: str = "") -> list[Path]:
+    """Write the folder `name`, of a vendor whose first chip is `chip`, listed by `tool` (else `NAME-smi`); its files.
 
     Raises:
         FlagPerfError: one of the names cannot be, there is such a folder, or it cannot be written.
     """
-    if not _NAME.fullmatch(name) or name in TAKEN:
+    if not _NAME.fullmatch(name) or name in NO_VENDORS:
         remedy = (
             "use lower-case letters, digits and _, 40 at most, a letter first; not a folder of FlagPerf's"
         )
@@ -30,7 +30,12 @@ def make_vendor(name: str, chip: str, training: Path) -> list[Path]:
         raise FlagPerfError(
             "cannot be a chip's name", where=repr(chip), remedy="use letters, digits, _ . and -"
         )
-    words = {"acme": name, "Acme": name.capitalize(), "ACME": name.upper(), "A1": chip}
+    if tool and not _CHIP.fullmatch(tool):
+        raise FlagPerfError(
+            "cannot be a tool's name", where=repr(tool), remedy="use letters, digits, _ . and -"
+        )
+    words = {"acme-smi": tool or f"{name}-smi", "accl": f"{name}ccl"}
+    words |= {"acme": name, "Acme": name.capitalize(), "ACME": name.upper(), "A1": chip}
     with new_folder(training / name) as folder:
         for source in sorted(TEMPLATE.rglob(f"*{SUFFIX}")):
             path = folder / _replaced(str(source.relative_to(TEMPLATE)), words).removesuffix(SUFFIX)

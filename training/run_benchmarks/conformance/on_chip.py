@@ -9,8 +9,8 @@ from statistics import fmean
 from typing import Any
 
 from run_benchmarks.conformance.folder import chip_of
-from run_benchmarks.conformance.records import Check, failed, named, not_proven
-from run_benchmarks.conformance.sandbox import Done, Sandbox, add_settings
+from run_benchmarks.conformance.records import CheckResult, failed, named, not_proven
+from run_benchmarks.conformance.sandbox import Done, Sandbox, add_settings, failure_of, smallest_config
 from run_benchmarks.conformance.without_chip import make_data
 from run_benchmarks.plan.vendor_record import Chip, Vendor
 from run_benchmarks.results.power import training_window
@@ -21,7 +21,6 @@ from utils.monitors.accelerators import monitor_file
 from utils.telemetry.lines import TELEMETRY_FILE
 from utils.telemetry.records import Telemetry, Window
 
-PART = "trial"
 BERT, GEMM = "bert-pytorch", "gemm-pytorch"
 LIMIT_S = 600.0  # of a run
 IDLE_TICKS, INTERVAL_S = 6, 0.5
@@ -40,7 +39,7 @@ LEAST_MEMORY, MOST_MEMORY = 0.9, 1.02
 GIB = 2**30
 
 
-def checks(sandbox: Sandbox, vendor: Vendor, devices: Sequence[str]) -> Iterator[Check]:
+def checks(sandbox: Sandbox, vendor: Vendor, devices: Sequence[str]) -> Iterator[CheckResult]:
     """What the first chip shows that has configurations.
 
     Raises:
@@ -49,23 +48,21 @@ def checks(sandbox: Sandbox, vendor: Vendor, devices: Sequence[str]) -> Iterator
     chip = vendor.chips.get(chip_of(vendor, devices[0]))
     if chip is None:
         remedy = "add a part of its name to device_names in CHIPS"
-        yield from named(
-            PART, "chip", [not_proven(f"{devices[0]} is no chip of vendor.py", vendor.folder, remedy)]
-        )
+        yield from named("chip", [not_proven(f"{devices[0]} is no chip of vendor.py", vendor.folder, remedy)])
         return
     idle = _idle(sandbox, vendor)
     gemm = yield from _gemm(sandbox, vendor, chip)
     if gemm is not None:
-        yield from named(
-            PART, "monitor under load", _moves(vendor, idle, gemm), "it shows more than before it"
-        )
+        yield from named("monitor under load", _moves(vendor, idle, gemm), "it shows more than before it")
     yield from _bert(sandbox, vendor, chip)
 
 
 def _gemm(sandbox: Sandbox, vendor: Vendor, chip: Chip) -> Any:
-    if sandbox.config_of(GEMM, chip.name, 1) is None:
-        yield from named(PART, "gemm", [not_proven("there is no configuration of it", vendor.folder)])
+    shipped = smallest_config(vendor.folder, GEMM, chip.name)
+    if shipped is None:
+        yield from named("gemm", [not_proven("there is no configuration of it", vendor.folder)])
         return None
+    sandbox.config_for(shipped, chip.name, 1)
     data = sandbox.folder / "none"
     data.mkdir()
     done = sandbox.run(f"gemm:pytorch:{chip.name}:1:1:1", data, LIMIT_S)
@@ -73,17 +70,11 @@ def _gemm(sandbox: Sandbox, vendor: Vendor, chip: Chip) -> Any:
         n: f.value for n, f in done.result.figures.items() if n.startswith("gemm_") and f.unit.endswith("/s")
     }
     shown = ", ".join(f"{name} {value:.4g} T/s" for name, value in rates.items() if value)
-    yield from named(PART, "gemm", [*_failure(done), *_above_peak(done)], shown)
+    yield from named("gemm", [*failure_of(done), *_above_peak(done)], shown)
     return None if done.result.failure else done
 
 
-def _failure(done: Done) -> Iterator[Check]:
-    if failure := done.result.failure:
-        evidence = " | ".join(failure.evidence.strip().splitlines()[-3:])
-        yield failed(f"{failure.message}: {evidence}", done.node, failure.remedy)
-
-
-def _above_peak(done: Done) -> Iterator[Check]:
+def _above_peak(done: Done) -> Iterator[CheckResult]:
     for name, figure in done.result.figures.items():
         if name.endswith("_of_peak") and figure.value is not None and figure.value > 1:
             yield failed(
@@ -91,11 +82,12 @@ def _above_peak(done: Done) -> Iterator[Check]:
             )
 
 
-def _bert(sandbox: Sandbox, vendor: Vendor, chip: Chip) -> Iterator[Check]:
-    config = sandbox.config_of(BERT, chip.name, 1)
-    if config is None:
-        yield from named(PART, "BERT", [not_proven("there is no configuration of it", vendor.folder)])
+def _bert(sandbox: Sandbox, vendor: Vendor, chip: Chip) -> Iterator[CheckResult]:
+    shipped = smallest_config(vendor.folder, BERT, chip.name)
+    if shipped is None:
+        yield from named("BERT", [not_proven("there is no configuration of it", vendor.folder)])
         return
+    config = sandbox.config_for(shipped, chip.name, 1)
     add_settings(config, SHORT)
     case = sandbox.training / "benchmarks" / "bert" / "pytorch"
     values = {**load_constants(case / "config" / "_base.py"), **load_constants(config)}
@@ -106,14 +98,14 @@ def _bert(sandbox: Sandbox, vendor: Vendor, chip: Chip) -> Iterator[Check]:
     shown = (
         f"{STEPS} steps; p_train {rate.value:.4g} {rate.unit}" if rate and rate.value else f"{STEPS} steps"
     )
-    yield from named(PART, "a short BERT", _failure(done), shown)
+    yield from named("a short BERT", failure_of(done), shown)
     if not done.result.failure:
-        yield from named(PART, "memory", memory_trouble(done.result.facts, chip), _memory_shown(done))
+        yield from named("memory", memory_trouble(done.result.facts, chip), _memory_shown(done))
     rows = _numbers(sandbox, vendor, case, config, data)
-    yield from named(PART, "numbers of a step against the CPU", _wrong_numbers(rows), _shown(rows))
+    yield from named("numbers of a step against the CPU", _wrong_numbers(rows), _shown(rows))
 
 
-def memory_trouble(facts: Mapping[str, Any], chip: Chip) -> Iterator[Check]:
+def memory_trouble(facts: Mapping[str, Any], chip: Chip) -> Iterator[CheckResult]:
     """What does not fit together of the device's memory, the most that was used of it, and the chip's."""
     total, peak = (facts.get(f"mem_{name}_bytes") for name in ("total", "reserved"))
     if not total or not peak:
@@ -134,17 +126,11 @@ def _memory_shown(done: Done) -> str:
 
 
 def _numbers(sandbox: Sandbox, vendor: Vendor, case: Path, config: Path, data: Path) -> Mapping[str, Any]:
-    words = [
-        "--case_dir",
-        str(case),
-        "--data_dir",
-        str(data),
-        "--vendor",
-        vendor.name,
-        "--enable_extern_config",
-    ]
-    words += ["--extern_config_dir", str(config.parent), "--extern_config_file", config.name]
-    words += [word for name, value in COMPARED.items() for word in (f"--{name}", str(value))]
+    options = {
+        "case_dir": case, "data_dir": data, "vendor": vendor.name, "extern_config_dir": config.parent,
+        "extern_config_file": config.name, **COMPARED,
+    }  # fmt: skip
+    words = ["--enable_extern_config", *(f"--{name}={value}" for name, value in options.items())]
     done = sandbox.run_module("benchmarks.driver.pytorch.one_step", *words, limit_s=LIMIT_S)
     try:
         rows: Mapping[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])["precisions"]
@@ -154,7 +140,7 @@ def _numbers(sandbox: Sandbox, vendor: Vendor, case: Path, config: Path, data: P
     return rows
 
 
-def _wrong_numbers(rows: Mapping[str, Any]) -> Iterator[Check]:
+def _wrong_numbers(rows: Mapping[str, Any]) -> Iterator[CheckResult]:
     for precision, row in rows.items():
         if not row["within"]:
             remedy = "suspect a kernel or the library: compare operator by operator"
@@ -181,7 +167,7 @@ def _idle(sandbox: Sandbox, vendor: Vendor) -> Telemetry:
     return read_telemetry(folder / TELEMETRY_FILE)
 
 
-def _moves(vendor: Vendor, idle: Telemetry, done: Done) -> Iterator[Check]:
+def _moves(vendor: Vendor, idle: Telemetry, done: Done) -> Iterator[CheckResult]:
     """Power and use of a device are higher under load than before it; of a CPU, the host's own monitor says so."""
     file, telemetry, window = monitor_file(vendor.folder), done.telemetry(), training_window(done.events())
     source = "cpu" if vendor.device_type == "cpu" else vendor.name
@@ -193,7 +179,7 @@ def _moves(vendor: Vendor, idle: Telemetry, done: Done) -> Iterator[Check]:
     yield from load_trouble(idle, telemetry, window, source)
 
 
-def load_trouble(idle: Telemetry, loaded: Telemetry, window: Window, source: str) -> Iterator[Check]:
+def load_trouble(idle: Telemetry, loaded: Telemetry, window: Window, source: str) -> Iterator[CheckResult]:
     """Where the devices of `source` show no more in the window of a load than before it, or nobody can tell."""
     busy = highest_mean(idle, source, "utilisation", None)
     if busy is not None and busy > MOST_BUSY:

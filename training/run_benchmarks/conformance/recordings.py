@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import partial
 from pathlib import Path
+from traceback import extract_tb
 from typing import Any
 
 from run_benchmarks.plan.apart import apart, exact
@@ -24,6 +25,7 @@ from utils.telemetry import Sample
 FOLDER = "recordings"
 LARGEST_EXPECTED = 2**20  # bytes
 _OF_TOOL = {"time_ms", "source", "device", "kind"}  # what the monitor fills in, and a parser does not
+SAMPLED = tuple(each.name for each in fields(Sample) if each.name not in _OF_TOOL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +59,7 @@ class Recording:
 
 
 @dataclass(frozen=True)
-class Reader:
+class OutputParser:
     """A function of the vendor's that reads what a tool printed.
 
     file: where it stands. field: of `Expected`, what it returns; the words of an error are in `<field>_error`.
@@ -73,20 +75,20 @@ class Reader:
 
     def expects(self, expected: Expected) -> Any:
         """What it must return; None where nothing is said of that."""
-        value = asdict(expected)[self.field]
+        value = getattr(expected, self.field)
         return list(value) if isinstance(value, tuple) else value
 
     def error(self, expected: Expected) -> str:
         """Words of the error that it must raise, or none."""
-        return str(asdict(expected).get(f"{self.field}_error", ""))
+        return str(getattr(expected, f"{self.field}_error", ""))
 
 
-READERS = (
-    Reader(PARSER, "devices", "the device list"),
-    Reader("parse", "samples", "samples"),
-    Reader("describe", "inventory", "the inventory"),
+PARSERS = (
+    OutputParser(PARSER, "devices", "the device list"),
+    OutputParser("parse", "samples", "samples"),
+    OutputParser("describe", "inventory", "the inventory"),
 )
-# What a reader made of each recording, by its path: whether it returned something, and that or the error's text.
+# What a parser made of each recording, by its path: whether it returned something, and that or the error's text.
 Outcomes = dict[str, tuple[bool, Any]]
 
 
@@ -103,6 +105,7 @@ def recordings_of(vendor: Path) -> tuple[list[Recording], list[FlagPerfError]]:
                 )
                 raise FlagPerfError("nothing says what must come of it", where=str(path), remedy=remedy)
         except FlagPerfError as error:
+            error.remedy = error.remedy or 'correct it: CONTRIBUTING.md, "Recordings", says what it holds'
             errors.append(error)
     return recordings, errors
 
@@ -115,7 +118,11 @@ def _recording(path: Path) -> Recording:
             f"{name} says nothing", where=str(path), remedy=nearest(name, names) or f"use {names}"
         )
     expected = parsed(Expected, content, str(path))
-    if not any(reader.expects(expected) is not None or reader.error(expected) for reader in READERS):
+    for sample in (expected.samples or {}).values():
+        for name in sample.keys() - set(SAMPLED):
+            remedy = nearest(name, SAMPLED) or f"use {', '.join(SAMPLED)}"
+            raise FlagPerfError(f"`{name}` is no field of a sample", where=str(path), remedy=remedy)
+    if not any(parser.expects(expected) is not None or parser.error(expected) for parser in PARSERS):
         raise FlagPerfError(
             "says nothing of what must come of it", where=str(path), remedy="add devices or samples"
         )
@@ -125,32 +132,38 @@ def _recording(path: Path) -> Recording:
         raise FlagPerfError(raised(error), where=str(printed), remedy="put there what was printed") from error
 
 
-def replay(vendor: Path, reader: Reader, recordings: Iterable[Recording]) -> Outcomes:
+def replay(vendor: Path, parser: OutputParser, recordings: Iterable[Recording]) -> Outcomes:
     """What the vendor's function makes of them, executed apart from the controller.
 
     Raises:
         FlagPerfError: the file cannot be executed.
     """
-    file = reader.file(vendor)
+    file = parser.file(vendor)
     outcomes: Outcomes = apart(
-        partial(_replayed, file, reader.function, {str(r.path): r.text for r in recordings}), file
+        partial(_replayed, file, parser.function, {str(r.path): r.text for r in recordings}), file
     )
     return outcomes
 
 
 def _replayed(file: Path, function: str, texts: Mapping[str, str]) -> Outcomes:
     module = load_config(file) if function == PARSER else load_module(file, f"flagperf_{file.stem}")
-    return {name: _asked(vars(module)[function], text) for name, text in texts.items()}
+    return {name: _asked(vars(module)[function], text, file) for name, text in texts.items()}
 
 
-def _asked(function: Callable[[str], Any], text: str) -> tuple[bool, Any]:
+def _asked(function: Callable[[str], Any], text: str, file: Path) -> tuple[bool, Any]:
     try:
         value = exact(_plain(function(text)))
         return (True, value) if is_plain(value) else (False, f"no error, and returns {value!r:.200}")
     except FlagPerfError as error:
         return False, error.message
     except Exception as error:  # code of the vendor's may raise anything
-        return False, raised(error)
+        return False, f"{raised(error)}{_line_of(error, file)}"
+
+
+def _line_of(error: Exception, file: Path) -> str:
+    """Where in the file it came about, as ` (vendor.py:12)`."""
+    lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == str(file)]
+    return f" ({file.name}:{lines[-1]})" if lines else ""
 
 
 def _plain(value: Any) -> Any:
@@ -166,27 +179,12 @@ def sample_fields(sample: Sample) -> dict[str, float | str]:
     return {name: value for name, value in values.items() if value not in (None, "")}
 
 
-def differences(expected: Any, got: Any) -> Iterator[str]:
+def differences(expected: Any, got: Any, place: str = "") -> Iterator[str]:
     """Where what was got is not what was expected, of lists and dicts entry by entry."""
-    if type(expected) is not type(got):
-        yield f"a {type(got).__name__} in place of a {type(expected).__name__}"
-        return
-    for key, wanted, seen in _pairs(expected, got):
-        if isinstance(wanted, Mapping) and isinstance(seen, Mapping):
-            yield from (f"{key}: {each}" for each in differences(wanted, seen))
-        elif wanted != seen:
-            yield f"{key}: {_shown(seen)} in place of {_shown(wanted)}"
-
-
-def _pairs(expected: Any, got: Any) -> Iterator[tuple[str, Any, Any]]:
-    if isinstance(expected, list):
+    if isinstance(expected, list) and isinstance(got, list):
         expected, got = dict(enumerate(expected)), dict(enumerate(got))
-    for key in {**expected, **got}:
-        yield str(key), expected.get(key, _NOTHING), got.get(key, _NOTHING)
-
-
-def _shown(value: Any) -> str:
-    return "nothing" if value is _NOTHING else json.dumps(value)
-
-
-_NOTHING = object()
+    if isinstance(expected, Mapping) and isinstance(got, Mapping):
+        for key in {**expected, **got}:
+            yield from differences(expected.get(key), got.get(key), f"{place}{key}: ")
+    elif expected != got:
+        yield f"{place}{json.dumps(got)} in place of {json.dumps(expected)}"

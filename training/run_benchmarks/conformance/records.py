@@ -15,7 +15,7 @@ REPORT_FILE = "conformance.json"
 LARGEST_REPORT = 2**20  # bytes: a check has some 300
 
 
-class Outcome(str, Enum):
+class CheckOutcome(str, Enum):
     """What came of a check. NOT_PROVEN: it could not be looked at here, and the detail says why."""
 
     FAILED = "FAILED"
@@ -24,16 +24,16 @@ class Outcome(str, Enum):
 
 
 @dataclass(frozen=True)
-class Check:
+class CheckResult:
     """One thing that was looked at.
 
-    part: of the kit (`static`, `monitor`, ...). where: a file of the vendor's, with its line where there is one.
-    detail: what was seen. remedy: what to do about it.
+    part: of the kit (`static`, `monitor`, ...), which the kit fills in. where: a file of the vendor's, with its line
+    where there is one. detail: what was seen. remedy: what to do about it.
     """
 
     part: str
     name: str
-    outcome: Outcome
+    outcome: CheckOutcome
     where: str = ""
     detail: str = ""
     remedy: str = ""
@@ -52,14 +52,14 @@ class ConformanceReport(Record):
     harness: str
     date: str
     hardware: tuple[str, ...] = ()
-    checks: tuple[Check, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
     schema: Literal[1] = 1
 
     def as_json(self) -> str:
         """The report as a file holds it."""
         return f"{json.dumps(self.as_dict(), indent=2)}\n"
 
-    def of(self, outcome: Outcome) -> tuple[Check, ...]:
+    def of(self, outcome: CheckOutcome) -> tuple[CheckResult, ...]:
         """The checks with this outcome."""
         return tuple(check for check in self.checks if check.outcome is outcome)
 
@@ -76,27 +76,27 @@ class Options:
     devices: tuple[str, ...] = ()
 
 
-Part = Callable[[Path, Options], Iterator[Check]]
+Part = Callable[[Path, Options], Iterator[CheckResult]]
 
 
-def failed(detail: str, where: Path | str = "", remedy: str = "") -> Check:
+def failed(detail: str, where: Path | str = "", remedy: str = "") -> CheckResult:
     """A check that failed; `named` says of what."""
-    return Check("", "", Outcome.FAILED, str(where), detail, remedy)
+    return CheckResult("", "", CheckOutcome.FAILED, str(where), detail, remedy)
 
 
-def not_proven(detail: str, where: Path | str = "", remedy: str = "") -> Check:
+def not_proven(detail: str, where: Path | str = "", remedy: str = "") -> CheckResult:
     """A check that could not be made; `named` says of what."""
-    return Check("", "", Outcome.NOT_PROVEN, str(where), detail, remedy)
+    return CheckResult("", "", CheckOutcome.NOT_PROVEN, str(where), detail, remedy)
 
 
-def named(part: str, name: str, trouble: Iterable[Check], detail: str = "") -> Iterator[Check]:
+def named(name: str, trouble: Iterable[CheckResult], detail: str = "") -> Iterator[CheckResult]:
     """All `trouble` under the name of what was looked at; where there is none, that it passed, with this detail."""
     empty = True
     for check in trouble:
         empty = False
-        yield replace(check, part=part, name=name)
+        yield replace(check, name=name)
     if empty:
-        yield Check(part, name, Outcome.PASSED, detail=detail)
+        yield CheckResult("", name, CheckOutcome.PASSED, detail=detail)
 
 
 def read_report(path: Path) -> ConformanceReport | None:

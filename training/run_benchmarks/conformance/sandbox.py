@@ -3,35 +3,45 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from run_benchmarks.conformance.folder import configs_of
+from run_benchmarks.conformance.records import CheckResult, failed
 from run_benchmarks.names import node_folder_name
+from run_benchmarks.plan.source_code import text_of
 from run_benchmarks.results.load import load_run
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.telemetry_file import read_telemetry
+from utils.config_files import config_name
 from utils.errors import FlagPerfError
 from utils.events import Event, read_events
 from utils.node import rank_log_name
+from utils.records import Failure
 from utils.telemetry.lines import TELEMETRY_FILE
 from utils.telemetry.records import Telemetry
 
 HOST = "localhost"
 SHARED = ("utils", "benchmarks", "run_benchmarks")
-NOT_COPIED = shutil.ignore_patterns("__pycache__", "result", "demo_data", "template", "docker_image")
-QUICK_S = 60.0
+USERS = ("cluster_conf.py", "test_conf.py", "machine_conf.py")  # may hold secrets
+NOT_COPIED = shutil.ignore_patterns(
+    "__pycache__", "*.pyc", ".*", "result", "demo_data", "template", "docker_image", *USERS
+)
+QUICK_S = 60.0  # of a command that asks something
 END_S = 15.0  # before its limit, so that a round that is late ends in order, with its logs
 LEAVE_S = 30.0  # for run.py to end what it started once it is told to
+TIMED_OUT = (124, 137)  # of timeout(1): it ended the command, or killed it
 MOST_SHOWN = 6  # lines
+_OF_EXTERN = re.compile(r'File "[^"]*/(extern/[^"]+)", line (\d+)')
 
 
 @dataclass(frozen=True)
@@ -93,24 +103,15 @@ class Sandbox:
         self.tools.mkdir(parents=True)
         for name in (*SHARED, vendor.name):
             shutil.copytree(vendor.parent / name, self.training / name, ignore=NOT_COPIED)
-        for name in (
-            "cluster_conf.py",
-            "test_conf.py",
-            "machine_conf.py",
-        ):  # the user's, and may hold secrets
-            (self.training / "run_benchmarks" / "config" / name).unlink(missing_ok=True)
 
-    def config_of(self, case: str, chip: str, nproc: int) -> Path | None:
-        """The chip's configuration of a case on one host with the fewest devices, as that of `nproc`; None for none."""
-        names = {size: f"config_{chip}x1x{size}.py" for size in (1, 2, 4, 8, 16)}
-        own = {path.name: path for path in configs_of(self.vendor_folder) if path.parents[1].name == case}
-        nearest = next((own[name] for name in names.values() if name in own), None)
-        if nearest is None:
-            return None
-        wanted = nearest.with_name(f"config_{chip}x1x{nproc}.py")
-        if wanted != nearest:
-            shutil.copy(nearest, wanted)
-        return wanted
+    def config_for(self, shipped: Path, chip: str, nproc: int) -> Path:
+        """The copy's configuration of a chip for `nproc` devices of one host, made of a shipped one of the case."""
+        config = self.vendor_folder.joinpath(*shipped.parts[-3:]).with_name(
+            f"{config_name(chip, 1, nproc)}.py"
+        )
+        if config.name != shipped.name:
+            shutil.copy(shipped, config)
+        return config
 
     def run_module(self, module: str, *words: str, limit_s: float) -> subprocess.CompletedProcess[str]:
         """A module of the copy, by the Python that has the framework.
@@ -121,15 +122,8 @@ class Sandbox:
         argv = [str(self.python), "-m", module, *words]
         environment = {**self.environment, "PYTHONPATH": str(self.training)}
         try:
-            return subprocess.run(
-                argv,
-                cwd=self.training,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=limit_s,
-            )
+            return subprocess.run(argv, cwd=self.training, env=environment, stdin=subprocess.DEVNULL,
+                                  capture_output=True, text=True, timeout=limit_s)  # fmt: skip
         except subprocess.TimeoutExpired as error:
             raise FlagPerfError(
                 f"{module} did not end within {limit_s:g} s", where=shlex.join(argv)
@@ -144,14 +138,24 @@ class Sandbox:
         home, results = self.folder / "config", self.folder / "result"
         self._write_config(home, key, data, max(limit_s - END_S, END_S))
         before = set(results.glob("run*"))
-        argv = [sys.executable, str(self.training / "run_benchmarks" / "run.py")]
-        argv += ["--config", str(home), "--log-path", str(results), *options]
+        # told to end, run.py ends what it started, and writes what it has
+        argv = ["timeout", "--foreground", f"--kill-after={LEAVE_S}", str(limit_s), sys.executable]
+        argv += [
+            str(self.training / "run_benchmarks" / "run.py"),
+            "--config",
+            str(home),
+            "--log-path",
+            str(results),
+        ]
         log = self.folder / "output.log"
-        late = _ended_late(argv, self.environment, log, limit_s)
+        with log.open("wb") as output:
+            done = subprocess.run([*argv, *options], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
+                                  stdout=output, stderr=subprocess.STDOUT)  # fmt: skip
         new = sorted(set(results.glob("run*")) - before)
         rounds = load_run(new[0]).results if new else ()
         if not rounds:
             words = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-MOST_SHOWN:]
+            late = done.returncode in TIMED_OUT
             what = f"run.py did not end within {limit_s:g} s" if late else "run.py left no result"
             raise FlagPerfError(" | ".join([what, *words]), where=str(log))
         return Done(new[0], rounds[0])
@@ -173,6 +177,26 @@ class Sandbox:
         write_settings(home / "cluster_conf.py", {"HOSTS": [HOST], "MASTER_PORT": str(_free_port())})
 
 
+def smallest_config(vendor: Path, case: str, chip: str) -> Path | None:
+    """The chip's configuration of a case on one host with the fewest devices; None for none."""
+    paths = [vendor / case / "config" / f"{config_name(chip, 1, size)}.py" for size in (1, 2, 4, 8, 16)]
+    return next(filter(Path.is_file, paths), None)
+
+
+def failure_of(done: Done) -> Iterator[CheckResult]:
+    """What a run failed by, if it did."""
+    if failure := done.result.failure:
+        yield failed(f"{failure.message}: {last_words(done.folder, failure)}", done.node, failure.remedy)
+
+
+def last_words(run: Path, failure: Failure) -> str:
+    """The end of what a failed round of a run left as evidence, behind the vendor's own line that led there, if any."""
+    evidence = " | ".join(failure.evidence.strip().splitlines()[-3:])
+    text = text_of(run / failure.file) if failure.file else ""
+    own = _OF_EXTERN.findall(text) or _OF_EXTERN.findall(failure.evidence)
+    return f"{own[-1][0]}:{own[-1][1]}: {evidence}" if own else evidence
+
+
 def write_settings(file: Path, settings: Mapping[str, Any]) -> None:
     """Let a file hold them."""
     file.write_text("".join(f"{name} = {value!r}\n" for name, value in settings.items()), encoding="utf-8")
@@ -185,53 +209,13 @@ def add_settings(file: Path, settings: Mapping[str, Any]) -> None:
         stream.write("\n".join(["", "# -- of this trial --", *lines, ""]))
 
 
-def ask_output(*argv: Path | str) -> str:
-    """What a short command prints.
-
-    Raises:
-        FlagPerfError: it does not start, fails, or is late.
-    """
-    try:
-        done = subprocess.run(
-            [str(word) for word in argv],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=QUICK_S,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise FlagPerfError(f"it does not answer: {error}", where=str(argv[0])) from error
-    if done.returncode:
-        words = done.stderr.strip() or done.stdout.strip()
-        raise FlagPerfError(f"it ended with {done.returncode}: {words}", where=shlex.join(map(str, argv)))
-    return done.stdout.strip()
-
-
-def _ended_late(argv: Sequence[str], environment: Mapping[str, str], log: Path, limit_s: float) -> bool:
-    """Run a command to its end; whether it was late, and was ended."""
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            argv, env=dict(environment), stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
-        )
-    try:
-        process.wait(limit_s)
-        return False
-    except subprocess.TimeoutExpired:
-        return True
-    finally:
-        _end(process)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    steps: tuple[Callable[[], None], ...] = (lambda: process.send_signal(signal.SIGTERM), process.kill)
-    for step in steps:
-        if process.poll() is not None:
-            return
-        step()  # SIGTERM: run.py ends what it started, and writes what it has
-        try:
-            process.wait(LEAVE_S)
-        except subprocess.TimeoutExpired:
-            continue
+def end_left(folder: Path) -> None:
+    """End each Python whose command names the trial's folder: none outlives it, its folder gone or not."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it has ended meanwhile, or is another user's
+            command = path.read_bytes()
+            if b"python" in command.partition(b"\0")[0] and str(folder).encode() in command:
+                os.kill(int(path.parent.name), signal.SIGKILL)
 
 
 def _free_port() -> int:

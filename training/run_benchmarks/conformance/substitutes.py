@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from run_benchmarks.conformance.folder import chip_of
 from run_benchmarks.conformance.recordings import Recording
-from run_benchmarks.conformance.sandbox import Sandbox, add_settings, ask_output
+from run_benchmarks.conformance.sandbox import QUICK_S, Sandbox, add_settings
 from run_benchmarks.frameworks.pytorch import PyTorch
 from run_benchmarks.plan.vendor_record import Vendor
 from run_benchmarks.plan.vendors import VENDOR_FILE
+from utils.monitors.tool import run_tool
 
 FRAMEWORK = "pytorch"
 SOURCE = Path(__file__).with_name("standin")
@@ -40,8 +41,8 @@ TOOL = """#!/bin/sh
 case "$*" in
 {cases}
 esac
-{otherwise}
 """
+OTHERWISE = "*"  # the pattern that any arguments meet
 
 
 @dataclass(frozen=True)
@@ -60,15 +61,16 @@ def made_python(sandbox: Sandbox) -> tuple[Sandbox, Path]:
         FlagPerfError: it cannot be made.
     """
     home = sandbox.folder / "python"
-    ask_output(sandbox.python, "-m", "venv", "--without-pip", str(home))
+    run_tool((str(sandbox.python), "-m", "venv", "--without-pip", str(home)), QUICK_S)
     own = replace(sandbox, python=home / "bin" / "python")
-    (packages,) = ask_output(own.python, "-c", PACKAGES).split("\n")
-    lines = [
-        f"import site; site.addsitedir({path!r})"
-        for path in ask_output(sandbox.python, "-c", PACKAGES).split("\n")
-    ]
-    (Path(packages) / f"{PACKAGE}.pth").write_text("\n".join([*lines, ""]), encoding="utf-8")
+    (packages,) = _packages_of(own.python)
+    lines = [f"import site; site.addsitedir({path!r})\n" for path in _packages_of(sandbox.python)]
+    (Path(packages) / f"{PACKAGE}.pth").write_text("".join(lines), encoding="utf-8")
     return own, Path(packages)
+
+
+def _packages_of(python: Path) -> list[str]:
+    return run_tool((str(python), "-c", PACKAGES), QUICK_S).splitlines()
 
 
 def lay_device(sandbox: Sandbox, packages: Path, vendor: Vendor) -> Names:
@@ -132,15 +134,15 @@ def lay_tools(sandbox: Sandbox, vendor: Vendor, listing: Listing, recordings: It
 
     What a monitor reads is printed whatever the options: those of a recording need not be those that it uses now.
     """
-    tools: dict[str, ReplayedTool] = {}
+    replies: dict[str, dict[str, Path]] = {}
     for recording in recordings:
         if recording.expected.devices_error or recording.expected.samples_error:
             continue
         path, arguments = _program(shlex.split(recording.expected.command))
-        tool = tools.setdefault(Path(path).name, ReplayedTool())
-        tool.texts.setdefault(" ".join(arguments), recording.path.with_suffix(".txt"))
+        reply = replies.setdefault(Path(path).name, {})
+        reply.setdefault(arguments, recording.path.with_suffix(".txt"))
         if recording.expected.samples:
-            tool.samples = tool.samples or recording.path.with_suffix(".txt")
+            reply.setdefault(OTHERWISE, recording.path.with_suffix(".txt"))
     if listing.recording is None:
         made_up = {"LIST_DEVICES_COMMAND": ["printf", r"%s\n", *listing.text.splitlines()]}
         add_settings(sandbox.vendor_folder / VENDOR_FILE, made_up)
@@ -148,29 +150,20 @@ def lay_tools(sandbox: Sandbox, vendor: Vendor, listing: Listing, recordings: It
             file.write(MADE_UP_PARSER)
     else:
         path, arguments = _program(list(vendor.list_devices_command))
-        text = listing.recording.path.with_suffix(".txt")
-        tools.setdefault(Path(path).name, ReplayedTool()).texts[" ".join(arguments)] = text
+        replies.setdefault(Path(path).name, {})[arguments] = listing.recording.path.with_suffix(".txt")
         _redirect(sandbox, path)
-    for name, tool in tools.items():
-        _write_tool(sandbox.tools / name, tool)
+    for name, reply in replies.items():
+        _write_tool(sandbox.tools / name, reply)
 
 
-@dataclass
-class ReplayedTool:
-    """What a program prints: by its arguments, and with any others; None: those are the true program's business."""
-
-    texts: dict[str, Path] = field(default_factory=dict)
-    samples: Path | None = None
-
-
-def _program(command: list[str]) -> tuple[str, list[str]]:
-    """The program that a command starts, and its arguments, behind `env NAME=VALUE...`."""
+def _program(command: list[str]) -> tuple[str, str]:
+    """The program that a command starts, and its arguments as a pattern of a shell's, behind `env NAME=VALUE...`."""
     words = list(command)
     if words and Path(words[0]).name == "env":
         words = words[1:]
         while words and "=" in words[0]:
             words = words[1:]
-    return (words[0], words[1:]) if words else ("", [])
+    return (words[0], shlex.quote(" ".join(words[1:]))) if words else ("", "")
 
 
 def _redirect(sandbox: Sandbox, path: str) -> None:
@@ -183,14 +176,11 @@ def _redirect(sandbox: Sandbox, path: str) -> None:
             file.write_text(text.replace(path, str(sandbox.tools / Path(path).name)), encoding="utf-8")
 
 
-def _write_tool(program: Path, tool: ReplayedTool) -> None:
-    cases = "\n".join(
-        f"  {shlex.quote(arguments)}) exec cat {shlex.quote(str(text))} ;;"
-        for arguments, text in tool.texts.items()
-    )
+def _write_tool(program: Path, reply: Mapping[str, Path]) -> None:
+    """A program that prints the file of the pattern that its arguments meet; any others the true one is to answer."""
     path, name = shlex.quote(os.environ.get("PATH", os.defpath)), shlex.quote(program.name)
-    otherwise = f'PATH={path} exec {name} "$@"'
-    if tool.samples:
-        otherwise = f"exec cat {shlex.quote(str(tool.samples))}"
-    program.write_text(TOOL.format(cases=cases, otherwise=otherwise))
+    cases = {pattern: f"cat {shlex.quote(str(text))}" for pattern, text in reply.items()}
+    last = cases.pop(OTHERWISE, f'env PATH={path} {name} "$@"')
+    lines = (f"  {pattern}) exec {command} ;;" for pattern, command in (*cases.items(), (OTHERWISE, last)))
+    program.write_text(TOOL.format(cases="\n".join(lines)))
     program.chmod(0o755)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from run_benchmarks.conformance.recordings import Recording, recordings_of
-from run_benchmarks.conformance.records import Check, failed, named, not_proven
-from run_benchmarks.conformance.sandbox import Done, Sandbox, add_settings
+from run_benchmarks.conformance.records import CheckResult, failed, named, not_proven
+from run_benchmarks.conformance.sandbox import Done, Sandbox, add_settings, failure_of, smallest_config
 from run_benchmarks.conformance.substitutes import (
     OWN_NAME,
     Listing,
@@ -26,7 +26,6 @@ from utils.events import EventName
 from utils.monitors.accelerators import monitor_file
 from utils.records import Verdict
 
-PART = "trial"
 CASE, KEY = "bert-pytorch", "bert:pytorch:{chip}:1:{ranks}:1"
 RANKS, STEPS, SAVED = 2, 4, 2
 LIMIT_S = 150.0  # of each of two runs, which take some ten seconds where nothing else runs
@@ -58,30 +57,29 @@ class Trial:
         return about if isinstance(about, Mapping) else {}
 
 
-def checks(sandbox: Sandbox, vendor: Vendor) -> Iterator[Check]:
+def checks(sandbox: Sandbox, vendor: Vendor) -> Iterator[CheckResult]:
     """What two runs show.
 
     Raises:
         FlagPerfError: one of them left no result.
     """
     recordings, _ = recordings_of(vendor.folder)  # what is wrong with one is named by the part `monitor`
-    chips = [name for name in vendor.chips if sandbox.config_of(CASE, name, RANKS)]
-    listing = chosen_listing(vendor, recordings, chips, RANKS)
+    shipped = {name: path for name in vendor.chips if (path := smallest_config(vendor.folder, CASE, name))}
+    listing = chosen_listing(vendor, recordings, list(shipped), RANKS)
     if listing is None:
         reason = not_proven(f"there is no configuration of {CASE} for one host", vendor.folder)
-        yield from named(PART, "a run of BERT", [reason])
+        yield from named("a run of BERT", [reason])
         return
     sandbox, packages = made_python(sandbox)
     names = lay_device(sandbox, packages, vendor)
     lay_tools(sandbox, vendor, listing, recordings)
-    config = sandbox.config_of(CASE, listing.chip, RANKS)
-    assert config is not None, "its chip has one"  # noqa: S101 - for mypy
-    add_settings(config, SHRUNK)
+    own = shipped[listing.chip]
+    add_settings(sandbox.config_for(own, listing.chip, RANKS), SHRUNK)
     data = make_data(sandbox, DATA)
     key = KEY.format(chip=listing.chip, ranks=RANKS)
     first = sandbox.run(key, data, LIMIT_S)
-    detail = f"{key}, {config.name}, shrunk: {RANKS} ranks, {STEPS} steps. {names.note}"
-    yield from named(PART, "a run of BERT by run.py", _failure(first, config), detail)
+    detail = f"{own.name}, with {RANKS} ranks, shrunk, {STEPS} steps. {names.note}"
+    yield from named("a run of BERT by run.py", _failure(first, own), detail)
     if first.result.failure is not None:
         return
     then = sandbox.run(key, data, LIMIT_S, "--continue-from", str(first.folder))
@@ -96,51 +94,40 @@ def make_data(sandbox: Sandbox, amount: Mapping[str, int]) -> Path:
         FlagPerfError: they cannot be made.
     """
     data = sandbox.folder / "data"
-    words = [word for name, value in amount.items() for word in (f"--{name}", str(value))]
-    done = sandbox.run_module("benchmarks.bert.made", "--out", str(data), *words, limit_s=LIMIT_S)
+    words = [f"--{name}={value}" for name, value in amount.items()]
+    done = sandbox.run_module("benchmarks.bert.made", f"--out={data}", *words, limit_s=LIMIT_S)
     if done.returncode:
         raise FlagPerfError(f"no data could be made: {done.stderr.strip()[-400:]}", where=str(data))
     return data
 
 
-def _of(trial: Trial, vendor: Vendor, recordings: list[Recording]) -> Iterator[Check]:
+def _of(trial: Trial, vendor: Vendor, recordings: list[Recording]) -> Iterator[CheckResult]:
     about, names, first = trial.stand_in, trial.names, trial.first
-    yield from named(PART, "preflight", _listed(trial), f"its device list is {_source(trial.listing)}")
+    yield from named("preflight", _listed(trial), f"its device list is {_source(trial.listing)}")
     seen = f"{about.get('operators')} operators on {names.device}:0. {names.note}"
-    yield from named(PART, "device", _differs("device", names.device, about.get("device")), seen)
-    collectives = about.get("collectives")
-    seen = f"{names.backend}, which is gloo here: {collectives}. {names.note}"
-    wrong = [] if collectives else [failed("no collective ran on the device")]
+    yield from named("device", _differs("device", names.device, about.get("device")), seen)
+    seen = f"{names.backend}, which is gloo here: {about.get('collectives')}. {names.note}"
+    yield from named("collectives", _collectives(trial, vendor), seen)
+    yield from named("precision", _precision(trial), f"{first.result.facts.get('precision')}, by autocast")
+    seen = f"saved after step {SAVED}; a second run went on to the same loss"
+    yield from named("checkpoint", _continued(trial), seen)
+    yield from named("monitor", _sampled(trial, vendor, recordings), "samples are those of the recording")
+    yield from named("stamp", _stamped(first), "the result is a stand-in's, and has no figure of a chip")
+
+
+def _collectives(trial: Trial, vendor: Vendor) -> Iterator[CheckResult]:
+    names, about = trial.names, trial.stand_in
+    yield from _differs("backend", names.backend, about.get("backend"))
+    if not about.get("collectives"):
+        yield failed("no collective ran on the device")
     if vendor.plugin and names.device != names.backend == OWN_NAME:
         own = vendor.collective_backend["pytorch"]
-        wrong.append(
-            not_proven(f"whether {own} takes tensors of {names.device} is seen on a chip: {names.note}")
-        )
-    yield from named(
-        PART, "collectives", [*_differs("backend", names.backend, about.get("backend")), *wrong], seen
-    )
-    yield from named(
-        PART, "precision", _precision(trial), f"{first.result.facts.get('precision')}, by autocast"
-    )
-    yield from named(
-        PART,
-        "checkpoint",
-        _continued(trial),
-        f"saved after step {SAVED}; a second run went on to the same loss",
-    )
-    yield from named(
-        PART, "monitor", _sampled(trial, vendor, recordings), "samples are those of the recording"
-    )
-    yield from named(
-        PART, "stamp", _stamped(first), "the result is a stand-in's, and has no figure of a chip"
-    )
+        yield not_proven(f"whether {own} takes tensors of {names.device} is seen on a chip: {names.note}")
 
 
-def _failure(done: Done, config: Path) -> Iterator[Check]:
-    failure = done.result.failure
-    if failure is not None:
-        evidence = " | ".join(failure.evidence.strip().splitlines()[-3:])
-        yield failed(f"{failure.message}: {evidence}", done.node, failure.remedy)
+def _failure(done: Done, config: Path) -> Iterator[CheckResult]:
+    if done.result.failure is not None:
+        yield from failure_of(done)
     elif done.result.verdict not in (Verdict.NOT_CONVERGED, Verdict.CONVERGED):
         yield failed(f"it ended as {done.result.verdict.value}", done.node)
     elif done.result.facts.get("global_steps") != STEPS:
@@ -151,7 +138,7 @@ def _source(listing: Listing) -> str:
     return listing.recording.path.with_suffix(".txt").name if listing.recording else "made up"
 
 
-def _listed(trial: Trial) -> Iterator[Check]:
+def _listed(trial: Trial) -> Iterator[CheckResult]:
     if trial.listing.recording is None:
         remedy = (
             "add a recording of a host with two devices or more of a chip that has a configuration of BERT"
@@ -161,18 +148,18 @@ def _listed(trial: Trial) -> Iterator[Check]:
         )
 
 
-def _differs(what: str, wanted: object, seen: object) -> Iterator[Check]:
+def _differs(what: str, wanted: object, seen: object) -> Iterator[CheckResult]:
     if wanted != seen:
         yield failed(f"the {what} in the ranks was {seen!r} in place of {wanted!r}")
 
 
-def _precision(trial: Trial) -> Iterator[Check]:
+def _precision(trial: Trial) -> Iterator[CheckResult]:
     configured = trial.first.values(EventName.INIT_START)[0].get("config", {}).get("precision")
     yield from _differs("precision", configured, trial.first.result.facts.get("precision"))
     yield from _differs("type of autocast", AUTOCAST.get(str(configured)), trial.stand_in.get("autocast"))
 
 
-def _continued(trial: Trial) -> Iterator[Check]:
+def _continued(trial: Trial) -> Iterator[CheckResult]:
     failure, continued = trial.then.result.failure, trial.then.result.continued or {}
     if failure is not None:
         yield failed(f"the second run failed: {failure.message}", trial.then.node, failure.remedy)
@@ -189,7 +176,7 @@ def _losses(done: Done) -> dict[int, float]:
     return {value["global_steps"]: value["loss"] for value in done.values(EventName.STEP_END)}
 
 
-def _sampled(trial: Trial, vendor: Vendor, recordings: list[Recording]) -> Iterator[Check]:
+def _sampled(trial: Trial, vendor: Vendor, recordings: list[Recording]) -> Iterator[CheckResult]:
     telemetry, file = trial.first.telemetry(), monitor_file(vendor.folder)
     info = telemetry.info(vendor.name)
     if not file.exists():
@@ -209,7 +196,7 @@ def _sampled(trial: Trial, vendor: Vendor, recordings: list[Recording]) -> Itera
             yield failed(f"of {len(values)} samples some are in no recording", trial.first.node)
 
 
-def _stamped(done: Done) -> Iterator[Check]:
+def _stamped(done: Done) -> Iterator[CheckResult]:
     result = done.result
     yield from _differs("stamp", STAND_IN, result.rules.stamp)
     own = [name for name, each in result.figures.items() if each.value is not None and name != "round_time"]

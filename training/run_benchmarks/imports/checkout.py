@@ -10,11 +10,12 @@ from pathlib import Path, PurePosixPath
 
 from run_benchmarks.frameworks import FRAMEWORKS, STARTED_ELSEWHERE
 from run_benchmarks.plan.case_files import CASE_SCRIPT
-from run_benchmarks.stages.tree import files_in, problems_in
+from run_benchmarks.plan.vendors import NO_VENDORS
+from run_benchmarks.stages.tree import LARGEST_TREE, files_in, problems_in
 from utils.errors import FlagPerfError
 
 BENCHMARKS, DRIVER = "benchmarks", "benchmarks/driver"
-OF_FLAGPERF = ("benchmarks", "run_benchmarks", "utils", "result")  # the folders that are no vendor's
+IMPORTS_WITHIN = 2**20  # bytes of a file
 _CONFIG = re.compile(r"config_(.+)\.py")
 _USES_DRIVER = re.compile(rb"^\s*(from|import) driver\b", re.MULTILINE)
 
@@ -57,7 +58,7 @@ class Checkout:
     def vendors(self) -> list[str]:
         """The folders with settings for cases, or images."""
         tops = {PurePosixPath(file).parts[0] for file in self.files if file.count("/") > 1}
-        return sorted(tops - set(OF_FLAGPERF))
+        return sorted(tops - set(NO_VENDORS))
 
     def cases(self, vendor: str) -> list[PublicCase]:
         """All cases that a vendor has a folder for, also those that cannot run here."""
@@ -88,9 +89,15 @@ class Checkout:
         own = self.below(case.code)
         if any(file.startswith(f"{case.code}/driver/") for file in own):
             return False
-        return any(
-            _USES_DRIVER.search((self.path / file).read_bytes()) for file in own if file.endswith(".py")
-        )
+        return any(_USES_DRIVER.search(self._begin_of(file)) for file in own if file.endswith(".py"))
+
+    def _begin_of(self, file: str) -> bytes:
+        with (self.path / file).open("rb") as opened:
+            return opened.read(IMPORTS_WITHIN)
+
+    def size_of(self, *folders: str) -> int:
+        """The bytes of the files in these folders, or of these names."""
+        return sum((self.path / file).stat().st_size for file in self.below(*folders))
 
     def why_not(self, case: PublicCase) -> str:
         """Why the case cannot run here; empty where nothing is in its way."""
@@ -103,6 +110,8 @@ class Checkout:
         has_script = f"{case.code}/{CASE_SCRIPT}" in self.files
         yield "" if has_script else f"{case.code} has no {CASE_SCRIPT}"
         yield "" if self.sizes(case) else "the vendor has no configuration for it"
+        size = self.size_of(case.code, case.settings, f"{BENCHMARKS}/{case.model}/README.md", DRIVER)
+        yield f"{size >> 20} MiB, more than goes to hosts" if size > LARGEST_TREE else ""
         lacks = self.uses_driver(case) and not self.below(DRIVER)
         yield f"it imports `driver`, and the checkout has no {DRIVER}" if lacks else ""
         bad = (name for name in self._objections if name.startswith((f"{case.code}/", f"{case.settings}/")))

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from run_benchmarks.imports.checkout import BENCHMARKS, DRIVER, Checkout, PublicCase
-from run_benchmarks.imports.record import Imports, Laid, read_imports, write_imports
+from run_benchmarks.imports.record import IMAGES, SUFFIX, Imports, read_imports, write_imports
 from run_benchmarks.plan.vendors import VENDOR_FILE
 from run_benchmarks.stages.tree import LARGEST_TREE
 from utils.code_files import digest_of_file
 from utils.errors import FlagPerfError, Problem, ProblemsError, nearest
 
-SUFFIX = "_2022"  # of a name that is taken here
-IMAGES = "docker_image"
 OLD_MONITOR = "stays behind: it makes itself a daemon, which nobody could be sure to end"
 
 
@@ -50,7 +49,7 @@ def lay_out(
     if checkout.path == training_dir.resolve():
         raise FlagPerfError("is this checkout itself", where=str(checkout.path), remedy="give another one")
     chosen = _chosen_vendors(checkout, vendors)
-    wanted = _chosen_cases([case for vendor in chosen for case in checkout.cases(vendor)], cases)
+    wanted = _chosen_cases(checkout, chosen, cases)
     plan = _Plan(checkout, training_dir, read_imports(training_dir))
     for vendor in chosen:
         plan.add(vendor, [case for case in wanted if case.vendor == vendor])
@@ -60,7 +59,7 @@ def lay_out(
     return plan.laying
 
 
-def lay_down(laying: Laying, checkout: Checkout, training_dir: Path) -> int:
+def lay_down(laying: Laying, training_dir: Path) -> int:
     """Copy the files, once it is clear that none of them lies here; how many are new.
 
     Raises:
@@ -71,7 +70,8 @@ def lay_down(laying: Laying, checkout: Checkout, training_dir: Path) -> int:
     digests = {target: digest_of_file(source) for target, source in laying.files.items()}
     _check_free(digests, training_dir, imports)
     new = [target for target in digests if not (training_dir / target).exists()]
-    write_imports(training_dir, _with(imports, checkout, digests, _missing_folders(new, training_dir)))
+    folders = sorted({*imports.folders, *_missing_folders(new, training_dir)})
+    write_imports(training_dir, Imports({**imports.files, **digests}, tuple(folders)))
     for target in new:
         _copy(laying.files[target], training_dir / target)
     return len(new)
@@ -96,15 +96,6 @@ def _is_taken(path: Path, digest: str, *, is_ours: bool) -> bool:
     return not (is_ours and path.is_file() and digest_of_file(path) == digest)
 
 
-def _with(
-    imports: Imports, checkout: Checkout, files: Mapping[str, str], folders: Collection[str]
-) -> Imports:
-    name = str(checkout.path)
-    earlier = imports.checkouts.get(name, Laid())
-    laid = Laid({**earlier.files, **files}, tuple(sorted({*earlier.folders, *folders})))
-    return Imports({**imports.checkouts, name: laid})
-
-
 def _missing_folders(targets: Sequence[str], training_dir: Path) -> set[str]:
     parents = {parent.as_posix() for target in targets for parent in PurePosixPath(target).parents[:-1]}
     return {parent for parent in parents if not (training_dir / parent).exists()}
@@ -113,13 +104,24 @@ def _missing_folders(targets: Sequence[str], training_dir: Path) -> set[str]:
 def _copy(source: Path, target: Path) -> None:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with source.open("rb") as file, target.open("xb") as copy:
+        with source.open("rb") as file, target.open("xb") as copy, _nothing_partial(target):
             shutil.copyfileobj(file, copy)
+            copy.flush()  # a full disk shows here
         target.chmod(0o755 if source.stat().st_mode & 0o100 else 0o644)
     except OSError as error:
         remedy = "mend it and import again, or take away what came with --undo"
         message = f"could not be copied to {target}: {error.strerror}"
         raise FlagPerfError(message, where=str(source), remedy=remedy) from error
+
+
+@contextmanager
+def _nothing_partial(target: Path) -> Iterator[None]:
+    """A part of a file would be taken for one that somebody has changed."""
+    try:
+        yield
+    except BaseException:
+        target.unlink()
+        raise
 
 
 class _Plan:
@@ -128,7 +130,7 @@ class _Plan:
     def __init__(self, checkout: Checkout, training_dir: Path, imports: Imports) -> None:
         self.laying = Laying()
         self._checkout, self._root = checkout, training_dir
-        self._laid = {parent.as_posix() for name in imports.files for parent in PurePosixPath(name).parents}
+        self._laid = imports.above()
 
     def add(self, vendor: str, cases: Sequence[PublicCase]) -> None:
         """A vendor with these cases and the images for them."""
@@ -154,12 +156,26 @@ class _Plan:
             self._lay(DRIVER, f"{code}/driver")
         self._lay(f"{BENCHMARKS}/{case.model}/README.md", f"{BENCHMARKS}/{model}/README.md")
         self._lay(case.settings, f"{case.vendor}/{model}-{case.framework}")
-        note = "" if self._checkout.images(case.vendor, case.framework) else "no Dockerfile came for it"
-        self.laying.rows.append(ImportedItem(case.vendor, name, f"{model}:{case.framework}", sizes, note))
+        image, note = self._image_of(case)
+        self.laying.rows.append(ImportedItem(case.vendor, name, f"{model}:{image}", sizes, note))
+
+    def _image_of(self, case: PublicCase) -> tuple[str, str]:
+        """What stands for the framework and its version in the case's keys, and a word on it."""
+        folder = f"{case.vendor}/{IMAGES}"
+        came = self._checkout.images(case.vendor, case.framework)
+        fit = [name for name in came if self._checkout.size_of(f"{folder}/{name}") <= LARGEST_TREE]
+        here = [self._free(name, folder) for name in fit]
+        if here:
+            return here[0], f"in its keys also {', '.join(here[1:])}" if here[1:] else ""
+        dockerfiles = (self._root / folder).glob(f"{case.framework}*/Dockerfile")
+        if own := sorted(path.parent.name for path in dockerfiles):
+            return own[0], f"no Dockerfile came for it: its image is ours, {IMAGES}/{own[0]}"
+        remedy = f'write {folder}/{case.framework}/Dockerfile, or set RUNTIME = "process"'
+        return case.framework, f"no Dockerfile came for it: {remedy}"
 
     def _add_image(self, vendor: str, name: str) -> None:
         folder = f"{vendor}/{IMAGES}/{name}"
-        size = sum((self._checkout.path / file).stat().st_size for file in self._checkout.below(folder))
+        size = self._checkout.size_of(folder)
         if size > LARGEST_TREE:
             note = (
                 f"{size >> 20} MiB, more than goes to hosts: build an image with what it installs by hand, and "
@@ -215,15 +231,29 @@ def _chosen_vendors(checkout: Checkout, vendors: Sequence[str]) -> list[str]:
     return [name for name in checkout.vendors if not vendors or name in vendors]
 
 
-def _chosen_cases(cases: Sequence[PublicCase], names: Sequence[str]) -> list[PublicCase]:
+def _chosen_cases(checkout: Checkout, vendors: Sequence[str], names: Sequence[str]) -> list[PublicCase]:
     """Those that the names are of; a key of test_conf.py is one, of which the first two parts count."""
+    cases = [case for vendor in vendors for case in checkout.cases(vendor)]
     wanted = {name: tuple(name.rpartition("/")[2].split(":")[:2]) for name in names}
     for name, parts in wanted.items():
         if not any(_is(case, parts) for case in cases):
-            models = sorted({case.model for case in cases})
-            remedy = nearest(parts[0], models) or f"there is: {', '.join(models)}"
-            raise FlagPerfError(f"the checkout has no case {name}", where="--cases", remedy=remedy)
+            raise _no_case(checkout, vendors, name, parts, sorted({case.model for case in cases}))
     return [case for case in cases if not names or any(_is(case, parts) for parts in wanted.values())]
+
+
+def _no_case(
+    checkout: Checkout, vendors: Sequence[str], name: str, parts: Sequence[str], models: Sequence[str]
+) -> FlagPerfError:
+    """That there is none of this name; or that it is other vendors' alone."""
+    everyone = (case for vendor in checkout.vendors for case in checkout.cases(vendor))
+    others = sorted({case.vendor for case in everyone if _is(case, parts)})
+    there = f"there is: {', '.join(models)}"
+    if others or checkout.below(f"{BENCHMARKS}/{parts[0]}"):
+        message = f"the checkout has {name}, but no configuration of it by {', '.join(vendors)}"
+        remedy = f"it is {', '.join(others) or 'nobody'}'s; {there}"
+    else:
+        message, remedy = f"the checkout has no case {name}", nearest(parts[0], models) or there
+    return FlagPerfError(message, where="--cases", remedy=remedy)
 
 
 def _is(case: PublicCase, parts: Sequence[str]) -> bool:

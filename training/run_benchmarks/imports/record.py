@@ -15,28 +15,22 @@ from utils.errors import FlagPerfError
 
 # Beside the folders of training/, of which the hosts get those alone.
 RECORD = "imported.json"
-SCHEMA: Final = 1
-
-
-@dataclass(frozen=True)
-class Laid:
-    """What one checkout gave: path below training/ -> SHA-256, and the folders that were made for it."""
-
-    files: Mapping[str, str] = field(default_factory=dict)
-    folders: tuple[str, ...] = ()
+SCHEMA: Final = 2
+SUFFIX = "_2022"  # of a name that is taken here
+IMAGES = "docker_image"
 
 
 @dataclass(frozen=True)
 class Imports(Record):
-    """All that was laid down, by the checkouts' own `training/` folders."""
+    """All that was laid down: path below training/ -> SHA-256, and the folders that were made for it."""
 
-    checkouts: Mapping[str, Laid] = field(default_factory=dict)
-    schema: Literal[1] = SCHEMA
+    files: Mapping[str, str] = field(default_factory=dict)
+    folders: tuple[str, ...] = ()
+    schema: Literal[2] = SCHEMA
 
-    @property
-    def files(self) -> dict[str, str]:
-        """Of all checkouts."""
-        return {path: digest for laid in self.checkouts.values() for path, digest in laid.files.items()}
+    def above(self) -> frozenset[str]:
+        """The folders of what was laid down, whoever made them."""
+        return frozenset(parent.as_posix() for name in self.files for parent in PurePosixPath(name).parents)
 
 
 def read_imports(training_dir: Path) -> Imports:
@@ -48,8 +42,7 @@ def read_imports(training_dir: Path) -> Imports:
     path = training_dir / RECORD
     content = read_object(path)
     imports = Imports() if content is None else parsed(Imports, content, str(path))
-    folders = (folder for laid in imports.checkouts.values() for folder in laid.folders)
-    strays = [name for name in (*imports.files, *folders) if not _is_inside(training_dir, name)]
+    strays = [name for name in (*imports.files, *imports.folders) if not _is_inside(training_dir, name)]
     if strays:
         message = f"names what is not below {training_dir}: {strays[0]!r}"
         raise FlagPerfError(
@@ -59,18 +52,18 @@ def read_imports(training_dir: Path) -> Imports:
 
 
 def write_imports(training_dir: Path, imports: Imports) -> None:
-    """Keep the record; there is none of nothing."""
-    path = training_dir / RECORD
-    if imports.checkouts:
-        write_json(path, imports.as_dict())
-    else:
-        path.unlink(missing_ok=True)
+    """Keep the record."""
+    write_json(training_dir / RECORD, imports.as_dict())
 
 
-def take_away(training_dir: Path, laid: Laid) -> tuple[int, list[str]]:
-    """Remove what an import laid down; how many files went, and which are kept: they were changed since."""
-    removed, kept = 0, []
-    for name, digest in laid.files.items():
+def take_away(training_dir: Path) -> tuple[int, list[str]]:
+    """Remove what imports laid down; how many files went, and which are kept: they were changed since.
+
+    Raises:
+        FlagPerfError: as `read_imports`.
+    """
+    imports, removed, kept = read_imports(training_dir), 0, []
+    for name, digest in imports.files.items():
         path = training_dir / name
         if not path.is_file() or path.is_symlink():
             continue
@@ -79,7 +72,8 @@ def take_away(training_dir: Path, laid: Laid) -> tuple[int, list[str]]:
             removed += 1
         else:
             kept.append(name)
-    _remove_empty(training_dir / folder for folder in sorted(laid.folders, reverse=True))
+    _remove_empty(training_dir / folder for folder in sorted(imports.folders, reverse=True))
+    (training_dir / RECORD).unlink(missing_ok=True)
     return removed, kept
 
 

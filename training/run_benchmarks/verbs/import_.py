@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from run_benchmarks.commands import run_command
@@ -11,27 +10,20 @@ from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.output import output_width, put
 from run_benchmarks.verbs import options
 from utils.errors import FlagPerfError
+from utils.text_files import one_line
 
 if TYPE_CHECKING:
-    from run_benchmarks.imports.laying import ImportedItem, Laying
+    from run_benchmarks.imports.laying import Laying
 
 NAME = "import"
-MOST_SIZES = 3  # of a case that are shown
 HELP = "lay the cases and vendors of a checkout of public FlagPerf in place, or take them away again"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which checkout, and what of it."""
-    parser.add_argument(
-        "path",
-        metavar="PATH",
-        nargs="?",
-        type=options.path_of,
-        help="the checkout; with --undo all of them if it is left out",
-    )
-    parser.add_argument(
-        "--vendor", action="append", default=[], metavar="NAME", help="only this vendor's (may be repeated)"
-    )
+    parser.add_argument("path", metavar="PATH", nargs="?", type=options.path_of, help="the checkout")
+    only = "only this vendor's (may be repeated)"
+    parser.add_argument("--vendor", action="append", default=[], metavar="NAME", help=only)
     parser.add_argument(
         "--cases",
         nargs="+",
@@ -39,16 +31,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=argparse.SUPPRESS,
         help="only these: MODEL, MODEL:FRAMEWORK, or keys of test_conf.py",
     )
-    parser.add_argument(
-        "--undo", action="store_true", help="take away what was laid down; files changed since are kept"
-    )
+    away = "take away all that was laid down; files changed since are kept"
+    parser.add_argument("--undo", action="store_true", help=away)
     parser.add_argument("--show", action="store_true", help="only print the table; nothing is copied")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Lay it down and say what came, or take it away."""
+    if arguments.undo and arguments.path:
+        raise FlagPerfError("takes away all that was laid down", where="--undo", remedy="leave PATH out")
     if arguments.undo:
-        return _undo(arguments.path)
+        return _undo()
     if arguments.path is None:
         remedy = "git clone https://github.com/FlagOpen/FlagPerf, and give that folder"
         raise FlagPerfError("no checkout is given", where="PATH", remedy=remedy)
@@ -59,10 +52,10 @@ def run(arguments: argparse.Namespace) -> int:
     laying = lay_out(checkout, options.TRAINING_DIR, arguments.vendor, arguments.cases or ())
     notes = list(laying.notes)
     if not arguments.show:
-        new = lay_down(laying, checkout, options.TRAINING_DIR)
-        undo = run_command(NAME, "--undo", str(arguments.path.absolute()))
+        new = lay_down(laying, options.TRAINING_DIR)
+        undo = run_command(NAME, "--undo")
         notes += [f"{new} of {len(laying.files)} files are new in {options.TRAINING_DIR}; take away: {undo}"]
-    put("\n".join([_table(laying), *(f"- {note}" for note in notes)]))
+    put("\n".join([_table(laying), *(f"- {one_line(note)}" for note in notes)]))
     return ExitCode.SUCCESS
 
 
@@ -70,32 +63,17 @@ def _table(laying: Laying) -> str:
     from run_benchmarks.results.table import Table
 
     headings = ("vendor", "in the checkout", "here", "sizes", "note")
-    cells = tuple((row.vendor, row.name, row.here or "not", _few(row), row.note) for row in laying.rows)
+    cells = tuple(
+        (row.vendor, row.name, row.here or "not", " ".join(row.sizes), row.note) for row in laying.rows
+    )
     return Table(headings, cells, fixed=3, is_grouped=True).text(output_width())
 
 
-def _few(row: ImportedItem) -> str:
-    more = len(row.sizes) - MOST_SIZES
-    return " ".join([*row.sizes[:MOST_SIZES], *([f"and {more} more"] if more > 0 else [])])
+def _undo() -> int:
+    from run_benchmarks.imports.record import take_away
 
-
-def _undo(path: Path | None) -> int:
-    from run_benchmarks.imports.record import Imports, read_imports, take_away, write_imports
-
-    training = options.TRAINING_DIR
-    imports = read_imports(training)
-    names = {str(folder.resolve()) for folder in (path, path / "training")} if path else {*imports.checkouts}
-    chosen = {name: laid for name, laid in imports.checkouts.items() if name in names}
-    if not chosen:
-        there = ", ".join(imports.checkouts) or "none"
-        message = f"nothing of {path or 'any checkout'} was laid down here; imported are: {there}"
-        raise FlagPerfError(message, where=str(training))
-    for name, laid in chosen.items():
-        removed, kept = take_away(training, laid)
-        rest = {other: each for other, each in imports.checkouts.items() if other != name}
-        imports = Imports(rest)
-        write_imports(training, imports)
-        put(f"{name}: {removed} files were taken away")
-        for file in kept:
-            put(f"- kept, as it was changed since: {training / file}")
+    removed, kept = take_away(options.TRAINING_DIR)
+    put(f"{removed} files were taken away")
+    for file in kept:
+        put(f"- kept, as it was changed since: {options.TRAINING_DIR / file}")
     return ExitCode.SUCCESS

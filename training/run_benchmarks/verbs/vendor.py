@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 from pathlib import Path
 
@@ -13,6 +14,10 @@ from run_benchmarks.verbs import options
 from utils.errors import FlagPerfError, nearest
 
 NAME = "vendor"
+EXIT_CODES = (
+    "exit codes: 0: no check failed; 1: one did; 2: the command line cannot be, and nothing was looked at"
+)
+PARTS = ("static", "monitor", "trial")  # of the kit
 HELP = "list the vendors and what is proven of them, begin a new one, or prove one by the conformance kit"
 
 
@@ -29,18 +34,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "name", metavar="NAME", type=options.name_of, help="the vendor's, as its folder is called"
     )
     new.add_argument("--chip", metavar="CHIP", default="A1", help="the name of its first chip (default: A1)")
+    listing = "the tool that lists its chips (default: NAME-smi)"
+    new.add_argument("--tool", metavar="TOOL", default="", help=listing)
     proven = "prove what can be proven of a vendor's folder, without its chips and with them"
-    check = actions.add_parser("check", help=proven, description=proven, epilog="exit code 1: a check failed")
-    check.add_argument(
-        "names", metavar="NAME", nargs="*", type=options.name_of, help="the vendors to look at"
-    )
-    check.add_argument("--all", action="store_true", help="all vendors")
-    check.add_argument(
-        "--part",
-        action="append",
-        metavar="PART",
-        help="this part alone: static, monitor, trial (may be repeated)",
-    )
+    check = actions.add_parser("check", help=proven, description=proven, epilog=EXIT_CODES)
+    check.add_argument("name", metavar="NAME", type=options.name_of, help="the vendor to look at")
+    only = f"this part alone: {', '.join(PARTS)} (may be repeated)"
+    check.add_argument("--part", action="append", metavar="PART", choices=PARTS, help=only)
     check.add_argument(
         "--output",
         type=options.path_of,
@@ -73,7 +73,7 @@ def _list(arguments: argparse.Namespace) -> int:
 def _new(arguments: argparse.Namespace) -> int:
     from run_benchmarks.conformance.new import make_vendor
 
-    files = make_vendor(arguments.name, arguments.chip, options.TRAINING_DIR)
+    files = make_vendor(arguments.name, arguments.chip, options.TRAINING_DIR, arguments.tool)
     put("\n".join(map(str, files)))
     complain(
         f"fill in what is marked, and see what is left: {run_command('vendor', 'check', arguments.name)}"
@@ -84,48 +84,43 @@ def _new(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> int:
     from run_benchmarks.conformance.forms import as_markdown, as_text
     from run_benchmarks.conformance.kit import check_place, examine, write_report
-    from run_benchmarks.conformance.records import Outcome
+    from run_benchmarks.conformance.records import CheckOutcome
 
-    names, parts = _names(arguments), _parts(arguments)
-    places = {name: _place(arguments.output, name, len(names)) for name in names}
-    for place in places.values():
-        check_place(place)
-    has_failed = False
-    for name, place in places.items():
-        report = examine(options.TRAINING_DIR / name, parts, arguments.python, complain)
-        write_report(report, as_markdown(report), place)
-        put(f"{as_text(report, output_width())}\nwritten to {place.absolute()}")
-        has_failed |= bool(report.of(Outcome.FAILED))
-    return ExitCode.CHECK_FAILED if has_failed else ExitCode.SUCCESS
+    folder = _vendors_folder(arguments.name)
+    python = _absolute(arguments.python)
+    _check_python(python)
+    output = arguments.output or Path(f"conformance-{folder.name}")
+    check_place(output)
+    report = examine(folder, arguments.part or PARTS, python, complain)
+    write_report(report, as_markdown(report), output)
+    put(f"{as_text(report, output_width())}\nwritten to {output.absolute()}")
+    return ExitCode.CHECK_FAILED if report.of(CheckOutcome.FAILED) else ExitCode.SUCCESS
 
 
-def _names(arguments: argparse.Namespace) -> list[str]:
-    from run_benchmarks.plan.vendors import find_vendors
+def _vendors_folder(name: str) -> Path:
+    from run_benchmarks.conformance.folder import WRITE_VENDOR
+    from run_benchmarks.plan.vendors import NO_VENDORS, VENDOR_FILE, find_vendors
 
-    vendors = find_vendors(options.TRAINING_DIR)
-    for name in arguments.names:
-        if name not in vendors:
-            remedy = nearest(name, vendors) or f"there is: {', '.join(vendors)}; `vendor new` makes another"
-            raise FlagPerfError("there is no such vendor", where=name, remedy=remedy)
-    if not (arguments.names or arguments.all):
-        raise FlagPerfError(
-            "no vendor is named", where="vendor check", remedy=f"name one of {', '.join(vendors)}"
-        )
-    return vendors if arguments.all else list(dict.fromkeys(arguments.names))
+    vendors, folder = find_vendors(options.TRAINING_DIR), options.TRAINING_DIR / name
+    if name not in NO_VENDORS and folder.is_dir():
+        if (folder / VENDOR_FILE).is_file():
+            return folder
+        raise FlagPerfError(f"has no {VENDOR_FILE}", where=str(folder), remedy=WRITE_VENDOR)
+    remedy = nearest(name, vendors) or f"there is: {', '.join(vendors)}; `vendor new` makes another"
+    raise FlagPerfError("there is no such vendor", where=name, remedy=remedy)
 
 
-def _parts(arguments: argparse.Namespace) -> list[str]:
-    from run_benchmarks.conformance.kit import PARTS
-
-    for part in arguments.part or ():
-        if part not in PARTS:
-            raise FlagPerfError(
-                "is no part of the kit", where=f"--part {part}", remedy=f"use {', '.join(PARTS)}"
-            )
-    return arguments.part or list(PARTS)
+def _absolute(python: Path) -> Path:
+    """As it is found from anywhere. A name alone is looked for on the PATH; the link of a virtual environment stays."""
+    return Path(shutil.which(python) or python) if python.name == str(python) else python.absolute()
 
 
-def _place(output: Path | None, name: str, count: int) -> Path:
-    if output is None:
-        return Path(f"conformance-{name}")
-    return output / name if count > 1 else output
+def _check_python(python: Path) -> None:
+    from utils.monitors.tool import run_tool
+
+    try:
+        if run_tool((str(python), "-c", "print(6 * 7)")).strip() != "42":
+            raise FlagPerfError("it is no Python")
+    except FlagPerfError as error:
+        remedy = "name the Python that has the framework, e.g. --python /opt/venv/bin/python"
+        raise FlagPerfError(error.message, where=f"--python {python}", remedy=remedy) from error

@@ -15,6 +15,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from email.parser import HeaderParser
 from importlib import metadata
@@ -126,6 +127,8 @@ class InventoryTaker:
             partial.replace(self._file)
         except (OSError, ValueError) as error:  # a full disk ends no monitor
             log.error("inventory: cannot be written: %s", error)
+            with suppress(OSError):  # a part of it is of no use, and would be collected as if it were
+                partial.unlink()
 
 
 def monitor_cost(wall_s: float, samplers: Sequence[Sampler]) -> MonitorCost:

@@ -10,6 +10,7 @@ import os
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from utils.errors import FlagPerfError, raised
 from utils.telemetry.records import Sample
@@ -20,8 +21,9 @@ LONGEST_OUTPUT = (
 )  # characters: sixty-four devices in a tool's most talkative form have some hundred thousand
 MOST_SHOWN = 200
 
-# What a tool printed -> the number of each device -> what it says of it; time and source are filled in here.
-Parser = Callable[[str], Mapping[str, Sample]]
+if TYPE_CHECKING:  # monitors import this in images with old Pythons too, which cannot evaluate it
+    # What a tool printed -> the number of each device -> what it says of it; time and source are filled in here.
+    Parser = Callable[[str], Mapping[str, Sample]]
 
 
 @dataclass
@@ -74,13 +76,20 @@ class Tool:
 def run_tool(argv: Sequence[str], timeout_s: float = TIMEOUT_S) -> str:
     """What a vendor's tool prints to its standard output, in the C locale.
 
+    It is started where nobody else writes: an interpreter imports what lies in its folder, and that may be /tmp.
+
     Raises:
         FlagPerfError: it is not there, does not end in time, or ends with an error.
     """
     environment = {**os.environ, "LC_ALL": "C", "LANG": "C", "COLUMNS": "500"}
     try:
         done = subprocess.run(
-            list(argv), env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s
+            list(argv),
+            cwd="/",
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=timeout_s,
         )
     except FileNotFoundError as error:
         remedy = "see that the container gets it (CONTAINER_OPTIONS), or that the host has it on its PATH"

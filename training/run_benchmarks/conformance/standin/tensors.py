@@ -15,6 +15,9 @@ from torch.utils import _pytree as pytree
 LOW_PRECISION = (
     "linear", "matmul", "mm", "bmm", "addmm", "baddbmm", "scaled_dot_product_attention", "convolution",
 )  # fmt: skip
+# What torch.tensor([tensor, ...], device=...) calls below __torch_dispatch__, where no fallback takes our tensors: it
+# reads each of those, and fills what it made.
+BELOW_DISPATCH = ("_local_scalar_dense", "copy_")
 _CPU = torch.device("cpu")
 _counts: Counter[str] = Counter()
 _products: set[str] = set()
@@ -78,13 +81,15 @@ def register(device_type: str) -> list[Any]:
     for name in LOW_PRECISION:
         operator = getattr(torch.ops.aten, name).default
         own.impl(name, _lowered(operator, device_type), "AutocastPrivateUse1")
-    # torch.tensor(..., device=...) fills what it made below __torch_dispatch__, where no fallback takes our tensors.
-    own.impl("copy_", _copied, "PrivateUse1")
+    for name in BELOW_DISPATCH:
+        own.impl(name, _implemented(getattr(torch.ops.aten, name).default), "PrivateUse1")
     return [every, own]
 
 
 def computed(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """What `operator` gives, on the device where it is asked for there or anything that it takes lies there."""
+    if operator is torch.ops.aten.record_stream.default:  # no work on a tensor is still under way
+        return None
     taken = {id(leaf.behind): leaf for leaf in pytree.tree_leaves((args, kwargs)) if _is_ours(leaf)}
     asked = kwargs.get("device")
     on_device = bool(taken) if asked is None else _is_this_device(asked)
@@ -102,8 +107,8 @@ def computed(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> A
     return pytree.tree_map(placed, result)
 
 
-def _copied(*args: Any, **kwargs: Any) -> Any:
-    return computed(torch.ops.aten.copy_.default, args, kwargs)
+def _implemented(operator: Any) -> Callable[..., Any]:
+    return lambda *args, **kwargs: computed(operator, args, kwargs)
 
 
 def _is_ours(value: Any) -> bool:
