@@ -1,0 +1,1 @@
+"""What `run.py doctor` asks beyond the preflight: `examine.examine` asks, `report` shows it."""

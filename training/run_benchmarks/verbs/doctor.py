@@ -1,0 +1,82 @@
+"""`run.py doctor`: examine the hosts, with what cases want of them or without; nothing is launched or left there."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from run_benchmarks.commands import place_options, run_command
+from run_benchmarks.exit_code import ExitCode
+from run_benchmarks.output import complain, put
+from run_benchmarks.verbs import options
+from utils.errors import ProblemsError
+
+if TYPE_CHECKING:
+    from run_benchmarks.doctor.examine import Findings
+    from run_benchmarks.plan.records import Plan
+
+NAME = "doctor"
+HELP = "examine every host: what the cases need, and what makes hosts slow or unlike each other; leaves nothing there"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which hosts, for which cases."""
+    options.add_config(parser)
+    options.add_cases(parser)
+    parser.add_argument(
+        "--no-cases", action="store_true", help="look at the hosts alone, whatever cases there are"
+    )
+    options.add_log_path(parser)
+    parser.add_argument("--json", action="store_true", help="all that was seen, as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Examine the hosts; the exit code says whether a run may begin there."""
+    import asyncio
+
+    from run_benchmarks.doctor.report import as_dict, text_of
+
+    plan = _plan(arguments)
+    if plan.run.machine.settings:
+        complain(plan.run.machine.sentence())
+    findings = asyncio.run(_examine(plan, arguments))
+    if arguments.json:
+        put(json.dumps(plan.secrets.hide_in(as_dict(findings), names=False), indent=1))
+    else:
+        put(plan.secrets.hide(text_of(findings)))
+    return ExitCode.SUCCESS if findings.is_healthy else ExitCode.UNHEALTHY
+
+
+async def _examine(plan: Plan, arguments: argparse.Namespace) -> Findings:
+    from run_benchmarks.doctor.examine import examine
+    from run_benchmarks.hosts import open_allocator
+    from run_benchmarks.plan.load import load_vendors
+
+    # with cases, hosts under no vendor's name are those of the cases' vendors, whatever VENDOR says
+    named = plan.cluster.groups or not plan.cases
+    vendors = load_vendors(arguments.config, options.TRAINING_DIR) if named else {}
+    allocator = open_allocator(plan.cluster)
+    try:
+        return await examine(plan, vendors, allocator)
+    finally:
+        await allocator.close()
+
+
+def _plan(arguments: argparse.Namespace) -> Plan:
+    """What the files say; without cases where none is asked for, or none is valid, which is said."""
+    from run_benchmarks.plan.load import load_hosts
+    from run_benchmarks.plan.problems import NoValidCaseError
+
+    if not arguments.no_cases:
+        try:
+            return options.plan_of(arguments)
+        except NoValidCaseError as error:
+            for problem in error.problems:
+                complain(problem)
+            complain("no case is valid: the hosts are examined without one")
+        except ProblemsError:
+            alone = run_command(NAME, "--no-cases", *place_options(arguments.config, arguments.log_path))
+            complain(f"to examine the hosts all the same: {alone}")
+            raise
+    return load_hosts(arguments.config, options.TRAINING_DIR, arguments.log_path)
