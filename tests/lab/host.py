@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,6 +90,25 @@ class Host:
                 start_new_session=True,  # a Ctrl-C at the terminal is for the tests, not for the hosts
             )
         return Booting(self, process)
+
+    def kill_sshd(self) -> None:
+        """Kills sshd and its sessions; there is none until `start_sshd`."""
+        pids = self.cgroup.pids()
+        self._no_sshd(pids).touch()
+        for pid in pids:
+            # a session may end while we look
+            with suppress(OSError):
+                if Path(f"/proc/{pid}/comm").read_text().startswith("sshd"):
+                    os.kill(pid, signal.SIGKILL)
+
+    def start_sshd(self) -> None:
+        """Lets the host start its sshd again."""
+        self._no_sshd(self.cgroup.pids()).unlink(missing_ok=True)
+
+    def _no_sshd(self, pids: Sequence[int]) -> Path:
+        """The mark that keeps the host's first process from starting sshd; any of its own processes has its root."""
+        inits = [pid for pid in pids if INIT.name in Path(f"/proc/{pid}/cmdline").read_text()]
+        return Path(f"/proc/{max(inits)}/root/run/no_sshd")
 
     def kill(self) -> None:
         """Takes the power away: every process dies at once; the disk and the address stay."""

@@ -1,10 +1,10 @@
 #!/bin/bash
-# The first process of a lab host. A shell is the right thing here: it is mounts and one exec.
+# The first process of a lab host. A shell is the right thing here: it is mounts and two programs.
 #
 #   host_init.sh NAME FOLDER NAMESPACE        in the environment: CGROUP_FILES, SHARES, IMAGES, DOCKERD_OPTIONS
 #
 # Outside first: enter the host's control groups and namespaces. Then, inside, come back here as process 1: make the
-# host's own tree, leave this machine's behind, start the engine and become sshd.
+# host's own tree, leave this machine's behind, start the engine, and see to it that there is an sshd.
 set -euo pipefail
 name=$1 folder=$2 namespace=$3
 
@@ -58,4 +58,8 @@ until [ -S /run/docker.sock ]; do
   kill -0 $! || exit 1
   sleep 0.02
 done
-exec /usr/sbin/sshd -D -E /var/log/sshd.log -f /etc/ssh/lab_sshd_config
+# sshd is started again when it ends, but not before whoever killed it says so.
+while :; do
+  [ -e /run/no_sshd ] || /usr/sbin/sshd -D -E /var/log/sshd.log -f /etc/ssh/lab_sshd_config || true
+  sleep 0.1
+done

@@ -190,6 +190,14 @@ class Lab:
         """Puts the cable back after `cut`."""
         network.set_link(self.place, self.host(index).index, up=True)
 
+    def kill_sshd(self, index: int) -> None:
+        """Kills sshd and its sessions: ssh is refused, all else goes on."""
+        self.host(index).kill_sshd()
+
+    def start_sshd(self, index: int) -> None:
+        """Starts it again."""
+        self.host(index).start_sshd()
+
     def slow(self, index: int, rate: str) -> None:
         """Limits the host's network to `rate` both ways, in tc's notation: `1mbit`, `100kbit`."""
         network.set_rate(self.place, index, self.host(index).namespace, rate)

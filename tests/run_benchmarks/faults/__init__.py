@@ -1,0 +1,1 @@
+"""The faults of docs/operating.md, each made for real."""
