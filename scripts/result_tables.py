@@ -42,12 +42,11 @@ def verdicts_table() -> Table:
 
 
 def classes_table() -> Table:
-    """Every failure class."""
-    return Table(
-        ("class", "what went wrong"),
-        tuple((f"`{each.value}`", each.meaning) for each in FailureClass),
-        fixed=1,
+    """Every failure class; the last column says on which hosts the round is run again, if it is."""
+    rows = (
+        (f"`{each.value}`", each.meaning, each.fault.value if each.fault else "") for each in FailureClass
     )
+    return Table(("class", "what went wrong", "run again"), tuple(rows), fixed=1)
 
 
 TABLES = {"figures": figures_table, "verdicts": verdicts_table, "failure classes": classes_table}

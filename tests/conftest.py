@@ -8,6 +8,7 @@ import pytest
 pytest_plugins = [
     "tests.browser",
     "tests.lab.fixtures",
+    "tests.run_benchmarks.faults.seen",
     "tests.slow",
     "tests.small_parent",
     "tests.warm_python",

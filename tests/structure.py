@@ -50,6 +50,7 @@ FLOORS: Mapping[str, int] = {
 CONTROLLER_PACKAGES = frozenset(
     {
         "ahocorasick_rs",
+        "ClusterShell",
         "asyncssh",
         "jinja2",
         "junitparser",

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from run_benchmarks.runtimes.base import Mount, Unit, UnitState
 from run_benchmarks.transports.base import Transport, TransportError
 from utils.errors import FlagPerfError
+from utils.records import FailureClass
 
 
 class FakeRuntime:
@@ -51,6 +52,9 @@ class FakeRuntime:
         # what is refused is refused long before its neighbour runs
         await asyncio.sleep(0.3 if "node1" in unit.name else 0)
         self.calls.append(("started", unit.name))
+
+    async def why_killed(self, transport: Transport, name: str) -> FailureClass | None:
+        return None
 
     async def wait(self, transport: Transport, name: str) -> int:
         self.waits.append(name)

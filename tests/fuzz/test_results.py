@@ -19,12 +19,14 @@ from run_benchmarks.display.lines import training_line
 from run_benchmarks.display.progress import Progress
 from run_benchmarks.display.rows import UNICODE
 from run_benchmarks.follow import _Lines
+from run_benchmarks.pace import LEAST_S
 from run_benchmarks.results.load import load_run
 from run_benchmarks.results.power import power_figures
 from run_benchmarks.results.rescore import rescore
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.summary import Run, write_summary
 from run_benchmarks.results.tables import results_text
+from run_benchmarks.stages.watch import Outcome
 from run_benchmarks.training_state import TrainingState
 from tests.fuzz.long_run import holds
 from tests.run_benchmarks.builders import (
@@ -42,6 +44,7 @@ from tests.run_benchmarks.written_run import SCHEMA1, write_run
 from utils.errors import FlagPerfError
 from utils.events import DEEPEST, EventName, format_line, parse_line
 from utils.records import FailureClass, Verdict
+from utils.stacks import STACKS_FILE, RankState, record_name
 from utils.telemetry.lines import TELEMETRY_FILE, record_line
 from utils.telemetry.records import Sample, Scope, SourceInfo
 
@@ -152,6 +155,7 @@ def test_whatever_rank_0_writes_a_round_that_goes_on_is_shown(events: list[tuple
             state.update(event)
             progress.event(event)
         assert training_line(state) and round_panel(progress, 80, 24, UNICODE)
+        assert (state.pace.limit_s(None) or LEAST_S) >= LEAST_S
 
 
 @holds(parts=st.lists(st.binary(max_size=20) | st.sampled_from([b"\n", "Ü".encode()[:1], b"\r\n"])))
@@ -244,6 +248,34 @@ def test_telemetry_never_changes_a_verdict_and_its_figures_are_figures(lines: li
     assert (result.verdict, result.failure) == (Verdict.CONVERGED, None)
     for name, figure in figures.items():
         assert figure.value is None or (math.isfinite(figure.value) and figure.value >= 0), name
+
+
+STACK_LINES = (
+    RankState(1, 7, "T", "do_signal_stop").line(),
+    RankState(2, 8, "S", "futex_wait").line(),
+    '  Thread 7 (idle): "MainThread"',
+    "      all_reduce (/x/torch/distributed/distributed_c10d.py:3252)",
+    '    File "/x/train.py", line 10 in next_batch',
+    "  " + " " * 1300 + " (" * 650 + ":1" * 650 + "x",  # no frame, and a thousand ways to look for one
+)
+
+
+@holds(
+    lines=st.lists(torn(st.sampled_from(STACK_LINES)) | st.sampled_from(STACK_LINES) | st.text(max_size=20)),
+    record=torn(
+        VALUES.map(lambda value: json.dumps({"pg_status": {"0": {"last_enqueued_collective": value}}}))
+    ),
+)
+def test_whatever_ranks_write_of_a_hang_it_is_one(lines: list[str], record: str) -> None:
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "h1_noderank0"
+        folder.mkdir()
+        (folder / STACKS_FILE).write_bytes("\n".join(lines).encode(errors="replace"))
+        (folder / record_name(2)).write_bytes(record.encode(errors="replace"))
+        seen = replace(observed(DRIVER), outcome=Outcome({}, False, {}, hung_s=301.0))
+        failure = conclude(DRIVER, seen, Path(temporary)).failure
+    assert failure is not None and failure.failure_class is FailureClass.COLLECTIVE_HANG
+    assert len(failure.message) < 10_000
 
 
 @holds(

@@ -16,7 +16,7 @@ from run_benchmarks.names import RunId
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.round import Round
 from run_benchmarks.runtimes.base import Runtime
-from run_benchmarks.session import open_session
+from run_benchmarks.session import Session, open_session
 from run_benchmarks.transports.local import LocalTransport
 from tests.fakes.runtime import FakeRuntime
 from tests.ports import free_port
@@ -34,33 +34,47 @@ def run_round(
     allocator: Allocator | None = None,
 ) -> RoundResult:
     """A round's result, on the planned hosts or the allocator's; `before` is called when the plan has been loaded."""
+    session = make_session(tmp_path, runtime, journal, before, images, allocator)
+
+    async def scenario() -> RoundResult:
+        try:
+            return await Round(session, session.plan.cases[0], 1).run()
+        finally:
+            session.journal.close()
+
+    return asyncio.run(asyncio.wait_for(scenario(), timeout=60))
+
+
+def make_session(
+    tmp_path: Path,
+    runtime: FakeRuntime,
+    journal: str = "journal.jsonl",
+    before: Callable[[Tree, Path], None] = lambda tree, log_dir: None,
+    images: bool = False,
+    allocator: Allocator | None = None,
+    cluster_conf: str = "",
+    test_conf: str = "",
+) -> Session:
+    """A run of one case on two hosts that is about to begin; its settings are what is given, and the usual ones."""
     tree = make_tree(tmp_path)
     tree.write("acme/vendor.py", VENDOR.replace('["acme-list"]', '["echo", "Acme X1"]'))
     conf = TEST_CONF.replace("toy:pytorch:X1:1:2:1", "toy:pytorch:X1:2:1:1")
     conf = conf.replace("/home/flagperf/training", f"{tmp_path}/fp").replace("/data/toy", f"{tmp_path}/data")
-    tree.configure(test_conf=conf + "MIN_FREE_DISK_GIB = 0\n")
+    tree.configure(test_conf=f"{conf}MIN_FREE_DISK_GIB = 0\n{test_conf}")
     hosts = 'HOSTS = ["192.0.2.1", "192.0.2.2"]'  # names only: both are this machine
-    tree.configure(cluster_conf=f"{hosts}\nMASTER_PORT = {free_port()}\n")
+    tree.configure(cluster_conf=f"{hosts}\nMASTER_PORT = {free_port()}\n{cluster_conf}")
     plan, log_dir = tree.load(), tmp_path / "result" / RUN.name
     log_dir.mkdir(parents=True)
     (tmp_path / "data").mkdir()
     before(tree, log_dir)
     opened = open_session(plan, RUN, log_dir, PlainLines())
-    session = replace(
+    return replace(
         opened,
         allocator=allocator or FixedHosts(plan.cluster, LocalTransport),
         runtime=cast(Runtime, runtime),
         images=opened.images if images else None,
         journal=Journal(log_dir / journal),
     )
-
-    async def scenario() -> RoundResult:
-        try:
-            return await Round(session, plan.cases[0], 1).run()
-        finally:
-            session.journal.close()
-
-    return asyncio.run(asyncio.wait_for(scenario(), timeout=60))
 
 
 def result_file(tmp_path: Path) -> Path:

@@ -16,6 +16,7 @@ from run_benchmarks import foreground, round_state, runner, session
 from run_benchmarks.display.lines import PlainLines
 from run_benchmarks.hosts.fixed import FixedHosts
 from run_benchmarks.plan.records import CasePlan
+from run_benchmarks.resumption import RoundSoFar
 from run_benchmarks.round import Round
 from run_benchmarks.runtimes.process import ProcessRuntime
 from run_benchmarks.session import Session
@@ -110,10 +111,10 @@ def test_a_display_that_breaks_costs_the_round_nothing(
 def test_an_error_between_two_rounds_leaves_a_summary_of_the_first(
     run: WholeRun, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    def first_alone(session: Session, case: CasePlan, number: int) -> Round:
+    def first_alone(session: Session, case: CasePlan, number: int, begun: RoundSoFar | None) -> Round:
         if number > 1:
             raise FlagPerfError("the second broke, token=word")
-        return Round(session, case, number)
+        return Round(session, case, number, begun)
 
     monkeypatch.setattr(runner, "Round", first_alone)
     assert run.main() == 1, "2 would mean that nothing was launched"

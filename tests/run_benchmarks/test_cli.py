@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from run_benchmarks import runner, verbs
+from run_benchmarks import follow, runner, verbs
 from run_benchmarks.results.load import load_run
 from run_benchmarks.stages import collect
 from tests.ports import reserved_port
@@ -71,6 +71,7 @@ def test_a_run_that_converges(run: WholeRun, capsys: Capture) -> None:
     assert not list(run.host.glob("runs/*"))
     assert journal_of(run) == [
         ("run_started", None),
+        ("checked", None),
         ("round_started", None),
         ("stage", "acquire"),
         ("acquired", None),
@@ -117,7 +118,7 @@ def test_a_run_that_does_not_converge_exits_with_1(run: WholeRun) -> None:
     (result,) = run.summary["rounds"]
     assert result["verdict"] == "NOT_CONVERGED" and result["shortfall"]
     log = (run.result / "flagperf_run.log").read_text()
-    assert f"it did not converge: {result['shortfall']}" in log and "-> see the EVALUATE events in" in log
+    assert f"it did not converge: {result['shortfall']}" in log and "-> see the evaluations in" in log
 
 
 def test_a_round_whose_checkpoints_were_not_written_says_so(run: WholeRun) -> None:
@@ -144,19 +145,31 @@ def test_a_host_that_is_not_healthy_exits_with_3_and_launches_nothing(run: Whole
     assert not list(run.host.glob("tree-*"))
 
 
+@pytest.mark.parametrize("followed", [True, False])
 def test_logs_that_cannot_be_collected_stay_on_the_host(
-    run: WholeRun, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    followed: bool, run: WholeRun, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """And the round is judged by what was followed while it ran, if that came to the end."""
     monkeypatch.setattr(collect, "SEND", "false")
     monkeypatch.setattr(collect, "PAUSE_S", 0.0)
-    assert run.main() == 1
+    if not followed:
+        monkeypatch.setattr(follow, "KEPT_BYTES", 0)
+    assert run.main() == (0 if followed else 1)
     (log,) = run.host.glob(f"runs/*/*/{CASE}/round1/localhost_noderank0/rank0.out.log")
     assert "FINISHED" in log.read_text()
     (result,) = run.summary["rounds"]
-    assert result["failure"]["stage"] == "collect"
-    assert str(log.parent) in result["failure"]["remedy"]
+    if followed:
+        assert result["verdict"] == "CONVERGED" and result["failure"] is None
+        assert any("rank0.out.log could not be fetched" in note for note in result["notes"])
+        assert any(str(log.parent) in note for note in result["notes"])
+    else:
+        assert result["failure"]["stage"] == "collect"
+        assert str(log.parent) in result["failure"]["remedy"]
     assert not (run.result / CASE / "round1" / "localhost_noderank0").exists()
     assert run.units_left() == []
+    capsys.readouterr()
+    assert run.main("show", "latest", "--rescore") == 0
+    assert f"{result['verdict']}, as before; 0 of" in capsys.readouterr().out
 
 
 def test_the_tree_is_deployed_once_for_many_runs(run: WholeRun) -> None:

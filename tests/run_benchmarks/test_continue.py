@@ -15,6 +15,9 @@ from typing import Any
 import pytest
 
 from run_benchmarks import verbs
+from run_benchmarks.plan.as_dict import plan_as_dict
+from run_benchmarks.plan.unchanged import plan_digest
+from run_benchmarks.resumption import plan_again
 from run_benchmarks.verbs import options
 from tests.benchmarks.bert.shard_files import write_data
 from tests.benchmarks.driver.ranks import TINY, TRAINING
@@ -171,6 +174,18 @@ def test_a_round_that_had_converged_is_not_run_again(story: Story, capsys: Any) 
     for earlier in (rest.name, uid_of(rest)):  # it knows also what the first of the three had done
         assert story.site.main("--continue-from", earlier) == 2
         assert "every round of these cases had succeeded" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_run_that_goes_on_with_one_that_lay_elsewhere_has_the_same_plan_again(story: Story) -> None:
+    """Which rounds are done was seen when it began, in a folder that nothing names any more."""
+    elsewhere = story.cut.rename(story.site.folder / "elsewhere")
+    try:
+        plan = plan_again(story.rest, story.site.config, story.site.training, None)
+    finally:
+        elsewhere.rename(story.cut)
+    assert plan.done == {THRICE: (1,)}
+    first = json.loads((story.rest / "journal.jsonl").read_text().splitlines()[0])
+    assert plan_digest(plan_as_dict(plan)) == first["plan"]
 
 
 def test_a_round_that_had_not_begun_begins_anew(story: Story) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.ports import reserved_port
+from tests.run_benchmarks.faults.seen import Seen, fault
 from tests.run_benchmarks.whole_run import WholeRun, make_whole_run
 
 PATIENCE_S = 120.0
@@ -85,13 +86,18 @@ def assert_left_in_order(run: WholeRun) -> None:
     assert (run.result / result["case"] / "round1" / "localhost_noderank0" / "rank0.out.log").is_file()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+
+@pytest.mark.parametrize("number", [pytest.param(each, marks=fault(each.name.lower())) for each in SIGNALS])
 def test_a_signal_ends_the_run_in_order(
-    number: signal.Signals, run: WholeRun, start: Callable[..., Program]
+    number: signal.Signals, run: WholeRun, start: Callable[..., Program], seen: Seen
 ) -> None:
     program = start()
     program.process.send_signal(number)
+    seen.made()
     assert program.ended() == 130, program.output
+    seen.run(run.result)
     assert f"interrupted by {number.name}" in program.output
     assert_left_in_order(run)
 

@@ -12,7 +12,7 @@ import pytest
 
 from run_benchmarks import follow
 from run_benchmarks.display.base import Display, Power
-from run_benchmarks.follow import PowerMeter, follow_events, follow_power
+from run_benchmarks.follow import KeptEvents, PowerMeter, follow_events, follow_power
 from run_benchmarks.names import HostPaths, Node
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.training_state import TrainingState
@@ -125,6 +125,24 @@ def test_a_log_that_grows(tmp_path: Path) -> None:
         yield 3
 
     assert followed(tmp_path, write).steps() == [1, 2, 3]
+
+
+def test_events_that_are_followed_are_kept_and_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follow, "KEPT_BYTES", 8 * len(line(1)))
+    kept = tmp_path / "round1" / "followed_events.log"
+    kept.parent.mkdir()
+    kept.write_text("of an earlier attempt\n")
+    keeping = KeptEvents(kept)
+    for number in range(100):
+        keeping.take(Event(EventName.STEP_END.value, {}), line(number))
+    keeping.take(Event("MY_OWN", {}), "[PerfLog] mine\n")
+    last = format_line(Event(EventName.FINISHED, {"converged": True}))
+    keeping.take(Event(EventName.FINISHED.value, {}), f"\x1b[31m{last}\r\n")
+    keeping.close()
+    steps = "".join(line(number) for number in range(4))
+    assert kept.read_text() == f"{steps}{last}\n"
 
 
 def test_what_a_task_wrote_last_is_read_although_it_has_ended(tmp_path: Path) -> None:

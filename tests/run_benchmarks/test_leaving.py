@@ -48,7 +48,12 @@ def test_every_host_that_is_reached_is_left_and_the_others_are_remembered(
     assert runtime.removed == [("h1", RUN.uid), ("h3", RUN.uid)]
     assert session.unclean == {"h2"}
     assert command in log_lines.text
+    runtime.gone.update(("h1", "h3"))
+    (note,) = asyncio.run(leave(session, HOSTS))
+    assert note == f"units of this run may be left on h[1-3]; once they are back: {command}"
     runtime.gone.clear()
+    session.unclean.clear()
+    session.unclean.add("h2")
     assert asyncio.run(leave(session, [HOSTS[1]])) == []
     assert session.unclean == set()
 

@@ -180,7 +180,7 @@ def test_where_the_rounds_go_on_from_is_shown(tree: Tree) -> None:
     plan = load_plan(tree.config, tree.training, continue_from="run20250101000000")
     lines = list(plan_lines(plan))
     assert "# the rounds go on from the checkpoints of run20250101000000 in /data/ck" in lines
-    assert any("find -L" in line and " /data/ck/run20250101000000 " in line for line in lines)
+    assert any("find -H" in line and " /data/ck/run20250101000000/toy:" in line for line in lines)
     folder = "/data/ck/run20250101000000/toy:pytorch:X1:1:2:1/round1"
     assert any(f"--env=FLAGPERF_CONTINUE_FROM={folder}" in line for line in lines)
     assert any(f"source={folder},target={folder},readonly" in line for line in lines)

@@ -14,10 +14,11 @@ from typing import Any, cast
 
 import pytest
 
-from run_benchmarks import judging, round_end, round_state
+from run_benchmarks import judging, round_end, round_state, round_watch
 from run_benchmarks.commands import run_command
+from run_benchmarks.follow import KeptEvents
 from run_benchmarks.hosts.base import Host
-from run_benchmarks.names import LABEL_RUN
+from run_benchmarks.names import FOLLOWED_EVENTS, LABEL_RUN
 from run_benchmarks.neighbours import look_for_neighbours, watch_for_neighbours
 from run_benchmarks.plan.secrets import Secrets
 from run_benchmarks.results.evidence import LONGEST_LINE
@@ -36,6 +37,7 @@ from tests.run_benchmarks.one_round import RUN, result_file, run_round
 from tests.run_benchmarks.plan.tree import Tree
 from utils import monitors
 from utils.errors import FlagPerfError
+from utils.events import format_line
 from utils.records import FailureClass, Stage, Verdict
 
 
@@ -44,8 +46,8 @@ def refused(why: str) -> CommandError:
 
 
 def test_no_unit_is_still_starting_when_all_are_removed(tmp_path: Path) -> None:
-    """A monitor is refused at once, while tasks take their time to start."""
-    runtime = FakeRuntime({"node1-monitor": refused("no such device")})
+    """A task is refused at once, while its peer and the monitors take their time to start."""
+    runtime = FakeRuntime({"node1-task": refused("no such device")})
     result = run_round(tmp_path, runtime)
     failure = result.failure
     assert failure is not None
@@ -56,6 +58,15 @@ def test_no_unit_is_still_starting_when_all_are_removed(tmp_path: Path) -> None:
     assert verbs.count("started") == 3
     assert verbs[-2:] == ["removed", "removed"]
     assert "started" not in verbs[verbs.index("stopped") :]
+
+
+def test_a_monitor_that_does_not_start_fails_no_round(tmp_path: Path) -> None:
+    result = run_round(tmp_path, FakeRuntime({"node1-monitor": refused("no such device")}))
+    assert (
+        result.failure is not None and result.failure.failure_class is FailureClass.NO_RESULT
+    )  # units do nothing
+    (note,) = (note for note in result.notes if "monitor" in note)
+    assert note.startswith("192.0.2.2: its monitor was not started") and note.endswith("no such device")
 
 
 def test_a_host_that_is_lost_while_it_launches_is_unreachable(tmp_path: Path) -> None:
@@ -211,7 +222,7 @@ def test_logs_that_still_lie_on_a_host_are_not_taken_for_collected(
 ) -> None:
     """Else they would be removed there: what was printed must not make the node's folder."""
 
-    async def refuse(transport: Transport, *arguments: object) -> None:
+    async def refuse(transport: Transport, *arguments: object, **options: object) -> None:
         raise FlagPerfError("the stream broke off", where=transport.host)
 
     monkeypatch.setattr(round_end, "collect_folder", refuse)
@@ -224,10 +235,36 @@ def test_logs_that_still_lie_on_a_host_are_not_taken_for_collected(
     assert {path.name for path in result_file(tmp_path).parent.iterdir()} == {"result.json", "round.json"}
 
 
+@pytest.mark.parametrize("comes", [False, True])
+def test_a_round_whose_logs_do_not_come_is_judged_by_what_was_followed(
+    comes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def follow(*arguments: Any) -> None:
+        kept = KeptEvents(arguments[-1])
+        for event in training_events():
+            kept.take(event, f"before it {format_line(event)}")
+        kept.close()
+
+    async def collect(*arguments: Any, **options: object) -> None:
+        if not comes:
+            raise FlagPerfError("the stream broke off", where=arguments[0].host)
+        if "noderank0" in str(arguments[3]):
+            write_rank_log(arguments[3], training_events())
+
+    monkeypatch.setattr(round_watch, "follow_events", follow)
+    monkeypatch.setattr(round_end, "collect_folder", collect)
+    result = run_round(tmp_path, FakeRuntime())
+    # by what it says itself: it had taken longer than the whole round
+    assert result.failure is not None and result.facts["converged"]
+    assert result.failure.failure_class is FailureClass.INCONSISTENT_RESULT, result.failure
+    assert any("followed" in note for note in result.notes) is not comes
+    assert (result_file(tmp_path).parent / FOLLOWED_EVENTS).is_file() is not comes
+
+
 def test_a_log_of_rank_0_that_was_left_out_is_no_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def leave_out(*arguments: object) -> tuple[LeftOut, ...]:
+    async def leave_out(*arguments: object, **options: object) -> tuple[LeftOut, ...]:
         return (LeftOut("rank0.out.log", "20.0 GiB"),)
 
     monkeypatch.setattr(round_end, "collect_folder", leave_out)
@@ -291,7 +328,7 @@ def test_a_full_disk_ends_neither_the_round_nor_its_clean_up(tmp_path: Path, log
 def test_units_are_removed_where_their_logs_break_the_controller(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def broken(*arguments: object) -> None:
+    async def broken(*arguments: object, **options: object) -> None:
         raise MemoryError("no memory for the archive")
 
     monkeypatch.setattr(round_end, "collect_folder", broken)
@@ -306,7 +343,7 @@ def test_units_are_removed_where_their_logs_break_the_controller(
 def test_an_error_after_a_rank_failed_does_not_hide_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def broken(*arguments: object) -> None:
+    async def broken(*arguments: object, **options: object) -> None:
         raise MemoryError("no memory for the archive")
 
     monkeypatch.setattr(round_end, "collect_folder", broken)

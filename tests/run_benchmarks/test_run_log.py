@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from run_benchmarks.run_log import (
     LOGGER,
     LONG,
     SHORT,
+    LineFile,
     hidden_in_log,
     log_briefly,
     log_to_file,
@@ -200,3 +202,13 @@ def test_a_detail_is_in_the_file_and_the_terminal_says_where(tmp_path: Path) -> 
     with log_to_file(path, "info"):
         LOGGER.bind(detail="Traceback").error("it broke")
     assert brief[0].endswith("no file is open") and brief[1].endswith(f"it broke (more in {path})")
+
+
+def test_a_log_that_leads_elsewhere_is_not_written(tmp_path: Path) -> None:
+    (tmp_path / "log").symlink_to(tmp_path / "another")
+    with pytest.raises(OSError, match="log"):
+        LineFile(tmp_path / "log")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="pipe"):
+        LineFile(tmp_path / "pipe")
+    assert not (tmp_path / "another").exists()

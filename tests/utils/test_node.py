@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from utils import node
 from utils.node import PREFIX, RankEnd, read_rank_ends
 
 TRAINING = Path(__file__).resolve().parents[2] / "training"
@@ -167,3 +168,10 @@ def test_what_a_task_writes_into_the_launchers_log_is_no_end() -> None:
     assert read_rank_ends("\n".join(lines)) == (true,)
     huge = true.line().replace('"rank": 3', '"rank": 3' + "0" * 400)
     assert read_rank_ends(huge) == ()
+
+
+def test_a_full_disk_is_said_by_the_launcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rank whose log has no room cannot say it."""
+    assert node.no_room(str(tmp_path)) == ""
+    monkeypatch.setattr(node, "LAST_WORDS", 2**80)
+    assert node.no_room(str(tmp_path)).startswith("no space left on device: ")

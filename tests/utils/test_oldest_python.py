@@ -10,11 +10,13 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 import utils
+from utils import stacks
 from utils.inventory import INVENTORY_FILE
 from utils.node import read_rank_ends
 
@@ -74,6 +76,29 @@ def test_a_rank_that_is_killed_is_told(old_python: str, tmp_path: Path) -> None:
     done = _launch(old_python, tmp_path, "1")
     assert done.returncode == 128 + 9
     assert (1, -9) in [(end.rank, end.exit_code) for end in read_rank_ends(done.stdout + done.stderr)]
+
+
+def test_ranks_that_hang_are_looked_at(old_python: str, tmp_path: Path) -> None:
+    code = (
+        "import time, utils.stacks as s; s.answer_with_stacks(); print('ready', flush=True); time.sleep(600)"
+    )
+    env = {**os.environ, "PYTHONPATH": str(TRAINING), "PYTHONDONTWRITEBYTECODE": "1", "RANK": "3"}
+    path = tmp_path / "rank3.out.log"
+    with (
+        path.open("ab") as log,
+        subprocess.Popen([old_python, "-c", code], env=env, stdout=log, stderr=log) as rank,
+    ):
+        try:
+            while rank.poll() is None and "ready" not in path.read_text():
+                time.sleep(0.02)
+            program = Path(stacks.__file__).read_bytes()
+            command = [old_python, "-I", "-", str(tmp_path), "20"]
+            done = subprocess.run(command, input=program, capture_output=True, timeout=60, check=False)
+        finally:
+            rank.kill()
+    assert done.returncode == 0, done.stderr
+    ((state, lines),) = stacks.read_stacks((tmp_path / stacks.STACKS_FILE).read_text())
+    assert state.rank == 3 and any("<module>" in line for line in lines)
 
 
 def test_the_node_is_sampled(old_python: str, tmp_path: Path) -> None:

@@ -161,6 +161,9 @@ def test_a_disk_that_fills_up_does_not_hide_the_exit_code(place: Place) -> None:
         place.start("a", "sh", "-c", 'cat /dev/zero >"$0/fill"; exit 3', str(place.units))
         assert place.verb("wait", "a").stdout == "3\n"
         assert (place.units / "fill").stat().st_size > 0
+        refused = place.start("b", "true")  # and nothing is left of what had no room to begin
+        assert refused.returncode == 125 and "No space left on device" in refused.stderr
+        assert not place.folder("b").exists()
     finally:
         place.remove()
         subprocess.run(("umount", str(place.units)), check=True)

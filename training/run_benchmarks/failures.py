@@ -5,10 +5,11 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
-from run_benchmarks.hosts.base import AllocationError
 from run_benchmarks.plan.redact import redact_text
-from run_benchmarks.results.evidence import DISK_FULL, EVIDENCE_LINES, FREE_SPACE, host_lost
-from run_benchmarks.stages.image import DistributionError, ImagesDifferError
+from run_benchmarks.results.evidence import EVIDENCE_LINES
+from run_benchmarks.results.losses import FREE_SPACE, host_lost
+from run_benchmarks.results.symptoms import DISK_FULL
+from run_benchmarks.runtimes.engine import ENGINE_DOWN
 from run_benchmarks.transports.base import CommandError, TransportError
 from run_benchmarks.unforeseen import UnforeseenError, remedy_for, traceback_text
 from utils.errors import FlagPerfError, raised
@@ -18,12 +19,6 @@ _CLASSES = {
     Stage.IMAGE: FailureClass.IMAGE_NOT_BUILT,
     Stage.LAUNCH: FailureClass.CONTAINER_NOT_STARTED,
     Stage.COLLECT: FailureClass.LOGS_NOT_COLLECTED,
-}
-_CLASSES_BY_ERROR = {
-    AllocationError: FailureClass.HOSTS_NOT_ACQUIRED,
-    DistributionError: FailureClass.IMAGE_NOT_DISTRIBUTED,
-    ImagesDifferError: FailureClass.IMAGES_DIFFER,
-    UnforeseenError: FailureClass.CONTROLLER_ERROR,
 }
 
 
@@ -38,13 +33,15 @@ class StageFailed(Exception):  # noqa: N818 - carries a result, not a fault
 def failure_on(host: str, stage: Stage, error: FlagPerfError) -> Failure:
     """What `error` at `stage` means for the round; the error's further lines are its evidence."""
     if isinstance(error, TransportError):
-        return host_lost(host, stage, error.message)
+        return host_lost(host, stage, error.message, error.failure_class, error.remedy)
     # a command may hold credentials: build arguments, options of the user's for the container
     message, evidence = map(redact_text, _head_and_rest(error))
-    by_stage = _CLASSES.get(stage, FailureClass.COMMAND_FAILED)
-    kind, remedy = _CLASSES_BY_ERROR.get(type(error), by_stage), redact_text(error.remedy)
+    kind = error.failure_class or _CLASSES.get(stage, FailureClass.COMMAND_FAILED)
+    remedy = redact_text(error.remedy)
     # what is collected is written by the controller
     is_hosts = stage is not Stage.COLLECT and not isinstance(error, UnforeseenError)
+    if ENGINE_DOWN.search(error.message):
+        kind = FailureClass.ENGINE_FAILED
     if host and is_hosts and DISK_FULL.search(error.message):
         kind, remedy = FailureClass.DISK_FULL, FREE_SPACE.format(host=host)
     return Failure(Verdict.FAILED, stage, kind, host, message, evidence, remedy)

@@ -7,17 +7,19 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from run_benchmarks.display.base import Display, Power
 from run_benchmarks.names import HostPaths, Node
+from run_benchmarks.results.rank_logs import NAMES, SELDOM
 from run_benchmarks.results.telemetry_file import record_of
-from run_benchmarks.run_log import LOGGER
+from run_benchmarks.run_log import LOGGER, LineFile
 from run_benchmarks.stages.run_folder import GO_BELOW, below_work
 from run_benchmarks.training_state import TrainingState
 from run_benchmarks.transports.base import Transport
 from run_benchmarks.unforeseen import sentence_of, traceback_text
 from utils.errors import FlagPerfError
-from utils.events import Event, EventName, parse_line
+from utils.events import PREFIX, Event, EventName, parse_line
 from utils.node import rank_log_name
 from utils.processor import precision_note
 from utils.telemetry.lines import TELEMETRY_FILE
@@ -27,6 +29,8 @@ from utils.telemetry.windows import best_power_source, metered
 from utils.text_files import LONGEST_LINE
 
 RETRY_S = 2.0
+# Of a round's events so much is kept on the controller, in characters: 100,000 steps have less.
+KEPT_BYTES = 2**26
 # The last lines are for the eye alone: a host that does not answer is not waited for longer.
 REST_S = 5.0
 # What is read of a node takes so much of a core at most, but for a credit: an honest rank and a monitor take far less,
@@ -44,12 +48,21 @@ READ = (
 
 
 async def follow_events(
-    transport: Transport, paths: HostPaths, node: Node, state: TrainingState, display: Display
+    transport: Transport,
+    paths: HostPaths,
+    node: Node,
+    state: TrainingState,
+    display: Display,
+    kept: Path | None = None,
 ) -> None:
     """Feed each event of global rank 0, which runs on `node`, to `state` and `display` until cancelled, and its last.
 
     The evaluation that met the target stands among the last lines of a task that has ended.
+
+    Args:
+        kept: a file that gets the lines of the events, anew: the round is judged by it where its log gets lost.
     """
+    keeping = KeptEvents(kept) if kept else None
 
     def take(line: str) -> None:
         event = parse_line(line)
@@ -57,6 +70,8 @@ async def follow_events(
             _note_precision(event)
             state.update(event)
             display.event(event)
+            if keeping:
+                keeping.take(event, line)
 
     log = _Log(paths.work, below_work(paths, paths.node(node)), rank_log_name(0))
     lines = _Lines(take)
@@ -65,6 +80,36 @@ async def follow_events(
     finally:
         with suppress(FlagPerfError):
             await transport.run(log.argv(lines.read), stdout=lines.feed, timeout=REST_S)
+        if keeping:
+            keeping.close()
+
+
+class KeptEvents:
+    """A file of FlagPerf's own events, bounded: those of steps, of which there may be many, leave room for the rest."""
+
+    def __init__(self, path: Path) -> None:
+        path.unlink(missing_ok=True)  # of a controller that died: what it had followed is followed anew
+        self._path, self._bytes = path, 0
+        self._file: LineFile | None = None
+
+    def take(self, event: Event, line: str) -> None:
+        """One more event, and the line that it stands in."""
+        text = line[line.index(PREFIX) :].rstrip() + "\n"
+        room = KEPT_BYTES if event.name in SELDOM else KEPT_BYTES // 2
+        if event.name in NAMES and self._bytes + len(text) <= room:
+            self._bytes += len(text)
+            self._opened().write(text)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file:
+            self._file.close()
+
+    def _opened(self) -> LineFile:
+        if self._file is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = LineFile(self._path)
+        return self._file
 
 
 def _note_precision(event: Event) -> None:

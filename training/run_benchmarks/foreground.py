@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Callable, Coroutine, Iterator
+import signal
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from run_benchmarks.commands import run_command
 from run_benchmarks.display.base import Display
 from run_benchmarks.display.terminal import open_display
 from run_benchmarks.exit_code import ExitCode
-from run_benchmarks.names import RunId
+from run_benchmarks.names import RUN_LOG, RunId
 from run_benchmarks.output import NotPrintedError, output_width, put
 from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.records import Plan
@@ -23,6 +24,7 @@ from run_benchmarks.program import discard_output, signals_kept
 from run_benchmarks.results.round_result import write_json
 from run_benchmarks.results.summary import Run, outcome_text
 from run_benchmarks.results.tables import results_text
+from run_benchmarks.resumption import Resumption
 from run_benchmarks.run_log import LOGGER, hidden_in_log, log_to_file
 from run_benchmarks.runner import make_run_folder, run_plan
 from run_benchmarks.session import CANCEL_GRACE_S
@@ -41,22 +43,61 @@ def run_in_foreground(plan: Plan, began: Callable[[Path], None] = lambda folder:
     Raises:
         FlagPerfError: nothing was launched, for there is no room for its results.
     """
+
+    def open_new(opened: ExitStack) -> tuple[RunId, Path]:
+        run, folder = _open_run(plan, opened)
+        began(folder)
+        return run, folder
+
+    return _shown(plan, open_new)
+
+
+def resume_in_foreground(
+    plan: Plan, folder: Path, so_far: Resumption, signals: Sequence[signal.Signals]
+) -> int:
+    """Go on with the run in `folder`, whose plan is `plan`; the exit code.
+
+    Args:
+        signals: those that have come already: with one, the run is ended in order.
+    """
+
+    def open_again(opened: ExitStack) -> tuple[RunId, Path]:
+        opened.enter_context(log_to_file(folder / RUN_LOG, plan.run.log_level))
+        LOGGER.info(BANNER)
+        LOGGER.info(f"{so_far.note}; logs and results: {folder}")
+        return so_far.run, folder
+
+    return _shown(plan, open_again, so_far, signals)
+
+
+def _shown(
+    plan: Plan,
+    open_run: Callable[[ExitStack], tuple[RunId, Path]],
+    so_far: Resumption | None = None,
+    earlier: Sequence[signal.Signals] = (),
+) -> int:
     display = open_display(plan.run.log_level)
     try:
         with hidden_in_log(plan.secrets.hide):
-            return _run(plan, display, began)
+            return _run(plan, display, open_run, so_far, earlier)
     finally:
         with _terminal_may_be_gone():
             display.close()
 
 
-def _run(plan: Plan, display: Display, began: Callable[[Path], None]) -> int:
+def _run(
+    plan: Plan,
+    display: Display,
+    open_run: Callable[[ExitStack], tuple[RunId, Path]],
+    so_far: Resumption | None,
+    earlier: Sequence[signal.Signals],
+) -> int:
     with ExitStack() as opened:
         with signals_kept() as signals:  # once there is a folder, a signal's end of the run is told there
-            run, folder = _open_run(plan, opened)
-            began(folder)
+            signals.extend(earlier)
+            run, folder = open_run(opened)
             try:
-                summary = _to_its_end(run_plan(plan, run, folder, display, signals))
+                summary = _to_its_end(run_plan(plan, run, folder, display, signals, so_far))
             except FlagPerfError as error:  # to the caller it would mean that nothing was launched
                 LOGGER.bind(detail=traceback_text(error)).error(f"the run broke off: {sentence_of(error)}")
                 return ExitCode.NOT_CONVERGED
@@ -102,7 +143,7 @@ def _open_run(plan: Plan, opened: ExitStack) -> tuple[RunId, Path]:
     """The run's result folder, with its log and its plan in it: the last step before a host is touched."""
     try:
         run, folder = make_run_folder(plan.run.log_path)
-        opened.enter_context(log_to_file(folder / "flagperf_run.log", plan.run.log_level))
+        opened.enter_context(log_to_file(folder / RUN_LOG, plan.run.log_level))
         LOGGER.info(BANNER)
         LOGGER.info(f"run {run.name}; logs and results: {folder}")
         if plan.run.machine.settings:

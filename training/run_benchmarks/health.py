@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
-from run_benchmarks.results.evidence import host_lost
+from run_benchmarks.plan.as_dict import plain
+from run_benchmarks.results.losses import host_lost
 from run_benchmarks.results.preflight_fold import count_text, fold
-from run_benchmarks.results.tables import preflight_text
+from run_benchmarks.results.tables import preflight_text, remarks
 from run_benchmarks.run_log import LONG, SHORT
 from run_benchmarks.session import Session
 from run_benchmarks.stages.checks import Check, Status, with_status
@@ -22,8 +24,8 @@ def report_health(checks: Mapping[str, list[Check]]) -> None:
     for line in preflight_text(checks).splitlines():
         LONG.info(line)
     for status, level in LEVELS.items():
-        for host, check in with_status(checks, status):
-            LONG.log(level, f"{host}: {check.name}: {check.detail} -> {check.remedy}")
+        for line in remarks(checks, status):
+            LONG.log(level, line)
     if not checks:
         return
     SHORT.info(count_text(checks))
@@ -35,8 +37,9 @@ def unhealthy(checks: Mapping[str, list[Check]]) -> Failure | None:
     """The failure of a round whose hosts gave these checks; None where all are healthy."""
     for host, check in with_status(checks, Status.ERROR):
         if check.name == REACHABLE:
-            return host_lost(host, Stage.PREFLIGHT, check.detail)
-        message, kind = f"{check.name}: {check.detail}", FailureClass.HOST_NOT_HEALTHY
+            return host_lost(host, Stage.PREFLIGHT, check.detail, check.failure_class, check.remedy)
+        message = f"{check.name}: {check.detail}"
+        kind = check.failure_class or FailureClass.HOST_NOT_HEALTHY
         return Failure(Verdict.FAILED, Stage.PREFLIGHT, kind, host, message, "", check.remedy)
     return None
 
@@ -55,4 +58,18 @@ async def check_standing_hosts(session: Session) -> None:
     """The preflight of those hosts that are there before the first round, into `session.checks`."""
     allocator, plan = session.allocator, session.plan
     casts = [(case, allocator.planned(case)) for case in plan.cases]
-    session.checks.update(await preflight(plan, session.runtime, allocator.standing, casts))
+    spares = [host for host in allocator.standing if host.name in plan.cluster.spares]
+    # each as if it had the first place: there is one more to be checked there, the master's port
+    spare_casts = [
+        (case, (spare, *planned[1:]))
+        for case, planned in casts
+        for spare in spares
+        if spare.name in plan.cluster.spares_of(case.settings.vendor)
+    ]
+    planned_hosts = [host for host in allocator.standing if host not in spares]
+    for of_some in await asyncio.gather(
+        preflight(plan, session.runtime, planned_hosts, casts),
+        preflight(plan, session.runtime, spares, spare_casts),
+    ):
+        session.checks.update(of_some)
+    session.journal.write("checked", checks=plain(session.checks))

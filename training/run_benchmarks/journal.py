@@ -11,13 +11,14 @@ import json
 import os
 import stat
 import time
-from contextlib import suppress
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from run_benchmarks.commands import run_command
 from run_benchmarks.plan.secrets import NO_SECRETS, Secrets
 from run_benchmarks.run_log import LOGGER, LineFile
+from utils.errors import FlagPerfError
 
 ATTEMPTS, RETRY_S = 20, 0.05
 
@@ -29,15 +30,29 @@ class Journal:
 
     Args:
         secrets: what no fact shows.
+        is_taken_over: it is that of a run whose controller has died, to be continued.
+
+    Raises:
+        FlagPerfError: nobody can be certain that no other process continues it too.
     """
 
-    def __init__(self, path: Path, secrets: Secrets = NO_SECRETS) -> None:
+    def __init__(self, path: Path, secrets: Secrets = NO_SECRETS, *, is_taken_over: bool = False) -> None:
         self._secrets = secrets
+        flags = os.O_NOFOLLOW if is_taken_over else os.O_CREAT
         # for its owner alone, as plan.json: who can open it can lock it, and so speak for the controller
-        self._lock = open(path, "a+b", opener=partial(os.open, mode=0o600))  # noqa: SIM115 - held on to
+        number = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | flags, 0o600)
+        self._lock = os.fdopen(number, "rb")
+        try:
+            doubt = "" if _hold(self._lock) else "another process has locked it"
+        except OSError as error:  # a file system without locks
+            doubt = f"it cannot be locked ({error.strerror})"
+        if doubt and is_taken_over:
+            self._lock.close()
+            remedy = f"see whether that goes on: {run_command('status', str(path.parent))}"
+            raise FlagPerfError(f"the run may have a controller: {doubt}", where=str(path), remedy=remedy)
+        if doubt:
+            LOGGER.warning(f"{path}: {doubt}, so that nobody can tell how long this run goes on")
         self._file = LineFile(path)
-        with suppress(OSError):  # a file system without locks: then nobody can tell, and the run goes on
-            _hold(self._lock, path)
 
     def close(self) -> None:
         """Close the file and let go of it."""
@@ -50,30 +65,41 @@ class Journal:
         self._file.write(json.dumps(record, default=str) + "\n")
 
 
-def _hold(file: BinaryIO, path: Path) -> None:
-    """Lock the file as long as it is open. Who asks just now whether the run goes on has it for a moment."""
+def _hold(file: BinaryIO) -> bool:
+    """Lock the file as long as it is open; whether it could be. Who asks whether the run goes on has it for a moment.
+
+    Raises:
+        OSError: the file system has no locks.
+    """
     for _ in range(ATTEMPTS):
         try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
         except BlockingIOError:
             time.sleep(RETRY_S)
-        else:
-            return
-    LOGGER.warning(
-        f"{path}: another process has locked it, so that nobody can tell how long this run goes on"
-    )
+    return False
 
 
 def is_held(path: Path) -> bool | None:
     """Whether the controller that writes this journal lives; None where that cannot be told."""
     try:
-        # NFS wants a file that can be written for this lock; a link may lead to any other one
-        with os.fdopen(os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK), "r+b", 0) as file:
+        # a link may lead to any other file
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb", 0) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 return None
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     except OSError:
         return None
     return False
+
+
+def kept_folders(journal: Sequence[Mapping[str, Any]]) -> frozenset[str]:
+    """The node folders that stay on their hosts, by the entries `kept`."""
+    kept: set[str] = set()
+    for entry in journal:
+        if entry.get("event") == "kept":
+            kept.discard(str(entry.get("instead_of")))
+            kept.add(str(entry.get("folder")))
+    return frozenset(kept)

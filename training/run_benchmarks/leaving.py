@@ -7,12 +7,16 @@ from collections.abc import Iterable
 
 from run_benchmarks.commands import run_command
 from run_benchmarks.hosts.base import Host
+from run_benchmarks.images.pip_handover import left_pip_folders_argv
+from run_benchmarks.names import Node
+from run_benchmarks.plan.host_ranges import alike, fold
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import Session
+from run_benchmarks.stages.checkpoints import remove_checkpoint_folder
 from run_benchmarks.stages.fan_out import errors_of, on_all
 from run_benchmarks.stages.run_folder import remove_argv
 from run_benchmarks.transports.base import checked
-from utils.errors import FlagPerfError, told_of
+from utils.errors import FlagPerfError
 
 TIMEOUT_S = 60.0
 
@@ -21,7 +25,7 @@ async def leave(session: Session, hosts: Iterable[Host]) -> list[str]:
     """Remove every unit of the run from `hosts`, and its folder. Idempotent.
 
     Returns:
-        A note for each host where that failed: what may be left there, and the command that removes it.
+        A note of the hosts where that failed, if there are any: what may be left there, and what removes it.
     """
     by_name = {host.name: host for host in hosts}
 
@@ -35,10 +39,26 @@ async def leave(session: Session, hosts: Iterable[Host]) -> list[str]:
     errors = errors_of(await on_all(list(by_name), leave_one))
     session.unclean.difference_update(by_name.keys() - errors.keys())
     remove = run_command("cleanup", session.run.uid, *session.plan.options)
-    for name, error in errors.items():
-        LOGGER.warning(f"units of this run may be left on {name}: {told_of(name, error)}")
-        LOGGER.warning(f"once the run has ended and {name} is back: {remove}")
-    return [f"units of this run may be left on {name}; once it is back: {remove}" for name in errors]
+    for names, why in alike({name: str(error).removeprefix(f"{name}: ") for name, error in errors.items()}):
+        LOGGER.warning(f"units of this run may be left on {names}: {why}")
+    if not errors:
+        return []
+    left, back = fold(errors), "they are" if len(errors) > 1 else "it is"
+    LOGGER.warning(f"once the run has ended and {left} {'are' if len(errors) > 1 else 'is'} back: {remove}")
+    return [f"units of this run may be left on {left}; once {back} back: {remove}"]
+
+
+async def forget_attempt(session: Session, host: Host, node: Node) -> None:
+    """Remove from a host what an earlier attempt at the node's round left there, so that it can begin anew.
+
+    Raises:
+        FlagPerfError: something may be left.
+    """
+    transport, paths, uid = host.transport, session.paths, session.run.uid
+    await session.runtime.remove_all(transport, uid)
+    await checked(transport, left_pip_folders_argv(paths.work, uid), timeout=TIMEOUT_S)
+    await checked(transport, remove_argv(paths, [paths.node(node)]), timeout=TIMEOUT_S)
+    await remove_checkpoint_folder(transport, session.plan, session.run, node)
 
 
 async def _remove_folder(session: Session, host: Host) -> None:

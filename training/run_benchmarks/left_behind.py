@@ -1,9 +1,9 @@
-"""What runs left behind on hosts that were out of reach when they ended: listed, and removed."""
+"""What runs left behind on hosts: what was out of reach when they ended, and what nobody may need any more."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
@@ -17,6 +17,7 @@ from run_benchmarks.runtimes.base import UnitState
 from run_benchmarks.stages.fan_out import on_all
 from run_benchmarks.transports import open_transport
 from run_benchmarks.transports.base import Transport, checked
+from run_benchmarks.unused import Item, Needs, items_on, remove_items
 from utils.errors import FlagPerfError
 
 T = TypeVar("T")
@@ -52,11 +53,12 @@ class Leftovers:
 class Survey:
     """What hosts hold of any run: host -> run -> what it has there, or why the host did not answer.
 
-    places: where was looked on each of them.
+    places: where was looked on each of them. kept: host -> what else it keeps, and why, or empty where it may go.
     """
 
     hosts: Mapping[str, Mapping[str, Leftovers] | FlagPerfError]
     places: str
+    kept: Mapping[str, Mapping[Item, str]] = field(default_factory=dict)
 
     @property
     def unreached(self) -> dict[str, FlagPerfError]:
@@ -74,19 +76,22 @@ class Survey:
         }
 
 
-async def survey(cluster: ClusterSettings, run: RunSettings) -> Survey:
-    """Look on every host."""
+async def survey(cluster: ClusterSettings, run: RunSettings, needs: Needs | None = None) -> Survey:
+    """Look on every host; where `needs` are given, also at what nobody may need any more."""
     runtime, work = open_runtime(run), work_folder(run)
     pip, runs = f"{work}/pip", f"{work}/runs"
+    kept: dict[str, Mapping[Item, str]] = {}
 
     async def look(transport: Transport) -> dict[str, Leftovers]:
         with runtime.cleaning_up(transport.host):
             units = await runtime.list_units(transport)
         pip_folders, logs = await _folders(transport, pip), await _folders(transport, runs)
+        if needs:
+            kept[transport.host] = {item: needs.keeps(item, units) for item in await items_on(transport, run)}
         return _by_run(units, pip_folders, logs)
 
     hosts = await _on_hosts(cluster, look)
-    return Survey(hosts, f"{runtime.units_seen}; {pip}; {runs}")
+    return Survey(hosts, f"{runtime.units_seen}; {pip}; {runs}", kept)
 
 
 async def remove_run(
@@ -102,6 +107,18 @@ async def remove_run(
         removed = await runtime.remove_all(transport, uid, grace_s=5)
         await checked(transport, left_pip_folders_argv(work_folder(run), uid), timeout=QUICK_S)
         return removed
+
+    return await _on_hosts(cluster, remove)
+
+
+async def remove_unused(
+    cluster: ClusterSettings, run: RunSettings, items: Mapping[str, Sequence[Item]]
+) -> Mapping[str, list[str] | FlagPerfError]:
+    """Remove items from their hosts: host -> those that stayed, as they were used meanwhile, or why it failed."""
+
+    async def remove(transport: Transport) -> list[str]:
+        of_host = items.get(transport.host, ())
+        return await remove_items(transport, run, of_host) if of_host else []
 
     return await _on_hosts(cluster, remove)
 

@@ -23,7 +23,10 @@ RUN_NAME = re.compile(r"(run\d{14})(?:-[0-9a-f]{6})?", re.ASCII)
 RUN_UID = re.compile(r"run\d{14}-[0-9a-f]{6}", re.ASCII)
 # In a run's result folder: what it holds beside the folders of cases, in which are those of rounds.
 JOURNAL = "journal.jsonl"
+RUN_LOG = "flagperf_run.log"
 RUN_FILES = ("plan.json", JOURNAL, "summary.json")
+# In a round's folder: rank 0's events as they were followed, as long as its log is not home.
+FOLLOWED_EVENTS = "followed_events.log"
 ROUND_FOLDER = re.compile(r"round([1-9]\d{0,8})", re.ASCII)
 
 

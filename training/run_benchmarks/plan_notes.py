@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from run_benchmarks.frameworks import open_framework
+from run_benchmarks.imports.record import IMAGES, SUFFIX, read_imports
 from run_benchmarks.plan.case_code import unread_names
 from run_benchmarks.plan.case_files import DRIVER_SCRIPT
 from run_benchmarks.plan.hook_code import functions_in, uncalled_functions
@@ -17,7 +18,7 @@ from run_benchmarks.plan.vendors import VENDOR_FILE
 from run_benchmarks.results.planned import planned
 from run_benchmarks.results.quality import falls
 from run_benchmarks.results.rules import CLOSED, OPEN, WRITABLE, Rules
-from utils.errors import nearest
+from utils.errors import FlagPerfError, nearest
 from utils.hook_form import HOOKS
 from utils.monitors.accelerators import monitor_file
 from utils.parameters import TARGET
@@ -33,6 +34,7 @@ def notes_of(plan: Plan) -> list[str]:
     notes = [note for case in plan.cases for note in _of_case(root, case)]
     if not plan.run.uses_images:
         notes += [_not_built(root, case) for case in plan.cases if case.files.extension_dir]
+    notes += _of_imports(plan)
     return list(dict.fromkeys(notes))
 
 
@@ -76,6 +78,29 @@ def oddities(root: Path, case: CasePlan) -> Iterator[str]:
         yield from _of_metric(root, case)
         yield from _unread(root, case)
         yield from _of_extern(root, case)
+
+
+def _of_imports(plan: Plan) -> Iterator[str]:
+    """Keys of public FlagPerf's mean what is here, where an import had to give its own another name."""
+    try:
+        folders = read_imports(plan.training_dir).above()
+    except FlagPerfError as error:
+        yield f"{error.where}: {error.message}"
+        return
+    for case in plan.cases if folders else ():
+        yield from _imported_twin(case, folders, plan.run.uses_images)
+
+
+def _imported_twin(case: CasePlan, folders: Collection[str], uses_images: bool) -> Iterator[str]:
+    """The key of what was imported, where the case's own leads elsewhere."""
+    key, files, vendor = case.settings, case.files, case.vendor.folder.name
+    has_code = f"{vendor}/{key.model}{SUFFIX}-{key.framework_name}" in folders
+    image = f"{vendor}/{IMAGES}/{key.framework}{SUFFIX}"
+    has_image = uses_images and image in folders and (has_code or files.case_dir in folders)
+    pairs = ((has_code, files.case_dir), (has_image, files.dockerfile_dir))
+    if own := " and ".join(what for is_twin, what in pairs if is_twin):
+        twin = f"{key.model}{SUFFIX * has_code}:{key.framework}{SUFFIX * has_image}"
+        yield f"{key.name}: takes {own}, and not what was imported: the key of that begins with {twin}:"
 
 
 def _not_built(root: Path, case: CasePlan) -> str:

@@ -10,6 +10,7 @@ from itertools import groupby
 
 from run_benchmarks.images.build import MERGED
 from run_benchmarks.plan.case_files import DRIVER_SCRIPT
+from run_benchmarks.plan.host_ranges import fold
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.plan.redact import redact_argv
 from run_benchmarks.plan.secrets import Secrets
@@ -39,7 +40,10 @@ def plan_lines(plan: Plan) -> Iterator[str]:
 
 def _lines(plan: Plan) -> Iterator[str]:
     rehearsed = asyncio.run(rehearse(plan))
-    yield f"# runtime {plan.run.runtime}, hosts {', '.join(plan.cluster.hosts)}"
+    cluster = plan.cluster
+    spares = f", spares {fold(cluster.spares)}" if cluster.spares else ""
+    hosts = [host for host in cluster.hosts if host not in cluster.spares]
+    yield f"# runtime {plan.run.runtime}, hosts {fold(hosts)}{spares}"
     yield f"# results go to {plan.run.log_path}/{rehearsed.run.name}"
     if plan.run.machine.settings:
         yield f"# {plan.run.machine.sentence()}"
@@ -48,9 +52,12 @@ def _lines(plan: Plan) -> Iterator[str]:
         yield f"# the rounds go on from the checkpoints of {plan.continue_from} in {plan.run.checkpoint_path}"
     yield ""
     yield "# ===== preflight"
+    alike: dict[tuple[str, ...], list[str]] = {}
     for host, notes in _by_host(rehearsed.preflight).items():
-        yield f"# ----- host {host}"
-        yield from _commands(notes, plan.secrets)
+        alike.setdefault(tuple(_commands(notes, plan.secrets)), []).append(host)
+    for commands, hosts in alike.items():
+        yield f"# ----- {'hosts' if len(hosts) > 1 else 'host'} {fold(hosts)}"
+        yield from commands
     for case in plan.cases:
         yield from _case(plan, case, rehearsed.rounds.get(case.settings.name))
 

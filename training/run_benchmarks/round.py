@@ -8,58 +8,69 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from run_benchmarks.attempts import attempts_in, bring_late_logs, is_repeated
 from run_benchmarks.failures import StageFailed, failure_on, interrupted
-from run_benchmarks.follow import follow_events, follow_power
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.health import report_health, unhealthy
 from run_benchmarks.hosts.base import AllocationError, Host
-from run_benchmarks.images.build import BuildSite, build_name
-from run_benchmarks.images.layers import plan_image
 from run_benchmarks.judging import judge_round
-from run_benchmarks.leaving import leave
-from run_benchmarks.names import Node, nodes_of, unit_name
-from run_benchmarks.neighbours import watch_for_neighbours
+from run_benchmarks.leaving import forget_attempt, leave
+from run_benchmarks.names import Node, nodes_of
 from run_benchmarks.origin import origin_of
+from run_benchmarks.plan.host_ranges import alike
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.results.round_result import Observation, RoundResult, bounded
+from run_benchmarks.resumption import RoundSoFar
 from run_benchmarks.round_end import RoundEnd
+from run_benchmarks.round_image import provide_image
 from run_benchmarks.round_state import RoundState, write_observation
+from run_benchmarks.round_watch import watch_round
 from run_benchmarks.session import Interrupted, Session, in_time, now, unless_broken_off, unless_interrupted
 from run_benchmarks.stages.caches import DROP_CACHES
 from run_benchmarks.stages.checkpoints import make_checkpoint_folders
 from run_benchmarks.stages.deploy import deploy_tree
 from run_benchmarks.stages.fan_out import errors_of, on_all, raise_first, values_of
-from run_benchmarks.stages.image import ImageStage
 from run_benchmarks.stages.launch import Launch
 from run_benchmarks.stages.network import interface_to, peer_of
 from run_benchmarks.stages.preflight import preflight
 from run_benchmarks.stages.run_folder import make_node_folder
-from run_benchmarks.stages.watch import Outcome, Watch
-from run_benchmarks.transports import LOCALHOST
+from run_benchmarks.transports.backoff import TRANSFER_PAUSES_S, is_passing, with_backoff
 from run_benchmarks.transports.base import Transport, checked
 from run_benchmarks.unforeseen import log_traceback
-from utils.errors import FlagPerfError
 from utils.records import Stage
 
 T = TypeVar("T")
 
 # An allocator that cannot give hosts back must not hold up the rounds that come after.
 GIVE_BACK_TIMEOUT_S = 60.0
-NO_CONTACT = "no contact"  # shown in place of a node's stage
 
 
 class Round:
-    """Runs one round and leaves nothing behind on any path out."""
+    """Runs one round and leaves nothing behind on any path out.
 
-    def __init__(self, session: Session, case: CasePlan, number: int) -> None:
+    Args:
+        begun: how far the round came whose controller has died.
+    """
+
+    def __init__(
+        self, session: Session, case: CasePlan, number: int, begun: RoundSoFar | None = None
+    ) -> None:
         self.session = session
         started = datetime.now().astimezone().isoformat(timespec="seconds")
         self.state = RoundState(case, number, started)
         self.hosts: tuple[Host, ...] = ()  # by node rank
         self._begin = now()
+        self._is_anew = begun is not None and begun.seen is None
+        if begun and begun.seen:
+            self.state = RoundState.taken_up(case, begun)
+            self._begin -= (begun.seen.time_s or 0.0) + begun.elapsed_s
+        if begun:
+            self.state.notes.append(f"the round was {begun}")
+        self.state.attempts = attempts_in(self._folder)
 
     async def run(self) -> RoundResult:
         """The round's result, whatever goes wrong: nothing of it is raised, and the rounds after it have their turn.
@@ -67,11 +78,14 @@ class Round:
         When the session is interrupted it is INTERRUPTED, and all is cleaned up.
         """
         state, session = self.state, self.session
-        self._record("round_started")
+        self._record("round_resumed" if self.state.is_taken_up else "round_started")
         # left last: hosts are given back when nothing of the round is on them any more
         held = AsyncExitStack()
         try:
-            await unless_interrupted(session.interrupt, self._train(held))
+            if self.state.is_taken_up:
+                await self._acquire(held)
+            if not (state.outcome or state.failure):
+                await unless_interrupted(session.interrupt, self._train(held))
         except StageFailed as stopped:
             state.failure = stopped.failure
         except Interrupted:
@@ -80,7 +94,8 @@ class Round:
             state.note_error(error)
         await self._finish(held)
         result = await judge_round(session, state.case, self._seen, self._folder)
-        self._record("round_ended", verdict=result.verdict.value)
+        ended = "attempt_ended" if is_repeated(session, result) else "round_ended"
+        self._record(ended, verdict=result.verdict.value)
         return result
 
     @property
@@ -94,6 +109,13 @@ class Round:
         return bounded(session.plan.secrets.hide_in(seen))
 
     async def _train(self, held: AsyncExitStack) -> None:
+        if not self.state.is_taken_up:
+            await self._launch(held)
+        with self._stage(Stage.TRAIN):
+            self.state.outcome = outcome = await watch_round(self.session, self.state, self.hosts)
+            self.state.lost |= {self.hosts[rank].name for rank in outcome.out_of_contact}
+
+    async def _launch(self, held: AsyncExitStack) -> None:
         with self._stage(Stage.ACQUIRE):
             self.state.framework = open_framework(self.state.case.settings.framework)
             await self._acquire(held)
@@ -101,13 +123,10 @@ class Round:
         with self._stage(Stage.DEPLOY):
             await self._everywhere(self._prepare_host)
         with self._stage(Stage.IMAGE):
-            await self._provide_image()
+            await provide_image(self.session, self.state, self.hosts)
         with self._stage(Stage.LAUNCH):
             interfaces = await self._everywhere(self._interface)
             await self._everywhere(lambda node: self._start(node, interfaces[node]))
-        with self._stage(Stage.TRAIN):
-            self.state.outcome = outcome = await self._watch()
-            self.state.lost |= {self.hosts[rank].name for rank in outcome.out_of_contact}
 
     async def _finish(self, held: AsyncExitStack) -> None:
         """Stop what still runs, bring the logs home, remove the units, give the hosts back: on every path out."""
@@ -138,25 +157,35 @@ class Round:
     @contextmanager
     def _stage(self, stage: Stage) -> Iterator[None]:
         self.state.stage = stage
-        self._record("stage", stage=stage.value)
+        self.state.time_s = now() - self._begin
+        # where a controller that takes the round up can enter it
+        entrance = {"seen": self._seen.as_dict()} if stage in (Stage.TRAIN, Stage.COLLECT) else {}
+        self._record("stage", stage=stage.value, **entrance)
         with self._noted():
             self.session.display.stage(None, stage.value)
         begin = time.monotonic()
         try:
             yield
         finally:
-            self.state.times[stage.value] = round(time.monotonic() - begin, 3)
+            before = self.state.times.get(stage.value, 0.0)  # of a controller that died in it
+            self.state.times[stage.value] = round(before + time.monotonic() - begin, 3)
 
     def _record(self, event: str, **facts: object) -> None:
         state = self.state
         self.session.journal.write(event, case=state.case.settings.name, round=state.number, **facts)
 
     async def _everywhere(self, work: Callable[[Node], Awaitable[T]]) -> dict[Node, T]:
-        """Do `work(node)` on every node at once; the first error ends the round."""
+        """Do `work(node)` on every node at once; the first error ends the round, and goes with all there are."""
         results = await on_all(self.state.nodes, work)
-        for node, error in errors_of(results).items():
-            self.state.note_lost(node.host, error)
-            raise StageFailed(failure_on(node.host, self.state.stage, error))
+        errors = {node.host: error for node, error in errors_of(results).items()}
+        for host, error in errors.items():
+            self.state.note_lost(host, error)
+        for hosts, why in (
+            alike({host: error.message for host, error in errors.items()}) if len(errors) > 1 else ()
+        ):
+            self.state.warn(f"at the stage {self.state.stage.value} it failed on {hosts}: {why}")
+        for host, error in errors.items():
+            raise StageFailed(failure_on(host, self.state.stage, error))
         return values_of(results)
 
     def _transport(self, node: Node) -> Transport:
@@ -176,7 +205,8 @@ class Round:
         state.case = replace(case, hosts=names)
         state.nodes = nodes_of(state.case, state.number)
         self.session.unclean.update(names)
-        self._begin = now()  # waiting in a queue is not the round's time
+        if not self.state.is_taken_up:
+            self._begin = now()  # waiting in a queue is not the round's time
         self._record("acquired", hosts=names)
         self.session.display.round_started(state.nodes, state.training)
 
@@ -196,42 +226,15 @@ class Round:
 
     async def _prepare_host(self, node: Node) -> None:
         session, transport = self.session, self._transport(node)
-        self.state.notes += await deploy_tree(transport, session.tree, session.paths)
+        if self._is_anew or self.state.attempts:
+            await bring_late_logs(session, transport, node)
+            await forget_attempt(session, self.hosts[node.rank], node)
+        deploy = partial(deploy_tree, transport, session.tree, session.paths)
+        self.state.notes += await with_backoff(deploy, TRANSFER_PAUSES_S, is_passing)
         await make_node_folder(transport, session.paths, node)
         await make_checkpoint_folders(transport, session.plan, session.run, node)
         if session.plan.run.clear_caches:
             await checked(transport, ["sh", "-c", DROP_CACHES], timeout=120)
-
-    async def _provide_image(self) -> None:
-        session, run = self.session, self.session.plan.run
-        if session.images is None:
-            return
-        image = plan_image(session.plan, self.state.case)
-        self.state.tag = image.tag
-        transports = {host.name: host.transport for host in self.hosts}
-        sites = {host: self._build_site(host, image.tag) for host in transports}
-        log_dir = session.log_dir / self.state.case.settings.name
-        stage = ImageStage(session.images, transports, sites, image, run.pip, run.image_distribution, log_dir)
-        try:
-            images = await stage.run()
-            self.state.images = {host: image.id for host, image in images.items()}
-            self.state.image_digests = {host: image.digests for host, image in images.items()}
-        except FlagPerfError as error:
-            self.state.note_lost(error.where, error)
-            failure = failure_on(error.where, Stage.IMAGE, error)
-            log = f"{self.state.case.settings.name}/image_build_{error.where}.log"
-            built = (session.log_dir / log).is_file()
-            raise StageFailed(replace(failure, file=log) if built else failure) from error
-
-    def _build_site(self, host: str, tag: str) -> BuildSite:
-        session = self.session
-        return BuildSite(
-            tree=session.paths.tree,
-            work=session.paths.work,
-            run_uid=session.run.uid,
-            name=build_name(session.run.uid, host, tag),
-            local=host == LOCALHOST,
-        )
 
     async def _interface(self, node: Node) -> str:
         if len(self.hosts) == 1:
@@ -251,36 +254,11 @@ class Round:
         self.state.tree = task.workdir
         # both to their end, whatever becomes of one: a unit that starts after the clean-up would stay
         starts = [session.runtime.start(transport, unit) for unit in (task, monitor)]
-        raise_first(await asyncio.gather(*starts, return_exceptions=True))
+        started, of_monitor = await asyncio.gather(*starts, return_exceptions=True)
+        raise_first([started])
+        self.state.note_monitor(node.host, of_monitor)
         self._record("started", host=node.host, task=task.name, monitor=monitor.name)
         session.display.stage(node, Stage.TRAIN.value)
-
-    async def _watch(self) -> Outcome:
-        session, state = self.session, self.state
-        watch = Watch(
-            session.runtime,
-            {host.name: host.transport for host in self.hosts},
-            {node.rank: unit_name(session.run, node, "task") for node in state.nodes},
-            session.plan.cluster.host_lost_after_s,
-            lambda: state.training.progressed_at,
-            lambda node, there: session.display.stage(node, Stage.TRAIN.value if there else NO_CONTACT),
-        )
-        followers = [asyncio.create_task(work) for work in self._followers()]
-        try:
-            return await watch.run(state.nodes, state.case.deadline_s)
-        finally:
-            for follower in followers:
-                follower.cancel()
-            await asyncio.gather(*followers, return_exceptions=True)
-
-    def _followers(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """What asks the nodes while they train: for rank 0's events, other runs and, where it is shown, power."""
-        session, nodes = self.session, self.state.nodes
-        paths, first = session.paths, nodes[0]
-        yield follow_events(self._transport(first), paths, first, self.state.training, session.display)
-        yield watch_for_neighbours(session, self.state, self.hosts)
-        for node in nodes if session.display.shows_power else ():
-            yield follow_power(self._transport(node), paths, node, session.display)
 
     async def _leave(self) -> None:
         self.state.notes += await leave(self.session, self.hosts)

@@ -12,8 +12,9 @@ from typing import Any
 from run_benchmarks.commands import run_command
 from run_benchmarks.failures import failure_on
 from run_benchmarks.hosts.base import Host
-from run_benchmarks.names import Node, unit_name
+from run_benchmarks.names import FOLLOWED_EVENTS, Node, unit_name
 from run_benchmarks.neighbours import look_for_neighbours, notes_on_neighbours
+from run_benchmarks.plan.host_ranges import alike
 from run_benchmarks.results.evidence import TASK_OUTPUT, start_log_of
 from run_benchmarks.round_state import RoundState
 from run_benchmarks.run_log import LOGGER
@@ -70,9 +71,11 @@ class RoundEnd:
             # all of them to their end: what is still stopping writes to the logs that are collected next
             raise_first(await asyncio.gather(*stops, return_exceptions=True))
 
-        for node, error in errors_of(await on_all(self.state.nodes, stop)).items():
+        errors = errors_of(await on_all(self.state.nodes, stop))
+        for node, error in errors.items():
             self.state.note_lost(node.host, error)
-            LOGGER.warning(f"{node.host}: its units could not be stopped: {error.message}")
+        for hosts, why in alike({node.host: error.message for node, error in errors.items()}):
+            LOGGER.warning(f"{hosts}: its units could not be stopped: {why}")
 
     async def _collect(self) -> None:
         async def collect(node: Node) -> None:
@@ -81,13 +84,28 @@ class RoundEnd:
             folder = below_work(paths, paths.node(node))
             # none where the round ended before this node had a folder
             transport, sharing = self._transport(node), len(self.state.nodes)
-            left_out = await collect_folder(transport, paths.work, folder, target, timeout, sharing)
+            again = self.state.is_taken_up
+            left_out = await collect_folder(
+                transport, paths.work, folder, target, timeout, sharing, is_again=again
+            )
             self._note_left_out(node, left_out or ())
 
-        for node, error in errors_of(await on_all(self.state.nodes, collect)).items():
+        errors = errors_of(await on_all(self.state.nodes, collect))
+        self._forget_followed()
+        for node, error in errors.items():
+            if self.state.is_taken_up and (self.session.log_dir / node.folder).is_dir():
+                LOGGER.warning(f"{node.host}: its logs are here, but not fetched once more: {error.message}")
+                continue
             self.state.not_collected.add(node.rank)
             self.state.warn(told_of(node.host, error))
             self._fail_without_log(node, error)
+
+    def _forget_followed(self) -> None:
+        """What was followed is a part of rank 0's log, where that is home."""
+        for node in self.state.nodes[:1]:
+            folder = self.session.log_dir / node.folder
+            if (folder / rank_log_name(0)).is_file():
+                (folder.parent / FOLLOWED_EVENTS).unlink(missing_ok=True)
 
     def _note_left_out(self, node: Node, left_out: Sequence[LeftOut]) -> None:
         if not left_out:
@@ -96,6 +114,7 @@ class RoundEnd:
         self.state.warn(note)
         if any(item.has_content for item in left_out):
             self.session.kept.add(node.folder)
+            self.session.journal.write("kept", folder=node.folder)
         if rank_log_name(0) in {item.path for item in left_out}:
             self._fail_without_log(node, FlagPerfError(note))
 
@@ -127,8 +146,9 @@ class RoundEnd:
                 shown = self.session.plan.secrets.hide(text)
                 (folder / TASK_OUTPUT).write_text(f"{shown}\n", encoding="utf-8")
 
-        for node, error in errors_of(await on_all(self.state.nodes, keep)).items():
-            LOGGER.warning(f"{node.host}: what its task printed is not known: {error.message}")
+        errors = errors_of(await on_all(self.state.nodes, keep))
+        for hosts, why in alike({node.host: error.message for node, error in errors.items()}):
+            LOGGER.warning(f"{hosts}: what its task printed is not known: {why}")
 
 
 def _has_text(path: Path) -> bool:

@@ -10,12 +10,14 @@ from run_benchmarks.failures import unexpected
 from run_benchmarks.frameworks.base import Framework
 from run_benchmarks.names import Node
 from run_benchmarks.plan.records import CasePlan
+from run_benchmarks.plan.redact import redact_text
 from run_benchmarks.plan.secrets import NO_SECRETS, Secrets
 from run_benchmarks.reading import parsed
 from run_benchmarks.results.judge import judge
 from run_benchmarks.results.planned import planned
 from run_benchmarks.results.provenance import Origin
-from run_benchmarks.results.round_result import Observation, RoundResult, write_json
+from run_benchmarks.results.round_result import Attempt, Observation, RoundResult, write_json
+from run_benchmarks.resumption import RoundSoFar
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.stages.watch import Outcome
 from run_benchmarks.training_state import TrainingState
@@ -35,6 +37,7 @@ class RoundState:
     tree: where the ranks see the code.
     neighbours: host -> the uids of other runs that had units running there while this round trained or when it ended;
     unlisted: hosts that did not say what runs there, of which one warning is enough.
+    is_taken_up: its tasks were launched by a controller that died. attempts: those before this one.
     """
 
     case: CasePlan
@@ -56,12 +59,46 @@ class RoundState:
     tree: str = ""
     neighbours: dict[str, set[str]] = field(default_factory=dict)
     unlisted: set[str] = field(default_factory=set)
+    is_taken_up: bool = False
+    attempts: tuple[Attempt, ...] = ()
     training: TrainingState = field(default_factory=TrainingState)
+
+    @classmethod
+    def taken_up(cls, case: CasePlan, so_far: RoundSoFar) -> RoundState:
+        """The state of a round whose controller has died, as that had last noted it, on the hosts that it had."""
+        seen = so_far.seen
+        assert seen is not None  # noqa: S101 - for mypy
+        times = {**seen.times, so_far.entered.value: so_far.elapsed_s} if so_far.entered else seen.times
+        return cls(
+            case=case,
+            number=seen.round,
+            started=seen.started,
+            failure=seen.failure,
+            outcome=seen.outcome,
+            times=dict(times),
+            tag=seen.image,
+            images=dict(seen.images),
+            image_digests=dict(seen.origin.image_digests) if seen.origin else {},
+            notes=[*seen.notes],
+            lost=set(seen.lost),
+            tree=seen.tree,
+            is_taken_up=True,
+        )
 
     def warn(self, note: str) -> None:
         """Say at once what goes with the figures."""
         LOGGER.warning(note)
         self.notes.append(note)
+
+    def note_monitor(self, host: str, error: BaseException | None) -> None:
+        """A monitor that was not started fails no round: what it would have seen is not known."""
+        if isinstance(error, FlagPerfError) and not isinstance(error, TransportError):
+            reason = redact_text(error.message.strip().splitlines()[-1])
+            self.warn(
+                f"{host}: its monitor was not started, and power and load of it are not known: {reason}"
+            )
+        elif error is not None:
+            raise error
 
     def note_error(self, error: Exception) -> None:
         """An error that no stage knows: it fails the round, unless something before it did."""
@@ -101,6 +138,7 @@ class RoundState:
             continue_from=continue_from,
             origin=origin,
             tree=self.tree,
+            attempts=self.attempts,
         )
 
 

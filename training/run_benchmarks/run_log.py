@@ -11,6 +11,7 @@ No sink shows the values of variables in a traceback, for they may be secrets.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -97,7 +98,12 @@ class LineFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._failed = False
-        self._file = path.open("a", encoding="utf-8", buffering=1)
+        is_cut = _ends_within_a_line(path)
+        # what leads elsewhere, or waits for a reader, is not written to
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        self._file = os.fdopen(os.open(path, flags, 0o666), "a", encoding="utf-8", buffering=1)
+        if is_cut:
+            self.write("\n")
 
     def write(self, line: str) -> None:
         """Append a line, with its end."""
@@ -115,6 +121,15 @@ class LineFile:
             if first:  # a sink may not log to itself
                 own = LOGGER.bind(beside=self.path)
                 own.error(f"{self.path} is not complete, the run goes on: {error.strerror}")
+
+
+def _ends_within_a_line(path: Path) -> bool:
+    """Whether who wrote to a file before was killed in the midst of it."""
+    if path.is_symlink() or not path.is_file() or not path.stat().st_size:
+        return False
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read() != b"\n"
 
 
 @contextmanager

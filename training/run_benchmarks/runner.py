@@ -11,18 +11,23 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+from run_benchmarks.attempts import is_repeated, on_present_hosts, prepare_hosts, restore_spares, set_aside
 from run_benchmarks.display.base import Display
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.health import check_standing_hosts, refusal_of, report_health
+from run_benchmarks.interruption import interruptible
 from run_benchmarks.leaving import leave
 from run_benchmarks.names import RunId, new_run_id
 from run_benchmarks.origin import harness_of
-from run_benchmarks.plan.records import Plan
-from run_benchmarks.program import signals_restored
+from run_benchmarks.plan.as_dict import plan_as_dict
+from run_benchmarks.plan.records import CasePlan, Plan
+from run_benchmarks.plan.unchanged import plan_digest
 from run_benchmarks.results.evidence import cause_in
+from run_benchmarks.results.folder import RoundKey
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.shortfall import advice
 from run_benchmarks.results.summary import Run, write_summary
+from run_benchmarks.resumption import Resumption, RoundSoFar
 from run_benchmarks.round import Round
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import (
@@ -51,23 +56,28 @@ def make_run_folder(log_path: Path) -> tuple[RunId, Path]:
 
 
 async def run_plan(
-    plan: Plan, run: RunId, log_dir: Path, display: Display, earlier_signals: Sequence[signal.Signals]
+    plan: Plan,
+    run: RunId,
+    log_dir: Path,
+    display: Display,
+    earlier_signals: Sequence[signal.Signals],
+    so_far: Resumption | None = None,
 ) -> Run:
     """Run the whole plan; the summary is written to `log_dir` on every path out.
 
     Args:
         earlier_signals: those that came since the run had a folder, and more while it gets ready to heed them.
+        so_far: what there is of the run already, whose controller has died.
     """
-    session = open_session(plan, run, log_dir, display)
+    session = open_session(plan, run, log_dir, display, journal=so_far.journal if so_far else None)
     harness = await asyncio.to_thread(harness_of, plan.training_dir, session.tree.digest)
     session = replace(session, harness=harness)
-    earlier = {"continue_from": plan.continue_from} if plan.continue_from else {}
-    session.journal.write("run_started", run=run.name, uid=run.uid, started=run.started, **earlier)
-    results: list[RoundResult] = []
-    notes: list[str] = []
-    with _interrupt_on_signals(session, earlier_signals):
+    results = list(so_far.results) if so_far else []
+    notes = [so_far.note] if so_far else []
+    _note_begin(session, so_far)
+    with interruptible(session, earlier_signals):
         try:
-            code = await _check_and_run(session, results, notes)
+            code = await _check_and_run(session, results, notes, so_far)
         finally:
             left = await _leave_hosts(session)
         notes += [*_not_begun(session, results), *left]
@@ -78,19 +88,38 @@ async def run_plan(
     return summary
 
 
-async def _check_and_run(session: Session, results: list[RoundResult], notes: list[str]) -> int:
+def _note_begin(session: Session, so_far: Resumption | None) -> None:
+    """Say in the journal with what the run begins, or goes on."""
+    run, plan = session.run, session.plan
+    if so_far:
+        session.unclean.update(host.name for host in session.allocator.standing)
+        session.kept.update(so_far.kept)
+        restore_spares(session, so_far.replaced)
+        session.journal.write("run_resumed", uid=run.uid)
+        return
+    earlier = {"continue_from": plan.continue_from} if plan.continue_from else {}
+    digests = {"plan": plan_digest(plan_as_dict(plan)), "tree": session.tree.digest}
+    session.journal.write("run_started", run=run.name, uid=run.uid, started=run.started, **digests, **earlier)
+
+
+async def _check_and_run(
+    session: Session, results: list[RoundResult], notes: list[str], so_far: Resumption | None
+) -> int:
     """Preflight of the hosts that are there, then the cases; the rounds that ended stand in `results`.
 
     notes: gets why the run ended before its last round.
     """
     try:
-        await unless_interrupted(session.interrupt, check_standing_hosts(session))
+        if so_far:
+            await _take_up(session, so_far)
+        if not session.checks:
+            await unless_interrupted(session.interrupt, check_standing_hosts(session))
         report_health(session.checks)
         if refusal := refusal_of(session.checks):
             LOGGER.error("Step 2 is left out: nothing is launched before every host is healthy")
             notes.append(refusal)
             return ExitCode.UNHEALTHY
-        await _run_cases(session, results)
+        await _run_cases(session, results, so_far)
     except Interrupted:
         notes.append("interrupted before anything was launched")
         LOGGER.warning(f"Step 2 is left out: {notes[-1]}")
@@ -101,19 +130,53 @@ async def _check_and_run(session: Session, results: list[RoundResult], notes: li
     return _exit_code(session, results)
 
 
-async def _run_cases(session: Session, results: list[RoundResult]) -> None:
+async def _take_up(session: Session, so_far: Resumption) -> None:
+    """What tasks that were launched use was checked before; else nothing of the run may be in the way of its checks."""
+    if so_far.attached:
+        session.checks.update(so_far.checks)
+    else:
+        await leave(session, session.allocator.standing)
+
+
+async def _run_cases(session: Session, results: list[RoundResult], so_far: Resumption | None) -> None:
     LOGGER.info("Step 2: run the cases")
     for case in session.plan.cases:
-        for number in sorted(session.plan.done.get(case.settings.name, ())):
-            LOGGER.info(f"case {case.settings.name}, round {number}: had succeeded; not run again")
+        name = case.settings.name
+        for number in sorted(session.plan.done.get(name, ())):
+            LOGGER.info(f"case {name}, round {number}: had succeeded; not run again")
         for number in session.plan.rounds(case):
-            if session.interrupt.is_set():
+            key = RoundKey(name, number)
+            if so_far and key in so_far.ended:
+                continue
+            begun = so_far.round if so_far and so_far.round and so_far.round.key == key else None
+            if session.interrupt.is_set() and not (begun and begun.seen):
+                results += [begun.attempt] if begun and begun.attempt else []
                 return
-            LOGGER.info(f"case {case.settings.name}, round {number} of {case.settings.repeat}: start")
-            result = await Round(session, case, number).run()
+            LOGGER.info(f"case {name}, round {number} of {case.settings.repeat}: {begun or 'start'}")
+            result = await _run_round(session, case, number, begun)
             results.append(result)
             with _noted("what the round ended with could not be logged", []):
                 _log_result(result, session.log_dir)
+
+
+async def _run_round(session: Session, case: CasePlan, number: int, begun: RoundSoFar | None) -> RoundResult:
+    """The result that counts: of the first attempt, unless that failed by the machines' fault."""
+    result = begun.attempt if begun else None
+    while True:
+        if result is None:
+            result = await Round(session, on_present_hosts(session, case), number, begun).run()
+            if not is_repeated(session, result):
+                return result
+            with _noted("what an attempt ended with could not be logged", []):
+                _log_result(result, session.log_dir)
+        try:
+            folder = set_aside(session, result)
+        except OSError as error:
+            LOGGER.error(f"the round is not run again: its folder cannot be moved: {error}")
+            return result
+        where = await prepare_hosts(session, case, result)
+        LOGGER.warning(f"case {result.case}, round {number}: run again {where}; the first: {folder.name}")
+        begun = result = None
 
 
 def _not_begun(session: Session, results: Sequence[RoundResult]) -> list[str]:
@@ -189,29 +252,3 @@ def _exit_code(session: Session, results: list[RoundResult]) -> int:
         return ExitCode.INTERRUPTED
     succeeded = all(result.verdict.is_success for result in results)
     return ExitCode.SUCCESS if results and succeeded else ExitCode.NOT_CONVERGED
-
-
-@contextmanager
-def _interrupt_on_signals(session: Session, earlier: Sequence[signal.Signals]) -> Iterator[None]:
-    """Let Ctrl-C, SIGTERM and the loss of the terminal end the run in order; a further one skips no clean-up."""
-    loop = asyncio.get_running_loop()
-
-    def ask(number: signal.Signals) -> None:
-        if session.interrupt.is_set():
-            session.hurried.set()
-            LOGGER.warning("still stopping and cleaning up on every host; please wait")
-        else:
-            session.interrupt.set()
-            session.display.interrupted()
-            LOGGER.warning(f"interrupted by {number.name}: stopping and cleaning up on every host")
-
-    with signals_restored() as numbers:
-        for number in numbers:
-            loop.add_signal_handler(number, ask, number)
-        for number in earlier:
-            ask(number)
-        try:
-            yield
-        finally:
-            for number in numbers:
-                loop.remove_signal_handler(number)

@@ -36,6 +36,7 @@ class Session:
     checks: host -> what its preflight gave; hosts that are known late are added as they come.
     unclean: hosts on which something of the run may be left.
     kept: node folders that stay on their hosts, as not all that lies in them was collected.
+    replaced: host -> the spare that has taken its place for the rest of the run.
     harness: the code that runs; what was deployed of it is `tree`.
     """
 
@@ -54,17 +55,24 @@ class Session:
     checks: dict[str, list[Check]] = field(default_factory=dict)
     unclean: set[str] = field(default_factory=set)
     kept: set[str] = field(default_factory=set)
+    replaced: dict[str, str] = field(default_factory=dict)
     harness: Harness = field(default_factory=Harness)
 
 
 def open_session(
-    plan: Plan, run: RunId, log_dir: Path, display: Display, opener: Opener | None = None
+    plan: Plan,
+    run: RunId,
+    log_dir: Path,
+    display: Display,
+    opener: Opener | None = None,
+    journal: Journal | None = None,
 ) -> Session:
     """A new session of `plan`.
 
     Args:
         log_dir: the run's result folder, which exists.
         opener: makes the transport to a host (see `open_allocator`).
+        journal: that of a run which is taken up again; by default a new one.
     """
     tree = tree_of(plan)
     return Session(
@@ -76,7 +84,7 @@ def open_session(
         allocator=open_allocator(plan.cluster, opener),
         runtime=open_runtime(plan.run),
         images=open_image_store(plan.run),
-        journal=Journal(log_dir / JOURNAL, plan.secrets),
+        journal=journal or Journal(log_dir / JOURNAL, plan.secrets),
         display=display,
         interrupt=asyncio.Event(),
         hurried=asyncio.Event(),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from run_benchmarks.pace import Pace
 from utils.checkpoints import continued_of
 from utils.events import Event, EventName
 from utils.numbers import number_in
@@ -51,6 +52,7 @@ class TrainingState:
     start_samples: int = 0
     started_ms: int | None = None
     progressed_at: float | None = None
+    pace: Pace = field(default_factory=Pace)
     phase: str = ""
     _done: _Done | None = None
 
@@ -65,6 +67,7 @@ class TrainingState:
         """Take in one event."""
         value = event.value
         self.progressed_at = time.monotonic()
+        self.pace.note(event, self.progressed_at)
         if event.name == EventName.TRAIN_START:
             self.started_ms = event.time_ms
         self.phase = PHASES.get(event.name, self.phase)
@@ -81,6 +84,7 @@ class TrainingState:
         config = value.get("config")  # INIT_START tells what the case was configured with
         if isinstance(config, Mapping):
             self._take({name: config.get(name) for name in CONFIGURED})
+            self.pace.saves = number_in(config, "save_steps") is not None
 
     def _take(self, value: Mapping[str, Any]) -> None:
         self.step = _int(value, "global_steps", self.step)

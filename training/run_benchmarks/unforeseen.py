@@ -8,11 +8,13 @@ import traceback
 from run_benchmarks.plan.redact import redact_text
 from run_benchmarks.run_log import LOGGER
 from utils.errors import FlagPerfError, raised
-from utils.records import Stage
+from utils.records import FailureClass, Stage
 
 
 class UnforeseenError(FlagPerfError):
     """What `contained` makes of an error: a fault of the program, or an answer that no host should give."""
+
+    failure_class = FailureClass.CONTROLLER_ERROR
 
 
 def contained(error: Exception) -> FlagPerfError:

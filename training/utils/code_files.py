@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from utils.errors import FlagPerfError
+from utils.manifest import sha256_of
 from utils.text_files import shortened
 
 # Hidden files are the editor's and the tools'.
@@ -26,7 +27,7 @@ def code_files(folder: Path) -> dict[str, str]:
 def digest_of_file(path: Path) -> str:
     """SHA-256 of a file's content, in hex; FlagPerfError where it cannot be read."""
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return sha256_of(path)
     except OSError as error:
         raise _unreadable(path, error) from error
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher, get_close_matches
+from typing import ClassVar
+
+from utils.records import FailureClass
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,12 @@ class Problem:
 
 
 class FlagPerfError(Exception):
-    """An error for the user: `message` says what, `where` the host or file, `remedy` what to do next."""
+    """An error for the user: `message` says what, `where` the host or file, `remedy` what to do next.
+
+    failure_class: what it means for a round that ends by it; None where that depends on the stage.
+    """
+
+    failure_class: ClassVar[FailureClass | None] = None
 
     def __init__(self, message: str, *, where: str = "", remedy: str = "") -> None:
         super().__init__(message)

@@ -151,7 +151,7 @@ def _device_memory(raw: str) -> Formula:
     def formula(own: Definition, finished: Mapping[str, Any], _: Peak) -> Figure:
         value = number_in(finished, raw)
         if value is None:
-            return own.figure(None, f"{raw} is not reported: the device has no memory of its own")
+            return own.figure(None, f"{raw} is {_NO_MEMORY}")
         return own.figure(value / GIB, f"{raw}, {FINISHED}")
 
     return formula
@@ -199,6 +199,7 @@ _NO_POWER = (
     "a node has no source, the nodes' speak of different parts of a machine, "
     f"or less than {LEAST_COVERAGE:.0%} of the window was sampled"
 )
+_NO_MEMORY = "not reported, as by a device without memory of its own (cpu)"
 _REGISTRY = (
     Definition(
         "e2e_time", "s", "first line of the training script..FINISHED", LOWER,
@@ -270,16 +271,16 @@ _REGISTRY = (
     Definition(
         "mem", "GiB", "whole run", LOWER,
         "largest device memory that the framework allocated; largest over ranks",
-        "the device has no memory of its own (cpu)", _device_memory("mem_allocated_bytes"), heading="mem GiB",
+        _NO_MEMORY, _device_memory("mem_allocated_bytes"), heading="mem GiB",
     ),
     Definition(
         "mem_reserved", "GiB", "whole run", LOWER,
         "largest device memory that the framework reserved; largest over ranks",
-        "the device has no memory of its own (cpu)", _device_memory("mem_reserved_bytes"),
+        _NO_MEMORY, _device_memory("mem_reserved_bytes"),
     ),
     Definition(
         "mem_total", "GiB", "whole run", None, "device memory that there is",
-        "the device has no memory of its own (cpu)", _device_memory("mem_total_bytes"),
+        _NO_MEMORY, _device_memory("mem_total_bytes"),
     ),
     Definition(
         "energy", "J/node", TRAINING, LOWER, "energy, mean over the nodes", _NO_POWER, None, heading="energy J",

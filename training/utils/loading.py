@@ -17,6 +17,9 @@ from types import ModuleType
 
 from utils.errors import FlagPerfError
 
+# Bytes: what is larger is no text that somebody wrote, and would fill the memory of who parses it.
+LARGEST_CODE = 2**24
+
 
 def load_module(path: Path, name: str) -> ModuleType:
     """Execute the Python file `path` as the module `name`; its siblings can be imported by name.
@@ -33,16 +36,16 @@ def load_module(path: Path, name: str) -> ModuleType:
 
 
 def why_no_file(path: Path) -> str:
-    """Why `path` is no file that could be read; empty where it is one."""
+    """Why `path` is no file of code or prose that could be read; empty where it is one."""
     try:
-        mode = path.stat().st_mode
+        status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
         return "is a link that leads nowhere" if path.is_symlink() else "there is no such file"
     except OSError as error:
         return f"cannot be reached: {error.strerror}"
-    if stat.S_ISREG(mode):
-        return ""
-    return "is a folder, not a file" if stat.S_ISDIR(mode) else "is no regular file"
+    if stat.S_ISREG(status.st_mode):
+        return f"is larger than {LARGEST_CODE >> 20} MiB" if status.st_size > LARGEST_CODE else ""
+    return "is a folder, not a file" if stat.S_ISDIR(status.st_mode) else "is no regular file"
 
 
 def load_package(folder: Path, name: str) -> ModuleType:

@@ -19,9 +19,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
+
+from utils.memory_kills import kills
 
 GRACE_S = 10.0  # from SIGTERM to SIGKILL
 # An interpreter may be aborted while it exits, its work done (a collective library's threads still run). The
@@ -29,6 +32,7 @@ GRACE_S = 10.0  # from SIGTERM to SIGKILL
 AT_EXIT = (-signal.SIGABRT, -signal.SIGSEGV)
 AT_EXIT_GRACE_S = 3.0
 PREFIX = "[RankEnd] "
+LAST_WORDS = 2**16  # bytes that a rank may need to say why it failed
 CONTRACT = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT")
 
 
@@ -161,7 +165,7 @@ def rank_environments(options: argparse.Namespace) -> Iterator[tuple[int, int, d
 def main(argv: Sequence[str]) -> int:
     """Run the node's ranks to their end; the exit code."""
     options = _options(argv)
-    ranks = NodeRanks(Path(options.log_dir))
+    ranks, killed_before = NodeRanks(Path(options.log_dir)), kills()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM):
         signal.signal(number, ranks.on_signal)
     for rank, local_rank, variables in rank_environments(options):
@@ -171,10 +175,20 @@ def main(argv: Sequence[str]) -> int:
     for end in ranks.ends():
         print(end.line(), flush=True)
         first = first or end.exit_code
+    with suppress(OSError):  # the log's own disk may be the one that is full
+        print(kills().line_since(killed_before), end="", flush=True)
+        print(no_room(options.log_dir) if first else "", end="", flush=True)
     if ranks.stop_signal is not None:
         print(f"ended by signal {ranks.stop_signal}", flush=True)
         return 128 + ranks.stop_signal
     return first if first >= 0 else 128 - first
+
+
+def no_room(folder: str) -> str:
+    """A line for the log where the logs' file system is full: a rank could not write down why it failed."""
+    system = os.statvfs(folder)
+    left = system.f_bavail * system.f_frsize
+    return f"no space left on device: {left} bytes at {folder}\n" if left < LAST_WORDS else ""
 
 
 def _options(argv: Sequence[str]) -> argparse.Namespace:

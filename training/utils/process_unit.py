@@ -29,9 +29,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-UNIT_MARK = "FLAGPERF_UNIT"
-RUN_MARK = "FLAGPERF_RUN"
-SUPERVISOR_MARK = "FLAGPERF_SUPERVISOR"
+UNIT_MARK, RUN_MARK, SUPERVISOR_MARK = "FLAGPERF_UNIT", "FLAGPERF_RUN", "FLAGPERF_SUPERVISOR"
 MARK = re.compile(rb"FLAGPERF_\w+=")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")  # of a unit: a path that is made of it stays in its folder
 RUN_LABEL = "flagperf.run"
@@ -61,27 +59,30 @@ def start(folder: Path, *words: str) -> None:
     except FileExistsError:
         _fail(f"a unit named {folder.name} exists: {folder}", REFUSED)
     about = {"name": folder.name, "labels": labels, "argv": argv, "host": os.uname().nodename}
-    _write(folder / "unit.json", json.dumps(about))
-    _write(folder / "exit_code", "    ")  # room for it: the disk may be full by then
-    program = shutil.copy(__file__, folder / "process_unit.py")
     marks = {UNIT_MARK: folder.name, RUN_MARK: labels.get(RUN_LABEL, ""), SUPERVISOR_MARK: folder.name}
+    try:
+        _write(folder / "unit.json", json.dumps(about))
+        _write(folder / "exit_code", "    ")  # room for it: the disk may be full by then
+        trouble = _supervised(folder, {**os.environ, **marks}, [options.workdir, *argv])
+    except OSError as error:  # a full disk, say: a folder that no unit.json tells of would never be removed
+        trouble = str(error)
+    if trouble:
+        shutil.rmtree(folder, ignore_errors=True)
+        _fail(trouble, REFUSED)
+
+
+def _supervised(folder: Path, env: dict[str, str], words: list[str]) -> str:
+    """Start the supervisor; why the main process could not be started, if it could not."""
+    program, null = shutil.copy(__file__, folder / "process_unit.py"), subprocess.DEVNULL
     trouble_end, tell = os.pipe()
-    with (folder / "output.log").open("ab") as output:
+    argv = [sys.executable, "-I", program, "supervise", str(folder), str(tell), *words]
+    with (folder / "output.log").open("ab") as log:
         subprocess.Popen(
-            [sys.executable, "-I", program, "supervise", str(folder), str(tell), options.workdir, *argv],
-            env={**os.environ, **marks},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            pass_fds=[tell],
-            start_new_session=True,
+            argv, env=env, stdin=null, stdout=log, stderr=log, pass_fds=[tell], start_new_session=True
         )
     os.close(tell)
     with os.fdopen(trouble_end) as pipe:
-        trouble = pipe.read()
-    if trouble:
-        shutil.rmtree(folder)
-        _fail(trouble, REFUSED)
+        return pipe.read()
 
 
 def supervise(folder: Path, tell: str, workdir: str, *argv: str) -> None:
@@ -155,8 +156,7 @@ def _processes() -> list[Process]:
 
 def _process(entry: Path) -> Process | None:
     try:
-        status = (entry / "status").read_bytes()
-        environ = (entry / "environ").read_bytes()
+        status, environ = ((entry / name).read_bytes() for name in ("status", "environ"))
     except OSError:  # it has ended, or is another user's
         return None
     values = dict(line.split(b":", 1) for line in status.splitlines() if b":" in line)

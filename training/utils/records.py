@@ -10,17 +10,25 @@ from enum import Enum
 from typing import ClassVar
 
 
+class Fault(str, Enum):
+    """By whose fault a round failed, where another attempt may do better: on which hosts that is made."""
+
+    MACHINE = "on the same hosts"
+    HOST = "with a spare in the host's place, or on the same hosts"  # it is not what it was
+
+
 class _Word(str, Enum):
-    """A word of `result.json` that brings its meaning."""
+    """A word of `result.json` that brings its meaning and, of a failure, whose fault that is."""
 
     _value_: str
     meaning: str
+    fault: Fault | None
 
-    def __new__(cls, word: str, meaning: str) -> _Word:
+    def __new__(cls, word: str, meaning: str, fault: Fault | None = None) -> _Word:
         """The member `word`."""
         member = str.__new__(cls, word)
         member._value_ = word
-        member.meaning = meaning
+        member.meaning, member.fault = meaning, fault
         return member
 
 
@@ -39,7 +47,7 @@ class Verdict(_Word):
         "the controller's disk is full",
     )
     TIMED_OUT = ("TIMED_OUT", "the deadline came first")
-    UNREACHABLE = ("UNREACHABLE", "a host was lost")
+    UNREACHABLE = ("UNREACHABLE", "a host was lost, or lets nobody in")
     INTERRUPTED = ("INTERRUPTED", "Ctrl-C, SIGTERM, or SIGHUP when the terminal was closed")
     INVALID = (
         "INVALID",
@@ -68,32 +76,79 @@ class Stage(str, Enum):
 
 
 class FailureClass(_Word):
-    """What kind of thing went wrong."""
+    """What kind of thing went wrong. Without a fault it is the user's, or nobody can tell: it is not tried again."""
 
     HOSTS_NOT_ACQUIRED = (
         "hosts_not_acquired",
         "the round was refused its hosts, or did not get them in time",
     )
-    HOST_NOT_HEALTHY = ("host_not_healthy", "a host that the round was granted did not pass the preflight")
+    HOST_NOT_HEALTHY = (
+        "host_not_healthy",
+        "a host that the round was granted did not pass the preflight",
+        Fault.HOST,
+    )
+    DATA_ALTERED = ("data_altered", "a case's data on a host are not what their manifest says")
     IMAGE_NOT_BUILT = ("image_not_built", "building failed")
     IMAGE_NOT_DISTRIBUTED = (
         "image_not_distributed",
         "it was built, but did not reach a host: streaming, pushing, pulling",
+        Fault.MACHINE,
     )
     IMAGES_DIFFER = ("images_differ", "the hosts' images are not the same")
     CONTAINER_NOT_STARTED = (
         "container_not_started",
-        "the engine refused to start a task or a monitor, or a node does not know its peer's address",
+        "the engine refused to start a task, or a node does not know its peer's address",
     )
+    ENGINE_FAILED = (
+        "engine_failed",
+        "the container engine does not answer, or was started anew while a task ran",
+        Fault.MACHINE,
+    )
+    TASK_REMOVED = ("task_removed", "somebody else removed the task, or its container, while it ran")
     RANK_FAILED = (
         "rank_failed",
-        "a rank ended with an error; the first to fail is named, not those that lost their peer",
+        "a rank ended with an error, or too early; the first is named, not those that lost their peer",
     )
-    RANK_KILLED = ("rank_killed", "a rank was killed (SIGKILL), often by the kernel for want of memory")
-    OUT_OF_MEMORY = ("out_of_memory", "its last lines say so")
-    HOST_UNREACHABLE = ("host_unreachable", "contact was lost and did not come back in time")
+    RANK_KILLED = ("rank_killed", "a rank was killed (SIGKILL), and the kernel's counters do not say why")
+    HOST_OUT_OF_MEMORY = (
+        "host_out_of_memory",
+        "the kernel killed a rank because the host had no memory left, or would give a rank none",
+    )
+    CONTAINER_OUT_OF_MEMORY = (
+        "container_out_of_memory",
+        "the kernel killed a rank at the memory limit of its container or control group, or a rank says that "
+        "`/dev/shm` is full",
+    )
+    DEVICE_OUT_OF_MEMORY = (
+        "device_out_of_memory",
+        "a rank's last lines say that its device has no memory left",
+    )
+    OUT_OF_MEMORY = ("out_of_memory", "a rank's last lines say so, and not of which memory")
+    DEVICE_MISSING = ("device_missing", "a rank's last lines say that it sees no such device")
+    DEVICE_LOST = (
+        "device_lost",
+        "a rank's last lines say that its device is gone, or that its memory has a fault",
+        Fault.HOST,
+    )
+    DIVERGED = ("diverged", "the loss is not a finite number any more")
+    HOST_UNREACHABLE = (
+        "host_unreachable",
+        "contact was lost and did not come back in time",
+        Fault.HOST,
+    )
+    AUTHENTICATION_FAILED = ("authentication_failed", "a host does not let the user in by ssh")
+    HOST_KEY_NOT_TRUSTED = ("host_key_not_trusted", "a host's ssh key is not known, or has changed")
     COMMAND_FAILED = ("command_failed", "another command on a host, e.g. when the code was brought there")
-    DISK_FULL = ("disk_full", "a host has no room, or its user no quota, for the code, an image or a task")
+    DISK_FULL = (
+        "disk_full",
+        "a host has no room, or its user no quota, for the code, an image or a task",
+        Fault.HOST,
+    )
+    COLLECTIVE_HANG = (
+        "collective_hang",
+        "training reported nothing for longer than `HANG_TIMEOUT`: a rank has stopped, or ranks wait for each other; "
+        "the lagging ones are named where that can be told",
+    )
     DEADLINE = ("deadline", "training took longer than `CASE_DEADLINE_HOURS`")
     INTERRUPTED = ("interrupted", "the user ended the run")
     NO_RESULT = (
@@ -109,7 +164,7 @@ class FailureClass(_Word):
     )
     LOGS_NOT_COLLECTED = (
         "logs_not_collected",
-        "training ended well, but the first node's logs could not be collected",
+        "training ended well, but the first node's logs could not be collected, and FINISHED had not been seen",
     )
     CONTROLLER_ERROR = (
         "controller_error",

@@ -84,11 +84,22 @@ def last_lines_of(path: Path) -> list[str]:
     Raises:
         FlagPerfError: it is no plain file, a link, too large, or cannot be read.
     """
+    text = end_of(path, END_BYTES + 1)
+    lines = text[-END_BYTES:].decode("utf-8", "replace").splitlines()
+    return (
+        lines[1:] if len(text) > END_BYTES and len(lines) > 1 else lines
+    )  # the first one's beginning is not there
+
+
+def end_of(path: Path, most: int) -> bytes:
+    """The last `most` bytes of a file of any size.
+
+    Raises:
+        FlagPerfError: it is no plain file, a link, too large, or cannot be read.
+    """
     with opened(path) as file:
-        begin = max(0, file.seek(0, os.SEEK_END) - END_BYTES)
-        file.seek(begin)
-        lines = file.read(END_BYTES).decode("utf-8", "replace").splitlines()
-    return lines[1:] if begin and len(lines) > 1 else lines  # of the first one the beginning is not there
+        file.seek(max(0, file.seek(0, os.SEEK_END) - most))
+        return file.read(most)
 
 
 @contextmanager

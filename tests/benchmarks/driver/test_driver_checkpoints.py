@@ -147,7 +147,7 @@ def test_a_checkpoint_under_the_name_of_another_step_is_passed_over(tmp_path: Pa
     assert reason == f"{NAMES[1]} may be of another step: {NAMES[1]}.sha256 is the checksum of {NAMES[0]}"
 
 
-@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir])
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir, lambda path: path.symlink_to(NAMES[0])])
 def test_what_is_no_regular_file_is_passed_over(tmp_path: Path, make: Callable[[Path], None]) -> None:
     for step in (1, 2):
         write_checkpoint(tmp_path, step, writing(b"1"))

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+from run_benchmarks.results.symptoms import class_in
 from tests.benchmarks.bert.shard_files import random_rows, write_data, write_shard
 from tests.benchmarks.driver.ranks import (
     arguments,
@@ -22,6 +23,7 @@ from tests.benchmarks.driver.ranks import (
 )
 from tests.ports import free_port
 from utils.errors import FlagPerfError
+from utils.records import FailureClass
 
 RUNTIMES = ("cuda", "hip", "xpu", "cann", "musa")
 RAW_VALUES = {
@@ -265,6 +267,7 @@ def test_a_crash_leaves_its_traceback_and_a_bad_exit_code(tmp_path: Path, data_d
     text = (tmp_path / "logs" / "rank0.out.log").read_text()
     assert "Traceback" in text
     assert "training has diverged" in text
+    assert class_in(text) is FailureClass.DIVERGED
     assert not values_of(events[0], "FINISHED")
 
 

@@ -91,6 +91,7 @@ class Bench:
             "FLAGPERF_LOG_PATH_CONTAINER": "/workspace/flagperf/result",
             "SHM_SIZE": "1G",
             "MIN_FREE_DISK_GIB": 1,
+            "RETRIES": 0,  # what a fault comes to is seen at the first attempt
             "IMAGE_BUILD_ARGS": {"BASE_IMAGE": BASE_IMAGE},
         }
         self._write("test_conf.py", {**common, **settings})

@@ -7,6 +7,7 @@ waits for a peer that is silent waits as a collective does.
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import indent
 
 ENDLESS_STEPS = 10**6
 SCRIPT = """\
@@ -21,6 +22,10 @@ rank = int(os.environ["RANK"])
 def log(name, **value):
     if rank == 0:
         print(format_line(Event(name, value, time_ms=int(time.time() * 1000))), flush=True)
+
+
+def fault():
+    print(f"the fault is made at {time.time()}", flush=True)
 
 
 def connection():
@@ -38,29 +43,43 @@ def connection():
 peer = connection()
 words = peer.makefile()
 log(EventName.INIT_START)
+begin = time.monotonic()
 log(EventName.TRAIN_START, max_steps=STEPS)
 for step in range(1, STEPS + 1):
-    peer.sendall(f"step {step} of rank {rank}\\n".encode())
-    heard = words.readline()
+    pass  # what else a test wants of each step
+    try:
+        peer.sendall(f"step {step} of rank {rank}\\n".encode())
+        heard = words.readline()
+    except OSError as error:
+        heard = error
     if heard != f"step {step} of rank {1 - rank}\\n":
-        raise SystemExit(f"the peer is gone: {heard!r}")
+        raise SystemExit(f"Connection closed by remote peer: {heard!r}")  # as NCCL says it
     print(heard, end="", flush=True)
     log(EventName.STEP_END, global_steps=step, loss=1.0, **{"seq/s": 80.0})
     if step < STEPS:
         time.sleep(0.1)
 log(EventName.TRAIN_END)
-log(EventName.FINISHED, converged=True, num_trained_samples=8 * STEPS, raw_train_time=0.05 * STEPS,
-    no_eval_time=0.04 * STEPS, pure_compute_time=0.03 * STEPS, e2e_time=0.1 * STEPS)
+took = time.monotonic() - begin
+log(EventName.FINISHED, converged=True, num_trained_samples=8 * STEPS, raw_train_time=took, no_eval_time=took,
+    pure_compute_time=took, e2e_time=took)
 """
 
 
-def write_pair(training: Path, vendor: str, chip: str, steps: int = 1) -> None:
-    """Make the case `pair:pytorch:<chip>:2:1` of `vendor` in a copy of the training tree."""
+def write_pair(training: Path, vendor: str, chip: str, steps: int = 1, at_step: str = "") -> None:
+    """Make the case `pair:pytorch:<chip>:2:1` of `vendor` in a copy of the training tree.
+
+    Args:
+        at_step: what a rank does when a step begins; `rank`, `step` and `fault` are there for it.
+    """
+    script = SCRIPT.replace("STEPS = 1\n", f"STEPS = {steps}\n")
+    if at_step:
+        more = indent(at_step.rstrip("\n") + "\n", "    ")
+        script = script.replace("    pass  # what else a test wants of each step\n", more)
     case = training / "benchmarks" / "pair" / "pytorch"
     base = f"target_accuracy = 0.5\nmax_steps = {steps}\ntrain_batch_size = 8\n"
     files = {
         case / "__init__.py": "",
-        case / "run_pretraining.py": SCRIPT.replace("STEPS = 1\n", f"STEPS = {steps}\n"),
+        case / "run_pretraining.py": script,
         case / "config" / "_base.py": base,
         case / "config" / "mutable_params.py": "mutable_params = []\n",
         training / vendor / "pair-pytorch" / "config" / f"config_{chip}x2x1.py": "",

@@ -22,6 +22,7 @@ from tests.run_benchmarks.e2e.harness import (
     wait_until,
 )
 from tests.run_benchmarks.e2e.pair import ENDLESS_STEPS, write_pair
+from tests.run_benchmarks.faults.seen import Seen, fault
 
 CASE, PAIR = "bert:pytorch:cpu:2:1:1", "pair:pytorch:cpu:2:1:1"
 TRAINING_GOES_ON = "samples/s"
@@ -55,8 +56,9 @@ def _kill_the_rank(lab: Lab, host: int) -> None:
     lab.ssh(host, "kill", "-9", pid)
 
 
+@fault("rank-killed")
 def test_a_killed_rank_ends_its_round_and_the_next_case_goes_on(
-    two_hosts: Lab, bench: MakeBench, data: Path
+    two_hosts: Lab, bench: MakeBench, data: Path, seen: Seen
 ) -> None:
     run = bench(["h1", "h2"], **two_hosts.env)
     run.vendor_config("cpux2x1", ENDLESS)
@@ -66,8 +68,10 @@ def test_a_killed_rank_ends_its_round_and_the_next_case_goes_on(
     with ending(run, process):
         run.wait_for_log(process, TRAINING_GOES_ON)
         _kill_the_rank(two_hosts, 2)
+        seen.made()
     ended = run.ended(process)
 
+    seen.run(ended.folder)
     assert ended.code == 1, ended.output
     broken, whole = ended.rounds()
     assert broken["verdict"] == "FAILED"
@@ -85,11 +89,14 @@ def test_a_killed_rank_ends_its_round_and_the_next_case_goes_on(
 
 @pytest.mark.parametrize(
     ("breakage", "job", "case"),
-    [("kill", "endless", CASE), ("cut", "endless_pair", PAIR), ("freeze", "endless_pair", PAIR)],
-    ids=["kill", "cut", "freeze"],
+    [
+        pytest.param("kill", "endless", CASE, id="kill", marks=fault("kill")),
+        pytest.param("cut", "endless_pair", PAIR, id="cut", marks=fault("cut")),
+        pytest.param("freeze", "endless_pair", PAIR, id="freeze", marks=fault("freeze")),
+    ],
 )
 def test_a_lost_host_ends_the_round_and_the_other_is_freed(
-    breakage: str, job: str, case: str, two_hosts: Lab, request: pytest.FixtureRequest
+    breakage: str, job: str, case: str, two_hosts: Lab, request: pytest.FixtureRequest, seen: Seen
 ) -> None:
     """A rank whose peer is killed with its host sees the end of its connection; of the others it hears no more."""
     endless: Bench = request.getfixturevalue(job)
@@ -98,7 +105,9 @@ def test_a_lost_host_ends_the_round_and_the_other_is_freed(
     with ending(endless, process):
         endless.wait_for_log(process, TRAINING_GOES_ON)
         getattr(two_hosts, breakage)(2)
+        seen.made()
     ended = endless.ended(process)
+    seen.run(ended.folder)
 
     assert ended.code == 1, ended.output
     result = _only_round(ended)
@@ -119,7 +128,10 @@ def test_a_lost_host_ends_the_round_and_the_other_is_freed(
     assert containers(two_hosts, 2) == ""
 
 
-def test_a_short_loss_of_contact_is_not_the_end(two_hosts: Lab, bench: MakeBench, data: Path) -> None:
+@fault("sessions")
+def test_a_short_loss_of_contact_is_not_the_end(
+    two_hosts: Lab, bench: MakeBench, data: Path, seen: Seen
+) -> None:
     run = bench(["h1", "h2"], **two_hosts.env)
     run.vendor_config("cpux2x1", {**QUICK, "target": 0.9, "max_steps": 60, "eval_interval_samples": 3200})
     run.test(CASES={CASE: str(data)})
@@ -128,10 +140,12 @@ def test_a_short_loss_of_contact_is_not_the_end(two_hosts: Lab, bench: MakeBench
         run.wait_for_log(process, TRAINING_GOES_ON)
         # The sessions die, the containers and their network go on.
         two_hosts.ssh(2, "sh", "-c", "pkill -9 -f 'sshd: root' || true", check=False)
+        seen.made()
         run.wait_for_log(process, "contact is lost")
     ended = run.ended(process)
 
     assert _only_round(ended)["verdict"] == "NOT_CONVERGED", ended.output
+    seen.run(ended.folder)
     assert "contact is back" in ended.output
 
 
@@ -147,12 +161,16 @@ def _assert_interrupted(ended: Ended, lab: Lab) -> None:
         assert run_folder(lab, rank + 1, ended.uid()) == ""
 
 
-def test_sigterm_stops_and_removes_everything(two_hosts: Lab, endless_pair: Bench) -> None:
+@fault("sigterm-hosts")
+def test_sigterm_stops_and_removes_everything(two_hosts: Lab, endless_pair: Bench, seen: Seen) -> None:
     process = endless_pair.start()
     with ending(endless_pair, process):
         endless_pair.wait_for_log(process, TRAINING_GOES_ON)
         process.send_signal(signal.SIGTERM)
-    _assert_interrupted(endless_pair.ended(process), two_hosts)
+        seen.made()
+    ended = endless_pair.ended(process)
+    _assert_interrupted(ended, two_hosts)
+    seen.run(ended.folder)
 
 
 def test_an_image_that_does_not_build_fails_its_rounds(two_hosts: Lab, endless: Bench) -> None:
@@ -178,21 +196,27 @@ def test_a_container_that_does_not_start_fails_its_round(two_hosts: Lab, endless
         assert containers(two_hosts, host) == ""
 
 
-def test_a_deadline_ends_a_round(two_hosts: Lab, endless_pair: Bench, data: Path) -> None:
+@fault("deadline")
+def test_a_deadline_ends_a_round(two_hosts: Lab, endless_pair: Bench, data: Path, seen: Seen) -> None:
     endless_pair.test(CASES={PAIR: str(data)}, CASE_DEADLINE_HOURS=8 / 3600)
+    seen.made()
     ended = endless_pair.run()
 
     assert ended.code == 1, ended.output
     result = _only_round(ended)
     assert result["verdict"] == "TIMED_OUT"
     assert result["failure"]["class"] == "deadline"
+    seen.run(ended.folder)
     for host in (1, 2):
         assert containers(two_hosts, host) == ""
 
 
-def test_nothing_is_launched_where_a_host_is_down(two_hosts: Lab, endless: Bench) -> None:
+@fault("down")
+def test_nothing_is_launched_where_a_host_is_down(two_hosts: Lab, endless: Bench, seen: Seen) -> None:
     two_hosts.kill(2)
+    seen.made()
     ended = endless.run()
+    seen.run(ended.folder)
 
     assert ended.code == 3, ended.output
     assert ended.rounds() == []
@@ -202,18 +226,24 @@ def test_nothing_is_launched_where_a_host_is_down(two_hosts: Lab, endless: Bench
     assert containers(two_hosts, 1) == ""
 
 
-def test_nothing_is_launched_where_the_data_is_missing_on_one_host(two_hosts: Lab, endless: Bench) -> None:
+@fault("data-missing")
+def test_nothing_is_launched_where_the_data_is_missing_on_one_host(
+    two_hosts: Lab, endless: Bench, seen: Seen
+) -> None:
     two_hosts.ssh(1, "mkdir", "-p", "/srv/bert")
     endless.test(CASES={CASE: "/srv/bert"})
+    seen.made()
     ended = endless.run()
+    seen.run(ended.folder)
 
     assert ended.code == 3, ended.output
     assert "h2: data: /srv/bert does not exist" in ended.output
     assert ended.rounds() == []
 
 
+@fault("key-unknown")
 def test_an_unknown_host_key_is_an_error_that_says_how_to_accept_it(
-    two_hosts: Lab, endless: Bench, tmp_path: Path
+    two_hosts: Lab, endless: Bench, tmp_path: Path, seen: Seen
 ) -> None:
     home = tmp_path / "home"
     (home / ".ssh").mkdir(parents=True)
@@ -223,7 +253,9 @@ def test_an_unknown_host_key_is_an_error_that_says_how_to_accept_it(
             (home / ".ssh" / path.name).write_bytes(text)
             (home / ".ssh" / path.name).chmod(0o600)
     endless.env["HOME"] = str(home)
+    seen.made()
     refused = endless.run()
+    seen.run(refused.folder)
     assert refused.code == 3, refused.output
     assert "SSH_ACCEPT_NEW_HOST_KEYS" in refused.output
 
@@ -232,8 +264,9 @@ def test_an_unknown_host_key_is_an_error_that_says_how_to_accept_it(
     assert accepted.code == 0, accepted.output
 
 
+@fault("two-runs")
 def test_two_runs_on_one_cluster_leave_each_other_alone_until_ctrl_c(
-    two_hosts: Lab, tmp_path: Path, data: Path
+    two_hosts: Lab, tmp_path: Path, data: Path, seen: Seen
 ) -> None:
     first = Bench(tmp_path / "first", ["h1", "h2"], two_hosts.env)
     write_pair(first.training, "cpu", "cpu", ENDLESS_STEPS)
@@ -245,7 +278,9 @@ def test_two_runs_on_one_cluster_leave_each_other_alone_until_ctrl_c(
     process = first.start()
     with ending(first, process):
         first.wait_for_log(process, TRAINING_GOES_ON)
+        seen.made()
         ended = second.run()
+        seen.run(ended.folder)
         assert ended.code == 0, ended.output
         # The second run warns of the first and takes only its own units away.
         assert "leftovers: running units" in ended.output

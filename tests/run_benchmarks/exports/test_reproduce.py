@@ -173,20 +173,24 @@ def _hostile_place(plan: Any) -> None:
     plan["cases"][0]["parameters"] |= {"train_batch_size": 99, "import os; os": 1}
 
 
+def _endless_parameter(plan: Any) -> None:
+    plan["cases"][0]["parameters"] |= {"train_batch_size": "-" * 2**20}
+
+
 def test_a_hostile_plan_writes_and_executes_nothing(archive: Path, whole: WholeRun, tmp_path: Path) -> None:
     tree, work = whole.tree, tmp_path / "work"
     (work / "archive").mkdir(parents=True)
     about = unpack(archive, work / "archive")
     path = work / "archive" / "run" / "plan.json"
     written = path.read_text()
-    for change in (_hostile_name, _hostile_place):
+    for change in (_hostile_name, _hostile_place, _endless_parameter):
         path.write_text(written)
         change_json(path, change)
         log_path, own = whole.folder / "result", work / change.__name__
         try:
             made = reproduction(work / "archive", about, tree.config, tree.training, log_path, own)
         except FlagPerfError as error:
-            assert "cannot be the name of a case" in str(error)
+            assert "cannot be the name of a case" in str(error) or "as no parameter has" in str(error)
             continue
         (case,) = made.plan.cases
         assert case.parameters["train_batch_size"] == 99

@@ -13,6 +13,7 @@ import pytest
 
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.frameworks.base import Contract, LaunchJob
+from run_benchmarks.frameworks.node_scripts import IN_FOLDER
 from tests.benchmarks.driver.ranks import TRAINING
 
 JOB = LaunchJob(
@@ -50,7 +51,7 @@ def script_of(name: str, job: LaunchJob = JOB) -> list[str]:
 )
 def test_a_script_runs_in_its_folder_with_its_nodes_place(name: str, options: str) -> None:
     shell, command, first, folder, *words = script_of(name)
-    assert (shell, command, first, folder) == ("sh", "-c", words[0] and 'cd "$1" && shift && exec "$@"', "sh")
+    assert (shell, command, first, folder) == ("sh", "-c", IN_FOLDER, "sh")
     assert words == ["/tree/benchmarks/llm/x", "/opt/python3", "-u", "run_pretraining.py", *options.split()]
 
 
@@ -102,7 +103,9 @@ def test_the_settings_of_case_and_vendor_become_one_and_net_sh_counts_with_its_f
     for name in ("case", "config", "logs"):
         (tmp_path / name).mkdir()
     (tmp_path / "case/run_pretraining.py").write_text(
-        "import os, sys; print(os.getcwd(), os.environ.get('FIRST'), os.environ.get('SECOND'), *sys.argv)"
+        "import os, shutil, sys\n"
+        "print(os.getcwd(), os.environ.get('FIRST'), os.environ.get('SECOND'), *sys.argv)\n"
+        "print(shutil.which('python3'))\n"
     )
     (tmp_path / "case/ds_config.json").write_text('{"train_batch_size": 8, "fp16": {"enabled": true}}')
     (tmp_path / "config/ds_config.json").write_text('{"train_batch_size": 64}')
@@ -110,6 +113,7 @@ def test_the_settings_of_case_and_vendor_become_one_and_net_sh_counts_with_its_f
     done = run_deepspeed(tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"{tmp_path / 'case'} a b None run_pretraining.py --flagperf_config")
+    assert done.stdout.endswith(f"\n{Path(sys.executable).with_name('python3')}\n")  # as `torchrun` beside it
     merged = json.loads((tmp_path / "logs/ds_config.json").read_text())
     assert merged == {"train_batch_size": 64, "fp16": {"enabled": True}}
     (tmp_path / "config/net.sh").write_text("")  # most of them are empty

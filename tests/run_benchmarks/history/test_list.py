@@ -237,6 +237,7 @@ def test_conditions(conditions: list[str], expected: int | None, index: Index) -
         (["p_train ~ 1"], "run", "p_train is a number"),
         (["case > 1"], "run", "case is a text"),
         (["started > yesterday"], "run", "'yesterday' is no time"),
+        (["p_train > 1"] * 21, "run", "21 conditions are more than 20"),
         ([], "-acn", "did you mean acc?"),
     ],
 )

@@ -108,6 +108,7 @@ def test_an_empty_text_is_not_absent(tree: Tree) -> None:
         (" -v /lib/modules:/lib/modules ", ("-v", "/lib/modules:/lib/modules")),
         (" --device=/dev/dri  --group-add video", ("--device=/dev/dri", "--group-add", "video")),
         ('--env "A=b c"', ("--env", "A=b c")),
+        ("-it --device /dev/x --privileged -eA=;", ("-it", "--device", "/dev/x", "--privileged", "-eA=;")),
     ],
 )
 def test_container_options_are_split_as_a_shell_would(

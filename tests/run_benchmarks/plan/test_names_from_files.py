@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from run_benchmarks.plan.values import Host, PathName
+from run_benchmarks.plan.host_ranges import expand
+from run_benchmarks.plan.values import HostEntry, PathName
 from tests.run_benchmarks.plan.tree import TEST_CONF, Tree
 from utils.errors import ProblemsError
 
@@ -40,7 +41,7 @@ def is_safe(name: str) -> bool:
     return SAFE.fullmatch(name) is not None and name not in (".", "..") and len(name) < 256
 
 
-@pytest.mark.parametrize("kind", [Host, PathName])
+@pytest.mark.parametrize("kind", [HostEntry, PathName])
 @given(names | names.map("fe80::1%{}".format))
 @settings(derandomize=True, max_examples=300)
 def test_a_name_is_refused_or_safe(kind: object, name: str) -> None:
@@ -48,12 +49,12 @@ def test_a_name_is_refused_or_safe(kind: object, name: str) -> None:
         taken: str = TypeAdapter(kind).validate_python(name)
     except ValidationError:
         return
-    assert is_safe(taken), taken
+    assert all(map(is_safe, expand(taken) if kind is HostEntry else [taken])), taken
 
 
 @pytest.mark.parametrize("host", ["node1", "10.1.2.3", "::1", "fe80::1%eth0", "a-b.example.org.", "_x"])
 def test_a_usual_host_is_taken(host: str) -> None:
-    assert TypeAdapter(Host).validate_python(host) == host
+    assert TypeAdapter(HostEntry).validate_python(host) == host
 
 
 @given(st.integers(0, 5), names, st.booleans())

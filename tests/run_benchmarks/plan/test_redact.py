@@ -17,6 +17,7 @@ from run_benchmarks.plan.redact import (
     secrets_in_argv,
     secrets_in_text,
 )
+from run_benchmarks.plan.secrets import secrets_of
 from tests.run_benchmarks.plan.test_bad_input import edit
 from tests.run_benchmarks.plan.tree import Tree
 
@@ -64,10 +65,33 @@ SECRET_NAMES = [
     *("ENCRYPTION_KEY_BASE64", "LICENSE_KEY2", "SSHKEY", "JWT", "AUTH_JWT", "KRB5_KEYTAB", "KEYTAB_B64"),
     *("AUTH_HEADER", "SECRETKEY", "secretKey", "DB_PW", "JENKINS_PSW", "HUAWEICLOUD_SDK_SK"),
     "SLACK_WEBHOOK_URL",
+    *("PASSWORDS", "DB_PASSWORDS", "GIT_CRED", "PGPASS", "PASSCODE", "ROOTPW", "dbpwd"),
 ]
 OPEN_NAMES = [
-    *("PWD", "OLDPWD", "KEY", "SSH_PUBLIC_KEY", "MAX_TOKENS", "num_key_value_heads", "tokenizer", "SECRETS"),
-    *("NCCL_DEBUG", "BASE_IMAGE", "PATH", "monkey", "COMPASS", "KEY_1", "SSH_PUBLIC_KEY_PEM", "NUM_TOKENS"),
+    *(
+        "PWD",
+        "OLDPWD",
+        "key",
+        "tokens",
+        "SSH_PUBLIC_KEY",
+        "MAX_TOKENS",
+        "num_key_value_heads",
+        "tokenizer",
+        "SECRETS",
+    ),
+    *(
+        "NCCL_DEBUG",
+        "BASE_IMAGE",
+        "PATH",
+        "monkey",
+        "COMPASS",
+        "BYPASS",
+        "SACRED",
+        "PGPASSFILE",
+        "KEY_1",
+        "SSH_PUBLIC_KEY_PEM",
+        "NUM_TOKENS",
+    ),
     *(
         "x.token-kind",
         "PASSWORD_LENGTH",
@@ -91,6 +115,14 @@ def test_names_that_speak_of_a_secret(name: str) -> None:
 def test_names_that_do_not(name: str) -> None:
     assert not is_secret_name(name)
     assert redact_text(f"{name}=bert") == f"{name}=bert"
+
+
+@pytest.mark.parametrize("name", ["PASS", "TOKENS", "KEY", "CRED"])
+def test_names_that_speak_of_a_secret_as_a_variables_alone(name: str) -> None:
+    """As `KEY=VALUE` in a text it may be anything."""
+    assert is_secret_name(name) and is_secret_name(name.lower()) == (name == "CRED")
+    secrets = secrets_of((), {"ACCE_CONTAINER_OPT": f"-e {name}=hunter2secret"})
+    assert secrets.hide("a rank printed hunter2secret") == "a rank printed ***"
 
 
 KEY = "MIIEpAIBAAKCAQEAtZm9vYmFy"
@@ -141,6 +173,7 @@ KEY = "MIIEpAIBAAKCAQEAtZm9vYmFy"
         ),
         ("run --user app:group1 -u root:wheel", "run --user app:group1 -u root:wheel"),
         ("PASS=s3cret", "PASS=***"),
+        ("Name=x;AccountKey=s3cret==;Suffix=y", "Name=x;AccountKey=***;Suffix=y"),
         ("PASS=12 FAIL=0", "PASS=12 FAIL=0"),
         ('{"auths": {"h": {"auth": "s3cret"}}}', '{"auths": {"h": {"auth": "***"}}}'),
         ("https://h/x?X-Amz-Signature=s3cret&a=1", "https://h/x?X-Amz-Signature=***&a=1"),

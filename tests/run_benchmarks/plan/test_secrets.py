@@ -202,6 +202,23 @@ def test_a_secret_in_an_option_that_is_no_variable_is_refused(tree: Tree) -> Non
 @pytest.mark.parametrize(
     "options",
     [
+        ["-e", "VENDOR_LICENSE=two words", "-e", "DB_PASS=swordfish"],
+        ["--env=VENDOR_LICENSE=two words", "-e DB_PASS=swordfish"],
+        [["VENDOR_LICENSE=two words"], "DB_PASS=swordfish"],
+        {"-e": "VENDOR_LICENSE=two words", "--env": "DB_PASS=swordfish"},
+    ],
+)
+def test_options_that_are_no_text_are_refused_without_what_is_secret_in_them(
+    tree: Tree, options: object
+) -> None:
+    reports = refused(tree, f'SECRETS = ["VENDOR_LICENSE"]\nACCE_CONTAINER_OPT = {options!r}\n')
+    assert 'write text, e.g. " --gpus all"' in reports["ACCE_CONTAINER_OPT"]
+    assert "two words" not in str(reports) and "swordfish" not in str(reports)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
         *("-v /root/hf_token:/run/hf_token:ro", "--volume=/run/secrets/db_password:/x:ro"),
         *("-v /opt/credentials.json:/c.json", "-v /data/token_cache:/data/token_cache -v api-key:/x"),
         *("--add-host=token-server:10.0.0.1", "--add-host=my-auth:10.0.0.1"),

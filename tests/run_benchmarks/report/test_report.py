@@ -93,7 +93,7 @@ def test_a_run_with_failures_is_reported_with_evidence_and_remedy(tmp_path: Path
     short = {"verdict": "NOT_CONVERGED", "shortfall": "training came to its cap"}
     path.write_text(json.dumps({**json.loads(path.read_text()), **short}))
     text = _report(tmp_path / "run20260102030405")
-    assert "<p>training came to its cap</p>" in text and "see the EVALUATE events in" in text
+    assert "<p>training came to its cap</p>" in text and "see the evaluations in" in text
     failure = run.results[1].failure
     assert failure and failure.remedy
     assert text.count("What went wrong") == 2

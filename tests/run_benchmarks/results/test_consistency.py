@@ -402,6 +402,17 @@ def test_what_another_rank_wrote_into_rank_0s_log_does_not_count(tmp_path: Path)
     assert judged(tmp_path, [*before, replace(finished, rank=-1)], OWN).verdict is Verdict.CONVERGED
 
 
+def test_events_that_share_a_line_count_each(tmp_path: Path) -> None:
+    """Two threads wrote at the same moment; what looks like an event in the text of one is none."""
+    *before, last, finished = training_events()
+    quoted = Event("NOTE", {"text": format_line(finished)}, time_ms=START_MS + 1, rank=0)
+    log = write_rank_log(tmp_path / "h1_noderank0", [*before, quoted])
+    with log.open("a") as file:
+        file.write(f"{format_line(last)}{format_line(finished)}\n")
+    result = judge_logs(planned(DRIVER), [log.parent, tmp_path / "h2_noderank1"], observed(DRIVER))
+    assert (result.verdict, result.notes) == (Verdict.CONVERGED, ())
+
+
 def test_a_log_is_rank_0s_by_its_whole_name(tmp_path: Path) -> None:
     other = write_rank_log(tmp_path / "h1_noderank0", training_events())
     other.rename(other.with_name("rank00.out.log"))

@@ -193,6 +193,7 @@ def test_without_a_known_peak_there_is_no_mfu(chip: Any, precision: str | None, 
     figure = judge_folders(make_case(chip=chip), folders).figures["MFU"]
     assert figure.value is None
     assert "peak FLOP/s is not known" in figure.source
+    assert ("the case reports no precision" in figure.source) == (precision is None)
 
 
 @pytest.mark.parametrize("times", [0, 2])
@@ -224,6 +225,16 @@ def test_finished_from_another_rank_alone_is_no_result(folders: list[Path]) -> N
     failure = judge_folders(CASE, folders).failure
     assert failure is not None
     assert failure.message == "FINISHED was not reported by global rank 0, but by rank 1"
+
+
+def test_of_a_script_that_is_started_once_a_node_it_is_said_that_it_reports_none(folders: list[Path]) -> None:
+    folders[0].mkdir(parents=True)
+    (folders[0] / "rank0.out.log").write_text("System tokens per second:  -4194304.0\nMFU:  -0.2\n")
+    case = replace(CASE, settings=replace(CASE.settings, framework="megatron_core060"))
+    judgement = judge_folders(with_own_script(case), folders)
+    assert judgement.verdict is Verdict.INVALID and judgement.failure is not None
+    assert "they print rates that nobody can check" in judgement.failure.remedy
+    assert {figure.value for name, figure in judgement.figures.items() if name != "round_time"} == {None}
 
 
 def test_of_a_script_of_the_cases_own_only_global_rank_0_counts(folders: list[Path]) -> None:

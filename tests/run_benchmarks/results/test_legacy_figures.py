@@ -138,6 +138,33 @@ def test_what_finished_leaves_out_comes_from_the_other_events(
     )
 
 
+@pytest.mark.parametrize(
+    ("target", "reported", "value", "better"),
+    [
+        ({"target_ppl": 55}, "final_ppl_accuracy", 54.5, "lower"),
+        ({"target_bleu": 27.0}, "final_acc", 27.3, "higher"),
+        ({"target_mAP": 0.83}, "final_accuracy", 0.84, "higher"),
+    ],
+)
+def test_a_metric_that_is_called_otherwise_than_its_target_is_that_of_the_target(
+    folder: Path, target: dict[str, float], reported: str, value: float, better: str
+) -> None:
+    """A perplexity that is called an accuracy is no better where it is larger."""
+    judgement = judged(folder, {**CASES_OF_2022, "final_mlm_accuracy": None, reported: value}, **target)
+    assert judgement.figures["acc"].value is None  # two names
+    finished = {name: each for name, each in CASES_OF_2022.items() if name != "final_mlm_accuracy"}
+    judgement = judged(folder, {**finished, reported: value}, **target)
+    figure = judgement.figures["acc"]
+    assert (figure.value, figure.unit, figure.better) == (value, next(iter(target))[len("target_") :], better)
+    assert judgement.verdict is Verdict.CONVERGED and not any(
+        "not proved" in note for note in judgement.notes
+    )
+    far = value * (2 if better == "lower" else 0.5)
+    assert judged(folder, {**finished, reported: far}, **target).verdict is Verdict.INVALID
+    judgement = judged(folder, {**finished, "final_other": value}, **target)
+    assert any("not proved" in note for note in judgement.notes)
+
+
 def test_a_case_that_may_change_its_code_is_not_closed(folder: Path) -> None:
     judged(folder, CASES_OF_2022)
     case = replace(with_own_script(make_case(["h1"])), differs={}, writable=True)

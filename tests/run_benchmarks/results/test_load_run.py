@@ -89,6 +89,21 @@ def test_of_results_without_bounds_the_first_are_read(
     )
 
 
+def test_logs_without_bounds_are_not_judged_unasked(folder: Path) -> None:
+    """Anybody who can lay a folder among results could else hold up whoever lists them."""
+    for name in ("result.json", "summary.json"):
+        for path in folder.rglob(name):
+            path.unlink()
+    for log in folder.glob("*/round2/*/rank0.out.log"):
+        with log.open("ab") as file:
+            file.truncate(2**32)  # sparse
+    loaded = load_run(folder)
+    assert 2 not in by_round(loaded)
+    assert any(
+        "round 2 has no result, and more logs than are judged unasked" in note for note in loaded.notes
+    )
+
+
 def test_of_an_endless_journal_the_beginning_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folder_module, "MOST_ENTRIES", 100)
     (folder / "journal.jsonl").write_text("{}\n" * 200)

@@ -42,9 +42,15 @@ def test_errors_come_last_and_columns_are_aligned() -> None:
 
 def test_hosts_that_say_the_same_share_a_row_and_many_answers_are_counted() -> None:
     alike = {f"node{number}": [*GOOD, clock(0.7)] for number in range(100)}
-    assert [text for _, text in fold(alike)] == ["node0 and 99 more  clock  +0.7 s\n-> start NTP"]
+    assert [text for _, text in fold(alike)] == ["node[0-99]  clock  +0.7 s\n-> start NTP"]
     few = {f"node{number}": [clock(0.7)] for number in range(3)}
-    assert fold(few)[0][1].startswith("node0, node1, node2  clock")
+    assert fold(few)[0][1].startswith("node[0-2]  clock")
+    apart = {f"{name}-node": [clock(0.7)] for name in "abcdefgh"}
+    assert fold(apart)[0][1].startswith("a-node and 7 more  clock")
+    gone = {
+        f"n{number}": [Check("reachable", Status.ERROR, f"no answer from n{number}")] for number in range(9)
+    }
+    assert [text for _, text in fold(gone)] == ["n[0-8]  reachable  no answer from <host>"]
     different = {f"node{number}": [clock(number)] for number in range(100)}
     rows = [text for _, text in fold(different)]
     assert len(rows) == MOST_ANSWERS + 1

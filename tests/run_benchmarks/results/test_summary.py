@@ -186,6 +186,7 @@ def test_the_summary_is_written_both_ways(
         "status": "warning",
         "detail": "+0.7 s",
         "remedy": "start NTP",
+        "failure_class": None,
         "facts": {},
     }
 
@@ -377,7 +378,10 @@ def test_every_figure_shown_is_explained_once(converged: RoundResult) -> None:
     )
     (mfu,) = [line for line in lines if line.startswith("`MFU`")]
     assert "a data sheet" in mfu
-    assert "no `mem GiB`: mem_allocated_bytes is not reported: the device has no memory of its own" in lines
+    assert (
+        "no `mem GiB`: mem_allocated_bytes is not reported, as by a device without memory of its own (cpu)"
+        in lines
+    )
     assert "`p_train /s` (samples/s; higher is better): samples / `no_eval_time`" in lines
     assert "`e2e s` (s; lower is better): first line of rank 0's training script to FINISHED" in lines
 
@@ -417,9 +421,9 @@ def test_a_round_that_did_not_converge_has_its_section(converged: RoundResult) -
         text.index("## toy:pytorch:X1:2:1:1, round 1: NOT") : text.index("## What the figures mean")
     ]
     assert "It did not converge: training came to its cap, max_steps = 9" in section
-    assert "What to do: see the EVALUATE events in toy:pytorch:X1:2:1:1/round1/h1_noderank0/rank0" in section
+    assert "What to do: see the evaluations in toy:pytorch:X1:2:1:1/round1/h1_noderank0/rank0" in section
     shown = run_text(run, 80)
-    assert "  training came to its cap, max_steps = 9\n  -> see the EVALUATE events in" in shown
+    assert "  training came to its cap, max_steps = 9\n  -> see the evaluations in" in shown
     assert "docs/failures.md, NOT_CONVERGED" in shown
 
 

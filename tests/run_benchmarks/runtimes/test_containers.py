@@ -19,7 +19,9 @@ from run_benchmarks.plan.handover import PROXIES
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Mount, Unit
 from run_benchmarks.runtimes.engine import Engine, Podman, engine_of, mount_targets
+from run_benchmarks.runtimes.submounts import with_submounts
 from run_benchmarks.transports.base import CommandError, Completed, Transport
+from tests.fakes.transports import AnsweringHost
 from tests.lab import tiny_image
 from tests.run_benchmarks.conftest import LogLines
 from tests.run_benchmarks.runtimes.conftest import Bench, bench_of, need_engine, settings
@@ -43,7 +45,7 @@ UNIT = Unit(
 
 def test_start_argv_is_a_command_that_can_be_typed() -> None:
     assert DOCKER.start(UNIT) == (
-        *("docker", "run", "--name=flagperf-run1-case-round1-node0-task"),
+        *("docker", "run", "--pull=never", "--name=flagperf-run1-case-round1-node0-task"),
         *("--label=flagperf.run=run1", "--label=flagperf.role=task"),
         "--mount=type=bind,source=/srv/tree,target=/flagperf,readonly",
         '--mount=type=bind,"source=/srv/logs, all",target=/logs',
@@ -214,10 +216,91 @@ def mounted(places: Sequence[Path]) -> Iterator[None]:
     """A file system in memory at each of these."""
     with ExitStack() as stack:
         for place in places:
-            place.mkdir(parents=True)
+            place.mkdir(parents=True, exist_ok=True)
             subprocess.run(["mount", "-t", "tmpfs", "none", str(place)], check=True)
             stack.callback(subprocess.run, ["umount", str(place)], check=True)
         yield
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+def test_what_no_container_could_reach_needs_no_mount_of_its_own(containers: Bench) -> None:
+    """A mount below one that came later."""
+    data = containers.folder / "data"
+    with mounted([data / "x" / "y", data / "x"]):
+        unit = containers.unit("ls /in; echo x >/in/x/planted || exit 7", mounts=(Mount(str(data), "/in"),))
+        code, output = containers.end_of(unit)
+        assert code == 7 and "x" in output.splitlines(), output
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+def test_another_users_fuse_below_a_read_only_folder_is_refused(containers: Bench) -> None:
+    """Not even root may look at it, so that no engine could make it read-only."""
+    data = containers.folder / "data"
+    data.mkdir()
+    unit = containers.unit("true", mounts=(Mount(str(data), "/in"),))
+    with fuse_of_another_user(data / "fuse"), pytest.raises(FlagPerfError, match="user ID 12345"):
+        containers.end_of(unit)
+
+
+MOUNTINFO = """\
+22 1 8:1 / / rw - ext4 /dev/sda rw
+23 22 0:5 / /data/a\\040b rw - nfs server:/x rw
+24 22 0:6 / /data/closed/x rw - nfs server:/y rw
+26 22 0:8 / /data/lent rw - fuse.sshfs them@h: rw,user_id=1001,group_id=1001,allow_other
+27 23 0:9 / /data/a\\040b/deep rw - tmpfs none rw
+28 22 0:10 / /data/over/below rw - tmpfs none rw
+29 28 0:11 / /data/over/below/deep rw - tmpfs none rw
+30 22 0:12 / /data/over rw - tmpfs none rw
+"""
+
+
+@pytest.mark.parametrize(
+    ("engine", "rootless", "reached"),
+    [
+        ("docker", 0, {"a b", "a b/deep", "closed/x", "lent", "over"}),
+        ("docker", 1, {"a b/deep"}),
+        ("podman", 1, {"a b/deep"}),
+    ],
+)
+def test_what_containers_reach_is_roots_or_a_users(engine: str, rootless: int, reached: set[str]) -> None:
+    """FAKE: the host's mounts, whether the engine is root's, and what its user sees of them."""
+    host = AnsweringHost({
+        "mountinfo": (0, f"/data\0{MOUNTINFO}", ""),
+        engine_of(engine).IS_ROOTS: (rootless, "", ""),
+        "stat": (0, "no\nno\nno\nyes\nno\n", ""),
+    })  # fmt: skip
+    made = asyncio.run(with_submounts(host, engine_of(engine), [Mount("/data", "/in")]))
+    assert {mount.inside.removeprefix("/in/") for mount in made[1:]} == reached
+    assert all(mount.read_only and mount.host == f"/data{mount.inside[3:]}" for mount in made)
+
+
+THEIRS = "25 22 0:7 / /data/theirs rw shared:7 - fuse.sshfs them@h: rw,user_id=1001,group_id=1001\n"
+
+
+def test_what_fuse_keeps_from_root_is_refused_by_name() -> None:
+    """FAKE: the host's mounts. An image of which the `USER` is 1001 could write to it."""
+    host = AnsweringHost({
+        "mountinfo": (0, f"/data\0{MOUNTINFO}{THEIRS}", ""),
+        DOCKER.IS_ROOTS: (0, "", ""),
+    })  # fmt: skip
+    with pytest.raises(FlagPerfError, match=r"/data/theirs \(user ID 1001\)") as caught:
+        asyncio.run(with_submounts(host, DOCKER, [Mount("/data", "/in")]))
+    assert "allow_other" in caught.value.remedy
+
+
+@contextmanager
+def fuse_of_another_user(place: Path) -> Iterator[None]:
+    """Without a server: who may not look at it is refused before one is asked."""
+    place.mkdir()
+    device = os.open("/dev/fuse", os.O_RDWR)
+    options = f"fd={device},rootmode=40000,user_id=12345,group_id=12345"
+    try:
+        argv = ["mount", "--internal-only", "--types=fuse", "none", str(place), "-o", options]
+        subprocess.run(argv, check=True, pass_fds=[device])
+        yield
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+        os.close(device)
 
 
 def test_targets_of_a_users_mounts() -> None:
@@ -250,8 +333,10 @@ def test_an_images_own_entrypoint_does_not_matter(image_with_entrypoint: str, co
 
 
 def test_an_image_that_is_not_there(containers: Bench) -> None:
-    with pytest.raises(CommandError, match=r"flagperf-test/missing"):
+    """No registry is asked for it: under the same name it may have anybody's."""
+    with pytest.raises(CommandError, match=r"flagperf-test/missing") as raised:
         containers.end_of(containers.unit("true", image="localhost:1/flagperf-test/missing:1"))
+    assert "brings the image anew" in raised.value.remedy
 
 
 def test_a_container_that_could_not_start_is_cleaned_up(containers: Bench) -> None:

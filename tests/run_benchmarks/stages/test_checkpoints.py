@@ -98,6 +98,14 @@ def test_what_another_case_floods_its_round_with_hides_no_checkpoint(continuing:
     assert continuing.check(checkpoints).status is Status.OK
 
 
+def test_a_link_is_no_checkpoint(continuing: Site) -> None:
+    """A chain of links of 4 KB each is slow to follow, and a task makes thousands of links to it in a second."""
+    save(continuing, "round1/step00000010.ckpt", "round2/anything")
+    ours = continuing.folder / "ck" / EARLIER / CASE / "round2"
+    (ours / "step00000020.ckpt").symlink_to("anything")
+    assert f"no checkpoint of {CASE} round2: begun anew" in continuing.check(checkpoints).detail
+
+
 def test_a_round_without_one_begins_anew_and_is_named(continuing: Site) -> None:
     save(continuing, "round2/step00000020.ckpt", "round1/.step00000010.ckpt.partial")
     (continuing.folder / "ck" / EARLIER / CASE / "round1" / "step00000030.ckpt").mkdir()  # no file

@@ -10,6 +10,7 @@ import pytest
 
 from run_benchmarks.stages.checks import Status
 from run_benchmarks.stages.data import data
+from tests.fakes.transports import AnsweringHost
 from tests.run_benchmarks.stages.checked_host import Site, assert_bad, assert_ok, prepare
 from utils import manifest
 
@@ -43,6 +44,19 @@ def test_data_that_is_not_there_and_that_the_case_can_make(site: Site) -> None:
     words = (sys.executable, "-m", "benchmarks.toy.prepare", "--out", str(site.folder / "data"))
     command = f"cd {site.plan.training_dir} && {shlex.join(words)}"
     assert_bad(site.check(data), Status.ERROR, "does not exist", f"with what): {command}")
+
+
+def test_data_below_which_a_container_could_write_are_refused(site: Site) -> None:
+    """FAKE: the host's mounts; an engine of root's cannot make one read-only that FUSE keeps for another user."""
+    theirs = f"25 22 0:7 / {site.folder}/data/theirs rw - fuse.sshfs them@h: rw,user_id=1001,group_id=1001\n"
+    site.transport = AnsweringHost({
+        "/proc/self/mountinfo": (0, f"{site.folder}/data\0{theirs}", ""),
+        "SecurityOptions": (0, "", ""),
+    })  # fmt: skip
+    check = site.check(data)
+    assert_bad(check, Status.ERROR, f"{site.folder}/data/theirs (user ID 1001)", "allow_other")
+    site.conf('RUNTIME = "process"\n')
+    assert_ok(site.check(data), "no manifest")
 
 
 @pytest.mark.parametrize("harm", ["missing", "short", "unexpected"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from run_benchmarks.stages.fan_out import errors_of, on_all, values_of
+from run_benchmarks.stages.fan_out import MOST_AT_ONCE, errors_of, on_all, values_of
 from tests.run_benchmarks.conftest import LogLines
 from utils.errors import FlagPerfError
 
@@ -79,3 +79,19 @@ def test_cancelling_the_whole_cancels_every_host() -> None:
         return cancelled
 
     assert asyncio.run(scenario()) == HOSTS
+
+
+def test_no_more_hosts_at_once_than_can_be_listened_to() -> None:
+    now, most = 0, 0
+
+    async def work(host: int) -> int:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0)
+        now -= 1
+        return host
+
+    hosts = range(2 * MOST_AT_ONCE + 1)
+    assert list(asyncio.run(on_all(hosts, work)).values()) == list(hosts)
+    assert most == MOST_AT_ONCE

@@ -15,7 +15,7 @@ from run_benchmarks.images.store import ImageStore
 from run_benchmarks.plan.records import ClusterSettings, PipSettings
 from run_benchmarks.plan.secrets import Secrets
 from run_benchmarks.runtimes.engine import engine_of
-from run_benchmarks.stages import progress
+from run_benchmarks.stages import image, progress
 from run_benchmarks.stages.image import ImageStage
 from run_benchmarks.stages.image_stream import Counter, stream_image
 from run_benchmarks.stages.progress import (
@@ -71,6 +71,11 @@ class Cluster:
     def asked(self, verb: str) -> list[str]:
         """The hosts whose engine was asked to do this."""
         return [name for name, host in self.hosts.items() if host.asked(verb)]
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image, "TRANSFER_PAUSES_S", (0.0, 0.0))
 
 
 @pytest.fixture
@@ -227,6 +232,42 @@ def test_a_host_that_is_lost_is_unreachable(cluster: Cluster) -> None:
     assert (failure.verdict, failure.host) == (Verdict.UNREACHABLE, "h5")
 
 
+class Shaky(FakeEngineHost):
+    """Contact is lost in the middle of the first loads and pulls."""
+
+    losses = 2
+
+    async def run(self, argv, **options):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN201
+        if {"load", "pull"} & {*argv} and self.losses:
+            self.losses -= 1
+            raise TransportError("contact was lost", where=self.host)
+        return await super().run(argv, **options)
+
+
+@pytest.mark.parametrize("distribution", ["stream", "registry"])
+def test_an_image_is_sent_again_to_those_that_lost_contact_alone(
+    distribution: str, cluster: Cluster, log_lines: LogLines
+) -> None:
+    cluster.hosts["h5"] = Shaky("h5", cluster.folder)
+    cluster.run(distribution)
+    assert sum("h5: contact was lost; trying again in" in line for line in log_lines.messages) == 2
+    verb = "load" if distribution == "stream" else "pull"
+    assert [len(cluster.hosts[name].asked(verb)) for name in ("h2", "h3", "h5")] == [1, 1, 1]
+
+
+def test_a_host_that_refuses_an_image_is_not_asked_again(cluster: Cluster, log_lines: LogLines) -> None:
+    cluster.hosts["h5"] = Shaky("h5", cluster.folder)
+    cluster.hosts["h3"].fail("load", "no space left on device")
+    assert cluster.failure("stream").host == "h3"
+    assert "trying again" not in log_lines.text
+
+
+def test_a_registry_that_is_busy_is_asked_again(cluster: Cluster, log_lines: LogLines) -> None:
+    cluster.hosts["h1"].fail("push", "received unexpected HTTP status: 503 Service Unavailable")
+    assert cluster.failure("registry").failure_class is FailureClass.IMAGE_NOT_DISTRIBUTED
+    assert sum("trying again" in line for line in log_lines.messages) == 2
+
+
 def test_a_failed_build_is_a_build_failure(cluster: Cluster) -> None:
     cluster.hosts["h1"].fail("build", "Step 2/3 : RUN make\nmake: *** no rule")
     failure = cluster.failure("stream")
@@ -260,7 +301,7 @@ def test_build_other_versions_on_a_host_are_refused(cluster: Cluster) -> None:
     (cluster.hosts["h3"].store / "software").write_text("Python 3.11.2\ntorch==2.12.1\n")
     failure = cluster.failure("build")
     assert failure.failure_class is FailureClass.IMAGES_DIFFER
-    assert failure.host == "h1, h2, h3, h4"
+    assert failure.host == "h[1-4]"
     assert "IMAGE_DISTRIBUTION = 'stream'" in failure.remedy
 
 

@@ -87,6 +87,8 @@ def test_a_task_gets_the_launch_contract(tree: Tree) -> None:
         "PYTHONUNBUFFERED": "1",
         "ACME_VISIBLE_DEVICES": "0",
         "GLOO_SOCKET_IFNAME": "ib0",
+        "TORCH_FR_DUMP_TEMP_FILE": f"{node}/flight_recorder_rank",
+        "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": f"{node}/flight_recorder_rank",
         "FLAGPERF_ROUND": "1",
     }
 

@@ -9,12 +9,13 @@ from typing import cast
 import pytest
 
 from run_benchmarks.names import Node
-from run_benchmarks.runtimes.base import Runtime
+from run_benchmarks.runtimes.base import EngineError, Runtime
 from run_benchmarks.stages import watch
 from run_benchmarks.stages.watch import Ended, Lost, Outcome, Watch
 from run_benchmarks.transports.base import (
     CommandError,
     Completed,
+    HostKeyError,
     Transport,
     TransportError,
 )
@@ -22,8 +23,10 @@ from tests.fakes.clock import HandClock
 from tests.fakes.runtime import FakeRuntime
 from tests.fakes.transports import PingedHost
 from tests.run_benchmarks.builders import make_nodes
+from utils.records import FailureClass
 
 PATIENCE = 20.0
+ENGINE_DOWN = EngineError(Completed("h0", ("docker", "wait"), 1, "", "unexpected EOF"))
 LOST = TransportError("contact was lost", where="h")
 
 
@@ -186,3 +189,37 @@ def test_cancelling_the_watch_ends_all_waits(clock: HandClock) -> None:
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
     asyncio.run(scenario())
+
+
+def test_an_engine_that_is_started_anew_and_kept_its_task_is_no_end(
+    clock: HandClock,
+) -> None:
+    outcome = wait(ending(u0=[ENGINE_DOWN, 0]), [PingedHost(clock)])
+    assert outcome.all_ended_well
+
+
+def test_an_engine_that_ended_its_task_is_the_cause(clock: HandClock) -> None:
+    outcome = wait(ending(u0=[ENGINE_DOWN, 137]), [PingedHost(clock)])
+    (lost,) = outcome.endings.values()
+    assert isinstance(lost, Lost) and (lost.answered, lost.cause) == (True, FailureClass.ENGINE_FAILED)
+    assert "it ended the task, with exit code 137" in lost.message
+
+
+def test_an_engine_that_is_still_away_when_a_peer_has_failed_is_in_the_outcome(
+    clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "ENGINE_PAUSES_S", (60.0,))
+    runtime = ending(u0=[LOST, 1], u1=[ENGINE_DOWN])
+    runtime.error = ENGINE_DOWN
+    outcome = wait(runtime, [PingedHost(clock), PingedHost(clock)])
+    lost = outcome.endings[1]
+    assert isinstance(lost, Lost) and lost.cause is FailureClass.ENGINE_FAILED
+    assert isinstance(outcome.endings[0], Ended)
+
+
+def test_contact_is_not_sought_where_only_the_user_can_mend_it(clock: HandClock) -> None:
+    host = PingedHost(clock)
+    outcome = wait(ending(u0=[HostKeyError("its key has changed", where="h0")]), [host])
+    (lost,) = outcome.endings.values()
+    assert isinstance(lost, Lost) and lost.cause is FailureClass.HOST_KEY_NOT_TRUSTED
+    assert host.pings == 0

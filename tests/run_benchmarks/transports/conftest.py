@@ -14,6 +14,7 @@ import pytest
 from run_benchmarks.plan.records import ClusterSettings
 from run_benchmarks.transports import open_transport
 from run_benchmarks.transports.base import Transport
+from run_benchmarks.transports.ssh import connect
 from tests.run_benchmarks.transports.sshd import SSHD, Sshd
 
 T = TypeVar("T")
@@ -50,6 +51,12 @@ def live_as(server: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the server's user the client: its HOME, and no agent."""
     monkeypatch.setenv("HOME", str(server.home))
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hosts that take no connection are asked again at once."""
+    monkeypatch.setattr(connect, "PAUSES_S", (0.05, 0.05))
 
 
 @pytest.fixture

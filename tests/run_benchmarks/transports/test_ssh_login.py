@@ -17,11 +17,14 @@ import pytest
 
 from run_benchmarks.plan.records import ClusterSettings
 from run_benchmarks.transports import open_transport
-from run_benchmarks.transports.base import HostKeyError, Transport, TransportError
+from run_benchmarks.transports.base import AuthenticationError, HostKeyError, Transport, TransportError
+from run_benchmarks.transports.ssh import connect
 from run_benchmarks.transports.ssh.options import Address, resolve
 from tests.ports import free_port
+from tests.run_benchmarks.conftest import LogLines
 from tests.run_benchmarks.transports.conftest import Host, host_at
 from tests.run_benchmarks.transports.sshd import Sshd, make_key
+from utils.records import FailureClass
 
 
 def named(name: str, **settings: object) -> Host:
@@ -124,7 +127,7 @@ def test_a_key_that_is_not_accepted(sshd: Sshd) -> None:
     sshd.configure("Host *\n  IdentityFile ~/.ssh/id_ed25519\n")
     with pytest.raises(TransportError) as caught:
         answers(host_at(sshd))
-    assert not isinstance(caught.value, HostKeyError)
+    assert caught.value.failure_class is FailureClass.AUTHENTICATION_FAILED
     assert f"{getpass.getuser()} may not log in to 127.0.0.1 port {sshd.port}" in caught.value.message
     assert f"{sshd.home}/.ssh/id_ed25519" in caught.value.message
     assert f"ssh-copy-id -p {sshd.port} 127.0.0.1" in caught.value.remedy
@@ -161,13 +164,38 @@ def test_a_server_that_hangs_up(sshd: Sshd) -> None:
         server.listen(4)
 
         def hang_up() -> None:
-            server.accept()[0].close()
+            for _ in range(3):  # it is asked again, in vain
+                server.accept()[0].close()
 
         thread = threading.Thread(target=hang_up)
         thread.start()
         with pytest.raises(TransportError, match=r"closed the connection|reset by peer"):
             answers(named("127.0.0.1", ssh_port=server.getsockname()[1]))
         thread.join()
+
+
+def test_an_sshd_that_is_started_anew_is_waited_for(
+    sshd: Sshd, monkeypatch: pytest.MonkeyPatch, log_lines: LogLines
+) -> None:
+    monkeypatch.setattr(connect, "PAUSES_S", (0.1,) * 50)
+    sshd.stop()
+    starting = threading.Timer(0.3, sshd.start)
+    starting.start()
+    assert answers(host_at(sshd))
+    starting.join()
+    assert any("refuses connections" in line and "trying again in" in line for line in log_lines.messages)
+
+
+def test_an_attempt_that_only_the_user_can_make_better_is_the_only_one(
+    sshd: Sshd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connect, "PAUSES_S", (60.0,))
+    (sshd.folder / "authorized_keys").write_text("")
+    with pytest.raises(AuthenticationError):
+        answers(host_at(sshd))
+    sshd.trust(make_key(sshd.folder / "another_key"))
+    with pytest.raises(HostKeyError):
+        answers(host_at(sshd))
 
 
 def test_a_mistake_in_the_ssh_configuration(sshd: Sshd) -> None:

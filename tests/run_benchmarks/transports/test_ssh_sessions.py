@@ -95,7 +95,7 @@ def test_a_session_that_ends_without_an_exit_code(sshd: Sshd) -> None:
 
     def answer(process: asyncssh.SSHServerProcess[str]) -> None:
         mark = shlex.split(process.command or "")[3]
-        process.stdout.write(f"\n{mark} 1\nhalf the output")
+        process.stdout.write(f"\n{mark} 2147483647\nhalf the output")
         process.close()
 
     async def scenario() -> None:

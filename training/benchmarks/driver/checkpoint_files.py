@@ -117,7 +117,7 @@ def _read_whole(path: Path) -> bytes:
         OSError: it cannot be read.
         ValueError: it is not whole, or not the one that its name says.
     """
-    if not path.is_file():  # a named pipe would be read for ever
+    if path.is_symlink() or not path.is_file():  # a named pipe would be read for ever
         raise ValueError("is not a regular file")
     checksum = _checksum_file(path)
     if not checksum.is_file():

@@ -19,6 +19,10 @@ from utils.events import EventName
 from utils.parameters import TrainingSettings
 
 
+class DivergedError(FlagPerfError):
+    """The loss is not finite. It is the sum over all ranks, so that each sees it at the same step, and ends."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What training came to. `loss` is that of the last step, `metrics` those of the last evaluation.
@@ -175,7 +179,7 @@ class TrainingLoop:
     def _finite_loss(self) -> float:
         loss = self.engine.loss()
         if not math.isfinite(loss):
-            raise FlagPerfError(
+            raise DivergedError(
                 f"the loss is {loss} after step {self.counters.steps}: training has diverged",
                 where=f"rank {self.engine.rank}",
                 remedy="lower learning_rate, lengthen warmup_steps, or use bf16 in place of fp16",

@@ -42,7 +42,16 @@ class ProcessGroup(ABC):
 
     def sum(self, tensor: Any) -> Callable[[], object]:
         """Begin to add up `tensor` over the ranks, in place. Call what is returned before it is read."""
-        return (lambda: None) if self.world_size == 1 else self._begin_sum(tensor).wait
+        if self.world_size == 1:
+            return lambda: None
+        sum_of_all = self._begin_sum(tensor)
+
+        def wait() -> (
+            None
+        ):  # a function of Python's, so that the stacks of a rank that hangs say that it waits here
+            sum_of_all.wait()
+
+        return wait
 
     def sum_of(self, values: Sequence[float]) -> list[float]:
         """The sum of each value over all ranks."""

@@ -33,6 +33,7 @@ from benchmarks.driver.vendor_facts import import_plugin, read_vendor_facts
 from utils.errors import FlagPerfError
 from utils.events import EventName
 from utils.parameters import MeasurementSettings
+from utils.stacks import answer_with_stacks
 
 
 def run(arguments: LaunchArguments, script_start: float) -> None:
@@ -159,6 +160,7 @@ def run_and_exit(argv: list[str], script_start: float) -> NoReturn:
     failure, nor a failure for such an abort.
     """
     arguments = parse_arguments(argv)  # --help ends the process here
+    answer_with_stacks()
     code = _exit_code_of(lambda: run(arguments, script_start))
     sys.stdout.flush()
     sys.stderr.flush()

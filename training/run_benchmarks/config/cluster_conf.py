@@ -3,6 +3,7 @@
 # Names or addresses, one for each host, in the order of their node ranks. "localhost" is this machine
 # and is used without ssh; a case on several hosts needs names that all of them can reach, e.g.
 # HOSTS = ["10.1.2.2", "10.1.2.3"]
+# Ranges stand for their hosts: HOSTS = ["node[001-512]", "10.1.3.[1-8,10]"]
 # With chips of several vendors, a list for each: HOSTS = {"nvidia": ["10.1.2.2"], "acme": ["10.1.2.9"]}
 HOSTS = ["localhost"]
 
@@ -21,7 +22,10 @@ SSH_ACCEPT_NEW_HOST_KEYS = False
 SSH_CONNECT_TIMEOUT = 10
 
 # Seconds without contact and without progress after which a host counts as lost.
-HOST_LOST_AFTER = 20
+HOST_LOST_AFTER = 60
+
+# Hosts that no case is planned for: one takes the place of a host that is lost, see RETRIES in test_conf.py.
+# SPARE_HOSTS = ["10.1.2.9"]
 
 # The port on the first host of a case at which its processes meet. It must be free there.
 MASTER_PORT = "29501"

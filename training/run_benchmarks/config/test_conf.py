@@ -100,6 +100,13 @@ CLEAR_CACHES = False
 # A round whose training runs longer than this is stopped.
 CASE_DEADLINE_HOURS = 24
 
+# How often a round is run again that failed by the machines' fault, never by that of a configuration or of code.
+RETRIES = 1
+
+# A training that reports nothing for so many seconds hangs, and is stopped once the stacks of its ranks are kept.
+# None: a limit that follows from its own pace, at least 300. 0: never.
+HANG_TIMEOUT = None
+
 # True: cases with a training script of their own may write beside their code and data, into copies that are thrown
 # away; their results are never closed (docs/existing-cases.md).
 CASE_WRITABLE = False

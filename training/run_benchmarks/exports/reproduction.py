@@ -25,6 +25,7 @@ from run_benchmarks.plan.redact import holds_hidden
 from run_benchmarks.reading import read_object
 from run_benchmarks.stages.tree import LEFT_OUT_AT_TOP
 from utils.errors import FlagPerfError
+from utils.text_files import shortened
 
 # What of the run's settings belongs to the measurement; all others are this machine's.
 OF_THE_MEASUREMENT = {
@@ -36,6 +37,7 @@ OF_THE_MEASUREMENT = {
 }
 PLAN = Path(RUN, "plan.json")
 MOST_NAMED = 20
+LONGEST_PARAMETER, LONGEST_NAME = 2**16, 100  # characters
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,11 @@ def _archived_plan(unpacked: Path) -> ExportedPlan:
     plan = read_plan(content, str(PLAN))
     if not plan.cases:
         raise FlagPerfError("has no case to run", where=str(PLAN))
+    for case in plan.cases:
+        for name, value in case.parameters.items():
+            if len(json.dumps(value)) > LONGEST_PARAMETER:
+                message = f"{shortened(name, LONGEST_NAME)} has more than {LONGEST_PARAMETER} characters"
+                raise FlagPerfError(f"{message}, as no parameter has", where=f"{PLAN}: {case.name}")
     return plan
 
 

@@ -55,17 +55,26 @@ class Framework:
     name: as in a case's key, without a version (`pytorch`). required_modules: the Python modules that its ranks
     import, looked for where there is no image. lost_peer: what a rank prints whose peer has failed or was cut off:
     in a line of it stands one of the words of each tuple, in this order, for one of these phrases.
-    device_types, backends: a vendor's DEVICE_TYPE and COLLECTIVE_BACKEND that need no plug-in.
+    device_types, backends: a vendor's DEVICE_TYPE and COLLECTIVE_BACKEND that need no plug-in; a backend with the
+    types of devices that it is for, or none where nobody here knows. appendix: a line that it prints below what a rank
+    raised, and that tells nothing of the cause. without_finished: of a framework whose scripts report no FINISHED, what
+    is to be known of that.
     """
 
     name: str
     required_modules: tuple[str, ...]
     lost_peer: tuple[Phrase, ...]
     device_types: tuple[str, ...]
-    backends: tuple[str, ...]
+    backends: Mapping[str, tuple[str, ...]]
+    appendix: re.Pattern[str] | None = None
+    without_finished: str = ""
 
     def rank_variables(self, job: LaunchJob, node_rank: int) -> Mapping[str, str]:
         """What a rank needs in its environment beside the launch contract; see utils.node for `{rank}` in a value."""
+        return {}
+
+    def unit_variables(self, log_dir: str) -> Mapping[str, str]:
+        """What a task has in its environment where the user says nothing else; `log_dir` is as the unit sees it."""
         return {}
 
     def launch_argv(self, job: LaunchJob, node_rank: int) -> tuple[str, ...]:

@@ -14,12 +14,14 @@ from run_benchmarks.frameworks.pytorch import PyTorch
 
 DEEPSPEED_CONFIG = "ds_config.json"
 HOSTS_PORT = 2222  # that TensorFlow's workers listen at
+# $1: the interpreter. What a script calls by name (torchrun, python3) is what lies beside that, where it has a path.
+BESIDE = '{ case $1 in /*) PATH=${1%/*}:$PATH;; esac; } && exec "$@"'
 # $1: the folder, then the command.
-IN_FOLDER = 'cd "$1" && shift && exec "$@"'
+IN_FOLDER = f'cd "$1" && shift && {BESIDE}'
 # $2: the vendor's folder; $3: where the settings of the case and the vendor go, as one. Of net.sh counts one line.
 WITH_SETTINGS = (
     'cd "$1" && net="$(head -n 1 "$2/net.sh")" && eval "$net" && '
-    f'"$4" -m utils.merged_json {DEEPSPEED_CONFIG} "$2/{DEEPSPEED_CONFIG}" "$3" && shift 3 && exec "$@"'
+    f'"$4" -m utils.merged_json {DEEPSPEED_CONFIG} "$2/{DEEPSPEED_CONFIG}" "$3" && shift 3 && {BESIDE}'
 )
 
 
@@ -28,7 +30,13 @@ class NodeScript(Framework):
 
     required_modules: tuple[str, ...] = ()
     lost_peer = PyTorch.lost_peer
-    device_types = backends = ()
+    appendix = PyTorch.appendix
+    without_finished = (
+        "public FlagPerf's scripts for it report none: they print rates that nobody can check, also where the training "
+        "inside has failed (docs/existing-cases.md)"
+    )
+    device_types = ()
+    backends: Mapping[str, tuple[str, ...]] = {}
 
     def ranks_of_node(self, nproc: int) -> int:
         """One: the script itself."""
@@ -139,7 +147,8 @@ class TensorFlow(Framework):
     name = "tensorflow2"
     required_modules = ("tensorflow",)
     lost_peer = ()
-    device_types = backends = ()
+    device_types = ()
+    backends: Mapping[str, tuple[str, ...]] = {}
 
     def ranks_of_node(self, nproc: int) -> int:
         """One, which has all devices of the node."""

@@ -17,7 +17,14 @@ class Paddle(Framework):
     name = "paddle"
     required_modules = ("paddle",)
     device_types = ("cpu", "cuda", "xpu")
-    backends = ("gloo", "nccl", "bkcl", "xccl", "flagcx", "heter")
+    backends: Mapping[str, tuple[str, ...]] = {
+        "gloo": ("cpu",),
+        "nccl": ("cuda",),
+        "bkcl": ("xpu",),
+        "xccl": (),
+        "flagcx": (),
+        "heter": (),
+    }
     lost_peer = (
         # gloo and the store name their source files; the words alone might come from the user's own code
         (

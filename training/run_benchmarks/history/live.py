@@ -11,7 +11,7 @@ from typing import Any
 
 from run_benchmarks.display.lines import duration, numbers_of
 from run_benchmarks.journal import is_held
-from run_benchmarks.names import JOURNAL
+from run_benchmarks.names import JOURNAL, RUN_LOG
 from run_benchmarks.report.chart import Axis, Chart, Line
 from run_benchmarks.results.folder import RunFolder, open_folder
 from run_benchmarks.results.load import planned_rounds
@@ -19,7 +19,6 @@ from utils.errors import FlagPerfError
 from utils.numbers import is_measurable, number_in
 from utils.text_files import last_lines_of, one_line, shortened
 
-LOG = "flagperf_run.log"
 # Of the log so many lines are shown, with so many characters, and so many are read: those of five hours or more.
 MOST_LINES, LONGEST_LINE, MOST_READ = 40, 400, 2000
 MOST_ROUNDS = 500
@@ -33,7 +32,7 @@ _ROUND_STARTS = re.compile(r"case .*, round \d+ of \d+: start")
 def progress(path: Path) -> dict[str, Any]:
     """What a page shows of the run in a folder: whether it goes on, its rounds, charts, and the end of its log."""
     folder = open_folder(path)
-    lines = _log(path / LOG)
+    lines = _log(path / RUN_LOG)
     return {
         "goes_on": bool(is_held(path / JOURNAL)),
         "rounds": list(_rounds(folder).values())[:MOST_ROUNDS],

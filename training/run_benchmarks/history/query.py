@@ -22,6 +22,7 @@ TEXTS = ("run", "uid", "state", "case", "verdict", "rules", "kind", "hosts")
 NUMBERS = ("round", "exit_code")
 STARTED = "started"
 MOST_UNITS = 5  # that are named
+MOST_CONDITIONS = 20  # each is checked against all others
 COLUMNS = (*TEXTS, *NUMBERS, STARTED)
 FORM = (
     "a condition is NAME, a sign (= != ~ < <= > >=) and a value: "
@@ -182,6 +183,10 @@ def _row(row: sqlite3.Row) -> Row:
 
 
 def _where(index: Index, conditions: Sequence[Condition]) -> tuple[str, list[object]]:
+    if len(conditions) > MOST_CONDITIONS:
+        raise FlagPerfError(
+            f"{len(conditions)} conditions are more than {MOST_CONDITIONS}", remedy="leave some out"
+        )
     check_names(index, [condition.name for condition in conditions])
     clauses = [_clause(condition) for condition in conditions]
     for number, condition in enumerate(conditions):

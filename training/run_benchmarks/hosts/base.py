@@ -17,6 +17,7 @@ from typing import Protocol
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.transports.base import Transport
 from utils.errors import FlagPerfError
+from utils.records import FailureClass
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class Allocation:
 
 class AllocationError(FlagPerfError):
     """The hosts of a round were refused, or were not granted in time: a result of that round, not of the run."""
+
+    failure_class = FailureClass.HOSTS_NOT_ACQUIRED
 
 
 class Allocator(Protocol):

@@ -7,6 +7,9 @@ import re
 import shlex
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from datetime import datetime, timezone
+
+from pydantic import AwareDatetime, NonNegativeInt, TypeAdapter, ValidationError
 
 from run_benchmarks.images.build import (
     BUILD_TIMEOUT_S,
@@ -25,14 +28,22 @@ from run_benchmarks.runtimes.base import Unit
 from run_benchmarks.runtimes.engine import Engine
 from run_benchmarks.runtimes.submounts import with_submounts
 from run_benchmarks.transports.base import WHOLE_BYTES, ByteSink, CommandError, Transport, checked, exports
+from utils.errors import FlagPerfError
 from utils.numbers import whole
 
 # The image's ID, and behind it the digests by which registries have it.
 IMAGE_FORMAT = "{{.Id}}{{range .RepoDigests}} {{.}}{{end}}"
 IMAGE_ID = re.compile(r"[a-zA-Z0-9][-\w.:]{0,127}", re.ASCII)
+# A tag as `plan_image` makes it, whatever registry is before it.
+OWN_TAG = re.compile(r"(?:[\w.:/-]{1,200}/)?flagperf/[a-z0-9._/-]{1,100}:[0-9a-f]{12}", re.ASCII)
+OWN_LABEL = "flagperf.layer"
+OWN_FORMAT = "[{{json .RepoTags}},{{json .Created}},{{.Size}}]"
 DIGEST = re.compile(r"[^\s@]{1,256}@[a-z0-9]{1,16}:[0-9a-f]{32,128}", re.ASCII)
 MOST_DIGESTS = 8
 LISTING_S = 300.0
+_OWN: TypeAdapter[tuple[list[str] | None, datetime, int]] = TypeAdapter(
+    tuple[list[str] | None, AwareDatetime, NonNegativeInt]
+)
 
 
 @dataclass(frozen=True)
@@ -41,6 +52,15 @@ class StoredImage:
 
     id: str
     digests: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class OwnImage:
+    """An image that FlagPerf made: one of its own tags, its bytes (layers that it shares among them), and its age."""
+
+    tag: str
+    size: int
+    age_s: float
 
 
 class ImageStore:
@@ -68,6 +88,34 @@ class ImageStore:
             completed, self.engine.remedy(completed) or f"check that `{listing}` works on this host"
         )
 
+    async def own_images(self, transport: Transport) -> list[OwnImage]:
+        """Those images of the host that have both our label and a tag of ours, the oldest last.
+
+        The label alone says nothing: who builds upon one of ours inherits it.
+        """
+        listing = (self.engine.command, "image", "ls", "--quiet", "--no-trunc", f"--filter=label={OWN_LABEL}")
+        ids = (await checked(transport, listing, timeout=LISTING_S)).whole_stdout().split()
+        if not ids:
+            return []
+        argv = (self.engine.command, "image", "inspect", "--format", OWN_FORMAT, *dict.fromkeys(ids))
+        listed = await transport.run(argv, timeout=LISTING_S)  # fails where one has vanished meanwhile
+        images = [image for line in listed.whole_stdout().splitlines() for image in _own_images(line)]
+        return sorted(images, key=lambda image: (image.age_s, image.tag))
+
+    async def any_tags(self, transport: Transport) -> list[str]:
+        """Tags of images of any kind that are on the host, the newest first."""
+        listing = (self.engine.command, "image", "ls", "--format", "{{.Repository}}:{{.Tag}}")
+        listed = await checked(transport, listing, timeout=LISTING_S)
+        return [
+            tag for tag in listed.whole_stdout().split() if "<none>" not in tag and not tag.startswith("-")
+        ]
+
+    async def remove(self, transport: Transport, tag: str) -> None:
+        """Take a tag of ours away, and with the last one the image; what a container uses, the engine keeps."""
+        if not OWN_TAG.fullmatch(tag):
+            raise FlagPerfError(f"{tag!r} is no image of FlagPerf's", where=transport.host)
+        await checked(transport, (self.engine.command, "image", "rm", tag), timeout=LISTING_S)
+
     async def size(self, transport: Transport, tag: str) -> int | None:
         """The bytes of an image that is on the host; None where the engine does not say."""
         argv = (self.engine.command, "image", "inspect", "--format", "{{.Size}}", tag)
@@ -78,7 +126,7 @@ class ImageStore:
     ) -> None:
         """Make every layer of `image` that the host lacks; what the builds print goes to `log`."""
         async with settings_on_host(transport, site, pip, image.secrets) as settings:
-            mounts = await with_submounts(transport, settings)
+            mounts = await with_submounts(transport, self.engine, settings)
             for below, layer in zip((None, *image.layers), image.layers, strict=False):
                 if await self.image(transport, layer.tag) is None:
                     await log(f"--- {layer.kind}: {layer.tag}\n".encode())
@@ -130,3 +178,13 @@ class ImageStore:
         listed = await checked(transport, argv, timeout=LISTING_S, held=WHOLE_BYTES)
         await transport.run(remove, timeout=LISTING_S)
         return listed.whole_stdout()
+
+
+def _own_images(line: str) -> list[OwnImage]:
+    """The images of a line of OWN_FORMAT; none where it is not one, as a host may print anything."""
+    try:
+        tags, created, size = _OWN.validate_json(line)
+    except ValidationError:
+        return []
+    age_s = (datetime.now(timezone.utc) - created).total_seconds()
+    return [OwnImage(tag, size, age_s) for tag in tags or () if OWN_TAG.fullmatch(tag)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -146,7 +147,13 @@ class CaseResolver:
         if self.run.uses_images and not (self.root / image_dir / "Dockerfile").is_file():
             present = sorted(path.parent.name for path in home.glob("*/Dockerfile"))
             what, wanted = f"Dockerfile in {self.root / image_dir}", self.root / image_dir / "Dockerfile"
-            self._report_missing("framework", self.case.framework, what, present, wanted)
+            plain = self.case.framework_name
+            other = next((name for name in present if re.match(rf"{re.escape(plain)}[-.]", name)), "")
+            if other:
+                remedy = f"rename {home / other} {plain} or {plain}_{other[len(plain) + 1 :]}"
+                self._report("framework", self.case.framework, f"there is no {what}", remedy)
+            else:
+                self._report_missing("framework", self.case.framework, what, present, wanted)
         return image_dir
 
     def _chip(self, vendor: Vendor, case_dir: str | None) -> Chip | None:

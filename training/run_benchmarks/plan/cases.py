@@ -107,7 +107,8 @@ def _chosen(only: Sequence[str], names: Sequence[str], reader: Reader) -> list[s
     of_name = {case_name(str(name)): name for name in names}
     chosen = {choice: of_name.get(case_name(choice)) for choice in only}
     for choice in (choice for choice, name in chosen.items() if name is None):
-        hint = nearest(choice, map(str, names)) or f"choose from: {', '.join(map(str, names)) or 'none'}"
+        near = nearest(choice, map(str, names)) or f"choose from: {', '.join(map(str, names)) or 'none'}."
+        hint = f"{near} Or write it into CASES, with its data: {KEY_FORM}; without vendor/ it is of VENDOR"
         reader.problems.add("command line", "--cases", choice, "is not a case of test_conf.py", hint)
     return list(dict.fromkeys(name for name in chosen.values() if name is not None))
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from run_benchmarks.plan.config_file import Entry
+from run_benchmarks.plan.host_ranges import expand, expand_all, fold
 from run_benchmarks.plan.problems import Problems, listing
 from run_benchmarks.plan.reader import Reader
 from run_benchmarks.plan.records import CaseSettings, ClusterSettings
@@ -22,8 +23,39 @@ def read_cluster(reader: Reader) -> ClusterSettings:
     reader.names.add("HOSTS_PORTS")  # of FlagPerf's TensorFlow launcher alone: existing files have it
     reader.report_rest(lambda name, value: False)
     _check_written(settings, reader)
-    every = dict.fromkeys(host for hosts in settings.groups.values() for host in hosts)
-    return replace(settings, hosts=tuple(every)) if settings.groups else settings
+    groups, spare_groups = _expanded(settings.groups), _expanded(settings.spare_groups)
+    spares = _every(spare_groups) or expand_all(settings.spares)
+    hosts = _every(groups) or expand_all(settings.hosts)
+    _check_spares(hosts, spares, settings, reader)
+    every = tuple(dict.fromkeys((*hosts, *spares)))
+    return replace(settings, hosts=every, groups=groups, spares=spares, spare_groups=spare_groups)
+
+
+def _expanded(groups: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    return {vendor: expand_all(entries) for vendor, entries in groups.items()}
+
+
+def _every(groups: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(host for hosts in groups.values() for host in hosts))
+
+
+def _check_spares(
+    hosts: Sequence[str], spares: Sequence[str], settings: ClusterSettings, reader: Reader
+) -> None:
+    """Note spares that are no further hosts, or of which nobody knows whose they are."""
+    written = set(map(_canonical, hosts))
+    both = fold([host for host in spares if _canonical(host) in written])
+    if both:
+        message = "stands in HOSTS too: a spare has no place of its own"
+        reader.problem("SPARE_HOSTS", message, "remove it from one of the two", both)
+    if spares and bool(settings.groups) != bool(settings.spare_groups):
+        shape = 'a dict: {"vendor": ["10.1.2.9"]}' if settings.groups else 'a list: ["10.1.2.9"]'
+        reader.problem("SPARE_HOSTS", "is of another form than HOSTS", f"write it as HOSTS is, as {shape}")
+    for vendor in settings.spare_groups.keys() - settings.groups.keys() if settings.groups else ():
+        message = "HOSTS has no hosts of this vendor"
+        reader.problem(
+            ("SPARE_HOSTS", vendor), message, f"HOSTS has {listing(list(settings.groups))}", vendor
+        )
 
 
 def is_loopback(host: str) -> bool:
@@ -48,7 +80,8 @@ def check_hosts(case: CaseSettings, where: str, cluster: ClusterSettings, proble
         message = f"is more than the {counted(len(hosts), 'host')} in {group} of {_FILE}"
         remedy = f"add hosts to {group}, or set nnodes to {len(hosts)} at most"
         problems.add(where, f"{case.name}: nnodes", case.nnodes, message, remedy)
-    loopback = [host for host in hosts[: case.nnodes] if is_loopback(host)]
+    candidates = (*hosts[: case.nnodes], *cluster.spares_of(case.vendor))
+    loopback = [host for host in candidates if is_loopback(host)]
     if case.nnodes > 1 and loopback:
         message = f"the other nodes cannot reach this machine as {loopback[0]!r}"
         remedy = f"replace {loopback[0]!r} in HOSTS by this machine's name or address in their network"
@@ -67,12 +100,16 @@ def _check_written(settings: ClusterSettings, reader: Reader) -> None:
             reader.problem(("HOSTS", vendor), "is empty", remedy, [])
 
 
-def _check_each_once(entry: Entry, hosts: Sequence[str], reader: Reader) -> None:
-    written = [_canonical(host) for host in hosts]
-    for number, host in enumerate(written):
-        if host in written[:number]:
-            message = "the host stands twice; each node rank needs a host of its own"
-            reader.problem((*entry, number), message, "remove one of the two", hosts[number])
+def _check_each_once(setting: Entry, entries: Sequence[str], reader: Reader) -> None:
+    seen: set[str] = set()
+    for number, entry in enumerate(entries):
+        hosts = {_canonical(host): host for host in expand(entry)}
+        twice = [host for name, host in hosts.items() if name in seen]
+        if twice:
+            which = "the host stands" if twice == [entry] else f"{fold(twice)} stand{'s' * (len(twice) == 1)}"
+            message = f"{which} twice; each node rank needs a host of its own"
+            reader.problem((*setting, number), message, "remove one of the two", entry)
+        seen |= hosts.keys()
 
 
 def _canonical(host: str) -> str:

@@ -85,6 +85,29 @@ def load_settings(
         return _Planner(config_dir, training_dir.resolve()).settings(log_path)
 
 
+def load_hosts(config_dir: Path, training_dir: Path, log_path: Path | None = None) -> Plan:
+    """A plan without cases: the hosts and the run's settings, for who looks at the hosts themselves.
+
+    Raises:
+        ConfigError: something is wrong with the two files, their cases aside.
+    """
+    with _no_bytecode():
+        planner = _Planner(config_dir, training_dir.resolve())
+        cluster, run = planner.settings(log_path)
+    options = place_options(config_dir, log_path)
+    return Plan(training_dir.resolve(), cluster, run, (), options, secrets=planner.secrets)
+
+
+def load_vendors(config_dir: Path, training_dir: Path) -> dict[str, Vendor]:
+    """The vendors that hosts are listed under in HOSTS, or the one that VENDOR names, as far as there is any.
+
+    Raises:
+        ConfigError: something is wrong with one of them.
+    """
+    with _no_bytecode():
+        return _Planner(config_dir, training_dir.resolve()).vendors()
+
+
 @contextmanager
 def _no_bytecode() -> Iterator[None]:
     """Leave no `__pycache__` beside the user's files: Python compares whole seconds and the file's size, and
@@ -165,6 +188,21 @@ class _Planner:
         if self.file_problems:
             raise ConfigError(self.file_problems.all)
         return cluster, run
+
+    def vendors(self) -> dict[str, Vendor]:
+        cluster, _, reader = self._settings(None)
+        choice = read_vendor_choice(reader)
+        conf = self.cluster_conf
+        groups = {name: (conf.where("HOSTS", name), "HOSTS") for name in cluster.groups} if conf else {}
+        named = groups or {choice.vendor: (reader.file.where("VENDOR"), "VENDOR")}
+        vendors = {
+            name: read_vendor(name, self.training_dir, *place, self.file_problems)
+            for name, place in named.items()
+            if name != NO_VENDOR
+        }
+        if self.file_problems:
+            raise ConfigError(self.file_problems.all)
+        return {name: vendor for name, vendor in vendors.items() if vendor is not None}
 
     def _settings(self, log_path: Path | None) -> tuple[ClusterSettings, RunSettings, Reader]:
         """The hosts and the run's settings; where one of the files cannot be read, the other's problems too."""

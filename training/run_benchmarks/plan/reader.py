@@ -153,5 +153,9 @@ def _explained(error: Any, entry: Entry, field: FieldInfo | None) -> tuple[str, 
     if kind == "literal_error":
         allowed = re.findall(r"'([^']*)'", context["expected"])
         return "is none of the choices", f"write one of {choices(str(error['input']), allowed)}"
-    bounds = {"greater_than": "greater than {gt:g}", "greater_than_equal": "of at least {ge:g}"}
+    bounds = {
+        "greater_than": "greater than {gt:g}",
+        "greater_than_equal": "of at least {ge:g}",
+        "less_than_equal": "of at most {le:,.0f}",
+    }
     return "is out of range", f"write a number {bounds.get(kind, 'that is finite').format(**context)}"

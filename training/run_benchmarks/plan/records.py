@@ -28,20 +28,34 @@ class ClusterSettings:
     ssh_accept_new_host_keys: record the key of a host seen for the first time; a changed key is refused.
     host_lost_after_s: seconds without contact and without progress after which a host counts as lost.
     groups: vendor -> its hosts, in the order of their node ranks; empty where any vendor may use any host.
+    spares: those of the hosts that no case is planned for: they take the places of lost ones. spare_groups: vendor ->
+    its spares, where hosts have groups.
     """
 
     hosts: values.HostList
     ssh_port: values.Port | None = None
     ssh_user: values.User | None = None
-    ssh_connect_timeout_s: values.Positive = Field(default=10.0, validation_alias="SSH_CONNECT_TIMEOUT")
+    ssh_connect_timeout_s: values.Seconds = Field(default=10.0, validation_alias="SSH_CONNECT_TIMEOUT")
     ssh_accept_new_host_keys: values.Flag = False
     master_port: values.Port = 29501
-    host_lost_after_s: values.Positive = Field(default=20.0, validation_alias="HOST_LOST_AFTER")
+    host_lost_after_s: values.Seconds = Field(default=60.0, validation_alias="HOST_LOST_AFTER")
     groups: values.HostGroups = Field(default_factory=dict, validation_alias="HOSTS")
+    spares: values.HostList = Field(default=(), validation_alias="SPARE_HOSTS")
+    spare_groups: values.HostGroups = Field(default_factory=dict, validation_alias="SPARE_HOSTS")
 
     def hosts_of(self, vendor: str) -> tuple[str, ...]:
-        """The hosts that a case of this vendor may run on."""
-        return self.groups.get(vendor, ()) if self.groups else self.hosts
+        """The hosts that a case of this vendor is planned for."""
+        if self.groups:
+            return self.groups.get(vendor, ())
+        return tuple(host for host in self.hosts if host not in self.spares)
+
+    def spares_of(self, vendor: str) -> tuple[str, ...]:
+        """The hosts that may take the place of one of those."""
+        return self.spare_groups.get(vendor, ()) if self.groups else self.spares
+
+    def all_groups(self) -> dict[str, tuple[str, ...]]:
+        """Vendor -> its hosts and its spares, which should be alike; empty where any vendor may use any host."""
+        return {vendor: (*hosts, *self.spares_of(vendor)) for vendor, hosts in self.groups.items()}
 
 
 @model(frozen=True, config=values.IN_CAPITALS)
@@ -100,7 +114,8 @@ class RunSettings:
 
     Paths ending in `_host` are on the hosts, `_container` inside the containers;
     `log_path` is on the controller; `checkpoint_path` is on the hosts and the same
-    inside, empty for none. `secrets` are names of variables and build arguments.
+    inside, empty for none; `hang_timeout_s` is 0 where no training is taken for hung, None where that follows from its
+    pace. `secrets` are names of variables and build arguments.
     """
 
     flagperf_path_host: values.AbsolutePath = _path("FLAGPERF_PATH", "FLAGPERF_PATH_HOST")
@@ -117,10 +132,12 @@ class RunSettings:
     checkpoint_path: values.OptionalPath = ""
     image_distribution: values.Distribution = "stream"
     image_registry: values.Registry = ""
-    case_deadline_hours: values.Positive = 24.0
+    case_deadline_hours: values.Hours = 24.0
+    retries: values.Count = 1
+    hang_timeout_s: values.SecondsOrZero | None = Field(default=None, validation_alias="HANG_TIMEOUT")
     case_writable: values.Flag = False
     min_free_disk_gib: values.NotNegative = 5.0
-    monitor_interval_s: values.Positive = Field(default=1.0, validation_alias="MONITOR_INTERVAL")
+    monitor_interval_s: values.Seconds = Field(default=1.0, validation_alias="MONITOR_INTERVAL")
     secrets: values.EnvironmentNames = ()
     pip: PipSettings = field(default_factory=PipSettings)
     machine: MachineUse = field(default_factory=MachineUse)
@@ -150,7 +167,9 @@ class MachineVendors:
 class VendorSettings:
     """What `test_conf.py` says of a vendor's containers and images; None leaves it to `vendor.py`."""
 
-    container_options: values.ShellWords | None = Field(default=None, validation_alias="ACCE_CONTAINER_OPT")
+    container_options: values.EngineOptions | None = Field(
+        default=None, validation_alias="ACCE_CONTAINER_OPT"
+    )
     visible_devices_env: values.EnvironmentName | None = Field(
         default=None, validation_alias="ACCE_VISIBLE_DEVICE_ENV_NAME"
     )
@@ -182,7 +201,7 @@ class CaseSettings:
     repeat: values.Whole
     data_dir_host: values.AbsolutePath
     data_dir_container: values.AbsolutePath
-    deadline_hours: values.Positive | None = None
+    deadline_hours: values.Hours | None = None
 
     @property
     def framework_name(self) -> str:

@@ -19,20 +19,22 @@ _USER_OF_URL = re.compile(
 )
 # A name that speaks of a secret has one of these words in it, or ends with it without a break (PGPASSWORD) ...
 _WORDS = (
-    "token|password|passwd|passphrase|secret|credentials?|creds|auth[_-]?(?:config|header)"
+    "token|passwords?|passwds?|passphrases?|passcodes?|secret|credentials?|creds|auth[_-]?(?:config|header)"
     "|(?:api|access|private|secret)[_-]?keys?|webhook[_-]?urls?"
     # Of the plural most are counts: MAX_TOKENS.
     "|(?:hf|gh|github|gitlab|wandb|api|auth|access)[_-]?tokens"
 )
+# PGPASS, ROOTPW; what else ends so is a compass.
+_JOINED = "(?:ssh|pg|db|root|admin|user|mysql|redis|ldap|smtp|ftp|proxy|vnc)(?:pass|pwd?)"
 _SPOKEN = (
-    rf"(?:(?i:(?<![^\W_])(?:{_WORDS})[0-9]{{0,2}}(?![^\W_])|(?:{_WORDS}|sshpass|sshkey|jwt)(?![\w.-]))"
+    rf"(?:(?i:(?<![^\W_])(?:{_WORDS})[0-9]{{0,2}}(?![^\W_])|(?:{_WORDS}|{_JOINED}|sshkey|jwt)(?![\w.-]))"
     r"|KEYTAB(?![^\W_]))"  # in capitals: krb5.keytab is a file
 )
 # ... or one of these as its last word, which mean too much else where they stand alone (PWD) or within; only a
 # number (DB_PASS_1) or how it is encoded (SIGNING_KEY_PEM) may follow.
 _FOLLOWING = "(?:[_-]?[0-9][0-9]?|[_-](?i:pem|der|b64|base64))?"
 _LAST = rf"(?<=[A-Za-z0-9])(?<!(?i:public))[_-](?:{{}}){_FOLLOWING}(?![\w.-])"
-_ENDING = "(?i:key|pass|pwd|pw|psw|pat|auth|psk|sk|cookie)"
+_ENDING = "(?i:cred|key|pass|pwd|pw|psw|pat|auth|psk|sk|cookie)"
 # What ends with one of these says something about a secret, and holds none: token-kind, PASSWORD_LENGTH.
 _ABOUT = "(?i:kind|type|policy|mode|format|count|limit|length|size|version|ttl)"
 # The word is looked for once, from where the name begins; then the name is taken whole.
@@ -54,11 +56,9 @@ _SIGNS = (
     "pass",
     "pat",
     "psk",
-    "pwd",
     "secret",
     "psw",
-    "_pw",
-    "-pw",
+    "pw",
     "_sk",
     "-sk",
     "webhook",
@@ -68,8 +68,8 @@ _SIGNS = (
     "-u",
 )
 
-# A field, or a variable, may have one of these names by itself.
-_SECRET_NAME = re.compile(rf"{_NAME}|(?i:auth|(?:set-)?cookie)|PASS")
+# A field, or a variable, may have one of these names by itself; in small letters most of the last are counts and keys.
+_SECRET_NAME = re.compile(rf"{_NAME}|(?i:auth|cred|(?:set-)?cookie)|PASS|TOKENS|KEY")
 _SECRET_OPTION = re.compile(rf"--?{_NAME}")
 _BEARER = r"(?i:\bauthorization['\"]?\s*[=:]\s*['\"]?(?:[a-z]+ +)?|\bbearer +(?=\S{8}))"
 # As options, shell variables and Python's dicts write it: NAME=value, 'NAME': 'value'.
@@ -147,6 +147,7 @@ _PRINTED = {
             r"[^\s/'\"][^\s'\"]*",
             _WHOLE,
         ),
+        (r"\bAccountKey=", r"[^\s;'\"]+", _WHOLE),  # a part of a connection string
         (r"(?<![\w.-])PASS=(?!\d+(?![\w.]))", _VALUE, _WHOLE),  # PASS=12 FAIL=0 is a count
         (r"['\"](?i:auth)['\"]\s*:\s*['\"]", r"[^'\"]+", _WHOLE),
         (r"(?i:[?&](?:x-(?:amz|goog)-(?:signature|credential)|sig(?:nature)?)=)", r"[^&\s'\"#<>]+", _WHOLE),

@@ -28,6 +28,7 @@ T = TypeVar("T")
 # Of these settings a value may be a secret; all others (hosts, cases, paths) are open, and so is what they hold.
 MAY_BE_SECRET = frozenset({"ACCE_CONTAINER_OPT", "IMAGE_BUILD_ARGS", "VENDORS", "PIP_SOURCE"})
 SHORTEST = 6  # characters: a shorter value stands in too much else to be hidden wherever it stands
+LONGEST_OPTIONS = 2**16  # characters that are taken for a line of options
 _NUMBER = re.compile(r"[\d.,:+-]{1,11}")
 _LINE_END = re.compile(r"[\r\n]+|\\r|\\n")  # also as a variable has it that may be one line only
 MOST_PASSES = 20  # over a text that only a hostile writer makes so
@@ -155,13 +156,27 @@ class Secrets:
             elif self.are_named(str(name)):
                 yield from _texts(value)
             else:
-                for text in _texts(value):
-                    yield from self._values_of_options(_words(text))
+                texts = list(_texts(value))
+                yield from self._values_of_variables(
+                    texts
+                )  # options in a list, though these are to be a text
+                for text in texts:
+                    words = _words(text)
+                    yield from self._values_of_options(words)
+                    yield from self._values_marked([text, *words])
                     yield from secrets_in_text(text)
 
     def _values_of_options(self, argv: Sequence[str]) -> Iterator[str]:
         yield from secrets_in_argv(argv)
-        yield from (value for _, name, value in _with_variables(argv) if self.are_named(name))
+        yield from self._values_of_variables(argv)
+
+    def _values_of_variables(self, argv: Sequence[str]) -> Iterator[str]:
+        return (value for _, name, value in _with_variables(argv) if self.are_named(name))
+
+    def _values_marked(self, words: Iterable[str]) -> Iterator[str]:
+        """What words give to a name that the user marked."""
+        pairs = (word.partition("=") for word in words)
+        return (value for name, _, value in pairs if name in self.marked)
 
     @cached_property
     def _indistinct(self) -> frozenset[str]:
@@ -201,6 +216,8 @@ def _with_variables(options: Sequence[str]) -> Iterator[tuple[list[str], str, st
 
 
 def _words(text: str) -> list[str]:
+    if len(text) > LONGEST_OPTIONS:
+        return text.split()
     try:
         return shlex.split(text)
     except ValueError:  # a quotation mark is not closed: that is reported, and may not show it

@@ -38,6 +38,7 @@ def read_run_settings(reader: Reader, training_dir: Path, log_path: Path | None)
     run = replace(run, log_path=log)
     _check_writable(run.log_path, reader, log_path)
     _check_registry(reader)
+    _check_import_path(run, reader)
     if run.uses_images and os.environ.get(IN_CONTAINER):
         message = (
             f"would start containers, and {IN_CONTAINER} of the environment says that this is inside one"
@@ -94,6 +95,19 @@ def _check_writable(log: Path, reader: Reader, override: Path | None) -> None:
     names = ("FLAGPERF_LOG_PATH", "FLAGPERF_LOG_PATH_HOST")
     name = next((name for name in names if reader.file.values.get(name) is not None), names[0])
     reader.problem(name, message, remedy, str(log))
+
+
+def _check_import_path(run: RunSettings, reader: Reader) -> None:
+    """Ranks import FlagPerf's code by PYTHONPATH, whose parts `:` separates."""
+    part, path = (
+        ("CONTAINER", run.flagperf_path_container) if run.uses_images else ("HOST", run.flagperf_path_host)
+    )
+    if ":" in path:
+        names = (f"FLAGPERF_PATH_{part}", "FLAGPERF_PATH")
+        name = next((name for name in names if reader.file.values.get(name) is not None), names[0])
+        reader.problem(
+            name, "has a `:` in it, with which no rank finds its code", "give a path without one", path
+        )
 
 
 def _check_registry(reader: Reader) -> None:

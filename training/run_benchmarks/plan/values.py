@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StrictBool, StrictFloat, StrictInt
 
+from run_benchmarks.plan.command_words import check_command, check_numbers, check_options
+from run_benchmarks.plan.host_ranges import expand
 from run_benchmarks.plan.problems import UnfitError
 
 
@@ -51,6 +53,16 @@ def _shell_words(value: Any) -> tuple[str, ...]:
         raise UnfitError(message, "close the quotation marks in it") from None
 
 
+def _engine_options(words: tuple[str, ...]) -> tuple[str, ...]:
+    check_options(words)
+    return words
+
+
+def _vendors_options(words: tuple[str, ...]) -> tuple[str, ...]:
+    check_numbers(words)
+    return _engine_options(words)
+
+
 def _absolute(path: str) -> str:
     if not path.startswith("/"):
         why = "starts with ~, which hosts do not know" if path.startswith("~") else "is relative"
@@ -81,7 +93,14 @@ def _options(value: Any) -> Any:
     for option, reason in value.items():
         if not isinstance(reason, str) or not reason.strip():
             raise UnfitError(f"gives no reason for {option}", "write why containers need it, and for what")
-    return tuple(word for option in value for word in _shell_words(option))
+    return tuple(word for option in value for word in _option(option))
+
+
+def _option(option: Any) -> tuple[str, ...]:
+    try:
+        return _vendors_options(_shell_words(option))
+    except UnfitError as error:
+        raise UnfitError(f"{option}: {error.message}", error.remedy) from None
 
 
 def _sources(value: Any) -> Any:
@@ -104,6 +123,9 @@ def _without_none(value: Any) -> Any:
 
 
 def _host(host: str) -> str:
+    if host.startswith("@"):
+        message = "is a group of ClusterShell's, which are not looked up"
+        raise UnfitError(message, 'write its hosts, e.g. "node[001-512]"')
     if "@" in host:
         remedy = f"write {host.rpartition('@')[2]!r} here and the user as SSH_USER, or into your ssh config"
         raise UnfitError("is not a host but user@host", remedy)
@@ -116,6 +138,21 @@ def _host(host: str) -> str:
         remedy = 'write one name or address an item, e.g. "10.1.2.2" or "node1"'
         raise UnfitError("cannot be the name of a host", remedy)
     return host
+
+
+def _entry(entry: str) -> str:
+    """Names or addresses, with ranges in them perhaps; each host that it stands for is looked at."""
+    try:
+        hosts = expand(entry)
+    except ValueError as error:
+        raise UnfitError(str(error), 'write ranges as in "node[001-512]" or "10.1.2.[3-6,9]"') from None
+    for host in hosts:
+        try:
+            _host(host)
+        except UnfitError as error:
+            message = error.message if host == entry else f"stands for {host!r}, which {error.message}"
+            raise UnfitError(message, error.remedy) from None
+    return entry
 
 
 def _check_address(host: str) -> None:
@@ -138,11 +175,18 @@ _REGISTRY = r"([A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(:\d+)?(/[a-z0-9._/-]+)?"
 Text = Annotated[str, AfterValidator(_text), Field(examples=['"..."'])]
 Texts = Annotated[tuple[Text, ...], Field(examples=['["...", "..."]'])]
 Flag = Annotated[StrictBool, Field(examples=["True"])]  # the text "False" would count as true in Python
+Count = Annotated[StrictInt, Field(ge=0, le=100, examples=["1"])]
 Whole = Annotated[StrictInt, Field(ge=1, examples=["1"])]
 Positive = Annotated[StrictFloat, Field(gt=0, allow_inf_nan=False, examples=["10"])]
 NotNegative = Annotated[StrictFloat, Field(ge=0, allow_inf_nan=False, examples=["10"])]
+# Times: above a year stands a slip, or more than the clocks and commands of some hosts take.
+Hours = Annotated[Positive, Field(le=10_000)]
+Seconds = Annotated[Positive, Field(le=36_000_000)]
+SecondsOrZero = Annotated[NotNegative, Field(le=36_000_000)]
 Port = Annotated[int, BeforeValidator(_port)]
-ShellWords = Annotated[tuple[str, ...], BeforeValidator(_shell_words)]
+EngineOptions = Annotated[tuple[str, ...], BeforeValidator(_shell_words), AfterValidator(_engine_options)]
+# What is started without a shell.
+Command = Annotated[Texts, AfterValidator(check_command), Field(examples=['["nvidia-smi", "--list-gpus"]'])]
 # A path on the hosts or in the containers; the controller's `~` means nothing there.
 AbsolutePath = Annotated[Text, AfterValidator(_absolute), Field(examples=['"/data/flagperf"'])]
 # Empty for none.
@@ -200,8 +244,9 @@ User = Annotated[
     _matching(r"[A-Za-z0-9_][^\s:/@]*", "cannot be a user's name",
               'write the user who logs in on the hosts, e.g. "alice"'),
 ]  # fmt: skip
-Host = Annotated[Text, AfterValidator(_host), Field(examples=['"10.1.2.2"'])]
-Hosts = Annotated[tuple[Host, ...], Field(examples=['["10.1.2.2", "10.1.2.3"]'])]
+# An entry of HOSTS: see `host_ranges.expand`.
+HostEntry = Annotated[Text, AfterValidator(_entry), Field(examples=['"10.1.2.2"'])]
+Hosts = Annotated[tuple[HostEntry, ...], Field(examples=['["10.1.2.2", "10.1.2.3"]'])]
 # HOSTS is one or the other: a list, or a dict with a list for each vendor.
 HostList = Annotated[Hosts, BeforeValidator(lambda hosts: () if isinstance(hosts, dict) else hosts)]
 HostGroups = Annotated[
@@ -224,7 +269,7 @@ Dtype = Annotated[
 Peaks = Annotated[dict[Dtype, Annotated[Positive, AfterValidator(_peak)]], BeforeValidator(_without_none)]
 DeviceNames = Annotated[Texts, AfterValidator(_device_names)]
 # An argv; a dict has options in place of the words, each with its reason.
-Options = Annotated[Texts, BeforeValidator(_options)]
+Options = Annotated[Texts, BeforeValidator(_options), AfterValidator(_vendors_options)]
 # A field of a chip -> where its value comes from; one text is that of all.
 Sources = Annotated[
     dict[str, Text], BeforeValidator(_sources), Field(examples=['"Acme A1 data sheet, dense"'])

@@ -11,6 +11,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as model
 
 from run_benchmarks.plan import values
+from run_benchmarks.plan.command_words import NUMBER
 
 
 @model(frozen=True)
@@ -48,7 +49,7 @@ class Vendor:
     device_type: Annotated[values.Text, Field(examples=['"cuda"'])]
     visible_devices_env: values.EnvironmentName
     collective_backend: Annotated[values.TextDict, Field(examples=['{"pytorch": "nccl"}'])]
-    list_devices_command: Annotated[values.Texts, Field(examples=['["nvidia-smi", "--list-gpus"]'])]
+    list_devices_command: values.Command
     parse_devices: Callable[[str], list[str]] = field(repr=False)
     plugin: values.Plugins = Field(default_factory=dict)
     ragged_attention: values.Texts = ()
@@ -63,6 +64,3 @@ class Vendor:
             for word in self.container_options
         ]
         return tuple(word for words in numbered for word in words)
-
-
-NUMBER = "{n}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -10,12 +11,13 @@ from typing import Any
 from run_benchmarks.plan.apart import apart, exact
 from run_benchmarks.plan.config_file import read_config_file
 from run_benchmarks.plan.problems import Problems, choices
-from run_benchmarks.plan.reader import Reader
-from run_benchmarks.plan.vendor_record import Vendor
+from run_benchmarks.plan.reader import Reader, fields_of
+from run_benchmarks.plan.vendor_record import Chip, Vendor
 from utils.config_files import load_config
 from utils.errors import FlagPerfError
 
 VENDOR_FILE = "vendor.py"
+NO_VENDORS = ("benchmarks", "run_benchmarks", "utils", "result")  # folders of training/
 PARSER = "parse_device_list"
 
 
@@ -52,6 +54,7 @@ def read_vendor(name: str, training_dir: Path, where: str, subject: str, problem
     reader = Reader(file, problems)
     given = {**file.values, "CHIPS": _with_names(file.values.get("CHIPS"))}
     vendor = reader.read(Vendor, given, name=name, folder=path.parent, parse_devices=_parser(reader))
+    _report_unknown_fields(reader, file.values.get("CHIPS"))
     reader.report_rest(lambda name, value: True)
     return vendor if len(problems.all) == before else None
 
@@ -84,13 +87,31 @@ def _with_names(chips: Any) -> Any:
     return {name: {**chip, "name": name} if isinstance(chip, dict) else chip for name, chip in chips.items()}
 
 
+def _report_unknown_fields(reader: Reader, chips: Any) -> None:
+    """What nothing reads of a chip would be missed where its figure is needed."""
+    names = [name for name in fields_of(Chip) if name != "name"]
+    for chip, about in chips.items() if isinstance(chips, dict) else ():
+        if isinstance(about, dict):
+            reader.report_unknown_keys(("CHIPS", chip), about, names)
+            source = about.get("source")
+            of_figures = (
+                {name: text for name, text in source.items() if name != ""}
+                if isinstance(source, dict)
+                else {}
+            )
+            reader.report_unknown_keys(("CHIPS", chip, "source"), of_figures, names)
+
+
 def _parser(reader: Reader) -> Callable[[str], list[str]]:
     """The file's own reader of what LIST_DEVICES_COMMAND prints, executed apart from the controller."""
     path = reader.file.path
 
-    def parse_device_list(stdout: str) -> list[str]:
-        names: list[str] = apart(partial(_names_in, stdout, path), path)
-        return names
+    @functools.lru_cache(maxsize=64)  # hosts that are alike print the same, and each time costs a process
+    def parsed(stdout: str) -> tuple[str, ...]:
+        return tuple(apart(partial(_names_in, stdout, path), path))
+
+    def parse_device_list(stdout: str) -> list[str]:  # the plan shows its name
+        return list(parsed(stdout))
 
     if PARSER in reader.file.functions:
         return parse_device_list

@@ -19,7 +19,7 @@ def in_checkout(failure: Failure, tree: str) -> Failure:
     if not tree:
         return failure
     # code alone: data and results of the user may lie below the same path inside a container
-    code = re.compile(rf"(?<![\w./-]){re.escape(tree)}/(?=[^\s\"':]+\.(?:py|sh)\b)")
+    code = re.compile(rf"(?<![\w./-]){re.escape(tree)}/(?=[^\s\"':]{{1,300}}\.(?:py|sh)\b)")
     message, evidence, remedy = (
         code.sub(f"{CHECKOUT}/", text) for text in (failure.message, failure.evidence, failure.remedy)
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,10 +10,18 @@ from pathlib import Path
 from run_benchmarks.frameworks.base import Framework
 from run_benchmarks.plan.redact import redact_tokens
 from run_benchmarks.results.last_sign import last_sign
+from run_benchmarks.results.losses import FREE_SPACE, GONE, host_lost, unit_gone
+from run_benchmarks.results.symptoms import (
+    class_in,
+    memory_kill_in,
+    no_room_in,
+    own_lines,
+    raised_in,
+    was_killed,
+)
 from run_benchmarks.stages.watch import Ended, Lost, Outcome
 from utils.errors import FlagPerfError
-from utils.events import PREFIX
-from utils.node import rank_log_name
+from utils.node import rank_log_name, read_rank_ends
 from utils.records import Failure, FailureClass, Stage, Verdict
 from utils.text_files import last_lines_of, shortened
 
@@ -25,19 +32,9 @@ LONGEST_LINE = 2**13  # characters
 MOST_SUSPECTS = 256  # of a node, whose logs are looked at
 # What a task printed that ended before it had opened its log.
 TASK_OUTPUT = "task_output.log"
-OUT_OF_MEMORY = ("out of memory", "outofmemory", "cannot allocate memory", "oom-kill")
-KILLED = (-9, 137)
-# The line of a Python traceback that says what was raised; a launcher may prepend the rank's name.
-RAISED = re.compile(r"(\[\w+\]:? *)?([\w.]*(Error|Exception|Interrupt|Exit)\b.*)")
-# What tools and engines say of a full disk; tar, of the file that took the last room.
-DISK_FULL = re.compile(
-    r"no space left on device|disk quota exceeded|wrote only \d+ of \d+ bytes", re.IGNORECASE
-)
-FREE_SPACE = (
-    "free space on {host} (`df -h` there), or name another FLAGPERF_PATH_HOST; with MIN_FREE_DISK_GIB in test_conf.py "
-    "the preflight refuses a host that has less"
-)
 ARROW = "-> "  # what stands before the remedy of FlagPerf's own errors
+# A deadline or a removal: it had not gone wrong yet; a hang: its evidence is where ranks were.
+_SAID_NOTHING = (FailureClass.DEADLINE, FailureClass.TASK_REMOVED, FailureClass.COLLECTIVE_HANG)
 LONGEST_CAUSE = 300  # characters
 
 
@@ -53,7 +50,10 @@ class NodeLogs:
 
 @dataclass(frozen=True)
 class Suspect:
-    """A rank that its launcher says failed by itself; or, where the launcher names none, a node's whole task."""
+    """A rank that its launcher says failed by itself; or, where the launcher names none, a node's whole task.
+
+    why_killed: what engine and kernel say of that, if they say anything.
+    """
 
     node: NodeLogs
     code: int
@@ -61,6 +61,12 @@ class Suspect:
     rank_code: int | None
     tail: str
     log: Path
+    why_killed: FailureClass | None = None
+
+    @property
+    def own_code(self) -> int | None:
+        """The exit code of the rank, or of the task where no rank is named."""
+        return self.code if self.rank is None else self.rank_code
 
 
 @dataclass(frozen=True)
@@ -81,16 +87,41 @@ def explain(
     if _only_aborted_at_exit(nodes, outcome, suspects, framework):
         ranks = ", ".join(str(suspect.rank) for suspect in suspects)
         return Explanation(None, f"rank {ranks} had finished and was aborted while its interpreter shut down")
-    primary = next((each for each in suspects if not framework.is_secondary_failure(each.tail)), None)
+    killed = (each for each in suspects if each.why_killed and was_killed(each.own_code, each.tail))
+    primary = next(killed, None) or next(
+        (each for each in suspects if not _only_lost_peer(each, framework)), None
+    )
     lost = _lost(nodes, outcome)
     # A rank that failed by itself explains the others; one that only lost its peer does not.
-    if primary and (not lost or not outcome.out_of_contact):
+    if primary and not (lost and (outcome.out_of_contact or _engine_failed_first(outcome))):
         return Explanation(_rank_failure(primary))
     if lost:
         return Explanation(lost)
     if outcome.timed_out:
         return Explanation(_timed_out(nodes, outcome, deadline_s))
-    return Explanation(_rank_failure(primary or suspects[0]))
+    return Explanation(_rank_failure(primary or _gone_early(nodes) or suspects[0]))
+
+
+def _engine_failed_first(outcome: Outcome) -> bool:
+    """Whether an engine failed, or a task was removed, before any other task did: that is why they did."""
+    ends = outcome.endings.values()
+    failed = [each.at for each in ends if isinstance(each, Ended) and each.code != 0]
+    lost = [each.at for each in ends if isinstance(each, Lost) and each.answered and each.cause]
+    return bool(lost) and min(lost) <= min(failed, default=min(lost))
+
+
+def _only_lost_peer(suspect: Suspect, framework: Framework) -> bool:
+    return suspect.why_killed is None and framework.is_secondary_failure(suspect.tail)
+
+
+def _gone_early(nodes: Sequence[NodeLogs]) -> Suspect | None:
+    """The first rank that ended with 0 by itself, whose peers then lost it."""
+    for node in nodes:
+        for end in read_rank_ends(_text(start_log_in(node.folder), node.hide)):
+            if end.exit_code == 0 and not end.stopped:
+                log = node.folder / rank_log_name(end.rank)
+                return Suspect(node, 0, end.rank, 0, _last_lines(_text(log, node.hide)), log)
+    return None
 
 
 def _only_aborted_at_exit(
@@ -107,12 +138,12 @@ def _only_aborted_at_exit(
 def _suspects(nodes: Sequence[NodeLogs], outcome: Outcome, framework: Framework) -> list[Suspect]:
     """In the order in which their nodes' tasks ended, the rank that a launcher blames first."""
     ended = [
-        (ending.at, node, ending.code)
+        (ending, node)
         for node in nodes
         if isinstance(ending := outcome.endings.get(node.rank), Ended) and ending.code != 0
     ]
-    ended.sort(key=lambda item: item[0])
-    return [suspect for _, node, code in ended for suspect in _of_node(node, code, framework)]
+    ended.sort(key=lambda item: item[0].at)
+    return [suspect for ending, node in ended for suspect in _of_node(node, ending, framework)]
 
 
 def start_log_of(framework: str, folder: Path) -> Path:
@@ -120,22 +151,30 @@ def start_log_of(framework: str, folder: Path) -> Path:
     return folder / f"start_{framework}_task.log"
 
 
-def _of_node(node: NodeLogs, code: int, framework: Framework) -> list[Suspect]:
+def start_log_in(folder: Path) -> Path:
+    """The same, whatever the framework; a name that no file has where none was opened."""
+    return next(iter(sorted(folder.glob("start_*_task.log"))), folder / "start_task.log")
+
+
+def _of_node(node: NodeLogs, ending: Ended, framework: Framework) -> list[Suspect]:
+    code = ending.code
     start_log, early_log = start_log_of(framework.name, node.folder), node.folder / TASK_OUTPUT
     text = _text(start_log, node.hide)
+    why = ending.cause if ending.cause is FailureClass.TASK_REMOVED else memory_kill_in(text) or ending.cause
     # a rank ends once: what names it again is not the launcher's, and its log is not read again for it
     codes: dict[int, int] = {}
     for rank, rank_code in framework.failed_ranks(text):
         codes.setdefault(rank, rank_code)
     failed = list(codes.items())[:MOST_SUSPECTS]
     if not failed and not text and early_log.is_file():
-        return [Suspect(node, code, None, None, _last_lines(_text(early_log, node.hide)), early_log)]
+        return [Suspect(node, code, None, None, _last_lines(_text(early_log, node.hide)), early_log, why)]
     if not failed:
-        return [Suspect(node, code, None, None, _last_lines(text), start_log)]
+        return [Suspect(node, code, None, None, _last_lines(text), start_log, why)]
     logs = [node.folder / rank_log_name(rank) for rank, _ in failed]
+    tails = [_last_words(_text(log, node.hide), framework) + no_room_in(text) for log in logs]
     return [
-        Suspect(node, code, rank, rank_code, _last_lines(_text(log, node.hide)), log)
-        for (rank, rank_code), log in zip(failed, logs, strict=True)
+        Suspect(node, code, rank, rank_code, tail, log, why)
+        for (rank, rank_code), tail, log in zip(failed, tails, logs, strict=True)
     ]
 
 
@@ -144,9 +183,18 @@ def _rank_failure(suspect: Suspect) -> Failure:
         message = f"the task on node rank {suspect.node.rank} {_end_by(suspect.code)}"
     else:
         message = f"rank {suspect.rank} {_end_by(suspect.rank_code)}"
+    raised = raised_in(suspect.tail)
+    if suspect.own_code == 0:
+        message = f"{message} before its peers were done"
+    elif raised and not was_killed(suspect.own_code, ""):
+        message = f"{message}: {raised[:LONGEST_CAUSE]}"
     failure_class = _class_of(suspect)
+    if failure_class in GONE:
+        message = f"{GONE[failure_class]}: {message}"
     own = _own_remedy(suspect.tail)  # by its looks: whatever runs in a rank can write it
     remedy = f"{suspect.log.name} says: {own}" if own else f"read {suspect.log.name} in the node's folder"
+    if failure_class is FailureClass.DISK_FULL:
+        remedy = f"{FREE_SPACE.format(host=suspect.node.host)}; {remedy}"
     return Failure(
         Verdict.FAILED,
         Stage.TRAIN,
@@ -182,21 +230,18 @@ def below_run(log: Path) -> str:
 
 def cause_in(failure: Failure) -> str:
     """The line of the evidence that says what went wrong; empty where none does, or the message says it."""
-    if failure.failure_class is FailureClass.DEADLINE:  # it had not gone wrong yet
+    if failure.failure_class in _SAID_NOTHING:
         return ""
-    lines = [line.strip() for line in failure.evidence.splitlines() if PREFIX not in line]
-    raised = [match[2] for line in lines if (match := RAISED.match(line))]
-    words = [line for line in lines if any(map(str.isalnum, line))]
-    cause = next(reversed(raised or words), "")[:LONGEST_CAUSE]
+    words = [line for line in own_lines(failure.evidence) if any(map(str.isalnum, line))]
+    cause = (raised_in(failure.evidence) or next(reversed(words), ""))[:LONGEST_CAUSE]
     return "" if cause in failure.message else cause
 
 
 def _class_of(suspect: Suspect) -> FailureClass:
-    lowered = suspect.tail.lower()
-    if any(text in lowered for text in OUT_OF_MEMORY):
-        return FailureClass.OUT_OF_MEMORY
-    code = suspect.code if suspect.rank is None else suspect.rank_code
-    return FailureClass.RANK_KILLED if code in KILLED else FailureClass.RANK_FAILED
+    if suspect.why_killed and was_killed(suspect.own_code, suspect.tail):
+        return suspect.why_killed
+    by_default = FailureClass.RANK_KILLED if was_killed(suspect.own_code, "") else FailureClass.RANK_FAILED
+    return class_in(suspect.tail) or by_default
 
 
 def _lost(nodes: Sequence[NodeLogs], outcome: Outcome) -> Failure | None:
@@ -204,38 +249,12 @@ def _lost(nodes: Sequence[NodeLogs], outcome: Outcome) -> Failure | None:
     for node in nodes:
         ending = outcome.endings.get(node.rank)
         if isinstance(ending, Lost) and ending.answered:
-            return _unit_gone(node, ending.message)
-        message = ending.message if isinstance(ending, Lost) else outcome.out_of_contact.get(node.rank)
-        if message is not None:
-            return host_lost(node.host, Stage.TRAIN, message)
+            return unit_gone(node.host, ending)
+        if isinstance(ending, Lost):
+            return host_lost(node.host, Stage.TRAIN, ending.message, ending.cause)
+        if node.rank in outcome.out_of_contact:
+            return host_lost(node.host, Stage.TRAIN, outcome.out_of_contact[node.rank])
     return None
-
-
-def _unit_gone(node: NodeLogs, message: str) -> Failure:
-    """The host answers, but knows nothing of the task any more."""
-    kind, what = (
-        FailureClass.COMMAND_FAILED,
-        "the task is not there any more, or the engine does not answer for it",
-    )
-    remedy = f"see on {node.host} who removed it, and the engine's own log"
-    if DISK_FULL.search(message):
-        kind, what = FailureClass.DISK_FULL, "how the task ended is not known, for the disk is full"
-        remedy = FREE_SPACE.format(host=node.host)
-    return Failure(Verdict.FAILED, Stage.TRAIN, kind, node.host, what, message, remedy)
-
-
-def host_lost(host: str, stage: Stage, message: str) -> Failure:
-    """The failure of a round in which `host` was not reached any more."""
-    return Failure(
-        Verdict.UNREACHABLE,
-        stage,
-        FailureClass.HOST_UNREACHABLE,
-        host,
-        "the host is out of reach",
-        message,
-        f"check {host} and the way to it; if something of the run may be left there, a note has the command that "
-        "removes it once the host is back",
-    )
 
 
 def _timed_out(nodes: Sequence[NodeLogs], outcome: Outcome, deadline_s: float) -> Failure:
@@ -267,6 +286,12 @@ def _text(path: Path, hide: Callable[[str], str]) -> str:
 def _cut(line: str, hide: Callable[[str], str]) -> str:
     """`line`, not longer than LONGEST_LINE; what is cut off shows no part of a secret, which nobody knows again."""
     return line if len(line) <= LONGEST_LINE else shortened(hide(redact_tokens(line)), LONGEST_LINE)
+
+
+def _last_words(text: str, framework: Framework) -> str:
+    """The last lines, less those that would only hide what was raised."""
+    appendix = framework.appendix
+    return _last_lines("\n".join(x for x in text.splitlines() if not (appendix and appendix.fullmatch(x))))
 
 
 def _last_lines(text: str) -> str:

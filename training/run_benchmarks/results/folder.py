@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from run_benchmarks.names import JOURNAL, ROUND_FOLDER, is_run_folder
+from run_benchmarks.names import FOLLOWED_EVENTS, JOURNAL, ROUND_FOLDER, is_run_folder
 from run_benchmarks.reading import object_in, parsed, read_object, read_text
 from run_benchmarks.results.of_2022 import cases_of_2022, observation_of_2022
 from run_benchmarks.results.planned import PlannedCase
@@ -71,8 +71,9 @@ class RunFolder:
         return self.round_path(key) if key in self.rounds else None
 
     def has_log(self, key: RoundKey) -> bool:
-        """Whether global rank 0's log was collected: what it reported cannot be had again without it."""
-        return any(self.round_path(key).glob(f"*_noderank0/{rank_log_name(0)}"))
+        """Whether global rank 0's log is there, or what was followed of it: what it reported stands nowhere else."""
+        path = self.round_path(key)
+        return (path / FOLLOWED_EVENTS).is_file() or any(path.glob(f"*_noderank0/{rank_log_name(0)}"))
 
     def note(self, error: FlagPerfError) -> None:
         """Keep what is wrong with a file."""
@@ -133,6 +134,15 @@ def read_observation(folder: RunFolder, key: RoundKey) -> Observation | None:
     content = read_object(path)
     if content is None:
         return observation_of_2022(key.case, key.number, path.parent) if folder.of_2022 else None
+    return observation_of(key, content, path)
+
+
+def observation_of(key: RoundKey, content: Mapping[str, Any], path: Path) -> Observation:
+    """What the controller saw of a round, as a file has it.
+
+    Raises:
+        FlagPerfError: it is none, or another round's.
+    """
     return _of_round(key, _of_one_folder(parsed(Observation, content, str(path)), path), path)
 
 

@@ -11,17 +11,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from run_benchmarks.frameworks import open_framework
+from run_benchmarks.frameworks import FRAMEWORKS, open_framework
 from run_benchmarks.names import node_folder_name
 from run_benchmarks.results.case_figures import case_figures
 from run_benchmarks.results.checkout import in_checkout
 from run_benchmarks.results.consistency import contradictions, doubts
 from run_benchmarks.results.cut_off import cut_off_figures
-from run_benchmarks.results.evidence import NodeLogs, below_run, explain
+from run_benchmarks.results.evidence import NodeLogs, below_run
+from run_benchmarks.results.followed import with_log
+from run_benchmarks.results.hang import explained
 from run_benchmarks.results.legacy_figures import in_present_names, legacy_rates, legacy_times, with_numbers
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.power import NAMES as POWER
-from run_benchmarks.results.power import no_power, power_figures
+from run_benchmarks.results.power import power_figures_or_why
 from run_benchmarks.results.provenance import provenance_of
 from run_benchmarks.results.quality import better_of, is_true, meets_target
 from run_benchmarks.results.rank_logs import RankLogs, read_rank_logs
@@ -36,9 +38,7 @@ from run_benchmarks.results.round_result import (
 from run_benchmarks.results.rules import WRITABLE, rules_of
 from run_benchmarks.results.shortfall import shortfall
 from run_benchmarks.results.unproved import unproved_in
-from run_benchmarks.unforeseen import log_traceback
 from utils.checkpoints import continued_of
-from utils.errors import raised
 from utils.events import Event, EventName
 from utils.figures import DEFINITIONS, Figure, Peak, figures_from_finished, of_this_part
 from utils.node import rank_log_name
@@ -66,29 +66,33 @@ def judge(
         NodeLogs(rank, host, folder / node_folder_name(host, rank), hide)
         for rank, host in enumerate(seen.hosts)
     ]
+    seen, followed = with_log(seen, folder, not case.uses_driver)
     failure, notes = seen.failure, list(seen.notes)
     if failure is None and seen.outcome is not None:
-        explanation = explain(nodes, seen.outcome, open_framework(case.settings.framework), case.deadline_s)
+        explanation = explained(nodes, seen.outcome, open_framework(case.settings.framework), case.deadline_s)
         failure = explanation.failure and in_checkout(explanation.failure, seen.tree)
         notes += [explanation.note] if explanation.note else []
     result = judge_logs(
-        case, [node.folder for node in nodes], replace(seen, failure=failure, notes=tuple(notes))
+        case, [node.folder for node in nodes], replace(seen, failure=failure, notes=tuple(notes)), followed
     )
     continued = result.continued and {**result.continued, "run": seen.continue_from}
-    more = (*continuation_notes(continued), *saving_notes(result.facts))
+    attempts = (attempt.note for attempt in seen.attempts)
+    more = (*attempts, *continuation_notes(continued), *saving_notes(result.facts))
     return replace(result, continued=continued, notes=(*result.notes, *_brief(more)))
 
 
-def judge_logs(case: PlannedCase, folders: Sequence[Path], seen: Observation) -> RoundResult:
-    """Judge a round by its node folders, whose failure is explained."""
+def judge_logs(
+    case: PlannedCase, folders: Sequence[Path], seen: Observation, followed: Path | None = None
+) -> RoundResult:
+    """Judge a round by its node folders, whose failure is explained; `followed` stands in for rank 0's log."""
     own_script, meets = not case.uses_driver, partial(meets_target, case)
-    logs = read_rank_logs(folders, case.ranks_of_node, own_script=own_script, meets=meets)
+    logs = read_rank_logs(folders, case.ranks_of_node, own_script=own_script, meets=meets, followed=followed)
     finished = [event for event in logs.events if event.name == EventName.FINISHED]
     facts: Mapping[str, Any] = finished[0].value if finished else {}
     values = facts if case.uses_driver else with_numbers(facts)
     continued = _continued(logs.events)
     own, figure_notes = case_figures(facts, case.chip)
-    power, power_notes = _power(folders, logs.events)
+    power, power_notes = power_figures_or_why(folders, logs.events)
     figures = {**_training_figures(case, values, logs), **power, **own}
     cut_off = {} if finished or case.kind == MEASURE else cut_off_figures(logs.events)
     figures |= cut_off
@@ -168,16 +172,6 @@ def _training_figures(case: PlannedCase, facts: Mapping[str, Any], logs: RankLog
     return {**figures, **legacy_times(logs.events, met, figures)}
 
 
-def _power(folders: Sequence[Path], events: Sequence[Event]) -> tuple[dict[str, Figure], list[str]]:
-    """The figures of power and notes on what they are made of; whatever telemetry holds, no verdict changes by it."""
-    try:
-        return power_figures(folders, events)
-    except Exception as error:
-        log_traceback(Stage.JUDGE, error)
-        reason = f"the nodes' telemetry broke its reader: {raised(error)}"
-        return no_power(reason), [reason]
-
-
 def _verdict(case: PlannedCase, facts: Mapping[str, Any]) -> Verdict:
     """Of a round in which nothing went wrong."""
     if case.kind == MEASURE:
@@ -215,7 +209,9 @@ def _peak(case: PlannedCase, facts: Mapping[str, Any]) -> Peak:
     precision = shortened(str(facts.get("precision") or ""), LONGEST_PROBLEM)
     if chip is None:
         return Peak(chips, None, "the vendor describes no such chip")
-    source = f"{chip.name}, dense {precision or 'unknown precision'}: {chip.source_of_peaks()}"
+    if not precision:
+        return Peak(chips, None, f"{chip.name}: the case reports no precision")
+    source = f"{chip.name}, dense {precision}: {chip.source_of_peaks()}"
     return Peak(chips, chip.peak_flops.get(precision), source)
 
 
@@ -232,7 +228,8 @@ def _fault(
     host = next(iter(seen.hosts), "")
     message = _not_once(case, logs)
     if message:
-        remedy = f"read {rank_log_name(0)}: global rank 0 reports FINISHED once, and no other rank does"
+        why = _why_no_finished(case, logs) or "global rank 0 reports FINISHED once, and no other rank does"
+        remedy = f"read {rank_log_name(0)}: {why}"
         evidence = "\n".join((*logs.errors, *logs.left_out))
         return _invalid(FailureClass.NO_RESULT, host, message, evidence, remedy)
     if case.kind == MEASURE and not own:
@@ -271,6 +268,12 @@ def _not_once(case: PlannedCase, logs: RankLogs) -> str:
     if of_rank_0 > 1 or (len(logs.finished) > 1 and case.uses_driver):
         return f"FINISHED was reported {sum(logs.finished.values())} times: by {_ranks(logs)}"
     return ""
+
+
+def _why_no_finished(case: PlannedCase, logs: RankLogs) -> str:
+    """What is known of scripts of the case's framework, where nothing reported FINISHED."""
+    framework = FRAMEWORKS.get(case.settings.framework.partition("_")[0])  # a stranger's result may name any
+    return framework.without_finished if framework and not logs.finished else ""
 
 
 def _ranks(logs: RankLogs) -> str:

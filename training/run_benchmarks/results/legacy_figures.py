@@ -20,6 +20,14 @@ TIMES = {
     "no_eval_time": "train_no_eval_time",
     "pure_compute_time": "pure_training_computing_time",
 }
+# A target's metric -> what FINISHED calls it in transformer_xl, gpt2, bigtransfer, transformer and cpm, by their code.
+OTHER_NAMES = {
+    "ppl": "ppl_accuracy",
+    "acc": "accuracy",
+    "mAP": "accuracy",
+    "bleu": "acc",
+    "embedding_average": "mlm_accuracy",
+}
 # The unit in a rate's name is the case's own word for a sample: sequence, image, ...
 RATES = {"p_whole": "raw", "p_train": "no_eval", "p_core": "pure_compute"}
 RATE_NAMES = ("throughput(ips)_{}", "throughput(sps)_{}", "throuhgput(ips)_{}")  # the last is theirs
@@ -33,7 +41,7 @@ def in_present_names(finished: Mapping[str, Any], parameters: Mapping[str, Any])
 
     The metric is that of the only `final_<metric>` beside the loss, or of the only one for which the case's
     `parameters` have a `target_<metric>`; where several are left none is chosen. Where there is none, it is the only
-    one with a target that stands there under its plain name.
+    one with a target that stands there under its plain name. What is another name of the only target's, is that one.
     """
     added = {
         name: finished[earlier]
@@ -48,6 +56,9 @@ def in_present_names(finished: Mapping[str, Any], parameters: Mapping[str, Any])
     elif not metrics:
         metrics = [name for name in targets_in(parameters) if number_in(finished, name) is not None]
         added |= {f"final_{name}": finished[name] for name in metrics}
+    elif [OTHER_NAMES.get(name) for name in targets_in(parameters)] == metrics:
+        added[f"final_{next(iter(targets_in(parameters)))}"] = finished[f"final_{metrics[0]}"]
+        metrics = list(targets_in(parameters))
     if not finished.get("metric") and len(metrics) == 1:
         added["metric"] = metrics[0]
         target = parameters.get(f"{TARGET}{metrics[0]}")

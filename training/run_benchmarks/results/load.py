@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from itertools import islice
 from pathlib import Path
@@ -33,6 +33,7 @@ from utils.node import rank_log_name
 ALTERED = "the figures in its result.json and in summary.json differ: one was altered; `show --rescore` judges the logs"
 # Of all the rounds' results: the largest summary.json, in which each of them stands too, has half as much.
 MOST_BYTES = 2 * LARGEST_BYTES
+MOST_LOG_BYTES = 2**30  # of the rounds that have no result: that is judged whenever the folder is read
 MOST_PLANNED = 10_000  # rounds of a plan that are looked for: a stranger's may name any number
 
 
@@ -67,6 +68,21 @@ def run_in(folder: RunFolder) -> Run:
     )
 
 
+def results_in(folder: RunFolder, ended: Collection[RoundKey]) -> Iterator[RoundResult]:
+    """The results of those rounds that have one, and of those that had `ended` before it could be written.
+
+    Raises:
+        FlagPerfError: there is one that cannot be read.
+    """
+    for key in folder.rounds:
+        result = read_result(folder, key)
+        if result is None and (folder.round_path(key) / "result.json").exists():
+            raise FlagPerfError(folder.notes[-1], remedy="put it back, or start a new run")
+        result = result or (_judged(folder, key) if key in ended else None)
+        if result:
+            yield result
+
+
 def going_on(folder: RunFolder) -> str:
     """Since when a run goes on and where it is, by its journal; empty where it does not, or nobody can tell."""
     if not is_held(folder.path / JOURNAL):
@@ -99,7 +115,7 @@ def planned_rounds(folder: RunFolder) -> Iterator[RoundKey]:
 def _results(folder: RunFolder) -> dict[RoundKey, RoundResult]:
     """Each round's result: as it was written, else as the summary has it, else judged from what there is."""
     from_summary = summed_up(folder)
-    results, held = {}, 0
+    results, held, logged = {}, 0, 0
     for key in folder.rounds:
         held += _size(folder.round_path(key) / "result.json")
         if held > MOST_BYTES:
@@ -112,7 +128,12 @@ def _results(folder: RunFolder) -> dict[RoundKey, RoundResult]:
             folder.notes.append(f"{key}: {ALTERED}")
         elif summed and not (folder.round_path(key) / "result.json").exists():
             folder.notes.append(f"{key}: result.json is not there, its figures are those of summary.json")
-        judged = None if own or summed else _judged(folder, key)
+        logged += 0 if own or summed else sum(map(_size, folder.round_path(key).glob("*/*")))
+        judged = None if own or summed or logged > MOST_LOG_BYTES else _judged(folder, key)
+        if not (own or summed) and logged > MOST_LOG_BYTES:
+            folder.notes.append(
+                f"{key} has no result, and more logs than are judged unasked: `show --rescore`"
+            )
         held += len(json.dumps(judged.as_dict())) if judged else 0
         result = own or summed or judged
         if result:
@@ -160,7 +181,7 @@ def _missing(folder: RunFolder, results: Mapping[RoundKey, RoundResult], *, ende
     elif is_held(folder.path / JOURNAL):
         yield "the run still goes on"
     elif not ended:
-        yield "the run did not come to its end: its controller was ended, or it still runs elsewhere"
+        yield "the run did not come to its end: its controller was ended (`run.py resume`), or it still runs elsewhere"
     yield from () if folder.of_2022 else _missing_files(folder, ended)
     stages = _last_stages(folder)
     lost = {*results, *_ended_rounds(folder)}.difference(folder.rounds)

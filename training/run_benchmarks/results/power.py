@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from run_benchmarks.results.telemetry_file import read_power
-from utils.errors import FlagPerfError
+from run_benchmarks.unforeseen import log_traceback
+from utils.errors import FlagPerfError, raised
 from utils.events import Event, EventName
 from utils.figures import DEFINITIONS, FINISHED, FULL_COVERAGE, LEAST_COVERAGE, Figure
 from utils.numbers import counted, number_in, rate
+from utils.records import Stage
 from utils.telemetry.lines import TELEMETRY_FILE
 from utils.telemetry.records import Measurement, Scope, Telemetry, Window
 from utils.telemetry.windows import (
@@ -216,3 +218,15 @@ def scope_in(source: str) -> str:
 def no_power(reason: str) -> dict[str, Figure]:
     """None of them, and why."""
     return {name: DEFINITIONS[name].figure(None, reason) for name in NAMES}
+
+
+def power_figures_or_why(
+    folders: Sequence[Path], events: Sequence[Event]
+) -> tuple[dict[str, Figure], list[str]]:
+    """The figures of power and notes on what they are made of; whatever telemetry holds, no verdict changes by it."""
+    try:
+        return power_figures(folders, events)
+    except Exception as error:
+        log_traceback(Stage.JUDGE, error)
+        reason = f"the nodes' telemetry broke its reader: {raised(error)}"
+        return no_power(reason), [reason]

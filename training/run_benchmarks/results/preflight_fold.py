@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from run_benchmarks.plan import host_ranges
+from run_benchmarks.plan.host_ranges import general
 from run_benchmarks.stages.checks import Check, Status, with_status
 
 # Of one check that hosts answer differently so many answers are shown; the log's file has all.
 MOST_ANSWERS = 5
-MOST_HOSTS = 3
 WIDEST_HOSTS = 30
 
 ASKED_FOR = (Status.OK, Status.WARNING, Status.ERROR)
@@ -26,9 +28,13 @@ def count_text(checks: Mapping[str, Sequence[Check]]) -> str:
     )
 
 
-def fold(checks: Mapping[str, Sequence[Check]]) -> list[tuple[Status, str]]:
-    """A text a row of what is not well, warnings first: hosts, check and what it saw, and below what to do."""
-    rows = [row for status in (Status.WARNING, Status.ERROR) for row in _rows(checks, status)]
+def fold(checks: Mapping[str, Sequence[Check]], all_in: str = "flagperf_run.log") -> list[tuple[Status, str]]:
+    """A text a row of what is not well, warnings first: hosts, check and what it saw, and below what to do.
+
+    Args:
+        all_in: what has every answer, where there are too many.
+    """
+    rows = [row for status in (Status.WARNING, Status.ERROR) for row in _rows(checks, status, all_in)]
     hosts = min(max((len(hosts) for _, hosts, _ in rows), default=0), WIDEST_HOSTS)
     names = max((len(check.name) for _, _, check in rows), default=0)
     return [
@@ -37,27 +43,28 @@ def fold(checks: Mapping[str, Sequence[Check]]) -> list[tuple[Status, str]]:
     ]
 
 
-def _rows(checks: Mapping[str, Sequence[Check]], status: Status) -> list[Row]:
+def _rows(checks: Mapping[str, Sequence[Check]], status: Status, all_in: str) -> list[Row]:
     """Hosts that gave the same answer share a row; of one check's many answers some are shown."""
-    answers: dict[str, dict[Check, list[str]]] = {}
+    answers: dict[str, dict[Check, dict[str, Check]]] = {}
     for host, check in with_status(checks, status):
-        answers.setdefault(check.name, {}).setdefault(check, []).append(host)
+        same = replace(check, detail=general(check.detail, host), remedy=general(check.remedy, host))
+        answers.setdefault(check.name, {}).setdefault(same, {})[host] = check
     rows: list[Row] = []
     for name, of_check in answers.items():
-        rows += [
-            (status, _hosts_text(hosts), check) for check, hosts in list(of_check.items())[:MOST_ANSWERS]
-        ]
+        for same, of_hosts in list(of_check.items())[:MOST_ANSWERS]:
+            check = same if len(of_hosts) > 1 else next(iter(of_hosts.values()))
+            rows.append((status, hosts_text(list(of_hosts)), check))
         left = [host for hosts in list(of_check.values())[MOST_ANSWERS:] for host in hosts]
         if left:
-            more = Check(name, status, "the same with other figures: flagperf_run.log has them")
+            more = Check(name, status, f"the same with other figures: {all_in} has them")
             rows.append((status, f"{len(left)} more hosts" if len(left) > 1 else left[0], more))
     return rows
 
 
-def _hosts_text(hosts: Sequence[str]) -> str:
-    if len(hosts) <= MOST_HOSTS:
-        return ", ".join(hosts)
-    return f"{hosts[0]} and {len(hosts) - 1} more"
+def hosts_text(hosts: Sequence[str]) -> str:
+    """Hosts as a part of a line: all, or of many the first."""
+    text = host_ranges.fold(hosts)
+    return text if len(text) <= WIDEST_HOSTS or len(hosts) < 3 else f"{hosts[0]} and {len(hosts) - 1} more"
 
 
 def _remedy(check: Check) -> str:

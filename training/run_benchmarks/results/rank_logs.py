@@ -31,6 +31,8 @@ NAMES = frozenset(name.value for name in EventName)
 SELDOM = NAMES - {EventName.STEP_BEGIN.value, STEP_END}
 # The name of an event where FlagPerf writes it. What has it elsewhere is looked at too, with what holds no event.
 _NAME = rb'[ \t]{0,9}\{[ \t]{0,9}"event"[ \t]{0,9}:[ \t]{0,9}"([\w. -]{0,64})"'
+_SIGN = PREFIX.encode()
+_EVENT = re.compile(re.escape(_SIGN) + _NAME)
 MOST_LINES = 15_000_000  # with the prefix: a night at a hundred steps a second writes half as many
 END_BYTES = 2**24  # that are looked at of a log with more lines
 # To read an event is as much work as it has values, and bytes by 32, and LINE_WORK: two million are a second.
@@ -68,6 +70,7 @@ def _never(event: Event) -> bool:
 def read_rank_logs(
     folders: Sequence[Path],
     nproc: int = 1,
+    followed: Path | None = None,
     *,
     own_script: bool = False,
     meets: Callable[[Event], bool] = _never,
@@ -76,6 +79,7 @@ def read_rank_logs(
 
     Args:
         nproc: ranks of a node.
+        followed: what stands in for global rank 0's log, which was not collected.
         own_script: the case does without the driver; then events need not name the global rank that wrote them.
     """
     events: list[Event] = []
@@ -85,7 +89,7 @@ def read_rank_logs(
     met = None
     for node, folder in enumerate(folders):
         try:
-            for rank, path in _logs_in(folder):
+            for rank, path in (*([(0, followed)] if followed and node == 0 else ()), *_logs_in(folder)):
                 if rank // nproc != node:
                     left_out.append(
                         f"{path}: rank {rank} does not run on node {node}: its log does not count"
@@ -192,14 +196,14 @@ class RankLog:
 
     def _lines(self) -> Iterator[_Line]:
         """The lines with the prefix; of very many the first, and those at the end."""
-        lines = marked_lines_of(self.path, PREFIX, _NAME)
+        lines = chain.from_iterable(map(_one_by_one, marked_lines_of(self.path, PREFIX, _NAME)))
         return chain(islice(lines, MOST_LINES), self._at_the_end(lines))
 
     def _at_the_end(self, rest: Iterator[_Line]) -> Iterator[_Line]:
         for begin, _, _ in islice(rest, 1):
             self._skipped = max(0, self.path.stat().st_size - END_BYTES - begin)
             ends = marked_lines_of(self.path, PREFIX, _NAME, END_BYTES)
-            yield from (line for line in ends if line[0] >= begin)
+            yield from (each for line in ends if line[0] >= begin for each in _one_by_one(line))
 
     def _event(self, place: int, line: bytes) -> Iterator[tuple[int, Event]]:
         """The event in a line, if it holds one of FlagPerf's own names, and this rank's."""
@@ -217,6 +221,20 @@ class RankLog:
             self._no_events += 1
         else:
             self.too_long += len(line) >= LONGEST_LINE
+
+
+def _one_by_one(line: _Line) -> Iterator[_Line]:
+    """A line's events, each as a line: two threads may have written at the same moment.
+
+    No event stands within another: in a text of JSON its quotation marks would have backslashes before them.
+    """
+    place, name, text = line
+    begins = [0]
+    if text.find(_SIGN, len(_SIGN)) >= 0:
+        begins += [match.start() for match in _EVENT.finditer(text, len(_SIGN))]
+    for begin, end in zip(begins, [*begins[1:], len(text)], strict=True):
+        own = _EVENT.match(text, begin) if begin else None
+        yield place + begin, own[1] if own else name, text[begin:end]
 
 
 class _Kept:

@@ -18,11 +18,10 @@ from run_benchmarks.results.folder import (
 )
 from run_benchmarks.results.judge import judge
 from run_benchmarks.results.load import run_in
-from run_benchmarks.results.round_result import Observation, RoundResult
+from run_benchmarks.results.round_result import RoundResult
 from utils.errors import FlagPerfError, raised
 from utils.figures import Figure
 from utils.node import rank_log_name
-from utils.records import FailureClass
 
 # Formulas that are written in another way may differ in the last bits.
 SAME = 1e-12
@@ -111,20 +110,11 @@ def _rescored(folder: RunFolder, before: RoundResult) -> Rescored:
         return Rescored(before, None, f"{rank_log_name(0)} is not in the folder")
     try:
         seen = read_observation(folder, key) or before.observed()
-        return Rescored(before, judge(case, _with_later_log(folder, key, seen), folder.round_path(key)))
+        return Rescored(before, judge(case, seen, folder.round_path(key)))
     except FlagPerfError as error:
         return Rescored(before, None, f"{error.where}: {error.message}")
     except Exception as error:  # a stranger's logs may hold anything
         return Rescored(before, None, raised(error))
-
-
-def _with_later_log(folder: RunFolder, key: RoundKey, seen: Observation) -> Observation:
-    """What was seen of a round, without the failure that its log was missing where somebody has brought it since."""
-    lacked = seen.failure and seen.failure.failure_class is FailureClass.LOGS_NOT_COLLECTED
-    if not lacked or not folder.has_log(key):
-        return seen
-    note = f"{rank_log_name(0)} was not collected, and was put there later"
-    return replace(seen, failure=None, notes=(*seen.notes, note))
 
 
 def _about(result: RoundResult) -> dict[str, str]:

@@ -6,7 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
+
+from pydantic import Field
 
 from run_benchmarks.reading import Record
 from run_benchmarks.results.provenance import Origin, Provenance
@@ -16,16 +18,40 @@ from run_benchmarks.writing import BY_UMASK, write_whole
 from utils.figures import DEFINITIONS, Figure
 from utils.numbers import counted
 from utils.parameters import MeasurementSettings, TrainingSettings
-from utils.records import Failure, Stage, Verdict
+from utils.records import Failure, FailureClass, Stage, Verdict
 from utils.text_files import shortened
 
 # 1: until figures had `better` and `definition` and a round had its `kind` and its round.json.
 # 2: until a round said where it comes from: `origin` of round.json, `provenance` of result.json.
 SCHEMA: Final = 3
 MOST_NOTES = 50
+# A case reports up to 200 of its own beside ours; a run's list of hosts may have as many in each entry.
+MOST_FIGURES, MOST_HOSTS, MOST_ATTEMPTS = 500, 10_000, 100
 # Characters of a note, and of what a failure says: its evidence may be twenty long lines.
 LONGEST_TEXT = 2**17
 CONVERGE, MEASURE = TrainingSettings.kind, MeasurementSettings.kind
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """An attempt at a round that does not count, as it failed by the machines' fault.
+
+    folder: its own, beside the round's. host: by whose fault, or empty. hosts: by node rank.
+    """
+
+    __pydantic_config__: ClassVar = {"alias_generator": lambda name: name.removeprefix("failure_")}
+
+    folder: str
+    verdict: Verdict
+    failure_class: FailureClass
+    host: str
+    hosts: Annotated[tuple[str, ...], Field(max_length=MOST_HOSTS)]
+
+    @property
+    def note(self) -> str:
+        """It, in a line."""
+        where = f" on {self.host}" if self.host else ""
+        return f"{self.folder} does not count: {self.verdict.value} ({self.failure_class.value}{where})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,18 +60,20 @@ class RoundRecord(Record):
 
     hosts: by node rank. failure: why the round did not end well. times: seconds by stage.
     image, images: the image's name, and host -> its ID. notes: what a reader must know.
+    attempts: those before this one, which counts.
     """
 
     schema: Literal[1, 2, 3] = SCHEMA
     case: str
     round: int
     started: str
-    hosts: tuple[str, ...]
+    hosts: Annotated[tuple[str, ...], Field(max_length=MOST_HOSTS)]
     failure: Failure | None = None
     times: Mapping[str, float] = field(default_factory=dict)
     image: str = ""
     images: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    attempts: Annotated[tuple[Attempt, ...], Field(max_length=MOST_ATTEMPTS)] = ()
 
     def shared(self) -> dict[str, Any]:
         """The fields that both have."""
@@ -90,7 +118,7 @@ class RoundResult(RoundRecord):
     kind: str = CONVERGE
     verdict: Verdict
     rules: Rules = field(default_factory=Rules)
-    figures: Mapping[str, Figure]
+    figures: Annotated[Mapping[str, Figure], Field(max_length=MOST_FIGURES)]
     continued: Mapping[str, Any] | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     shortfall: str = ""

@@ -37,9 +37,9 @@ def advice(result: RoundResult) -> str:
     where = f"{result.case}/round{result.round}"
     where += f"/{node_folder_name(result.hosts[0], 0)}" if result.hosts else ""
     return (
-        f"see the EVALUATE events in {where}/{rank_log_name(0)}: where the metric still rises, let it train longer "
-        f"({', '.join(CAPS)}); where it stands still, try another learning rate, or see whether the data are right; "
-        "see docs/failures.md, NOT_CONVERGED"
+        f"see the evaluations in {where}/{rank_log_name(0)}: where the metric still rises, let it train longer "
+        f"({', '.join(CAPS)}, or what the case's own script has); where it stands still, try another learning rate, "
+        "or see whether the data are right; see docs/failures.md, NOT_CONVERGED"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
+from run_benchmarks.plan.host_ranges import alike, fold
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.table import MARK, NOT_MEASURED, Table, aligned
 from run_benchmarks.stages.checks import Check, Status, with_status
@@ -100,21 +101,22 @@ def own_figures(result: RoundResult) -> dict[str, Figure]:
 
 
 def preflight_text(checks: Mapping[str, Sequence[Check]]) -> str:
-    """The preflight as plain text: a row a host, a mark a check."""
+    """The preflight as plain text: a mark a check, and a row for all hosts with the same marks."""
     names = list(dict.fromkeys(check.name for of_host in checks.values() for check in of_host))
-    rows = [("host", *names)]
+    hosts: dict[tuple[str, ...], list[str]] = {}
     for host, of_host in checks.items():
         marks = {check.name: _MARKS[check.status] for check in of_host}
-        rows.append((host, *(marks.get(name, NOT_MEASURED) for name in names)))
-    return aligned(rows)
+        hosts.setdefault(tuple(marks.get(name, NOT_MEASURED) for name in names), []).append(host)
+    return aligned([("host", *names), *((fold(same), *marks) for marks, same in hosts.items())])
 
 
-def remarks(checks: Mapping[str, Sequence[Check]]) -> list[str]:
-    """A line a check that was not passed: what it saw, and what to do."""
-    return [
-        f"{host}: {check.name}: {' '.join(check.detail.split())} -> {check.remedy}"
-        for host, check in with_status(checks, Status.WARNING, Status.ERROR)
-    ]
+def remarks(checks: Mapping[str, Sequence[Check]], *statuses: Status) -> list[str]:
+    """A line a check that was not passed: what it saw, and what to do; hosts that say the same share it."""
+    by_name: dict[str, dict[str, str]] = {}
+    for host, check in with_status(checks, *(statuses or (Status.WARNING, Status.ERROR))):
+        line = f"{check.name}: {' '.join(check.detail.split())} -> {check.remedy}"
+        by_name.setdefault(check.name, {})[host] = line
+    return [f"{hosts}: {line}" for of_hosts in by_name.values() for hosts, line in alike(of_hosts)]
 
 
 def _shown(figure: Figure | None, digits: int = DIGITS) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from run_benchmarks.transports.base import CommandError, CommandTimeoutError, Completed, Transport
 from utils.numbers import whole
+from utils.records import FailureClass
 
 # So long a command may take that starts, ends, lists or describes units: an engine may first have to read a big image
 # from the disk, or wait for a process that is slow to die. One that takes longer hangs.
@@ -21,6 +22,18 @@ LIMIT_S = 300.0
 CLEAN_UP_S, AGAIN_S = 300.0, 10.0
 _HANGING: set[str] = set()  # the hosts where they were not
 _ENDS: ContextVar[float] = ContextVar("when a clean-up ends, by the monotonic clock", default=math.inf)
+
+
+class EngineError(CommandError):
+    """What runs the units does not answer, or broke off what it was asked."""
+
+    failure_class = FailureClass.ENGINE_FAILED
+
+
+class UnitGoneError(CommandError):
+    """There is no such unit, or none any more."""
+
+    failure_class = FailureClass.TASK_REMOVED
 
 
 @dataclass(frozen=True)
@@ -105,6 +118,10 @@ class Runtime(ABC):
             raise CommandError(completed, remedy)
         return code
 
+    async def why_killed(self, transport: Transport, name: str) -> FailureClass | None:
+        """Why a unit was ended by SIGKILL, as far as what runs it tells; to be asked at once."""
+        return None
+
     async def stop(self, transport: Transport, name: str, grace_s: int) -> None:
         """End the unit: SIGTERM, SIGKILL after `grace_s` seconds. It is no error if it has ended or is gone."""
         with self.cleaning_up(transport.host, grace_s):
@@ -141,6 +158,17 @@ class Runtime(ABC):
     async def last_output(self, transport: Transport, name: str, lines: int = 50) -> str:
         """The end of what the unit's main process printed itself, for evidence; empty if there is none."""
 
+    async def run_inside(
+        self, transport: Transport, name: str, program: bytes, *words: str, timeout: float
+    ) -> Completed:
+        """Run a Python program, which is given by its source, beside the unit's processes and as their user.
+
+        Raises:
+            CommandTimeoutError: it was not done within `timeout` seconds.
+        """
+        argv = (*self._inside_argv(name), self.python, "-I", "-", *words)
+        return self._passed(await transport.run(argv, stdin=program, timeout=timeout))
+
     @abstractmethod
     async def version(self, transport: Transport) -> str:
         """The version of what runs the units, which shows that it answers."""
@@ -158,8 +186,16 @@ class Runtime(ABC):
         """The command that ends the unit."""
 
     @abstractmethod
+    def _inside_argv(self, name: str) -> tuple[str, ...]:
+        """What stands before a command that is to run where the unit's processes do; it reads its standard input."""
+
+    @abstractmethod
     def _is_gone(self, completed: Completed) -> bool:
         """Whether a command failed because there is no such unit."""
+
+    def _is_out_of_order(self, completed: Completed) -> bool:
+        """Whether a command failed because what runs the units does not answer."""
+        return False
 
     @abstractmethod
     def _remedy(self, completed: Completed) -> str:
@@ -199,6 +235,11 @@ class Runtime(ABC):
         return self._passed(completed, may_be_gone=may_be_gone)
 
     def _passed(self, completed: Completed, *, may_be_gone: bool = False) -> Completed:
-        if not completed.ok and not (may_be_gone and self._is_gone(completed)):
-            raise CommandError(completed, self._remedy(completed))
-        return completed
+        if completed.ok:
+            return completed
+        if self._is_gone(completed):
+            if may_be_gone:
+                return completed
+            raise UnitGoneError(completed, self._remedy(completed))
+        kind = EngineError if self._is_out_of_order(completed) else CommandError
+        raise kind(completed, self._remedy(completed))

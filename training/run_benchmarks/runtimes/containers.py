@@ -20,6 +20,7 @@ from run_benchmarks.runtimes.engine import engine_of, mount_targets
 from run_benchmarks.runtimes.submounts import with_submounts
 from run_benchmarks.transports.base import CommandError, Completed, Transport
 from utils.errors import FlagPerfError
+from utils.records import FailureClass
 
 SCRATCH = "/tmp/flagperf-scratch"  # noqa: S108 - the container's own, which nobody else writes to
 LONGEST_LABEL = 200
@@ -31,6 +32,7 @@ _UNIT: TypeAdapter[tuple[str, bool, list[str]]] = TypeAdapter(tuple[str, bool, _
 _LABELS = ",".join(
     f'{{{{json (printf "%.{LONGEST_LABEL}s" (index .Config.Labels "{name}"))}}}}' for name in LABELS
 )
+KILLED_FIELDS, GOING = "{{.State.OOMKilled}} {{.State.Status}}", ("removing", "dead")
 UNIT_FIELDS = f"[{{{{json .Name}}}},{{{{json .State.Running}}}},[{_LABELS}]]"
 
 
@@ -60,7 +62,7 @@ class ContainerRuntime(Runtime):
     async def start(self, transport: Transport, unit: Unit) -> None:
         """`docker run --detach ...`; where the engine may not raise limits, with its own."""
         taken = mount_targets(unit.options)
-        unit = replace(unit, mounts=await with_submounts(transport, unit.mounts, taken))
+        unit = replace(unit, mounts=await with_submounts(transport, self._engine, unit.mounts, taken))
         may_raise = transport.host not in self._limited
         argv = self._engine.start(unit, raise_limits=may_raise)
         completed = await self._in_time(transport, argv, variables=unit.secrets)
@@ -69,7 +71,9 @@ class ContainerRuntime(Runtime):
         if not completed.ok:
             exists = "already in use" in completed.stderr
             remove = f"a unit of this name exists: {shlex.join(self._engine.remove([unit.name]))}"
-            raise CommandError(completed, remove if exists else self._remedy(completed))
+            if exists:
+                raise CommandError(completed, remove)
+            self._passed(completed)
 
     async def _remove_all(self, transport: Transport, run_id: str, grace_s: int) -> tuple[str, ...]:
         units = await self.list_units(transport, run_id)
@@ -94,6 +98,14 @@ class ContainerRuntime(Runtime):
             completed = await self._checked(transport, argv, may_be_gone=True)
         return completed.last_lines(lines) if completed.ok else ""
 
+    async def why_killed(self, transport: Transport, name: str) -> FailureClass | None:
+        argv = (self._engine.command, "inspect", "--type=container", f"--format={KILLED_FIELDS}", name)
+        completed = await self._in_time(transport, argv)
+        of_memory, _, status = completed.stdout.strip().partition(" ")
+        if status in GOING or self._is_gone(completed):
+            return FailureClass.TASK_REMOVED
+        return FailureClass.CONTAINER_OUT_OF_MEMORY if of_memory == "true" else None
+
     async def version(self, transport: Transport) -> str:
         """The engine's version; where it does not answer, the error says whether it is installed, runs, is allowed."""
         return (await self._checked(transport, self._engine.version())).stdout.strip()
@@ -104,8 +116,14 @@ class ContainerRuntime(Runtime):
     def _stop_argv(self, name: str, grace_s: int) -> tuple[str, ...]:
         return (self._engine.command, "stop", "-t", str(grace_s), name)
 
+    def _inside_argv(self, name: str) -> tuple[str, ...]:
+        return (self._engine.command, "exec", "--interactive", name)
+
     def _is_gone(self, completed: Completed) -> bool:
         return self._engine.is_gone(completed)
+
+    def _is_out_of_order(self, completed: Completed) -> bool:
+        return self._engine.is_out_of_order(completed)
 
     def _remedy(self, completed: Completed) -> str:
         return self._engine.remedy(completed)

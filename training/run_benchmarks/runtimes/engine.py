@@ -17,6 +17,14 @@ from run_benchmarks.plan.handover import PROXIES
 from run_benchmarks.runtimes.base import Mount, Unit
 from run_benchmarks.transports.base import Completed
 
+# What Docker's client says whose server is not there, or went away; Podman has none.
+ENGINE_DOWN = re.compile(
+    r"cannot connect to the docker daemon|is the docker daemon running|error during connect|"
+    r"docker\.sock[^\n]*(connection (refused|reset)|broken pipe)|daemon is shutting down",
+    re.IGNORECASE,
+)
+BROKEN_OFF = re.compile(r"unexpected EOF$|^(error.*: )?EOF$", re.IGNORECASE | re.MULTILINE)
+IMAGE_GONE = "start again, which brings the image anew: somebody has removed it from {host} meanwhile"
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - it is mounted, and nothing made in it
 # What Podman says -> what to do about it.
 PODMAN_REMEDIES = {
@@ -25,6 +33,7 @@ PODMAN_REMEDIES = {
     "newuidmap": "install uidmap on {host}, which Podman needs where it does not run as root",
     "no subuid ranges": "give the user IDs on {host}: `sudo usermod --add-subuids 100000-165535 "
     "--add-subgids 100000-165535 $USER`, then `podman system migrate`",
+    "image not known": IMAGE_GONE,
     "statfs /dev/mqueue": "mount it on {host}: `sudo mkdir -p /dev/mqueue && sudo mount -t mqueue mqueue /dev/mqueue`",
 }
 # An engine gives its containers the proxies of its user, Docker those of its config.json, Podman those of its
@@ -43,6 +52,13 @@ class Engine:
     FORMAT: ClassVar[tuple[str, ...]] = ()
     # BuildKit alone hands secrets to a Dockerfile, and Docker's own builder is chosen where nothing says so
     SECRET_BUILDER: ClassVar[tuple[str, ...]] = ("env", "DOCKER_BUILDKIT=1")
+    # whether its containers' root is the host's, by the exit code, and what else shows the host as they see it
+    IS_ROOTS: ClassVar[str] = (
+        'case $("$0" info --format "{{.SecurityOptions}}") in *rootless*) exit 1 ;; esac'
+    )
+    AS_INSIDE: ClassVar[tuple[str, ...]] = ()
+    # the folder of its images, among what `info` says
+    STORE_FORMAT: ClassVar[str] = "{{.DockerRootDir}}"
 
     # Containers.
 
@@ -85,6 +101,8 @@ class Engine:
         return (
             self.command,
             "run",
+            # an image is brought by its own stage; under its name a public registry may hold anybody's
+            "--pull=never",
             *self.RUN_OPTIONS,
             f"--name={unit.name}",
             *_flags("--label", unit.labels),
@@ -133,12 +151,16 @@ class Engine:
         text = completed.stderr.lower()
         return "no such container" in text or "no such object" in text
 
+    def is_out_of_order(self, completed: Completed) -> bool:
+        """Whether a command failed because the engine's server does not run, or ended meanwhile."""
+        return any(words.search(completed.stderr) for words in (ENGINE_DOWN, BROKEN_OFF))
+
     def lacks_image(self, completed: Completed) -> bool:
         """Whether it refused because there is no such image."""
         return "no such" in completed.stderr.lower()
 
     def remedy(self, completed: Completed) -> str:
-        """What to do about an engine that does not answer; empty for any other failure."""
+        """What to do about an engine that does not answer, or lacks something; empty for any other failure."""
         text = completed.stderr.lower()
         if completed.returncode == 127:
             return f'install {self.command} on {completed.host}, or set RUNTIME = "process" in test_conf.py'
@@ -147,7 +169,11 @@ class Engine:
                 f"the user may not use the engine's socket: on {completed.host}, "
                 "`sudo usermod -aG docker $USER` and log in again"
             )
-        if "cannot connect" in text or "is the docker daemon running" in text:
+        if "unknown flag: --pull" in text:
+            return f"install Docker 20.10 or newer on {completed.host}"
+        if "no such image" in text:
+            return IMAGE_GONE.format(host=completed.host)
+        if self.is_out_of_order(completed):
             return f"start the engine on {completed.host}: `sudo systemctl start docker`"
         return ""
 
@@ -169,6 +195,8 @@ class Podman(Engine):
     SECRET_BUILDER = ()
     # the OCI format would drop a Dockerfile's SHELL, ONBUILD and HEALTHCHECK
     FORMAT = ("--format=docker",)
+    IS_ROOTS, AS_INSIDE = '[ "$(id -u)" = 0 ]', ("unshare",)
+    STORE_FORMAT = "{{.Store.GraphRoot}}"
 
     def version(self) -> tuple[str, ...]:
         """The version, after all has been looked at that a container needs: Podman's own `version` looks at nothing."""
@@ -204,10 +232,10 @@ def bind_mount(mount: Mount) -> str:
 
 def mount_targets(options: Sequence[str]) -> set[str]:
     """The paths inside a container at which options of the user's mount something."""
-    volumes = [value for name in ("-v", "--volume") for value in _option_values(options, name)]
+    volumes = [value for name in ("-v", "--volume") for value in option_values(options, name)]
     targets = [value.partition(":")[2].partition(":")[0] or value for value in volumes]
-    targets += [value.partition(":")[0] for value in _option_values(options, "--tmpfs")]
-    for value in _option_values(options, "--mount"):
+    targets += [value.partition(":")[0] for value in option_values(options, "--tmpfs")]
+    for value in option_values(options, "--mount"):
         targets += re.findall(r'(?:^|,)"?(?:target|dst|destination)=([^",]+)', value)
     return {target.rstrip("/") for target in targets}
 
@@ -230,7 +258,7 @@ def _namespaces(unit: Unit) -> Iterator[str]:
 
 def _privileges(unit: Unit) -> Iterator[str]:
     """The unit's capabilities and no others. Where its options ask for all, Podman takes dropping them for an error."""
-    added = [name.upper() for name in _option_values(unit.options, "--cap-add")]
+    added = [name.upper() for name in option_values(unit.options, "--cap-add")]
     if "--privileged" not in unit.options and "ALL" not in added:
         yield "--cap-drop=ALL"
         yield from (f"--cap-add={name}" for name in unit.capabilities)
@@ -253,10 +281,11 @@ def _shared_memory(unit: Unit) -> Iterator[str]:
 
 def _option_value(options: Sequence[str], name: str) -> str:
     """The value of the last `--name=value` or `--name value` in `options`; empty if there is none."""
-    return ["", *_option_values(options, name)][-1]
+    return ["", *option_values(options, name)][-1]
 
 
-def _option_values(options: Sequence[str], name: str) -> Iterator[str]:
+def option_values(options: Sequence[str], name: str) -> Iterator[str]:
+    """The values of each `--name=value` or `--name value`."""
     for index, option in enumerate(options):
         if option.startswith(f"{name}="):
             yield option.partition("=")[2]

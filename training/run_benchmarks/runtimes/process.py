@@ -98,6 +98,9 @@ class ProcessRuntime(Runtime):
     def _with_unit(self, verb: str, name: str) -> tuple[str, ...]:
         return (self.python, *ISOLATED, f"{self._folder(name)}/{PROGRAM}", verb, self._folder(name))
 
+    def _inside_argv(self, name: str) -> tuple[str, ...]:
+        return ()
+
     async def _program(self, transport: Transport, *words: str, grace_s: float = 0.0) -> Completed:
         """Run the program where nothing may be deployed yet, or not any more: it goes in by standard input."""
         source = Path(process_unit.__file__).read_bytes()

@@ -3,28 +3,48 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from run_benchmarks.runtimes.base import Mount
+from run_benchmarks.runtimes.engine import Engine
 from run_benchmarks.transports.base import WHOLE_BYTES, Transport, checked
+from utils.errors import FlagPerfError
 
 # Each folder as the kernel calls it, ended by a NUL, and the host's mounts (proc_pid_mountinfo(5)).
 LIST = r'for path; do printf "%s\0" "$(readlink -f -- "$path")"; done; exec cat /proc/self/mountinfo'
+# A line a path: whether it can be reached.
+REACH = 'for path; do if stat -- "$path" >/dev/null 2>&1; then echo yes; else echo no; fi; done'
 LISTING_S = 60.0
 MOUNT_POINT = 4  # the field of a line
+LONGEST_PATH = 2**12  # as Linux has it
+MOST_NAMED = 5
+
+
+@dataclass(frozen=True)
+class HostMount:
+    """A mount of the host. owner: who alone reaches it, be others root: the user ID behind FUSE; or empty."""
+
+    number: str
+    parent: str
+    point: str
+    owner: str = ""
 
 
 async def with_submounts(
-    transport: Transport, mounts: Sequence[Mount], taken: Collection[str] = ()
+    transport: Transport, engine: Engine, mounts: Sequence[Mount], taken: Collection[str] = ()
 ) -> tuple[Mount, ...]:
     """`mounts`, and one more, read-only, for all that the host has mounted below those of them that are read-only.
 
-    Docker before 25 and Podman make the top of such a mount read-only alone. `taken`: paths inside of further mounts,
-    which stay as they are.
+    Docker before 25 and Podman make the top of such a mount read-only alone. What neither the engine nor a container
+    of its can reach has none, which the engine would refuse. `taken`: paths inside of further mounts, which stay as
+    they are.
 
     Raises:
         CommandError: the host does not say what is mounted.
+        FlagPerfError: something of it could be written to from a container all the same.
     """
     closed = [mount for mount in mounts if mount.read_only]
     if not closed:
@@ -32,7 +52,8 @@ async def with_submounts(
     words = ("sh", "-c", LIST, "sh", *(mount.host for mount in closed))
     listed = await checked(transport, words, timeout=LISTING_S, held=WHOLE_BYTES)
     *folders, mountinfo = listed.whole_stdout().split("\0")
-    points = sorted(set(_mount_points(mountinfo)))
+    seen = [mount for mount in _not_hidden(list(_mounts_in(mountinfo))) if _is_below(mount.point, folders)]
+    points = sorted({mount.point for mount in await _reached(transport, engine, seen)})
     below = {
         inner.inside: inner
         for mount, folder in zip(closed, folders, strict=False)
@@ -42,14 +63,79 @@ async def with_submounts(
     return (*mounts, *(below[inside] for inside in sorted(free)))
 
 
+async def _reached(transport: Transport, engine: Engine, mounts: Sequence[HostMount]) -> list[HostMount]:
+    """Those that containers can reach: root's all, a user's what that user can."""
+    is_roots = ("sh", "-c", engine.IS_ROOTS, engine.command)
+    if not mounts or (await transport.run(is_roots, timeout=LISTING_S)).ok:
+        _check_owners(transport.host, mounts)
+        return list(mounts)
+    inside = (engine.command, *engine.AS_INSIDE) if engine.AS_INSIDE else ()
+    words = (*inside, "sh", "-c", REACH, "sh", *(mount.point for mount in mounts))
+    answers = (await checked(transport, words, timeout=LISTING_S)).whole_stdout().split()
+    return [mount for mount, answer in zip(mounts, answers, strict=False) if answer == "yes"]
+
+
+def _check_owners(host: str, mounts: Sequence[HostMount]) -> None:
+    """Root's engine cannot mount what FUSE keeps from root: it would be there, writable, for an image's `USER`.
+
+    Raises:
+        FlagPerfError: there is such a mount.
+    """
+    private = [mount for mount in mounts if mount.owner not in ("", "0")]
+    if private:
+        shown = ", ".join(f"{mount.point} (user ID {mount.owner})" for mount in private[:MOST_NAMED])
+        more = len(private) - MOST_NAMED
+        message = (
+            f"mounted by FUSE for one user alone: {shown}{f' and {more} more' if more > 0 else ''}. The engine cannot "
+            "make that read-only, and a container of that user ID could write to it"
+        )
+        remedy = "unmount it while FlagPerf runs (`fusermount -u`), mount it elsewhere, or mount it with `allow_other`"
+        raise FlagPerfError(message, where=host, remedy=remedy)
+
+
 def _below(mount: Mount, folder: str, points: Sequence[str]) -> Iterator[Mount]:
     for point in points:
-        if point != folder and PurePosixPath(point).is_relative_to(folder):
+        if _is_below(point, [folder]):
             yield Mount(point, str(mount.inside / PurePosixPath(point).relative_to(folder)))
 
 
-def _mount_points(mountinfo: str) -> Iterator[str]:
+def _is_below(point: str, folders: Sequence[str]) -> bool:
+    return any(point != folder and PurePosixPath(point).is_relative_to(folder) for folder in folders)
+
+
+def _not_hidden(mounts: Sequence[HostMount]) -> Iterator[HostMount]:
+    """Those that can be seen: none has been mounted since on a folder above them, or above what they are mounted on.
+
+    A mount that came first to a folder is the parent of what is mounted below it; one that came later is not.
+    """
+    beside = {(mount.parent, mount.point) for mount in mounts}
+    children = defaultdict(set)
+    for mount in mounts:
+        children[mount.parent].add(mount.number)
+    hidden = {
+        mount.number for mount in mounts if any((mount.parent, path) in beside for path in _above(mount))
+    }
+    waiting = list(hidden)
+    while waiting:
+        new = children[waiting.pop()] - hidden
+        hidden |= new
+        waiting += new
+    return (mount for mount in mounts if mount.number not in hidden)
+
+
+def _above(mount: HostMount) -> Iterator[str]:
+    return map(str, PurePosixPath(mount.point).parents)
+
+
+def _mounts_in(mountinfo: str) -> Iterator[HostMount]:
     for line in mountinfo.splitlines():
-        fields = line.split(" ")
-        if len(fields) > MOUNT_POINT:
-            yield re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), fields[MOUNT_POINT])
+        fields, (kind, *_, options) = line.split(" "), [*line.partition(" - ")[2].split(" "), ""][:3]
+        if len(fields) > MOUNT_POINT and len(fields[MOUNT_POINT]) <= LONGEST_PATH:
+            point = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), fields[MOUNT_POINT])
+            yield HostMount(fields[0], fields[1], point, _owner(kind, options.split(",")))
+
+
+def _owner(kind: str, options: Sequence[str]) -> str:
+    if not kind.startswith("fuse") or "allow_other" in options:
+        return ""
+    return next((word.partition("=")[2] for word in options if word.startswith("user_id=")), "")

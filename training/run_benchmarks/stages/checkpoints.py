@@ -10,19 +10,21 @@ from run_benchmarks.plan.continuation import OPTION, can_save, saves_checkpoints
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.checks import QUICK_S, DoubtError, HostUse
-from run_benchmarks.stages.run_folder import MAKE_OPEN_FOLDER
-from run_benchmarks.stages.work_folder import MAKE, guard_argv
-from run_benchmarks.transports.base import Transport
+from run_benchmarks.stages.run_folder import MAKE_OPEN_FOLDER, REMOVE_FOLDERS
+from run_benchmarks.stages.work_folder import MAKE, SEE_FOLDER, guard_argv
+from run_benchmarks.transports.base import Transport, checked
 from utils.checkpoints import CHECKPOINT_PATTERN
 from utils.errors import FlagPerfError
 from utils.numbers import counted
 
-# $0: a run's folder, $1: CHECKPOINT_PATTERN. Of each CASE/ROUND below it the newest alone, which sorts last: a case may
-# fill its own round's folder with any number of names, and they must not push out those of other cases.
-LIST_NEWEST = (
-    'for round in "$0"/*/*/; do '
-    'find -L "$round" -maxdepth 1 -type f -name "$1" | LC_ALL=C sort | tail -n 1; done'
-)
+REMOVE_TIMEOUT_S = 300.0
+# $0: CHECKPOINT_PATTERN. Of each round of a case the newest alone, which sorts last: a case may fill its own round's
+# folder with any number of names, and they must not push out those of others. A link is no checkpoint: a chain of links
+# takes its time, and so must not be followed.
+_NEWEST = 'find -H "$round" -maxdepth 1 -type f -name "$0" | LC_ALL=C sort | tail -n 1; done; done'
+# The folders of cases follow; or the run's: what one of its cases has filled must not hold up the others.
+LIST_NEWEST = f'for case do for round in "$case"/*/; do {_NEWEST}'
+LIST_ALL = f'for case in "$1"/*; do for round in "$case"/*/; do timeout 2 {_NEWEST}'
 # $0: CHECKPOINT_PATH; $1, $2: below it this round's folder and the earlier round's, or nothing. Both are mounted, so
 # both must be there. A run's folder is closed to others: a container's root may leave a program that makes them root.
 MAKE_FOLDERS = (
@@ -42,7 +44,7 @@ async def checkpoints(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
     cases = [case for case in firsts if path and uses_checkpoints(plan, case)]
     if not cases:
         return None
-    others = await _make(use.transport, path)
+    others = await _make(use, path)
     detail = await _check_earlier(plan, use.transport, cases) if plan.continue_from else path
     if others:
         message = (
@@ -88,9 +90,24 @@ async def make_checkpoint_folders(transport: Transport, plan: Plan, run: RunId, 
         )
 
 
-async def _make(transport: Transport, path: str) -> str:
+async def remove_checkpoint_folder(transport: Transport, plan: Plan, run: RunId, node: Node) -> None:
+    """Remove the checkpoints of a round of this run that begins anew, on the host of global rank 0.
+
+    Raises:
+        FlagPerfError: they are there still.
+    """
+    path, (own, _) = plan.run.checkpoint_path, checkpoint_folders(plan, run, node)
+    if node.rank == 0 and own:
+        folder = str(PurePosixPath(own).relative_to(path))
+        await checked(
+            transport, ["sh", "-c", REMOVE_FOLDERS, path, run.uid, folder], timeout=REMOVE_TIMEOUT_S
+        )
+
+
+async def _make(use: HostUse, path: str) -> str:
     """Make CHECKPOINT_PATH and see that it can be written; by whom it can be replaced, in words, or empty."""
-    done = await transport.run(guard_argv(MAKE, path, transport), timeout=QUICK_S)
+    script = SEE_FOLDER if use.is_only_seen else MAKE
+    done = await use.transport.run(guard_argv(script, path, use.transport), timeout=QUICK_S)
     if not done.ok:
         raise FlagPerfError(
             f"CHECKPOINT_PATH = {path}: {done.last_lines(1) or 'not writable'}",
@@ -101,12 +118,12 @@ async def _make(transport: Transport, path: str) -> str:
 
 async def _check_earlier(plan: Plan, transport: Transport, cases: list[CasePlan]) -> str:
     folder = f"{plan.run.checkpoint_path}/{plan.continue_from}"
-    listed = await transport.run(["sh", "-c", LIST_NEWEST, folder, CHECKPOINT_PATTERN], timeout=QUICK_S)
-    files = sorted(PurePosixPath(line) for line in listed.whole_stdout().splitlines())
-    having = {file.parent for file in files}
+    of_cases = dict.fromkeys(str(path.parent) for case in cases for path in _folders(plan, case, (1,)))
+    having = {file.parent for file in await _listed(transport, LIST_NEWEST, *of_cases)}
     lost = [case for case in cases if not _left(plan, case, having)]
     if lost:
         names = ", ".join(case.settings.name for case in lost)
+        files = await _listed(transport, LIST_ALL, folder)
         there = _there(files) if files else await _other_runs(plan, transport)
         remedy = f"name another run with {OPTION}, choose cases with --cases, or start anew"
         raise FlagPerfError(f"{folder} has no checkpoint of {names}; {there}", remedy=remedy)
@@ -116,6 +133,12 @@ async def _check_earlier(plan: Plan, transport: Transport, cases: list[CasePlan]
         message = f"{folder} has no checkpoint of {', '.join(anew)}: begun anew"
         raise DoubtError(message, remedy=f"nothing, or name the run that has one with {OPTION}")
     return f"goes on from {folder} in {counted(len(wanted), 'round')}"
+
+
+async def _listed(transport: Transport, script: str, *folders: str) -> list[PurePosixPath]:
+    """The checkpoints that one of the scripts lists, in the order of their names."""
+    listed = await transport.run(["sh", "-c", script, CHECKPOINT_PATTERN, *folders], timeout=QUICK_S)
+    return sorted(PurePosixPath(line) for line in listed.whole_stdout().splitlines())
 
 
 def _folders(plan: Plan, case: CasePlan, rounds: Iterable[int]) -> list[PurePosixPath]:

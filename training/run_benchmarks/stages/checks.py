@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import TypeVar
 
 from run_benchmarks.commands import run_command
 from run_benchmarks.frameworks import open_framework
@@ -16,11 +17,12 @@ from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.runtimes.base import Runtime, UnitState
 from run_benchmarks.runtimes.process import OLDEST_PYTHON
 from run_benchmarks.stages.network import interface_to, peer_of
-from run_benchmarks.stages.work_folder import in_work_folder
-from run_benchmarks.transports.base import WHOLE_BYTES, Transport
+from run_benchmarks.stages.work_folder import SEE, in_work_folder
+from run_benchmarks.transports.base import WHOLE_BYTES, Completed, Transport
 from run_benchmarks.unforeseen import contained
 from utils.errors import FlagPerfError
 from utils.numbers import whole
+from utils.records import FailureClass
 from utils.text_files import shortened
 
 QUICK_S = 30.0
@@ -47,7 +49,7 @@ class Check:
     """One check of one host. `remedy` says what to do where it did not pass.
 
     facts: what it measured on its way, for the results: of the clock its offset, of data their digests. Checks that
-    say the same are the same.
+    say the same are the same. failure_class: of a round that ends by it, where the check says more than its name.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Check:
     detail: str
     remedy: str = ""
     facts: Mapping[str, float | str] = field(default_factory=dict, compare=False)
+    failure_class: FailureClass | None = field(default=None, compare=False)
 
 
 def with_status(checks: Mapping[str, Sequence[Check]], *statuses: Status) -> list[tuple[str, Check]]:
@@ -75,11 +78,15 @@ class Place:
 
 @dataclass(frozen=True)
 class HostUse:
-    """One host and what the run wants of it; `facts` takes what a check measures, whether it passes or not."""
+    """One host and what the run wants of it; `facts` takes what a check measures, whether it passes or not.
+
+    is_only_seen: whether a check makes no folder that a run will need, but sees whether it could.
+    """
 
     transport: Transport
     places: tuple[Place, ...]
     facts: dict[str, float | str] = field(default_factory=dict)
+    is_only_seen: bool = False
 
     @property
     def cases(self) -> list[CasePlan]:
@@ -91,12 +98,18 @@ class DoubtError(FlagPerfError):
     """Something that deserves a word but forbids nothing."""
 
 
+class SkippedError(FlagPerfError):
+    """Why a check that somebody may expect could not be made."""
+
+
+Use = TypeVar("Use", bound=HostUse)
+
 # Gives the detail of what is well, or None where nothing asks for the check; raises DoubtError, or any other
 # FlagPerfError where a run is forbidden.
-Checker = Callable[[Plan, Runtime, HostUse], Awaitable[str | None]]
+Checker = Callable[[Plan, Runtime, Use], Awaitable[str | None]]
 
 
-async def outcome(checker: Checker, plan: Plan, runtime: Runtime, use: HostUse) -> Check:
+async def outcome(checker: Checker[Use], plan: Plan, runtime: Runtime, use: Use) -> Check:
     """How a check ends; its name is the function's. What nobody foresaw is an error of this host alone."""
     name = checker.__name__.replace("_", " ")
     own = replace(use, facts={})
@@ -106,9 +119,12 @@ async def outcome(checker: Checker, plan: Plan, runtime: Runtime, use: HostUse) 
         return Check(name, status, shortened(detail or "", LONGEST_TEXT), facts=own.facts)
     except Exception as raised:
         error = contained(raised)
-        status = Status.WARNING if isinstance(error, DoubtError) else Status.ERROR
+        status = next((_STATUS[kind] for kind in _STATUS if isinstance(error, kind)), Status.ERROR)
         message, remedy = (shortened(text, LONGEST_TEXT) for text in (error.message, error.remedy))
-        return Check(name, status, message, remedy, own.facts)
+        return Check(name, status, message, remedy, own.facts, error.failure_class)
+
+
+_STATUS = {DoubtError: Status.WARNING, SkippedError: Status.SKIPPED}
 
 
 async def engine(plan: Plan, runtime: Runtime, use: HostUse) -> str:
@@ -120,7 +136,10 @@ async def deploy_path(plan: Plan, runtime: Runtime, use: HostUse) -> str:
     """FlagPerf's own folder can be made and written, by this user alone."""
     folder = work_folder(plan.run)
     try:
-        await in_work_folder(use.transport, folder, RUNS_CAN_BE_WRITTEN, timeout=QUICK_S)
+        if use.is_only_seen:
+            await in_work_folder(use.transport, folder, "", timeout=QUICK_S, enter=SEE)
+        else:
+            await in_work_folder(use.transport, folder, RUNS_CAN_BE_WRITTEN, timeout=QUICK_S)
     except FlagPerfError as error:
         message = f"FLAGPERF_PATH_HOST = {plan.run.flagperf_path_host}: {error.message}"
         raise FlagPerfError(message, remedy=error.remedy) from error
@@ -134,16 +153,21 @@ FREE_DISK = 'd=$0; while [ ! -d "$d" ]; do d=$(dirname "$d"); done; exec df -Pk 
 async def free_disk(plan: Plan, runtime: Runtime, use: HostUse) -> str:
     """There is room for logs and images."""
     folder = plan.run.flagperf_path_host
-    done = await use.transport.run(["sh", "-c", FREE_DISK, folder], timeout=QUICK_S)
-    fields = done.stdout.strip().splitlines()[-1].split() if done.ok and done.stdout.strip() else []
-    blocks = whole(fields[3]) if len(fields) > 3 else None
-    if blocks is None:
-        raise DoubtError(done.last_lines(1), remedy="df gave no answer; look yourself")
-    free = blocks / 2**20
+    free = free_gib(await use.transport.run(["sh", "-c", FREE_DISK, folder], timeout=QUICK_S))
+    use.facts["free_gib"] = round(free, 1)
     if free < plan.run.min_free_disk_gib:
         remedy = f"free more there, or lower MIN_FREE_DISK_GIB ({plan.run.min_free_disk_gib:,.0f} GiB)"
         raise FlagPerfError(f"only {free:,.1f} GiB at {folder}", remedy=remedy)
     return f"{free:.0f} GiB"
+
+
+def free_gib(done: Completed) -> float:
+    """What `df -Pk` says is free; DoubtError where it says nothing."""
+    fields = done.stdout.strip().splitlines()[-1].split() if done.ok and done.stdout.strip() else []
+    blocks = whole(fields[3]) if len(fields) > 3 else None
+    if blocks is None:
+        raise DoubtError(done.last_lines(1), remedy="df gave no answer; look yourself")
+    return blocks / 2**20
 
 
 async def clock(plan: Plan, runtime: Runtime, use: HostUse) -> str:
@@ -167,15 +191,16 @@ async def clock(plan: Plan, runtime: Runtime, use: HostUse) -> str:
 
 
 async def master_port(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
-    """Nothing listens on MASTER_PORT of a host that is node 0 of a case."""
+    """Nothing listens on MASTER_PORT of a host that is node 0 of a case, or, without cases, may become it."""
     port = plan.cluster.master_port
-    if not any(place.rank == 0 for place in use.places):
+    if plan.cases and not any(place.rank == 0 for place in use.places):
         return None
     argv = ["cat", "/proc/net/tcp", "/proc/net/tcp6"]
     done = await use.transport.run(argv, timeout=QUICK_S, held=WHOLE_BYTES)
     taken = [line for line in done.whole_stdout().splitlines() if _listens_on(line, port)]
     if taken:
-        raise FlagPerfError(f"{port} is in use", remedy="set another MASTER_PORT in cluster_conf.py")
+        kind = FlagPerfError if plan.cases else DoubtError
+        raise kind(f"{port} is in use", remedy="set another MASTER_PORT in cluster_conf.py")
     return str(port)
 
 

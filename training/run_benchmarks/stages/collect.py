@@ -7,6 +7,7 @@ or cannot be read is left out and named, and the rest is kept.
 from __future__ import annotations
 
 import asyncio
+import glob
 import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -52,13 +53,21 @@ SHORTEST_S = 1.0  # what a command is given that begins at the end of the time
 
 
 async def collect_folder(
-    transport: Transport, work: str, folder: str, target: Path, timeout: float, sharing: int = 1
+    transport: Transport,
+    work: str,
+    folder: str,
+    target: Path,
+    timeout: float,
+    sharing: int = 1,
+    *,
+    is_again: bool = False,
 ) -> tuple[LeftOut, ...] | None:
     """Copy `folder`, below the work folder `work` of the host, to `target`, which appears at once or not at all.
 
     Args:
         timeout: seconds, for all of it. Where they are over, what lies in folders of it is left out.
         sharing: how many folders come at once, and share the controller's disk.
+        is_again: it may be there already, from a controller that died before it could say what was left out.
 
     Returns:
         What was left out; None where the host has no such folder.
@@ -68,12 +77,16 @@ async def collect_folder(
     """
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+        for cut_off in target.parent.glob(f".{glob.escape(target.name)}.*"):  # by the end of a controller
+            shutil.rmtree(cut_off)
         # A leading dot: a reader of the result tree never takes a half-collected folder for a result.
         with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as scratch:
             content = Path(scratch) / "content"
             content.mkdir()
             left_out = await _Collection(transport, work, folder, content, timeout, sharing).bring()
             if left_out is not None:
+                if is_again and target.is_dir():
+                    target.replace(Path(scratch) / "earlier")
                 content.replace(target)
             return left_out
     except OSError as error:

@@ -2,41 +2,63 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
 from run_benchmarks.commands import preparation_command
 from run_benchmarks.plan.records import CasePlan, Plan
-from run_benchmarks.runtimes.base import Runtime
+from run_benchmarks.runtimes.base import Mount, Runtime
+from run_benchmarks.runtimes.engine import engine_of
+from run_benchmarks.runtimes.submounts import with_submounts
 from run_benchmarks.stages.checks import QUICK_S, HostUse
 from run_benchmarks.transports.base import WHOLE_BYTES
 from utils import manifest as manifests
 from utils.errors import FlagPerfError
+from utils.records import FailureClass
 
 LISTING_S = 300.0
 PROBLEMS_SHOWN = 5
+DATA_INSIDE = "/data"  # any path would do: nothing is mounted by a check
 PREPARATION = "prepare/__main__.py"  # of a model's folder, beside those of its frameworks
 
 
-async def data(plan: Plan, runtime: Runtime, use: HostUse) -> str:
+class DataAlteredError(FlagPerfError):
+    """Data are not those that their manifest was made of."""
+
+    failure_class = FailureClass.DATA_ALTERED
+
+
+async def data(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
     """Every case's data directory exists; where it has a manifest, each file has the size noted there.
+
+    A container gets it read-only with all that is mounted below it.
 
     All folders are looked at, so that what is missing on a host is said at once.
     """
     users: dict[str, list[CasePlan]] = {}
     for case in use.cases:
         users.setdefault(case.settings.data_dir_host, []).append(case)
-    details, errors = [], []
+    details, messages, errors = [], [], []
     for folder, cases in sorted(users.items()):
         try:
             details.append(await _data_in(use, folder, _how_made(plan, cases, folder)))
+            if plan.run.uses_images:
+                mounts = [Mount(folder, DATA_INSIDE)]
+                await with_submounts(use.transport, engine_of(plan.run.container_engine), mounts)
         except FlagPerfError as error:
             names = ", ".join(case.settings.name for case in cases)
-            errors.append(FlagPerfError(f"{error.message} ({names})", remedy=error.remedy))
+            messages.append(f"{error.message} ({names})")
+            errors.append(error)
     if errors:
         remedies = dict.fromkeys(error.remedy for error in errors)
-        raise FlagPerfError("; ".join(error.message for error in errors), remedy="; ".join(remedies))
-    return "; ".join(details)
+        kind = (
+            DataAlteredError
+            if all(isinstance(error, DataAlteredError) for error in errors)
+            else FlagPerfError
+        )
+        raise kind("; ".join(messages), remedy="; ".join(remedies))
+    return "; ".join(details) or None
 
 
 def _how_made(plan: Plan, cases: Sequence[CasePlan], folder: str) -> str:
@@ -52,11 +74,14 @@ def _how_made(plan: Plan, cases: Sequence[CasePlan], folder: str) -> str:
 
 async def _data_in(use: HostUse, folder: str, how_made: str) -> str:
     transport = use.transport
-    if not (await transport.run(["test", "-d", folder], timeout=QUICK_S)).ok:
+    argv = ["cat", f"{folder}/{manifests.MANIFEST_NAME}"]
+    is_there, text = await asyncio.gather(
+        transport.run(["test", "-d", folder], timeout=QUICK_S),
+        transport.run(argv, timeout=QUICK_S, held=WHOLE_BYTES),
+    )
+    if not is_there.ok:
         remedy = "put the data there on this host, or correct the data directory in test_conf.py"
         raise FlagPerfError(f"{folder} does not exist", remedy=remedy + how_made)
-    argv = ["cat", f"{folder}/{manifests.MANIFEST_NAME}"]
-    text = await transport.run(argv, timeout=QUICK_S, held=WHOLE_BYTES)
     if not text.ok:
         return f"{folder} (no manifest)"
     manifest = manifests.parse(
@@ -71,5 +96,5 @@ async def _data_in(use: HostUse, folder: str, how_made: str) -> str:
         hidden = len(problems) - PROBLEMS_SHOWN
         more = f" and {hidden} more" if hidden > 0 else ""
         remedy = "prepare the data again, or copy it from a good host"
-        raise FlagPerfError(f"{folder}: {wrong}{more}", remedy=remedy)
+        raise DataAlteredError(f"{folder}: {wrong}{more}", remedy=remedy)
     return f"{folder} ({len(manifest.files)} files as in the manifest)"

@@ -21,10 +21,11 @@ CONTENT = (
     '-o -printf "%y %p\\0"; [ "$large" ] || find . -type f -exec sha256sum --zero {} +; }; }; '
     'whole() { [ -d "$1" ] && [ ! -L "$1" ] && [ "$(content "$1" | LC_ALL=C sort -z | sha256sum)" = "$2  -" ]; }; '
 )
-# $2: the tree's folder, $3: its digest. Of a tree that was altered what it holds is printed, if it is not far too much.
+# $2: the tree's folder, $3: its digest. Of a tree that was altered what it holds is printed, if it is not far too much;
+# one that is whole is marked as used now, so that a clean-up leaves it alone.
 LOOK = (
     f'{CONTENT}[ -e "$2" ] || [ -L "$2" ] || exit {MISSING}; whole "$2" "$3" || '
-    f'{{ [ -L "$2" ] || content "$2" | head -c 4000000; exit {ALTERED}; }}'
+    f'{{ [ -L "$2" ] || content "$2" | head -c 4000000; exit {ALTERED}; }}; touch -c "$2" || :'
 )
 # $0: the folder to make, $1: its digest; its content as a tar file on standard input. Made beside it and renamed, so
 # that a broken stream never leaves half a tree under the final name; losing a race against another run is no error.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+from collections.abc import Sequence
 
 from run_benchmarks.plan.problems import shorten
 from run_benchmarks.plan.records import CasePlan, Plan
+from run_benchmarks.plan.vendor_record import Vendor
 from run_benchmarks.plan.vendors import VENDOR_FILE
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.checks import DoubtError, HostUse
@@ -39,9 +41,8 @@ async def devices(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
 
 async def _check(cases: list[CasePlan], transport: Transport) -> str:
     """Compare the devices of one vendor with what each of its cases wants."""
-    names = await _list(cases[0], transport)
-    listed = one_line(", ".join(sorted(set(names))))
-    kinds = f"{len(names)} x {shorten(listed, MOST_SHOWN)}" if names else "none"
+    names = await list_devices(cases[0].vendor, transport)
+    kinds = kinds_text(names)
     for case in cases:
         settings, chip = case.settings, case.chip
         if len(names) < settings.nproc:
@@ -57,9 +58,14 @@ async def _check(cases: list[CasePlan], transport: Transport) -> str:
     return kinds
 
 
-async def _list(case: CasePlan, transport: Transport) -> list[str]:
-    """The names of the devices that the case's vendor sees."""
-    vendor = case.vendor
+def kinds_text(names: Sequence[str]) -> str:
+    """`8 x NVIDIA H200, 143771 MiB`: how many devices there are, and of which kinds."""
+    listed = one_line(", ".join(sorted(set(names))))
+    return f"{len(names)} x {shorten(listed, MOST_SHOWN)}" if names else "none"
+
+
+async def list_devices(vendor: Vendor, transport: Transport) -> list[str]:
+    """The names of the devices that the vendor sees on a host."""
     if not vendor.list_devices_command:
         detail = f"not checked: nothing says how to list those of {vendor.name}"
         remedy = f"see yourself that they are there, or write {vendor.folder / 'vendor.py'} (CONTRIBUTING.md)"

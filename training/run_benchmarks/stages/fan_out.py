@@ -9,16 +9,25 @@ from typing import TypeVar
 from run_benchmarks.unforeseen import contained
 from utils.errors import FlagPerfError
 
+# With more hosts at once this machine would be so slow to listen to each that their commands ran out of time.
+MOST_AT_ONCE = 256
+
 T = TypeVar("T")
 K = TypeVar("K")
 
 
 async def on_all(keys: Sequence[K], work: Callable[[K], Awaitable[T]]) -> dict[K, T | FlagPerfError]:
-    """Start `work(key)` for every key at once; the map holds each one's result or its error.
+    """Do `work(key)` for all keys, MOST_AT_ONCE at a time; the map holds each one's result or its error.
 
     What nobody foresaw is the error of the one key too: an odd answer of a host loses no other host.
     """
-    outcomes = await asyncio.gather(*(work(key) for key in keys), return_exceptions=True)
+    places = asyncio.Semaphore(MOST_AT_ONCE)
+
+    async def placed(key: K) -> T:
+        async with places:
+            return await work(key)
+
+    outcomes = await asyncio.gather(*map(placed, keys), return_exceptions=True)
     results: dict[K, T | FlagPerfError] = {}
     for key, outcome in zip(keys, outcomes, strict=True):
         if isinstance(outcome, BaseException) and not isinstance(outcome, Exception):

@@ -2,29 +2,49 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from run_benchmarks.images.build import BuildSite
 from run_benchmarks.images.layers import ImagePlan
 from run_benchmarks.images.store import ImageStore, StoredImage
+from run_benchmarks.plan.host_ranges import alike, fold
 from run_benchmarks.plan.records import PipSettings
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.stages.fan_out import all_of, raise_first
 from run_benchmarks.stages.image_archive import ImageArchiveError
 from run_benchmarks.stages.image_stream import Counter, stream_image
 from run_benchmarks.stages.progress import LastWords, reported, size_text, whole_lines
+from run_benchmarks.transports.backoff import TRANSFER_PAUSES_S, is_passing, with_backoff
 from run_benchmarks.transports.base import CommandError, CommandTimeoutError, Transport
 from utils.errors import FlagPerfError
+from utils.records import FailureClass
+
+# What an engine says of a registry, or of the way to it, that may answer in a moment.
+BUSY = re.compile(
+    r"i/o timeout|TLS handshake timeout|connection reset|unexpected EOF|toomanyrequests|too many requests|"
+    r"50[0234] (internal|bad gateway|service unavailable|gateway)",
+    re.IGNORECASE,
+)
+
+
+def _may_pass(error: FlagPerfError) -> bool:
+    return is_passing(error) or BUSY.search(error.message) is not None
 
 
 class DistributionError(FlagPerfError):
     """The image was made, but it did not reach every host of the case."""
 
+    failure_class = FailureClass.IMAGE_NOT_DISTRIBUTED
+
 
 class ImagesDifferError(FlagPerfError):
     """The hosts have images that are not the same."""
+
+    failure_class = FailureClass.IMAGES_DIFFER
 
 
 @dataclass(frozen=True)
@@ -58,12 +78,12 @@ class ImageStage:
         present = await self.images()
         missing = [host for host, image in present.items() if image is None]
         if missing:
-            LOGGER.info(f"image {self.image.tag}: not on {', '.join(missing)}")
+            LOGGER.info(f"image {self.image.tag}: not on {fold(missing)}")
             await self._provide(present, missing)
             present = await self.images()
         images = {host: image for host, image in present.items() if image is not None}
         if len(images) < len(present):
-            lacking = ", ".join(sorted(set(present) - set(images)))
+            lacking = fold([host for host in present if host not in images])
             remedy = "see the case's image_build log"
             raise DistributionError("the image is still missing", where=lacking, remedy=remedy)
         await self._assert_same({host: image.id for host, image in images.items()})
@@ -105,14 +125,19 @@ class ImageStage:
         targets = [host for host in missing if host != source]
         if not targets:
             return
-        receivers, sent = [self.transports[host] for host in targets], Counter()
-        what = f"{source}: streaming {await self._named(source)} to {', '.join(targets)}"
+        sent, left = Counter(), list(targets)
+
+        async def stream() -> None:
+            receivers = [self.transports[host] for host in left]
+            failed = await stream_image(self.store, self.transports[source], receivers, self.image.tag, sent)
+            left[:] = failed
+            lasting_first: list[FlagPerfError] = sorted(failed.values(), key=is_passing)
+            raise_first(lasting_first)
+
+        what = f"{source}: streaming {await self._named(source)} to {fold(targets)}"
         try:
             async with reported(what, lambda: f"{size_text(sent.bytes)} sent"):
-                failed = await stream_image(
-                    self.store, self.transports[source], receivers, self.image.tag, sent
-                )
-                raise_first(failed.values())
+                await with_backoff(stream, TRANSFER_PAUSES_S, is_passing)
         except (CommandError, CommandTimeoutError) as error:
             raise self._not_distributed(f"was not streamed from {source}", error) from error
         except ImageArchiveError as error:
@@ -134,7 +159,7 @@ class ImageStage:
         if failed:
             raise DistributionError(
                 f"cannot pull {self.image.tag}",
-                where=", ".join(failed),
+                where=fold(failed),
                 remedy="check IMAGE_REGISTRY and that each node may pull from it (login, insecure-registries)",
             )
 
@@ -142,7 +167,8 @@ class ImageStage:
         last, registry = LastWords(), self.image.tag.rpartition("/")[0]
         try:
             async with reported(f"{source}: pushing {await self._named(source)} to {registry}", last.__str__):
-                await self.store.push(self.transports[source], self.image.tag, last.take)
+                push = partial(self.store.push, self.transports[source], self.image.tag, last.take)
+                await with_backoff(push, TRANSFER_PAUSES_S, _may_pass)
         except CommandError as error:
             raise self._not_distributed("cannot be pushed", error) from error
 
@@ -150,7 +176,8 @@ class ImageStage:
         last, registry = LastWords(), self.image.tag.rpartition("/")[0]
         try:
             async with reported(f"{host}: pulling {self.image.tag} from {registry}", last.__str__):
-                await self.store.pull(self.transports[host], self.image.tag, last.take)
+                pull = partial(self.store.pull, self.transports[host], self.image.tag, last.take)
+                await with_backoff(pull, TRANSFER_PAUSES_S, _may_pass)
         except CommandError as error:
             LOGGER.info(f"{host}: {self.image.tag} was not pulled: {error.completed.last_lines(1)}")
             return False
@@ -171,10 +198,10 @@ class ImageStage:
         if self.distribution == "build":
             await self._assert_same_software()
             return
-        listed = ", ".join(f"{host} {image_id}" for host, image_id in ids.items())
+        listed = ", ".join(f"{hosts} {image_id}" for hosts, image_id in alike(ids))
         raise ImagesDifferError(
             f"the nodes hold different images under {self.image.tag}: {listed}",
-            where=", ".join(ids),
+            where=fold(ids),
             remedy=f"remove it on all but one of them: {self.store.remove_command(self.image.tag)}",
         )
 
@@ -185,9 +212,9 @@ class ImageStage:
             lambda host: self.store.software_digest(self.transports[host], self.sites[host], self.image.tag),
         )
         if len(set(digests.values())) > 1:
-            listed = ", ".join(f"{host} {digest}" for host, digest in digests.items())
+            listed = ", ".join(f"{hosts} {digest}" for hosts, digest in alike(digests))
             raise ImagesDifferError(
                 f"the nodes built {self.image.tag} with different software in it: {listed}",
-                where=", ".join(digests),
+                where=fold(digests),
                 remedy="set IMAGE_DISTRIBUTION = 'stream' in test_conf.py: one node builds, the others get its image",
             )

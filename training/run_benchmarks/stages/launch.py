@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from run_benchmarks.frameworks.base import Contract, Framework, LaunchJob
 from run_benchmarks.names import HostPaths, Node, RunId, unit_labels, unit_name
-from run_benchmarks.plan.records import CasePlan, Plan
+from run_benchmarks.plan.records import CasePlan, Plan, RunSettings
 from run_benchmarks.runtimes.base import Mount, Runtime, Unit
 from run_benchmarks.stages.checkpoints import checkpoint_folders
 from utils.checkpoints import CHECKPOINT_DIR, CONTINUE_FROM, MAY_BEGIN_ANEW
@@ -139,7 +139,7 @@ class Launch:
         )
 
     def _environment(self, inside: _Inside, case: CasePlan, interface: str) -> Mapping[str, str]:
-        environment = {"PYTHONUNBUFFERED": "1"}
+        environment = {"PYTHONUNBUFFERED": "1", **self.framework.unit_variables(inside.node)}
         visible = case.visible_devices_env
         if visible:
             environment[visible] = ",".join(str(number) for number in range(case.settings.nproc))
@@ -164,6 +164,16 @@ class Launch:
         return tuple(mount for mount in mounts if mount.host)
 
 
+def log_dir_inside(run: RunSettings, paths: HostPaths, runtime: Runtime, node: Node) -> str:
+    """The node's folder, as its units see it."""
+    return runtime.path_inside([_log_mount(run, paths, node)], paths.node(node))
+
+
+def _log_mount(run: RunSettings, paths: HostPaths, node: Node) -> Mount:
+    """The node's own folder and no more: what is mounted cannot be moved, and its parent is out of reach."""
+    return Mount(paths.node(node), run.log_path_container.rstrip("/"), read_only=False)
+
+
 def _ended_in_time(case: CasePlan) -> tuple[str, ...]:
     limit = str(int(case.deadline_s) + DEADLINE_MARGIN_S)
     return ("timeout", "--signal=TERM", "--kill-after=30", limit)
@@ -179,8 +189,7 @@ class _Inside:
         self._tree = launch.paths.tree
         self.mounts = (
             Mount(launch.paths.tree, run.flagperf_path_container.rstrip("/")),
-            # the node's own folder and no more: what is mounted cannot be moved, and its parent is out of reach
-            Mount(launch.paths.node(node), run.log_path_container.rstrip("/"), read_only=False),
+            _log_mount(run, launch.paths, node),
             Mount(case.data_dir_host, case.data_dir_container),
         )
         self.node = self._see(launch.paths.node(node))

@@ -6,10 +6,11 @@ and ranks on other hosts wait for it in vain. So the interface is named explicit
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 from collections.abc import Sequence
 
-from run_benchmarks.transports.base import WHOLE_BYTES, Transport, checked
+from run_benchmarks.transports.base import WHOLE_BYTES, CommandError, Transport
 from utils.errors import FlagPerfError
 
 TIMEOUT_S = 30.0
@@ -26,7 +27,10 @@ async def interface_to(transport: Transport, peer: str) -> str:
     Raises:
         FlagPerfError: the peer's name is unknown there or means the host itself.
     """
-    listed = await transport.run(["getent", "ahostsv4", peer], timeout=TIMEOUT_S)
+    listed, routes = await asyncio.gather(
+        transport.run(["getent", "ahostsv4", peer], timeout=TIMEOUT_S),
+        transport.run(["cat", "/proc/net/route"], timeout=TIMEOUT_S, held=WHOLE_BYTES),
+    )
     if not listed.ok or not listed.stdout.strip():
         raise FlagPerfError(
             f"{peer} has no IPv4 address here (getent ahostsv4: exit code {listed.returncode})",
@@ -40,7 +44,8 @@ async def interface_to(transport: Transport, peer: str) -> str:
             where=transport.host,
             remedy="correct /etc/hosts there, or use addresses in cluster_conf.py",
         )
-    routes = await checked(transport, ["cat", "/proc/net/route"], timeout=TIMEOUT_S, held=WHOLE_BYTES)
+    if not routes.ok:
+        raise CommandError(routes)
     return route_interface(routes.whole_stdout(), address)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 from run_benchmarks.hosts.base import Host
 from run_benchmarks.plan.records import CasePlan, Plan
@@ -12,14 +13,15 @@ from run_benchmarks.stages import checks
 from run_benchmarks.stages.build_secrets import build_secrets
 from run_benchmarks.stages.caches import caches
 from run_benchmarks.stages.checkpoints import checkpoints
-from run_benchmarks.stages.checks import Check, Checker, HostUse, Place, Status, outcome
+from run_benchmarks.stages.checks import Check, Checker, HostUse, Place, Status, Use, outcome
 from run_benchmarks.stages.data import data
 from run_benchmarks.stages.devices import devices
+from run_benchmarks.stages.fan_out import MOST_AT_ONCE
 from run_benchmarks.stages.precision import precision
 
 REACHABLE = "reachable"  # the name of that check
 REACHABLE_TIMEOUT_S = 30.0
-CHECKS: tuple[Checker, ...] = (
+CHECKS: tuple[Checker[HostUse], ...] = (
     checks.engine,
     checks.deploy_path,
     checks.free_disk,
@@ -35,6 +37,8 @@ CHECKS: tuple[Checker, ...] = (
     checkpoints,
     build_secrets,
 )
+# What it measures is its own way to the host and back.
+ALONE = (checks.clock,)
 
 
 async def preflight(
@@ -48,26 +52,53 @@ async def preflight(
     Returns:
         Host -> its checks. A host that is not reached has that one check, as an error.
     """
-    of_hosts = await asyncio.gather(*(_check_host(plan, runtime, _use(host, casts)) for host in hosts))
+    places, turns = places_of(hosts, casts), asyncio.Semaphore(MOST_AT_ONCE)
+    uses = [HostUse(host.transport, places[host.name]) for host in hosts]
+    of_hosts = await asyncio.gather(*(_check_host(plan, runtime, use, turns) for use in uses))
     return {host.name: checks for host, checks in zip(hosts, of_hosts, strict=True)}
 
 
-def _use(host: Host, casts: Sequence[tuple[CasePlan, Sequence[Host]]]) -> HostUse:
-    places = tuple(
-        Place(case, hosts.index(host), tuple(each.address for each in hosts))
-        for case, hosts in casts
-        if host in hosts
-    )
-    return HostUse(host.transport, places)
+def places_of(
+    hosts: Sequence[Host], casts: Sequence[tuple[CasePlan, Sequence[Host]]]
+) -> dict[str, tuple[Place, ...]]:
+    """Host -> the places that it has in the cases."""
+    places: dict[str, list[Place]] = {host.name: [] for host in hosts}
+    for case, of_case in casts:
+        addresses = tuple(host.address for host in of_case)
+        for rank, host in enumerate(of_case):
+            if host.name in places:
+                places[host.name].append(Place(case, rank, addresses))
+    return {name: tuple(of_host) for name, of_host in places.items()}
 
 
-async def _check_host(plan: Plan, runtime: Runtime, use: HostUse) -> list[Check]:
-    reached = await outcome(reachable, plan, runtime, use)
-    if reached.status is not Status.OK:
-        return [reached]
-    return [reached, *await asyncio.gather(*(outcome(checker, plan, runtime, use) for checker in CHECKS))]
+async def _check_host(plan: Plan, runtime: Runtime, use: HostUse, turns: asyncio.Semaphore) -> list[Check]:
+    way = await outcome(opened, plan, runtime, use)
+    if way.status is not Status.OK:
+        return [replace(way, name=REACHABLE)]
+    async with turns:
+        reached, *others = await usual(plan, runtime, use, reachable)
+    return [reached, *others] if reached.status is Status.OK else [reached]
+
+
+async def usual(plan: Plan, runtime: Runtime, use: HostUse, *before: Checker[HostUse]) -> list[Check]:
+    """What the preflight's checks give of a host to which there is a way; over ssh they go there as one."""
+    shared = replace(use, transport=use.transport.together())
+    uses = {checker: use if checker in ALONE else shared for checker in (*before, *CHECKS)}
+    return await asyncio.gather(*(outcome(checker, plan, runtime, of) for checker, of in uses.items()))
+
+
+async def outcomes(checkers: Sequence[Checker[Use]], plan: Plan, runtime: Runtime, use: Use) -> list[Check]:
+    """What these checks of one host give, all made at once."""
+    return await asyncio.gather(*(outcome(checker, plan, runtime, use) for checker in checkers))
+
+
+async def opened(plan: Plan, runtime: Runtime, use: HostUse) -> str:
+    """There is a way to the host."""
+    await use.transport.open()
+    return ""
 
 
 async def reachable(plan: Plan, runtime: Runtime, use: HostUse) -> str:
     """The host runs a command."""
+    await use.transport.open()
     return (await use.transport.run(["uname", "-sr"], timeout=REACHABLE_TIMEOUT_S)).stdout.strip()

@@ -35,6 +35,13 @@ REMOVE_FOLDERS = (
     f'set -- "$run"; {GO_BELOW}find . -mindepth 1 -depth -type d -empty -delete 2>/dev/null; '
     'cd -P .. && rmdir "./${run##*/}" 2>/dev/null; exit "${failed:-0}"'
 )
+# $1: the folder of a case, then in it: a round's folder, that of an attempt at it, a node's folder. The node's is moved
+# from the one to the other; none of them is a link.
+MOVE_ASIDE = (
+    'round=$2; attempt=$3; node=$4; [ -d "$0/$1/$round/$node" ] || exit 0; '
+    f'{GO_BELOW}[ ! -L "./$round" ] && [ ! -L "./$round/$node" ] && [ ! -L "./$attempt" ] && mkdir -p "./$attempt" && '
+    'exec mv -T "./$round/$node" "./$attempt/$node"'
+)
 
 
 def below_work(paths: HostPaths, folder: str) -> str:
@@ -56,6 +63,14 @@ async def make_node_folder(transport: Transport, paths: HostPaths, node: Node) -
             where=transport.host,
             remedy="check FLAGPERF_PATH_HOST in test_conf.py; what is there already, a task of the run has put there",
         )
+
+
+def move_argv(paths: HostPaths, folder: str, aside: str) -> list[str]:
+    """The command that moves a node's folder, if it is there, to that of an attempt, which it makes."""
+    earlier, later = PurePosixPath(folder), PurePosixPath(aside)
+    case = below_work(paths, str(earlier.parent.parent))
+    words = (case, earlier.parent.name, later.parent.name, earlier.name)
+    return ["sh", "-c", MOVE_ASIDE, paths.work, *words]
 
 
 def remove_argv(paths: HostPaths, folders: Iterable[str]) -> list[str]:

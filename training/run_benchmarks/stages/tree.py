@@ -70,7 +70,7 @@ def pack_tree(training_dir: Path, folders: tuple[str, ...] = (), log_path: Path 
 def tree_problems(training_dir: Path, log_path: Path) -> list[Problem]:
     """What cannot be packed: links that lead elsewhere, names that are no text, the unreadable, the too large."""
     left_out = _at_home(training_dir, log_path)
-    return problems_in(training_dir, left_out) or _too_large(training_dir, left_out)
+    return problems_in(training_dir, left_out) or too_large(training_dir, left_out)
 
 
 def files_in(folder: Path, left_out: Collection[Path] = ()) -> Iterator[Path]:
@@ -108,8 +108,8 @@ def pack(folder: Path, left_out: Collection[Path] = (), empty: tuple[str, ...] =
     return buffer.getvalue()
 
 
-def _too_large(training_dir: Path, left_out: Collection[Path]) -> list[Problem]:
-    """Where the tree is larger than hosts take: the file that makes it so, and what to do with such a one."""
+def too_large(training_dir: Path, left_out: Collection[Path] = ()) -> list[Problem]:
+    """Where the tree, or a folder of it, is larger than hosts take: the file that makes it so, and what to do."""
     sizes = {path: _size(path) for path in files_in(training_dir, left_out)}
     total = sum(sizes.values())
     if total <= LARGEST_TREE:

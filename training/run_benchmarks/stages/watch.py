@@ -6,19 +6,26 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from run_benchmarks.names import Node
 from run_benchmarks.run_log import LOGGER
-from run_benchmarks.runtimes.base import Runtime
+from run_benchmarks.runtimes.base import EngineError, Runtime
 from run_benchmarks.stages.fan_out import errors_of, on_all
+from run_benchmarks.stages.hang import HangWatch
+from run_benchmarks.transports.backoff import NEVER, with_backoff
 from run_benchmarks.transports.base import CommandError, Transport, TransportError
 from utils.errors import FlagPerfError
+from utils.records import FailureClass
 
 RECONNECT_EVERY_S = 1.0
+ENGINE_PAUSES_S = (1.0, 2.0, 4.0, 8.0, 15.0)  # within which an engine is started anew
+KILLED = 137  # 128 + SIGKILL
 # After the first failure the peers' own ends are awaited this long: which of them failed first is judged later.
 SETTLE_S = 3.0
 PING_TIMEOUT_S = 5.0
+# Between two looks whether the training still makes progress.
+LOOK_EVERY_S = 1.0
 # A lost connection is noticed this long after the last sign of life (the ssh keepalive's patience).
 NOTICED_AFTER_S = 10.0
 # No peer waits for a task that has its node to itself, so a long outage of the connection costs nothing.
@@ -27,19 +34,32 @@ ALONE_PATIENCE_S = 600.0
 
 @dataclass(frozen=True)
 class Ended:
-    """The task's main process ended with `code` (`at`: seconds on the monotonic clock)."""
+    """The task's main process ended with `code` (`at`: seconds on the monotonic clock).
+
+    cause: where it was killed, what the engine says of that, if it says anything.
+    """
 
     code: int
     at: float
+    cause: FailureClass | None = None
 
 
 @dataclass(frozen=True)
 class Lost:
-    """Nothing is known of the task any more: its host is out of reach or, where that `answered`, the unit is gone."""
+    """Nothing is known of the task any more: its host is out of reach or, where that `answered`, the unit is gone.
+
+    cause: what the error was that says so, if that is known.
+    """
 
     message: str
     answered: bool
     at: float
+    cause: FailureClass | None = None
+
+    @classmethod
+    def by(cls, error: FlagPerfError) -> Lost:
+        """Lost now, by an error."""
+        return cls(error.message, isinstance(error, CommandError), time.monotonic(), error.failure_class)
 
 
 Ending = Ended | Lost
@@ -49,18 +69,21 @@ Ending = Ended | Lost
 class Outcome:
     """How a round's tasks ended, by node rank; a node that still ran has no ending.
 
-    timed_out: the deadline came first. out_of_contact: nodes without an ending that did not answer either, and why.
+    timed_out: the deadline came first. hung_s: the seconds of silence after which the training was taken for hung; None
+    where it was not. out_of_contact: nodes without an ending that did not answer either, and why.
     Plain data, for it stands in `round.json`.
     """
 
     endings: Mapping[int, Ending]
     timed_out: bool
     out_of_contact: Mapping[int, str]
+    hung_s: float | None = None
 
     @property
     def all_ended_well(self) -> bool:
         """Whether every task exited with 0."""
-        return not self.timed_out and all(isinstance(e, Ended) and e.code == 0 for e in self.endings.values())
+        is_cut_off = self.timed_out or self.hung_s is not None
+        return not is_cut_off and all(isinstance(e, Ended) and e.code == 0 for e in self.endings.values())
 
 
 @dataclass(frozen=True)
@@ -71,6 +94,8 @@ class Watch:
         progressed_at: when (monotonic) the training last showed progress; None where that cannot be seen.
             Training is synchronous: where a step is finished, every rank lives.
         note_contact: told of a node whose contact is lost (False) or back (True).
+        hangs: says when the training hangs.
+        broken: the tasks whose engine does not answer, by node rank, since when.
     """
 
     runtime: Runtime
@@ -79,23 +104,30 @@ class Watch:
     host_lost_after_s: float
     progressed_at: Callable[[], float | None]
     note_contact: Callable[[Node, bool], None] = lambda node, there: None
+    hangs: HangWatch = field(default_factory=HangWatch)
+    broken: dict[int, Lost] = field(default_factory=dict)
 
     async def run(self, nodes: Sequence[Node], deadline_s: float) -> Outcome:
         """Wait until every task has ended, or one has failed and its peers had a moment to end too."""
         tasks = {node.rank: asyncio.create_task(self._node(node)) for node in nodes}
         try:
-            timed_out = await self._until_failure(tasks, deadline_s)
+            timed_out, hung_s = await self._until_failure(tasks, nodes, deadline_s)
             silent = {}
-            if not timed_out and any(not task.done() for task in tasks.values()):
+            is_cut_off = timed_out or hung_s is not None
+            if not is_cut_off and any(not task.done() for task in tasks.values()):
                 await asyncio.wait(tasks.values(), timeout=SETTLE_S)
                 silent = await self._silent([node for node in nodes if not tasks[node.rank].done()])
-            endings = {rank: task.result() for rank, task in tasks.items() if task.done()}
+            ended = {rank: task.result() for rank, task in tasks.items() if task.done()}
+            # an engine that does not answer on a host that does: that of a dead host went with it
+            broken = {rank: lost for rank, lost in self.broken.items() if rank not in silent}
+            endings: dict[int, Ending] = {**broken, **ended}
         finally:
             for task in tasks.values():
                 task.cancel()
             await asyncio.gather(*tasks.values(), return_exceptions=True)
         silent = {rank: error for rank, error in silent.items() if rank not in endings}
-        return Outcome(endings, timed_out, {rank: error.message for rank, error in silent.items()})
+        out_of_contact = {rank: error.message for rank, error in silent.items()}
+        return Outcome(endings, timed_out, out_of_contact, hung_s)
 
     async def _silent(self, nodes: Sequence[Node]) -> dict[int, FlagPerfError]:
         """Those of `nodes` that do not answer now."""
@@ -106,36 +138,84 @@ class Watch:
         hosts = {node.rank: node.host for node in nodes}
         return errors_of(await on_all(list(hosts), ping))
 
-    async def _until_failure(self, tasks: Mapping[int, asyncio.Task[Ending]], deadline_s: float) -> bool:
+    async def _until_failure(
+        self, tasks: Mapping[int, asyncio.Task[Ending]], nodes: Sequence[Node], deadline_s: float
+    ) -> tuple[bool, float | None]:
+        """Whether the deadline came first, and how long the training was silent where it hangs."""
         end = time.monotonic() + deadline_s
         pending = set(tasks.values())
         while pending:
             left = end - time.monotonic()
             done, pending = await asyncio.wait(
-                pending, timeout=max(0.0, left), return_when=asyncio.FIRST_COMPLETED
+                pending, timeout=max(0.0, min(left, LOOK_EVERY_S)), return_when=asyncio.FIRST_COMPLETED
             )
-            if not done:
-                return True
             if any(_failed(task.result()) for task in done):
-                return False
-        return False
+                return False, None
+            if not done and left <= LOOK_EVERY_S:
+                return True, None
+            hung_s = None if done else await self.hangs.confirmed(lambda: self._answers(nodes[0]))
+            if hung_s is not None:
+                return False, hung_s
+        return False, None
+
+    async def _answers(self, node: Node) -> bool:
+        return not await self._silent([node])
 
     async def _node(self, node: Node) -> Ending:
         transport, name = self.transports[node.host], self.names[node.rank]
         while True:
             try:
-                return Ended(await self.runtime.wait(transport, name), time.monotonic())
+                return await self._ended(transport, name)
+            except EngineError as error:
+                ending = await self._after_engine(error, node, transport)
+                if ending is not None:
+                    return ending
             except TransportError as error:
                 LOGGER.warning(
                     f"{node.host}: contact is lost; the task goes on, trying again ({error.message})"
                 )
-                self.note_contact(node, False)
-                if not await self._contact_again(node, transport):
-                    return Lost(error.message, isinstance(error, CommandError), time.monotonic())
+                self._note_contact(node, False)
+                if isinstance(error, NEVER) or not await self._contact_again(node, transport):
+                    return Lost.by(error)
                 LOGGER.info(f"{node.host}: contact is back")
-                self.note_contact(node, True)
+                self._note_contact(node, True)
             except FlagPerfError as error:
-                return Lost(error.message, isinstance(error, CommandError), time.monotonic())
+                return Lost.by(error)
+
+    async def _ended(self, transport: Transport, name: str) -> Ended:
+        """The task's end, once it has come."""
+        code = await self.runtime.wait(transport, name)
+        at, cause = time.monotonic(), None
+        with suppress(FlagPerfError):  # its end is known all the same
+            cause = await self.runtime.why_killed(transport, name) if code == KILLED else None
+        return Ended(code, at, cause)
+
+    async def _after_engine(self, error: EngineError, node: Node, transport: Transport) -> Ending | None:
+        """The task's end where its engine failed; None where that is there again, and the task goes on."""
+        LOGGER.warning(f"{node.host}: the engine does not answer for the task ({error.message})")
+        self.broken[node.rank] = lost = Lost.by(error)
+        await asyncio.sleep(RECONNECT_EVERY_S)
+        try:
+            await with_backoff(
+                lambda: self.runtime.version(transport),
+                ENGINE_PAUSES_S,
+                lambda each: isinstance(each, EngineError),
+            )
+            # an engine that is started anew has ended what it does not keep before it answers
+            ended = await asyncio.wait_for(self._ended(transport, self.names[node.rank]), SETTLE_S)
+        except asyncio.TimeoutError:
+            LOGGER.info(f"{node.host}: the engine is back, and the task goes on")
+            del self.broken[node.rank]
+            return None
+        except FlagPerfError as again:
+            return None if isinstance(again, TransportError) else lost
+        message = f"{error.message}\nit ended the task, with exit code {ended.code}"
+        return replace(lost, message=message) if ended.code else ended
+
+    def _note_contact(self, node: Node, there: bool) -> None:
+        self.note_contact(node, there)
+        if node.rank == 0:
+            self.hangs.note_contact(there)
 
     async def _contact_again(self, node: Node, transport: Transport) -> bool:
         last_contact = time.monotonic() - NOTICED_AFTER_S

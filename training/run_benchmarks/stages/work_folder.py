@@ -42,15 +42,23 @@ WALK = (
 )
 # $0: a folder that is made, $1: a user ID for `walk`. Others who can replace it are named, and nothing is refused.
 MAKE = f'{WALK}refuse() {{ printf "%s\\n" "$1"; }}; walk "$0" "$1"; [ -w "$0" ]'
-# $0: the work folder, $1: a user ID for `walk`. Whoever could write to it may have left something that runs, and stays
-# in it, as a working directory, when its mode is mended.
-ENTER = (
-    f'{WALK}walk "${{0%/*}}" "$1"; [ -e "$0" ] || [ -L "$0" ] || mkdir -p -m 700 "$0"; '
+# What the work folder must be where it is there. Whoever could write to it may have left something that runs, and
+# stays in it, as a working directory, when its mode is mended.
+_OWN = (
     '{ [ -d "$0" ] && [ ! -L "$0" ] && [ -O "$0" ]; } || '
     'refuse "$0 is $(stat -c "a %F of %U" "$0"), and not a folder of $(id -un)"; mask=18; '
     'after=", and may have done so: see what lies there, and move it away; the next run makes a new one"; '
-    'look "$0" "$1"; chmod 700 "$0"; '
+    'look "$0" "$1"; '
 )
+# $0: the work folder, $1: a user ID for `walk`.
+ENTER = (
+    f'{WALK}walk "${{0%/*}}" "$1"; [ -e "$0" ] || [ -L "$0" ] || mkdir -p -m 700 "$0"; {_OWN}chmod 700 "$0"; '
+)
+# The same of what is there already, or of the folder in which it would be made: makes and changes nothing.
+_NEAREST = 'near=$0; while [ ! -e "$near" ] && [ ! -L "$near" ]; do near=${near%/*}; near=${near:-/}; done; '
+_MAY_WRITE = '[ -w "$near" ] || { echo "$(id -un) may not write to $near" >&2; exit 1; }; '
+SEE = f'{WALK}{_NEAREST}walk "$near" "$1"; [ "$near" != "$0" ] || {{ {_OWN} }}; {_MAY_WRITE}'
+SEE_FOLDER = f'{WALK}refuse() {{ printf "%s\\n" "$1"; }}; {_NEAREST}walk "$near" "$1"; {_MAY_WRITE}'
 
 
 def guard_argv(script: str, path: str, transport: Transport, *words: str) -> tuple[str, ...]:
@@ -61,18 +69,25 @@ def guard_argv(script: str, path: str, transport: Transport, *words: str) -> tup
 
 
 async def in_work_folder(
-    transport: Transport, work: str, script: str, *words: str, timeout: float, codes: tuple[int, ...] = (0,)
+    transport: Transport,
+    work: str,
+    script: str,
+    *words: str,
+    timeout: float,
+    codes: tuple[int, ...] = (0,),
+    enter: str = ENTER,
 ) -> Completed:
     """Make sure of the work folder (absolute path) and run a script on the host, which has its path as $0.
 
     Args:
         words: the script's $2, $3 and so on.
         codes: the exit codes that the script may end with.
+        enter: ENTER, or SEE to make nothing.
 
     Raises:
         FlagPerfError: it cannot be made or written, it is not the ssh user's own, or others can replace it.
     """
-    done = await transport.run(guard_argv(ENTER + script, work, transport, *words), timeout=timeout)
+    done = await transport.run(guard_argv(enter + script, work, transport, *words), timeout=timeout)
     if done.returncode not in codes:
         raise FlagPerfError(done.last_lines(1) or "not writable", where=transport.host, remedy=REMEDY)
     return done

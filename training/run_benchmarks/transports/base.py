@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from run_benchmarks.plan.redact import redact_argv
 from run_benchmarks.run_log import LOGGER
 from utils.errors import FlagPerfError
+from utils.records import FailureClass
 from utils.text_files import shortened
 
 # Standard input sets variables first. `eval` is the shell's own, so no process ever has them as arguments.
@@ -96,9 +97,23 @@ class Completed:
 class TransportError(FlagPerfError):
     """The command's end is not known: the host was not reached, or contact was lost. `where` is the host."""
 
+    failure_class = FailureClass.HOST_UNREACHABLE
+
+
+class PassingError(TransportError):
+    """The host did not take a connection just now; it may in a moment."""
+
 
 class HostKeyError(TransportError):
     """The host showed a key that is not trusted. Never retried."""
+
+    failure_class = FailureClass.HOST_KEY_NOT_TRUSTED
+
+
+class AuthenticationError(TransportError):
+    """The host does not let this user in. Never retried."""
+
+    failure_class = FailureClass.AUTHENTICATION_FAILED
 
 
 class CommandTimeoutError(FlagPerfError):
@@ -170,9 +185,26 @@ class Transport(ABC):
                 where=self.host,
             ) from None
         finally:
-            # options of the user's may hold credentials
-            command = shlex.join(redact_argv(words))
-            LOGGER.debug(f"{self.host}: {command}: {end} after {time.monotonic() - begin:.3f} s")
+            seconds = time.monotonic() - begin
+            # what nobody reads is not made: that takes longer than the commands of hundreds of hosts
+            LOGGER.opt(lazy=True).debug(
+                "{}", lambda: f"{self.host}: {_shown(words)}: {end} after {seconds:.3f} s"
+            )
+
+    async def open(self) -> None:  # noqa: B027 - one that holds nothing need not say so
+        """Open the way to the host, however many are before it; no command's time runs meanwhile.
+
+        Raises:
+            TransportError: the host was not reached.
+        """
+
+    def together(self) -> Transport:
+        """The same host for commands that may be sent as one: for those that may be repeated. See `Together`."""
+        return self
+
+    async def host_key(self) -> tuple[str, str] | None:
+        """The kind and the fingerprint of the key by which the host has proven that it is itself; None without one."""
+        return None
 
     async def close(self) -> None:  # noqa: B027 - one that holds nothing need not say so
         """Let go of the host. Idempotent."""
@@ -187,6 +219,11 @@ class Transport(ABC):
         What lies between here and the host may fail too, and that is no exit code: TransportError. Being
         cancelled, which is also how the time limit comes, ends the command on the host before this returns.
         """
+
+
+def _shown(argv: tuple[str, ...]) -> str:
+    """A command for the log: options of the user's may hold credentials."""
+    return shlex.join(redact_argv(argv))
 
 
 def exports(variables: Mapping[str, str]) -> bytes:

@@ -1,9 +1,10 @@
-"""`run.py cleanup`: list what runs left behind on the hosts, and remove what one of them left."""
+"""`run.py cleanup`: list what runs left on the hosts, and remove what one of them left, or what none needs."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,10 +16,12 @@ from utils.errors import FlagPerfError, told_of
 
 if TYPE_CHECKING:
     from run_benchmarks.left_behind import Survey
-    from run_benchmarks.plan.records import ClusterSettings, RunSettings
+    from run_benchmarks.plan.records import ClusterSettings, Plan, RunSettings
+    from run_benchmarks.unused import Item
 
 NAME = "cleanup"
 HELP = "list what runs left on the hosts, or remove what one left; a run that goes on is not touched unasked"
+KEPT = {"code": "used", "image": "made", "checkpoints": "written"}
 CONTROLLER = {
     True: "its controller still runs",
     False: "its controller has ended",
@@ -38,26 +41,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the run's ID; without it the runs are listed",
     )
     parser.add_argument(
-        "-y", "--yes", action="store_true", help="remove it without a question, also where it may still run"
+        "--unused",
+        action="store_true",
+        help="remove code, images and checkpoints that no run needs; of RUN also checkpoints that would be kept",
+    )
+    parser.add_argument(
+        "-y",
+        "--yes",
+        action="store_true",
+        help="remove without a question; of RUN also where it may still run",
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ask every host; the cases of test_conf.py are not looked at, for they may have changed since."""
+    """Ask every host; the cases of test_conf.py need not be valid, for they may have changed since."""
     import asyncio
 
     from run_benchmarks.left_behind import survey
     from run_benchmarks.plan.load import load_settings
+    from run_benchmarks.unused import needs_of
 
     cluster, settings = load_settings(arguments.config, options.TRAINING_DIR, arguments.log_path)
     if settings.machine.settings:
         complain(settings.machine.sentence())
-    seen = asyncio.run(survey(cluster, settings))
+    wants_all = arguments.unused or arguments.run is None
+    needs = needs_of(_plan(arguments), settings.log_path, arguments.run or "") if wants_all else None
+    seen = asyncio.run(survey(cluster, settings, needs))
     for host, error in seen.unreached.items():
         complain(told_of(host, error))
     code = ExitCode.UNHEALTHY if seen.unreached else ExitCode.SUCCESS
+    if arguments.unused:
+        return _remove_unused(seen, cluster, settings, arguments) or code
     if arguments.run is None:
         _list(seen, settings.log_path)
+        _list_kept(seen, arguments)
         return code
     uid = _uid(arguments.run, seen, settings.log_path)
     if uid is None:
@@ -106,6 +123,90 @@ def _list(seen: Survey, log_path: Path) -> None:
         put(f"{', '.join(empty)}: no run has left anything here (looked at {seen.places})")
 
 
+def _plan(arguments: argparse.Namespace) -> Plan | None:
+    """Today's plan, whose code and images stay; None where the configuration gives none."""
+    try:
+        return options.plan_of(arguments)
+    except FlagPerfError:
+        return None
+
+
+def _list_kept(seen: Survey, arguments: argparse.Namespace) -> None:
+    """Everything that hosts keep, with size and age, and what becomes of it."""
+    _put_alike(
+        (host, f"{_described(item)}: {f'kept: {reason}' if reason else 'no run needs it'}")
+        for host, items in seen.kept.items()
+        for item, reason in items.items()
+    )
+    if any(not reason for items in seen.kept.values() for reason in items.values()):
+        places = place_options(arguments.config, arguments.log_path)
+        put(f"what no run needs is removed by: {run_command('cleanup', '--unused', *places)}")
+
+
+def _put_alike(texts: Iterable[tuple[str, str]]) -> None:
+    """Print what is to be said of hosts; those of whom the same is said share a line."""
+    from run_benchmarks.plan.host_ranges import fold
+
+    hosts_of: dict[str, list[str]] = {}
+    for host, text in texts:
+        hosts_of.setdefault(text, []).append(host)
+    for text, hosts in hosts_of.items():
+        put(f"{fold(hosts)}: {text}")
+
+
+def _described(item: Item) -> str:
+    from run_benchmarks.stages.progress import size_text
+
+    minutes = item.age_s / 60
+    units = (("days", 1440), ("hours", 60), ("minutes", 1))
+    age = next(f"{minutes / each:.0f} {unit}" for unit, each in units if minutes >= 2 * each or each == 1)
+    return f"{item.kind} {item.name}, {size_text(item.size)}, {KEPT[item.kind]} {age} ago"
+
+
+def _remove_unused(
+    seen: Survey, cluster: ClusterSettings, settings: RunSettings, arguments: argparse.Namespace
+) -> int:
+    """Remove what no run needs, once the user has seen what it is; the exit code."""
+    import asyncio
+
+    from run_benchmarks.left_behind import remove_unused
+
+    going = {host: [item for item, why in items.items() if not why] for host, items in seen.kept.items()}
+    going = {host: items for host, items in going.items() if items}
+    if not going:
+        _list_kept(seen, arguments)
+        put(f"nothing to remove on {', '.join(seen.kept) or 'any host that answered'}")
+        return ExitCode.SUCCESS
+    if not arguments.yes:
+        _ask_for(going, arguments)
+    code = ExitCode.SUCCESS
+    for host, stayed in asyncio.run(remove_unused(cluster, settings, going)).items():
+        if isinstance(stayed, FlagPerfError):
+            code = ExitCode.UNHEALTHY
+            if host not in seen.unreached:
+                complain(told_of(host, stayed))
+        elif host in going:
+            names = [item.name for item in going[host] if item.name not in stayed]
+            put(f"{host}: removed {', '.join(names) or 'nothing'}")
+            if stayed:
+                put(f"{host}: used meanwhile, and kept: {', '.join(stayed)}")
+    return code
+
+
+def _ask_for(going: Mapping[str, Sequence[Item]], arguments: argparse.Namespace) -> None:
+    """Name everything that goes, and ask; FlagPerfError where the user does not want it, or nobody can be asked."""
+    _put_alike((host, _described(item)) for host, items in going.items() for item in items)
+    if sys.stdin.isatty() and _agreed("Remove all of this? [y/N] "):
+        return
+    words = (*((arguments.run,) if arguments.run else ()), "--unused", "--yes")
+    command = run_command("cleanup", *words, *place_options(arguments.config, arguments.log_path))
+    raise FlagPerfError("nothing was removed", remedy=f"to remove all of this: {command}")
+
+
+def _agreed(question: str) -> bool:
+    return input(question).strip().lower() in ("y", "yes")
+
+
 def _uid(given: str, seen: Survey, log_path: Path) -> str | None:
     """The uid of the run that the user named by it or by its name; None where a host that may know it is silent.
 
@@ -143,8 +244,7 @@ def _see_that_it_may_go(uid: str, seen: Survey, log_path: Path, arguments: argpa
         return
     doubt = f"{uid}: {CONTROLLER[alive]}" + ("" if alive else f" ({log_path} has no results of it)")
     if sys.stdin.isatty():
-        answer = input(f"{doubt}. End and remove its units all the same? [y/N] ")
-        if answer.strip().lower() in ("y", "yes"):
+        if _agreed(f"{doubt}. End and remove its units all the same? [y/N] "):
             return
         raise FlagPerfError("nothing was removed")
     places = place_options(arguments.config, arguments.log_path)

@@ -58,9 +58,8 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_plan_options(parser: argparse.ArgumentParser) -> None:
-    """What says which plan is meant: `plan_of` makes it."""
-    add_config(parser)
+def add_cases(parser: argparse.ArgumentParser) -> None:
+    """`--cases CASE ...`."""
     parser.add_argument(
         "--cases",
         nargs="+",
@@ -68,6 +67,12 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
         default=argparse.SUPPRESS,
         help="only these cases of test_conf.py",
     )
+
+
+def add_plan_options(parser: argparse.ArgumentParser) -> None:
+    """What says which plan is meant: `plan_of` makes it."""
+    add_config(parser)
+    add_cases(parser)
     add_log_path(parser)
     parser.add_argument(
         "--continue-from",

@@ -13,6 +13,7 @@ import torch.distributed as dist
 
 from benchmarks.driver import process_group
 from benchmarks.driver.process_group import T
+from benchmarks.driver.pytorch.flight_recorder import answer_with_record
 from benchmarks.driver.ranks import RankEnvironment
 
 _COMBINED: dict[Any, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
@@ -30,6 +31,7 @@ class ProcessGroup(process_group.ProcessGroup):
         """Nothing to do: PyTorch's collectives wait as long as the group's timeout says."""
 
     def _join(self, environment: RankEnvironment) -> None:
+        answer_with_record(self.rank)
         dist.init_process_group(
             self.backend,
             init_method="env://",

@@ -13,6 +13,7 @@ from run_benchmarks.transports.ssh.options import Address
 from run_benchmarks.transports.ssh.remote import RemoteCommand, end_command, start_command
 from run_benchmarks.transports.ssh.sessions import Carrier, Sessions
 from run_benchmarks.transports.streams import collect, exchange, feed
+from run_benchmarks.transports.together import Together
 
 MOST_REFUSALS = 20
 REFUSAL_PAUSE_S = 0.05
@@ -31,6 +32,21 @@ class SshTransport(Transport):
         self._address = Address(host, cluster.ssh_port, cluster.ssh_user)
         self._sessions = Sessions(self._connect)
         self._registered = False
+
+    async def open(self) -> None:
+        """Connect, where there is no connection."""
+        async with self._sessions.session():
+            pass
+
+    def together(self) -> Transport:
+        """The same host; commands of one moment share a session."""
+        return Together(self)
+
+    async def host_key(self) -> tuple[str, str] | None:
+        """As ssh names them: `ssh-ed25519`, `SHA256:...`."""
+        async with self._sessions.session() as carrier:
+            key = carrier.connection.get_server_host_key()
+        return (key.get_algorithm(), key.get_fingerprint()) if key else None
 
     async def close(self) -> None:
         """Close the connections."""

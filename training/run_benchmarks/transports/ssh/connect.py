@@ -10,6 +10,8 @@ import asyncssh
 
 from run_benchmarks.plan.records import ClusterSettings
 from run_benchmarks.run_log import LOGGER
+from run_benchmarks.transports.backoff import with_backoff
+from run_benchmarks.transports.base import PassingError
 from run_benchmarks.transports.ssh.connect_errors import bad_configuration, explain
 from run_benchmarks.transports.ssh.options import Address, Login, resolve
 from run_benchmarks.transports.ssh.trust import Refusal
@@ -17,6 +19,8 @@ from run_benchmarks.transports.ssh.trust import Refusal
 CONCURRENT_CONNECTS = 64
 MOST_OPEN_FILES = 65536
 LONGEST_JUMP_CHAIN = 8
+# Between attempts to log in to a host that is there and took no connection: its sshd is started anew within these.
+PAUSES_S = (0.5, 1.0, 2.0)
 
 
 class Connector:
@@ -64,8 +68,12 @@ class Connector:
         except (ValueError, OSError) as error:
             raise bad_configuration(address.host, error) from error
         tunnel = through or await self._tunnel(login, cluster, (*chain, address))
-        async with self._places:
-            return await _log_in(login, cluster, tunnel)
+
+        async def log_in() -> asyncssh.SSHClientConnection:
+            async with self._places:
+                return await _log_in(login, cluster, tunnel)
+
+        return await with_backoff(log_in, PAUSES_S, lambda error: isinstance(error, PassingError))
 
     async def _tunnel(
         self, login: Login, cluster: ClusterSettings, chain: tuple[Address, ...]

@@ -10,7 +10,7 @@ import socket
 
 import asyncssh
 
-from run_benchmarks.transports.base import HostKeyError, TransportError
+from run_benchmarks.transports.base import AuthenticationError, HostKeyError, PassingError, TransportError
 from run_benchmarks.transports.ssh.options import Login
 from run_benchmarks.transports.ssh.trust import DEFAULT_PORT, Refusal
 
@@ -26,10 +26,23 @@ def ssh_command(login: Login) -> str:
 
 def explain(login: Login, error: BaseException, refusal: Refusal | None, timeout_s: float) -> TransportError:
     """The error for the user; `refusal` is the host key that was refused while connecting, if one was."""
-    untrusted = refusal is not None or isinstance(error, asyncssh.HostKeyNotVerifiable)
     message, remedy = _of_key(login, refusal) if refusal else _of(login, error, timeout_s)
-    kind = HostKeyError if untrusted else TransportError
-    return kind(message, where=login.address.host, remedy=remedy)
+    return _kind(error, refusal)(message, where=login.address.host, remedy=remedy)
+
+
+def _kind(error: BaseException, refusal: Refusal | None) -> type[TransportError]:
+    if refusal is not None or isinstance(error, asyncssh.HostKeyNotVerifiable):
+        return HostKeyError
+    if isinstance(error, asyncssh.PermissionDenied) or "authentication failures" in str(error):
+        return AuthenticationError
+    if isinstance(error, socket.gaierror):
+        return PassingError if error.errno == socket.EAI_AGAIN else TransportError
+    # sshd that is started anew, or has as many log-ins under way as it takes (MaxStartups)
+    if isinstance(error, (asyncssh.ConnectionLost, ConnectionError)) or _numbers(error) & {
+        errno.ECONNREFUSED
+    }:
+        return PassingError
+    return TransportError
 
 
 def bad_configuration(host: str, error: Exception) -> TransportError:
@@ -84,8 +97,7 @@ def _of_network(login: Login, place: str, error: OSError) -> tuple[str, str]:
     if isinstance(error, socket.gaierror):
         message = f"the name {login.hostname} is not known: {error.strerror}"
         return message, "correct the name in cluster_conf.py, or use its address"
-    # asyncio puts the errors of several addresses into the text of one without a number
-    numbers = {int(number) for number in re.findall(r"\[Errno (\d+)]", str(error))}
+    numbers = _numbers(error)
     if numbers == {errno.ECONNREFUSED}:
         message = f"{place} refuses connections: no ssh server listens there"
         return message, "start sshd on it, or correct SSH_PORT in cluster_conf.py"
@@ -93,6 +105,11 @@ def _of_network(login: Login, place: str, error: OSError) -> tuple[str, str]:
         message = f"there is no route to {place}: {error.strerror or error}"
         return message, "check the address, the network and that the host is up"
     return f"cannot connect to {place}: {error}", f"try `{ssh_command(login)}`"
+
+
+def _numbers(error: BaseException) -> set[int]:
+    """Those of an error's addresses: asyncio puts several into the text of one error, which has none itself."""
+    return {int(number) for number in re.findall(r"\[Errno (\d+)]", str(error))}
 
 
 def _of_key(login: Login, refusal: Refusal) -> tuple[str, str]:

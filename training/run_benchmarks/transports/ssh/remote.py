@@ -69,9 +69,7 @@ async def _execute(
 ) -> asyncssh.SSHClientProcess[bytes]:
     # The protocol carries one string, which the login shell takes apart: the one place where words are joined.
     line = shlex.join(argv)
-    return await connection.create_process(
-        os.fsencode(line), encoding=None, request_pty=False, send_env=(), env=()
-    )
+    return await connection.create_process(os.fsencode(line), encoding=None, request_pty=False, send_env=None)
 
 
 async def _read_mark(process: asyncssh.SSHClientProcess[bytes], mark: bytes, host: str) -> int:
@@ -80,9 +78,8 @@ async def _read_mark(process: asyncssh.SSHClientProcess[bytes], mark: bytes, hos
     while len(printed) < NOISE_BYTES and (piece := await process.stdout.read(size)):
         printed += piece
         size = 1
-        line = printed[printed.rfind(b"\n", 0, -1) + 1 :] if piece == b"\n" else b""
-        if line.startswith(mark):
-            return int(line.split()[1])
+        if printed[printed.rfind(b"\n") + 1 :].startswith(mark):
+            return _group((await process.stdout.readline()).strip(), host)
     process.close()
     noise = printed.decode(errors="replace").strip()
     output = noise or (await process.stderr.read()).decode(errors="replace").strip()
@@ -90,4 +87,15 @@ async def _read_mark(process: asyncssh.SSHClientProcess[bytes], mark: bytes, hos
         f"the login shell did not run the command; it printed: {output[-500:] or 'nothing'}",
         where=host,
         remedy=f"the ssh user needs a POSIX login shell (sh, bash, zsh); check with `ssh {host} true`",
+    )
+
+
+def _group(number: bytes, host: str) -> int:
+    """The process group that a command is ended by: 1 would be every process of the host."""
+    group = int(number) if number.isdigit() else 0
+    if group > 1:
+        return group
+    shown = number[:20].decode(errors="replace")
+    raise TransportError(
+        f"the command's process group is {shown!r}", where=host, remedy="check that /proc is mounted there"
     )

@@ -1,0 +1,139 @@
+"""When a round's wait ends because nothing goes on. FAKE hosts and a FAKE runtime; the clock is the test's own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from typing import cast
+
+import pytest
+
+from run_benchmarks.runtimes.base import Runtime
+from run_benchmarks.stages import hang, watch
+from run_benchmarks.stages.hang import CATCH_UP_S, HangWatch
+from run_benchmarks.stages.watch import Outcome, Watch
+from run_benchmarks.transports.base import Transport, TransportError
+from tests.fakes.clock import HandClock
+from tests.fakes.runtime import FakeRuntime
+from tests.fakes.transports import PingedHost
+from tests.run_benchmarks.builders import make_nodes
+
+LIMIT = 300.0
+
+
+class Training:
+    """What rank 0 has reported, as the controller sees it; while it is looked at the clock goes on by a minute."""
+
+    def __init__(self, clock: HandClock, wakes: bool = False) -> None:
+        self.clock, self.wakes = clock, wakes
+        self.reported: float | None = clock.now
+        self.limit: float | None = LIMIT
+        self.looks = 0
+
+    async def look(self) -> None:
+        self.looks += 1
+        self.clock.now += 60
+        if self.wakes:
+            self.reported = self.clock.now
+
+    @property
+    def hangs(self) -> HangWatch:
+        return HangWatch(lambda: self.reported, lambda: self.limit, self.look)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[HandClock]:
+    clock = HandClock()
+    for module in (watch, hang):
+        monkeypatch.setattr(module, "time", clock)
+    for name, value in {"LOOK_EVERY_S": 0.01, "SETTLE_S": 0.05, "RECONNECT_EVERY_S": 0.0}.items():
+        monkeypatch.setattr(watch, name, value)
+    yield clock
+
+
+@pytest.fixture
+def training(clock: HandClock) -> Training:
+    return Training(clock)
+
+
+def wait(
+    clock: HandClock,
+    training: Training,
+    hosts: Sequence[PingedHost] = (),
+    until: Callable[[], bool] = lambda: False,
+    ticks: int = 2000,
+    **ends: Sequence[int | Exception],
+) -> Outcome | None:
+    """Watch two units while the clock goes on by ten seconds at a time; None where it still waits at last."""
+    hosts = hosts or [PingedHost(clock), PingedHost(clock)]
+    transports = dict(zip(("h0", "h1"), cast(Sequence[Transport], hosts), strict=True))
+    runtime = FakeRuntime(ends=ends)
+
+    async def scenario() -> Outcome | None:
+        watcher = Watch(
+            cast(Runtime, runtime), transports, {0: "u0", 1: "u1"}, 20.0, lambda: None, hangs=training.hangs
+        )
+        waiting = asyncio.create_task(watcher.run(make_nodes(("h0", "h1")), 10**6))
+        for _ in range(ticks):
+            done, _ = await asyncio.wait([waiting], timeout=0.03)
+            if done or until():
+                break
+            clock.now += 10
+        if not waiting.done():
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+            return None
+        return waiting.result()
+
+    return asyncio.run(asyncio.wait_for(scenario(), timeout=60))
+
+
+def test_a_silence_that_is_too_long_ends_the_wait_once_it_was_looked_at(
+    clock: HandClock, training: Training
+) -> None:
+    outcome = wait(clock, training)
+    assert outcome is not None
+    assert outcome.hung_s is not None and outcome.hung_s > LIMIT
+    assert (outcome.endings, outcome.timed_out, outcome.out_of_contact) == ({}, False, {})
+    assert not outcome.all_ended_well
+    assert training.looks == 1
+
+
+def test_a_training_that_goes_on_while_it_is_looked_at_is_no_hang(clock: HandClock) -> None:
+    training = Training(clock, wakes=True)
+    assert wait(clock, training, until=lambda: training.looks == 1) is None
+    assert training.looks == 1
+
+
+@pytest.mark.parametrize(("reported", "limit"), [(None, 5.0), (0.0, None)], ids=["no events", "no limit"])
+def test_who_reports_nothing_or_has_no_limit_is_never_hung(
+    reported: float | None, limit: float | None, clock: HandClock, training: Training
+) -> None:
+    training.reported, training.limit = reported, limit
+    assert wait(clock, training, ticks=40) is None
+    assert training.looks == 0
+
+
+def test_nothing_is_hung_while_contact_with_node_0_is_lost(clock: HandClock, training: Training) -> None:
+    """What it reports is not heard, and its steps may go on."""
+    lost = TransportError("contact was lost", where="h0")
+    hosts = [PingedHost(clock, [False]), PingedHost(clock)]
+    hangs = training.hangs
+    hangs.note_contact(False)
+    clock.now += 10 * LIMIT
+    assert hangs.silence_s() is None
+    hangs.note_contact(True)
+    clock.now += LIMIT + CATCH_UP_S
+    assert hangs.silence_s() is None  # what was written meanwhile is read first
+    clock.now += 1
+    assert hangs.silence_s() is not None
+    outcome = wait(clock, training, hosts, u0=[lost])
+    assert outcome is not None and outcome.hung_s is None  # it is lost
+    assert training.looks == 0
+
+
+def test_a_loss_of_contact_that_nobody_has_noticed_is_no_hang(clock: HandClock, training: Training) -> None:
+    hosts = [PingedHost(clock, [False]), PingedHost(clock)]
+    assert wait(clock, training, hosts, ticks=40) is None
+    assert hosts[0].pings > 0
+    assert training.looks == 0

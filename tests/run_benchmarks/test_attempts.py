@@ -1,0 +1,253 @@
+"""A round that failed by the machines' fault is run again: with a FAKE runtime; hosts, files and commands are real."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from run_benchmarks import attempts, round_end, runner
+from run_benchmarks.attempts import attempts_in
+from run_benchmarks.journal import kept_folders
+from run_benchmarks.leaving import leave
+from run_benchmarks.reading import parsed
+from run_benchmarks.results.folder import open_folder
+from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.resumption import _round_so_far
+from run_benchmarks.runtimes.base import EngineError
+from run_benchmarks.session import Session
+from run_benchmarks.stages.collect_listing import LeftOut
+from run_benchmarks.transports.base import CommandError, Completed, TransportError
+from tests.fakes.runtime import FakeRuntime
+from tests.run_benchmarks.conftest import LogLines
+from tests.run_benchmarks.one_round import RUN, make_session, result_file
+from utils.records import FailureClass, Fault, Verdict
+
+FIRST, SECOND, SPARE, OTHER = (f"192.0.2.{number}" for number in range(1, 5))
+SPARES = f'SPARE_HOSTS = ["{SPARE}", "{OTHER}"]\n'
+
+
+class Broken(FakeRuntime):
+    """Starts no task on the hosts of `broken`, each with its own error."""
+
+    def __init__(self, broken: dict[str, Exception]) -> None:
+        super().__init__()
+        self.broken = broken
+
+    async def start(self, transport: Any, unit: Any) -> None:
+        if transport.host in self.broken and "task" in unit.name:
+            raise self.broken[transport.host]
+        await super().start(transport, unit)
+
+
+def lost(host: str) -> TransportError:
+    return TransportError("no route to it", where=host)
+
+
+def run(session: Session) -> RoundResult:
+    """The result that counts."""
+
+    async def scenario() -> RoundResult:
+        try:
+            return await runner._run_round(session, session.plan.cases[0], 1, None)
+        finally:
+            session.journal.close()
+
+    return asyncio.run(asyncio.wait_for(scenario(), timeout=60))
+
+
+def events(tmp_path: Path) -> list[str]:
+    lines = (tmp_path / "result" / RUN.name / "journal.jsonl").read_text().splitlines()
+    return [record["event"] for record in map(json.loads, lines) if record["event"] != "stage"]
+
+
+def test_a_spare_takes_the_place_of_a_lost_host(tmp_path: Path, log_lines: LogLines) -> None:
+    session = make_session(tmp_path, Broken({SECOND: lost(SECOND)}), cluster_conf=SPARES)
+    assert session.plan.cases[0].hosts == (FIRST, SECOND)
+    result = run(session)
+    assert result.hosts == (FIRST, SPARE)
+    assert result.failure is not None and result.failure.failure_class is FailureClass.NO_RESULT
+    (attempt,) = result.attempts
+    assert (attempt.folder, attempt.verdict, attempt.host) == ("round1.attempt1", Verdict.UNREACHABLE, SECOND)
+    assert attempt.failure_class is FailureClass.HOST_UNREACHABLE and attempt.hosts == (FIRST, SECOND)
+    note = f"round1.attempt1 does not count: UNREACHABLE (host_unreachable on {SECOND})"
+    assert note in result.notes
+    assert f"run again with {SPARE} in the place of {SECOND}; the first: round1.attempt1" in log_lines.text
+    whole = result_file(tmp_path).parent
+    assert attempts_in(whole) == result.attempts
+    assert (
+        json.loads((whole.with_name("round1.attempt1") / "result.json").read_text())["verdict"]
+        == "UNREACHABLE"
+    )
+    assert [name for name in events(tmp_path) if "started" != name != "acquired"] == [
+        "round_started",
+        "attempt_ended",
+        "replaced",
+        "round_started",
+        "round_ended",
+    ]
+    # a later reader sees one round, and judges it as before
+    folder = open_folder(tmp_path / "result" / RUN.name)
+    assert [key.number for key in folder.rounds] == [1]
+    assert attempts.on_present_hosts(session, session.plan.cases[0]).hosts == (FIRST, SPARE)
+
+
+def test_without_a_spare_the_round_runs_on_the_same_hosts_as_often_as_it_may(tmp_path: Path) -> None:
+    runtime = Broken({SECOND: lost(SECOND)})
+    result = run(make_session(tmp_path, runtime, test_conf="RETRIES = 2\n"))
+    assert (result.verdict, result.hosts) == (Verdict.UNREACHABLE, (FIRST, SECOND))
+    assert [attempt.folder for attempt in result.attempts] == ["round1.attempt1", "round1.attempt2"]
+
+
+def test_logs_that_were_out_of_reach_are_fetched_before_they_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(transport: Any, work: str, folder: str, *arguments: object, **options: object) -> None:
+        (Path(work) / folder / "rank.out.log").write_text("its last words\n")
+        raise lost(transport.host)
+
+    monkeypatch.setattr(round_end, "collect_folder", refuse)
+    result = run(make_session(tmp_path, Broken({SECOND: lost(SECOND)})))
+    first = result_file(tmp_path).parent.with_name(result.attempts[0].folder)
+    assert (first / f"{SECOND}_noderank1" / "rank.out.log").read_text() == "its last words\n"
+
+
+def test_what_could_not_be_collected_stays_where_the_attempt_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A core dump that was too large to fetch; of the second attempt all comes home, and none of it stays."""
+    dumped: list[Path] = []
+
+    async def collect(
+        transport: Any, work: str, folder: str, target: Path, *_: object, **options: object
+    ) -> tuple[LeftOut, ...]:
+        target.mkdir(parents=True, exist_ok=True)
+        if transport.host != FIRST or dumped:
+            return ()
+        dumped.append(Path(work, folder, "core.1"))
+        dumped[0].write_text("a large one")
+        return (LeftOut("core.1", "too large"),)
+
+    monkeypatch.setattr(round_end, "collect_folder", collect)
+    session = make_session(tmp_path, Broken({SECOND: lost(SECOND)}))
+    result = run(session)
+    first = result_file(tmp_path).parent.with_name(result.attempts[0].folder)
+    (earlier,) = (path.parent for path in dumped)
+    aside = earlier.parent.with_name(first.name) / earlier.name
+    assert (aside / "core.1").read_text() == "a large one"
+    notes = json.loads((first / "result.json").read_text())["notes"]
+    assert any(f"it still lies in {aside}" in note for note in notes) and str(earlier) not in str(notes)
+    assert session.kept == {f"{result.case}/{first.name}/{earlier.name}"}
+    asyncio.run(leave(session, session.allocator.standing))
+    assert (aside / "core.1").exists() and not earlier.exists()
+    assert kept_folders(open_folder(tmp_path / "result" / RUN.name).journal) == session.kept
+
+
+def test_an_engine_that_fails_is_asked_again_before_any_spare(tmp_path: Path) -> None:
+    down = EngineError(Completed(SECOND, ("docker", "run"), 1, "", "Cannot connect to the Docker daemon"))
+    result = run(make_session(tmp_path, Broken({SECOND: down}), cluster_conf=SPARES))
+    assert result.hosts == (FIRST, SECOND) and len(result.attempts) == 1
+    assert result.failure is not None and result.failure.failure_class is FailureClass.ENGINE_FAILED
+
+
+@pytest.mark.parametrize(
+    ("error", "conf"),
+    [
+        (CommandError(Completed(SECOND, ("docker", "run"), 125, "", "no such device")), ""),
+        (lost(SECOND), "RETRIES = 0\n"),
+    ],
+)
+def test_what_another_attempt_would_not_mend_is_final(error: Exception, conf: str, tmp_path: Path) -> None:
+    result = run(make_session(tmp_path, Broken({SECOND: error}), cluster_conf=SPARES, test_conf=conf))
+    assert result.failure is not None and not result.attempts
+    assert not result_file(tmp_path).parent.with_name("round1.attempt1").exists()
+
+
+def test_an_interrupted_run_tries_nothing_again(tmp_path: Path) -> None:
+    session = make_session(tmp_path, Broken({SECOND: lost(SECOND)}), cluster_conf=SPARES)
+
+    async def scenario() -> RoundResult:
+        session.interrupt.set()
+        return await runner._run_round(session, session.plan.cases[0], 1, None)
+
+    result = asyncio.run(asyncio.wait_for(scenario(), timeout=60))
+    assert (result.verdict, result.attempts) == (Verdict.INTERRUPTED, ())
+
+
+def test_files_of_an_attempt_are_named_where_they_lie(tmp_path: Path) -> None:
+    session = make_session(tmp_path, Broken({SECOND: lost(SECOND)}))
+    result = run(session)
+    assert result.failure is not None
+    here = result_file(tmp_path).parent
+    content = json.loads((here / "result.json").read_text())
+    content["failure"]["file"] = f"{result.case}/round1/{SECOND}_noderank1/rank1.out.log"
+    moved = attempts.set_aside(session, parsed(RoundResult, content, "result.json"))
+    assert moved.name == "round1.attempt2"
+    file = json.loads((moved / "result.json").read_text())["failure"]["file"]
+    assert file == f"{result.case}/round1.attempt2/{SECOND}_noderank1/rank1.out.log"
+
+
+@pytest.mark.parametrize(
+    ("noted", "hosts"),
+    [
+        ({SECOND: SPARE}, (FIRST, SPARE)),
+        ({SECOND: SPARE, SPARE: OTHER}, (FIRST, OTHER)),
+        ({SECOND: SPARE, SPARE: SECOND}, (FIRST, SPARE)),
+        ({FIRST: SPARE, SECOND: SPARE}, (SPARE, SECOND)),
+        ({SPARE: SPARE, SECOND: OTHER, OTHER: SPARE, SPARE + "0": OTHER}, (FIRST, SPARE)),
+        ({SECOND: "192.0.2.99"}, (FIRST, SECOND)),
+        ({SECOND: FIRST}, (FIRST, SECOND)),
+    ],
+)
+def test_a_journal_puts_no_host_where_no_controller_would(
+    noted: dict[str, str], hosts: tuple[str, ...], tmp_path: Path
+) -> None:
+    session = make_session(tmp_path, FakeRuntime(), cluster_conf=SPARES)
+    attempts.restore_spares(session, noted)
+    assert attempts.on_present_hosts(session, session.plan.cases[0]).hosts == hosts
+
+
+def test_a_controller_that_dies_between_two_attempts_leaves_a_round_to_be_begun_anew(tmp_path: Path) -> None:
+    """And not one to be entered where the attempt that does not count had come to."""
+    result = run(make_session(tmp_path, Broken({SECOND: lost(SECOND)}), cluster_conf=SPARES))
+    folder = open_folder(tmp_path / "result" / RUN.name)
+    place = next(n for n, entry in enumerate(folder.journal) if entry["event"] == "attempt_ended")
+    folder.journal = folder.journal[: place + 1]
+    so_far = _round_so_far(folder, frozenset(), "journal")
+    assert so_far is not None and so_far.seen is None and so_far.key.case == result.case
+
+
+def test_an_attempt_that_nobody_can_read_is_passed_over(tmp_path: Path) -> None:
+    folder = tmp_path / "round1.attempt1"
+    folder.mkdir()
+    (folder / "result.json").write_text('{"verdict": "FAILED"')
+    assert attempts_in(tmp_path / "round1") == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "fault"),
+    [
+        (FailureClass.HOST_UNREACHABLE, Fault.HOST),
+        (FailureClass.DEVICE_LOST, Fault.HOST),
+        (FailureClass.ENGINE_FAILED, Fault.MACHINE),
+        (FailureClass.IMAGE_NOT_DISTRIBUTED, Fault.MACHINE),
+        *(
+            (kind, None)
+            for kind in (
+                FailureClass.RANK_FAILED,
+                FailureClass.DEVICE_OUT_OF_MEMORY,
+                FailureClass.DIVERGED,
+                FailureClass.AUTHENTICATION_FAILED,
+                FailureClass.HOST_KEY_NOT_TRUSTED,
+                FailureClass.INTERRUPTED,
+                FailureClass.DEADLINE,
+                FailureClass.INCONSISTENT_RESULT,
+            )
+        ),
+    ],
+)
+def test_whose_fault(kind: FailureClass, fault: Fault | None) -> None:
+    assert kind.fault is fault

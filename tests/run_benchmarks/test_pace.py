@@ -1,0 +1,98 @@
+"""After what silence a training is taken for hung."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from run_benchmarks import pace
+from run_benchmarks.pace import Pace
+from run_benchmarks.training_state import TrainingState
+from utils.events import Event, EventName
+
+TRAIN_START, STEP_END, EVALUATE = EventName.TRAIN_START, EventName.STEP_END, EventName.EVALUATE
+Gaps = Sequence[tuple[str, float]]
+INITIAL: Gaps = [(EventName.INIT_START, 0.0), (EventName.HOOKS, 4000.0), (EventName.INIT_EVALUATION, 5.0)]
+
+
+def limit(*gaps: tuple[str, float], setting: float | None = None, saves: bool = False) -> float | None:
+    """The limit after events with such gaps in seconds: by our clock, and by rank 0's in a log that is read later."""
+    live, later = Pace(saves), Pace(saves)
+    now = 1000.0
+    for name, gap in gaps:
+        now += gap
+        live.note(Event(name), now)
+        later.note(Event(name, time_ms=int(now * 1000)), 5.0)
+    assert live.limit_s(setting) == later.limit_s(setting)
+    return live.limit_s(setting)
+
+
+STEPS: Gaps = [(TRAIN_START, 2.0), *[(STEP_END, 1.0)] * 5]
+
+
+def test_before_there_is_a_pace_only_a_number_counts() -> None:
+    assert limit() is None
+    assert limit(*INITIAL, (TRAIN_START, 2.0)) is None
+    assert limit(*INITIAL, *STEPS[:-1]) is None
+    assert limit(*INITIAL, setting=7.0) == 7.0
+
+
+def test_nothing_is_hung_where_it_is_turned_off() -> None:
+    assert limit(*INITIAL, *STEPS, setting=0.0) is None
+
+
+def test_fast_steps_have_the_least_limit_and_initialising_does_not_count() -> None:
+    assert limit(*INITIAL, *STEPS) == pace.LEAST_S
+
+
+def test_slow_steps_have_a_multiple_of_their_own() -> None:
+    assert limit(*INITIAL, (TRAIN_START, 2.0), *[(STEP_END, 40.0)] * 9) == 20 * 40.0
+
+
+def test_a_long_evaluation_is_allowed_to_come_again() -> None:
+    gaps = [(TRAIN_START, 2.0), *[(STEP_END, 1.0)] * 50, (EVALUATE, 200.0), (STEP_END, 1.0)]
+    assert limit(*INITIAL, *gaps) == 5 * 200.0
+
+
+@pytest.mark.parametrize(
+    ("saves", "more", "expected"),
+    [
+        (False, [], pace.LEAST_BEFORE_LONG_WORK_S),
+        (False, [(EVALUATE, 3.0)], pace.LEAST_S),
+        (True, [(EVALUATE, 3.0)], pace.LEAST_BEFORE_LONG_WORK_S),
+        (True, [(EVALUATE, 3.0), (EventName.CHECKPOINT, 9.0)], pace.LEAST_S),
+        (False, [(EVALUATE, 3.0), (EventName.TRAIN_END, 1.0)], pace.LEAST_BEFORE_LONG_WORK_S),
+    ],
+)
+def test_before_work_of_which_nobody_knows_how_long_it_takes_there_is_more_time(
+    saves: bool, more: Gaps, expected: float
+) -> None:
+    """A training that is right must not be ended."""
+    assert limit(*STEPS, *more, saves=saves) == expected
+
+
+def test_a_script_may_report_steps_and_nothing_else() -> None:
+    assert limit(*[(STEP_END, 200.0)] * 5) == 20 * 200.0
+    assert limit(*[("MY_OWN_EVENT", 200.0)] * 50) is None
+
+
+def test_a_clock_that_is_set_makes_nothing_hang() -> None:
+    seen = Pace()
+    for number, time_ms in enumerate((10**12, 5, 10**12, 0, 7, 10**12)):
+        seen.note(Event(STEP_END, time_ms=time_ms), 1000.0 + number)
+    assert (seen.limit_s(None) or 0) > 10**9
+
+
+def test_a_training_notes_its_own_pace() -> None:
+    state = TrainingState()
+    for event in (
+        Event(EventName.INIT_START, {"config": {"save_steps": 100}}),
+        Event(EventName.HOOKS),
+        Event(EventName.INIT_EVALUATION),
+        Event(TRAIN_START),
+        *[Event(STEP_END, {"global_steps": step}) for step in range(5)],
+    ):
+        state.update(event)
+    assert state.pace.saves
+    assert state.pace.limit_s(None) == pace.LEAST_BEFORE_LONG_WORK_S

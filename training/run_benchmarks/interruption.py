@@ -1,0 +1,93 @@
+"""How a run is asked to end in order: by a signal, or by `run.py stop` on any machine that sees its result folder."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+from run_benchmarks.program import signals_restored
+from run_benchmarks.run_log import LOGGER
+from run_benchmarks.session import Session
+from utils.errors import FlagPerfError
+from utils.text_files import one_line, opened, shortened
+
+REQUEST = "stop_requested"  # in the run's folder, until it is heeded
+LOOK_EVERY_S = 1.0
+LONGEST_NAME = 200  # bytes of who asks
+
+
+def request_stop(folder: Path) -> None:
+    """Ask the controller of the run in `folder` to end it; asking twice is asking once.
+
+    Raises:
+        FlagPerfError: the folder cannot be written.
+    """
+    asker = f"the user {os.getuid()} on {platform.node()}"
+    try:
+        number = os.open(folder / REQUEST, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(number, "w", encoding="utf-8") as file:
+            file.write(asker)
+    except FileExistsError:
+        pass
+    except OSError as error:
+        remedy = "ask as the user whose run it is, or end it on its machine: Ctrl-C, `kill PID`"
+        raise FlagPerfError(
+            f"the run cannot be asked to stop: {error.strerror}", where=str(folder), remedy=remedy
+        ) from error
+
+
+def take_request(folder: Path) -> str | None:
+    """Who has asked for the end of the run in `folder`; None where nobody has. The request is gone then."""
+    path = folder / REQUEST
+    if not path.is_symlink() and not path.exists():
+        return None
+    asker = "somebody"
+    with suppress(FlagPerfError), opened(path, LONGEST_NAME) as file:
+        asker = one_line(shortened(file.read(LONGEST_NAME).decode("utf-8", "replace"), LONGEST_NAME)) or asker
+    with suppress(OSError):
+        path.unlink()
+    return asker
+
+
+@contextmanager
+def interruptible(session: Session, earlier: Sequence[signal.Signals]) -> Iterator[None]:
+    """Let Ctrl-C, SIGTERM, the loss of the terminal and `run.py stop` end the run in order.
+
+    A further one skips no clean-up. `earlier`: signals that have come already.
+    """
+    loop = asyncio.get_running_loop()
+
+    def ask(by: str) -> None:
+        if session.interrupt.is_set():
+            session.hurried.set()
+            LOGGER.warning("still stopping and cleaning up on every host; please wait")
+        else:
+            session.interrupt.set()
+            session.display.interrupted()
+            LOGGER.warning(f"interrupted by {by}: stopping and cleaning up on every host")
+            session.journal.write("interrupted", by=by)
+
+    async def heed_requests() -> None:
+        while (asker := take_request(session.log_dir)) is None:
+            await asyncio.sleep(LOOK_EVERY_S)
+        ask(f"`run.py stop` of {asker}")
+
+    take_request(session.log_dir)  # one that a controller which has died did not heed
+    with signals_restored() as numbers:
+        for number in numbers:
+            loop.add_signal_handler(number, partial(ask, number.name))
+        for number in earlier:
+            ask(number.name)
+        heeding = loop.create_task(heed_requests())
+        try:
+            yield
+        finally:
+            heeding.cancel()
+            for number in numbers:
+                loop.remove_signal_handler(number)

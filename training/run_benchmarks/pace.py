@@ -1,0 +1,68 @@
+"""How regularly a training reports, and after what silence it is taken for hung."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter, deque
+from dataclasses import dataclass, field
+
+from utils.events import Event, EventName
+
+# By default a silence is a hang that is so many times as long as most gaps between two reports, ...
+OF_MEDIAN = 20.0
+# ... so many times as long as the longest, for evaluations, checkpoints and the first step are gaps too, ...
+OF_LONGEST = 5.0
+# ... and so long in any case; longer where nobody knows how long work takes that is to come: the first evaluation, the
+# first checkpoint, and what a script does when it has trained.
+LEAST_S, LEAST_BEFORE_LONG_WORK_S = 300.0, 1800.0
+# So many steps are a pace.
+LEAST_STEPS = 5
+GAPS_KEPT = 1000
+NAMES = frozenset(each.value for each in EventName)
+
+
+@dataclass
+class Pace:
+    """The gaps between rank 0's events, in seconds: by its own clock, for many events may be read at once, or by ours.
+
+    saves: whether checkpoints are to be saved.
+    """
+
+    saves: bool = False
+    _before: tuple[float, int] | None = None
+    _gaps: deque[float] = field(default_factory=lambda: deque(maxlen=GAPS_KEPT))
+    _longest: float = 0.0
+    _counts: Counter[str] = field(default_factory=Counter)
+
+    def note(self, event: Event, now: float) -> None:
+        """An event that was read at `now` (monotonic)."""
+        name, before, self._before = event.name, self._before, (now, event.time_ms)
+        # the evaluation before training is as long as the others: what comes before it may take much longer
+        has_begun = any(self._counts[each] for each in (EventName.TRAIN_START, EventName.STEP_END))
+        if before is not None and (has_begun or name == EventName.INIT_EVALUATION):
+            by_its_clock = (event.time_ms - before[1]) / 1000 if event.time_ms and before[1] else 0.0
+            gap = max(now - before[0], by_its_clock)
+            self._longest = max(self._longest, gap)
+            self._gaps.append(gap)
+        if name in NAMES:
+            self._counts[name] += 1
+
+    def limit_s(self, setting: float | None) -> float | None:
+        """After how many seconds without an event the training is hung; None where that cannot be said.
+
+        Args:
+            setting: HANG_TIMEOUT, 0 for never; None for a limit that follows from what has been seen. There is none
+                before some steps are done: to initialise and to compile takes its time.
+        """
+        if setting is not None:
+            return setting or None
+        if self._counts[EventName.STEP_END] < LEAST_STEPS:
+            return None
+        return max(self._least_s(), OF_MEDIAN * statistics.median(self._gaps), OF_LONGEST * self._longest)
+
+    def _least_s(self) -> float:
+        counts = self._counts
+        has_evaluated = counts[EventName.EVALUATE] or counts[EventName.INIT_EVALUATION]
+        has_saved = not self.saves or counts[EventName.CHECKPOINT]
+        is_training = not counts[EventName.TRAIN_END]
+        return LEAST_S if has_evaluated and has_saved and is_training else LEAST_BEFORE_LONG_WORK_S

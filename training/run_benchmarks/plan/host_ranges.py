@@ -1,0 +1,102 @@
+"""Ranges in the names of hosts: `node[001-512]` as it is written, and as many hosts are shown.
+
+ClusterShell reads and prints the ranges themselves. Its NodeSet is left out: that reads settings and groups of the
+user's and the machine's, which nobody named.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+MOST_HOSTS = 10_000  # of one entry: more is a slip of the pen
+MOST_DIGITS = 5
+FEWEST_FOLDED = 3  # two names are shorter, and easier to copy
+_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
+# `001-512,600`, perhaps with a step behind a slash. Five digits bound what is made of a range before it is counted.
+_NUMBER = rf"\d{{1,{MOST_DIGITS}}}"
+_PART = f"{_NUMBER}(-{_NUMBER}(/{_NUMBER})?)?"
+_RANGE = re.compile(f"{_PART}(,{_PART})*", re.ASCII)
+_LAST_NUMBER = re.compile(r"(.*?)(\d+)(\D*)", re.ASCII | re.DOTALL)
+
+
+def expand(entry: str) -> tuple[str, ...]:
+    """The hosts that an entry stands for, in ascending order: `r[1-2]n[01-16]` are 32.
+
+    Raises:
+        ValueError: a range cannot be read, or stands for far too many hosts; the message goes behind the entry.
+    """
+    if "[" not in entry and "]" not in entry:
+        return (entry,)
+    plain, ranges = _BRACKETS.split(entry)[::2], _BRACKETS.findall(entry)
+    if any("[" in part or "]" in part for part in plain):
+        raise ValueError("has a bracket without its other half")
+    numbers = [_numbers(text) for text in ranges]
+    count = math.prod(map(len, numbers))
+    if count > MOST_HOSTS:
+        raise ValueError(f"stands for {count} hosts, more than {MOST_HOSTS}")
+    return tuple(
+        "".join(itertools.chain.from_iterable(zip(plain, (*chosen, ""), strict=True)))
+        for chosen in itertools.product(*numbers)
+    )
+
+
+def expand_all(entries: Iterable[str]) -> tuple[str, ...]:
+    """The hosts of a list, in its order."""
+    return tuple(host for entry in entries for host in expand(entry))
+
+
+def fold(hosts: Collection[str]) -> str:
+    """Hosts as a text that `expand` reads, entry by entry: `login, node[001-512]`; what ends alike is in one range."""
+    if len(hosts) < FEWEST_FOLDED:
+        return ", ".join(hosts)
+    alike: dict[tuple[str, str], list[str]] = {}
+    for host in dict.fromkeys(hosts):
+        match = _LAST_NUMBER.fullmatch(host)
+        begin, number, end = match.groups() if match else (host, "", "")
+        alike.setdefault((begin, end), []).append(number)
+    return ", ".join(text for (begin, end), numbers in alike.items() for text in _folded(begin, numbers, end))
+
+
+def alike(texts: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Host -> what is said of it, as pairs of hosts and text: those of whom the same is said share one.
+
+    What is the same but for a host's own name is the same; `<host>` stands for it then.
+    """
+    groups: dict[str, list[str]] = {}
+    for host, text in texts.items():
+        groups.setdefault(general(text, host), []).append(host)
+    return [(fold(hosts), text if len(hosts) > 1 else texts[hosts[0]]) for text, hosts in groups.items()]
+
+
+def general(text: str, host: str) -> str:
+    """`text` with `<host>` in the place of the host's name."""
+    if host not in text:
+        return text
+    return re.sub(rf"(?<![\w.-]){re.escape(host)}(?![\w-]|\.\w)", "<host>", text)
+
+
+def _folded(begin: str, numbers: Sequence[str], end: str) -> Iterator[str]:
+    # what has more digits than a range is a part of the name
+    short = [number for number in numbers if 0 < len(number) <= MOST_DIGITS]
+    if len(short) >= FEWEST_FOLDED:
+        from ClusterShell.RangeSet import RangeSet
+
+        yield f"{begin}[{RangeSet.fromlist(short)}]{end}"
+        numbers = [number for number in numbers if number not in short]
+    yield from (f"{begin}{number}{end}" for number in numbers)
+
+
+def _numbers(text: str) -> list[str]:
+    """The numbers of one range, each with its leading zeros."""
+    # imported late: most lists have no ranges
+    from ClusterShell.RangeSet import RangeSet, RangeSetParseError
+
+    if not _RANGE.fullmatch(text):
+        raise ValueError(f"has [{text}], which is no range of numbers")
+    try:
+        return list(RangeSet(text))
+    except RangeSetParseError as error:
+        raise ValueError(f"has [{text}], which is no range of numbers: {error}") from error

@@ -1,0 +1,311 @@
+"""How far a run came whose controller died, by its folder: what one that takes it up must know.
+
+The folder may be anybody's, and torn: each part is read by a model, and what decides what is done on hosts (the plan)
+is not read from it at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from run_benchmarks.commands import run_command
+from run_benchmarks.journal import Journal, kept_folders
+from run_benchmarks.names import JOURNAL, RUN_LOG, RUN_NAME, RUN_UID, RunId
+from run_benchmarks.plan.as_dict import plan_as_dict
+from run_benchmarks.plan.load import load_plan
+from run_benchmarks.plan.records import Plan
+from run_benchmarks.plan.unchanged import changes, plan_digest
+from run_benchmarks.reading import parsed
+from run_benchmarks.results.folder import RoundKey, RunFolder, observation_of, open_folder
+from run_benchmarks.results.load import results_in
+from run_benchmarks.results.round_result import Observation, RoundResult
+from run_benchmarks.stages.checks import Check
+from run_benchmarks.stages.tree import tree_of
+from utils.errors import FlagPerfError, ProblemsError
+from utils.records import Stage
+
+
+@dataclass(frozen=True)
+class RoundSoFar:
+    """A round that was begun and has no result.
+
+    stage: the last that the journal names. seen: what was known when it came to the stage `entered`, at `seen_at`
+    (seconds since the epoch). None where it came to none at which a round can be entered: then it begins anew.
+    attempt: the one that failed before, where its folder was not set aside yet.
+    """
+
+    key: RoundKey
+    stage: str
+    seen: Observation | None = None
+    seen_at: float = 0.0
+    entered: Stage | None = None
+    attempt: RoundResult | None = None
+
+    def __str__(self) -> str:
+        """What becomes of it, and why."""
+        if self.seen:
+            return f"taken up, for its controller died at the stage {self.stage}"
+        return f"begun anew, for its controller died at the stage {self.stage}"
+
+    @property
+    def elapsed_s(self) -> float:
+        """How long ago it was `seen`; clocks are set."""
+        return max(0.0, time.time() - self.seen_at)
+
+
+@dataclass(frozen=True)
+class Resumption:
+    """A run as far as it came; its journal is ours now.
+
+    digest, tree: of the plan and of the code that it was begun with. ended: the rounds that need nothing more, of which
+    `results` may lack some whose files could not be written. kept: node folders that stay on their hosts, as not all
+    that lies in them was collected. replaced: host -> the spare in its place. last_sign: when something
+    of it was last written.
+    """
+
+    journal: Journal
+    run: RunId
+    digest: str
+    tree: str
+    plan: Mapping[str, Any]
+    results: tuple[RoundResult, ...]
+    ended: frozenset[RoundKey]
+    round: RoundSoFar | None
+    checks: Mapping[str, list[Check]]
+    kept: frozenset[str]
+    replaced: Mapping[str, str]
+    last_sign: float
+
+    @property
+    def note(self) -> str:
+        """What a reader of the results must know."""
+        since, now = (
+            datetime.fromtimestamp(time_s).astimezone().isoformat(timespec="seconds")
+            for time_s in (self.last_sign, time.time())
+        )
+        return (
+            f"the run was taken up at {now}; the last sign of its controller, which had died, is of {since}"
+        )
+
+    @property
+    def attached(self) -> RoundSoFar | None:
+        """The round whose tasks were launched, if there is one."""
+        return self.round if self.round and self.round.seen else None
+
+
+@dataclass(frozen=True)
+class _Start:
+    """The journal's first line."""
+
+    run: Annotated[str, Field(pattern=f"^{RUN_NAME.pattern}$")]
+    uid: Annotated[str, Field(pattern=f"^{RUN_UID.pattern}$")]
+    started: str
+    plan: str = ""
+    tree: str = ""
+
+
+@dataclass(frozen=True)
+class _Entrance:
+    """A journal's line of a stage at which a round can be entered again."""
+
+    time: float
+    stage: Stage
+    seen: Mapping[str, Any] = field(default_factory=dict)
+
+
+def check_open_end(path: Path) -> None:
+    """See that there is a run in a folder which was begun and has not come to its end.
+
+    Raises:
+        FlagPerfError: there is none.
+    """
+    _start(open_folder(path), str(path / JOURNAL))
+
+
+def check_own(path: Path) -> None:
+    """See that the run in a folder is this user's own, for it is written to; nobody else may have laid a link there.
+
+    Raises:
+        FlagPerfError: it, or something in it that is written to, may be somebody else's.
+    """
+    folder = path.resolve()
+    for each in (folder, *folder.glob("*"), *folder.glob("*/*"), *folder.glob("*/round*/*")):
+        status = each.lstat()
+        if status.st_uid != os.geteuid():
+            remedy = (
+                "take it up as the user who started it; what another user may have made is not written to"
+            )
+            raise FlagPerfError(f"belongs to the user {status.st_uid}", where=str(each), remedy=remedy)
+        is_added_to = each.parent == folder and each.name in (JOURNAL, RUN_LOG)
+        is_plain = stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)
+        if not is_plain or (is_added_to and status.st_nlink > 1):
+            remedy = "take it away, if you know who made it, and ask again"
+            raise FlagPerfError("is a link, or no file: no run makes it", where=str(each), remedy=remedy)
+    if folder.stat().st_mode & stat.S_IWOTH:
+        raise FlagPerfError("everybody may write there", where=str(folder), remedy=f"chmod o-w {folder}")
+    above = folder.parent.stat().st_mode
+    if above & stat.S_IWOTH and not above & stat.S_ISVTX:
+        remedy = f"chmod o-w {folder.parent}"
+        raise FlagPerfError("everybody may rename what lies there", where=str(folder.parent), remedy=remedy)
+
+
+def plan_again(path: Path, config_dir: Path, training_dir: Path, log_path: Path | None) -> Plan:
+    """The plan of the run in a folder, made anew from the user's files: of the folder's own only names are taken.
+
+    Raises:
+        FlagPerfError: there is no run that could have been begun.
+        ProblemsError: something is wrong with the files.
+    """
+    folder = open_folder(path)
+    if not folder.cases:
+        raise FlagPerfError(
+            "no plan.json names its cases", where=str(path), remedy="name the folder of a run"
+        )
+    earlier = folder.plan.get("continue_from")
+    continue_from = earlier if isinstance(earlier, str) and RUN_UID.fullmatch(earlier) else None
+    cases = [*folder.cases]
+    try:
+        plan = load_plan(
+            config_dir, training_dir, only_cases=cases, log_path=log_path, continue_from=continue_from
+        )
+    except ProblemsError as error:  # nobody has given --cases: the run itself has them
+        named = {"where": str(path / "plan.json"), "name": "a case of the run"}
+        problems = [replace(each, **named) if each.name == "--cases" else each for each in error.problems]
+        raise type(error)(problems) from error
+    if not continue_from:
+        return plan
+    # the folder of the run that it goes on from may lie elsewhere: which of its rounds are done was seen at the start
+    done = parsed(dict[str, tuple[int, ...]], folder.plan.get("done") or {}, f"{path / 'plan.json'}: done")
+    return replace(plan, done=done)
+
+
+def check_unchanged(plan: Plan, so_far: Resumption) -> None:
+    """See that the rounds to come are those that the run was begun for.
+
+    Raises:
+        FlagPerfError: the files lead to another plan, or to other code; it says what has changed.
+    """
+    if not so_far.digest:
+        message = "it was begun by a version of FlagPerf whose runs cannot be taken up"
+        remedy = f"start a new run that goes on from its checkpoints: {run_command('--continue-from', so_far.run.name)}"
+        raise FlagPerfError(message, where=so_far.run.name, remedy=remedy)
+    now = plan_as_dict(plan)
+    if plan_digest(now) != so_far.digest:
+        lines = changes(so_far.plan, json.loads(json.dumps(now))) or ["plan.json itself was altered"]
+        remedy = (
+            "undo that, or name the run's own files with --config; a run with other settings is a new one, which may "
+            f"go on from its checkpoints: {run_command('--continue-from', so_far.run.name)}"
+        )
+        message = "\n".join(("the files do not lead to the run's plan any more", *lines))
+        raise FlagPerfError(message, where=str(plan.training_dir), remedy=remedy)
+    if tree_of(plan).digest != so_far.tree:
+        message = "the code that hosts get is not that which the run was begun with"
+        remedy = (
+            "undo what was changed in this folder since then (`git status`, `git diff`), or start a new run"
+        )
+        raise FlagPerfError(message, where=str(plan.training_dir), remedy=remedy)
+
+
+def read_resumption(path: Path, journal: Journal) -> Resumption:
+    """What the folder of a run tells of how far it came.
+
+    Args:
+        journal: the run's, taken over: nobody else goes on with it.
+
+    Raises:
+        FlagPerfError: it has ended, was never begun, or its journal or a result cannot be read.
+    """
+    folder = open_folder(path)
+    where = str(path / JOURNAL)
+    start = _start(folder, where)
+    ended_rounds = frozenset(_keys(folder, "round_ended"))
+    results = {RoundKey(each.case, each.round): each for each in results_in(folder, ended_rounds)}
+    so_far = _round_so_far(folder, ended_rounds | results.keys() - _between_attempts(folder), where)
+    if so_far and so_far.key in results:
+        so_far = replace(so_far, attempt=results.pop(so_far.key))
+    checks: Mapping[str, list[Check]] = {}
+    for entry in folder.journal:
+        if entry.get("event") == "checked":
+            checks = parsed(dict[str, list[Check]], entry.get("checks") or {}, f"{where}: checks")
+    return Resumption(
+        journal=journal,
+        run=RunId(start.run, start.uid, start.started),
+        digest=start.plan,
+        tree=start.tree,
+        plan=folder.plan,
+        results=tuple(results.values()),
+        ended=ended_rounds | results.keys(),
+        round=so_far,
+        checks=checks,
+        kept=kept_folders(folder.journal),
+        replaced={
+            str(entry.get("host")): str(entry.get("spare"))
+            for entry in folder.journal
+            if entry.get("event") == "replaced"
+        },
+        last_sign=max(
+            (path / name).stat().st_mtime for name in (JOURNAL, RUN_LOG) if (path / name).is_file()
+        ),
+    )
+
+
+def _start(folder: RunFolder, where: str) -> _Start:
+    events = {str(entry.get("event")): entry for entry in folder.journal}
+    if "run_ended" in events:
+        code, name = events["run_ended"].get("exit_code"), folder.path.name
+        remedy = f"start a new run that goes on from its checkpoints: {run_command('--continue-from', name)}"
+        raise FlagPerfError(
+            f"the run has ended, with exit code {code}", where=str(folder.path), remedy=remedy
+        )
+    if "run_started" not in events or not folder.plan:
+        remedy = f"start it anew: {run_command()}"
+        raise FlagPerfError("nothing of the run was begun", where=str(folder.path), remedy=remedy)
+    return parsed(_Start, events["run_started"], where)
+
+
+def _keys(folder: RunFolder, event: str) -> Iterator[RoundKey]:
+    """The rounds of which the journal has an event, in its order."""
+    for entry in folder.journal:
+        case, number = entry.get("case"), entry.get("round")
+        if entry.get("event") == event and isinstance(case, str) and type(number) is int:
+            yield RoundKey(case, number)
+
+
+def _round_so_far(folder: RunFolder, ended: Collection[RoundKey], where: str) -> RoundSoFar | None:
+    """The round at which the run was; rounds come one after the other, so that there is one at most."""
+    begun = [key for key in _keys(folder, "round_started") if key not in ended]
+    if not begun:
+        return None
+    key, entries = begun[-1], _since_its_begin(folder, begun[-1])
+    stages = [entry for entry in entries if entry.get("event") == "stage"]
+    noted = [entry for entry in stages if "seen" in entry]
+    stage = str(stages[-1].get("stage")) if stages else Stage.ACQUIRE.value
+    if not noted:
+        return RoundSoFar(key, stage)
+    entrance = parsed(_Entrance, noted[-1], where)
+    seen = observation_of(key, entrance.seen, folder.path / JOURNAL)
+    return RoundSoFar(key, stage, seen, entrance.time, entrance.stage)
+
+
+def _between_attempts(folder: RunFolder) -> frozenset[RoundKey]:
+    """The rounds of which an attempt has failed, and the next one was not begun."""
+    failed, begun = (list(_keys(folder, event)) for event in ("attempt_ended", "round_started"))
+    return frozenset(key for key in failed if failed.count(key) >= begun.count(key))
+
+
+def _since_its_begin(folder: RunFolder, key: RoundKey) -> Sequence[Mapping[str, Any]]:
+    own = [each for each in folder.journal if (each.get("case"), each.get("round")) == (key.case, key.number)]
+    begin = max(
+        place for place, each in enumerate(own) if each.get("event") in ("round_started", "attempt_ended")
+    )
+    return own[begin:]

@@ -1,0 +1,69 @@
+"""While a round trains: its units are waited for, what rank 0 reports is followed, and a hang is looked at."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterator, Sequence
+from typing import Any
+
+from run_benchmarks.follow import follow_events, follow_power
+from run_benchmarks.hosts.base import Host
+from run_benchmarks.names import FOLLOWED_EVENTS, unit_name
+from run_benchmarks.neighbours import watch_for_neighbours
+from run_benchmarks.round_state import RoundState
+from run_benchmarks.session import Session
+from run_benchmarks.stages.hang import HangWatch, keep_stacks
+from run_benchmarks.stages.launch import log_dir_inside
+from run_benchmarks.stages.watch import Outcome, Watch
+from utils.errors import told_of
+from utils.records import Stage
+
+# What has ended while no controller watched is heard of, also past the deadline.
+SHORTEST_WATCH_S = 30.0
+NO_CONTACT = "no contact"  # shown in place of a node's stage
+
+
+async def watch_round(session: Session, state: RoundState, hosts: Sequence[Host]) -> Outcome:
+    """How the round's tasks end, on `hosts` by node rank; what is seen of it goes to `state` and is shown."""
+    watch = Watch(
+        session.runtime,
+        {host.name: host.transport for host in hosts},
+        {node.rank: unit_name(session.run, node, "task") for node in state.nodes},
+        session.plan.cluster.host_lost_after_s,
+        lambda: state.training.progressed_at,
+        lambda node, there: session.display.stage(node, Stage.TRAIN.value if there else NO_CONTACT),
+        HangWatch(
+            lambda: state.training.progressed_at,
+            lambda: state.training.pace.limit_s(session.plan.run.hang_timeout_s),
+            lambda: _keep_stacks(session, state, hosts),
+        ),
+    )
+    followers = [asyncio.create_task(work) for work in _followers(session, state, hosts)]
+    try:
+        left_s = state.case.deadline_s - state.times.get(Stage.TRAIN.value, 0.0)
+        return await watch.run(state.nodes, max(left_s, SHORTEST_WATCH_S))
+    finally:
+        for follower in followers:
+            follower.cancel()
+        await asyncio.gather(*followers, return_exceptions=True)
+
+
+async def _keep_stacks(session: Session, state: RoundState, hosts: Sequence[Host]) -> None:
+    run, runtime, paths = session.plan.run, session.runtime, session.paths
+    transports = {host.name: host.transport for host in hosts}
+    units = {node.rank: unit_name(session.run, node, "task") for node in state.nodes}
+    log_dirs = {node.rank: log_dir_inside(run, paths, runtime, node) for node in state.nodes}
+    for node, error in (await keep_stacks(runtime, transports, units, log_dirs, state.nodes)).items():
+        state.warn(f"the stacks of its ranks were not kept: {told_of(node.host, error)}")
+
+
+def _followers(
+    session: Session, state: RoundState, hosts: Sequence[Host]
+) -> Iterator[Coroutine[Any, Any, None]]:
+    """What asks the nodes while they train: for rank 0's events, other runs and, where it is shown, power."""
+    paths, display, first = session.paths, session.display, state.nodes[0]
+    kept = (session.log_dir / first.folder).parent / FOLLOWED_EVENTS
+    yield follow_events(hosts[0].transport, paths, first, state.training, display, kept)
+    yield watch_for_neighbours(session, state, hosts)
+    for node in state.nodes if display.shows_power else ():
+        yield follow_power(hosts[node.rank].transport, paths, node, display)

@@ -1,0 +1,90 @@
+"""A training that makes no progress: noticed by what rank 0 reports, and looked at before anything is ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from run_benchmarks.names import Node
+from run_benchmarks.run_log import LOGGER
+from run_benchmarks.runtimes.base import Runtime
+from run_benchmarks.stages.fan_out import errors_of, on_all
+from run_benchmarks.transports.base import Transport
+from utils import stacks
+from utils.errors import FlagPerfError
+
+# All of a node's stacks take so long at most; the command that fetches them a little longer.
+STACKS_LIMIT_S, COMMAND_LIMIT_S = 20, 30.0
+# So long after contact is back what rank 0 reported meanwhile may take to be read.
+CATCH_UP_S = 10.0
+
+
+@dataclass
+class HangWatch:
+    """Says when a training hangs.
+
+    Args:
+        progressed_at: when (monotonic) rank 0 last reported anything; None where it never has.
+        limit_s: the silence after which it hangs; None where it is not to be taken for hung.
+        look: keeps what its ranks are doing.
+    """
+
+    progressed_at: Callable[[], float | None] = lambda: None
+    limit_s: Callable[[], float | None] = lambda: None
+    look: Callable[[], Awaitable[None]] | None = None
+    _contact_since: float | None = float("-inf")
+
+    def note_contact(self, there: bool) -> None:
+        """Contact with node 0 is lost or back: what rank 0 reported meanwhile is read only then."""
+        self._contact_since = time.monotonic() + CATCH_UP_S if there else None
+
+    def silence_s(self) -> float | None:
+        """For how long the training has been silent, if that is too long."""
+        reported, limit = self.progressed_at(), self.limit_s()
+        if reported is None or limit is None or self._contact_since is None:
+            return None
+        silence = time.monotonic() - max(reported, self._contact_since)
+        return silence if silence > limit else None
+
+    async def confirmed(self, still_in_contact: Callable[[], Awaitable[bool]]) -> float | None:
+        """The silence in seconds of a training that hangs, once it has been looked at; one may go on meanwhile."""
+        if self.silence_s() is None:
+            return None
+        if not await still_in_contact():  # nobody has noticed yet
+            self.note_contact(True)
+        silence = self.silence_s()
+        if silence is None:
+            return None
+        LOGGER.warning(
+            f"the training has reported nothing for {silence:.0f} s: looking what its ranks are doing"
+        )
+        if self.look is not None:
+            await self.look()
+        if self.silence_s() is None:
+            LOGGER.warning("the training goes on")
+            return None
+        return silence
+
+
+async def keep_stacks(
+    runtime: Runtime,
+    transports: Mapping[str, Transport],
+    units: Mapping[int, str],
+    log_dirs: Mapping[int, str],
+    nodes: Sequence[Node],
+) -> dict[Node, FlagPerfError]:
+    """Let every node write the stacks of its ranks into its folder; those nodes that could not, and why.
+
+    Args:
+        transports: by host. units, log_dirs: by node rank, the task's unit and the folder as it sees it.
+    """
+    program = Path(stacks.__file__).read_bytes()
+
+    async def keep(node: Node) -> None:
+        words = (log_dirs[node.rank], str(STACKS_LIMIT_S))
+        transport = transports[node.host]
+        await runtime.run_inside(transport, units[node.rank], program, *words, timeout=COMMAND_LIMIT_S)
+
+    return errors_of(await on_all(nodes, keep))

@@ -1,0 +1,58 @@
+"""`run.py resume`: go on with a run whose controller has died."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from run_benchmarks.verbs import options
+
+NAME = "resume"
+HELP = (
+    "go on with a run whose controller has died: with what still runs on the hosts, and without what is done"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which run, and by which files."""
+    options.add_config(parser)
+    options.add_log_path(parser)
+    options.add_run(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Take the run up on this terminal."""
+    from run_benchmarks.results.find import find_run
+
+    return take_up(find_run(arguments.run, options.log_path_of(arguments)), arguments)
+
+
+def take_up(folder: Path, arguments: argparse.Namespace, *, only_to_end_it: bool = False) -> int:
+    """Go on with the run in a folder; the exit code.
+
+    Args:
+        only_to_end_it: end it in order: its tasks are stopped, their logs collected.
+
+    Raises:
+        FlagPerfError: it goes on, or has ended, is another user's, or the files do not lead to its plan any more.
+    """
+    import signal
+
+    from run_benchmarks.foreground import resume_in_foreground
+    from run_benchmarks.journal import Journal
+    from run_benchmarks.names import JOURNAL
+    from run_benchmarks.resumption import (
+        check_open_end,
+        check_own,
+        check_unchanged,
+        plan_again,
+        read_resumption,
+    )
+
+    check_open_end(folder)
+    check_own(folder)
+    plan = plan_again(folder, arguments.config, options.TRAINING_DIR, arguments.log_path)
+    so_far = read_resumption(folder, Journal(folder / JOURNAL, plan.secrets, is_taken_over=True))
+    check_unchanged(plan, so_far)
+    signals = [signal.SIGTERM] if only_to_end_it else []
+    return resume_in_foreground(plan, folder.resolve(), so_far, signals)

@@ -1,0 +1,85 @@
+"""`run.py status`: where a run is, from its result folder alone, on any machine that sees it."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from run_benchmarks.commands import run_command
+from run_benchmarks.exit_code import ExitCode
+from run_benchmarks.output import output_width, put
+from run_benchmarks.verbs import options
+
+NAME = "status"
+HELP = "show where a run is: its rounds, their stages, and the end of its log"
+LOG_LINES = 5
+LOOK_EVERY_S = 1.0
+MOST_AT_ONCE = 2**20  # bytes of the log
+HEADINGS = ("case", "round", "state", "since")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which run, and for how long."""
+    options.add_config(parser)
+    options.add_log_path(parser)
+    options.add_run(parser)
+    parser.add_argument(
+        "-f", "--follow", action="store_true", help="print its log as it grows, until it has ended"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print it."""
+    from run_benchmarks.history.live import progress
+    from run_benchmarks.results.find import find_run
+    from run_benchmarks.results.table import Table
+
+    folder = find_run(arguments.run, options.log_path_of(arguments))
+    seen = progress(folder)
+    rows = tuple((case, str(number), state, since or "-") for case, number, state, since in seen["rounds"])
+    put(_headline(folder))
+    put(Table(HEADINGS, rows, fixed=2).text(output_width()))
+    put("\n".join(seen["log"][-LOG_LINES:]))
+    if arguments.follow:
+        _follow(folder)
+    return ExitCode.SUCCESS
+
+
+def _headline(folder: Path) -> str:
+    """Whether the run goes on, and what to do where it does not."""
+    from run_benchmarks.journal import is_held
+    from run_benchmarks.names import JOURNAL
+    from run_benchmarks.results.load import load_run
+    from run_benchmarks.results.summary import outcome_text
+
+    loaded = load_run(folder)
+    head = f"{folder}: started {loaded.started}"
+    if loaded.exit_code is not None:
+        return f"{head}, exit code {outcome_text(loaded)}"
+    held = is_held(folder / JOURNAL)
+    if held:
+        return f"{head}, goes on"
+    if held is None:
+        return f"{head}; whether it goes on cannot be told here"
+    resume, stop = run_command("resume", str(folder)), run_command("stop", str(folder))
+    return f"{head}; its controller has died\n    -> to go on: {resume}\n    -> to end it: {stop}"
+
+
+def _follow(folder: Path) -> None:
+    """Print what is added to the run's log, as long as its controller lives."""
+    from run_benchmarks.journal import is_held
+    from run_benchmarks.names import JOURNAL, RUN_LOG
+    from utils.text_files import opened
+
+    with opened(folder / RUN_LOG) as log:
+        log.seek(0, 2)
+        goes_on = True
+        while goes_on:
+            goes_on = bool(
+                is_held(folder / JOURNAL)
+            )  # asked first: what was written before the end is printed
+            while text := log.read(MOST_AT_ONCE).decode("utf-8", "replace").rstrip("\n"):
+                put(text)
+            if goes_on:
+                time.sleep(LOOK_EVERY_S)

@@ -1,0 +1,68 @@
+"""`run.py stop`: end a run in order, from any machine that sees its result folder."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from run_benchmarks.exit_code import ExitCode
+from run_benchmarks.output import complain, put
+from run_benchmarks.verbs import options
+from run_benchmarks.verbs.resume import take_up
+from utils.errors import FlagPerfError
+
+NAME = "stop"
+HELP = "end a run in order: its tasks are stopped, their logs collected, its hosts left clean"
+LOOK_EVERY_S = 0.5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which run; where its controller has died, by which files."""
+    options.add_config(parser)
+    options.add_log_path(parser)
+    options.add_run(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Ask the run's controller and wait until it has ended; where that has died, end the run in its place."""
+    from run_benchmarks.interruption import request_stop
+    from run_benchmarks.journal import is_held
+    from run_benchmarks.names import JOURNAL
+    from run_benchmarks.results.find import find_run
+    from run_benchmarks.results.load import load_run
+
+    folder = find_run(arguments.run, options.log_path_of(arguments))
+    code = load_run(folder).exit_code
+    if code is not None:
+        put(f"{folder}: the run has ended already, with exit code {code}")
+        return ExitCode.SUCCESS
+    held = is_held(folder / JOURNAL)
+    if held is None:
+        remedy = "end it where it was started: Ctrl-C, or `kill PID`"
+        raise FlagPerfError("whether the run goes on cannot be told", where=str(folder), remedy=remedy)
+    if not held:
+        complain(f"{folder}: its controller has died; the run is ended in its place")
+        code = take_up(folder, arguments, only_to_end_it=True)
+        return ExitCode.SUCCESS if code == ExitCode.INTERRUPTED else code
+    request_stop(folder)
+    put(f"{folder}: asked to stop; waiting until it has ended (Ctrl-C ends the waiting alone)")
+    return _wait(folder)
+
+
+def _wait(folder: Path) -> int:
+    from run_benchmarks.journal import is_held
+    from run_benchmarks.names import JOURNAL
+    from run_benchmarks.results.load import load_run
+    from run_benchmarks.results.summary import outcome_text
+
+    while is_held(folder / JOURNAL):
+        time.sleep(LOOK_EVERY_S)
+    ended = load_run(folder)
+    if ended.exit_code is None:
+        remedy = "ask once more: it is then ended in the place of its controller"
+        raise FlagPerfError(
+            "its controller died before it had ended the run", where=str(folder), remedy=remedy
+        )
+    put(f"{folder}: exit code {outcome_text(ended)}")
+    return ExitCode.SUCCESS
