@@ -17,7 +17,7 @@ import pytest
 from run_benchmarks import verbs
 from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.unchanged import plan_digest
-from run_benchmarks.resumption import plan_again
+from run_benchmarks.resumable import plan_again
 from run_benchmarks.verbs import options
 from tests.benchmarks.bert.shard_files import write_data
 from tests.benchmarks.driver.ranks import TINY, TRAINING

@@ -14,7 +14,8 @@ from run_benchmarks.journal import Journal
 from run_benchmarks.names import JOURNAL, RUN_LOG
 from run_benchmarks.results.folder import RoundKey
 from run_benchmarks.results.round_result import RoundResult
-from run_benchmarks.resumption import Resumption, check_own, read_resumption
+from run_benchmarks.resumable import check_own
+from run_benchmarks.resumption import Resumption, read_resumption
 from tests.run_benchmarks.builders import make_case
 from utils.errors import FlagPerfError
 from utils.records import Failure, FailureClass, Stage, Verdict

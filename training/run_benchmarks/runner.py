@@ -80,6 +80,7 @@ async def run_plan(
             code = await _check_and_run(session, results, notes, so_far)
         finally:
             left = await _leave_hosts(session)
+        results += _last_attempt(so_far, results)
         notes += [*_not_begun(session, results), *left]
         end = Run(run.name, run.uid, run.started, code, tuple(results), session.checks, tuple(notes))
         summary = _summed_up(log_dir, plan.secrets.hide_in(end))
@@ -121,7 +122,7 @@ async def _check_and_run(
             return ExitCode.UNHEALTHY
         await _run_cases(session, results, so_far)
     except Interrupted:
-        notes.append("interrupted before anything was launched")
+        notes.append(f"interrupted before anything {'more ' if so_far else ''}was launched")
         LOGGER.warning(f"Step 2 is left out: {notes[-1]}")
     except Exception as error:  # the rounds that there are make a summary all the same
         notes.append(f"the run broke off: {sentence_of(error)}")
@@ -150,7 +151,6 @@ async def _run_cases(session: Session, results: list[RoundResult], so_far: Resum
                 continue
             begun = so_far.round if so_far and so_far.round and so_far.round.key == key else None
             if session.interrupt.is_set() and not (begun and begun.seen):
-                results += [begun.attempt] if begun and begun.attempt else []
                 return
             LOGGER.info(f"case {name}, round {number} of {case.settings.repeat}: {begun or 'start'}")
             result = await _run_round(session, case, number, begun)
@@ -177,6 +177,14 @@ async def _run_round(session: Session, case: CasePlan, number: int, begun: Round
         where = await prepare_hosts(session, case, result)
         LOGGER.warning(f"case {result.case}, round {number}: run again {where}; the first: {folder.name}")
         begun = result = None
+
+
+def _last_attempt(so_far: Resumption | None, results: Sequence[RoundResult]) -> list[RoundResult]:
+    """What a round came to that had failed before the controller died, where it was not run again after all."""
+    attempt = so_far.round.attempt if so_far and so_far.round else None
+    if attempt is None or any((each.case, each.round) == (attempt.case, attempt.round) for each in results):
+        return []
+    return [attempt]
 
 
 def _not_begun(session: Session, results: Sequence[RoundResult]) -> list[str]:

@@ -1,0 +1,117 @@
+"""Whether a run whose controller died may be taken up: by whom, by which files, with which code.
+
+What decides what is done on hosts (the plan) is not read from the run's folder, which may be anybody's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+from run_benchmarks.commands import run_command
+from run_benchmarks.names import JOURNAL, RUN_LOG, RUN_UID
+from run_benchmarks.plan.as_dict import plan_as_dict
+from run_benchmarks.plan.load import load_plan
+from run_benchmarks.plan.records import Plan
+from run_benchmarks.plan.unchanged import changes, plan_digest
+from run_benchmarks.reading import parsed
+from run_benchmarks.results.folder import open_folder
+from run_benchmarks.resumption import Resumption, start_of
+from run_benchmarks.stages.tree import tree_of
+from utils.errors import FlagPerfError, ProblemsError
+
+
+def check_open_end(path: Path) -> None:
+    """See that there is a run in a folder which was begun and has not come to its end.
+
+    Raises:
+        FlagPerfError: there is none.
+    """
+    start_of(open_folder(path))
+
+
+def check_own(path: Path) -> None:
+    """See that the run in a folder is this user's own, for it is written to; nobody else may have laid a link there.
+
+    Raises:
+        FlagPerfError: it, or something in it that is written to, may be somebody else's.
+    """
+    folder = path.resolve()
+    for each in (folder, *folder.glob("*"), *folder.glob("*/*"), *folder.glob("*/round*/*")):
+        status = each.lstat()
+        if status.st_uid != os.geteuid():
+            remedy = (
+                "take it up as the user who started it; what another user may have made is not written to"
+            )
+            raise FlagPerfError(f"belongs to the user {status.st_uid}", where=str(each), remedy=remedy)
+        is_added_to = each.parent == folder and each.name in (JOURNAL, RUN_LOG)
+        is_plain = stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)
+        if not is_plain or (is_added_to and status.st_nlink > 1):
+            remedy = "take it away, if you know who made it, and ask again"
+            raise FlagPerfError("is a link, or no file: no run makes it", where=str(each), remedy=remedy)
+    if folder.stat().st_mode & stat.S_IWOTH:
+        raise FlagPerfError("everybody may write there", where=str(folder), remedy=f"chmod o-w {folder}")
+    above = folder.parent.stat().st_mode
+    if above & stat.S_IWOTH and not above & stat.S_ISVTX:
+        remedy = f"chmod o-w {folder.parent}"
+        raise FlagPerfError("everybody may rename what lies there", where=str(folder.parent), remedy=remedy)
+
+
+def plan_again(path: Path, config_dir: Path, training_dir: Path, log_path: Path | None) -> Plan:
+    """The plan of the run in a folder, made anew from the user's files: of the folder's own only names are taken.
+
+    Raises:
+        FlagPerfError: there is no run that could have been begun.
+        ProblemsError: something is wrong with the files.
+    """
+    folder = open_folder(path)
+    if not folder.cases:
+        raise FlagPerfError(
+            "no plan.json names its cases", where=str(path), remedy="name the folder of a run"
+        )
+    earlier = folder.plan.get("continue_from")
+    continue_from = earlier if isinstance(earlier, str) and RUN_UID.fullmatch(earlier) else None
+    cases = [*folder.cases]
+    try:
+        plan = load_plan(
+            config_dir, training_dir, only_cases=cases, log_path=log_path, continue_from=continue_from
+        )
+    except ProblemsError as error:  # nobody has given --cases: the run itself has them
+        named = {"where": str(path / "plan.json"), "name": "a case of the run"}
+        problems = [replace(each, **named) if each.name == "--cases" else each for each in error.problems]
+        raise type(error)(problems) from error
+    if not continue_from:
+        return plan
+    # the folder of the run that it goes on from may lie elsewhere: which of its rounds are done was seen at the start
+    done = parsed(dict[str, tuple[int, ...]], folder.plan.get("done") or {}, f"{path / 'plan.json'}: done")
+    return replace(plan, done=done)
+
+
+def check_unchanged(plan: Plan, so_far: Resumption) -> None:
+    """See that the rounds to come are those that the run was begun for.
+
+    Raises:
+        FlagPerfError: the files lead to another plan, or to other code; it says what has changed.
+    """
+    if not so_far.digest:
+        message = "it was begun by a version of FlagPerf whose runs cannot be taken up"
+        remedy = f"start a new run that goes on from its checkpoints: {run_command('--continue-from', so_far.run.name)}"
+        raise FlagPerfError(message, where=so_far.run.name, remedy=remedy)
+    now = plan_as_dict(plan)
+    if plan_digest(now) != so_far.digest:
+        lines = changes(so_far.plan, json.loads(json.dumps(now))) or ["plan.json itself was altered"]
+        remedy = (
+            "undo that, or name the run's own files with --config; a run with other settings is a new one, which may "
+            f"go on from its checkpoints: {run_command('--continue-from', so_far.run.name)}"
+        )
+        message = "\n".join(("the files do not lead to the run's plan any more", *lines))
+        raise FlagPerfError(message, where=str(plan.training_dir), remedy=remedy)
+    if tree_of(plan).digest != so_far.tree:
+        message = "the code that hosts get is not that which the run was begun with"
+        remedy = (
+            "undo what was changed in this folder since then (`git status`, `git diff`), or start a new run"
+        )
+        raise FlagPerfError(message, where=str(plan.training_dir), remedy=remedy)
