@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ import pytest
 
 from run_benchmarks.hosts.base import Host
 from run_benchmarks.plan.records import ClusterSettings
-from run_benchmarks.stages import passing
 from run_benchmarks.stages.passing import FIRST, Content, Place, Site, bring, keep
 from run_benchmarks.transports.base import ByteSink, ByteSource
 from run_benchmarks.transports.ssh import SshTransport
