@@ -96,13 +96,16 @@ async def _link(plan: Plan, patient: Patient, peer: str, other: Patient) -> Link
         async with served_port(other.transport, serving, program, LIMIT_S, LIMIT_S) as port:
             call = f"ask({peer!r}, {port}, {token!r})"
             done = await patient.transport.run(asking, stdin=_program(call), timeout=LIMIT_S)
+            if not done.ok:
+                raise _not_reached(f"{peer} is not reached at TCP port {port}: {done.last_lines(1)}", patient)
     except NotServedError as error:
         raise SkippedError(f"{peer} did not serve: {error.message}") from error
-    if done.ok:
-        return parsed(Link, object_in(done.stdout, patient.transport.host), patient.transport.host)
-    message = f"{peer} is not reached at TCP port {port}: {done.last_lines(1)}"
+    return parsed(Link, object_in(done.stdout, patient.transport.host), patient.transport.host)
+
+
+def _not_reached(message: str, patient: Patient) -> FlagPerfError:
     kind = FlagPerfError if any(len(place.addresses) > 1 for place in patient.places) else DoubtError
-    raise kind(message, remedy=f"open the firewall between the nodes: {NEEDED}")
+    return kind(message, remedy=f"open the firewall between the nodes: {NEEDED}")
 
 
 def _program(call: str) -> bytes:

@@ -158,8 +158,8 @@ async def give(giver: Place, receiver: Place, content: Content, python: str) -> 
         what = f"{receiver.path!r}, {content.size}, {content.sha256!r}"
         fetched = _program(f"fetch({whom}, {what})")
         done = await receiver.host.transport.run(argv, stdin=fetched, timeout=limit_s)
-    if not done.ok:
-        raise FlagPerfError(f"not from {giver.host.name}: {done.last_lines(1)}", where=receiver.host.name)
+        if not done.ok:
+            raise FlagPerfError(f"not from {giver.host.name}: {done.last_lines(1)}", where=receiver.host.name)
 
 
 async def _program(call: str) -> AsyncIterator[bytes]:

@@ -41,7 +41,9 @@ class NotServedError(FlagPerfError):
 async def served_port(
     transport: Transport, argv: Sequence[str], stdin: ByteSource, start_s: float, limit_s: float
 ) -> AsyncIterator[int]:
-    """The port of a program that is ended with the context, where it has not by itself, or after `limit_s` seconds.
+    """The port of a program that is ended with the context, or after `limit_s` seconds, where it has not by itself.
+
+    It has a moment to end by itself, unless the context ends with an error.
 
     Raises:
         NotServedError: it said none in `start_s` seconds, or ended before.
