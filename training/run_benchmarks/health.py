@@ -13,6 +13,7 @@ from run_benchmarks.run_log import LONG, SHORT
 from run_benchmarks.session import Session
 from run_benchmarks.stages.checks import Check, Status, with_status
 from run_benchmarks.stages.preflight import REACHABLE, preflight
+from run_benchmarks.stages.readings import Readings
 from utils.numbers import counted
 from utils.records import Failure, FailureClass, Stage, Verdict
 
@@ -67,9 +68,10 @@ async def check_standing_hosts(session: Session) -> None:
         if spare.name in plan.cluster.spares_of(case.settings.vendor)
     ]
     planned_hosts = [host for host in allocator.standing if host not in spares]
+    readings = Readings()
     for of_some in await asyncio.gather(
-        preflight(plan, session.runtime, planned_hosts, casts),
-        preflight(plan, session.runtime, spares, spare_casts),
+        preflight(plan, session.runtime, planned_hosts, casts, readings),
+        preflight(plan, session.runtime, spares, spare_casts, readings),
     ):
         session.checks.update(of_some)
     session.journal.write("checked", checks=plain(session.checks))

@@ -7,8 +7,8 @@ compared by one digest.
 A folder below the data directory that holds a listed file holds listed files only: a shard left over
 from another preparation would be trained on. The data directory itself may hold more (checkpoints).
 
-A host without Python is checked through `listing_command` and `compare_listing`, by names and sizes: GNU find does the
-reading there, the comparison is made here.
+A host without Python is checked through what GNU find and sha256sum print there (`listing_command`, `listed_in`); the
+comparison is made here (`compare_sizes`, `compare_sums`).
 """
 
 from __future__ import annotations
@@ -153,21 +153,50 @@ def verify(directory: Path, *, workers: int = 1, report: Report | None = None) -
     return sorted(problems, key=lambda problem: problem.name)
 
 
+@dataclass(frozen=True)
+class Listed:
+    """A file that is there: its size in bytes, and its stamp, which no program can alter the file and keep.
+
+    changed_s: when it was last changed in any way (ctime), in seconds since 1970 by its file system's clock.
+    """
+
+    bytes: int
+    stamp: str
+    changed_s: float
+
+
 def listing_command(manifest: Manifest, directory: str) -> list[str]:
-    """argv that prints `<bytes> <path>` of the files in `directory` (GNU find)."""
+    """argv that lists the files in `directory` for `listed_in` (GNU find)."""
     depth = max((len(PurePosixPath(entry.path).parts) for entry in manifest.files), default=1)
-    return ["find", "-L", directory, "-maxdepth", str(depth), "-type", "f", "-printf", "%s %P\\n"]
+    form = "%s %i:%T@:%C@ %P\\n"
+    return ["find", "-L", directory, "-maxdepth", str(depth), "-type", "f", "-printf", form]
 
 
-def compare_listing(manifest: Manifest, listing: str, where: str) -> list[Problem]:
-    """Compare names and sizes with what `listing_command` printed on the host and directory `where`."""
-    sizes: dict[str, int] = {}
-    for line in listing.splitlines():
-        size, separator, path = line.partition(" ")
-        if not separator or not size.isdecimal():
-            raise FlagPerfError(f"cannot read this line of the file listing: {line!r}", where=where)
-        sizes[path] = int(size)
-    return _compare_sizes(manifest, sizes, where)
+def listed_in(listing: str, where: str) -> dict[str, Listed]:
+    """The files that `listing_command` printed, by path; `where` (host and directory) stands in an error."""
+    return dict(_listed(line, where) for line in listing.split("\n") if line)
+
+
+_LISTED = re.compile(r"(\d{1,19}) (\d{1,20}:-?\d{1,19}\.\d+:(-?\d{1,19}\.\d+)) (.+)", re.ASCII)
+
+
+def _listed(line: str, where: str) -> tuple[str, Listed]:
+    match = _LISTED.fullmatch(line)
+    if match is None:
+        raise FlagPerfError(f"cannot read this line of the file listing: {line!r}", where=where)
+    size, stamp, changed, path = match.groups()
+    return path, Listed(int(size), stamp, float(changed))
+
+
+def compare_sizes(manifest: Manifest, listed: Mapping[str, Listed], where: str) -> list[Problem]:
+    """Compare names and sizes with those of the files that are in the host and directory `where`."""
+    return _compare_sizes(manifest, {path: file.bytes for path, file in listed.items()}, where)
+
+
+def compare_sums(entries: Sequence[FileEntry], sums: Mapping[str, str], where: str) -> list[Problem]:
+    """Compare with the SHA-256, by path, of those files of the host and directory `where` that could be read."""
+    differing = (entry for entry in entries if sums.get(entry.path, entry.sha256) != entry.sha256)
+    return [_altered(where, entry.path) for entry in differing]
 
 
 def _sizes(manifest: Manifest, directory: Path) -> dict[str, int]:

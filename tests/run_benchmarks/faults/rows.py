@@ -116,6 +116,12 @@ REFUSED = (
     quick("data-missing", "the data folder is not there", BEFORE1, "exit 3: data, h2"),
     Row("data-longer", "a file of the manifest has two bytes more", BEFORE1, "exit 3: data_altered, h2"),
     Row("data-lost", "a file of the manifest is not there", BEFORE1, "exit 3: data_altered, h2"),
+    quick(
+        "data-other",
+        "a file of the manifest has another byte, at equal size",
+        BEFORE1,
+        "exit 3: data_altered, h2",
+    ),
     Row("image", "another image by the same name", "node 1, image", "FAILED, images_differ, h1, h2"),
     quick("two-runs", "another run trains on the same hosts", "both nodes", WHOLE),
 )

@@ -93,6 +93,10 @@ def test_the_port_of_the_ranks_is_taken(pair: Pair, seen: Seen) -> None:
     [
         pytest.param("echo x >>{}", marks=fault("data-longer")),
         pytest.param("rm {}", marks=fault("data-lost")),
+        pytest.param(
+            "f={}; printf x | dd of=$f bs=1 seek=$(($(stat -c %s $f) / 2)) conv=notrunc",
+            marks=fault("data-other"),
+        ),
     ],
 )
 def test_data_are_altered_on_one_node(alter: str, pair: Pair, seen: Seen) -> None:

@@ -20,6 +20,7 @@ from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.checks import Check, Checker, Place, Status, outcome
 from run_benchmarks.stages.preflight import outcomes, places_of, reachable, usual
+from run_benchmarks.stages.readings import Readings
 from run_benchmarks.unforeseen import contained
 
 OWN_CHECKS: tuple[Checker[Patient], ...] = (
@@ -60,8 +61,9 @@ async def examine(plan: Plan, vendors: Mapping[str, Vendor], allocator: Allocato
     """
     begin, runtime, hosts = time.monotonic(), open_runtime(plan.run), allocator.standing
     places = places_of(hosts, [(case, allocator.planned(case)) for case in plan.cases])
+    readings = Readings()
     met = await asyncio.gather(
-        *(_meet(plan, runtime, _patient(plan, vendors, host, places[host.name])) for host in hosts)
+        *(_meet(plan, runtime, _patient(plan, vendors, host, places[host.name], readings)) for host in hosts)
     )
     patients = {host.name: patient for host, (patient, _) in zip(hosts, met, strict=True) if patient}
     checks = {host.name: [check] for host, (_, check) in zip(hosts, met, strict=True)}
@@ -74,10 +76,12 @@ async def examine(plan: Plan, vendors: Mapping[str, Vendor], allocator: Allocato
     return Findings(checks, differences(checks, groups), time.monotonic() - begin)
 
 
-def _patient(plan: Plan, vendors: Mapping[str, Vendor], host: Host, places: tuple[Place, ...]) -> Patient:
+def _patient(
+    plan: Plan, vendors: Mapping[str, Vendor], host: Host, places: tuple[Place, ...], readings: Readings
+) -> Patient:
     own = {place.case.vendor.name: place.case.vendor for place in places}
     own |= {name: vendor for name, vendor in vendors.items() if host.name in plan.cluster.hosts_of(name)}
-    return Patient(host.transport, places, is_only_seen=True, vendors=tuple(own.values()))
+    return Patient(host.transport, places, is_only_seen=True, readings=readings, vendors=tuple(own.values()))
 
 
 async def _meet(plan: Plan, runtime: Runtime, patient: Patient) -> tuple[Patient | None, Check]:

@@ -17,6 +17,7 @@ from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.runtimes.base import Runtime, UnitState
 from run_benchmarks.runtimes.process import OLDEST_PYTHON
 from run_benchmarks.stages.network import interface_to, peer_of
+from run_benchmarks.stages.readings import Readings
 from run_benchmarks.stages.work_folder import SEE, in_work_folder
 from run_benchmarks.transports.base import WHOLE_BYTES, Completed, Transport
 from run_benchmarks.unforeseen import contained
@@ -81,12 +82,14 @@ class HostUse:
     """One host and what the run wants of it; `facts` takes what a check measures, whether it passes or not.
 
     is_only_seen: whether a check makes no folder that a run will need, but sees whether it could.
+    readings: shared with the hosts that are checked at the same time.
     """
 
     transport: Transport
     places: tuple[Place, ...]
     facts: dict[str, float | str] = field(default_factory=dict)
     is_only_seen: bool = False
+    readings: Readings = field(default_factory=Readings)
 
     @property
     def cases(self) -> list[CasePlan]:

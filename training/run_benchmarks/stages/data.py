@@ -1,4 +1,4 @@
-"""The data of the cases on a host: each folder is there, and its files are those of its manifest."""
+"""The data of the cases on a host: each folder is there, and its files are those of its manifest, to the byte."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from run_benchmarks.commands import preparation_command
+from run_benchmarks.names import work_folder
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.runtimes.base import Mount, Runtime
 from run_benchmarks.runtimes.engine import engine_of
 from run_benchmarks.runtimes.submounts import with_submounts
-from run_benchmarks.stages.checks import QUICK_S, HostUse
+from run_benchmarks.stages.checks import QUICK_S, DoubtError, HostUse
+from run_benchmarks.stages.data_content import DataFolder, altered_files
 from run_benchmarks.transports.base import WHOLE_BYTES
 from utils import manifest as manifests
-from utils.errors import FlagPerfError
+from utils.errors import FlagPerfError, Problem
 from utils.records import FailureClass
 
 LISTING_S = 300.0
@@ -30,7 +32,7 @@ class DataAlteredError(FlagPerfError):
 
 
 async def data(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
-    """Every case's data directory exists; where it has a manifest, each file has the size noted there.
+    """Every case's data directory exists; where it has a manifest, each file is the one noted there.
 
     A container gets it read-only with all that is mounted below it.
 
@@ -42,7 +44,7 @@ async def data(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
     details, messages, errors = [], [], []
     for folder, cases in sorted(users.items()):
         try:
-            details.append(await _data_in(use, folder, _how_made(plan, cases, folder)))
+            details.append(await _data_in(use, work_folder(plan.run), folder, _how_made(plan, cases, folder)))
             if plan.run.uses_images:
                 mounts = [Mount(folder, DATA_INSIDE)]
                 await with_submounts(use.transport, engine_of(plan.run.container_engine), mounts)
@@ -52,11 +54,8 @@ async def data(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
             errors.append(error)
     if errors:
         remedies = dict.fromkeys(error.remedy for error in errors)
-        kind = (
-            DataAlteredError
-            if all(isinstance(error, DataAlteredError) for error in errors)
-            else FlagPerfError
-        )
+        kinds = {type(error) for error in errors}
+        kind = kinds.pop() if len(kinds) == 1 and kinds <= {DataAlteredError, DoubtError} else FlagPerfError
         raise kind("; ".join(messages), remedy="; ".join(remedies))
     return "; ".join(details) or None
 
@@ -72,7 +71,7 @@ def _how_made(plan: Plan, cases: Sequence[CasePlan], folder: str) -> str:
     )
 
 
-async def _data_in(use: HostUse, folder: str, how_made: str) -> str:
+async def _data_in(use: HostUse, work: str, folder: str, how_made: str) -> str:
     transport = use.transport
     argv = ["cat", f"{folder}/{manifests.MANIFEST_NAME}"]
     is_there, text = await asyncio.gather(
@@ -89,12 +88,18 @@ async def _data_in(use: HostUse, folder: str, how_made: str) -> str:
     )
     use.facts[folder] = manifest.digest
     argv = manifests.listing_command(manifest, folder)
-    listed = await transport.run(argv, timeout=LISTING_S, held=WHOLE_BYTES)
-    problems = manifests.compare_listing(manifest, listed.whole_stdout(), folder)
+    listing = await transport.run(argv, timeout=LISTING_S, held=WHOLE_BYTES)
+    listed = manifests.listed_in(listing.whole_stdout(), folder)
+    _refuse(folder, manifests.compare_sizes(manifest, listed, folder))
+    _refuse(folder, await altered_files(DataFolder(use, work, folder, manifest, listed)))
+    return f"{folder} ({len(manifest.files)} files as in the manifest, by SHA-256)"
+
+
+def _refuse(folder: str, problems: Sequence[Problem]) -> None:
+    """Raise DataAlteredError where there are some."""
     if problems:
         wrong = "; ".join(f"{problem.name}: {problem.message}" for problem in problems[:PROBLEMS_SHOWN])
         hidden = len(problems) - PROBLEMS_SHOWN
         more = f" and {hidden} more" if hidden > 0 else ""
         remedy = "prepare the data again, or copy it from a good host"
         raise DataAlteredError(f"{folder}: {wrong}{more}", remedy=remedy)
-    return f"{folder} ({len(manifest.files)} files as in the manifest)"

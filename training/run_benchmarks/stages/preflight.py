@@ -18,6 +18,7 @@ from run_benchmarks.stages.data import data
 from run_benchmarks.stages.devices import devices
 from run_benchmarks.stages.fan_out import MOST_AT_ONCE
 from run_benchmarks.stages.precision import precision
+from run_benchmarks.stages.readings import Readings
 
 REACHABLE = "reachable"  # the name of that check
 REACHABLE_TIMEOUT_S = 30.0
@@ -42,18 +43,24 @@ ALONE = (checks.clock,)
 
 
 async def preflight(
-    plan: Plan, runtime: Runtime, hosts: Sequence[Host], casts: Sequence[tuple[CasePlan, Sequence[Host]]]
+    plan: Plan,
+    runtime: Runtime,
+    hosts: Sequence[Host],
+    casts: Sequence[tuple[CasePlan, Sequence[Host]]],
+    readings: Readings | None = None,
 ) -> dict[str, list[Check]]:
     """Check `hosts` for the cases that run on them.
 
     Args:
         casts: the cases, each with its hosts by node rank.
+        readings: those of other hosts that are checked at the same time.
 
     Returns:
         Host -> its checks. A host that is not reached has that one check, as an error.
     """
     places, turns = places_of(hosts, casts), asyncio.Semaphore(MOST_AT_ONCE)
-    uses = [HostUse(host.transport, places[host.name]) for host in hosts]
+    readings = readings or Readings()
+    uses = [HostUse(host.transport, places[host.name], readings=readings) for host in hosts]
     of_hosts = await asyncio.gather(*(_check_host(plan, runtime, use, turns) for use in uses))
     return {host.name: checks for host, checks in zip(hosts, of_hosts, strict=True)}
 
