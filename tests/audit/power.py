@@ -17,6 +17,7 @@ INTERVALS_OF_A_HOLE = 5
 LONGEST_WITH_A_RANGE_MS = 60_000.0
 LONGEST_STANDSTILL_MS = 5_000.0
 LONGEST_TEXT = 4_000
+LONGEST_NAME = 100
 
 KEYS = {
     "source": {"time_ms": "whole", "interval_s": "number"}
@@ -27,7 +28,13 @@ KEYS = {
     | dict.fromkeys(("memory_used_mib", "memory_total_mib", "temperature_c"), "reading")
     | {"power_on": "name"},
 }
-REQUIRED = {"source": {"time_ms", "source", "scope", "interval_s"}, "sample": {"time_ms", "source"}}
+KEYS["tick"] = {"time_ms": "whole", "monotonic_ms": "whole", "source": "text", "devices": "texts"}
+KEYS["tick"] |= {"readings": "columns"} | dict.fromkeys(("power_on", "throttle", "error"), "names")
+REQUIRED = {
+    "source": {"time_ms", "source", "scope", "interval_s"},
+    "sample": {"time_ms", "source"},
+    "tick": {"time_ms", "source", "devices", "readings"},
+}
 
 Value = float | None
 Window = tuple[float, float]
@@ -161,7 +168,14 @@ def is_record(record: Any) -> bool:
     if keys is None or not record.keys() <= {"kind", *keys} or not REQUIRED[record["kind"]] <= record.keys():
         return False
     values = [(keys[key], value) for key, value in record.items() if key != "kind"]
-    return all(is_of(kind, value) for kind, value in values)
+    if not all(is_of(kind, value) for kind, value in values):
+        return False
+    devices = record.get("devices")
+    if devices is None:
+        return True
+    lists = [*record["readings"].values(), *(record.get(name) for name in ("power_on", "throttle", "error"))]
+    is_even = all(each is None or len(each) == len(devices) for each in lists)
+    return bool(devices) and len(set(devices)) == len(devices) and is_even
 
 
 def is_of(kind: str, value: object) -> bool:
@@ -171,13 +185,21 @@ def is_of(kind: str, value: object) -> bool:
         return value is None or is_of("text", value)
     if kind == "whole":
         return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 2**53
+    if kind in ("texts", "names", "column"):
+        one = {"texts": "text", "names": "name", "column": "reading"}[kind]
+        return isinstance(value, list) and all(is_of(one, each) for each in value)
+    if kind == "columns":
+        return isinstance(value, dict) and all(
+            len(name) <= LONGEST_NAME and is_of("column", each) for name, each in value.items()
+        )
     return (kind == "reading" and value is None) or number(value) is not None
 
 
 def devices_of(records: list[dict[str, Any]], source: str) -> list[Device]:
     """The devices of one source that are not carried by another, with their readings in order of time."""
     devices: dict[str, Device] = defaultdict(Device)
-    samples = [each for each in records if each["kind"] == "sample" and each["source"] == source]
+    of_source = [each for each in records if each["kind"] != "source" and each["source"] == source]
+    samples = [sample for each in of_source for sample in samples_of(each)]
     for sample in sorted(samples, key=lambda each: int(each["time_ms"])):
         device, time = devices[sample.get("device", "")], float(sample["time_ms"])
         power, counter = sample.get("power_w"), sample.get("energy_mj")
@@ -187,6 +209,18 @@ def devices_of(records: list[dict[str, Any]], source: str) -> list[Device]:
         device.power_on = device.power_on if sample.get("power_on") is None else sample["power_on"]
     carrying = {name for name, device in devices.items() if device.is_read or device.power_on is None}
     return [device for device in devices.values() if device.is_read or device.power_on not in carrying]
+
+
+def samples_of(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """A tick as a sample a device."""
+    if record["kind"] == "sample":
+        return [record]
+    columns = {**record["readings"], "power_on": record.get("power_on")}
+    return [
+        {"time_ms": record["time_ms"], "device": device}
+        | {name: values[place] for name, values in columns.items() if values is not None}
+        for place, device in enumerate(record["devices"])
+    ]
 
 
 def pairs(readings: list[tuple[float, float]], window: Window) -> list[Pair]:

@@ -13,6 +13,7 @@ import random
 import re
 import shutil
 from collections.abc import Iterable
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,32 @@ def counted(
     more = {} if range_mj is None else {"energy_range_mj": range_mj}
     values = {time: (rate * (time + 10_000)) % (range_mj or 10**15) for time in times}
     return [sample("rapl", time, device, energy_mj=value, **more) for time, value in values.items()]
+
+
+def in_ticks(records: Iterable[Record]) -> list[Record]:
+    """The samples that stand together and are of one source and time, as one tick."""
+    ticks: list[Record] = []
+    for key, group in groupby(records, lambda each: (each["kind"], each["source"], each["time_ms"])):
+        samples = list(group)
+        names = dict.fromkeys(name for sample in samples for name in sample)
+        if key[0] != "sample" or "device" not in names or len({s["device"] for s in samples}) < len(samples):
+            ticks += samples
+            continue
+        columns = {name: [sample.get(name) for sample in samples] for name in names}
+        own = {name: columns.pop(name) for name in ("power_on", "error") if name in columns}
+        devices = columns.pop("device")
+        readings = {name: v for name, v in columns.items() if name not in ("kind", "source", "time_ms")}
+        ticks.append(
+            {
+                "kind": "tick",
+                "time_ms": key[2],
+                "source": key[1],
+                "devices": devices,
+                "readings": readings,
+                **own,
+            }
+        )
+    return ticks
 
 
 def every(step: int = 1000, begin: int = -2000, end: int = WINDOW_MS + 2000) -> list[int]:
@@ -236,7 +263,9 @@ def _write_round(original: Path, folder: Path, number: int, scenario: Scenario) 
     (folder / "round.json").write_text(json.dumps(seen))
     start = _with_a_long_window(folder / "localhost_noderank0" / "rank0.out.log")
     for rank, (host, records) in enumerate(zip(hosts, scenario, strict=True)):
-        lines = [json.dumps({**record, "time_ms": record["time_ms"] + start}) + "\n" for record in records]
+        moved = [{**record, "time_ms": record["time_ms"] + start} for record in records]
+        # every other round as versions before December 2026 wrote it
+        lines = [json.dumps(record) + "\n" for record in (moved if number % 2 else in_ticks(moved))]
         node = folder / f"{host}_noderank{rank}"
         node.mkdir(exist_ok=True)
         (node / "telemetry.jsonl").write_text(

@@ -223,9 +223,21 @@ RECORDS = [
     *(record_line(Sample(START_MS + 1000 * s, "meter", power_w=2e2)) for s in range(-2, 13)),
 ]
 FIELDS = (
-    *("kind", "time_ms", "source", "scope", "interval_s", "device"),
+    *(
+        "kind",
+        "time_ms",
+        "source",
+        "scope",
+        "interval_s",
+        "device",
+        "devices",
+        "readings",
+        "error",
+        "power_on",
+    ),
     *("power_w", "energy_mj", "energy_range_mj", "volts"),
 )
+READINGS = ("power_w", "energy_mj", "energy_range_mj", "utilisation", "volts")
 
 
 @st.composite
@@ -234,8 +246,12 @@ def telemetry_lines(draw: st.DrawFn) -> str:
     line = draw(st.sampled_from(RECORDS))
     if draw(st.booleans()):
         return draw(torn(st.just(line.rstrip()))) + "\n"
-    changes = draw(st.dictionaries(st.sampled_from(FIELDS), NUMBERS | VALUES, max_size=3))
-    return json.dumps({**json.loads(line), **changes}) + "\n"
+    record = json.loads(line)
+    columns = st.lists(NUMBERS | VALUES, max_size=3)
+    if "readings" in record and draw(st.booleans()):
+        record["readings"] |= draw(st.dictionaries(st.sampled_from(READINGS), columns, max_size=3))
+    changes = draw(st.dictionaries(st.sampled_from(FIELDS), NUMBERS | VALUES | columns, max_size=3))
+    return json.dumps({**record, **changes}) + "\n"
 
 
 @holds(lines=st.lists(telemetry_lines(), max_size=12), whole=st.integers(0, 30))

@@ -21,7 +21,7 @@ from run_benchmarks.transports.local import LocalTransport
 from tests.run_benchmarks.builders import make_nodes
 from utils.events import Event, EventName, format_line
 from utils.telemetry.lines import TELEMETRY_FILE, record_line
-from utils.telemetry.records import Sample, Scope, SourceInfo
+from utils.telemetry.records import Sample, Scope, SourceInfo, ticks_of
 
 
 class Seen(Display):
@@ -329,15 +329,20 @@ def test_the_power_of_a_node_while_its_telemetry_grows(tmp_path: Path) -> None:
 
 def test_power_is_that_of_the_source_that_the_figures_will_use() -> None:
     meter = PowerMeter()
+
+    def take(sample: Sample) -> Power | None:
+        (tick,) = ticks_of([sample])
+        return meter.take(tick)
+
     package = Sample(2, "rapl", "package-0", power_w=40.0)
-    assert meter.take(package) is None, "nobody knows of what it is"
+    assert take(package) is None, "nobody knows of what it is"
     assert meter.take(PACKAGES) is None
-    assert meter.take(package) == Power(40.0, Scope.PACKAGE)
-    assert meter.take(Sample(2, "rapl", "package-1")) is None, "a part of the devices is no power of the node"
-    assert meter.take(Sample(3, "rapl", "package-1", power_w=2.0)) == Power(42.0, Scope.PACKAGE)
+    assert take(package) == Power(40.0, Scope.PACKAGE)
+    assert take(Sample(2, "rapl", "package-1")) is None, "a part of the devices is no power of the node"
+    assert take(Sample(3, "rapl", "package-1", power_w=2.0)) == Power(42.0, Scope.PACKAGE)
     carried = Sample(3, "rapl", "package-2", power_on="package-1")
-    assert meter.take(carried) == Power(42.0, Scope.PACKAGE), "it is counted with the one that carries it"
+    assert take(carried) == Power(42.0, Scope.PACKAGE), "it is counted with the one that carries it"
     meter.take(MACHINE)
-    assert meter.take(package) is None
-    assert meter.take(Sample(3, "pwr", power_w=300.0)) == Power(300.0, Scope.MACHINE)
-    assert meter.take(Sample(3, "cpu", utilisation=0.5)) is None
+    assert take(package) is None
+    assert take(Sample(3, "pwr", power_w=300.0)) == Power(300.0, Scope.MACHINE)
+    assert take(Sample(3, "cpu", utilisation=0.5)) is None

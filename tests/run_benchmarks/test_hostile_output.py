@@ -49,7 +49,7 @@ from tests.run_benchmarks.whole_run import make_whole_run
 from utils.events import Event, EventName, format_line, parse_line
 from utils.records import FailureClass, Verdict
 from utils.telemetry.lines import TELEMETRY_FILE, record_line
-from utils.telemetry.records import Sample, Scope, SourceInfo
+from utils.telemetry.records import Sample, Scope, SourceInfo, ticks_of
 from utils.text_files import END_BYTES, LONGEST_LINE, last_lines_of
 
 CASE = replace(make_case(["h1"]), parameters={"target_mlm_accuracy": 0.3})
@@ -339,8 +339,9 @@ def test_power_below_0_is_none(tmp_path: Path) -> None:
     assert {figures[name].value for name in ("energy", "avg_power", "max_power")} == {None}
     meter = PowerMeter()
     meter.take(SourceInfo(1, "meter", Scope.MACHINE, 1.0))
-    assert meter.take(Sample(2, "meter", power_w=-100.0)) is None
-    assert meter.take(Sample(3, "meter", power_w=100.0)) == Power(100.0, Scope.MACHINE)
+    below_0, above = ticks_of([Sample(2, "meter", power_w=-100.0), Sample(3, "meter", power_w=100.0)])
+    assert meter.take(below_0) is None
+    assert meter.take(above) == Power(100.0, Scope.MACHINE)
 
 
 # ---- size

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks.results import telemetry_file
-from run_benchmarks.results.telemetry_file import read_telemetry
+from run_benchmarks.results.telemetry_file import read_power, read_telemetry
 from utils.errors import FlagPerfError
 from utils.telemetry.lines import device_log, note_line, record_line, value_log
-from utils.telemetry.records import Sample, Scope, SourceInfo, Telemetry
+from utils.telemetry.records import Sample, Scope, SourceInfo, Telemetry, Tick, ticks_of
 
 GPU = SourceInfo(0, "gpu", Scope.ACCELERATOR, 1.0, "a card")
 CARD = Sample(
@@ -35,7 +35,7 @@ def test_records_come_back_as_they_were_written(tmp_path: Path) -> None:
 
 
 def test_zero_is_a_value_and_is_written() -> None:
-    assert '"utilisation": 0.0' in record_line(Sample(0, "cpu", utilisation=0.0))
+    assert '"utilisation":[0.0]' in record_line(Sample(0, "cpu", utilisation=0.0))
     assert "utilisation" not in record_line(Sample(0, "cpu"))
 
 
@@ -46,10 +46,75 @@ def test_a_cut_last_line_is_left_out(tmp_path: Path, cut: str) -> None:
     assert read_telemetry(path).samples == (CARD,)
 
 
+def test_the_readings_of_a_moment_stand_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "telemetry.jsonl"
+    lost = Sample(5_000, "gpu", "1", power_on="0", error="GPU is lost")
+    slow = Sample(5_000, "gpu", "2", power_w=60.0, throttle="power", clock_mhz=1200)
+    later = Sample(6_000, "gpu", "0", power_w=62.0, throttle="")
+    ticks = list(ticks_of([CARD, lost, slow, later], monotonic_ms=77))
+    assert [(tick.time_ms, tick.devices) for tick in ticks] == [(5_000, ["0", "1", "2"]), (6_000, ["0"])]
+    path.write_text("".join(map(record_line, ticks)))
+    assert path.read_text().count("\n") == 2 and '"monotonic_ms":77' in path.read_text()
+    # where one of the devices tells why it is held back, the others tell nothing of it
+    assert read_telemetry(path).samples == (CARD, lost, slow, later)
+    columns = read_power(path).series("gpu")
+    assert list(columns["0"].times_ms) == [5_000, 6_000] and list(columns["0"].column("power_w")) == [
+        61.4,
+        62.0,
+    ]
+    assert (columns["1"].power_on, columns["1"].error) == ("0", "GPU is lost")
+
+
+def test_lines_of_earlier_versions_are_read_as_they_were_meant(tmp_path: Path) -> None:
+    path = tmp_path / "telemetry.jsonl"
+    path.write_text(
+        '{"kind": "sample", "time_ms": 5000, "source": "gpu", "device": "0", "utilisation": 0.98, "power_w": 61.4, '
+        '"energy_mj": 123456789, "memory_used_mib": 1234, "memory_total_mib": 40536, "temperature_c": 33}\n'
+        '{"kind": "sample", "time_ms": 6000, "source": "gpu", "device": "1", "power_on": "0", "error": "GPU is lost"}\n'
+    )
+    assert read_telemetry(path).samples == (
+        CARD,
+        Sample(6_000, "gpu", "1", power_on="0", error="GPU is lost"),
+    )
+
+
+def test_a_quantity_of_a_later_version_costs_none_of_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "telemetry.jsonl"
+    path.write_text(record_line(CARD).replace('"readings":{', '"readings":{"humidity":[0.4],'))
+    telemetry = read_telemetry(path)
+    assert (telemetry.samples, telemetry.wrong) == ((CARD,), 0)
+
+
+def test_devices_that_come_and_go_have_a_series_each(tmp_path: Path) -> None:
+    path = tmp_path / "telemetry.jsonl"
+    watts = {1: {"0": 1.0, "1": 2.0}, 2: {"1": 3.0}, 4: {"0": 5.0, "1": 6.0}, 3: {"10": 4.0, "1": 4.5}}
+    ticks = [Tick(at, "gpu", list(of), {"power_w": list(of.values())}) for at, of in watts.items()]
+    ticks += [Tick(5, "gpu", ["0", "1"], {"energy_mj": [7.0, None]})]
+    path.write_text("".join(map(record_line, ticks)))
+    series = read_power(path).series("gpu")
+    assert list(series) == ["0", "1", "10"]
+    assert {name: list(each.points("power_w")) for name, each in series.items()} == {
+        "0": [(1, 1.0), (4, 5.0)],
+        "1": [(1, 2.0), (2, 3.0), (3, 4.5), (4, 6.0)],
+        "10": [(3, 4.0)],
+    }
+    assert list(series["0"].points("energy_mj")) == [(5, 7.0)] and not series["1"].has_read("energy_mj")
+    assert [len(each.column("energy_mj")) for each in series.values()] == [3, 5, 1]
+
+
 @pytest.mark.parametrize(
     "line",
     [
         "{",
+        '{"kind": "tick", "time_ms": 1, "source": "gpu", "readings": {}}',
+        '{"kind": "tick", "time_ms": 1, "source": "gpu", "devices": [], "readings": {}}',
+        '{"kind": "tick", "time_ms": 1, "source": "gpu", "devices": ["0"], "readings": {"power_w": [1, 2]}}',
+        '{"kind": "tick", "time_ms": 1, "source": "gpu", "devices": ["0", "1"], "readings": {"power_w": [1]}}',
+        '{"kind": "tick", "time_ms": 1, "source": "gpu", "devices": ["0", "0"], "readings": {"power_w": [1, 2]}}',
+        '{"kind": "tick", "time_ms": 1, "source": "gpu", "devices": ["0"], "readings": {"power_w": ["1"]}}',
+        '{"kind": "tick", "time_ms": 1, "source": "gpu", "devices": ["0"], "readings": {"power_w": [1e999]}}',
+        '{"kind": "tick", "time_ms": 1, "source": "gpu", "devices": ["0"], "readings": {}, "error": ["a", "b"]}',
+        '{"kind": "tick", "time_ms": 1, "source": "gpu", "devices": ["0"], "readings": {}, "volts": [12]}',
         "[]",
         "1",
         '{"kind": "sample"}',

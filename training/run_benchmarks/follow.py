@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from run_benchmarks.display.base import Display, Power
 from run_benchmarks.names import HostPaths, Node
@@ -23,10 +24,13 @@ from utils.events import PREFIX, Event, EventName, parse_line
 from utils.node import rank_log_name
 from utils.processor import precision_note
 from utils.telemetry.lines import TELEMETRY_FILE
-from utils.telemetry.records import Sample, SourceInfo, Telemetry
+from utils.telemetry.records import Sample, SourceInfo, Telemetry, samples_of
 from utils.telemetry.series import carrier_of
 from utils.telemetry.windows import best_power_source, metered
 from utils.text_files import LONGEST_LINE
+
+if TYPE_CHECKING:
+    from utils.telemetry.series import AnyTick
 
 RETRY_S = 2.0
 # Of a round's events so much is kept on the controller, in characters: 100,000 steps have less.
@@ -140,8 +144,8 @@ class PowerMeter:
         self._best: SourceInfo | None = None
         self._samples: dict[str, Sample] = {}  # the newest, by device
 
-    def take(self, record: Sample | SourceInfo) -> Power | None:
-        """All devices of the source together, when a sample of it comes in and each has one, or is counted with one."""
+    def take(self, record: AnyTick | SourceInfo) -> Power | None:
+        """All devices of the source together, when a tick of it comes in and each has one, or is counted with one."""
         if isinstance(record, SourceInfo):
             if len(self._sources) < MOST_SOURCES:
                 self._sources[record.source] = record
@@ -152,7 +156,7 @@ class PowerMeter:
             return None
         if self._best is None or record.source != self._best.source or len(self._samples) > MOST_DEVICES:
             return None
-        self._samples[record.device] = record
+        self._samples |= {sample.device: sample for sample in samples_of(record)}
         devices = metered({device: carrier_of(sample) for device, sample in self._samples.items()})
         draws = [self._samples[device].power_w for device in devices]
         watts = [draw for draw in draws if draw is not None and draw >= 0]

@@ -24,7 +24,7 @@ from utils.figures import Peak, figures_from_finished
 from utils.node import rank_log_name
 from utils.records import Verdict
 from utils.telemetry.lines import TELEMETRY_FILE, record_line
-from utils.telemetry.records import Scope, SourceInfo
+from utils.telemetry.records import Sample, Scope, SourceInfo, Tick
 
 CASE = "bert:pytorch:H100:8:8:1"
 START_MS = 1_700_000_000_000
@@ -181,25 +181,31 @@ def _events(made: Made, finished: dict[str, Any]) -> list[Event]:
 
 
 def _write_samples(file: Any, made: Made, node: int) -> None:
-    """A line a device a second, and the host's own."""
+    """A line of all devices a second, and the host's own."""
     draw = random.Random(node)
     file.write(record_line(SourceInfo(START_MS - 2000, made.source, Scope.ACCELERATOR, 1.0)))
     file.write(record_line(SourceInfo(START_MS - 2000, "cpu", Scope.HOST, 1.0)))
     offsets = [draw.gauss(0, 1) for _ in range(made.devices)]  # no two cards are alike
     spike = made.seconds * 2 // 5
-    source = json.dumps(made.source)
+    names = [str(device) for device in range(made.devices)]
     for second in range(made.seconds):
         now = START_MS + 1000 * second + draw.randrange(60)
         busy = INIT_S < second < made.seconds * 0.97
-        head = f'{{"kind": "sample", "time_ms": {now}, "source": '
-        file.write(f'{head}"cpu", "utilisation": {draw.uniform(0.2, 0.3):.3f}}}\n')
-        for device in range(made.devices):
-            hot = (node, device) == (len(made.hosts) - 1, made.devices - 1)
-            power = 25 * offsets[device] + (draw.uniform(600, 650) if busy else 120)
-            if (node, device, second) == (0, 1, spike):
-                power = SPIKE_W
-            file.write(
-                f'{head}{source}, "device": "{device}", "utilisation": {0.97 * busy:.2f}, "power_w": {power:.1f}, '
-                f'"memory_used_mib": {62_000 * busy + 900}, "memory_total_mib": 81559, '
-                f'"temperature_c": {45 + 18 * busy + 14 * hot + 2 * offsets[device] + draw.randrange(3):.0f}}}\n'
-            )
+        file.write(record_line(Sample(now, "cpu", utilisation=draw.uniform(0.2, 0.3))))
+        watts = [25 * offset + (draw.uniform(600, 650) if busy else 120) for offset in offsets]
+        if (node, second) == (0, spike):
+            watts[1] = SPIKE_W
+        hot = [
+            14 * ((node, device) == (len(made.hosts) - 1, made.devices - 1)) for device in range(made.devices)
+        ]
+        readings = {
+            "utilisation": [0.97 * busy] * made.devices,
+            "power_w": [round(each, 1) for each in watts],
+            "memory_used_mib": [62_000 * busy + 900] * made.devices,
+            "memory_total_mib": [81559] * made.devices,
+            "temperature_c": [
+                round(45 + 18 * busy + more + 2 * offset + draw.randrange(3))
+                for more, offset in zip(hot, offsets, strict=True)
+            ],
+        }
+        file.write(record_line(Tick(now, made.source, names, readings)))

@@ -237,7 +237,11 @@ def test_several_processes_read_what_one_reads(tmp_path: Path, monkeypatch: pyte
     for one, other in zip(alone, together, strict=True):
         for key, device in one.devices.items():
             assert other.devices[key].interval_s == device.interval_s
-            assert (other.devices[key].columns["Power"] == device.columns["Power"]).all() or key[0] == "cpu"
+            columns = other.devices[key].columns
+            assert (
+                columns.keys() == device.columns.keys() >= {"power_w" if key[0] != "cpu" else "utilisation"}
+            )
+            assert all((columns[name] == device.columns[name]).all() for name in columns)
 
 
 def test_hosts_that_differ_far_into_a_value_differ() -> None:

@@ -129,10 +129,10 @@ def _samples(path: Path, window: Window) -> array[float]:
     reader = TelemetryReader(path, (Scope.ACCELERATOR,))
     uses: dict[str, array[float]] = {}
     try:
-        for sample in reader.samples():
-            use, is_inside = sample.utilisation, window.start_ms <= sample.time_ms <= window.end_ms
-            if is_inside and use is not None and 0 <= use <= 1:
-                uses.setdefault(sample.source, array("d")).append(use)
+        for tick in reader.ticks():
+            if window.start_ms <= tick.time_ms <= window.end_ms:
+                read = (use for use in tick.readings.get("utilisation", ()) if use is not None)
+                uses.setdefault(tick.source, array("d")).extend(use for use in read if 0 <= use <= 1)
     except FlagPerfError:  # the round's power says why
         return array("d")
     working = reader.telemetry().with_scope(Scope.ACCELERATOR)

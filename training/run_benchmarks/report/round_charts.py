@@ -9,8 +9,9 @@ import numpy as np
 
 from run_benchmarks.report.chart import TIME, Axis, Chart, Extent, Line, Phase
 from run_benchmarks.report.curves import STEP_CURVES, Curves
-from run_benchmarks.report.samples import QUANTITIES, DeviceSamples, NodeSamples, Quantity, Values
+from run_benchmarks.report.samples import DRAWN, DeviceSamples, NodeSamples, Values
 from run_benchmarks.report.thinning import MOST_POINTS, Grid, extent_of, on_grid, thinned
+from utils.telemetry.quantities import Quantity
 from utils.telemetry.records import Scope
 
 SCOPES: Mapping[Scope | None, str] = {
@@ -145,25 +146,25 @@ def device_charts(devices: Sequence[Device], time: RoundTime, link: str, most_va
         grid = Grid.over(time.end_s, interval, most)
         drawn = [_line(device, quantity, time, grid) for device in of_kind]
         note = THINNED.format(step=f"{grid.pair_s:.3g} s") if grid.pair_s > 2 * interval else ""
-        title = f"{quantity.name}, {SCOPES[scope]}"
+        title = f"{quantity.title}, {SCOPES[scope]}"
         axes = [Axis("time", grid.places, TIME)]
         yield Chart(
             title, quantity.unit, axes, drawn, time.phases, link=link, note=note, end=time.end_s,
-            is_from_zero=quantity.name != "Temperature",
+            is_from_zero=not quantity.may_be_negative,
         )  # fmt: skip
 
 
 def kinds(devices: Sequence[Device]) -> Iterator[tuple[Quantity, Scope | None, list[Device]]]:
     """What was measured, of which kind of device, and those of which there is a value."""
-    for quantity in QUANTITIES:
+    for quantity in DRAWN:
         for scope in SCOPES:
-            of_kind = [
-                each
-                for each in devices
-                if each.samples.scope is scope and not np.isnan(each.samples.columns[quantity.name]).all()
-            ]
+            of_kind = [each for each in devices if each.samples.scope is scope and _is_read(each, quantity)]
             if of_kind:
                 yield quantity, scope, of_kind
+
+
+def _is_read(device: Device, quantity: Quantity) -> bool:
+    return not np.isnan(device.samples.columns.get(quantity.name, np.nan)).all()
 
 
 def extent_in(

@@ -19,8 +19,8 @@ SAME = 0.05  # values that differ by less than this part of them do not get all 
 MOST_COLUMNS = 64
 MOST_FIELDS = 2_000
 LONGEST_TEXT, LONGEST_DIFFERENCE = 300, 4_000  # characters of a value; of one in which hosts differ
-# What stands for a quantity's readings while training: of what heats or fills the worst.
-EXTENTS = {"Power": "mean", "Utilisation": "mean", "Memory used": "greatest", "Temperature": "greatest"}
+# Of what heats or fills, the worst stands for the readings while training; of all else their mean.
+WORST = ("memory_used_mib", "swap_used_mib", "temperature_c", "memory_temperature_c")
 
 
 @dataclass(frozen=True)
@@ -88,11 +88,11 @@ def heat_maps(devices: Sequence[Device], time: RoundTime | None, result: RoundRe
 
 def _device_maps(devices: Sequence[Device], time: RoundTime) -> Iterator[HeatMap]:
     for quantity, scope, of_kind in kinds(devices):
-        which = EXTENTS[quantity.name]
+        which = "greatest" if quantity.name in WORST else "mean"
         sources = dict.fromkeys(each.source for each in of_kind)
         for source in sources:
             named = f" ({source})" if len(sources) > 1 else ""  # a host's processors and its memory
-            title = f"{quantity.name}, {SCOPES[scope]}{named}: {which} while training"
+            title = f"{quantity.title}, {SCOPES[scope]}{named}: {which} while training"
             extents = {
                 (each.host, each.label): extent_in(each, quantity, time, *time.training)
                 for each in of_kind

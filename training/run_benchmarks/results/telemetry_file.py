@@ -15,16 +15,18 @@ from msgspec.structs import astuple
 
 from utils.errors import FlagPerfError
 from utils.numbers import LARGEST_MEASURED
-from utils.telemetry.records import Sample, Scope, SourceInfo, Telemetry
-from utils.telemetry.series import SeriesTable
+from utils.telemetry.records import Sample, Scope, SourceInfo, Telemetry, samples_of
+from utils.telemetry.series import ENERGY, ENERGY_RANGE, MOST_BLOCKS, POWER, SeriesTable
 from utils.telemetry.windows import POWER_SCOPES
 from utils.text_files import LONGEST_LINE, lines_of, one_line, shortened
 
 LATEST_MS = 2**53  # JSON's whole numbers are exact up to here
-# Of one node: eight chips that are sampled once a second for a week.
-MOST_SAMPLES = 5_000_000
+# Of one node, a device's readings of a moment being one: 64 chips that are sampled ten times a second for ten hours.
+MOST_SAMPLES = 25_000_000
+MOST_LINES = 5_000_000
 MOST_SOURCES = 1_000
 MOST_DEVICES = 4_096  # of all its sources: each is reckoned with by itself
+MOST_QUANTITIES = 256  # of a line: later versions may have more than this one
 MOST_TEXT = 2**27  # characters of the samples' names and errors
 LONGEST_TEXT = 4_000  # characters of a name or a note
 LONGEST_ERROR = 200  # characters that are kept of what a device answered, and of what is wrong with a line
@@ -32,10 +34,34 @@ LONGEST_ERROR = 200  # characters that are kept of what a device answered, and o
 Time = Annotated[int, msgspec.Meta(ge=0, le=LATEST_MS)]
 Number = Annotated[float, msgspec.Meta(ge=-LARGEST_MEASURED, le=LARGEST_MEASURED)]
 Text = Annotated[str, msgspec.Meta(max_length=LONGEST_TEXT)]
+Name = Annotated[str, msgspec.Meta(max_length=100)]
+Column = Annotated[list[Number | None], msgspec.Meta(max_length=MOST_DEVICES)]
+Texts = Annotated[list[Text | None], msgspec.Meta(max_length=MOST_DEVICES)]
+
+
+class TickLine(msgspec.Struct, tag="tick", tag_field="kind", forbid_unknown_fields=True, gc=False):
+    """A `Tick` as it stands in a line; JSON has no NaN and no infinity."""
+
+    time_ms: Time
+    source: Text
+    devices: Annotated[list[Text], msgspec.Meta(min_length=1, max_length=MOST_DEVICES)]
+    readings: Annotated[dict[Name, Column], msgspec.Meta(max_length=MOST_QUANTITIES)]
+    power_on: Texts | None = None
+    throttle: Texts | None = None
+    error: Annotated[list[Text], msgspec.Meta(max_length=MOST_DEVICES)] | None = None
+    monotonic_ms: Time | None = None
+
+    def __post_init__(self) -> None:
+        """Each column has a value a device, and no device stands there twice."""
+        lists = (*self.readings.values(), self.power_on, self.throttle, self.error)
+        if any(values is not None and len(values) != len(self.devices) for values in lists):
+            raise ValueError(f"a column has not as many values as there are devices ({len(self.devices)})")
+        if len(set(self.devices)) < len(self.devices):
+            raise ValueError("a device stands there twice")
 
 
 class SampleLine(msgspec.Struct, tag="sample", tag_field="kind", forbid_unknown_fields=True, gc=False):
-    """A `Sample` as it stands in a line, its fields in the same order; JSON has no NaN and no infinity."""
+    """A device's reading, as versions before 2026-12 wrote it: a line each."""
 
     time_ms: Time
     source: Text
@@ -50,6 +76,18 @@ class SampleLine(msgspec.Struct, tag="sample", tag_field="kind", forbid_unknown_
     power_on: Text | None = None
     error: Text = ""
 
+    def tick(self) -> TickLine:
+        """The same as a tick of one device."""
+        readings = {name: [value] for name in OLD_READINGS if (value := getattr(self, name)) is not None}
+        return TickLine(
+            self.time_ms,
+            self.source,
+            [self.device],
+            readings,
+            power_on=None if self.power_on is None else [self.power_on],
+            error=[self.error] if self.error else None,
+        )
+
 
 class SourceLine(msgspec.Struct, tag="source", tag_field="kind", forbid_unknown_fields=True):
     """A `SourceInfo` as it stands in a line, its fields in the same order."""
@@ -62,7 +100,18 @@ class SourceLine(msgspec.Struct, tag="source", tag_field="kind", forbid_unknown_
     reason: Text = ""
 
 
-_DECODER: msgspec.json.Decoder[SampleLine | SourceLine] = msgspec.json.Decoder(SampleLine | SourceLine)
+OLD_READINGS = (
+    "utilisation",
+    "power_w",
+    "energy_mj",
+    "energy_range_mj",
+    "memory_used_mib",
+    "memory_total_mib",
+    "temperature_c",
+)
+_DECODER: msgspec.json.Decoder[TickLine | SampleLine | SourceLine] = msgspec.json.Decoder(
+    TickLine | SampleLine | SourceLine
+)
 _NOT_DECODED = (msgspec.DecodeError, RecursionError)
 
 
@@ -73,7 +122,8 @@ def read_telemetry(path: Path) -> Telemetry:
         FlagPerfError: the file cannot be read.
     """
     reader = TelemetryReader(path)
-    return reader.telemetry(tuple(map(_sample, reader.samples())))
+    samples = tuple(sample for tick in reader.ticks() for sample in samples_of(tick))
+    return reader.telemetry(samples)
 
 
 def read_power(path: Path) -> Telemetry:
@@ -82,10 +132,9 @@ def read_power(path: Path) -> Telemetry:
     Raises:
         FlagPerfError: the file cannot be read.
     """
-    reader, table = TelemetryReader(path, POWER_SCOPES), SeriesTable()
-    for line in reader.samples():
-        line.error = shortened(line.error, LONGEST_ERROR)
-        table.take(line)
+    reader, table = TelemetryReader(path, POWER_SCOPES), SeriesTable((POWER, ENERGY, ENERGY_RANGE))
+    for tick in reader.ticks():
+        table.take(tick)
     return replace(reader.telemetry(), columns=table.by_source())
 
 
@@ -99,9 +148,10 @@ class TelemetryReader:
         self.first_wrong = ""
         self._others: set[str] = set()  # sources of other scopes
         self._devices: set[tuple[str, str]] = set()
+        self._sets: set[tuple[str, tuple[str, ...]]] = set()  # of devices, that were told of together
 
-    def samples(self) -> Iterator[SampleLine]:
-        """The samples of sources with these scopes, in the order written; a file of any size must not fill the memory.
+    def ticks(self) -> Iterator[TickLine]:
+        """The ticks of sources with these scopes, in the order written; a file of any size must not fill the memory.
 
         Raises:
             FlagPerfError: the file cannot be read.
@@ -111,22 +161,25 @@ class TelemetryReader:
             if line[-1] != "\n" and len(line) < LONGEST_LINE:
                 return  # a host that lost power may leave half a line, or zero bytes that were never written
             try:
-                record = _DECODER.decode(line)
+                record = _decoded(line)
             except _NOT_DECODED as error:
                 self._note(_problem(error))
                 continue
-            if self._count >= MOST_SAMPLES or self._held >= MOST_TEXT:
+            if self.lines > MOST_LINES or self._count >= MOST_SAMPLES or self._held >= MOST_TEXT:
                 self._note(
-                    f"it has more than {MOST_SAMPLES} samples, or they hold {MOST_TEXT} characters: "
-                    "the rest is not read"
+                    f"it has more than {MOST_LINES} lines or {MOST_SAMPLES} samples, or they hold {MOST_TEXT} "
+                    "characters: the rest is not read"
                 )
                 return
             if isinstance(record, SourceLine):
                 self._take(record)
             elif record.source not in self._others and self._is_of_few(record):
-                self._count += 1
-                names = len(record.source) + len(record.device) + len(record.power_on or "")
-                self._held += names + min(len(record.error), LONGEST_ERROR)
+                self._count += len(record.devices)
+                if record.error:
+                    record.error = [shortened(error, LONGEST_ERROR) for error in record.error]
+                self._held += sum(map(len, record.error or ())) + sum(
+                    len(text or "") for text in record.power_on or ()
+                )
                 yield record
 
     def telemetry(self, samples: tuple[Sample, ...] = ()) -> Telemetry:
@@ -141,13 +194,17 @@ class TelemetryReader:
         self.sources[line.source] = SourceInfo(*astuple(line))
         (self._others.discard if line.scope in self.scopes else self._others.add)(line.source)
 
-    def _is_of_few(self, line: SampleLine) -> bool:
-        device = (line.source, line.device)
-        if device not in self._devices:
-            if len(self._devices) >= MOST_DEVICES:
-                self._note(f"there are more than {MOST_DEVICES} devices")
-                return False
-            self._devices.add(device)
+    def _is_of_few(self, tick: TickLine) -> bool:
+        together = (tick.source, tuple(tick.devices))
+        if together in self._sets:
+            return True
+        devices = {(tick.source, device) for device in tick.devices} - self._devices
+        if len(self._devices) + len(devices) > MOST_DEVICES or len(self._sets) >= MOST_BLOCKS:
+            self._note(f"there are more than {MOST_DEVICES} devices")
+            return False
+        self._devices |= devices
+        self._sets.add(together)
+        self._held += sum(map(len, together[1])) + len(tick.source)
         return True
 
     def _note(self, problem: str) -> None:
@@ -155,26 +212,23 @@ class TelemetryReader:
         self.first_wrong = self.first_wrong or f"{self.path}:{self.lines}: {problem}"
 
 
-def record_of(line: str, where: str) -> Sample | SourceInfo:
+def record_of(line: str, where: str) -> TickLine | SourceInfo:
     """The record that a line of `telemetry.jsonl` is.
 
     Raises:
         FlagPerfError: it is none; names `where`.
     """
     try:
-        record = _DECODER.decode(line)
+        record = _decoded(line)
     except _NOT_DECODED as error:
         raise FlagPerfError(_problem(error), where=where) from error
-    if isinstance(record, SourceLine):
-        return SourceInfo(*astuple(record))
-    return _sample(record)
+    return SourceInfo(*astuple(record)) if isinstance(record, SourceLine) else record
+
+
+def _decoded(line: str) -> TickLine | SourceLine:
+    record = _DECODER.decode(line)
+    return record.tick() if isinstance(record, SampleLine) else record
 
 
 def _problem(error: Exception) -> str:
     return f"not a telemetry record: {shortened(one_line(str(error)), LONGEST_ERROR)}"
-
-
-def _sample(line: SampleLine) -> Sample:
-    """With the beginning of its error: each may hold another, and all are kept at once."""
-    line.error = shortened(line.error, LONGEST_ERROR)
-    return Sample(*astuple(line))

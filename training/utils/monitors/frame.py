@@ -13,7 +13,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,19 +23,10 @@ from utils.errors import raised
 from utils.monitors import SAMPLES_GRACE_S
 from utils.monitors.source import Source, SourceUnavailableError
 from utils.telemetry.lines import TELEMETRY_FILE, note_line, record_line
-from utils.telemetry.records import Sample, SourceInfo
+from utils.telemetry.quantities import BY_NAME
+from utils.telemetry.records import Sample, SourceInfo, Tick, ticks_of
 
 log = logging.getLogger("utils.monitors")
-
-READINGS = (
-    "utilisation",
-    "power_w",
-    "energy_mj",
-    "energy_range_mj",
-    "memory_used_mib",
-    "memory_total_mib",
-    "temperature_c",
-)
 
 NO_ANSWER = "it has not answered: its open or its first sample did not come to an end"
 
@@ -60,7 +51,7 @@ class TelemetryFile:
         self._file = open_log(folder / TELEMETRY_FILE)
         self._lock = threading.Lock()
 
-    def write(self, records: Sequence[Sample | SourceInfo]) -> None:
+    def write(self, records: Iterable[Tick | SourceInfo]) -> None:
         """Append the records as one write."""
         with self._lock:
             self._file.write("".join(map(record_line, records)))
@@ -85,7 +76,7 @@ def _sound(sample: Sample) -> Sample:
 
     One of them in `telemetry.jsonl` would cost the node all that was measured there.
     """
-    readings: dict[str, Any] = {name: getattr(sample, name) for name in READINGS}
+    readings: dict[str, Any] = {name: getattr(sample, name) for name in BY_NAME}
     unsound = [name for name, value in readings.items() if not _is_reading(name, value)]
     if not unsound:
         return sample
@@ -99,7 +90,7 @@ def _is_reading(name: str, value: object) -> bool:
         return True
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         return False
-    return value >= 0 or name == "temperature_c"
+    return value >= 0 or BY_NAME[name].may_be_negative
 
 
 class Sampler:
@@ -161,10 +152,10 @@ class Sampler:
 
     def _tick(self, lag_s: float) -> None:
         self.counts.late += lag_s > self._interval_s / 2
-        now = _now_ms()
+        now, monotonic_ms = _now_ms(), int(time.monotonic() * 1000)
         try:
             samples = [_sound(sample) for sample in self.source.sample(now)]
-            self._write(now, samples)
+            self._write(now, monotonic_ms, samples)
             self._declare("")
         except Exception as error:  # whatever a vendor's library raises must not end the monitor
             self.counts.failed += 1
@@ -175,9 +166,9 @@ class Sampler:
         self.counts.sampled += 1
         self._report("; ".join(f"device {s.device}: {s.error}" for s in samples if s.error))
 
-    def _write(self, now: int, samples: Sequence[Sample]) -> None:
+    def _write(self, now: int, monotonic_ms: int, samples: Sequence[Sample]) -> None:
         if samples:
-            self._telemetry.write(samples)
+            self._telemetry.write(ticks_of(samples, monotonic_ms))
             self._log_file.write(self.source.log_entry(now, samples))
             self._log_file.flush()
 

@@ -1,4 +1,4 @@
-"""How telemetry stands on disk: FlagPerf's documented log lines, and one JSON object a sample.
+"""How telemetry stands on disk: FlagPerf's documented log lines, and one JSON object a tick: the readings of a moment.
 
 The documented logs have second resolution and no energy counter, so figures are computed from
 `telemetry.jsonl`; the logs are for people and for the tools that they already have.
@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 
-from utils.telemetry.records import Sample, SourceInfo
+from utils.telemetry.quantities import BY_NAME
+from utils.telemetry.records import Sample, SourceInfo, Tick, ticks_of
 
 TELEMETRY_FILE = "telemetry.jsonl"
 TIME_FORMAT = "%Y-%m-%d-%H:%M:%S"
@@ -41,10 +41,20 @@ def note_line(time_ms: int, text: str) -> str:
     return f"{NOTE} {timestamp(time_ms)}\t{' '.join(text.split())}\n"
 
 
-def record_line(record: Sample | SourceInfo) -> str:
-    """A line of `telemetry.jsonl`. What was not measured is left out."""
-    fields = {name: value for name, value in asdict(record).items() if value not in (None, "")}
-    return json.dumps(fields, allow_nan=False) + "\n"
+def record_line(record: Sample | Tick | SourceInfo) -> str:
+    """A line of `telemetry.jsonl`. What was not measured is left out; a sample is a tick of one device."""
+    if isinstance(record, Sample):
+        (record,) = ticks_of([record])
+    fields = {name: value for name, value in vars(record).items() if value not in (None, "")}
+    if isinstance(record, Tick):
+        fields["readings"] = {name: _rounded(name, column) for name, column in record.readings.items()}
+    return json.dumps(fields, allow_nan=False, separators=(",", ":")) + "\n"
+
+
+def _rounded(name: str, column: Sequence[float | None]) -> list[float | None]:
+    """With as many digits as mean something: a line a second of every device is written for hours."""
+    decimals = BY_NAME[name].decimals
+    return [value if value is None else round(value, decimals) for value in column]
 
 
 def _card(sample: Sample) -> str:

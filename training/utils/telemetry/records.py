@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import Literal
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Literal
 
+from utils.telemetry.quantities import BY_NAME
 from utils.telemetry.series import Series, SeriesTable
+
+if TYPE_CHECKING:
+    from utils.telemetry.series import AnyTick
 
 
 class Scope(str, Enum):
@@ -39,13 +44,15 @@ class SourceInfo:
 
 @dataclass(frozen=True)
 class Sample:
-    """One reading of one device of one source. None is "not measured".
+    """One reading of one device of one source. None is "not measured"; `quantities` says what each number is.
 
     `device` is "" for the host itself, else the source's name for the device ("0", "package-0").
     `energy_mj` is a counter that only grows, until it wraps at `energy_range_mj`; where that is None it
-    does not wrap in the life of a machine. `power_on` names the device of the same source that carries the power of
-    this one too, where boards of several devices tell it once. `error` says what the device answered in place of a
-    value.
+    does not wrap in the life of a machine. `power_w` is what a source has, averaged or not, as its note says;
+    `power_instant_w` stands beside one that is averaged. Bytes are counters. `power_on` names the device of the same
+    source that carries the power of this one too, where boards of several devices tell it once. `throttle` names, with
+    commas, why the device runs slower than it could: "" where nothing holds it back. `error` says what the device
+    answered in place of a value.
     """
 
     time_ms: int
@@ -60,7 +67,80 @@ class Sample:
     temperature_c: float | None = None
     power_on: str | None = None
     error: str = ""
-    kind: Literal["sample"] = "sample"
+    throttle: str | None = None
+    power_instant_w: float | None = None
+    load: float | None = None
+    swap_used_mib: float | None = None
+    memory_temperature_c: float | None = None
+    clock_mhz: float | None = None
+    memory_clock_mhz: float | None = None
+    cpu_s: float | None = None
+    read_bytes: float | None = None
+    written_bytes: float | None = None
+    received_bytes: float | None = None
+    sent_bytes: float | None = None
+    pcie_received_bytes_per_s: float | None = None
+    pcie_sent_bytes_per_s: float | None = None
+    ecc_corrected: float | None = None
+    ecc_uncorrected: float | None = None
+    remapped_rows: float | None = None
+
+
+@dataclass(frozen=True)
+class Tick:
+    """What one source read of its devices at one moment, as it stands in a line of telemetry.jsonl.
+
+    `readings`, `power_on`, `throttle` and `error` have a value a device, in their order; what no device has is absent.
+    `monotonic_ms` is of a clock that nobody sets, from any beginning. The rest see `Sample`.
+    """
+
+    time_ms: int
+    source: str
+    devices: Sequence[str]
+    readings: Mapping[str, Sequence[float | None]]
+    power_on: Sequence[str | None] | None = None
+    throttle: Sequence[str | None] | None = None
+    error: Sequence[str] | None = None
+    monotonic_ms: int | None = None
+    kind: Literal["tick"] = "tick"
+
+
+def ticks_of(samples: Iterable[Sample], monotonic_ms: int | None = None) -> Iterator[Tick]:
+    """Samples as they come, those of one source and moment together."""
+    for (time_ms, source), group in groupby(samples, lambda each: (each.time_ms, each.source)):
+        together = list(group)
+
+        def column(name: str, together: list[Sample] = together) -> list[Any] | None:
+            values = [getattr(sample, name) for sample in together]
+            return None if all(value in (None, "") for value in values) else values
+
+        readings = {name: values for name in BY_NAME if (values := column(name)) is not None}
+        # that nothing holds a device back is told too
+        throttle = [sample.throttle for sample in together]
+        yield Tick(
+            time_ms,
+            source,
+            [sample.device for sample in together],
+            readings,
+            column("power_on"),
+            None if all(value is None for value in throttle) else throttle,
+            column("error"),
+            monotonic_ms,
+        )
+
+
+def samples_of(tick: AnyTick) -> Iterator[Sample]:
+    """The samples that a tick holds; readings of other names than a `Sample` has are left out."""
+    for place, device in enumerate(tick.devices):
+        readings: dict[str, Any] = {
+            name: values[place] for name, values in tick.readings.items() if name in BY_NAME
+        }
+        texts = {
+            name: values[place]
+            for name in ("power_on", "throttle", "error")
+            if (values := getattr(tick, name)) is not None
+        }
+        yield Sample(tick.time_ms, tick.source, device, **readings, **texts)
 
 
 @dataclass(frozen=True)
@@ -68,7 +148,7 @@ class Telemetry:
     """Everything that the monitors of one node wrote, in the order written.
 
     lines: how many there are; wrong: how many of them are no record; first_wrong: where the first is, and why.
-    columns: power and energy alone, by source and device; where they are held so, there are no `samples`.
+    columns: the readings by source and device; where they are held so, there are no `samples`.
     """
 
     path: str
@@ -90,7 +170,7 @@ class Telemetry:
         return self._by_source.get(source, {})
 
     def series(self, source: str) -> Mapping[str, Series]:
-        """The readings of power and energy of `source` by device (2 before 10), in time order."""
+        """The readings of `source` by device (2 before 10), in time order."""
         return self._series.get(source, {})
 
     @cached_property
@@ -98,8 +178,8 @@ class Telemetry:
         if self.columns is not None:
             return self.columns
         table = SeriesTable()
-        for sample in self.samples:
-            table.take(sample)
+        for tick in ticks_of(self.samples):
+            table.take(tick)
         return table.by_source()
 
     @cached_property

@@ -1,37 +1,52 @@
-"""The readings of power and energy in columns: of millions of samples there is no object for each."""
+"""Readings in columns: of millions of samples there is no object for each."""
 
 from __future__ import annotations
 
 import math
+import operator
 from array import array
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # monitors import this in images with old Pythons too, which cannot evaluate all of it
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from typing import Protocol
 
     Point = tuple[int, float]
 
     class Reading(Protocol):
-        """What a `Sample`, or a line of one, tells of power and energy."""
+        """What tells whether a device's power is read of itself."""
+
+        @property
+        def power_w(self) -> float | None: ...
+        @property
+        def energy_mj(self) -> float | None: ...
+        @property
+        def power_on(self) -> str | None: ...
+
+    class AnyTick(Protocol):
+        """A `records.Tick`, or a line that is one."""
 
         @property
         def time_ms(self) -> int: ...
         @property
         def source(self) -> str: ...
         @property
-        def device(self) -> str: ...
+        def devices(self) -> Sequence[str]: ...
         @property
-        def power_w(self) -> float | None: ...
+        def readings(self) -> Mapping[str, Sequence[float | None]]: ...
         @property
-        def energy_mj(self) -> float | None: ...
+        def power_on(self) -> Sequence[str | None] | None: ...
         @property
-        def energy_range_mj(self) -> float | None: ...
+        def throttle(self) -> Sequence[str | None] | None: ...
         @property
-        def power_on(self) -> str | None: ...
-        @property
-        def error(self) -> str: ...
+        def error(self) -> Sequence[str] | None: ...
+
+
+# A source tells of the same devices each time, but for one that comes or goes.
+MOST_BLOCKS = 8_192
+POWER, ENERGY, ENERGY_RANGE = "power_w", "energy_mj", "energy_range_mj"
 
 
 def carrier_of(sample: Reading) -> str | None:
@@ -42,82 +57,132 @@ def carrier_of(sample: Reading) -> str | None:
 
 @dataclass(frozen=True)
 class Series:
-    """One device's readings in time order; what was not read is NaN.
+    """One device's readings in time order: a column a quantity that was read at all, NaN where it was not.
 
-    energy_range_mj, power_on, error: the latest that was told, if there is one.
+    power_on, error: the latest that was told, if there is one.
     """
 
     times_ms: array[int]
-    power_w: array[float]
-    energy_mj: array[float]
-    energy_range_mj: float | None
+    columns: Mapping[str, array[float]]
     power_on: str | None
     error: str
 
-    def points(self, column: array[float]) -> Iterator[Point]:
-        """The readings in one of the columns; one below 0 is a tool's way to say that it has none."""
+    def column(self, name: str) -> array[float]:
+        """The readings of a quantity, as many as there are times."""
+        return self.columns.get(name) or array("d", [math.nan]) * len(self.times_ms)
+
+    def points(self, name: str) -> Iterator[Point]:
+        """The readings of a quantity; one below 0 is a tool's way to say that it has none."""
+        column = self.columns.get(name, ())
         return ((time_ms, value) for time_ms, value in zip(self.times_ms, column) if value >= 0)  # noqa: B905
 
-    def has_read(self, column: array[float]) -> bool:
-        """Whether there is any reading in one of the columns."""
-        return any(value >= 0 for value in column)
+    def has_read(self, name: str) -> bool:
+        """Whether there is any reading of a quantity."""
+        return any(value >= 0 for value in self.columns.get(name, ()))
+
+    @property
+    def energy_range_mj(self) -> float | None:
+        """Where the counter of energy wraps, by the last word on it; None where it does not."""
+        return next((value for value in reversed(self.column(ENERGY_RANGE)) if value > 0), None)
 
     @property
     def carrier(self) -> str | None:
         """Who carries the device's power, by its last word; None where it was ever read of the device itself."""
-        return None if self.has_read(self.power_w) or self.has_read(self.energy_mj) else self.power_on
+        return None if self.has_read(POWER) or self.has_read(ENERGY) else self.power_on
 
 
 class SeriesTable:
-    """Takes samples as they come, in any order."""
+    """Takes ticks as they come, in any order. wanted: the quantities that are kept; None for all."""
 
-    def __init__(self) -> None:
-        self._devices: dict[str, dict[str, _Device]] = {}
+    def __init__(self, wanted: Collection[str] | None = None) -> None:
+        self._wanted = wanted
+        self._blocks: dict[tuple[str, tuple[str, ...]], _Block] = {}
+        self._words: dict[tuple[str, str], _Words] = {}
 
-    def take(self, sample: Reading) -> None:
-        """One more."""
-        devices = self._devices.setdefault(sample.source, {})
-        if sample.device not in devices:
-            devices[sample.device] = _Device()
-        devices[sample.device].take(sample)
+    def take(self, tick: AnyTick) -> bool:
+        """One more; False where it is left out, as too many sets of devices were told of."""
+        key = (tick.source, tuple(tick.devices))
+        if key not in self._blocks:
+            if len(self._blocks) >= MOST_BLOCKS:
+                return False
+            self._blocks[key] = _Block(len(key[1]))
+            for device in key[1]:
+                self._words.setdefault((tick.source, device), _Words())
+        self._blocks[key].take(tick, self._wanted)
+        for name in ("power_on", "error"):
+            for device, text in zip(tick.devices, getattr(tick, name) or ()):  # noqa: B905
+                self._words[tick.source, device].take(name, tick.time_ms, text)
+        return True
 
     def by_source(self) -> Mapping[str, Mapping[str, Series]]:
         """Source -> device (2 before 10) -> its series."""
+        places: dict[str, dict[str, list[tuple[_Block, int]]]] = {}
+        for (source, devices), block in self._blocks.items():
+            for place, device in enumerate(devices):
+                places.setdefault(source, {}).setdefault(device, []).append((block, place))
         return {
             source: {
-                name: devices[name].series() for name in sorted(devices, key=lambda name: (len(name), name))
+                name: _series(devices[name], self._words[source, name])
+                for name in sorted(devices, key=lambda name: (len(name), name))
             }
-            for source, devices in self._devices.items()
+            for source, devices in places.items()
         }
 
 
-class _Device:
-    """One device's columns while they grow; of what changes rarely the latest word, with its time."""
+@dataclass
+class _Words:
+    """What a device told in words: of each kind the latest, with its time."""
 
-    def __init__(self) -> None:
-        self._times, self._power, self._energy = array("q"), array("d"), array("d")
-        self._range: tuple[int, float | None] = (0, None)
-        self._carrier: tuple[int, str | None] = (0, None)
-        self._error = (0, "")
-        self._is_sorted = True
+    latest: dict[str, tuple[int, str]] = field(default_factory=dict)
 
-    def take(self, sample: Reading) -> None:
-        time_ms = sample.time_ms
-        self._is_sorted = self._is_sorted and not (self._times and time_ms < self._times[-1])
-        self._times.append(time_ms)
-        self._power.append(math.nan if sample.power_w is None else sample.power_w)
-        self._energy.append(math.nan if sample.energy_mj is None else sample.energy_mj)
-        if sample.energy_range_mj and time_ms >= self._range[0]:
-            self._range = (time_ms, sample.energy_range_mj)
-        if sample.power_on is not None and time_ms >= self._carrier[0]:
-            self._carrier = (time_ms, sample.power_on)
-        if sample.error and time_ms >= self._error[0]:
-            self._error = (time_ms, sample.error)
+    def take(self, name: str, time_ms: int, text: str | None) -> None:
+        if text and time_ms >= self.latest.get(name, (0, ""))[0]:
+            self.latest[name] = (time_ms, text)
 
-    def series(self) -> Series:
-        times, power, energy = self._times, self._power, self._energy
-        if not self._is_sorted:
-            order = array("q", sorted(range(len(times)), key=times.__getitem__))
-            times = array("q", map(times.__getitem__, order))
-            power, energy = (array("d", map(column.__getitem__, order)) for column in (power, energy))
-        return Series(times, power, energy, self._range[1], self._carrier[1], self._error[1])
+
+class _Block:
+    """The ticks that tell of the same devices: of each quantity a tick's readings behind those of the one before."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.times_ms = array("q")
+        self.columns: dict[str, array[float]] = {}
+
+    def take(self, tick: AnyTick, wanted: Collection[str] | None) -> None:
+        self.times_ms.append(tick.time_ms)
+        for name, values in tick.readings.items():
+            if wanted is None or name in wanted:
+                self._filled(name, len(self.times_ms) - 1).extend(
+                    [math.nan if value is None else value for value in values]
+                )
+
+    def _filled(self, name: str, rows: int) -> array[float]:
+        """The column of a quantity, with NaN for the ticks that did not have it."""
+        column = self.columns.setdefault(name, array("d"))
+        missing = rows * self.width - len(column)
+        if missing:
+            column.extend(array("d", [math.nan]) * missing)
+        return column
+
+    def of_device(self, name: str, place: int) -> array[float]:
+        """The readings of the device at a place."""
+        return self._filled(name, len(self.times_ms))[place :: self.width]
+
+
+def _series(places: Sequence[tuple[_Block, int]], words: _Words) -> Series:
+    """The device that stands at these places of the blocks."""
+    names = dict.fromkeys(name for block, _ in places for name in block.columns)
+    times, columns = array("q"), {name: array("d") for name in names}
+    for block, place in places:
+        for name, column in columns.items():
+            own = name in block.columns
+            column.extend(
+                block.of_device(name, place) if own else array("d", [math.nan]) * len(block.times_ms)
+            )
+        times.extend(block.times_ms)
+    if any(map(operator.lt, islice(times, 1, None), times)):
+        order = array("q", sorted(range(len(times)), key=times.__getitem__))
+        times = array("q", map(times.__getitem__, order))
+        columns = {name: array("d", map(column.__getitem__, order)) for name, column in columns.items()}
+    power_on, error = (words.latest.get(name, (0, ""))[1] for name in ("power_on", "error"))
+    return Series(times, columns, power_on or None, error)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from utils.telemetry.records import Measurement, Scope, Telemetry, Window
+from utils.telemetry.series import ENERGY, POWER
 
 # Samples further apart than this many intervals have a hole between them.
 HOLE_INTERVALS = 5
@@ -71,7 +72,7 @@ def power_sums(telemetry: Telemetry, source: str) -> dict[int, float]:
     """Time in ms -> power in W of all the source's devices together, at the moments when all were read."""
     sums: dict[int, float] | None = None
     for series in _metered(telemetry, source).values():
-        watts = dict(series.points(series.power_w))
+        watts = dict(series.points(POWER))
         sums = watts if sums is None else {at: sums[at] + watts[at] for at in sums if at in watts}
     return sums or {}
 
@@ -138,7 +139,7 @@ def _energy(series: Series, window: Window, hole_ms: float) -> _Total:
     if counted.value is not None:
         return counted
     integrated = _integral(series, window, hole_ms)
-    if not series.has_read(series.energy_mj):  # a device without a counter: nothing to explain
+    if not series.has_read(ENERGY):  # a device without a counter: nothing to explain
         return integrated
     return _Total(
         integrated.value,
@@ -150,7 +151,7 @@ def _energy(series: Series, window: Window, hole_ms: float) -> _Total:
 
 def _counter(series: Series, window: Window, hole_ms: float) -> _Total:
     """Energy by the device's counter: differences of readings, in J."""
-    points, wraps_at = series.points(series.energy_mj), series.energy_range_mj
+    points, wraps_at = series.points(ENERGY), series.energy_range_mj
     joules = covered = unchanged_ms = 0.0
     for span in _spans(points, window, hole_ms, trusted_ms=WRAP_IS_CLEAR_MS if wraps_at else float("inf")):
         growth = span.last - span.first
@@ -164,19 +165,17 @@ def _counter(series: Series, window: Window, hole_ms: float) -> _Total:
             return _Total(None, reason=f"it stood still at {span.last:.0f} mJ for {still_s:.1f} s")
         joules += growth / 1000 * span.inside_ms / span.length_ms
         covered += span.inside_ms
-    return (
-        _Total(joules, covered, COUNTER) if covered else _Total(None, reason=_why_empty(series, "energy_mj"))
-    )
+    return _Total(joules, covered, COUNTER) if covered else _Total(None, reason=_why_empty(series, ENERGY))
 
 
 def _integral(series: Series, window: Window, hole_ms: float) -> _Total:
     """Energy by the sampled power, integrated over the covered part of the window, in J."""
     joules = covered = 0.0
-    for span in _spans(series.points(series.power_w), window, hole_ms):
+    for span in _spans(series.points(POWER), window, hole_ms):
         joules += span.mean_inside * span.inside_ms / 1000
         covered += span.inside_ms
     if not covered:
-        return _Total(None, reason=_why_empty(series, "power_w"))
+        return _Total(None, reason=_why_empty(series, POWER))
     return _Total(joules, covered, INTEGRATED)
 
 
