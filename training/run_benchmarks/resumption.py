@@ -132,6 +132,7 @@ def read_resumption(path: Path, journal: Journal) -> Resumption:
     so_far = _round_so_far(folder, ended_rounds | results.keys() - _between_attempts(folder), where)
     if so_far and so_far.key in results:
         so_far = replace(so_far, attempt=results.pop(so_far.key))
+    in_work = {so_far.key} if so_far else set()
     checks: Mapping[str, list[Check]] = {}
     for entry in folder.journal:
         if entry.get("event") == "checked":
@@ -143,7 +144,8 @@ def read_resumption(path: Path, journal: Journal) -> Resumption:
         tree=start.tree,
         plan=folder.plan,
         results=tuple(results.values()),
-        ended=ended_rounds | results.keys(),
+        # one at a time is taken up: of others that a full disk kept from ending nothing is known but their logs
+        ended=(ended_rounds | results.keys() | set(_keys(folder, "round_started"))) - in_work,
         round=so_far,
         checks=checks,
         kept=kept_folders(folder.journal),

@@ -27,7 +27,7 @@ from run_benchmarks.results.round_result import Observation, RoundResult, bounde
 from run_benchmarks.resumption import RoundSoFar
 from run_benchmarks.round_end import RoundEnd
 from run_benchmarks.round_image import provide_image
-from run_benchmarks.round_state import RoundState, write_observation
+from run_benchmarks.round_state import RoundState, has_record, write_observation
 from run_benchmarks.round_watch import watch_round
 from run_benchmarks.session import Interrupted, Session, in_time, now, unless_broken_off, unless_interrupted
 from run_benchmarks.stages.caches import DROP_CACHES
@@ -95,8 +95,12 @@ class Round:
             state.note_error(error)
         await self._finish(held)
         result = await judge_round(session, state.case, self._seen, self._folder)
-        ended = "attempt_ended" if is_repeated(session, result) else "round_ended"
-        self._record(ended, verdict=result.verdict.value)
+        if is_repeated(session, result):
+            self._record("attempt_ended", verdict=result.verdict.value)
+        elif has_record(
+            self._folder
+        ):  # else there is nothing yet to tell it by: a full disk may have room later
+            self._record("round_ended", verdict=result.verdict.value)
         return result
 
     @property
