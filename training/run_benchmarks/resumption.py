@@ -160,8 +160,11 @@ def read_resumption(path: Path, journal: Journal) -> Resumption:
     )
 
 
-def start_of(folder: RunFolder) -> _Start:
+def start_of(folder: RunFolder, places: Sequence[str] = ()) -> _Start:
     """How the run began.
+
+    Args:
+        places: the options that lead a further command to the same files.
 
     Raises:
         FlagPerfError: it has ended, or was never begun.
@@ -169,12 +172,12 @@ def start_of(folder: RunFolder) -> _Start:
     events = {str(entry.get("event")): entry for entry in folder.journal}
     if "run_ended" in events:
         code, name = events["run_ended"].get("exit_code"), folder.path.name
-        remedy = f"start a new run that goes on from its checkpoints: {run_command('--continue-from', name)}"
+        remedy = f"start a new run that goes on from its checkpoints: {run_command('--continue-from', name, *places)}"
         raise FlagPerfError(
             f"the run has ended, with exit code {code}", where=str(folder.path), remedy=remedy
         )
     if "run_started" not in events or not folder.plan:
-        remedy = f"start it anew: {run_command()}"
+        remedy = f"start it anew: {run_command(*places)}"
         raise FlagPerfError("nothing of the run was begun", where=str(folder.path), remedy=remedy)
     return parsed(_Start, events["run_started"], str(folder.path / JOURNAL))
 
