@@ -17,6 +17,7 @@ from run_benchmarks.plan import values
 from run_benchmarks.plan.secrets import Secrets
 from run_benchmarks.plan.vendor_record import Chip, Vendor
 from utils.config_files import parts_of_config
+from utils.monitors.registry import SOURCES
 
 
 @model(frozen=True, config=values.IN_CAPITALS)
@@ -138,9 +139,15 @@ class RunSettings:
     case_writable: values.Flag = False
     min_free_disk_gib: values.NotNegative = 5.0
     monitor_interval_s: values.Seconds = Field(default=1.0, validation_alias="MONITOR_INTERVAL")
+    monitors: values.Monitors = field(default_factory=dict)
     secrets: values.EnvironmentNames = ()
     pip: PipSettings = field(default_factory=PipSettings)
     machine: MachineUse = field(default_factory=MachineUse)
+
+    def sources(self) -> dict[str, float]:
+        """What the monitors of the nodes sample: source -> its interval in seconds."""
+        intervals = {name: self.monitors.get(name, self.monitor_interval_s) for name in SOURCES}
+        return {name: float(interval) for name, interval in intervals.items() if interval is not False}
 
     @property
     def uses_images(self) -> bool:
