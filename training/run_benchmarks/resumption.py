@@ -132,6 +132,7 @@ def read_resumption(path: Path, journal: Journal) -> Resumption:
     so_far = _round_so_far(folder, ended_rounds | results.keys() - _between_attempts(folder), where)
     if so_far and so_far.key in results:
         so_far = replace(so_far, attempt=results.pop(so_far.key))
+    in_work = {so_far.key} if so_far else set()
     checks: Mapping[str, list[Check]] = {}
     for entry in folder.journal:
         if entry.get("event") == "checked":
@@ -143,7 +144,8 @@ def read_resumption(path: Path, journal: Journal) -> Resumption:
         tree=start.tree,
         plan=folder.plan,
         results=tuple(results.values()),
-        ended=ended_rounds | results.keys(),
+        # one at a time is taken up: of others that a full disk kept from ending nothing is known but their logs
+        ended=(ended_rounds | results.keys() | set(_keys(folder, "round_started"))) - in_work,
         round=so_far,
         checks=checks,
         kept=kept_folders(folder.journal),
@@ -158,8 +160,11 @@ def read_resumption(path: Path, journal: Journal) -> Resumption:
     )
 
 
-def start_of(folder: RunFolder) -> _Start:
+def start_of(folder: RunFolder, places: Sequence[str] = ()) -> _Start:
     """How the run began.
+
+    Args:
+        places: the options that lead a further command to the same files.
 
     Raises:
         FlagPerfError: it has ended, or was never begun.
@@ -167,12 +172,12 @@ def start_of(folder: RunFolder) -> _Start:
     events = {str(entry.get("event")): entry for entry in folder.journal}
     if "run_ended" in events:
         code, name = events["run_ended"].get("exit_code"), folder.path.name
-        remedy = f"start a new run that goes on from its checkpoints: {run_command('--continue-from', name)}"
+        remedy = f"start a new run that goes on from its checkpoints: {run_command('--continue-from', name, *places)}"
         raise FlagPerfError(
             f"the run has ended, with exit code {code}", where=str(folder.path), remedy=remedy
         )
     if "run_started" not in events or not folder.plan:
-        remedy = f"start it anew: {run_command()}"
+        remedy = f"start it anew: {run_command(*places)}"
         raise FlagPerfError("nothing of the run was begun", where=str(folder.path), remedy=remedy)
     return parsed(_Start, events["run_started"], str(folder.path / JOURNAL))
 

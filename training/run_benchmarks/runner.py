@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from run_benchmarks.attempts import is_repeated, on_present_hosts, prepare_hosts, restore_spares, set_aside
+from run_benchmarks.commands import run_command
 from run_benchmarks.display.base import Display
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.health import check_standing_hosts, refusal_of, report_health
@@ -83,8 +84,7 @@ async def run_plan(
         results += _last_attempt(so_far, results)
         notes += [*_not_begun(session, results), *left]
         end = Run(run.name, run.uid, run.started, code, tuple(results), session.checks, tuple(notes))
-        summary = _summed_up(log_dir, plan.secrets.hide_in(end))
-        session.journal.write("run_ended", exit_code=summary.exit_code)
+        summary = _summed_up(session, plan.secrets.hide_in(end))
         session.journal.close()
     return summary
 
@@ -244,15 +244,21 @@ def _noted(what: str, notes: list[str]) -> Iterator[None]:
         LOGGER.bind(detail=traceback_text(error)).error(notes[-1])
 
 
-def _summed_up(log_dir: Path, summary: Run) -> Run:
-    """`summary`, written; where that fails it is shown all the same, and the run does not count as converged."""
+def _summed_up(session: Session, summary: Run) -> Run:
+    """`summary`, written; where that fails the run counts neither as converged nor as ended."""
     try:
-        write_summary(log_dir, summary)
-        return summary
-    except Exception as error:  # the journal and the exit code must tell of the end all the same
+        write_summary(session.log_dir, summary)
+    except Exception as error:  # the exit code must tell of the end all the same
         LOGGER.error(f"the summary could not be written: {error}")
-        LOGGER.error(f"    -> {remedy_for(error)}")
+        LOGGER.error(f"    -> {remedy_for(error)}; then take the run up: {_resume(session)}")
         return replace(summary, exit_code=summary.exit_code or ExitCode.NOT_CONVERGED)
+    session.journal.write("run_ended", exit_code=summary.exit_code)
+    return summary
+
+
+def _resume(session: Session) -> str:
+    """The command that takes up this run."""
+    return run_command("resume", str(session.log_dir), *session.plan.options)
 
 
 def _exit_code(session: Session, results: list[RoundResult]) -> int:
