@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from run_benchmarks.plan.problems import UnfitError
 from utils.monitors.registry import SOURCES
@@ -27,3 +28,9 @@ def check_monitors(value: Any) -> Any:
             remedy = f"write False, or its interval in seconds, {example}"
             raise UnfitError(f"has {choice!r} for {name!r}", remedy)
     return value
+
+
+def intervals_of(monitors: Mapping[str, Literal[False] | float], default_s: float) -> dict[str, float]:
+    """What the monitor of a node samples: source -> its interval in seconds."""
+    intervals = {name: monitors.get(name, default_s) for name in SOURCES}
+    return {name: float(interval) for name, interval in intervals.items() if interval is not False}

@@ -17,7 +17,6 @@ from run_benchmarks.plan import values
 from run_benchmarks.plan.secrets import Secrets
 from run_benchmarks.plan.vendor_record import Chip, Vendor
 from utils.config_files import parts_of_config
-from utils.monitors.registry import SOURCES
 
 
 @model(frozen=True, config=values.IN_CAPITALS)
@@ -143,11 +142,6 @@ class RunSettings:
     secrets: values.EnvironmentNames = ()
     pip: PipSettings = field(default_factory=PipSettings)
     machine: MachineUse = field(default_factory=MachineUse)
-
-    def sources(self) -> dict[str, float]:
-        """What the monitors of the nodes sample: source -> its interval in seconds."""
-        intervals = {name: self.monitors.get(name, self.monitor_interval_s) for name in SOURCES}
-        return {name: float(interval) for name, interval in intervals.items() if interval is not False}
 
     @property
     def uses_images(self) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from run_benchmarks.frameworks.base import Contract, Framework, LaunchJob
 from run_benchmarks.names import HostPaths, Node, RunId, unit_labels, unit_name
+from run_benchmarks.plan.monitors import intervals_of
 from run_benchmarks.plan.records import CasePlan, Plan, RunSettings
 from run_benchmarks.runtimes.base import Mount, Runtime, Unit
 from run_benchmarks.stages.checkpoints import checkpoint_folders
@@ -95,7 +96,8 @@ class Launch:
     def monitor(self, node: Node) -> Unit:
         """The unit that samples the node, outside the training processes."""
         inside = _Inside(self, node)
-        sources = ",".join(f"{name}={interval}" for name, interval in self.plan.run.sources().items())
+        intervals = intervals_of(self.plan.run.monitors, self.plan.run.monitor_interval_s)
+        sources = ",".join(f"{name}={interval}" for name, interval in intervals.items())
         vendor_dir = inside.tree(node.case.vendor.name)
         options = ("--log-dir", inside.node, "--vendor-dir", vendor_dir, "--sources", sources)
         return Unit(
