@@ -113,7 +113,7 @@ class Bench:
         async def use(place: Place) -> None:
             assert Path(place.path).stat().st_size == self._content.size
 
-        failed = await bring("it", hosts, self._site, self._content.size, fill, use, set())
+        failed = await bring("it", hosts, self._site, self._content.size, fill, use)
         assert not failed, failed
 
     async def _chunks(self) -> AsyncIterator[bytes]:

@@ -153,9 +153,10 @@ def test_a_server_to_which_nobody_comes_ends(start: Start, tmp_path: Path) -> No
 
 def test_both_end_with_their_input(start: Start, tmp_path: Path) -> None:
     """With the controller, or the way to it, whatever they wait for."""
-    server = start(serve(tmp_path / "served"))
+    patient = "WAIT_S, STEP_S = 600.0, 600\n"
+    server = start(serve(tmp_path / "served", patient))
     with hostile(lambda peer: peer.recv(1)) as port:
-        client = start(fetch(port, tmp_path / "got"))
+        client = start(fetch(port, tmp_path / "got", patient))
         server.port()
         for each in (server, client):
             assert each.process.stdin
@@ -210,7 +211,7 @@ def test_what_a_hostile_node_sends_is_not_kept(name: str, start: Start, tmp_path
 
 def test_of_what_is_too_long_no_byte_is_kept(start: Start, tmp_path: Path) -> None:
     def without_end(peer: ssl.SSLSocket) -> None:
-        peer.sendall(FILE)
+        peer.sendall(FILE + bytes(2**20))  # no record ends where the file does
         while True:
             peer.sendall(bytes(2**20))
 

@@ -33,6 +33,9 @@ async def leave(session: Session, hosts: Iterable[Host]) -> list[str]:
         removed = await session.runtime.remove_all(host.transport, session.run.uid)
         if removed:
             LOGGER.debug(f"{name}: removed {', '.join(removed)}")
+        await checked(
+            host.transport, left_folders_argv(session.paths.work, session.run.uid), timeout=TIMEOUT_S
+        )
         await _remove_folder(session, host)
 
     errors = errors_of(await on_all(list(by_name), leave_one))

@@ -73,7 +73,6 @@ class Nodes:
         self.site = Site(str(self.work), UID)
         self.used: dict[str, bytes] = {}
         self.modes: set[int] = set()
-        self.had: set[str] = set()
 
     def hosts(self, count: int) -> list[Host]:
         names = tuple(f"127.1.0.{number}" for number in range(1, count + 1))
@@ -94,7 +93,7 @@ class Nodes:
         self.used[place.host.name] = path.read_bytes()
 
     def bring(self, hosts: Sequence[Host], **options: Any) -> dict[str, FlagPerfError]:
-        given = {"room": CONTENT.size, "fill": self.fill, "use": self.use, "had": self.had, **options}
+        given = {"room": CONTENT.size, "fill": self.fill, "use": self.use, **options}
 
         async def scenario() -> dict[str, FlagPerfError]:
             async with opened(hosts):
@@ -134,7 +133,7 @@ def nodes(server: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node
 def test_it_leaves_this_machine_twice_for_eight_hosts(nodes: Nodes, log_lines: LogLines) -> None:
     hosts = nodes.hosts(8)
     assert nodes.bring(hosts) == {}
-    assert nodes.used == {host.name: FILE for host in hosts} and nodes.had == nodes.used.keys()
+    assert nodes.used == {host.name: FILE for host in hosts}
     sent = sum(host.transport.sent for host in hosts)  # type: ignore[attr-defined]
     assert FIRST * len(FILE) < sent < (FIRST + 0.5) * len(FILE), "and the program, to each"
     assert nodes.modes == {0o600, 0o700} and nodes.left() == []
@@ -203,11 +202,19 @@ def test_a_host_without_python_is_named_and_the_others_go_on(nodes: Nodes, log_l
     assert warned.startswith(f"{hosts[1].name}: ") and "no-such-python: not found" in warned
 
 
-def test_where_no_host_has_room_none_is_filled(nodes: Nodes) -> None:
+def test_where_no_host_has_room_none_is_filled(nodes: Nodes, log_lines: LogLines) -> None:
     hosts = nodes.hosts(4)
     failed = nodes.bring(hosts, room=2**60)
     assert failed.keys() == {host.name for host in hosts} and nodes.used == {} and nodes.left() == []
     assert all("bytes are free for a copy" in error.message for error in failed.values())
+    assert any("gets it from this machine: " in line for line in log_lines.messages)
+
+
+def test_where_only_the_first_can_have_a_copy_none_is_made(nodes: Nodes, log_lines: LogLines) -> None:
+    hosts = nodes.hosts(FIRST)
+    assert nodes.bring(hosts).keys() == {host.name for host in hosts}
+    assert nodes.used == {} and sum(host.transport.sent for host in hosts) == 0  # type: ignore[attr-defined]
+    assert any("no other host can have a copy" in line for line in log_lines.messages)
 
 
 def test_where_hosts_do_not_reach_each_other_those_are_named_that_have_none(nodes: Nodes) -> None:
@@ -271,7 +278,7 @@ def test_where_it_is_interrupted_no_program_and_no_copy_is_left(nodes: Nodes) ->
 
     async def scenario() -> None:
         async with opened(hosts):
-            options = (2 * len(FILE), nodes.fill, use, nodes.had)
+            options = (2 * len(FILE), nodes.fill, use)
             bringing = asyncio.create_task(bring("it", hosts, nodes.site, *options))
             await eventually(lambda: len(programs(nodes.server)) == 4)
             assert len(nodes.left()) == 4
@@ -290,7 +297,7 @@ def test_a_controller_that_is_killed_leaves_no_program(nodes: Nodes) -> None:
 
     async def scenario() -> None:
         async with opened(hosts):
-            options = (2 * len(FILE), nodes.fill, nodes.use, nodes.had)
+            options = (2 * len(FILE), nodes.fill, nodes.use)
             bringing = asyncio.create_task(bring("it", hosts, nodes.site, *options))
             await eventually(lambda: len(programs(nodes.server)) == 4)
             running = [psutil.Process(pid) for pid in programs(nodes.server)]

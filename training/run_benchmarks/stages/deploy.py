@@ -67,7 +67,7 @@ async def pass_tree_on(hosts: Sequence[Host], tree: Tree, paths: HostPaths, site
         await _unpacked(place.host.transport, argv, None, paths)
 
     what = f"the code ({size_text(content.size)})"
-    await bring(what, lacking, site, 2 * content.size, fill, use, set())
+    await bring(what, lacking, site, 2 * content.size, fill, use)
 
 
 async def _unpacked(

@@ -136,7 +136,7 @@ class ImageStage:
             await self._streamed(source, targets)
 
     async def _passed_on(self, source: str, targets: Sequence[str]) -> list[str]:
-        """Let `targets` give it to each other; those that must still get it, as nothing of the source's came on."""
+        """Let `targets` give it to each other; those that have not got it so."""
         hosts = [Host(name, self.addresses.get(name, name), self.transports[name]) for name in targets]
         site, tag, sent, had = self.sites[source], self.image.tag, Counter(), set[str]()
         what = f"{source}: streaming {await self._named(source)} to {fold(targets)}, which pass it on"

@@ -25,8 +25,11 @@ async def bring_image(
 ) -> dict[str, FlagPerfError]:
     """Bring the image `tag` of `source` to `hosts`; none of them loads anything before all of it was looked at.
 
-    Returns, and `had`:
-        As of `bring`.
+    Args:
+        had: takes the names of those that have a copy, as they come to it.
+
+    Returns:
+        The hosts that have not loaded it, and why.
 
     Raises:
         ImageArchiveError: it would replace other images.
@@ -39,7 +42,8 @@ async def bring_image(
         return Content(sent.bytes, sent.sha256), failed
 
     async def use(place: Place) -> None:
+        had.add(place.host.name)
         await store.import_file(place.host.transport, place.path)
 
     room = 2 * (await store.size(source, tag) or 0)
-    return await bring(tag, hosts, site, room, fill, use, had)
+    return await bring(tag, hosts, site, room, fill, use)

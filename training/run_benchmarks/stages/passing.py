@@ -8,6 +8,7 @@ it from another, or not use it, is named with the reason, and gets it as if ther
 from __future__ import annotations
 
 import asyncio
+import random
 import secrets
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -74,14 +75,13 @@ Use = Callable[[Place], Awaitable[None]]
 
 
 async def bring(
-    what: str, hosts: Sequence[Host], site: Site, room: int, fill: Fill, use: Use, had: set[str]
+    what: str, hosts: Sequence[Host], site: Site, room: int, fill: Fill, use: Use
 ) -> dict[str, FlagPerfError]:
     """Give all `hosts` a copy of `what`, and let each `use` its own.
 
     Args:
         room: the bytes that a host must have free.
         fill: sends the copies of the first hosts from here; what they are, and which of them failed.
-        had: takes the names of those that have it, as they come to it.
 
     Returns:
         The hosts that have not used it, and why; it is for others to give it to them.
@@ -90,16 +90,15 @@ async def bring(
         FlagPerfError: what `fill` raises.
     """
     async with places_on(hosts, site, room) as (places, failed):
-        if len(places) <= FIRST:
-            return {host.name: failed.get(host.name, FlagPerfError("no other host can")) for host in hosts}
-        content, not_filled = await fill(places[:FIRST])
-        first = [place for place in places[:FIRST] if place.host.name not in not_filled]
-        not_passed = await _Passing(site, content, use, had).run(first, places[FIRST:])
-    failed |= {**not_filled, **not_passed}
-    others = sum(place.host.name not in failed for place in places[FIRST:])
-    LOGGER.info(
-        f"{what}: {others} of {len(hosts)} hosts got it from each other, the others from this machine"
-    )
+        first, others = places[:FIRST], places[FIRST:]
+        if others:
+            content, not_filled = await fill(first)
+            filled = [place for place in first if place.host.name not in not_filled]
+            failed |= {**not_filled, **await _Passing(site, content, use).run(filled, others)}
+        else:
+            failed |= {place.host.name: FlagPerfError("no other host can have a copy") for place in first}
+    count = sum(place.host.name not in failed for place in others)
+    LOGGER.info(f"{what}: {count} of {len(hosts)} hosts got it from each other, the others from this machine")
     for names, why in alike({name: error.message for name, error in failed.items()}):
         LOGGER.warning(f"{names}: gets {what} from this machine: {why}")
     return failed
@@ -177,8 +176,8 @@ def _limit_s(size: int) -> float:
 class _Passing:
     """Copies on their way. Who has failed too often gives no more, or waits for none any more."""
 
-    def __init__(self, site: Site, content: Content, use: Use, had: set[str]) -> None:
-        self._site, self._content, self._use, self._had = site, content, use, had
+    def __init__(self, site: Site, content: Content, use: Use) -> None:
+        self._site, self._content, self._use = site, content, use
         self._uses: dict[str, asyncio.Future[None]] = {}
         self._failures: dict[Place, list[FlagPerfError]] = defaultdict(list)
         self._tried: dict[Place, set[Place]] = defaultdict(set)
@@ -186,7 +185,8 @@ class _Passing:
 
     async def run(self, first: Sequence[Place], others: Sequence[Place]) -> dict[str, FlagPerfError]:
         """The hosts that have not used a copy, and why."""
-        free, waiting = list(first), list(others)
+        # in no order: neighbours that reach nobody, one after the other, would use up the first that give
+        free, waiting = list(first), random.sample(others, len(others))
         try:
             for place in first:
                 self._begin_use(place)
@@ -232,7 +232,6 @@ class _Passing:
                 queue.append(place)
 
     def _begin_use(self, place: Place) -> None:
-        self._had.add(place.host.name)
         self._uses[place.host.name] = asyncio.ensure_future(self._use(place))
 
     def _why(self, place: Place) -> FlagPerfError:
