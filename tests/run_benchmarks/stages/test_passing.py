@@ -262,7 +262,7 @@ def test_what_the_source_cannot_hand_out_is_an_error_and_leaves_nothing(nodes: N
 
 async def patient(call: str, program: Any = passing._program) -> AsyncIterator[bytes]:
     """The program, as one that does not mind how slow the others are."""
-    async for text in program(f"STEP_S = 600\n{call}"):
+    async for text in program(f"WAIT_S, STEP_S = 600.0, 600\n{call}"):
         yield text
 
 
