@@ -58,8 +58,7 @@ def test_no_file_is_named_that_could_not_be_written_and_once_there_is_room_the_r
 
     (folder.parent / "filler").unlink()
     assert run.main("resume") == 0
-    (result,) = run.summary["rounds"]
-    assert result["verdict"] == "CONVERGED"
+    assert [each["verdict"] for each in run.summary["rounds"]] == ["CONVERGED"]
     assert (folder / "report.html").is_file()
 
 

@@ -32,10 +32,11 @@ from run_benchmarks.round_watch import watch_round
 from run_benchmarks.session import Interrupted, Session, in_time, now, unless_broken_off, unless_interrupted
 from run_benchmarks.stages.caches import DROP_CACHES
 from run_benchmarks.stages.checkpoints import make_checkpoint_folders
-from run_benchmarks.stages.deploy import deploy_tree
+from run_benchmarks.stages.deploy import deploy_tree, pass_tree_on
 from run_benchmarks.stages.fan_out import errors_of, on_all, raise_first, values_of
 from run_benchmarks.stages.launch import Launch
 from run_benchmarks.stages.network import interface_to, peer_of
+from run_benchmarks.stages.passing import Site
 from run_benchmarks.stages.preflight import preflight
 from run_benchmarks.stages.run_folder import make_node_folder
 from run_benchmarks.transports.backoff import TRANSFER_PAUSES_S, is_passing, with_backoff
@@ -125,6 +126,7 @@ class Round:
             await self._acquire(held)
         await self._check_new_hosts()
         with self._stage(Stage.DEPLOY):
+            await self._pass_tree_on()
             await self._everywhere(self._prepare_host)
         with self._stage(Stage.IMAGE):
             await provide_image(self.session, self.state, self.hosts)
@@ -227,6 +229,12 @@ class Round:
             failure = unhealthy(checks)
             if failure:
                 raise StageFailed(failure)
+
+    async def _pass_tree_on(self) -> None:
+        session, settings = self.session, self.session.plan.run
+        python = "python3" if settings.uses_images else settings.process_python
+        site = Site(session.paths.work, session.run.uid, python)
+        await pass_tree_on(self.hosts, session.tree, session.paths, site)
 
     async def _prepare_host(self, node: Node) -> None:
         session, transport = self.session, self._transport(node)

@@ -134,7 +134,7 @@ async def _check_and_run(
 
 async def _take_up(session: Session, so_far: Resumption) -> None:
     """What tasks that were launched use was checked before; else nothing of the run may be in the way of its checks."""
-    if so_far.attached:
+    if so_far.is_attached:
         session.checks.update(so_far.checks)
     else:
         await leave(session, session.allocator.standing)
@@ -151,7 +151,7 @@ async def _run_cases(session: Session, results: list[RoundResult], so_far: Resum
             key = RoundKey(name, number)
             if so_far and key in so_far.ended:
                 continue
-            begun = so_far.round if so_far and so_far.round and so_far.round.key == key else None
+            begun = so_far.unfinished.get(key) if so_far else None
             if session.interrupt.is_set() and not (begun and begun.seen):
                 return
             LOGGER.info(f"case {name}, round {number} of {case.settings.repeat}: {begun or 'start'}")
@@ -182,11 +182,10 @@ async def _run_round(session: Session, case: CasePlan, number: int, begun: Round
 
 
 def _last_attempt(so_far: Resumption | None, results: Sequence[RoundResult]) -> list[RoundResult]:
-    """What a round came to that had failed before the controller died, where it was not run again after all."""
-    attempt = so_far.round.attempt if so_far and so_far.round else None
-    if attempt is None or any((each.case, each.round) == (attempt.case, attempt.round) for each in results):
-        return []
-    return [attempt]
+    """What rounds came to that had failed before the controller died, where they were not run again after all."""
+    there = {(each.case, each.round) for each in results}
+    attempts = [each.attempt for each in so_far.unfinished.values()] if so_far else []
+    return [each for each in attempts if each and (each.case, each.round) not in there]
 
 
 def _not_begun(session: Session, results: Sequence[RoundResult]) -> list[str]:
