@@ -21,6 +21,7 @@ class Shared:
         It is not to be changed: others have the same parts.
         """
         value: Any = record
+        key: tuple[Any, ...]
         if is_dataclass(value) and not isinstance(value, type):
             parts = {each.name: self.one(getattr(value, each.name)) for each in fields(value) if each.init}
             value = replace(value, **parts)
