@@ -152,7 +152,7 @@ _PRINTED = {
         (r"['\"](?i:auth)['\"]\s*:\s*['\"]", r"[^'\"]+", _WHOLE),
         (r"(?i:[?&](?:x-(?:amz|goog)-(?:signature|credential)|sig(?:nature)?)=)", r"[^&\s'\"#<>]+", _WHOLE),
     )
-} | {_KEY: re.compile(rf"{_GAP}*({_OF_KEY})")}
+} | {_KEY: re.compile(rf"(?:\\[rn])?({_OF_KEY})")}
 # Of a program's names most are variables: a secret is a text with letters and digits that is given to one.
 _IN_PROGRAM = (
     (re.compile(r"(?<=://)[^/\s'\"?#{}]+@"), f"{HIDDEN}@"),
