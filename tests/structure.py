@@ -52,6 +52,7 @@ CONTROLLER_PACKAGES = frozenset(
         "ahocorasick_rs",
         "ClusterShell",
         "asyncssh",
+        "cryptography",
         "jinja2",
         "junitparser",
         "loguru",

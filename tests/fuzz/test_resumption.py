@@ -65,9 +65,10 @@ def test_whatever_a_journal_says_it_is_taken_up_or_refused(journal: str) -> None
         finally:
             ours.close()
     assert RUN_UID.fullmatch(so_far.run.uid)
-    if so_far.attached:
-        assert so_far.attached.elapsed_s >= 0
-        assert so_far.attached.seen and not any("/" in host for host in so_far.attached.seen.hosts)
+    for each in so_far.unfinished.values():
+        assert each.elapsed_s >= 0
+        assert not each.seen or not any("/" in host for host in each.seen.hosts)
+    assert not so_far.unfinished.keys() & so_far.ended
 
 
 @holds(asker=st.binary(max_size=300))

@@ -89,7 +89,7 @@ def test_without_the_library_the_reason_names_the_package(
 def test_the_frame_writes_the_documented_log_and_energy_comes_from_the_counter(
     nvml: FakeNvml, tmp_path: Path
 ) -> None:
-    run_monitors([Accelerators(VENDOR)], tmp_path, 0.02, threading.Event(), ticks=3)
+    run_monitors([(Accelerators(VENDOR), 0.02)], tmp_path, threading.Event(), ticks=3)
     lines = (tmp_path / "nvidia_monitor.log").read_text().splitlines()
     assert lines[1:4] == ["33C 61W 1024MiB 40960MiB 98%"] * 2 + [""]
     telemetry = read_telemetry(tmp_path / "telemetry.jsonl")

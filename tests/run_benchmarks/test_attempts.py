@@ -14,7 +14,7 @@ from run_benchmarks.attempts import attempts_in
 from run_benchmarks.journal import kept_folders
 from run_benchmarks.leaving import leave
 from run_benchmarks.reading import parsed
-from run_benchmarks.results.folder import open_folder
+from run_benchmarks.results.folder import RoundKey, open_folder
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.resumption import _round_so_far
 from run_benchmarks.runtimes.base import EngineError
@@ -216,8 +216,7 @@ def test_a_controller_that_dies_between_two_attempts_leaves_a_round_to_be_begun_
     folder = open_folder(tmp_path / "result" / RUN.name)
     place = next(n for n, entry in enumerate(folder.journal) if entry["event"] == "attempt_ended")
     folder.journal = folder.journal[: place + 1]
-    so_far = _round_so_far(folder, frozenset(), "journal")
-    assert so_far is not None and so_far.seen is None and so_far.key.case == result.case
+    assert _round_so_far(folder, RoundKey(result.case, result.round), "journal").seen is None
 
 
 def test_an_attempt_that_nobody_can_read_is_passed_over(tmp_path: Path) -> None:

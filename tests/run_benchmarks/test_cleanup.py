@@ -89,15 +89,16 @@ def test_a_run_that_ended_is_removed_and_others_are_left_alone(
     builds = [
         run.host / "pip" / f"flagperf-{owner}-build-0123" for owner in (uid, "run20250101000000-ffffff")
     ]
-    for build in builds:
+    copies = [run.host / f"copy-{owner}-0123456789ab" for owner in (uid, "run20250101000000-ffffff")]
+    for build in (*builds, *copies):
         build.mkdir(parents=True)
         (build / "pip.conf").write_text("a secret")
     assert run.main("cleanup") == 0
     assert f"{uid}: its controller has ended\n" in capsys.readouterr().out
     assert run.main("cleanup", uid) == 0
-    assert f"localhost: removed flagperf-{uid}, {builds[0]}\n" in capsys.readouterr().out
+    assert f"localhost: removed flagperf-{uid}, {builds[0]}, {copies[0]}\n" in capsys.readouterr().out
     assert run.units_left() == []
-    assert [build.exists() for build in builds] == [False, True]
+    assert [path.exists() for path in (*builds, *copies)] == [False, True, False, True]
     assert run.main("cleanup", NAME) == 0, "a run that is known here, by its name"
     shown = capsys.readouterr().out
     assert "nothing of this run is left to remove here" in shown and str(run.host / "units") in shown

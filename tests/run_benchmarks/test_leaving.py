@@ -11,7 +11,7 @@ from typing import cast
 from run_benchmarks.commands import RUN_PY
 from run_benchmarks.hosts.base import Host
 from run_benchmarks.leaving import leave
-from run_benchmarks.names import HostPaths, RunId
+from run_benchmarks.names import HostPaths, RunId, copy_folder
 from run_benchmarks.session import Session
 from run_benchmarks.transports.local import LocalTransport
 from tests.fakes.runtime import FakeRuntime
@@ -34,6 +34,17 @@ def session_of(folder: Path, runtime: FakeRuntime) -> Session:
         kept=set(),
     )
     return cast(Session, session)
+
+
+def test_copies_and_settings_of_the_run_are_gone(tmp_path: Path) -> None:
+    """Those that could not be removed when they were done with, as their host was out of reach."""
+    session, work = session_of(tmp_path, FakeRuntime()), tmp_path / "host"
+    ours = [work / copy_folder(RUN.uid), work / "pip" / f"flagperf-{RUN.uid}-build-h1"]
+    others = [work / copy_folder("run20260102030405-ffffff"), work / "tree-0123456789abcdef"]
+    for folder in (*ours, *others):
+        folder.mkdir(parents=True)
+    assert asyncio.run(leave(session, HOSTS[:1])) == []
+    assert [folder.exists() for folder in (*ours, *others)] == [False, False, True, True]
 
 
 def test_every_host_that_is_reached_is_left_and_the_others_are_remembered(

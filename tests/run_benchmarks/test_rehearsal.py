@@ -13,9 +13,11 @@ import pytest
 
 from run_benchmarks.images import pip_handover
 from run_benchmarks.plan_view import plan_lines
+from run_benchmarks.stages.passing import FIRST, KEEP, PASS_ON_FROM
 from tests.ports import reserved_port
 from tests.run_benchmarks.plan.tree import TEST_CONF, Tree, make_tree
 from tests.run_benchmarks.whole_run import WholeRun, make_whole_run
+from utils.pass_on import BOOT
 
 LOGGED = re.compile(r"\]localhost: (.*): (?:exit code \d+|no end is known) after [\d.]+ s$")
 RUN_ID = re.compile(r"run\d{14}(-[0-9a-f]{6})?")
@@ -91,3 +93,19 @@ def test_each_image_is_made_once_and_each_host_gets_it(tree: Tree) -> None:
     commands = [shlex.split(line) for line in plan_lines(tree.load()) if line and not line.startswith("#")]
     verbs = [argv[1] for argv in commands if argv[0] == "docker"]
     assert (verbs.count("build"), verbs.count("load"), verbs.count("save")) == (1, 1, 1)
+
+
+def test_many_hosts_are_shown_passing_on_what_they_got(tree: Tree) -> None:
+    """The image leaves its builder once, and the code this machine for the first two; no command of it would fail."""
+    count = PASS_ON_FROM + 1
+    conf = TEST_CONF.replace('"toy:pytorch:X1:1:2:1"', f'"toy:pytorch:X1:{count}:1:1"')
+    config = tree.training / "acme/toy-pytorch/config"
+    shutil.copy(config / "config_X1x2x1.py", config / f"config_X1x{count}x1.py")
+    tree.configure(test_conf=conf, cluster_conf=f'HOSTS = ["n[1-{count}]"]')
+    lines = list(plan_lines(tree.load()))
+    assert not [line for line in lines if line.startswith("# it would")]
+    commands = [shlex.split(line) for line in lines if line and not line.startswith("#")]
+    of_files = [argv for argv in commands if BOOT in argv]
+    assert len(of_files) == 2 * (count - FIRST) + 2 * (count - 1 - FIRST)
+    assert sum(KEEP in argv for argv in commands) == 2 * FIRST
+    assert [argv[:2] for argv in commands].count(["docker", "save"]) == 1

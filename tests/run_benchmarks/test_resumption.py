@@ -15,8 +15,8 @@ from run_benchmarks.names import JOURNAL, RUN_LOG
 from run_benchmarks.results.folder import RoundKey
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.resumable import check_own
-from run_benchmarks.resumption import Resumption, read_resumption
-from tests.run_benchmarks.builders import make_case
+from run_benchmarks.resumption import Resumption, RoundSoFar, read_resumption
+from tests.run_benchmarks.builders import make_case, observed
 from utils.errors import FlagPerfError
 from utils.records import Failure, FailureClass, Stage, Verdict
 
@@ -57,19 +57,35 @@ def failed(tmp_path: Path) -> RoundResult:
 
 def test_an_attempt_that_was_to_be_followed_by_another_is_no_end(tmp_path: Path, failed: RoundResult) -> None:
     so_far = taken_up(tmp_path, ("round_started", OF_ROUND), ("attempt_ended", OF_ROUND))
-    assert so_far.round and so_far.round.key == KEY and so_far.round.attempt == failed
-    assert so_far.round.seen is None and not so_far.ended and not so_far.results
+    assert so_far.unfinished == {KEY: RoundSoFar(KEY, "acquire", attempt=failed)}
+    assert not so_far.ended and not so_far.results and not so_far.is_attached
 
 
 def test_a_result_that_was_written_is_the_end_of_its_round(tmp_path: Path, failed: RoundResult) -> None:
     so_far = taken_up(tmp_path, ("round_started", OF_ROUND))
-    assert so_far.round is None and so_far.results == (failed,) and KEY in so_far.ended
+    assert not so_far.unfinished and so_far.results == (failed,) and KEY in so_far.ended
+
+
+def test_rounds_that_a_full_disk_kept_from_ending_are_all_taken_up(tmp_path: Path) -> None:
+    later = {**OF_ROUND, "round": 2}
+    entrance = {"stage": "collect", "seen": observed(make_case(["h1"])).as_dict()}
+    so_far = taken_up(
+        tmp_path,
+        ("round_started", OF_ROUND),
+        ("stage", {**OF_ROUND, **entrance}),
+        ("round_started", later),
+        ("stage", {**later, "stage": "deploy"}),
+    )
+    assert not so_far.ended and so_far.is_attached
+    first, second = (so_far.unfinished[RoundKey(KEY.case, number)] for number in (1, 2))
+    assert first.seen and first.entered is Stage.COLLECT
+    assert (second.seen, second.stage) == (None, "deploy")
 
 
 def test_of_an_attempt_that_was_set_aside_nothing_is_in_the_way(tmp_path: Path) -> None:
     again = (("round_started", OF_ROUND), ("attempt_ended", OF_ROUND)) * 2
     so_far = taken_up(tmp_path, *again[:3])
-    assert so_far.round and so_far.round.attempt is None and so_far.round.seen is None
+    assert so_far.unfinished == {KEY: RoundSoFar(KEY, "acquire")}
 
 
 def _link(run: Path) -> None:

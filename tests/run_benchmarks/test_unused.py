@@ -35,6 +35,7 @@ TREE, ASIDE, CUT_OFF = (
     "tree-0123456789abcde1.Xy12zA",
 )
 UID = "run20260102030405-abcdef"
+COPY = f"copy-{UID}-0123456789ab"
 OTHER = "run20260102030406-abcdef"
 
 
@@ -53,6 +54,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WholeRun]:
     for folder in (run.host / TREE, run.host / ASIDE, run.host / CUT_OFF, run.host / "tree-mine"):
         folder.mkdir(parents=True)
         (folder / "code.py").write_text("x" * 5000)
+    (run.host / COPY).mkdir()
+    (run.host / "copy-mine").mkdir()
     run.host.chmod(0o700)
     for uid in (UID, OTHER, "run-of-my-own"):
         (run.folder / "checkpoints" / uid / "case").mkdir(parents=True)
@@ -110,11 +113,14 @@ def test_what_no_run_needs_is_named_before_it_goes(run: WholeRun, of_old: None, 
     assert f"cleanup --unused --config {run.tree.config}" in capsys.readouterr().out
     assert run.main("cleanup", "--unused") == 2
     shown = capsys.readouterr()
-    assert all(f" {name}, " in shown.out for name in (TREE, ASIDE, CUT_OFF, UID)) and OTHER not in shown.out
+    assert (
+        all(f" {name}, " in shown.out for name in (TREE, ASIDE, CUT_OFF, COPY, UID))
+        and OTHER not in shown.out
+    )
     assert "nothing was removed" in shown.err and "cleanup --unused --yes" in shown.err
     assert left(run) == before
     assert run.main("cleanup", "--unused", "--yes") == 0
-    assert before - left(run) == {TREE, ASIDE, CUT_OFF, UID}
+    assert before - left(run) == {TREE, ASIDE, CUT_OFF, COPY, UID}
     assert (run.folder / "outside" / "precious").exists()
     assert (run.host / "tree-aaaaaaaaaaaaaaaa").is_symlink()
 
@@ -240,13 +246,17 @@ def test_only_names_of_ours_are_removed(name: str, run: WholeRun) -> None:
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(
     line=st.text()
-    | st.from_regex(r"(code|checkpoints|image)\t(tree-|run)[0-9a-f./*-]{0,30}\t-?\d{1,30}\t-?\d{1,30}")
+    | st.from_regex(
+        r"(code|copy|checkpoints|image)\t(tree-|copy-|copy-run|run)[0-9a-f./*-]{0,30}\t-?\d{1,30}\t-?\d{1,30}"
+    )
 )
 def test_only_lines_of_ours_are_read(line: str) -> None:
     item = item_of(line)
     if item is not None:
         assert re.fullmatch(
-            r"tree-[0-9a-f]{16}(\.altered|\.[A-Za-z0-9]{6})?|run\d{14}-[0-9a-f]{6}", item.name, re.ASCII
+            r"tree-[0-9a-f]{16}(\.altered|\.[A-Za-z0-9]{6})?|run\d{14}-[0-9a-f]{6}|copy-run\d{14}-[0-9a-f]{6}-[0-9a-f]{12}",
+            item.name,
+            re.ASCII,
         )
 
 

@@ -6,17 +6,20 @@ driver need 3.10.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 import utils
-from utils import stacks
+from run_benchmarks.stages.identity import new_identity
+from utils import pass_on, stacks
 from utils.inventory import INVENTORY_FILE
 from utils.node import read_rank_ends
 
@@ -99,6 +102,34 @@ def test_ranks_that_hang_are_looked_at(old_python: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     ((state, lines),) = stacks.read_stacks((tmp_path / stacks.STACKS_FILE).read_text())
     assert state.rank == 3 and any("<module>" in line for line in lines)
+
+
+def test_nodes_pass_a_file_on(old_python: str, tmp_path: Path) -> None:
+    """From this Python to the old one, and from there on."""
+    content, (certificate, key) = b"content" * 1000, new_identity()
+    ways = {
+        (sys.executable, "first"): (old_python, "second"),
+        (old_python, "second"): (sys.executable, "third"),
+    }
+    (tmp_path / "first").write_bytes(content)
+    for (giving, here), (getting, there) in ways.items():
+        served = f"serve({str(tmp_path / here)!r}, {certificate + key!r}, 'token')"
+        with _passing(giving, served) as server:
+            assert server.stdout
+            whom = f"'127.0.0.1', {int(server.stdout.readline())}, {certificate!r}, 'token'"
+            what = f"{str(tmp_path / there)!r}, {len(content)}, {hashlib.sha256(content).hexdigest()!r}"
+            with _passing(getting, f"fetch({whom}, {what})") as client:
+                assert client.wait(60) == server.wait(60) == 0
+    assert (tmp_path / "third").read_bytes() == content
+
+
+def _passing(python: str, call: str) -> subprocess.Popen[bytes]:
+    pipe, text = subprocess.PIPE, Path(pass_on.__file__).read_bytes() + f"\n{call}\n".encode()
+    process = subprocess.Popen([python, "-I", "-c", pass_on.BOOT], stdin=pipe, stdout=pipe)
+    assert process.stdin
+    process.stdin.write(f"{len(text)}\n".encode() + text)
+    process.stdin.flush()
+    return process
 
 
 def test_the_node_is_sampled(old_python: str, tmp_path: Path) -> None:

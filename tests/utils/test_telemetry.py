@@ -10,8 +10,10 @@ import pytest
 from run_benchmarks.results import telemetry_file
 from run_benchmarks.results.telemetry_file import read_power, read_telemetry
 from utils.errors import FlagPerfError
+from utils.telemetry import series
 from utils.telemetry.lines import device_log, note_line, record_line, value_log
 from utils.telemetry.records import Sample, Scope, SourceInfo, Telemetry, Tick, ticks_of
+from utils.telemetry.series import SeriesTable
 
 GPU = SourceInfo(0, "gpu", Scope.ACCELERATOR, 1.0, "a card")
 CARD = Sample(
@@ -91,15 +93,17 @@ def test_devices_that_come_and_go_have_a_series_each(tmp_path: Path) -> None:
     ticks = [Tick(at, "gpu", list(of), {"power_w": list(of.values())}) for at, of in watts.items()]
     ticks += [Tick(5, "gpu", ["0", "1"], {"energy_mj": [7.0, None]})]
     path.write_text("".join(map(record_line, ticks)))
-    series = read_power(path).series("gpu")
-    assert list(series) == ["0", "1", "10"]
-    assert {name: list(each.points("power_w")) for name, each in series.items()} == {
+    of_devices = read_power(path).series("gpu")
+    assert list(of_devices) == ["0", "1", "10"]
+    assert {name: list(each.points("power_w")) for name, each in of_devices.items()} == {
         "0": [(1, 1.0), (4, 5.0)],
         "1": [(1, 2.0), (2, 3.0), (3, 4.5), (4, 6.0)],
         "10": [(3, 4.0)],
     }
-    assert list(series["0"].points("energy_mj")) == [(5, 7.0)] and not series["1"].has_read("energy_mj")
-    assert [len(each.column("energy_mj")) for each in series.values()] == [3, 5, 1]
+    assert list(of_devices["0"].points("energy_mj")) == [(5, 7.0)] and not of_devices["1"].has_read(
+        "energy_mj"
+    )
+    assert [len(each.column("energy_mj")) for each in of_devices.values()] == [3, 5, 1]
 
 
 @pytest.mark.parametrize(
@@ -164,6 +168,32 @@ def test_more_devices_than_a_node_can_have_are_left_out_and_counted(tmp_path: Pa
     assert len(telemetry.samples) == telemetry_file.MOST_DEVICES + 1
     assert len(telemetry.devices("gpu")) == telemetry_file.MOST_DEVICES
     assert telemetry.wrong == 5 and "more than 4096 devices" in telemetry.first_wrong
+
+
+def test_lists_of_devices_that_differ_each_time_are_left_out_and_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each order of 64 devices is a list of its own: a stranger has more of them than there is memory."""
+    monkeypatch.setattr(telemetry_file, "MOST_NAMES", 10)
+    path = tmp_path / "telemetry.jsonl"
+    orders = (["0", "1", "2"], ["1", "2", "0"], ["2", "0", "1"], ["1", "0", "2"], ["0", "1", "2"])
+    ticks = [Tick(at, "gpu", order, {"power_w": [1.0, 2.0, 3.0]}) for at, order in enumerate(orders)]
+    path.write_text("".join(map(record_line, ticks)))
+    telemetry = read_power(path)
+    assert telemetry.wrong == 1 and "too many lists of them" in telemetry.first_wrong
+    assert list(telemetry.series("gpu")["0"].times_ms) == [0, 1, 2, 4]
+
+
+def test_a_table_takes_no_more_than_fits_into_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quantity that comes late makes a column of what was not read, as long as the others."""
+    monkeypatch.setattr(series, "MOST_VALUES", 20)
+    table = SeriesTable()
+    for at in range(8):
+        table.take(Tick(at, "gpu", ["0", "1"], {"power_w": [1.0, 2.0]}))
+    assert not table.is_full
+    table.take(Tick(8, "gpu", ["0", "1"], {"clock_mhz": [1.0, 2.0]}))  # 36 values now
+    table.take(Tick(9, "gpu", ["0", "1"], {"power_w": [1.0, 2.0]}))
+    assert table.is_full and len(table.by_source()["gpu"]["0"].times_ms) == 9
 
 
 def test_samples_of_long_texts_do_not_fill_the_memory(

@@ -166,7 +166,7 @@ def _open_run(plan: Plan, opened: ExitStack) -> tuple[RunId, Path]:
 
 
 def _finish(summary: Run, folder: Path) -> None:
-    LOGGER.info("Step 3: results and logs are collected")
+    LOGGER.info("Step 3: results")
     if (folder / "summary.md").is_file():  # a full disk has no room for it
         LOGGER.info(f"summary: {folder / 'summary.md'}")
     LOGGER.info(f"exit code {outcome_text(summary)}")
@@ -190,7 +190,8 @@ def _report(summary: Run, folder: Path, hide: Callable[[str], str]) -> None:
         LOGGER.warning("interrupted while the report was made")
     if path is None:
         make = run_command("report", str(folder))
-        LOGGER.error(f"there is no {folder / REPORT}; summary.json has all figures; to make it: {make}")
+        figures = "summary.json has all figures; " if (folder / "summary.json").is_file() else ""
+        LOGGER.error(f"there is no {folder / REPORT}; {figures}to make it: {make}")
         return
     with suppress(OSError, NotPrintedError):  # it is there, also where nobody reads of it
         put(f"report: {path}")

@@ -7,14 +7,13 @@ from collections.abc import Iterable
 
 from run_benchmarks.commands import run_command
 from run_benchmarks.hosts.base import Host
-from run_benchmarks.images.pip_handover import left_pip_folders_argv
 from run_benchmarks.names import Node
 from run_benchmarks.plan.host_ranges import alike, fold
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import Session
 from run_benchmarks.stages.checkpoints import remove_checkpoint_folder
 from run_benchmarks.stages.fan_out import errors_of, on_all
-from run_benchmarks.stages.run_folder import remove_argv
+from run_benchmarks.stages.run_folder import left_folders_argv, remove_argv
 from run_benchmarks.transports.base import checked
 from utils.errors import FlagPerfError
 
@@ -34,6 +33,9 @@ async def leave(session: Session, hosts: Iterable[Host]) -> list[str]:
         removed = await session.runtime.remove_all(host.transport, session.run.uid)
         if removed:
             LOGGER.debug(f"{name}: removed {', '.join(removed)}")
+        await checked(
+            host.transport, left_folders_argv(session.paths.work, session.run.uid), timeout=TIMEOUT_S
+        )
         await _remove_folder(session, host)
 
     errors = errors_of(await on_all(list(by_name), leave_one))
@@ -56,7 +58,7 @@ async def forget_attempt(session: Session, host: Host, node: Node) -> None:
     """
     transport, paths, uid = host.transport, session.paths, session.run.uid
     await session.runtime.remove_all(transport, uid)
-    await checked(transport, left_pip_folders_argv(paths.work, uid), timeout=TIMEOUT_S)
+    await checked(transport, left_folders_argv(paths.work, uid), timeout=TIMEOUT_S)
     await checked(transport, remove_argv(paths, [paths.node(node)]), timeout=TIMEOUT_S)
     await remove_checkpoint_folder(transport, session.plan, session.run, node)
 

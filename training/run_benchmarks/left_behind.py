@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
-from run_benchmarks.images.pip_handover import left_pip_folders_argv, run_of_pip_folder
+from run_benchmarks.images.pip_handover import run_of_pip_folder
 from run_benchmarks.journal import is_held
-from run_benchmarks.names import JOURNAL, RUN_UID, run_of, work_folder
+from run_benchmarks.names import COPY_NAME, JOURNAL, RUN_UID, run_of, work_folder
 from run_benchmarks.plan.records import ClusterSettings, RunSettings
 from run_benchmarks.results.find import has_uid
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import UnitState
 from run_benchmarks.stages.fan_out import on_all
+from run_benchmarks.stages.run_folder import left_folders_argv
 from run_benchmarks.transports import open_transport
 from run_benchmarks.transports.base import Transport, checked
 from run_benchmarks.unused import Item, Needs, items_on, remove_items
@@ -30,11 +31,13 @@ LIST_FOLDERS = '[ ! -d "$0" ] || exec find "$0" -mindepth 1 -maxdepth 1 -type d'
 class Leftovers:
     """What one run has on one host.
 
-    pip_folders: with the pip settings of its builds. logs: the folder of those that were not collected, or empty.
+    pip_folders: with the pip settings of its builds. copies: folders with a file on its way to many hosts. logs: the
+    folder of those that were not collected, or empty.
     """
 
     units: tuple[UnitState, ...] = ()
     pip_folders: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()
     logs: str = ""
 
     @property
@@ -45,8 +48,9 @@ class Leftovers:
     def __str__(self) -> str:
         units = [f"{unit.name} ({'running' if unit.running else 'ended'})" for unit in self.units]
         builds = [f"pip settings of a build in {folder}" for folder in self.pip_folders]
+        copies = [f"a copy of an image or the code in {folder}" for folder in self.copies]
         logs = [f"logs not collected so far, in {self.logs}"] if self.logs else []
-        return ", ".join((*units, *builds, *logs))
+        return ", ".join((*units, *builds, *copies, *logs))
 
 
 @dataclass(frozen=True)
@@ -85,13 +89,13 @@ async def survey(cluster: ClusterSettings, run: RunSettings, needs: Needs | None
     async def look(transport: Transport) -> dict[str, Leftovers]:
         with runtime.cleaning_up(transport.host):
             units = await runtime.list_units(transport)
-        pip_folders, logs = await _folders(transport, pip), await _folders(transport, runs)
+        pip_folders, copies, logs = [await _folders(transport, folder) for folder in (pip, work, runs)]
         if needs:
             kept[transport.host] = {item: needs.keeps(item, units) for item in await items_on(transport, run)}
-        return _by_run(units, pip_folders, logs)
+        return _by_run(units, pip_folders, copies, logs)
 
     hosts = await _on_hosts(cluster, look)
-    return Survey(hosts, f"{runtime.units_seen}; {pip}; {runs}", kept)
+    return Survey(hosts, f"{runtime.units_seen}; {pip}; {runs}; {work}/copy-*", kept)
 
 
 async def remove_run(
@@ -99,13 +103,14 @@ async def remove_run(
 ) -> Mapping[str, tuple[str, ...] | FlagPerfError]:
     """Remove the units of one run from every host: host -> their names, or why it failed.
 
-    With them go the pip settings of its builds, which may hold credentials. Logs that were never collected stay.
+    With them go the pip settings of its builds, which may hold credentials, and copies of files. Logs that were never
+    collected stay.
     """
     runtime = open_runtime(run)
 
     async def remove(transport: Transport) -> tuple[str, ...]:
         removed = await runtime.remove_all(transport, uid, grace_s=5)
-        await checked(transport, left_pip_folders_argv(work_folder(run), uid), timeout=QUICK_S)
+        await checked(transport, left_folders_argv(work_folder(run), uid), timeout=QUICK_S)
         return removed
 
     return await _on_hosts(cluster, remove)
@@ -150,17 +155,28 @@ async def _folders(transport: Transport, folder: str) -> list[str]:
     return sorted(listed.whole_stdout().splitlines())
 
 
-def _by_run(units: Iterable[UnitState], pip_folders: list[str], logs: list[str]) -> dict[str, Leftovers]:
+def _by_run(
+    units: Iterable[UnitState], pip_folders: list[str], work_folders: list[str], logs: list[str]
+) -> dict[str, Leftovers]:
     units_of: dict[str, list[UnitState]] = {}
     for unit in units:
         units_of.setdefault(run_of(unit.labels), []).append(unit)
     pip_of: dict[str, list[str]] = {}
     for folder in pip_folders:
         pip_of.setdefault(run_of_pip_folder(folder), []).append(folder)
+    copies_of: dict[str, list[str]] = {}
+    for folder in work_folders:
+        if match := COPY_NAME.fullmatch(PurePosixPath(folder).name):
+            copies_of.setdefault(match[1], []).append(folder)
     logs_of = {name: folder for folder in logs if RUN_UID.fullmatch(name := PurePosixPath(folder).name)}
     # what has no name of ours belongs to no run, and is left alone
-    uids = sorted({*units_of, *pip_of, *logs_of} - {""})
+    uids = sorted({*units_of, *pip_of, *copies_of, *logs_of} - {""})
     return {
-        uid: Leftovers(tuple(units_of.get(uid, ())), tuple(pip_of.get(uid, ())), logs_of.get(uid, ""))
+        uid: Leftovers(
+            tuple(units_of.get(uid, ())),
+            tuple(pip_of.get(uid, ())),
+            tuple(copies_of.get(uid, ())),
+            logs_of.get(uid, ""),
+        )
         for uid in uids
     }

@@ -21,6 +21,8 @@ WORK_FOLDER = ".flagperf"
 # A run's name and, behind it in its uid, what makes that unique.
 RUN_NAME = re.compile(r"(run\d{14})(?:-[0-9a-f]{6})?", re.ASCII)
 RUN_UID = re.compile(r"run\d{14}-[0-9a-f]{6}", re.ASCII)
+# In the work folder: a file on its way to many hosts; its random part is the controller's, who need believe no answer.
+COPY_NAME = re.compile(rf"copy-({RUN_UID.pattern})-[0-9a-f]{{12}}", re.ASCII)
 # In a run's result folder: what it holds beside the folders of cases, in which are those of rounds.
 JOURNAL = "journal.jsonl"
 RUN_LOG = "flagperf_run.log"
@@ -118,6 +120,11 @@ class HostPaths:
 def work_folder(settings: RunSettings) -> str:
     """FlagPerf's own folder on every host."""
     return f"{settings.flagperf_path_host.rstrip('/')}/{WORK_FOLDER}"
+
+
+def copy_folder(run_uid: str) -> str:
+    """A new name for the folder of one copy, below the work folder."""
+    return f"copy-{run_uid}-{secrets.token_hex(6)}"
 
 
 def host_paths(settings: RunSettings, run: RunId, tree_digest: str) -> HostPaths:

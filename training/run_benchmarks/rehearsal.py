@@ -15,12 +15,14 @@ from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.round import Round
 from run_benchmarks.session import open_session
 from run_benchmarks.stages.collect_listing import LIST
-from run_benchmarks.stages.deploy import LOOK, MISSING
+from run_benchmarks.stages.deploy import IS_THERE, LOOK, MISSING
 from run_benchmarks.transports.base import ByteSink, ByteSource, Transport
+from utils.pass_on import BOOT
 from utils.records import Stage
 
 INTERFACE = "<interface-to-its-peers>"
 ROUTES = f"Iface Destination Gateway Flags RefCnt Use Metric Mask\n{INTERFACE} 00000000 0 0 0 0 0 00000000\n"
+PORT = 49152  # at which a host serves another
 EMPTY_FOLDER = ". 0 \0"
 Answer = tuple[int, str, str]  # exit code, standard output, standard error
 DONE: Answer = (0, "", "")
@@ -85,6 +87,10 @@ class RehearsedHost(Transport):
             return 0, ROUTES, ""
         if argv[0] == "sh" and argv[2].endswith(LOOK):
             return MISSING, "", ""  # the tree is not there yet
+        if IS_THERE in argv:
+            return 1, "", ""
+        if BOOT in argv:
+            return 0, f"{PORT}\n", ""
         if LIST in argv:
             return 0, EMPTY_FOLDER, ""
         if "wait" in argv:

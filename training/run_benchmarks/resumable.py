@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,13 +25,16 @@ from run_benchmarks.stages.tree import tree_of
 from utils.errors import FlagPerfError, ProblemsError
 
 
-def check_open_end(path: Path) -> None:
+def check_open_end(path: Path, places: Sequence[str]) -> None:
     """See that there is a run in a folder which was begun and has not come to its end.
+
+    Args:
+        places: the options that lead a further command to the same files.
 
     Raises:
         FlagPerfError: there is none.
     """
-    start_of(open_folder(path))
+    start_of(open_folder(path), places)
 
 
 def check_own(path: Path) -> None:
@@ -96,16 +100,17 @@ def check_unchanged(plan: Plan, so_far: Resumption) -> None:
     Raises:
         FlagPerfError: the files lead to another plan, or to other code; it says what has changed.
     """
+    again = run_command("--continue-from", so_far.run.name, *plan.options)
     if not so_far.digest:
         message = "it was begun by a version of FlagPerf whose runs cannot be taken up"
-        remedy = f"start a new run that goes on from its checkpoints: {run_command('--continue-from', so_far.run.name)}"
+        remedy = f"start a new run that goes on from its checkpoints: {again}"
         raise FlagPerfError(message, where=so_far.run.name, remedy=remedy)
     now = plan_as_dict(plan)
     if plan_digest(now) != so_far.digest:
         lines = changes(so_far.plan, json.loads(json.dumps(now))) or ["plan.json itself was altered"]
         remedy = (
             "undo that, or name the run's own files with --config; a run with other settings is a new one, which may "
-            f"go on from its checkpoints: {run_command('--continue-from', so_far.run.name)}"
+            f"go on from its checkpoints: {again}"
         )
         message = "\n".join(("the files do not lead to the run's plan any more", *lines))
         raise FlagPerfError(message, where=str(plan.training_dir), remedy=remedy)

@@ -7,7 +7,7 @@ is not read from it at all.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -60,7 +60,8 @@ class Resumption:
     """A run as far as it came; its journal is ours now.
 
     digest, tree: of the plan and of the code that it was begun with. ended: the rounds that need nothing more, of which
-    `results` may lack some whose files could not be written. kept: node folders that stay on their hosts, as not all
+    `results` may lack some whose files could not be written. unfinished: those that were begun besides; several where a
+    full disk kept them from ending. kept: node folders that stay on their hosts, as not all
     that lies in them was collected. replaced: host -> the spare in its place. last_sign: when something
     of it was last written.
     """
@@ -72,7 +73,7 @@ class Resumption:
     plan: Mapping[str, Any]
     results: tuple[RoundResult, ...]
     ended: frozenset[RoundKey]
-    round: RoundSoFar | None
+    unfinished: Mapping[RoundKey, RoundSoFar]
     checks: Mapping[str, list[Check]]
     kept: frozenset[str]
     replaced: Mapping[str, str]
@@ -90,9 +91,9 @@ class Resumption:
         )
 
     @property
-    def attached(self) -> RoundSoFar | None:
-        """The round whose tasks were launched, if there is one."""
-        return self.round if self.round and self.round.seen else None
+    def is_attached(self) -> bool:
+        """Whether the tasks of a round were launched that is not done."""
+        return any(each.seen for each in self.unfinished.values())
 
 
 @dataclass(frozen=True)
@@ -129,9 +130,11 @@ def read_resumption(path: Path, journal: Journal) -> Resumption:
     start = start_of(folder)
     ended_rounds = frozenset(_keys(folder, "round_ended"))
     results = {RoundKey(each.case, each.round): each for each in results_in(folder, ended_rounds)}
-    so_far = _round_so_far(folder, ended_rounds | results.keys() - _between_attempts(folder), where)
-    if so_far and so_far.key in results:
-        so_far = replace(so_far, attempt=results.pop(so_far.key))
+    done = ended_rounds | results.keys() - _between_attempts(folder)
+    begun = {key for key in _keys(folder, "round_started") if key not in done}
+    unfinished = {
+        key: replace(_round_so_far(folder, key, where), attempt=results.pop(key, None)) for key in begun
+    }
     checks: Mapping[str, list[Check]] = {}
     for entry in folder.journal:
         if entry.get("event") == "checked":
@@ -144,7 +147,7 @@ def read_resumption(path: Path, journal: Journal) -> Resumption:
         plan=folder.plan,
         results=tuple(results.values()),
         ended=ended_rounds | results.keys(),
-        round=so_far,
+        unfinished=unfinished,
         checks=checks,
         kept=kept_folders(folder.journal),
         replaced={
@@ -158,8 +161,11 @@ def read_resumption(path: Path, journal: Journal) -> Resumption:
     )
 
 
-def start_of(folder: RunFolder) -> _Start:
+def start_of(folder: RunFolder, places: Sequence[str] = ()) -> _Start:
     """How the run began.
+
+    Args:
+        places: the options that lead a further command to the same files.
 
     Raises:
         FlagPerfError: it has ended, or was never begun.
@@ -167,12 +173,12 @@ def start_of(folder: RunFolder) -> _Start:
     events = {str(entry.get("event")): entry for entry in folder.journal}
     if "run_ended" in events:
         code, name = events["run_ended"].get("exit_code"), folder.path.name
-        remedy = f"start a new run that goes on from its checkpoints: {run_command('--continue-from', name)}"
+        remedy = f"start a new run that goes on from its checkpoints: {run_command('--continue-from', name, *places)}"
         raise FlagPerfError(
             f"the run has ended, with exit code {code}", where=str(folder.path), remedy=remedy
         )
     if "run_started" not in events or not folder.plan:
-        remedy = f"start it anew: {run_command()}"
+        remedy = f"start it anew: {run_command(*places)}"
         raise FlagPerfError("nothing of the run was begun", where=str(folder.path), remedy=remedy)
     return parsed(_Start, events["run_started"], str(folder.path / JOURNAL))
 
@@ -185,12 +191,9 @@ def _keys(folder: RunFolder, event: str) -> Iterator[RoundKey]:
             yield RoundKey(case, number)
 
 
-def _round_so_far(folder: RunFolder, ended: Collection[RoundKey], where: str) -> RoundSoFar | None:
-    """The round at which the run was; rounds come one after the other, so that there is one at most."""
-    begun = [key for key in _keys(folder, "round_started") if key not in ended]
-    if not begun:
-        return None
-    key, entries = begun[-1], _since_its_begin(folder, begun[-1])
+def _round_so_far(folder: RunFolder, key: RoundKey, where: str) -> RoundSoFar:
+    """How far a round came that was begun."""
+    entries = _since_its_begin(folder, key)
     stages = [entry for entry in entries if entry.get("event") == "stage"]
     noted = [entry for entry in stages if "seen" in entry]
     stage = str(stages[-1].get("stage")) if stages else Stage.ACQUIRE.value

@@ -27,15 +27,16 @@ from run_benchmarks.results.round_result import Observation, RoundResult, bounde
 from run_benchmarks.resumption import RoundSoFar
 from run_benchmarks.round_end import RoundEnd
 from run_benchmarks.round_image import provide_image
-from run_benchmarks.round_state import RoundState, write_observation
+from run_benchmarks.round_state import RoundState, has_record, write_observation
 from run_benchmarks.round_watch import watch_round
 from run_benchmarks.session import Interrupted, Session, in_time, now, unless_broken_off, unless_interrupted
 from run_benchmarks.stages.caches import DROP_CACHES
 from run_benchmarks.stages.checkpoints import make_checkpoint_folders
-from run_benchmarks.stages.deploy import deploy_tree
+from run_benchmarks.stages.deploy import deploy_tree, pass_tree_on
 from run_benchmarks.stages.fan_out import errors_of, on_all, raise_first, values_of
 from run_benchmarks.stages.launch import Launch
 from run_benchmarks.stages.network import interface_to, peer_of
+from run_benchmarks.stages.passing import Site
 from run_benchmarks.stages.preflight import preflight
 from run_benchmarks.stages.run_folder import make_node_folder
 from run_benchmarks.transports.backoff import TRANSFER_PAUSES_S, is_passing, with_backoff
@@ -94,8 +95,12 @@ class Round:
             state.note_error(error)
         await self._finish(held)
         result = await judge_round(session, state.case, self._seen, self._folder)
-        ended = "attempt_ended" if is_repeated(session, result) else "round_ended"
-        self._record(ended, verdict=result.verdict.value)
+        if is_repeated(session, result):
+            self._record("attempt_ended", verdict=result.verdict.value)
+        elif has_record(
+            self._folder
+        ):  # else there is nothing yet to tell it by: a full disk may have room later
+            self._record("round_ended", verdict=result.verdict.value)
         return result
 
     @property
@@ -121,6 +126,7 @@ class Round:
             await self._acquire(held)
         await self._check_new_hosts()
         with self._stage(Stage.DEPLOY):
+            await self._pass_tree_on()
             await self._everywhere(self._prepare_host)
         with self._stage(Stage.IMAGE):
             await provide_image(self.session, self.state, self.hosts)
@@ -223,6 +229,12 @@ class Round:
             failure = unhealthy(checks)
             if failure:
                 raise StageFailed(failure)
+
+    async def _pass_tree_on(self) -> None:
+        session, settings = self.session, self.session.plan.run
+        python = "python3" if settings.uses_images else settings.process_python
+        site = Site(session.paths.work, session.run.uid, python)
+        await pass_tree_on(self.hosts, session.tree, session.paths, site)
 
     async def _prepare_host(self, node: Node) -> None:
         session, transport = self.session, self._transport(node)

@@ -30,7 +30,10 @@ async def provide_image(session: Session, state: RoundState, hosts: Sequence[Hos
     transports = {host.name: host.transport for host in hosts}
     sites = {host: _build_site(session, host, image.tag) for host in transports}
     log_dir = session.log_dir / state.case.settings.name
-    stage = ImageStage(session.images, transports, sites, image, run.pip, run.image_distribution, log_dir)
+    addresses = {host.name: host.address for host in hosts}
+    stage = ImageStage(
+        session.images, transports, sites, image, run.pip, run.image_distribution, log_dir, addresses
+    )
     try:
         images = await stage.run()
         state.images = {host: image.id for host, image in images.items()}

@@ -181,6 +181,11 @@ def write_observation(seen: Observation, folder: Path) -> Observation:
         return replace(seen, notes=(*seen.notes, note))
 
 
+def has_record(folder: Path) -> bool:
+    """Whether a round's folder has anything that its result can be told by."""
+    return any((folder / name).is_file() for name in ("round.json", "result.json"))
+
+
 def unjudged(seen: Observation, fault: Failure) -> RoundResult:
     """The result of a round that was not judged, because of `fault`; what went wrong before it goes first."""
     failure, notes = seen.failure or fault, seen.notes

@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from run_benchmarks.attempts import is_repeated, on_present_hosts, prepare_hosts, restore_spares, set_aside
+from run_benchmarks.commands import run_command
 from run_benchmarks.display.base import Display
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.health import check_standing_hosts, refusal_of, report_health
@@ -83,8 +84,7 @@ async def run_plan(
         results += _last_attempt(so_far, results)
         notes += [*_not_begun(session, results), *left]
         end = Run(run.name, run.uid, run.started, code, tuple(results), session.checks, tuple(notes))
-        summary = _summed_up(log_dir, plan.secrets.hide_in(end))
-        session.journal.write("run_ended", exit_code=summary.exit_code)
+        summary = _summed_up(session, plan.secrets.hide_in(end))
         session.journal.close()
     return summary
 
@@ -133,7 +133,7 @@ async def _check_and_run(
 
 async def _take_up(session: Session, so_far: Resumption) -> None:
     """What tasks that were launched use was checked before; else nothing of the run may be in the way of its checks."""
-    if so_far.attached:
+    if so_far.is_attached:
         session.checks.update(so_far.checks)
     else:
         await leave(session, session.allocator.standing)
@@ -149,7 +149,7 @@ async def _run_cases(session: Session, results: list[RoundResult], so_far: Resum
             key = RoundKey(name, number)
             if so_far and key in so_far.ended:
                 continue
-            begun = so_far.round if so_far and so_far.round and so_far.round.key == key else None
+            begun = so_far.unfinished.get(key) if so_far else None
             if session.interrupt.is_set() and not (begun and begun.seen):
                 return
             LOGGER.info(f"case {name}, round {number} of {case.settings.repeat}: {begun or 'start'}")
@@ -180,11 +180,10 @@ async def _run_round(session: Session, case: CasePlan, number: int, begun: Round
 
 
 def _last_attempt(so_far: Resumption | None, results: Sequence[RoundResult]) -> list[RoundResult]:
-    """What a round came to that had failed before the controller died, where it was not run again after all."""
-    attempt = so_far.round.attempt if so_far and so_far.round else None
-    if attempt is None or any((each.case, each.round) == (attempt.case, attempt.round) for each in results):
-        return []
-    return [attempt]
+    """What rounds came to that had failed before the controller died, where they were not run again after all."""
+    there = {(each.case, each.round) for each in results}
+    attempts = [each.attempt for each in so_far.unfinished.values()] if so_far else []
+    return [each for each in attempts if each and (each.case, each.round) not in there]
 
 
 def _not_begun(session: Session, results: Sequence[RoundResult]) -> list[str]:
@@ -244,15 +243,21 @@ def _noted(what: str, notes: list[str]) -> Iterator[None]:
         LOGGER.bind(detail=traceback_text(error)).error(notes[-1])
 
 
-def _summed_up(log_dir: Path, summary: Run) -> Run:
-    """`summary`, written; where that fails it is shown all the same, and the run does not count as converged."""
+def _summed_up(session: Session, summary: Run) -> Run:
+    """`summary`, written; where that fails the run counts neither as converged nor as ended."""
     try:
-        write_summary(log_dir, summary)
-        return summary
-    except Exception as error:  # the journal and the exit code must tell of the end all the same
+        write_summary(session.log_dir, summary)
+    except Exception as error:  # the exit code must tell of the end all the same
         LOGGER.error(f"the summary could not be written: {error}")
-        LOGGER.error(f"    -> {remedy_for(error)}")
+        LOGGER.error(f"    -> {remedy_for(error)}; then take the run up: {_resume(session)}")
         return replace(summary, exit_code=summary.exit_code or ExitCode.NOT_CONVERGED)
+    session.journal.write("run_ended", exit_code=summary.exit_code)
+    return summary
+
+
+def _resume(session: Session) -> str:
+    """The command that takes up this run."""
+    return run_command("resume", str(session.log_dir), *session.plan.options)
 
 
 def _exit_code(session: Session, results: list[RoundResult]) -> int:

@@ -1,4 +1,4 @@
-"""What stays on hosts after runs and nobody may need any more: trees of code, images, checkpoints.
+"""What stays on hosts after runs and nobody may need any more: trees of code, copies on their way, images, checkpoints.
 
 None of it is removed while it may be needed: a run that goes on is told by its units, by the lock of its journal, and
 by what was used within a day, which is how a run shows itself whose controller is on another machine and has no
@@ -15,7 +15,7 @@ from pathlib import Path
 from run_benchmarks.images import open_image_store
 from run_benchmarks.images.layers import plan_image
 from run_benchmarks.journal import is_held
-from run_benchmarks.names import JOURNAL, RUN_NAME, RUN_UID, run_of, work_folder
+from run_benchmarks.names import COPY_NAME, JOURNAL, RUN_NAME, RUN_UID, run_of, work_folder
 from run_benchmarks.plan.records import Plan, RunSettings
 from run_benchmarks.results.find import has_uid
 from run_benchmarks.results.folder import open_folder
@@ -28,17 +28,17 @@ from utils.numbers import whole
 
 DAY_S = 24 * 3600
 LOOKING_S, REMOVING_S = 300.0, 600.0
-TREES, IMAGES, CHECKPOINTS = "code", "image", "checkpoints"
+TREES, COPIES, IMAGES, CHECKPOINTS = "code", "copy", "image", "checkpoints"
 # As it is deployed, as it was put aside, and as it is left by a deployment that was cut off.
 TREE_NAME = re.compile(r"tree-([0-9a-f]{16})(\.altered|\.[A-Za-z0-9]{6})?", re.ASCII)
-NAMES = {TREES: TREE_NAME, CHECKPOINTS: RUN_UID}
+NAMES = {TREES: TREE_NAME, COPIES: COPY_NAME, CHECKPOINTS: RUN_UID}
 # $0: the work folder, $1: CHECKPOINT_PATH or nothing. A line each: kind, name, KiB, seconds since its last use. A tree
 # is used when a round has seen that it is whole; checkpoints when one was written. Both need not be there.
 LIST = (
     "export LC_ALL=C; now=$(date +%s); "
     'row() { printf "%s\\t%s\\t%s\\t%s\\n" "$1" "${2##*/}" "$(du -sk "$2" 2>/dev/null | cut -f 1)" "$((now - $3))"; }; '
-    'for d in "$0"/tree-*; do [ -d "$d" ] && [ ! -L "$d" ] && '
-    f'row {TREES} "$d" "$(stat -c %Z "$d")"; done; '
+    f'for kind in "{TREES} tree" "{COPIES} copy"; do for d in "$0"/"${{kind#* }}"-*; do '
+    '[ -d "$d" ] && [ ! -L "$d" ] && row "${kind% *}" "$d" "$(stat -c %Z "$d")"; done; done; '
     '[ -z "$1" ] || for d in "$1"/run*; do [ -d "$d" ] && [ ! -L "$d" ] && '
     f'row {CHECKPOINTS} "$d" "$(find "$d" -printf "%C@\\n" 2>/dev/null | sort -n | tail -n 1 | cut -d . -f 1)"; '
     "done; exit 0"
@@ -163,7 +163,7 @@ def needs_of(plan: Plan | None, log_path: Path, named: str) -> Needs:
 
 
 async def items_on(transport: Transport, run: RunSettings) -> list[Item]:
-    """What a host keeps: trees of code, checkpoints, images."""
+    """What a host keeps: trees of code, copies, checkpoints, images."""
     argv = ("sh", "-c", LIST, work_folder(run), run.checkpoint_path)
     listed = await checked(transport, argv, timeout=LOOKING_S)
     items = [item for line in listed.whole_stdout().splitlines() if (item := item_of(line))]
@@ -192,8 +192,8 @@ async def remove_items(transport: Transport, run: RunSettings, items: Sequence[I
         if not all(map(pattern.fullmatch, names[kind])):
             raise FlagPerfError(f"no names of ours: {names[kind]!r}", where=transport.host)
     stayed: list[str] = []
-    if names[TREES]:
-        words = (str(DAY_S // 60), *names[TREES])
+    if names[TREES] or names[COPIES]:
+        words = (str(DAY_S // 60), *names[TREES], *names[COPIES])
         done = await in_work_folder(
             transport, work_folder(run), REMOVE, *words, timeout=REMOVING_S, enter=SEE
         )

@@ -10,12 +10,15 @@ from typing import Any
 
 from run_benchmarks.plan.as_dict import plain
 from run_benchmarks.results.power import NAMES as POWER
-from run_benchmarks.results.round_result import RoundResult, write_json
+from run_benchmarks.results.round_result import Attempt, RoundResult, write_json
 from run_benchmarks.results.rules import CLOSED, Rules
 from tests.run_benchmarks.builders import make_case
 from utils.figures import DEFINITIONS, Figure
-from utils.records import Verdict
+from utils.records import FailureClass, Verdict
 
+AGAIN = Attempt(
+    "round1.attempt1", Verdict.FAILED, FailureClass.ENGINE_FAILED, "h2", ("h1", "h2")
+)  # for `attempts`
 CASE = "toy:pytorch:X1:2:1:5"
 
 

@@ -23,7 +23,7 @@ from run_benchmarks.verbs import main
 from scripts import result_schemas
 from tests.browser import PHONE, Opener, serious_faults
 from tests.run_benchmarks.builders import make_case, with_own_script
-from tests.run_benchmarks.comparison.compared import CASE, noisy, write_compared
+from tests.run_benchmarks.comparison.compared import AGAIN, CASE, noisy, write_compared
 from tests.run_benchmarks.written_run import SCHEMA1
 from utils.figures import Figure
 from utils.records import Verdict
@@ -290,6 +290,23 @@ def test_rounds_that_failed_or_were_continued_do_not_count_in_secret(tmp_path: P
     content = as_json(tmp_path, capsys, "good", "base")
     assert "of its last part only" in row_of(content, "p_train")["against"]["B"]["reason"]
     assert row_of(content, "time_to_target")["against"]["B"]["value"] == pytest.approx(1.0, abs=0.02)
+
+
+def test_rounds_that_were_run_again_are_named_and_sides_that_differ_in_that(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    write_compared(tmp_path, "steady", figures())
+    write_compared(tmp_path, "shaky", figures(seed=9), attempts=(AGAIN,))
+    compared(tmp_path, "steady", "shaky")
+    out = capsys.readouterr().out
+    assert "an attempt before it does not count: shaky/" in out and "engine_failed on h2" in out
+    assert "sides differ in how often rounds were run again, by the machines' fault: 0 of A, 5 of B" in out
+    (case,) = as_json(tmp_path, capsys, "steady", "shaky")["cases"]
+    assert [len(side["again"]) for side in case["sides"]] == [0, 5]
+    write_compared(tmp_path, "likewise", figures(), attempts=(AGAIN,))
+    compared(tmp_path, "shaky", "likewise")
+    out = capsys.readouterr().out
+    assert "likewise/" in out and "sides differ" not in out
 
 
 @pytest.mark.parametrize("verdict", ["NOT_CONVERGED", "FAILED"])

@@ -102,7 +102,7 @@ def test_a_run_whose_controller_died_is_stopped_in_its_place(run: WholeRun, caps
     killed_after(run, "train")
     assert run.main("status") == 0
     shown = capsys.readouterr().out
-    assert "its controller has died" in shown and f"resume {run.result}" in shown
+    assert "its controller has died" in shown and f"resume {run.result} --config {run.tree.config}" in shown
     assert run.main("stop") == 0
     assert result_of(run)["verdict"] == "INTERRUPTED" and run.units_left() == []
     assert (run.result / CASE / "round1" / "localhost_noderank0" / "rank0.out.log").is_file()
@@ -115,6 +115,7 @@ def test_a_run_whose_controller_died_is_stopped_in_its_place(run: WholeRun, caps
     assert run.main("resume") == 2
     error = capsys.readouterr().err
     assert "the run has ended, with exit code 130" in error and "1:9" not in error
+    assert f"--continue-from {run.result.name} --config {run.tree.config}" in error
 
 
 def test_an_attempt_after_which_the_run_is_ended_is_its_rounds_result(run: WholeRun) -> None:

@@ -319,6 +319,30 @@ def test_a_value_that_is_marked_is_explained(log_path: Path, capsys: Capture) ->
     assert "0.3399* 1\n" in out and "0.3399 mlm_accuracy\n" in out and "- * acc: more than - it can be" in out
 
 
+def test_a_round_that_was_run_again_says_why(log_path: Path, capsys: Capture) -> None:
+    assert main(["list", "--log-path", str(log_path)]) == 0
+    assert "again" not in capsys.readouterr().out
+    attempt = {
+        "folder": "round1.attempt1",
+        "verdict": "FAILED",
+        "class": "engine_failed",
+        "host": "h2",
+        "hosts": [],
+    }
+
+    def again(number: int, result: dict[str, Any]) -> None:
+        result["attempts"] = [attempt, attempt] if number == 0 and result["round"] == 1 else []
+
+    shutil.rmtree(log_path)
+    make_runs(log_path, 2, again)
+    assert main(["list", "--log-path", str(log_path)]) == 0
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert "again" in head and sum("engine_failed on h2; engine_failed on h2" in line for line in lines) == 1
+    assert main(["list", "--log-path", str(log_path), "--where", "again ~ engine", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["rounds"]
+    assert row["again"] == "engine_failed on h2; engine_failed on h2"
+
+
 def test_what_is_of_a_part_of_a_training_is_marked(log_path: Path, capsys: Capture) -> None:
     result = runs_in(log_path)[-1] / BERT / "round1" / "result.json"
     content = json.loads(result.read_text())

@@ -14,7 +14,13 @@ import pytest
 from run_benchmarks.report.spread import spread_tables
 from run_benchmarks.results.folder import RoundKey
 from run_benchmarks.results.meanings import meanings
-from run_benchmarks.results.round_result import RoundResult, continuation_notes, saving_notes, write_json
+from run_benchmarks.results.round_result import (
+    Attempt,
+    RoundResult,
+    continuation_notes,
+    saving_notes,
+    write_json,
+)
 from run_benchmarks.results.summary import Run, as_markdown, to_be_read, write_summary
 from run_benchmarks.results.table import aligned
 from run_benchmarks.results.tables import preflight_text, results_tables, results_text
@@ -205,6 +211,16 @@ def test_the_summary_to_be_read(converged: RoundResult, broken: RoundResult) -> 
     assert "What to do: read rank1.out.log" in text
     assert "- units of this run may be left on h2" in text
     assert "round 1: CONVERGED" not in text  # nothing to say of it beside its row
+
+
+def test_a_round_that_was_run_again_is_marked_and_says_why(converged: RoundResult) -> None:
+    attempt = Attempt("round1.attempt1", Verdict.FAILED, FailureClass.ENGINE_FAILED, "h2", ("h1", "h2"))
+    again = replace(converged, attempts=(attempt,))
+    (table, *_) = results_tables([again, replace(converged, round=2)])
+    assert [row[1] for row in table.rows] == ["1 (attempt 2)", "2"]
+    assert table.footnotes == (
+        "toy:pytorch:X1:2:1:1, round 1 was run again: round1.attempt1 does not count: FAILED (engine_failed on h2)",
+    )
 
 
 def test_preflight_is_told_with_what_to_do(converged: RoundResult) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
 from run_benchmarks.stages.checks import Status
 from run_benchmarks.stages.data import data
+from run_benchmarks.transports.base import Completed
+from run_benchmarks.transports.local import LocalTransport
+from run_benchmarks.transports.together import Together
 from tests.fakes.transports import AnsweringHost
 from tests.run_benchmarks.stages.checked_host import Site, assert_bad, assert_ok, prepare
 from utils import manifest
@@ -44,6 +48,20 @@ def test_data_that_is_not_there_and_that_the_case_can_make(site: Site) -> None:
     words = (sys.executable, "-m", "benchmarks.toy.prepare", "--out", str(site.folder / "data"))
     command = f"cd {site.plan.training_dir} && {shlex.join(words)}"
     assert_bad(site.check(data), Status.ERROR, "does not exist", f"with what): {command}")
+
+
+def test_what_the_data_and_the_mounts_below_them_are_is_asked_in_one_session(site: Site) -> None:
+    """Of a thousand hosts a session more takes the controller more than a second."""
+    sessions = []
+
+    class Counting(LocalTransport):
+        async def run(self, argv: Sequence[str], **options: Any) -> Completed:
+            sessions.append(argv)
+            return await super().run(argv, **options)
+
+    site.transport = Together(Counting("node1"))
+    assert_ok(site.check(data), "no manifest")
+    assert len(sessions) == 1
 
 
 def test_data_below_which_a_container_could_write_are_refused(site: Site) -> None:

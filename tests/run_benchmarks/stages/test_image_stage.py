@@ -18,6 +18,7 @@ from run_benchmarks.runtimes.engine import engine_of
 from run_benchmarks.stages import image, progress
 from run_benchmarks.stages.image import ImageStage
 from run_benchmarks.stages.image_stream import Counter, stream_image
+from run_benchmarks.stages.passing import FIRST, PASS_ON_FROM
 from run_benchmarks.stages.progress import (
     FIRST_BYTES,
     LAST_BYTES,
@@ -38,6 +39,7 @@ from utils.errors import FlagPerfError
 from utils.records import Failure, FailureClass, Stage, Verdict
 
 TAG = "flagperf/acme-pytorch:0123456789ab"
+UID = "run20261120094218-d7e6a7"
 
 
 class Cluster:
@@ -52,11 +54,12 @@ class Cluster:
         }
 
     def stage(self, distribution: str) -> ImageStage:
-        site = BuildSite("/tree", str(self.folder / "work"), "run1-abc", "flagperf-build", False)
+        site = BuildSite("/tree", str(self.folder / "work"), UID, "flagperf-build", False)
         sites = {name: replace(site, name=f"flagperf-build-{name}") for name in self.hosts}
         image = ImagePlan((Layer("dockerfile", TAG, ("acme/docker_image/pytorch",)),), ())
+        reached = dict.fromkeys(self.hosts, "127.0.0.1")
         return ImageStage(
-            self.store, self.hosts, sites, image, PipSettings(), distribution, self.folder / "logs"
+            self.store, self.hosts, sites, image, PipSettings(), distribution, self.folder / "logs", reached
         )
 
     def run(self, distribution: str) -> dict[str, str]:
@@ -218,6 +221,74 @@ def test_a_stream_that_names_another_image_reaches_nobody_and_its_host_is_named(
     assert (failure.failure_class, failure.host) == (FailureClass.IMAGE_NOT_DISTRIBUTED, "h0")
     assert "names others:1" in failure.message and "trust" in failure.remedy
     assert not list(cluster.folder.glob("h[1-4]/image-*"))
+
+
+def test_many_hosts_get_it_from_each_other(tmp_path: Path, log_lines: LogLines) -> None:
+    """From so many receivers on; fewer get all of it from here."""
+    for count in (PASS_ON_FROM, PASS_ON_FROM + 1):
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        cluster = Cluster(folder, count, image_size=1_000_000)
+        assert cluster.run("stream") == dict.fromkeys(cluster.hosts, "sha256:built-on-h1")
+        assert cluster.asked("save") == ["h1"] and len(cluster.asked("load")) == count - 1
+        told = [line for line in log_lines.messages if "hosts got it from each other" in line]
+        assert len(told) == (count > PASS_ON_FROM)
+        assert not list((folder / "work").glob("copy-*"))
+    assert f"{TAG}: 6 of 8 hosts got it from each other" in told[0]
+
+
+def test_who_could_not_get_it_from_another_gets_it_from_here(tmp_path: Path, log_lines: LogLines) -> None:
+    """A host whose engine fails with its copy, and then does not; one with no interpreter."""
+
+    class Once(FakeEngineHost):
+        async def run(self, argv, **options):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
+            done = await super().run(argv, **options)
+            (self.store / "fail-load").unlink(missing_ok=True)
+            return replace(done, returncode=1) if "load" in argv and "sh" in argv else done
+
+    class Bare(FakeEngineHost):
+        async def run(self, argv, **options):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
+            return await super().run([word.replace("python3", "no-python") for word in argv], **options)
+
+    cluster = Cluster(tmp_path, PASS_ON_FROM + 1)
+    cluster.hosts |= {"x1": Once("x1", tmp_path), "x2": Bare("x2", tmp_path)}
+    assert cluster.run("stream") == dict.fromkeys(cluster.hosts, "sha256:built-on-h1")
+    warned = [line for line in log_lines.messages if f"gets {TAG} from this machine" in line]
+    assert [line.partition(":")[0] for line in sorted(warned)] == ["x1", "x2"]
+    assert cluster.asked("save") == ["h1"] and len(cluster.hosts["h1"].asked("save")) == 2
+
+
+def test_of_an_archive_that_names_another_image_no_host_loads_anything(tmp_path: Path) -> None:
+    """Also where its names come last, and many hosts were sent what is before them."""
+
+    class Hostile(FakeEngineHost):
+        async def run(self, argv, **options):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
+            return await super().run((*argv[:-1], "others:1") if "save" in argv else argv, **options)
+
+    cluster = Cluster(tmp_path, PASS_ON_FROM, image_size=5_000_000)
+    cluster.hosts = {"h0": Hostile("h0", tmp_path), **cluster.hosts}
+    for tag in (TAG, "others:1"):
+        cluster.hosts["h0"].put_image(tag, "sha256:here")
+    failure = cluster.failure("stream")
+    assert (failure.failure_class, failure.host) == (FailureClass.IMAGE_NOT_DISTRIBUTED, "h0")
+    assert "names others:1" in failure.message and "trust" in failure.remedy
+    assert cluster.asked("load") == [] and not list((tmp_path / "work").glob("copy-*"))
+
+
+def test_a_source_that_breaks_off_once_is_asked_again(tmp_path: Path, log_lines: LogLines) -> None:
+    class Once(FakeEngineHost):
+        async def run(self, argv, **options):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
+            done = await super().run(argv, **options)
+            if "save" in argv:
+                (self.store / "fail-save").unlink(missing_ok=True)
+            return done
+
+    cluster = Cluster(tmp_path, PASS_ON_FROM)
+    cluster.hosts = {"h0": Once("h0", tmp_path), **cluster.hosts}
+    cluster.hosts["h0"].put_image(TAG, "sha256:here")
+    cluster.hosts["h0"].fail("save", "the disk is busy")
+    assert cluster.run("stream") == dict.fromkeys(cluster.hosts, "sha256:here")
+    assert any("was not passed on: h0:" in line for line in log_lines.messages)
 
 
 def test_a_host_that_is_lost_is_unreachable(cluster: Cluster) -> None:
@@ -425,6 +496,43 @@ def test_real_engines_of_two_hosts_end_with_the_same_image(
         "h2": image_id,
     }
     assert hosts.ssh(2, "docker", "run", "--rm", tag, "sh", "-c", "echo works").stdout == "works\n"
+
+
+def test_real_engines_pass_an_image_on(
+    lab: LabFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log_lines: LogLines
+) -> None:
+    """Real engines, real ssh, hosts that reach each other: h1 has the image, and h4 gets it from a peer."""
+    monkeypatch.setattr(image, "PASS_ON_FROM", FIRST + 1)
+    hosts = lab(hosts=FIRST + 2)
+    monkeypatch.setenv("HOME", str(hosts.home))
+    tag = build_tiny_image()
+    names = [f"h{number}" for number in range(1, FIRST + 3)]
+    for number in range(2, FIRST + 3):
+        hosts.ssh(number, "docker", "image", "rm", "--force", tag, check=False)
+    load_into([tag], hosts.ssh_argv(1, ["docker", "load"]))
+
+    async def scenario() -> set[str]:
+        cluster = ClusterSettings(hosts=tuple(names))
+        transports = {host: open_transport(host, cluster) for host in cluster.hosts}
+        sites = dict.fromkeys(
+            transports, BuildSite("/tree", "/var/tmp/fp/.flagperf", UID, "flagperf-b", False)
+        )
+        plan = ImagePlan((Layer("dockerfile", tag, ("x",)),), ())
+        store = ImageStore(engine_of("docker"))
+        stage = ImageStage(store, transports, sites, plan, PipSettings(), "stream", tmp_path)
+        try:
+            images = await asyncio.wait_for(stage.run(), timeout=120)
+        finally:
+            for transport in transports.values():
+                await transport.close()
+        return {each.id for each in images.values()}
+
+    assert len(asyncio.run(scenario())) == 1
+    assert any("1 of 3 hosts got it from each other" in line for line in log_lines.messages)
+    assert not [line for line in log_lines.messages if "from this machine:" in line]
+    last = len(names)
+    assert hosts.ssh(last, "docker", "run", "--rm", tag, "sh", "-c", "echo works").stdout == "works\n"
+    assert hosts.ssh(last, "ls", "-A", "/var/tmp/fp/.flagperf").stdout == ""
 
 
 def test_the_last_words_of_a_build_are_cut_before_they_are_searched_for_secrets() -> None:

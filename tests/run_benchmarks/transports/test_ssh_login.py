@@ -80,6 +80,38 @@ def test_a_user_certificate(make_sshd: Callable[..., Sshd]) -> None:
     assert answers(host_at(server))
 
 
+@pytest.mark.parametrize("configuration", ["", "Host *\n  IdentityFile ~/.ssh/id_ed25519\n"])
+def test_a_key_is_read_once_for_all_hosts_and_again_once_it_is_another(
+    sshd: Sshd, configuration: str
+) -> None:
+    sshd.configure(configuration)
+    cluster = ClusterSettings(hosts=("a", "b"))
+    keys = [resolve(Address(name), cluster).keyword_options["client_keys"][0] for name in cluster.hosts]
+    assert keys[0]._key is keys[1]._key
+    keys[0].set_sig_algorithm(b"another")  # as a login notes what its server takes
+    assert keys[1].sig_algorithm == b"ssh-ed25519"
+    key = sshd.home / ".ssh" / "id_ed25519"
+    for path in (key, Path(f"{key}.pub")):
+        path.unlink()
+    make_key(key)
+    with pytest.raises(AuthenticationError):
+        answers(host_at(sshd))
+
+
+def test_a_configured_key_that_cannot_be_read_leaves_the_usual_ones_alone(sshd: Sshd) -> None:
+    """As in ssh, a host with a key of its own is not offered the others."""
+    other = make_key(sshd.home / "encrypted")
+    subprocess.run(["ssh-keygen", "-qp", "-N", "secret", "-f", str(other)], check=True, capture_output=True)
+    sshd.configure(f"Host *\n  IdentityFile {other}\n")
+    with pytest.raises(AuthenticationError):
+        answers(host_at(sshd))
+
+
+def test_what_the_configuration_says_at_last_is_read_too(sshd: Sshd) -> None:
+    sshd.configure(f"Match final\n  Port {sshd.port}\n")
+    assert answers(named("127.0.0.1"))
+
+
 @contextmanager
 def agent_with(key: Path, folder: Path) -> Iterator[str]:
     """An ssh-agent of this test's own that holds `key`; yields its socket."""

@@ -11,11 +11,13 @@ import threading
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from run_benchmarks.results.telemetry_file import read_telemetry
 from tests.utils.monitors.value_log import logged_values
 from utils.monitors.__main__ import _stop_on_signals
+from utils.monitors.registry import SOURCES
 
 TRAINING = Path(__file__).parents[3] / "training"
 PATIENCE_S = 120.0  # it ends what hangs; a busy machine takes its time
@@ -42,11 +44,28 @@ def test_three_ticks_of_this_machine(tmp_path: Path) -> None:
     assert 1 <= len(memory) <= 3 and all(0 < (value or 0) < 1 for value in memory)
     assert all(0 <= (value or 0) <= 1 for value in logged_values(tmp_path / "cpu_monitor.log"))
     telemetry = read_telemetry(tmp_path / "telemetry.jsonl")
-    assert {info.source for info in telemetry.sources} == {"cpu", "mem", "pwr", "rapl"}
+    assert {info.source for info in telemetry.sources} == SOURCES.keys() - {"accelerators"}
+    cores = telemetry.devices("cores")
+    assert len(cores) == psutil.cpu_count() and set(cores) == set(map(str, range(len(cores))))
     assert len(telemetry.devices("mem")[""]) == len(memory)
     log = (tmp_path / "monitor.log").read_text().splitlines()
     assert all(LOG_LINE.fullmatch(line) for line in log)
     assert any("no accelerators to sample" in line for line in log)
+
+
+def test_sources_are_chosen_and_each_has_its_interval(tmp_path: Path) -> None:
+    process = monitors("--log-dir", tmp_path, "--sources", "mem=0.05,cpu", "--interval", 0.1, "--ticks", 2)
+    process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0
+    sources = read_telemetry(tmp_path / "telemetry.jsonl").sources
+    assert {info.source: info.interval_s for info in sources} == {"mem": 0.05, "cpu": 0.1}
+
+
+@pytest.mark.parametrize("words", ["acme", "cpu=0", "cpu=x", "cpu=", "cpu=inf", "cpu,,mem,rap"])
+def test_sources_that_are_none_are_refused(tmp_path: Path, words: str) -> None:
+    process = monitors("--log-dir", tmp_path, "--sources", words)
+    _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 2 and "argument --sources" in errors
 
 
 def test_where_power_cannot_be_measured_the_log_says_so_in_one_line(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ class Hangs(Steady):
 
 
 def run(sources: Sequence[Steady], folder: Path, ticks: int = 3) -> list[Sampler]:
-    return run_monitors(sources, folder, TICK_S, threading.Event(), ticks)
+    return run_monitors([(source, TICK_S) for source in sources], folder, threading.Event(), ticks)
 
 
 def values_of(folder: Path, name: str) -> list[float | None]:
@@ -120,7 +120,9 @@ def test_a_source_that_hangs_is_left_behind(
 ) -> None:
     monkeypatch.setattr(frame, "SAMPLES_GRACE_S", 0.1)
     hanging, steady, stop = Hangs(), Steady(), threading.Event()
-    monitors = threading.Thread(target=run_monitors, args=([hanging, steady], tmp_path, TICK_S, stop))
+    monitors = threading.Thread(
+        target=run_monitors, args=([(hanging, TICK_S), (steady, TICK_S)], tmp_path, stop)
+    )
     monitors.start()
     while steady.ticks < 3 and monitors.is_alive():
         time.sleep(TICK_S)
@@ -135,7 +137,7 @@ def test_a_source_that_hangs_is_left_behind(
 
 def test_the_first_sample_is_taken_at_once_and_the_last_at_the_order_to_stop(tmp_path: Path) -> None:
     source, stop = Steady(), threading.Event()
-    monitors = threading.Thread(target=run_monitors, args=([source], tmp_path, 1000.0, stop))
+    monitors = threading.Thread(target=run_monitors, args=([(source, 1000.0)], tmp_path, stop))
     monitors.start()
     while source.ticks < 1 and monitors.is_alive():
         time.sleep(TICK_S)
@@ -277,7 +279,7 @@ def acme(tmp_path: Path) -> Path:
 def test_a_vendors_cards_stand_in_the_documented_log(
     acme: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run_monitors([Accelerators(acme)], tmp_path, TICK_S, threading.Event(), ticks=1)
+    run_monitors([(Accelerators(acme), TICK_S)], tmp_path, threading.Event(), ticks=1)
     lines = (tmp_path / "acme_monitor.log").read_text().splitlines()
     assert lines[1:4] == ["33C 61W 1234MiB 40536MiB 98%", "N/A N/A N/A N/A N/A", ""]
     assert "device 1: it fell off the bus" in lines[4] and lines[4].startswith("#")
@@ -297,7 +299,7 @@ def test_a_reading_that_is_none_costs_nothing_but_itself(wrong: str, acme: Path,
         MONITOR.replace("power_w=61, ", "").replace(", energy_mj=5", "").replace("temp", f"{wrong}, temp", 1)
     )
     (acme / "acme_monitor.py").write_text(text)
-    run_monitors([Accelerators(acme)], tmp_path, TICK_S, threading.Event(), ticks=1)
+    run_monitors([(Accelerators(acme), TICK_S)], tmp_path, threading.Event(), ticks=1)
     first = read_telemetry(tmp_path / "telemetry.jsonl").samples[0]
     assert getattr(first, name) is None
     assert f"{name} = " in first.error and "is no reading" in first.error
@@ -322,7 +324,7 @@ def test_a_vendors_monitor_that_does_not_start_leaves_the_others_running(
     acme: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str, reason: str
 ) -> None:
     (acme / "acme_monitor.py").write_text(text)
-    run_monitors([Accelerators(acme), Steady()], tmp_path, TICK_S, threading.Event(), ticks=2)
+    run_monitors([(Accelerators(acme), TICK_S), (Steady(), TICK_S)], tmp_path, threading.Event(), ticks=2)
     info = read_telemetry(tmp_path / "telemetry.jsonl").info("acme")
     assert info is not None
     with pytest.raises(SourceUnavailableError, match=rf"acme_monitor\.py: {reason}"):

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.utils.monitors.value_log import logged_values
-from utils.monitors.host import CpuUtilisation, MemoryUtilisation
+from utils.monitors.host import Cores, CpuUtilisation, MemoryUtilisation
 from utils.monitors.power import MachinePower, RaplPower
+from utils.monitors.sensors import Temperatures
 from utils.monitors.source import SourceUnavailableError
+from utils.monitors.traffic import Disks, InfiniBand, Network
 from utils.telemetry.records import Telemetry, Window
 from utils.telemetry.windows import energy_over
 
@@ -174,3 +176,103 @@ def test_the_acpi_power_meter_is_found_among_other_sensors(tmp_path: Path, folde
 def test_without_a_power_meter_the_reason_names_the_place(tmp_path: Path) -> None:
     with pytest.raises(SourceUnavailableError, match=r"whole machine: no ACPI power meter under .*/hwmon"):
         MachinePower(tmp_path).open()
+
+
+# --- single CPUs, traffic, temperatures ------------------------------------------------------------------
+
+
+def test_each_cpu_has_its_own_use_and_clock(tmp_path: Path) -> None:
+    proc, cpufreq = tmp_path / "proc", tmp_path / "sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq"
+    write(proc / "stat", "cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 0 0 0 100 0 0 0 0 0 0\ncpu1 0 0 0 100 0 0 0 0 0 0")
+    write(cpufreq, 2_400_000)
+    source = Cores(proc, tmp_path / "sys")
+    source.open()
+    write(proc / "stat", "cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 75 0 0 125 0 0 0 0 0 0\ncpu1 0 0 0 200 0 0 0 0 0 0")
+    idle, busy = sorted(source.sample(1_000), key=lambda sample: sample.utilisation or 0)
+    assert (idle.device, idle.utilisation, idle.clock_mhz) == ("1", 0.0, 2400.0)
+    assert (busy.device, busy.utilisation, busy.clock_mhz) == ("0", 0.75, None)
+
+
+def test_memory_in_swap_is_told(tmp_path: Path) -> None:
+    lines = (
+        "MemTotal: 4096 kB",
+        "MemFree: 1024 kB",
+        "MemAvailable: 1024 kB",
+        "Buffers: 0 kB",
+        "Cached: 0 kB",
+    )
+    write(tmp_path / "meminfo", "\n".join((*lines, "SwapTotal: 10240 kB", "SwapFree: 8192 kB")))
+    source = MemoryUtilisation(tmp_path)
+    source.open()
+    (sample,) = source.sample(1_000)
+    assert (sample.utilisation, sample.swap_used_mib) == (0.75, 2.0)
+
+
+def test_disks_are_counted_once_and_by_sectors_of_512_bytes(tmp_path: Path) -> None:
+    block = tmp_path / "class" / "block"
+    stat = " 10 0 {read} 5 20 0 {written} 7 0 8 9"
+    for name, is_disk in (("nvme0n1", True), ("loop0", False)):
+        write(block / name / "stat", stat.format(read=100, written=200))
+        if is_disk:
+            (block / name / "device").mkdir()
+    write(block / "nvme0n1p1" / "stat", stat.format(read=1, written=1))
+    write(block / "nvme0n1p1" / "partition", 1)
+    (block / "nvme0n1p1" / "device").mkdir()
+    source = Disks(tmp_path)
+    source.open()
+    write(block / "nvme0n1" / "stat", stat.format(read=102, written=300))
+    (sample,) = source.sample(1_000)
+    assert (sample.device, sample.read_bytes, sample.written_bytes) == ("nvme0n1", 102 * 512, 300 * 512)
+    (block / "nvme0n1" / "stat").unlink()
+    (gone,) = source.sample(2_000)
+    assert gone.read_bytes is None and "No such file" in gone.error
+
+
+def test_interfaces_that_have_a_device_are_counted(tmp_path: Path) -> None:
+    for name in ("eth0", "docker0"):
+        for way, count in (("rx", 1_000), ("tx", 2_000)):
+            write(tmp_path / "class/net" / name / "statistics" / f"{way}_bytes", count)
+    (tmp_path / "class/net/eth0/device").mkdir()
+    source = Network(tmp_path)
+    source.open()
+    (sample,) = source.sample(1_000)
+    assert (sample.device, sample.received_bytes, sample.sent_bytes) == ("eth0", 1_000, 2_000)
+
+
+def test_infiniband_counts_words_of_four_bytes_at_each_port(tmp_path: Path) -> None:
+    device = tmp_path / "class/infiniband/mlx5_0"
+    for port in (1, 2):
+        write(device / f"ports/{port}/counters/port_rcv_data", 100 * port)
+        write(device / f"ports/{port}/counters/port_xmit_data", 200 * port)
+    (device / "device").mkdir()
+    source = InfiniBand(tmp_path)
+    source.open()
+    assert [(each.device, each.received_bytes, each.sent_bytes) for each in source.sample(1_000)] == [
+        ("mlx5_0/1", 400, 800),
+        ("mlx5_0/2", 800, 1600),
+    ]
+
+
+@pytest.mark.parametrize("source", [Disks, Network, InfiniBand, Temperatures])
+def test_what_a_host_does_not_have_is_said(tmp_path: Path, source: type[Disks] | type[Temperatures]) -> None:
+    with pytest.raises(SourceUnavailableError, match=f"{tmp_path}/class/"):
+        source(tmp_path).open()
+
+
+def test_sensors_have_the_names_that_their_drivers_give_them(tmp_path: Path) -> None:
+    chip = tmp_path / "class/hwmon/hwmon3"
+    write(chip / "name", "coretemp")
+    write(chip / "temp1_input", 45_500)
+    write(chip / "temp1_label", "Package id 0")
+    write(chip / "temp2_input", -3_000)
+    write(chip / "temp3_input", "")  # there, and without an answer
+    source = Temperatures(tmp_path)
+    source.open()
+    assert {each.device: each.temperature_c for each in source.sample(1_000)} == {
+        "hwmon3/coretemp/Package id 0": 45.5,
+        "hwmon3/coretemp/temp2": -3.0,
+    }
+    (chip / "temp2_input").unlink()
+    assert {each.device: each.error for each in source.sample(2_000)}[
+        "hwmon3/coretemp/temp2"
+    ] == "it does not answer"

@@ -148,6 +148,9 @@ def _side(rounds: Sequence[ComparedRound], group: Group) -> Side:
         chips=list(dict.fromkeys(each.chips for each in rounds)),
         nodes=list(dict.fromkeys(each.nodes for each in rounds)),
         left_out=[*failed, *lost],
+        again=[
+            f"{each}: {attempt.cause}" for each in rounds if each.counts for attempt in each.result.attempts
+        ],
         olympic=olympic_mean_of([each.result for each in rounds], len(lost)),
         one_seed=_has_one_seed([each.result for each in rounds if each.counts]),
         not_run=group.not_run.get(case, 0),

@@ -19,7 +19,15 @@ ABSENT, NOT_KNOWN = "none", "not known"
 CONFIGURATION, SOFTWARE, HARDWARE, HOST = "configuration", "software", "hardware", "host"
 _SETTINGS = ("vendor", "framework", "config", "nnodes", "nproc")
 _OF_CASE = ("container_options", "image_build_args", "visible_devices_env", "extern", "environment")
-_OF_RUN = ("runtime", "container_engine", "clear_caches", "shm_size", "monitor_interval_s", "machine")
+_OF_RUN = (
+    "runtime",
+    "container_engine",
+    "clear_caches",
+    "shm_size",
+    "monitor_interval_s",
+    "monitors",
+    "machine",
+)
 # Of where a round comes from: what tells of software, and of a node; the rest differs from round to round by itself.
 _SOFTWARE = ("harness", "software", "versions")
 _PASSED_OVER = frozenset({"nodes", "unmeasured", "missing", "started"})

@@ -24,6 +24,7 @@ class Side:
 
     not_run: how many were planned besides, and have not begun, or still go on.
     one_seed: those that count are of a training, are several, and all began with the same seeds.
+    again: each attempt that failed by the machines' fault before one that counts, and why.
     """
 
     letter: str
@@ -36,6 +37,7 @@ class Side:
     olympic: OlympicMean | None
     one_seed: bool = False
     not_run: int = 0
+    again: Sequence[str] = ()
 
     @property
     def planned(self) -> int:

@@ -164,12 +164,28 @@ def _about_sides(case: CaseComparison) -> list[str]:
         for side in case.sides
         if side.not_run
     ]
+    again = [f"an attempt before it does not count: {each}" for side in case.sides for each in side.again]
     olympic = [
         f"no MLPerf mean of {side.letter} (time to target without the fastest and the slowest): {side.olympic.reason}"
         for side in case.sides
         if side.olympic and side.olympic.reason
     ]
-    return [*left_out, *not_run, *olympic, *(_limits(case) if case.rows else ()), *case.unknown]
+    return [
+        *left_out,
+        *not_run,
+        *again,
+        *_again(case),
+        *olympic,
+        *(_limits(case) if case.rows else ()),
+        *case.unknown,
+    ]
+
+
+def _again(case: CaseComparison) -> Iterator[str]:
+    """That sides differ in how many attempts their rounds took: what failed is in no figure."""
+    if len({len(side.again) / max(1, side.used) for side in case.sides}) > 1:
+        took = ", ".join(f"{len(side.again)} of {side.letter}" for side in case.sides)
+        yield f"sides differ in how often rounds were run again, by the machines' fault: {took}; no figure shows it"
 
 
 def _limits(case: CaseComparison) -> Iterator[str]:

@@ -114,8 +114,11 @@ CASE_WRITABLE = False
 # A host with less free disk space is not used.
 MIN_FREE_DISK_GIB = 5
 
-# Seconds between two samples of CPU, memory, power and chips.
+# Seconds between two samples of whatever a host has: processors, memory, traffic, power, chips.
 MONITOR_INTERVAL = 1
+
+# What is sampled otherwise: False for not at all, or its own interval (docs/telemetry.md has the names).
+MONITORS: dict[str, float] = {}  # e.g. {"cores": False, "rapl": 0.1}
 
 # Names of variables (`-e NAME=value` in ACCE_CONTAINER_OPT) and build arguments that are secret, though their
 # names do not say so as DB_PASSWORD or LICENSE_KEY do.

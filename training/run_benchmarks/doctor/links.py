@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -24,10 +23,9 @@ from run_benchmarks.reading import object_in, parsed
 from run_benchmarks.runtimes.base import Runtime, Unit
 from run_benchmarks.runtimes.engine import engine_of
 from run_benchmarks.stages.checks import Check, DoubtError, SkippedError, outcome
-from run_benchmarks.transports.base import Transport
+from run_benchmarks.stages.served_port import NotServedError, served_port
 from utils import link_probe
 from utils.errors import FlagPerfError
-from utils.numbers import whole
 
 MOST_AT_ONCE = 16
 LIMIT_S = 2 * link_probe.LIMIT_S + 15.0  # of a container's start, too
@@ -93,41 +91,21 @@ async def _link(plan: Plan, patient: Patient, peer: str, other: Patient) -> Link
     """
     token = secrets.token_hex(16)
     serving, asking = await _python(plan, other), await _python(plan, patient)
-    port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    server = asyncio.create_task(_serve(other.transport, serving, token, port))
+    program = _program(f"serve({token!r})")
     try:
-        either: set[asyncio.Future[Any]] = {port, server}
-        await asyncio.wait(either, timeout=LIMIT_S, return_when=asyncio.FIRST_COMPLETED)
-        if not port.done():
-            raise SkippedError(
-                f"{peer} did not serve: {await server if server.done() else 'no answer in time'}"
-            )
-        call = f"ask({peer!r}, {port.result()}, {token!r})"
-        done = await patient.transport.run(asking, stdin=_program(call), timeout=LIMIT_S)
-    finally:
-        server.cancel()
-        with suppress(asyncio.CancelledError, FlagPerfError):
-            await server
-    if done.ok:
-        return parsed(Link, object_in(done.stdout, patient.transport.host), patient.transport.host)
-    message = f"{peer} is not reached at TCP port {port.result()}: {done.last_lines(1)}"
+        async with served_port(other.transport, serving, program, LIMIT_S, LIMIT_S) as port:
+            call = f"ask({peer!r}, {port}, {token!r})"
+            done = await patient.transport.run(asking, stdin=_program(call), timeout=LIMIT_S)
+            if not done.ok:
+                raise _not_reached(f"{peer} is not reached at TCP port {port}: {done.last_lines(1)}", patient)
+    except NotServedError as error:
+        raise SkippedError(f"{peer} did not serve: {error.message}") from error
+    return parsed(Link, object_in(done.stdout, patient.transport.host), patient.transport.host)
+
+
+def _not_reached(message: str, patient: Patient) -> FlagPerfError:
     kind = FlagPerfError if any(len(place.addresses) > 1 for place in patient.places) else DoubtError
-    raise kind(message, remedy=f"open the firewall between the nodes: {NEEDED}")
-
-
-async def _serve(transport: Transport, argv: Sequence[str], token: str, port: asyncio.Future[int]) -> str:
-    """Run the server to its end; `port` gets the number that it prints. What it says where it fails."""
-    printed = bytearray()
-
-    async def take(chunk: bytes) -> None:
-        if not port.done():
-            printed.extend(chunk[:100])
-            number = whole(printed.decode(errors="replace").strip()) if printed.endswith(b"\n") else None
-            if number is not None and 0 < number < 2**16:
-                port.set_result(number)
-
-    done = await transport.run(argv, stdin=_program(f"serve({token!r})"), stdout=take, timeout=LIMIT_S)
-    return done.last_lines(1)
+    return kind(message, remedy=f"open the firewall between the nodes: {NEEDED}")
 
 
 def _program(call: str) -> bytes:

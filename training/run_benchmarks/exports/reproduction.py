@@ -33,6 +33,7 @@ OF_THE_MEASUREMENT = {
     "CLEAR_CACHES": "clear_caches",
     "CASE_DEADLINE_HOURS": "case_deadline_hours",
     "MONITOR_INTERVAL": "monitor_interval_s",
+    "MONITORS": "monitors",
     "CASE_WRITABLE": "case_writable",
 }
 PLAN = Path(RUN, "plan.json")

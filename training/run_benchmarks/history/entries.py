@@ -96,6 +96,7 @@ def _round(place: Place, result: RoundResult) -> Cells:
         "rules": result.rules.stamp or "",
         "kind": _text(result.kind),
         "hosts": _text(", ".join(result.hosts)),
+        "again": _text("; ".join(attempt.cause for attempt in result.attempts)),
         "started": _text(result.started),
         "figures": json.dumps(figures),
     }

@@ -19,19 +19,19 @@ from run_benchmarks.history.entries import Cells, entry_of
 from run_benchmarks.history.places import Place, places_in
 from utils.errors import FlagPerfError
 
-VERSION: Final = 5  # of the tables below and of what stands in them: an index with another one is made anew
+VERSION: Final = 6  # of the tables below and of what stands in them: an index with another one is made anew
 BUSY_S = 30.0
 # The columns are the cells that `entry_of` gives, in their order.
 _TABLES = """
 CREATE TABLE runs (key PRIMARY KEY, path, mark, name, uid, state, started, exit_code, notes);
 CREATE TABLE rounds (
-    run REFERENCES runs ON DELETE CASCADE, "case", round, verdict, rules, kind, hosts, started, figures
+    run REFERENCES runs ON DELETE CASCADE, "case", round, verdict, rules, kind, hosts, again, started, figures
 );
 CREATE INDEX rounds_of_run ON rounds (run);
 CREATE VIEW listed AS
     SELECT runs.key, runs.name AS run, runs.uid, runs.state, runs.exit_code, runs.notes,
-        rounds."case", rounds.round, rounds.verdict, rounds.rules, rounds.kind, rounds.hosts, rounds.figures,
-        coalesce(rounds.started, runs.started) AS started
+        rounds."case", rounds.round, rounds.verdict, rounds.rules, rounds.kind, rounds.hosts, rounds.again,
+        rounds.figures, coalesce(rounds.started, runs.started) AS started
     FROM runs LEFT JOIN rounds ON rounds.run = runs.key;
 """
 

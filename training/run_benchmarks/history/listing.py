@@ -18,6 +18,7 @@ from utils.records import Verdict
 from utils.text_files import shortened
 
 ALWAYS = ("run", "case", "round", "verdict", "started", "rules")
+AGAIN = "again"  # where a round was run again: why
 IF_ANY = ("time_to_target", "p_train", "MFU", "acc", "energy")
 MOST_NOTES = 3  # of a run: `run.py show` has all
 LONGEST_CELL = 60
@@ -27,7 +28,8 @@ SUCCESSES = {verdict.value for verdict in Verdict if verdict.is_success}
 def columns_of(rows: Sequence[Row]) -> tuple[str, ...]:
     """The columns that are shown where nobody asks for others: of the figures those that any row has."""
     there = {name for row in rows for name in row.figures}
-    return (*ALWAYS, *(name for name in IF_ANY if name in there))
+    again = (AGAIN,) if any(row.again for row in rows) else ()
+    return (*ALWAYS, *again, *(name for name in IF_ANY if name in there))
 
 
 def heading(column: str, rows: Sequence[Row]) -> str:

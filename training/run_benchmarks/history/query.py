@@ -18,7 +18,7 @@ from utils.errors import FlagPerfError, nearest, nearest_first
 from utils.figures import DEFINITIONS
 from utils.text_files import one_line
 
-TEXTS = ("run", "uid", "state", "case", "verdict", "rules", "kind", "hosts")
+TEXTS = ("run", "uid", "state", "case", "verdict", "rules", "kind", "hosts", "again")
 NUMBERS = ("round", "exit_code")
 STARTED = "started"
 MOST_UNITS = 5  # that are named
@@ -91,7 +91,10 @@ _FIGURES = msgspec.json.Decoder(dict[str, Measured])  # of thousands of rows
 
 @dataclass(frozen=True)
 class Row:
-    """A round, or a run that has none (`case` and `verdict` are empty then). notes: of its run."""
+    """A round, or a run that has none (`case` and `verdict` are empty then).
+
+    again: why attempts before the one that counts failed. notes: of its run.
+    """
 
     key: str
     run: str
@@ -105,6 +108,7 @@ class Row:
     kind: str
     hosts: str
     started: str
+    again: str = ""
     notes: tuple[str, ...] = ()
     figures: Mapping[str, Measured] = field(default_factory=dict)
 

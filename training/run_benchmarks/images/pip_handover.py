@@ -63,14 +63,6 @@ def run_of_pip_folder(folder: str) -> str:
     return match[1] if match else ""
 
 
-def left_pip_folders_argv(work: str, run_uid: str) -> tuple[str, ...]:
-    """The command that removes what a run whose controller was killed left of pip's settings on a host."""
-    script = (
-        '[ ! -d "$0" ] || find "$0" -mindepth 1 -maxdepth 1 -name "flagperf-$1-build-*" -exec rm -rf {} +'
-    )
-    return ("sh", "-c", script, f"{work}/pip", run_uid)
-
-
 def pip_mounts(site: BuildSite, pip: PipSettings) -> tuple[Mount, ...]:
     """What a build sees of the pip settings: wheel folders of this machine are mounted from where they lie."""
     if not (pip.options or pip.ca_file or pip.wheel_dirs):

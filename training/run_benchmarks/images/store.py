@@ -144,6 +144,11 @@ class ImageStore:
         """Load an archive while it arrives."""
         await checked(transport, (self.engine.command, "load"), stdin=archive, timeout=BUILD_TIMEOUT_S)
 
+    async def import_file(self, transport: Transport, path: str) -> None:
+        """Load an archive that lies on the host."""
+        argv = ("sh", "-c", 'exec "$@" <"$0"', path, self.engine.command, "load")
+        await checked(transport, argv, timeout=BUILD_TIMEOUT_S)
+
     async def pull(self, transport: Transport, tag: str, log: ByteSink) -> None:
         """Get the image from its registry; what the engine prints meanwhile goes to `log`."""
         await checked(transport, (self.engine.command, "pull", tag), stdout=log, timeout=BUILD_TIMEOUT_S)

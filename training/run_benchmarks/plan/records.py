@@ -138,6 +138,7 @@ class RunSettings:
     case_writable: values.Flag = False
     min_free_disk_gib: values.NotNegative = 5.0
     monitor_interval_s: values.Seconds = Field(default=1.0, validation_alias="MONITOR_INTERVAL")
+    monitors: values.Monitors = field(default_factory=dict)
     secrets: values.EnvironmentNames = ()
     pip: PipSettings = field(default_factory=PipSettings)
     machine: MachineUse = field(default_factory=MachineUse)

@@ -18,7 +18,7 @@ from utils.errors import FlagPerfError
 from utils.telemetry.lines import TELEMETRY_FILE
 from utils.telemetry.quantities import QUANTITIES
 from utils.telemetry.records import Scope, SourceInfo
-from utils.telemetry.series import ENERGY_RANGE, Series, SeriesTable
+from utils.telemetry.series import ENERGY_RANGE, MOST_VALUES, Series, SeriesTable
 from utils.telemetry.windows import DEFAULT_INTERVAL_S
 
 Values = NDArray[np.float64]
@@ -79,6 +79,8 @@ def _read(path: Path | None) -> NodeSamples:
             table.take(tick)
     except FlagPerfError as error:
         doubt = str(error)
+    if table.is_full:
+        doubt = f"{path} has more than {MOST_VALUES} values that could be drawn: the rest is left out"
     every = (
         ((source, device), _device(series, reader.sources.get(source)))
         for source, devices in sorted(table.by_source().items())

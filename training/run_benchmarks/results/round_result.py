@@ -48,10 +48,15 @@ class Attempt:
     hosts: Annotated[tuple[str, ...], Field(max_length=MOST_HOSTS)]
 
     @property
+    def cause(self) -> str:
+        """Why it failed, in a few words."""
+        where = f" on {self.host}" if self.host else ""
+        return f"{self.failure_class.value}{where}"
+
+    @property
     def note(self) -> str:
         """It, in a line."""
-        where = f" on {self.host}" if self.host else ""
-        return f"{self.folder} does not count: {self.verdict.value} ({self.failure_class.value}{where})"
+        return f"{self.folder} does not count: {self.verdict.value} ({self.cause})"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,6 +47,7 @@ def _rounds(results: Sequence[RoundResult]) -> Table:
     columns = _columns(results)
     headings = ("case", "round", "verdict", *(column.heading for column in columns), "rules")
     notes = tuple(note for result in results for note in _footnotes(result, [each.name for each in columns]))
+    notes += tuple(_again(result) for result in results if result.attempts)
     rows = tuple(_round_row(result, columns) for result in results)
     return Table(headings, rows, fixed=3, footnotes=notes, is_grouped=True)
 
@@ -62,6 +63,12 @@ def _footnotes(result: RoundResult, names: Iterable[str]) -> Iterator[str]:
         yield f"{MARK} {', '.join(marked)} of {result.case}, round {result.round}: {caveat}"
 
 
+def _again(result: RoundResult) -> str:
+    """Which attempts a round took, and why."""
+    attempts = "; ".join(attempt.note for attempt in result.attempts)
+    return f"{result.case}, round {result.round} was run again: {attempts}"
+
+
 def _columns(results: Sequence[RoundResult]) -> list[Definition]:
     """The registry's columns that any of these results has."""
     there = {name for result in results for name in result.figures}
@@ -72,6 +79,8 @@ def _round_row(result: RoundResult, columns: Sequence[Definition]) -> tuple[str,
     number = str(result.round)
     if result.continued is not None:
         number += f" (from step {result.continued.get('step')})"
+    if result.attempts:
+        number += f" (attempt {len(result.attempts) + 1})"
     cells = (_shown(result.figures.get(column.name), column.digits) for column in columns)
     return (result.case, number, result.verdict.value, *cells, result.rules.stamp or NOT_MEASURED)
 

@@ -16,7 +16,7 @@ from msgspec.structs import astuple
 from utils.errors import FlagPerfError
 from utils.numbers import LARGEST_MEASURED
 from utils.telemetry.records import Sample, Scope, SourceInfo, Telemetry, samples_of
-from utils.telemetry.series import ENERGY, ENERGY_RANGE, MOST_BLOCKS, POWER, SeriesTable
+from utils.telemetry.series import ENERGY, ENERGY_RANGE, POWER, SeriesTable
 from utils.telemetry.windows import POWER_SCOPES
 from utils.text_files import LONGEST_LINE, lines_of, one_line, shortened
 
@@ -26,6 +26,9 @@ MOST_SAMPLES = 25_000_000
 MOST_LINES = 5_000_000
 MOST_SOURCES = 1_000
 MOST_DEVICES = 4_096  # of all its sources: each is reckoned with by itself
+MOST_NAMES = (
+    2**16
+)  # of devices, in all the lists of them that ticks have: one that comes or goes makes a further list
 MOST_QUANTITIES = 256  # of a line: later versions may have more than this one
 MOST_TEXT = 2**27  # characters of the samples' names and errors
 LONGEST_TEXT = 4_000  # characters of a name or a note
@@ -148,7 +151,8 @@ class TelemetryReader:
         self.first_wrong = ""
         self._others: set[str] = set()  # sources of other scopes
         self._devices: set[tuple[str, str]] = set()
-        self._sets: set[tuple[str, tuple[str, ...]]] = set()  # of devices, that were told of together
+        self._lists: set[tuple[str, tuple[str, ...]]] = set()  # of devices, with their source
+        self._names = 0  # in these lists
 
     def ticks(self) -> Iterator[TickLine]:
         """The ticks of sources with these scopes, in the order written; a file of any size must not fill the memory.
@@ -195,16 +199,17 @@ class TelemetryReader:
         (self._others.discard if line.scope in self.scopes else self._others.add)(line.source)
 
     def _is_of_few(self, tick: TickLine) -> bool:
-        together = (tick.source, tuple(tick.devices))
-        if together in self._sets:
+        listed = (tick.source, tuple(tick.devices))
+        if listed in self._lists:
             return True
         devices = {(tick.source, device) for device in tick.devices} - self._devices
-        if len(self._devices) + len(devices) > MOST_DEVICES or len(self._sets) >= MOST_BLOCKS:
-            self._note(f"there are more than {MOST_DEVICES} devices")
+        if len(self._devices) + len(devices) > MOST_DEVICES or self._names + len(tick.devices) > MOST_NAMES:
+            self._note(f"there are more than {MOST_DEVICES} devices, or too many lists of them")
             return False
         self._devices |= devices
-        self._sets.add(together)
-        self._held += sum(map(len, together[1])) + len(tick.source)
+        self._lists.add(listed)
+        self._names += len(tick.devices)
+        self._held += sum(map(len, listed[1])) + len(tick.source)
         return True
 
     def _note(self, problem: str) -> None:

@@ -18,6 +18,7 @@ LIST = r'for path; do printf "%s\0" "$(readlink -f -- "$path")"; done; exec cat 
 # A line a path: whether it can be reached.
 REACH = 'for path; do if stat -- "$path" >/dev/null 2>&1; then echo yes; else echo no; fi; done'
 LISTING_S = 60.0
+OCTAL = re.compile(r"\\([0-7]{3})")  # as the kernel writes a blank in a path
 MOUNT_POINT = 4  # the field of a line
 LONGEST_PATH = 2**12  # as Linux has it
 MOST_NAMED = 5
@@ -100,7 +101,10 @@ def _below(mount: Mount, folder: str, points: Sequence[str]) -> Iterator[Mount]:
 
 
 def _is_below(point: str, folders: Sequence[str]) -> bool:
-    return any(point != folder and PurePosixPath(point).is_relative_to(folder) for folder in folders)
+    """Of paths as the kernel writes them, which are compared as texts: a thousand hosts have many."""
+    return any(
+        folder and point != folder and point.startswith(f"{folder.rstrip('/')}/") for folder in folders
+    )
 
 
 def _not_hidden(mounts: Sequence[HostMount]) -> Iterator[HostMount]:
@@ -124,14 +128,18 @@ def _not_hidden(mounts: Sequence[HostMount]) -> Iterator[HostMount]:
 
 
 def _above(mount: HostMount) -> Iterator[str]:
-    return map(str, PurePosixPath(mount.point).parents)
+    """The folders above it, the nearest first; `/` is below none."""
+    above = mount.point.rstrip("/")
+    while above:
+        above = above.rpartition("/")[0]
+        yield above or "/"
 
 
 def _mounts_in(mountinfo: str) -> Iterator[HostMount]:
     for line in mountinfo.splitlines():
         fields, (kind, *_, options) = line.split(" "), [*line.partition(" - ")[2].split(" "), ""][:3]
         if len(fields) > MOUNT_POINT and len(fields[MOUNT_POINT]) <= LONGEST_PATH:
-            point = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), fields[MOUNT_POINT])
+            point = OCTAL.sub(lambda match: chr(int(match[1], 8)), fields[MOUNT_POINT])
             yield HostMount(fields[0], fields[1], point, _owner(kind, options.split(",")))
 
 

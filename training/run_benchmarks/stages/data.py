@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
 
 from run_benchmarks.commands import preparation_command
@@ -14,6 +14,7 @@ from run_benchmarks.runtimes.engine import engine_of
 from run_benchmarks.runtimes.submounts import with_submounts
 from run_benchmarks.stages.checks import QUICK_S, DoubtError, HostUse
 from run_benchmarks.stages.data_content import DataFolder, altered_files
+from run_benchmarks.stages.fan_out import raise_first
 from run_benchmarks.transports.base import WHOLE_BYTES
 from utils import manifest as manifests
 from utils.errors import FlagPerfError, Problem
@@ -44,10 +45,7 @@ async def data(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
     details, messages, errors = [], [], []
     for folder, cases in sorted(users.items()):
         try:
-            details.append(await _data_in(use, work_folder(plan.run), folder, _how_made(plan, cases, folder)))
-            if plan.run.uses_images:
-                mounts = [Mount(folder, DATA_INSIDE)]
-                await with_submounts(use.transport, engine_of(plan.run.container_engine), mounts)
+            details.append(await _usable(plan, use, folder, _how_made(plan, cases, folder)))
         except FlagPerfError as error:
             names = ", ".join(case.settings.name for case in cases)
             messages.append(f"{error.message} ({names})")
@@ -69,6 +67,17 @@ def _how_made(plan: Plan, cases: Sequence[CasePlan], folder: str) -> str:
         + preparation_command(plan.training_dir, model, folder)
         for model in models
     )
+
+
+async def _usable(plan: Plan, use: HostUse, folder: str, how_made: str) -> str:
+    """The data, and what is mounted below them: asked at the same moment, over ssh they share a session."""
+    looks: list[Awaitable[object]] = [_data_in(use, work_folder(plan.run), folder, how_made)]
+    if plan.run.uses_images:
+        mounts = [Mount(folder, DATA_INSIDE)]
+        looks.append(with_submounts(use.transport, engine_of(plan.run.container_engine), mounts))
+    ends = await asyncio.gather(*looks, return_exceptions=True)
+    raise_first(ends)
+    return str(ends[0])
 
 
 async def _data_in(use: HostUse, work: str, folder: str, how_made: str) -> str:

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping, Sequence
+
+from run_benchmarks.hosts.base import Host
 from run_benchmarks.names import HostPaths
 from run_benchmarks.run_log import LOGGER
+from run_benchmarks.stages.fan_out import errors_of, on_all, values_of
+from run_benchmarks.stages.passing import PASS_ON_FROM, Content, Place, Site, bring, keep
+from run_benchmarks.stages.progress import size_text
 from run_benchmarks.stages.tree import END_MARK, LARGEST_TREE, Tree
 from run_benchmarks.stages.work_folder import REMEDY, in_work_folder
 from run_benchmarks.transports.base import Transport
@@ -36,6 +43,41 @@ UNPACK = (
     'if mv -T "$tmp" "$0" 2>/dev/null || whole "$0" "$1"; then exit; fi; '
     'if [ -e "$0" ] || [ -L "$0" ]; then rm -rf "$0.altered"; mv -T "$0" "$0.altered"; fi; mv -T "$tmp" "$0"'
 )
+# $2: the tar file.
+UNPACK_COPY = f'exec <"$2"; {UNPACK}'
+IS_THERE = '[ -e "$0" ] || [ -L "$0" ]'
+
+
+async def pass_tree_on(hosts: Sequence[Host], tree: Tree, paths: HostPaths, site: Site) -> None:
+    """Where many hosts have no tree, let them give it to each other; `deploy_tree` sees to what that has not done."""
+    if len(hosts) < PASS_ON_FROM:
+        return
+    there = await on_all(hosts, lambda host: host.transport.run(["sh", "-c", IS_THERE, paths.tree]))
+    lacking = [host for host, done in values_of(there).items() if done.returncode == 1]
+    if len(lacking) < PASS_ON_FROM:
+        return
+    content = Content(len(tree.archive), hashlib.sha256(tree.archive).hexdigest())
+
+    async def fill(places: Sequence[Place]) -> tuple[Content, Mapping[str, FlagPerfError]]:
+        kept = await on_all(places, lambda place: keep(place, tree.archive, TIMEOUT_S))
+        return content, {place.host.name: error for place, error in errors_of(kept).items()}
+
+    async def use(place: Place) -> None:
+        argv = ["sh", "-c", UNPACK_COPY, paths.tree, tree.digest, place.path]
+        await _unpacked(place.host.transport, argv, None, paths)
+
+    what = f"the code ({size_text(content.size)})"
+    await bring(what, lacking, site, 2 * content.size, fill, use)
+
+
+async def _unpacked(
+    transport: Transport, argv: Sequence[str], archive: bytes | None, paths: HostPaths
+) -> None:
+    done = await transport.run(argv, stdin=archive, timeout=TIMEOUT_S)
+    if not done.ok:
+        message = f"the code could not be brought to {paths.tree}\n{done.last_lines()}"
+        raise FlagPerfError(message, where=transport.host, remedy=REMEDY)
+    LOGGER.info(f"{transport.host}: deployed to {paths.tree}")
 
 
 async def deploy_tree(transport: Transport, tree: Tree, paths: HostPaths) -> list[str]:
@@ -51,12 +93,7 @@ async def deploy_tree(transport: Transport, tree: Tree, paths: HostPaths) -> lis
     )
     if seen.ok:
         return []
-    argv = ["sh", "-c", UNPACK, paths.tree, tree.digest]
-    done = await transport.run(argv, stdin=tree.archive, timeout=TIMEOUT_S)
-    if not done.ok:
-        message = f"the code could not be brought to {paths.tree}\n{done.last_lines()}"
-        raise FlagPerfError(message, where=transport.host, remedy=REMEDY)
-    LOGGER.info(f"{transport.host}: deployed to {paths.tree}")
+    await _unpacked(transport, ["sh", "-c", UNPACK, paths.tree, tree.digest], tree.archive, paths)
     if seen.returncode == MISSING:
         return []
     note = (

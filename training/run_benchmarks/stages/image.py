@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from run_benchmarks.hosts.base import Host
 from run_benchmarks.images.build import BuildSite
 from run_benchmarks.images.layers import ImagePlan
 from run_benchmarks.images.store import ImageStore, StoredImage
@@ -16,7 +17,9 @@ from run_benchmarks.plan.records import PipSettings
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.stages.fan_out import all_of, raise_first
 from run_benchmarks.stages.image_archive import ImageArchiveError
+from run_benchmarks.stages.image_passing import bring_image
 from run_benchmarks.stages.image_stream import Counter, stream_image
+from run_benchmarks.stages.passing import PASS_ON_FROM, Site
 from run_benchmarks.stages.progress import LastWords, reported, size_text, whole_lines
 from run_benchmarks.transports.backoff import TRANSFER_PAUSES_S, is_passing, with_backoff
 from run_benchmarks.transports.base import CommandError, CommandTimeoutError, Transport
@@ -57,6 +60,7 @@ class ImageStage:
         sites: how each host builds.
         distribution: `build` (every node builds), `stream` (one builds, the others receive) or `registry`.
         log_dir: takes `image_build_<host>.log`.
+        addresses: by which the other hosts reach one, where that is not its name.
     """
 
     store: ImageStore
@@ -66,6 +70,7 @@ class ImageStage:
     pip: PipSettings
     distribution: str
     log_dir: Path
+    addresses: Mapping[str, str] = field(default_factory=dict)
 
     async def run(self) -> dict[str, StoredImage]:
         """Host -> image, the same everywhere (or, where every node built, the same software).
@@ -125,6 +130,30 @@ class ImageStage:
         targets = [host for host in missing if host != source]
         if not targets:
             return
+        if len(targets) >= PASS_ON_FROM:
+            targets = await self._passed_on(source, targets)
+        if targets:
+            await self._streamed(source, targets)
+
+    async def _passed_on(self, source: str, targets: Sequence[str]) -> list[str]:
+        """Let `targets` give it to each other; those that have not got it so."""
+        hosts = [Host(name, self.addresses.get(name, name), self.transports[name]) for name in targets]
+        site, tag, sent, had = self.sites[source], self.image.tag, Counter(), set[str]()
+        what = f"{source}: streaming {await self._named(source)} to {fold(targets)}, which pass it on"
+        try:
+            async with reported(what, lambda: f"{size_text(sent.bytes)} sent, {len(had)} hosts have it"):
+                failed = await bring_image(
+                    self.store, self.transports[source], hosts, tag, Site(site.work, site.run_uid), sent, had
+                )
+        except ImageArchiveError as error:
+            raise self._not_trusted(source, error) from error
+        except FlagPerfError as error:
+            LOGGER.warning(f"{tag} was not passed on: {error}")
+            return list(targets)
+        return list(failed)
+
+    async def _streamed(self, source: str, targets: Sequence[str]) -> None:
+        """Let all of them load it while it comes from the source."""
         sent, left = Counter(), list(targets)
 
         async def stream() -> None:
@@ -141,11 +170,7 @@ class ImageStage:
         except (CommandError, CommandTimeoutError) as error:
             raise self._not_distributed(f"was not streamed from {source}", error) from error
         except ImageArchiveError as error:
-            remedy = (
-                f"find out what the engine of {source} sends, and why, before you trust that host again; "
-            )
-            remedy += "without it: IMAGE_DISTRIBUTION = 'build' or 'registry' in test_conf.py"
-            raise DistributionError(error.message, where=source, remedy=remedy) from error
+            raise self._not_trusted(source, error) from error
 
     async def _through_registry(self, source: str | None, missing: Sequence[str]) -> None:
         """Pull where the registry has it; else one host builds and pushes, and the others pull."""
@@ -191,6 +216,11 @@ class ImageStage:
     def _not_distributed(self, what: str, error: FlagPerfError) -> DistributionError:
         message = f"{self.image.tag} {what}: {error.message}"
         return DistributionError(message, where=error.where, remedy=error.remedy)
+
+    def _not_trusted(self, source: str, error: ImageArchiveError) -> DistributionError:
+        remedy = f"find out what the engine of {source} sends, and why, before you trust that host again; "
+        remedy += "without it: IMAGE_DISTRIBUTION = 'build' or 'registry' in test_conf.py"
+        return DistributionError(error.message, where=source, remedy=remedy)
 
     async def _assert_same(self, ids: Mapping[str, str]) -> None:
         if len(set(ids.values())) <= 1:

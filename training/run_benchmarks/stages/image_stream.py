@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+import hashlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from functools import partial
 
 from run_benchmarks.images.store import ImageStore
 from run_benchmarks.stages.fan_out import errors_of, on_all
@@ -12,18 +13,39 @@ from run_benchmarks.stages.image_archive import ImageArchive
 from run_benchmarks.transports.base import Transport
 from utils.errors import FlagPerfError
 
+Taker = Callable[[AsyncIterator[bytes]], Awaitable[None]]
 
-@dataclass
+
 class Counter:
-    """How much of an archive was sent so far, to be looked at meanwhile."""
+    """How much of an archive was sent so far, to be looked at meanwhile, and what it was."""
 
-    bytes: int = 0
+    def __init__(self) -> None:
+        self.bytes = 0
+        self._digest = hashlib.sha256()
+
+    def take(self, chunk: bytes) -> None:
+        """So much more."""
+        self.bytes += len(chunk)
+        self._digest.update(chunk)
+
+    @property
+    def sha256(self) -> str:
+        """Of what was sent so far, hexadecimal."""
+        return self._digest.hexdigest()
 
 
 async def stream_image(
     store: ImageStore, source: Transport, targets: Sequence[Transport], tag: str, sent: Counter
 ) -> dict[str, FlagPerfError]:
-    """Send `tag` from `source` to `targets`; what is on its way is counted in `sent`.
+    """Send `tag` from `source` to `targets`, which load it while it arrives; see `stream_archive`."""
+    takers = {target.host: partial(store.import_, target) for target in targets}
+    return await stream_archive(store, source, takers, tag, sent)
+
+
+async def stream_archive(
+    store: ImageStore, source: Transport, takers: Mapping[str, Taker], tag: str, sent: Counter
+) -> dict[str, FlagPerfError]:
+    """Send `tag` from `source` to hosts, each of which has a taker; what is on its way is counted in `sent`.
 
     Returns:
         The hosts that did not get it, with the reason. A slow host slows the others, a lost one does not.
@@ -33,14 +55,14 @@ async def stream_image(
         FlagPerfError: the source could not hand it out.
     """
     archive = ImageArchive(tag)
-    queues: dict[str, asyncio.Queue[bytes | None]] = {t.host: asyncio.Queue(maxsize=64) for t in targets}
-    loads = {t.host: asyncio.create_task(store.import_(t, _chunks(queues[t.host]))) for t in targets}
+    queues: dict[str, asyncio.Queue[bytes | None]] = {host: asyncio.Queue(maxsize=64) for host in takers}
+    loads = {host: asyncio.ensure_future(take(_chunks(queues[host]))) for host, take in takers.items()}
 
     async def give_to_all(chunk: bytes | None) -> None:
         archive.end() if chunk is None else archive.take(chunk)
         for host, queue in queues.items():
             await _put_unless_done(queue, chunk, loads[host])
-        sent.bytes += len(chunk or b"")
+        sent.take(chunk or b"")
 
     try:
         await store.export(source, tag, give_to_all)
@@ -60,7 +82,7 @@ async def _chunks(queue: asyncio.Queue[bytes | None]) -> AsyncIterator[bytes]:
 
 
 async def _put_unless_done(
-    queue: asyncio.Queue[bytes | None], chunk: bytes | None, load: asyncio.Task[None]
+    queue: asyncio.Queue[bytes | None], chunk: bytes | None, load: asyncio.Future[None]
 ) -> None:
     put = asyncio.create_task(queue.put(chunk))
     await asyncio.wait({put, load}, return_when=asyncio.FIRST_COMPLETED)

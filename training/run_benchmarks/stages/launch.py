@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from run_benchmarks.frameworks.base import Contract, Framework, LaunchJob
 from run_benchmarks.names import HostPaths, Node, RunId, unit_labels, unit_name
+from run_benchmarks.plan.monitors import intervals_of
 from run_benchmarks.plan.records import CasePlan, Plan, RunSettings
 from run_benchmarks.runtimes.base import Mount, Runtime, Unit
 from run_benchmarks.stages.checkpoints import checkpoint_folders
@@ -33,8 +34,8 @@ TASK_CAPABILITIES = {
 MONITOR_READS = {
     "/proc/stat": "CPU use",
     "/proc/meminfo": "memory use",
-    "/sys/class": "the power meters, hwmon and powercap: links into the next",
-    "/sys/devices": "the power meters themselves",
+    "/sys/class": "power meters, sensors, disks and networks: links into the next",
+    "/sys/devices": "these themselves",
 }
 # A unit whose controller is gone for good must end all the same: `timeout` allows it this much longer.
 DEADLINE_MARGIN_S = 120
@@ -95,8 +96,10 @@ class Launch:
     def monitor(self, node: Node) -> Unit:
         """The unit that samples the node, outside the training processes."""
         inside = _Inside(self, node)
-        vendor_dir, interval = inside.tree(node.case.vendor.name), str(self.plan.run.monitor_interval_s)
-        options = ("--log-dir", inside.node, "--vendor-dir", vendor_dir, "--interval", interval)
+        intervals = intervals_of(self.plan.run.monitors, self.plan.run.monitor_interval_s)
+        sources = ",".join(f"{name}={interval}" for name, interval in intervals.items())
+        vendor_dir = inside.tree(node.case.vendor.name)
+        options = ("--log-dir", inside.node, "--vendor-dir", vendor_dir, "--sources", sources)
         return Unit(
             name=unit_name(self.run, node, "monitor"),
             labels=unit_labels(self.run, node, "monitor"),

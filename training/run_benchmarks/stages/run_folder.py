@@ -42,6 +42,16 @@ MOVE_ASIDE = (
     f'{GO_BELOW}[ ! -L "./$round" ] && [ ! -L "./$round/$node" ] && [ ! -L "./$attempt" ] && mkdir -p "./$attempt" && '
     'exec mv -T "./$round/$node" "./$attempt/$node"'
 )
+# $0: the work folder; $1: the uid of a run. Pip's settings of its builds, and copies of files on their way.
+REMOVE_LEFT = (
+    '[ ! -d "$0" ] || { cd "$0" && find . -mindepth 1 -maxdepth 2 '
+    '\\( -path "./copy-$1-*" -o -path "./pip/flagperf-$1-build-*" \\) -prune -exec rm -rf {} +; }'
+)
+
+
+def left_folders_argv(work: str, run_uid: str) -> tuple[str, ...]:
+    """The command that removes what a run whose controller was killed left in the work folder, but for its logs."""
+    return ("sh", "-c", REMOVE_LEFT, work, run_uid)
 
 
 def below_work(paths: HostPaths, folder: str) -> str:

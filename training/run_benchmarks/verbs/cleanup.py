@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 NAME = "cleanup"
 HELP = "list what runs left on the hosts, or remove what one left; a run that goes on is not touched unasked"
-KEPT = {"code": "used", "image": "made", "checkpoints": "written"}
+KEPT = {"code": "used", "copy": "used", "image": "made", "checkpoints": "written"}
 CONTROLLER = {
     True: "its controller still runs",
     False: "its controller has ended",
@@ -103,7 +103,7 @@ def _remove(uid: str, seen: Survey, cluster: ClusterSettings, settings: RunSetti
 def _report(host: str, names: tuple[str, ...], seen: Survey, uid: str) -> None:
     """What was removed of a run from a host, and what stays there."""
     left = seen.of_run(uid).get(host)
-    removed = (*names, *(left.pip_folders if left else ()))
+    removed = (*names, *((*left.pip_folders, *left.copies) if left else ()))
     nothing = f"nothing of this run is left to remove here (looked at {seen.places})"
     put(f"{host}: removed {', '.join(removed)}" if removed else f"{host}: {nothing}")
     if left and left.logs:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from run_benchmarks.commands import place_options
 from run_benchmarks.verbs import options
 
 NAME = "resume"
@@ -44,7 +45,7 @@ def take_up(folder: Path, arguments: argparse.Namespace, *, only_to_end_it: bool
     from run_benchmarks.resumable import check_open_end, check_own, check_unchanged, plan_again
     from run_benchmarks.resumption import read_resumption
 
-    check_open_end(folder)
+    check_open_end(folder, place_options(arguments.config, arguments.log_path))
     check_own(folder)
     plan = plan_again(folder, arguments.config, options.TRAINING_DIR, arguments.log_path)
     so_far = read_resumption(folder, Journal(folder / JOURNAL, plan.secrets, is_taken_over=True))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
-from run_benchmarks.commands import run_command
+from run_benchmarks.commands import place_options, run_command
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.output import output_width, put
 from run_benchmarks.verbs import options
@@ -38,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     folder = find_run(arguments.run, options.log_path_of(arguments))
     seen = progress(folder)
     rows = tuple((case, str(number), state, since or "-") for case, number, state, since in seen["rounds"])
-    put(_headline(folder))
+    put(_headline(folder, place_options(arguments.config, arguments.log_path)))
     put(Table(HEADINGS, rows, fixed=2).text(output_width()))
     put("\n".join(seen["log"][-LOG_LINES:]))
     if arguments.follow:
@@ -46,8 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
     return ExitCode.SUCCESS
 
 
-def _headline(folder: Path) -> str:
-    """Whether the run goes on, and what to do where it does not."""
+def _headline(folder: Path, places: Sequence[str]) -> str:
+    """Whether the run goes on, and what to do where it does not; `places` leads a command to the same files."""
     from run_benchmarks.journal import is_held
     from run_benchmarks.names import JOURNAL
     from run_benchmarks.results.load import load_run
@@ -62,7 +63,7 @@ def _headline(folder: Path) -> str:
         return f"{head}, goes on"
     if held is None:
         return f"{head}; whether it goes on cannot be told here"
-    resume, stop = run_command("resume", str(folder)), run_command("stop", str(folder))
+    resume, stop = (run_command(verb, str(folder), *places) for verb in ("resume", "stop"))
     return f"{head}; its controller has died\n    -> to go on: {resume}\n    -> to end it: {stop}"
 
 

@@ -1,17 +1,17 @@
-"""Sample this node until SIGTERM: CPU, memory, power, and the accelerators of one vendor.
+"""Sample this node until SIGTERM: processors, memory, traffic, temperatures, power, and the accelerators of a vendor.
 
-    python3 -m utils.monitors --log-dir DIR --vendor-dir training/VENDOR [--interval 1.0]
+    python3 -m utils.monitors --log-dir DIR --vendor-dir training/VENDOR [--interval 1.0] [--sources cpu,rapl=0.1]
 
 It runs on every node, outside the training processes: as a process, or in a container of the task's
 image without network, capabilities or the host's processes. As a container it needs, each read-only,
 
     /proc/stat and /proc/meminfo in /host/proc      CPU and memory: lxcfs and the like cover a container's own
-    /sys/class and /sys/devices in /host/sys        power: engines hide parts of /sys, but not of a second mount
+    /sys/class and /sys/devices in /host/sys        the rest: engines hide parts of /sys, but not of a second mount
     the vendor's own options                        so that the vendor's library sees the devices
 
 and writes `cpu_`, `mem_`, `pwr_`, `rapl_` and `<vendor>_monitor.log`, `monitor.log` (its own doings),
-`telemetry.jsonl` (every sample, for the figures) and `inventory.json` (what the node is made of) to DIR. Exit code:
-0 after SIGTERM or SIGINT, 2 for bad arguments or a DIR that cannot be written to. CPU and memory need psutil
+`telemetry.jsonl` (all that was sampled, for the figures) and `inventory.json` (what the node is made of) to DIR.
+Exit code: 0 after SIGTERM or SIGINT, 2 for bad arguments or a DIR that cannot be written to. CPU and memory need psutil
 (requirements.txt beside this file); without it the rest is sampled.
 """
 
@@ -26,15 +26,16 @@ import threading
 from pathlib import Path
 from types import FrameType
 
-from utils.monitors.accelerators import Accelerators, monitor_file
+from utils.monitors.accelerators import monitor_file
 from utils.monitors.frame import open_log, run_monitors
-from utils.monitors.host import CpuUtilisation, MemoryUtilisation
 from utils.monitors.inventory import InventoryTaker, Places
-from utils.monitors.power import MachinePower, RaplPower
+from utils.monitors.registry import SOURCES, Site
 from utils.monitors.source import Source
 
 LOG_FORMAT = "%(asctime)s\t[%(levelname)s]\t[%(filename)s,%(lineno)d]%(message)s"
-SUMMARY = "Sample this node until SIGTERM: CPU, memory, power, and the accelerators of one vendor."
+SUMMARY = (
+    "Sample this node until SIGTERM: its processors, memory, traffic, power, and a vendor's accelerators."
+)
 SECOND_MOUNTS = Path("/host")
 USAGE_ERROR = 2
 
@@ -49,7 +50,7 @@ def main(argv: list[str]) -> int:
     try:
         _log_to(args.log_dir)
         inventory = InventoryTaker(Places(args.proc, args.sys, vendor_dir=args.vendor_dir), args.log_dir)
-        inventory.finish(run_monitors(_sources(args), args.log_dir, args.interval, stop, args.ticks))
+        inventory.finish(run_monitors(_sources(args), args.log_dir, stop, args.ticks))
     except OSError as error:
         print(f"utils.monitors: {args.log_dir} cannot be written to: {error.strerror}", file=sys.stderr)
         return USAGE_ERROR
@@ -61,6 +62,12 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--log-dir", type=Path, required=True, help="folder of this node's logs")
     parser.add_argument("--vendor-dir", type=Path, help="folder of the vendor, e.g. training/nvidia")
     parser.add_argument("--interval", type=_seconds, default=1.0, help="seconds a sample (default: 1.0)")
+    parser.add_argument(
+        "--sources",
+        type=_intervals,
+        default=dict.fromkeys(SOURCES),
+        help=f"which, with commas, and where it is another its interval (default: all: {','.join(SOURCES)})",
+    )
     parser.add_argument("--ticks", type=int, help="stop after this many samples (default: at SIGTERM)")
     for name in ("proc", "sys"):
         place = _host_mount(name)
@@ -86,20 +93,25 @@ def _seconds(text: str) -> float:
     return value
 
 
-def _sources(args: argparse.Namespace) -> list[Source]:
-    sources: list[Source] = [
-        CpuUtilisation(args.proc),
-        MemoryUtilisation(args.proc),
-        MachinePower(args.sys),
-        RaplPower(args.sys),
-    ]
-    if args.vendor_dir is None:
-        return sources
-    vendor_dir = args.vendor_dir.resolve()
-    if monitor_file(vendor_dir).exists():
-        return [*sources, Accelerators(vendor_dir)]
-    log.info("%s: no accelerators to sample: %s has no monitor", vendor_dir.name, vendor_dir)
-    return sources
+def _intervals(text: str) -> dict[str, float | None]:
+    """`cpu,rapl=0.1`: source -> its own interval in seconds, or None."""
+    intervals: dict[str, float | None] = {}
+    for word in filter(None, text.split(",")):
+        name, separator, interval = word.partition("=")
+        if name not in SOURCES:
+            raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(SOURCES)}")
+        intervals[name] = _seconds(interval) if separator else None
+    return intervals
+
+
+def _sources(args: argparse.Namespace) -> list[tuple[Source, float]]:
+    vendor_dir: Path | None = args.vendor_dir and args.vendor_dir.resolve()
+    if vendor_dir and not monitor_file(vendor_dir).exists():
+        log.info("%s: no accelerators to sample: %s has no monitor", vendor_dir.name, vendor_dir)
+        vendor_dir = None
+    site = Site(args.proc, args.sys, vendor_dir)
+    sources = ((SOURCES[name](site), interval) for name, interval in args.sources.items())
+    return [(source, interval or args.interval) for source, interval in sources if source]
 
 
 def _stop_on_signals(stop: threading.Event) -> None:

@@ -13,8 +13,8 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
@@ -99,7 +99,7 @@ class Sampler:
     def __init__(self, source: Source, folder: Path, telemetry: TelemetryFile, interval_s: float) -> None:
         self.source = source
         self.counts = Counts()
-        self._log_file = open_log(folder / source.log_name)
+        self._log_file = open_log(folder / source.log_name) if source.log_name else None
         self._telemetry = telemetry
         self._interval_s = interval_s
         self._last_failure = ""
@@ -107,7 +107,7 @@ class Sampler:
 
     def run(self, stop: threading.Event, ticks: int | None) -> None:
         """Sample until `stop` is set, and then once more, or until `ticks` ticks have passed (None: for ever)."""
-        with self._log_file:
+        with self._log_file or nullcontext():
             if self._open():
                 self._sample_until(stop, ticks)
                 self._close()
@@ -169,8 +169,7 @@ class Sampler:
     def _write(self, now: int, monotonic_ms: int, samples: Sequence[Sample]) -> None:
         if samples:
             self._telemetry.write(ticks_of(samples, monotonic_ms))
-            self._log_file.write(self.source.log_entry(now, samples))
-            self._log_file.flush()
+            self._add_to_log(lambda: self.source.log_entry(now, samples))
 
     def _next_tick(self, tick: int, elapsed_s: float) -> int:
         due = int(elapsed_s / self._interval_s)
@@ -190,8 +189,12 @@ class Sampler:
             self._note("samples again")
 
     def _note(self, text: str) -> None:
-        self._log_file.write(note_line(_now_ms(), text))
-        self._log_file.flush()
+        self._add_to_log(lambda: note_line(_now_ms(), text))
+
+    def _add_to_log(self, text: Callable[[], str]) -> None:
+        if self._log_file:
+            self._log_file.write(text())
+            self._log_file.flush()
 
     def _close(self) -> None:
         try:
@@ -202,13 +205,12 @@ class Sampler:
 
 
 def run_monitors(
-    sources: Sequence[Source],
+    sources: Sequence[tuple[Source, float]],
     folder: Path,
-    interval_s: float,
     stop: threading.Event,
     ticks: int | None = None,
 ) -> list[Sampler]:
-    """Sample all sources into `folder` until `stop` is set; returns when every source has ended.
+    """Sample all sources, each with its interval in s, into `folder` until `stop` is set; returns when all have ended.
 
     A source that hangs is left behind after a short grace, and said so.
 
@@ -216,7 +218,7 @@ def run_monitors(
         OSError: `folder` cannot be written to.
     """
     telemetry = TelemetryFile(folder)
-    samplers = [Sampler(source, folder, telemetry, interval_s) for source in sources]
+    samplers = [Sampler(source, folder, telemetry, interval_s) for source, interval_s in sources]
     threads = [
         threading.Thread(target=sampler.run, args=(stop, ticks), name=sampler.source.name, daemon=True)
         for sampler in samplers

@@ -1,9 +1,11 @@
-"""CPU and memory use of the whole host, by psutil from the host's own procfs (Linux)."""
+"""Processor and memory use of the whole host, by psutil from the host's own procfs (Linux)."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from utils.monitors.source import Source, SourceUnavailableError
 from utils.telemetry.lines import value_log
@@ -52,7 +54,9 @@ class CpuUtilisation(_HostSource):
 
     name = "cpu"
     log_name = "cpu_monitor.log"
-    note = "mean utilisation of all CPUs since the last sample, 0 to 1, from /proc/stat"
+    note = (
+        "mean utilisation of all CPUs since the last sample, 0 to 1, from /proc/stat; load: mean of a minute"
+    )
 
     def _first_reading(self) -> None:
         self._last = self._busy_and_total_s()
@@ -65,12 +69,60 @@ class CpuUtilisation(_HostSource):
         ):  # the kernel counts ticks of 10 ms: within one, psutil's cpu_percent would say 0
             return []
         used = (busy - busy_before) / (total - total_before)
-        return [Sample(time_ms, self.name, utilisation=min(max(used, 0.0), 1.0))]
+        return [Sample(time_ms, self.name, utilisation=min(max(used, 0.0), 1.0), load=os.getloadavg()[0])]
 
     def _busy_and_total_s(self) -> tuple[float, float]:
-        times = self._psutil.cpu_times()
-        total = sum(times) - times.guest - times.guest_nice  # these two are parts of `user` and `nice`
-        return total - times.idle - times.iowait, total
+        return _busy_and_total_s(self._psutil.cpu_times())
+
+
+def _busy_and_total_s(times: Any) -> tuple[float, float]:
+    """Of psutil's times of one CPU, or of all."""
+    total = sum(times) - times.guest - times.guest_nice  # these two are parts of `user` and `nice`
+    return total - times.idle - times.iowait, total
+
+
+class Cores(_HostSource):
+    """Utilisation and clock of each CPU, as the kernel counts them: hardware threads, where a core has several."""
+
+    name = "cores"
+    note = (
+        "utilisation of each CPU since the last sample, from /proc/stat; its clock as the kernel's cpufreq has it, "
+        "where there is one"
+    )
+
+    def __init__(self, proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> None:
+        super().__init__(proc)
+        self._clocks = sys / "devices" / "system" / "cpu"
+
+    def _first_reading(self) -> None:
+        self._last = self._times_s()
+
+    def sample(self, time_ms: int) -> Sequence[Sample]:
+        before, self._last = self._last, self._times_s()
+        samples = []
+        for number, (busy, total) in enumerate(self._last):
+            used, passed = (
+                (busy - before[number][0], total - before[number][1]) if number < len(before) else (0.0, 0.0)
+            )
+            samples.append(
+                Sample(
+                    time_ms,
+                    self.name,
+                    str(number),
+                    utilisation=min(max(used / passed, 0.0), 1.0) if passed > 0 else None,
+                    clock_mhz=self._clock_mhz(number),
+                )
+            )
+        return samples
+
+    def _times_s(self) -> list[tuple[float, float]]:
+        return [_busy_and_total_s(times) for times in self._psutil.cpu_times(percpu=True)]
+
+    def _clock_mhz(self, number: int) -> float | None:
+        try:
+            return int((self._clocks / f"cpu{number}" / "cpufreq" / "scaling_cur_freq").read_text()) / 1000
+        except (OSError, ValueError):  # a virtual machine has none
+            return None
 
 
 class MemoryUtilisation(_HostSource):
@@ -78,11 +130,24 @@ class MemoryUtilisation(_HostSource):
 
     name = "mem"
     log_name = "mem_monitor.log"
-    note = "1 - MemAvailable / MemTotal, 0 to 1, from /proc/meminfo"
+    note = "1 - MemAvailable / MemTotal, 0 to 1, and swap that is used, from /proc/meminfo"
 
     def sample(self, time_ms: int) -> Sequence[Sample]:
         memory = self._psutil.virtual_memory()
         used, total = (number / BYTES_PER_MIB for number in (memory.total - memory.available, memory.total))
         return [
-            Sample(time_ms, self.name, utilisation=used / total, memory_used_mib=used, memory_total_mib=total)
+            Sample(
+                time_ms,
+                self.name,
+                utilisation=used / total,
+                memory_used_mib=used,
+                memory_total_mib=total,
+                swap_used_mib=self._swap_used_mib(),
+            )
         ]
+
+    def _swap_used_mib(self) -> float:
+        """psutil would read /proc/vmstat too, for what nobody asks here."""
+        lines = (line.split() for line in (self._proc / "meminfo").read_text().splitlines())
+        kib = {words[0]: int(words[1]) for words in lines if words[0] in ("SwapTotal:", "SwapFree:")}
+        return (kib.get("SwapTotal:", 0) - kib.get("SwapFree:", 0)) / 1024

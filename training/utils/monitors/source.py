@@ -20,9 +20,9 @@ class Source(ABC):
     """
 
     name: str
-    log_name: str
     scope: Scope
     note: str
+    log_name: str = ""  # of a text log beside telemetry.jsonl; those that FlagPerf documents have one
 
     @abstractmethod
     def open(self) -> None:
@@ -36,9 +36,9 @@ class Source(ABC):
     def sample(self, time_ms: int) -> Sequence[Sample]:
         """One sample a device, stamped `time_ms`; none where there is nothing to say yet."""
 
-    @abstractmethod
     def log_entry(self, time_ms: int, samples: Sequence[Sample]) -> str:
         """The samples, of which there is at least one, in the documented form of the source's log."""
+        raise NotImplementedError(f"{self.name} has no log")
 
     def close(self) -> None:  # noqa: B027 - one that holds nothing need not say so
         """Give back what `open` took."""

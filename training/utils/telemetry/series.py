@@ -44,8 +44,6 @@ if TYPE_CHECKING:  # monitors import this in images with old Pythons too, which 
         def error(self) -> Sequence[str] | None: ...
 
 
-# A source tells of the same devices each time, but for one that comes or goes.
-MOST_BLOCKS = 8_192
 POWER, ENERGY, ENERGY_RANGE = "power_w", "energy_mj", "energy_range_mj"
 
 
@@ -91,28 +89,34 @@ class Series:
         return None if self.has_read(POWER) or self.has_read(ENERGY) else self.power_on
 
 
+# Of 64 devices ten times a second for ten hours: power, energy and where its counter wraps.
+MOST_VALUES = 80_000_000
+
+
 class SeriesTable:
-    """Takes ticks as they come, in any order. wanted: the quantities that are kept; None for all."""
+    """Takes ticks as they come, in any order, until it is full. wanted: the quantities that are kept; None for all."""
 
     def __init__(self, wanted: Collection[str] | None = None) -> None:
+        self.is_full = False
         self._wanted = wanted
+        self._values = 0
         self._blocks: dict[tuple[str, tuple[str, ...]], _Block] = {}
         self._words: dict[tuple[str, str], _Words] = {}
 
-    def take(self, tick: AnyTick) -> bool:
-        """One more; False where it is left out, as too many sets of devices were told of."""
+    def take(self, tick: AnyTick) -> None:
+        """One more; it is left out where the table is full."""
+        self.is_full = self.is_full or self._values >= MOST_VALUES
+        if self.is_full:
+            return
         key = (tick.source, tuple(tick.devices))
         if key not in self._blocks:
-            if len(self._blocks) >= MOST_BLOCKS:
-                return False
             self._blocks[key] = _Block(len(key[1]))
             for device in key[1]:
                 self._words.setdefault((tick.source, device), _Words())
-        self._blocks[key].take(tick, self._wanted)
+        self._values += self._blocks[key].take(tick, self._wanted)
         for name in ("power_on", "error"):
             for device, text in zip(tick.devices, getattr(tick, name) or ()):  # noqa: B905
                 self._words[tick.source, device].take(name, tick.time_ms, text)
-        return True
 
     def by_source(self) -> Mapping[str, Mapping[str, Series]]:
         """Source -> device (2 before 10) -> its series."""
@@ -148,13 +152,15 @@ class _Block:
         self.times_ms = array("q")
         self.columns: dict[str, array[float]] = {}
 
-    def take(self, tick: AnyTick, wanted: Collection[str] | None) -> None:
+    def take(self, tick: AnyTick, wanted: Collection[str] | None) -> int:
+        """One more; by how many values the columns will be longer, all filled."""
+        rows, columns = len(self.times_ms), len(self.columns)
         self.times_ms.append(tick.time_ms)
         for name, values in tick.readings.items():
             if wanted is None or name in wanted:
-                self._filled(name, len(self.times_ms) - 1).extend(
-                    [math.nan if value is None else value for value in values]
-                )
+                column = self._filled(name, rows)
+                column.extend([math.nan if value is None else value for value in values])
+        return self.width * (len(self.columns) * (rows + 1) - columns * rows)
 
     def _filled(self, name: str, rows: int) -> array[float]:
         """The column of a quantity, with NaN for the ticks that did not have it."""

@@ -6,6 +6,7 @@ import getpass
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import asyncssh
 
 from run_benchmarks.plan.records import ClusterSettings
+from run_benchmarks.transports.ssh.keys import key_pairs
 from run_benchmarks.transports.ssh.trust import GLOBAL_FILES, USER_FILES, KnownHosts, known_name
 
 # A cut or frozen host is noticed after (3 + 1) x 2.5 s = 10 s.
@@ -93,10 +95,13 @@ def resolve(address: Address, cluster: ClusterSettings) -> Login:
         # nobody is there to answer a question
         "password_auth": False,
         "kbdint_auth": False,
-        "client_keys": identities or (),
+        "client_keys": _keys(identities, config),
         "ignore_encrypted": True,
         "x509_trusted_certs": None,
     }
+    if chosen["config"] and not (seen.canonicalize_hostname or config.has_match_final()):
+        # what is read again by no other name of the host is not read again: that takes longer than a command
+        options.update(options=seen, config=())
     if config.get("IdentitiesOnly") and identities:
         options["agent_identities"] = _present(f"{path}.pub" for path in identities) or None
     if not config.get("HostKeyAlgorithms"):
@@ -130,6 +135,17 @@ def _config_files() -> list[Path]:
 def _present(names: Any) -> list[str]:
     paths = (Path(name).expanduser() for name in names)
     return [str(path) for path in paths if os.access(path, os.R_OK)]
+
+
+def _keys(identities: list[str], config: Any) -> Sequence[Any]:
+    """The keys to log in with; as files where asyncssh chooses among them by the host's own settings."""
+    chooses = config.get("IdentitiesOnly") or config.get("CertificateFile")
+    if chooses or (config.get("IdentityFile") and not identities):
+        return identities or ()
+    with suppress(OSError, ValueError):  # the login says what is wrong with a file
+        # none would mean those of the usual names, which a host with keys of its own is not offered
+        return key_pairs(identities) or identities or ()
+    return identities or ()
 
 
 def _jumps(tunnel: object) -> tuple[Address, ...]:

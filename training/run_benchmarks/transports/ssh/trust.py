@@ -81,7 +81,7 @@ class KnownHosts:
             file.write((b"\n" if broken else b"") + line.encode())
 
     def _load(self) -> asyncssh.SSHKnownHosts:
-        return _parsed(tuple((path, *_stamp(path)) for path in self.files))
+        return _parsed(tuple((path, *stamp(path)) for path in self.files))
 
 
 def known_name(host: str, port: int) -> str:
@@ -96,7 +96,7 @@ def _signatures(algorithm: str) -> tuple[str, ...]:
     return () if algorithm == "ssh-dss" else (algorithm,)
 
 
-def _stamp(path: Path) -> tuple[int, int]:
+def stamp(path: Path) -> tuple[int, int]:
     """Changes when the file does; (0, 0) where there is none."""
     try:
         status = path.stat()

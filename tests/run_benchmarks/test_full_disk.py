@@ -1,0 +1,68 @@
+"""A run whose result folder has no room any more: a file system in memory that is really full."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from run_benchmarks.commands import run_command
+from run_benchmarks.round_state import has_record
+from tests.ports import reserved_port
+from tests.run_benchmarks.whole_run import SCRIPT, WholeRun, make_whole_run
+
+# Between its first step and its end.
+FILLS = """
+for size in (2**16, 1):
+    try:
+        with open({filler!r}, "ab", buffering=0) as stream:
+            while stream.write(bytes(size)):
+                pass
+    except OSError:
+        pass
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WholeRun]:
+    """Its results lie in 2 MB, which its task fills."""
+    result = tmp_path / "result"
+    result.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", result], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("only root may mount a small disk")
+    try:
+        with reserved_port() as port:
+            whole = make_whole_run(tmp_path, port, monkeypatch)
+            script = SCRIPT.replace("time.sleep(0.05)\n", FILLS.format(filler=f"{result}/filler"), 1)
+            whole.tree.write("benchmarks/toy/pytorch/run_pretraining.py", script)
+            yield whole
+    finally:
+        subprocess.run(["umount", "--lazy", result], check=True)
+
+
+def test_no_file_is_named_that_could_not_be_written_and_once_there_is_room_the_run_is_taken_up(
+    run: WholeRun, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run.main() == 1
+    told = capsys.readouterr().err
+    (folder,) = (run.folder / "result").glob("run*")
+    for name in ("summary.json", "summary.md", "report.html", "result.json"):
+        assert not list(folder.rglob(name)), name
+    assert "the summary could not be written" in told
+    assert "report.html; to make it: " in told
+    assert "has all" not in told and "are collected" not in told
+    assert f"then take the run up: {run_command('resume', str(folder))}" in told
+
+    (folder.parent / "filler").unlink()
+    assert run.main("resume") == 0
+    assert [each["verdict"] for each in run.summary["rounds"]] == ["CONVERGED"]
+    assert (folder / "report.html").is_file()
+
+
+def test_a_round_of_which_something_was_written_has_ended(tmp_path: Path) -> None:
+    assert not has_record(tmp_path)
+    (tmp_path / "round.json").touch()
+    assert has_record(tmp_path)

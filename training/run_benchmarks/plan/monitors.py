@@ -1,0 +1,36 @@
+"""MONITORS of test_conf.py: what the monitors of the nodes sample otherwise than by default."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from run_benchmarks.plan.problems import UnfitError
+from utils.monitors.registry import SOURCES
+
+LONGEST_INTERVAL_S = 3600.0
+
+
+def check_monitors(value: Any) -> Any:
+    """See that it is a dict: source -> False where it is not sampled, or its interval in seconds.
+
+    Raises:
+        UnfitError: it is none.
+    """
+    example = 'e.g. MONITORS = {"cores": False, "rapl": 0.1}'
+    if not isinstance(value, dict):
+        raise UnfitError("has the wrong type: it is no dict", f"write what is to be other, {example}")
+    for name, choice in value.items():
+        if name not in SOURCES:
+            raise UnfitError(f"has {name!r}, which is no source", f"sources are {', '.join(SOURCES)}")
+        is_time = type(choice) in (int, float) and 0 < choice <= LONGEST_INTERVAL_S
+        if choice is not False and not is_time:
+            remedy = f"write False, or its interval in seconds, {example}"
+            raise UnfitError(f"has {choice!r} for {name!r}", remedy)
+    return value
+
+
+def intervals_of(monitors: Mapping[str, Literal[False] | float], default_s: float) -> dict[str, float]:
+    """What the monitor of a node samples: source -> its interval in seconds."""
+    intervals = {name: monitors.get(name, default_s) for name in SOURCES}
+    return {name: float(interval) for name, interval in intervals.items() if interval is not False}
