@@ -116,7 +116,7 @@ _PRINTED = {
         ),
         # sshpass -p VALUE, docker login -p VALUE
         (
-            r"\bsshpass(?:[ \t]+-[vedfP]\S{0,256})*?[ \t]+-p[ \t]*(?=\S)"
+            r"\bsshpass(?:[ \t]+-[vedfP]\S{0,256}){0,9}?[ \t]+-p[ \t]*(?=\S)"
             r"|\b(?:docker|podman|nerdctl|buildah|skopeo|oras|registry|az|acr)[ \t]+login\b"
             r"[^\n]{0,300}?[ \t]-p(?:[ \t]+|=)",
             _VALUE,
