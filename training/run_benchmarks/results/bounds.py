@@ -17,7 +17,6 @@ from run_benchmarks.results.folder import RoundKey, RunFolder
 from run_benchmarks.results.round_result import MOST_HOSTS, RoundResult
 from run_benchmarks.stages.checks import Check
 from utils.errors import FlagPerfError
-from utils.figures import Figure
 
 MOST_RESULTS = 10_000
 MOST_FIGURES = 2_000  # by name, of all rounds of a case together
@@ -34,22 +33,22 @@ def bounded(folder: RunFolder, results: Mapping[RoundKey, RoundResult]) -> dict[
     """The first results, with those figures that are not too many; what is left out is noted."""
     if len(results) > MOST_RESULTS:
         folder.notes.append(f"{len(results)} results: those after the first {MOST_RESULTS} are left out")
+    taken = dict(islice(results.items(), MOST_RESULTS))
     names: dict[str, dict[str, None]] = {}
-    taken = {}
-    for key, result in islice(results.items(), MOST_RESULTS):
-        of_case = names.setdefault(key.case, {})
-        of_case.update(dict.fromkeys(result.figures))
-        taken[key] = result
+    for result in taken.values():
+        names.setdefault(result.case, {}).update(dict.fromkeys(result.figures))
     for case, of_case in names.items():
         if len(of_case) > MOST_FIGURES:
-            note = f"case {case}: its rounds have {len(of_case)} figures, those after {MOST_FIGURES} are left out"
-            folder.notes.append(note)
+            note = f"its rounds have {len(of_case)} figures, those after {MOST_FIGURES} are left out"
+            folder.notes.append(f"case {case}: {note}")
     kept = {case: frozenset(islice(of_case, MOST_FIGURES)) for case, of_case in names.items()}
-    return {key: replace(each, figures=_some(each.figures, kept[key.case])) for key, each in taken.items()}
+    return {key: _with(kept[result.case], result) for key, result in taken.items()}
 
 
-def _some(figures: Mapping[str, Figure], names: Collection[str]) -> dict[str, Figure]:
-    return {name: figure for name, figure in figures.items() if name in names}
+def _with(names: Collection[str], result: RoundResult) -> RoundResult:
+    """The result with those of its figures that have these names."""
+    figures = {name: figure for name, figure in result.figures.items() if name in names}
+    return result if len(figures) == len(result.figures) else replace(result, figures=figures)
 
 
 def checks_in(folder: RunFolder) -> dict[str, list[Check]]:

@@ -26,6 +26,7 @@ from run_benchmarks.results.folder import (
 from run_benchmarks.results.judge import judge
 from run_benchmarks.results.of_2022 import NOTE
 from run_benchmarks.results.round_result import RoundResult, few
+from run_benchmarks.results.shared import Shared
 from run_benchmarks.results.summary import Run
 from utils.errors import FlagPerfError, raised
 from utils.node import rank_log_name
@@ -118,7 +119,7 @@ def planned_rounds(folder: RunFolder) -> Iterator[RoundKey]:
 def _results(folder: RunFolder) -> dict[RoundKey, RoundResult]:
     """Each round's result: as it was written, else as the summary has it, else judged from what there is."""
     from_summary = summed_up(folder)
-    results, held, logged = {}, 0, 0
+    results, held, logged, shared = {}, 0, 0, Shared()
     for key in folder.rounds:
         held += _size(folder.round_path(key) / "result.json")
         if held > MOST_BYTES:
@@ -140,7 +141,7 @@ def _results(folder: RunFolder) -> dict[RoundKey, RoundResult]:
         held += len(json.dumps(judged.as_dict())) if judged else 0
         result = own or summed or judged
         if result:
-            results[key] = result
+            results[key] = shared.one(result)
     return bounded(folder, {**results, **from_summary})
 
 
