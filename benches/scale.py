@@ -5,8 +5,9 @@
 The hosts are loopback addresses (127.1.x.y), which one process serves (scale_hosts.py): an ssh server with real
 log-ins, keys and channels, that gives to all hosts the answers of this machine. The health check is the preflight
 itself, of one case on all hosts. Beside it the same checks by `ssh`: a subprocess a host that runs all of them, and a
-subprocess a command, as harnesses do that hold no connection; in turn, and 64 at a time; of samples, extrapolated. No
-network is on the way: where there is one, `ssh` in turn waits for each of its round trips.
+subprocess a command, as harnesses do that hold no connection; in turn, and 64 at a time; of samples, extrapolated. The
+last stage is the floor: log-in and one command by asyncssh alone. No network is on the way: where there is one, `ssh`
+in turn waits for each of its round trips.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "training")]
 
+from benches.scale_bare import log_in_bare  # noqa: E402
 from run_benchmarks.hosts.base import Host  # noqa: E402
 from run_benchmarks.names import HostPaths  # noqa: E402
 from run_benchmarks.plan.load import load_plan  # noqa: E402
@@ -190,6 +192,8 @@ async def measure(plan: Plan, folder: Path, clock: Clock) -> list[tuple[str, ...
         )
     with clock.stage("close"):
         await all_of(hosts, lambda host: host.transport.close())
+    with clock.stage("bare log-in"):
+        await log_in_bare(names, int(plan.cluster.ssh_port or 0), folder / "home")
     return noting.noted
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +13,13 @@ from typing import Any, cast
 
 import pytest
 
+from run_benchmarks.doctor.examine import Findings
+from run_benchmarks.doctor.report import LONGEST_SEEN
 from run_benchmarks.hosts.base import Host
 from run_benchmarks.images.store import DIGEST, MOST_DIGESTS, ImageStore, StoredImage
 from run_benchmarks.names import RunId
 from run_benchmarks.neighbours import MOST_RUNS, look_for_neighbours, notes_on_neighbours
+from run_benchmarks.plan.secrets import Secrets
 from run_benchmarks.results.round_result import LONGEST_TEXT as LONGEST_NOTE
 from run_benchmarks.results.round_result import bounded
 from run_benchmarks.round_state import RoundState
@@ -23,10 +27,11 @@ from run_benchmarks.run_log import LOGGER, LONGEST_RECORD, log_to_file
 from run_benchmarks.runtimes.base import Runtime, UnitState
 from run_benchmarks.runtimes.containers import ContainerRuntime
 from run_benchmarks.runtimes.engine import engine_of
-from run_benchmarks.stages.checks import LONGEST_TEXT, Checker, HostUse, Status, free_disk, outcome
+from run_benchmarks.stages.checks import LONGEST_TEXT, Check, Checker, HostUse, Status, free_disk, outcome
 from run_benchmarks.stages.preflight import reachable
 from run_benchmarks.transports.base import CommandError, Completed
 from run_benchmarks.transports.local import LocalTransport
+from run_benchmarks.verbs import doctor
 from tests.fakes.runtime import FakeRuntime
 from tests.run_benchmarks.builders import make_case, observed
 from tests.run_benchmarks.runtimes.conftest import settings
@@ -34,6 +39,7 @@ from utils.errors import FlagPerfError
 from utils.records import Failure, FailureClass, Stage, Verdict
 
 HOST = LocalTransport("h1")
+PASSWORD = "zQ8vKp3mWr7tYb2nLs6d"
 DIGEST_OF = "registry.local:5000/flagperf/x@sha256:%064x"
 
 
@@ -107,11 +113,47 @@ class Flood(LocalTransport):
     [(reachable, "x", Status.OK), (free_disk, "9", Status.WARNING), (free_disk, "x", Status.WARNING)],
 )
 def test_what_a_check_says_is_bounded(checker: Checker, character: str, status: Status) -> None:
-    plan: Any = SimpleNamespace(run=SimpleNamespace(flagperf_path_host="/x", min_free_disk_gib=1))
+    run = SimpleNamespace(flagperf_path_host="/x", min_free_disk_gib=1)
+    plan: Any = SimpleNamespace(run=run, secrets=Secrets())
     use = HostUse(Flood(character), ())
     check = asyncio.run(outcome(checker, plan, cast(Runtime, FakeRuntime()), use))
     assert check.status is status
     assert 1_000 < len(check.detail) < LONGEST_TEXT + 100
+
+
+@pytest.mark.parametrize("raises", [False, True])
+def test_a_secret_is_hidden_before_what_a_check_says_is_cut(raises: bool) -> None:
+    """What is left of one that is cut nobody would know any more."""
+
+    async def says(plan: Any, runtime: Runtime, use: HostUse) -> str:
+        text = f"{'x' * (LONGEST_TEXT - 10)}{PASSWORD} is refused"
+        if raises:
+            raise FlagPerfError(text, remedy=text)
+        return text
+
+    plan: Any = SimpleNamespace(secrets=Secrets(held=frozenset({PASSWORD})))
+    use = HostUse(Flood("x"), ())
+    check = asyncio.run(outcome(says, plan, cast(Runtime, FakeRuntime()), use))
+    assert PASSWORD[:5] not in check.detail + check.remedy
+    assert "***" in check.detail
+
+
+def test_the_doctor_hides_a_secret_before_it_cuts_the_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check = Check("pip", Status.WARNING, f"{'x' * (LONGEST_SEEN - 10)}{PASSWORD} is refused", "mend it")
+
+    async def found(*_: object) -> Findings:
+        return Findings({"h1": [check]}, (), 1.0)
+
+    machine = SimpleNamespace(settings=())
+    plan = SimpleNamespace(run=SimpleNamespace(machine=machine), secrets=Secrets(held=frozenset({PASSWORD})))
+    monkeypatch.setattr(doctor, "_plan", lambda _: plan)
+    monkeypatch.setattr(doctor, "_examine", found)
+    doctor.run(Namespace(json=False))
+    out = capsys.readouterr().out
+    assert "***" in out
+    assert PASSWORD[:5] not in out
 
 
 def test_of_many_other_runs_the_first_are_named() -> None:
@@ -148,5 +190,6 @@ def test_an_honest_error_is_left_as_it_is() -> None:
     async def broken(*_: object) -> str:
         raise FlagPerfError("a message", remedy="a remedy")
 
-    check = asyncio.run(outcome(broken, cast(Any, None), cast(Runtime, FakeRuntime()), HostUse(HOST, ())))
+    plan: Any = SimpleNamespace(secrets=Secrets())
+    check = asyncio.run(outcome(broken, plan, cast(Runtime, FakeRuntime()), HostUse(HOST, ())))
     assert (check.detail, check.remedy) == ("a message", "a remedy")

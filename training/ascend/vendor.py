@@ -102,7 +102,7 @@ def parse_device_list(stdout: str) -> list[str]:
 def _chip(first: list[str], second: list[str]) -> tuple[int, str]:
     """The NPU's number, and the chip with its memory, of the two rows of cells that a chip has."""
     words = " ".join(first[:-2]).split()
-    pairs = re.findall(r"\d+\s*/\s*(\d+)", second[-1])
+    pairs = re.findall(r"\d{1,9}\s*/\s*(\d{1,9})", second[-1])
     if len(words) != 2 or not words[0].isdecimal() or not pairs:
         raise FlagPerfError(f"npu-smi reports trouble: {' | '.join(first + second)}", remedy=_REMEDY)
     if first[-2] != "OK":

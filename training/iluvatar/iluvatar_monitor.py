@@ -26,10 +26,9 @@ NOTE = (
     "ixsmi: power is of the board, in whole watts; of a board's two devices the second carries it; "
     "there is no energy counter; utilisation is what ixsmi calls GPU-Util; memory used includes the driver's own"
 )
-_TEMPERATURE = re.compile(r"(-?\d+)C\b")
-_POWER = re.compile(r"(\d+)W /")
-_MEMORY = re.compile(r"(\d+)MiB / (\d+)MiB")
-_VALUE = re.compile(r"(\S.*?) +: +(\S.*)")
+_TEMPERATURE = re.compile(r"(-?\d{1,9})C\b")
+_POWER = re.compile(r"(\d{1,9})W /")
+_MEMORY = re.compile(r"(\d{1,9})MiB / (\d{1,9})MiB")
 # Products with two devices a board, by the end of their name in the recordings of releases 4.1.0 to 4.4.0.
 _TWO_DEVICES = ("BI-V150", " DUO")
 LOST_W = (
@@ -98,8 +97,8 @@ def _description(values: Mapping[str, str]) -> dict[str, Any]:
 
 def _values(block: str) -> dict[str, str]:
     """What stands behind each name, as it stands there first: later headings have names again (Max Clocks)."""
-    matches = [match for match in map(_VALUE.fullmatch, map(str.strip, block.splitlines())) if match]
-    return {match[1]: match[2] for match in reversed(matches)}
+    pairs = [line.partition(" : ") for line in block.splitlines()]
+    return {name.strip(): value.strip() for name, _, value in reversed(pairs) if value.strip()}
 
 
 def describe_devices() -> list[dict[str, Any]]:

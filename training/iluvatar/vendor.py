@@ -51,7 +51,7 @@ LIST_DEVICES_COMMAND = [
 ]  # fmt: skip
 
 _NAME = re.compile(r"\d+ +(\S.*)")
-_MEMORY = re.compile(r"\d+MiB / (\d+)MiB")
+_MEMORY = re.compile(r"\d{1,9}MiB / (\d{1,9})MiB")
 # What ixsmi prints of a device that fell off the bus (seen with 3.0.1): the largest number of 16 bits, and no warmth.
 _LOST = re.compile(r"\b65535W\b|(?<![\d.])0C\b")
 

@@ -53,7 +53,8 @@ LIST_DEVICES_COMMAND = ["lspci", "-D", "-nn", "-d", "8086::0380"]
 
 _CARD = re.compile(
     r"[0-9a-f:]+\.(?P<function>\d) Display controller \[0380\]: (?:Intel Corporation )?(?P<name>.*?) "
-    r"\[8086:(?P<id>[0-9a-f]{4})\](?: \(rev (?P<revision>[0-9a-f]{2})\))?.*"
+    r"\[8086:(?P<id>[0-9a-f]{4})\](?: \(rev (?P<revision>[0-9a-f]{2})\))?.*",
+    re.DOTALL,
 )
 _ALL_ONES = "ff"  # what a bus reads of a card that is not there any more
 

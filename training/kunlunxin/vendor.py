@@ -37,7 +37,7 @@ CHIPS = {
 # One line a card, e.g. `XPU 0: P800 OAM  GPU-ed733bb8-c4a8-5bb5-9431-14512597fc12`.
 LIST_DEVICES_COMMAND = ["xpu-smi", "-L"]
 
-_CARD = re.compile(r"XPU (\d+): (\S.*?)\s+(?:GPU|XPU)-\S+")
+_CARD = re.compile(r"XPU (\d+): (\S+(?:\s+\S+)*?)\s+(?:GPU|XPU)-\S+")
 _REMEDY = (
     "run xpu-smi on the host and look for Xid in its kernel log; a failed card needs a reset or a reboot"
 )

@@ -28,11 +28,10 @@ NOTE = (
 KIB_PER_MIB = 1024
 AVAILABLE = ("", "Available")  # releases before 2.2 do not say it
 
-_TEMPERATURE = re.compile(r"(-?\d+)C\b")
-_POWER = re.compile(r"(\d+)W\b")
-_MEMORY = re.compile(r"(\d+)/(\d+) MiB")
-_DESCRIBED = re.compile(r"GPU#\d+ +(\S.*?) +(\S+:\S+:\S+)")
-_VALUE = re.compile(r"(\S.*?) +: +(.*)")
+_TEMPERATURE = re.compile(r"(-?\d{1,9})C\b")
+_POWER = re.compile(r"(\d{1,9})W\b")
+_MEMORY = re.compile(r"(\d{1,9})/(\d{1,9}) MiB")
+_DESCRIBED = re.compile(r"GPU#\d+ +(\S+(?: +\S+)*?) +([^\s:]+:[^\s:]+:\S+)")
 
 
 def parse(text: str) -> Mapping[str, Sample]:
@@ -75,9 +74,8 @@ def describe(text: str) -> list[dict[str, Any]]:
     for block in re.split(r"(?m)^(?=GPU#)", text)[1:]:
         head, *lines = block.splitlines()
         name = _DESCRIBED.match(head)
-        values = {
-            match[1]: match[2].strip() for match in map(_VALUE.fullmatch, map(str.strip, lines)) if match
-        }
+        pairs = (line.partition(" : ") for line in lines)
+        values = {key.strip(): value.strip() for key, found, value in pairs if found}
         memory = number_of(values.get("vram total", ""))
         devices.append(
             {

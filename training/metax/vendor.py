@@ -57,7 +57,9 @@ CHIPS = {
 LIST_DEVICES_COMMAND = ["mx-smi", "-L"]
 
 _HEADER = re.compile(r"\S+ +version: .*")
-_DEVICE = re.compile(r"GPU#\d+ +(?P<name>\S.*?) +\S+:\S+:\S+ +(?P<state>Available|Not Available)\b.*")
+_DEVICE = re.compile(
+    r"GPU#\d+ +(?P<name>\S+(?: +\S+)*?) +[^\s:]+:[^\s:]+:\S+ +(?P<state>Available|Not Available)\b.*"
+)
 
 
 def parse_device_list(stdout: str) -> list[str]:

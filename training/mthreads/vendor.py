@@ -59,7 +59,7 @@ LIST_DEVICES_COMMAND = ["mthreads-gmi"]
 
 _HEADING = re.compile(r"ID +Name *\|.*")
 _DEVICE = re.compile(
-    r"\d+ +(?P<name>\S.*?) *\|[0-9a-f:.]+ *\|\S+ +(?P<used>\d+)MiB\((?P<total>\d+)MiB\)", re.I
+    r"\d+ +(?P<name>[^|\s]+(?: +[^|\s]+)*) *\|[0-9a-f:.]+ *\|\S+ +(?P<used>\d+)MiB\((?P<total>\d+)MiB\)", re.I
 )
 _KIND = re.compile(r"(?P<kind>[A-Z][A-Za-z]+( [A-Z][a-z]+)?)( +P\d+)? *\|\d+x\(\d+x\) *\|.*")
 _ECC = re.compile(r"\| *\S.*")

@@ -26,6 +26,7 @@ from run_benchmarks.plan.unchanged import plan_digest
 from run_benchmarks.results.evidence import cause_in
 from run_benchmarks.results.folder import RoundKey
 from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.results.shared import Shared
 from run_benchmarks.results.shortfall import advice
 from run_benchmarks.results.summary import Run, write_summary
 from run_benchmarks.resumption import Resumption, RoundSoFar
@@ -141,6 +142,7 @@ async def _take_up(session: Session, so_far: Resumption) -> None:
 
 async def _run_cases(session: Session, results: list[RoundResult], so_far: Resumption | None) -> None:
     LOGGER.info("Step 2: run the cases")
+    shared = Shared()
     for case in session.plan.cases:
         name = case.settings.name
         for number in sorted(session.plan.done.get(name, ())):
@@ -153,7 +155,7 @@ async def _run_cases(session: Session, results: list[RoundResult], so_far: Resum
             if session.interrupt.is_set() and not (begun and begun.seen):
                 return
             LOGGER.info(f"case {name}, round {number} of {case.settings.repeat}: {begun or 'start'}")
-            result = await _run_round(session, case, number, begun)
+            result = shared.one(await _run_round(session, case, number, begun))
             results.append(result)
             with _noted("what the round ended with could not be logged", []):
                 _log_result(result, session.log_dir)

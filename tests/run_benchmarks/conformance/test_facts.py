@@ -192,7 +192,9 @@ def test_packages_that_pip_installs_of_any_version() -> None:
 def test_code_of_a_configuration(tmp_path: Path) -> None:
     (tmp_path / "config_common.py").write_text("a = 1\n")
     path = tmp_path / "config_A1x1x8.py"
-    path.write_text("import math\nfrom config_common import *\ntrain_batch_size = int(math.sqrt(64))\n")
+    path.write_text(
+        "import math\nimport __main__\nfrom config_common import *\ntrain_batch_size = int(math.sqrt(64))\n"
+    )
     assert list(config_trouble(path)) == []
     path.write_text(
         "import os\nimport torch_heron.x\ntarget = float(os.environ['T'])\nfrom os import getenv\n"

@@ -107,8 +107,9 @@ def _check_names(choice: Choice, matched: Sequence[Match]) -> None:
     there = {name for each in rounds for name in figures_of(each)}
     names = [("--figure", name) for name in choice.figures]
     names += [(f"--fail-if {gate.text!r}", name) for gate in choice.gates for name in gate.figures]
+    known = {*there, *REGISTERED}
     for where, name in names:
-        if name not in {*there, *REGISTERED}:
+        if name not in known:
             remedy = nearest(name, there) or f"there are {', '.join(sorted(there)) or 'none'}"
             raise FlagPerfError(f"there is no figure {name}", where=where, remedy=remedy)
 
@@ -123,15 +124,15 @@ def _case(match: Match, groups: Mapping[str, Group], choice: Choice) -> CaseComp
         refusals.append(f"no round of {', '.join(missing)} succeeded")
     elif not refusals or choice.even_if_not_comparable:
         rows = _rows(used, choice, {side.letter: side for side in sides})
-    measured = [row for row in rows if any(cell.values for cell in row.cells.values())]
+    measured = {row.name: row for row in rows if any(cell.values for cell in row.cells.values())}
     return CaseComparison(
         verdict=(COMPARED_ANYWAY if measured else NOT_COMPARABLE) if refusals else COMPARED,
         sides=sides,
         refusals=refusals,
         unknown=unknown,
         differences=differences(match),
-        rows=measured,
-        not_measured=[row.name for row in rows if row not in measured],
+        rows=list(measured.values()),
+        not_measured=[row.name for row in rows if row.name not in measured],
     )
 
 
@@ -172,7 +173,7 @@ def _rows(
     unmet = {each: side for each, side in sides.items() if side.misses and is_training}
     own = [name for name in there if name not in REGISTERED]
     wanted = choice.asked if choice.figures else [*REGISTERED, *own]
-    asked = choice.asked or _main(used, own)
+    asked = frozenset(choice.asked or _main(used, own))
     rows = [
         _row(name, figures, runs, unmet if name in TO_TARGET else {}, is_asked=name in asked)
         for name in dict.fromkeys(wanted)
@@ -182,7 +183,7 @@ def _rows(
     shown = holm({key: value for key, value in tests.items() if key[0] in asked})
     shown |= holm({key: value for key, value in tests.items() if key[0] not in asked})
     return [
-        _judged(row, {letter for name, letter in shown if name == row.name}, choice.difference)
+        _judged(row, {letter for letter in row.against if (row.name, letter) in shown}, choice.difference)
         for row in rows
     ]
 
@@ -252,11 +253,11 @@ def _cell(name: str, figures: Sequence[Figure | None], runs: Sequence[int]) -> C
     there = [each for each in figures if each and each.value is not None]
     values = [each.value for each in there if each.value is not None]
     caveats = list(dict.fromkeys(each.caveat for each in there if each.caveat))
-    reasons = (each.source if each else "not reported" for each in figures if each not in there)
+    reasons = (each.source if each else "not reported" for each in figures if not each or each.value is None)
     absent = "; ".join(dict.fromkeys(reasons))
     if values and absent:
         caveats.append(f"{counted(len(figures) - len(values), 'round')} without a value: {absent}")
-    of_runs = [run for each, run in zip(figures, runs, strict=True) if each in there]
+    of_runs = [run for each, run in zip(figures, runs, strict=True) if each and each.value is not None]
     return Cell(values, of_runs, summarise(values) if values else None, absent, caveats)
 
 

@@ -55,17 +55,31 @@ def _of_part(part: str, sides: Mapping[str, Sequence[Mapping[str, Values]]]) -> 
     if not all(values for rounds in own.values() for values in rounds):
         states = {side: "known" if all(rounds) else NOT_KNOWN for side, rounds in own.items()}
         yield Difference(part, "everything", states)
-    for name in dict.fromkeys(name for rounds in own.values() for values in rounds for name in values):
-        texts = {side: _joined(name, rounds) for side, rounds in own.items()}
+    by_side = {side: _by_name(rounds) for side, rounds in own.items()}
+    telling = {side: sum(map(bool, rounds)) for side, rounds in own.items()}
+    for name in dict.fromkeys(name for of_side in by_side.values() for name in of_side):
+        texts = {side: _joined(of_side.get(name, []), telling[side]) for side, of_side in by_side.items()}
         if len({text for text in texts.values() if text}) > 1:
             yield Difference(
                 part, name, _contrasted({side: text or NOT_KNOWN for side, text in texts.items()})
             )
 
 
-def _joined(name: str, rounds: Sequence[Values]) -> str:
-    """The values of a side's rounds, each once; empty where no round tells of the part."""
-    return " | ".join(dict.fromkeys(values.get(name, ABSENT) for values in rounds if values))
+def _by_name(rounds: Sequence[Values]) -> Mapping[str, Sequence[str]]:
+    """What the rounds that have a name say of it: each of thousands may have names of its own."""
+    texts: dict[str, list[str]] = {}
+    for values in rounds:
+        for name, text in values.items():
+            texts.setdefault(name, []).append(text)
+    return texts
+
+
+def _joined(texts: Sequence[str], telling: int) -> str:
+    """The values of a side's rounds, each once; empty where no round tells of the part.
+
+    telling: how many do; those of them that have no such value come last.
+    """
+    return " | ".join(dict.fromkeys([*texts, *[ABSENT] * (len(texts) < telling)]))
 
 
 def _contrasted(values: Mapping[str, str]) -> dict[str, str]:
@@ -95,11 +109,16 @@ def _configuration(each: ComparedRound, provenance: Mapping[str, Any]) -> dict[s
     settings, run = section(each.case, "settings"), section(each.plan, "run")
     return {
         **{name: settings.get(name) for name in _SETTINGS},
-        "parameters": {**section(each.case, "parameters"), **section(provenance, "configuration")},
+        "parameters": dict([*_some(each.case, "parameters"), *_some(provenance, "configuration")]),
         **{name: each.case.get(name) for name in _OF_CASE},
         **{name: run.get(name) for name in _OF_RUN},
         "image": sorted(set(each.result.images.values())),
     }
+
+
+def _some(content: Mapping[str, Any], name: str) -> Iterator[tuple[str, Any]]:
+    """A section's first values: with more than are looked at each round would cost what a whole plan may hold."""
+    return islice(section(content, name).items(), MOST_VALUES)
 
 
 def _values(content: object) -> Values:

@@ -56,9 +56,7 @@ def _counterpart(case: str, base: Group, other: Group) -> str | None:
     if case in other.cases:
         return case
     model = base.cases[case][0].model
-    ours, theirs = (
-        [name for name, rounds in group.cases.items() if rounds[0].model == model] for group in (base, other)
-    )
+    ours, theirs = (group.cases_of_models.get(model, []) for group in (base, other))
     if len(ours) == len(theirs) == 1:
         return theirs[0]
     return next(iter(other.cases)) if len(base.cases) == len(other.cases) == 1 else None

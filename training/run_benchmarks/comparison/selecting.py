@@ -34,26 +34,16 @@ REMEDY = (
 class ComparedRound:
     """A round of a run. run: its name; plan: the run's `plan.json`, empty where there is none.
 
-    uid: the run's, which a copy of it shares; empty in early results.
+    case: the case in the plan; empty where the plan does not have it. uid: the run's, which a copy of it shares; empty
+    in early results.
     """
 
     run: str
     folder: Path
     result: RoundResult
     plan: Mapping[str, Any] = field(repr=False)
+    case: Mapping[str, Any] = field(repr=False)
     uid: str = ""
-
-    @cached_property
-    def case(self) -> Mapping[str, Any]:
-        """The case in the plan; empty where the plan does not have it."""
-        return next(
-            (
-                case
-                for case in as_list(self.plan.get("cases"))
-                if isinstance(case, dict) and section(case, "settings").get("name") == self.result.case
-            ),
-            {},
-        )
 
     @property
     def model(self) -> str:
@@ -108,6 +98,11 @@ class Group:
         """Its rounds by case."""
         return by_case(self.rounds, lambda each: each.result.case)
 
+    @cached_property
+    def cases_of_models(self) -> dict[str, list[str]]:
+        """Its cases by model."""
+        return by_case(self.cases, lambda case: self.cases[case][0].model)
+
 
 def groups_of(selectors: Sequence[str], log_path: Path) -> list[Group]:
     """A group for each selector, the base first.
@@ -158,8 +153,13 @@ def _of_each_vendor(selector: str, log_path: Path, read: Callable[[Path], Opened
 
 def _vendors(plan: Mapping[str, Any]) -> dict[str, str]:
     """Case -> its vendor."""
-    planned = (section(case, "settings") for case in as_list(plan.get("cases")) if isinstance(case, dict))
-    return {str(settings.get("name")): str(settings.get("vendor") or "") for settings in planned}
+    return {name: str(section(case, "settings").get("vendor") or "") for name, case in _planned(plan).items()}
+
+
+def _planned(plan: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The cases of a plan, by name."""
+    cases = (case for case in as_list(plan.get("cases")) if isinstance(case, dict))
+    return {str(section(case, "settings").get("name")): case for case in cases}
 
 
 def _meant(opened: RunFolder, run: Run, name: str) -> frozenset[str]:
@@ -235,7 +235,9 @@ def _selected(run: Run, opened: RunFolder, inside: Sequence[str], selector: str)
     if not chosen:
         message, remedy = _nothing_chosen(run, opened, case)
         raise FlagPerfError(message, where=selector, remedy=remedy)
-    yield from (ComparedRound(run.name, opened.path, result, opened.plan, run.uid) for result in chosen)
+    planned = _planned(opened.plan)
+    for result in chosen:
+        yield ComparedRound(run.name, opened.path, result, opened.plan, planned.get(result.case, {}), run.uid)
 
 
 def _nothing_chosen(run: Run, opened: RunFolder, case: str) -> tuple[str, str]:

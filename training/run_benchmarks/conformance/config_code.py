@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,10 +26,15 @@ def config_trouble(path: Path) -> Iterator[CheckResult]:
             )
             yield failed(detail, f"{path}:{node.lineno}", "write the value itself")
         for module in _imported(node):
-            if not ((path.parent / f"{module}.py").is_file() or importlib.util.find_spec(module)):
+            if not ((path.parent / f"{module}.py").is_file() or _is_installed(module)):
                 detail = f"{module} is not here: what the file sets was read without executing it"
                 remedy = "let extern/ import it: configurations set values alone"
                 yield not_proven(detail, f"{path}:{getattr(node, 'lineno', 1)}", remedy)
+
+
+def _is_installed(module: str) -> bool:
+    """Whether it can be imported here; `__main__`, which has no file of a module, can be everywhere."""
+    return module in sys.modules or importlib.util.find_spec(module) is not None
 
 
 def _imported(node: ast.AST) -> set[str]:

@@ -20,7 +20,7 @@ UNBUFFERED = "PYTHONUNBUFFERED=1"
 # Tags that are given to another image every now and then.
 MOVING = "latest|nightly|dev|develop|edge|main|master|rolling|stable"
 # A tag that says which one, or a digest: what is built tomorrow is built on what was built on today.
-_PINNED = re.compile(rf"[^\s@]+?[\w.-]+(:(?!({MOVING})$)[\w.-]+|(:[\w.-]+)?@sha256:[0-9a-f]{{64}})")
+_PINNED = re.compile(rf"[^\s@]+(?<=[\w.-])(:(?!({MOVING})$)[\w.-]+|(:[\w.-]+)?@sha256:[0-9a-f]{{64}})")
 # Of Docker's and Podman's builds.
 INSTRUCTIONS = (
     "ADD ARG CMD COPY ENTRYPOINT ENV EXPOSE FROM HEALTHCHECK LABEL MAINTAINER ONBUILD RUN SHELL STOPSIGNAL USER VOLUME "

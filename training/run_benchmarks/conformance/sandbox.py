@@ -41,7 +41,8 @@ END_S = 15.0  # before its limit, so that a round that is late ends in order, wi
 LEAVE_S = 30.0  # for run.py to end what it started once it is told to
 TIMED_OUT = (124, 137)  # of timeout(1): it ended the command, or killed it
 MOST_SHOWN = 6  # lines
-_OF_EXTERN = re.compile(r'File "[^"]*/(extern/[^"]+)", line (\d+)')
+_OF_TRACEBACK = re.compile(r'File "([^"]*)", line (\d+)')
+EXTERN = "/extern/"
 
 
 @dataclass(frozen=True)
@@ -193,8 +194,14 @@ def last_words(run: Path, failure: Failure) -> str:
     """The end of what a failed round of a run left as evidence, behind the vendor's own line that led there, if any."""
     evidence = " | ".join(failure.evidence.strip().splitlines()[-3:])
     text = text_of(run / failure.file) if failure.file else ""
-    own = _OF_EXTERN.findall(text) or _OF_EXTERN.findall(failure.evidence)
-    return f"{own[-1][0]}:{own[-1][1]}: {evidence}" if own else evidence
+    own = _lines_of_extern(text) or _lines_of_extern(failure.evidence)
+    return f"{own[-1]}: {evidence}" if own else evidence
+
+
+def _lines_of_extern(text: str) -> list[str]:
+    """The lines of the vendor's own code that tracebacks in a text name, as `extern/FILE:LINE`."""
+    places = ((path.rpartition(EXTERN), line) for path, line in _OF_TRACEBACK.findall(text))
+    return [f"{(found + name).lstrip('/')}:{line}" for (_, found, name), line in places if found]
 
 
 def write_settings(file: Path, settings: Mapping[str, Any]) -> None:

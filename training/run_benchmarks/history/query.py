@@ -28,7 +28,7 @@ FORM = (
     "a condition is NAME, a sign (= != ~ < <= > >=) and a value: "
     '"p_train > 100", "case ~ bert", "started >= 2026-11-01"'
 )
-_NUMBER = re.compile(r"([^ ]+)(?: +(.+))?")  # and its unit
+_NUMBER = re.compile(r"([^ ]+)(?: +([^ ].*))?")  # and its unit
 _CONDITION = re.compile(r"\s*(\w+)\s*(<=|>=|!=|==|=|<|>|~)\s*(.*?)\s*", re.ASCII | re.DOTALL)
 _AGE = re.compile(r"(\d{1,6})([hd])", re.ASCII)
 _SIGNS_OF_TEXT = ("=", "!=", "~")

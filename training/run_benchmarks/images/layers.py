@@ -101,8 +101,8 @@ def plan_image(plan: Plan, case: CasePlan) -> ImagePlan:
 def mounted_secrets(plan: Plan, case: CasePlan) -> tuple[str, ...]:
     """The secret build arguments that the case's Dockerfile mounts: `RUN --mount=type=secret,id=NAME`."""
     _, secrets = plan.secrets.split(case.image_build_args)
-    mounts = re.findall(r"--mount=(\S*type=secret\S*)", dockerfile_of(case, plan.training_dir))
-    fields = {each for mount in mounts for each in mount.split(",")}
+    mounts = re.findall(r"--mount=(\S+)", dockerfile_of(case, plan.training_dir))
+    fields = {each for mount in mounts if "type=secret" in mount for each in mount.split(",")}
     return tuple(name for name in sorted(secrets) if f"id={name}" in fields)
 
 

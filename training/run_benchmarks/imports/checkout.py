@@ -17,7 +17,7 @@ from utils.errors import FlagPerfError
 BENCHMARKS, DRIVER = "benchmarks", "benchmarks/driver"
 IMPORTS_WITHIN = 2**20  # bytes of a file
 _CONFIG = re.compile(r"config_(.+)\.py")
-_USES_DRIVER = re.compile(rb"^\s*(from|import) driver\b", re.MULTILINE)
+_USES_DRIVER = re.compile(rb"^[ \t]*(from|import) driver\b", re.MULTILINE)
 
 
 @dataclass(frozen=True)

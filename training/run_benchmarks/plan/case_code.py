@@ -22,7 +22,7 @@ NEARLY_THE_SAME = 0.75
 # All of a case's settings at once go to what takes the names that it has: a configuration class of a library, say.
 _HANDED_ON = re.compile(r"\*\*\s*(dict\()?[\w.]*settings\b|\bsettings\.items\(|\bfrom_dict\(")
 # The last and the first part of a name, in a text that has a gap before or after it, or is joined with another.
-_ENDS, _BEGINS = re.compile(r"(?:\}|%s|['\"])(_\w+)"), re.compile(r"(\w+_)(?:\{|%s|['\"])")
+_ENDS, _BEGINS = re.compile(r"(?:\}|%s|['\"])(_\w+)"), re.compile(r"\b(\w+_)(?:\{|%s|['\"])")
 _SEE = f"see {DOCS}"
 
 

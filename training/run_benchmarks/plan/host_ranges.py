@@ -19,7 +19,7 @@ _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 _NUMBER = rf"\d{{1,{MOST_DIGITS}}}"
 _PART = f"{_NUMBER}(-{_NUMBER}(/{_NUMBER})?)?"
 _RANGE = re.compile(f"{_PART}(,{_PART})*", re.ASCII)
-_LAST_NUMBER = re.compile(r"(.*?)(\d+)(\D*)", re.ASCII | re.DOTALL)
+_LAST_NUMBER = re.compile(r"((?:.*\D)?)(\d+)(\D*)", re.ASCII | re.DOTALL)
 
 
 def expand(entry: str) -> tuple[str, ...]:
@@ -85,7 +85,7 @@ def _folded(begin: str, numbers: Sequence[str], end: str) -> Iterator[str]:
         from ClusterShell.RangeSet import RangeSet
 
         yield f"{begin}[{RangeSet.fromlist(short)}]{end}"
-        numbers = [number for number in numbers if number not in short]
+        numbers = [number for number in numbers if not 0 < len(number) <= MOST_DIGITS]
     yield from (f"{begin}{number}{end}" for number in numbers)
 
 

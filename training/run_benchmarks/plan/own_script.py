@@ -12,7 +12,7 @@ DRIVER = "driver"
 def wants_driver(script: Path) -> bool:
     """Whether it imports a package `driver` that it looks for with a `sys.path` of its own, as in 2022."""
     text = _text(script)
-    return "sys.path" in text and bool(re.search(rf"^\s*(from|import) {DRIVER}\b", text, re.MULTILINE))
+    return "sys.path" in text and bool(re.search(rf"^[ \t]*(from|import) {DRIVER}\b", text, re.MULTILINE))
 
 
 def driver_of(root: Path, case_dir: Path) -> Path | None:

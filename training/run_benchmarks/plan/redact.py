@@ -116,7 +116,7 @@ _PRINTED = {
         ),
         # sshpass -p VALUE, docker login -p VALUE
         (
-            r"\bsshpass(?:[ \t]+-[vedfP]\S{0,256})*?[ \t]+-p[ \t]*(?=\S)"
+            r"\bsshpass(?:[ \t]+-[vedfP]\S{0,256}){0,9}?[ \t]+-p[ \t]*(?=\S)"
             r"|\b(?:docker|podman|nerdctl|buildah|skopeo|oras|registry|az|acr)[ \t]+login\b"
             r"[^\n]{0,300}?[ \t]-p(?:[ \t]+|=)",
             _VALUE,
@@ -152,7 +152,7 @@ _PRINTED = {
         (r"['\"](?i:auth)['\"]\s*:\s*['\"]", r"[^'\"]+", _WHOLE),
         (r"(?i:[?&](?:x-(?:amz|goog)-(?:signature|credential)|sig(?:nature)?)=)", r"[^&\s'\"#<>]+", _WHOLE),
     )
-} | {_KEY: re.compile(rf"{_GAP}*({_OF_KEY})")}
+} | {_KEY: re.compile(rf"(?:\\[rn])?({_OF_KEY})")}
 # Of a program's names most are variables: a secret is a text with letters and digits that is given to one.
 _IN_PROGRAM = (
     (re.compile(r"(?<=://)[^/\s'\"?#{}]+@"), f"{HIDDEN}@"),

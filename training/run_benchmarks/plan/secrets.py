@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import operator
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -79,7 +80,7 @@ class Secrets:
         return HIDDEN
 
     def hide_in(self, record: T, *, names: bool = True) -> T:
-        """`record` with every text in it hidden, to any depth of records, lists and dicts.
+        """`record` with every text in it hidden, to any depth of records, lists and dicts; what had none is itself.
 
         Args:
             names: those in dicts too; not where they are FlagPerf's own, and a reader looks for them.
@@ -91,13 +92,16 @@ class Secrets:
             value = self.hide(value)
         elif is_dataclass(value) and not isinstance(value, type):
             own = {each.name: getattr(value, each.name) for each in fields(value) if each.init}
-            value = replace(value, **{name: self.hide_in(item, names=names) for name, item in own.items()})
+            hidden = {name: self.hide_in(item, names=names) for name, item in own.items()}
+            value = value if _are_same(own.values(), hidden.values()) else replace(value, **hidden)
         elif isinstance(value, Mapping):
             keys = self._hidden_names(value) if names else value
-            pairs = zip(keys, value.values(), strict=True)
-            value = {key: self.hide_in(item, names=names) for key, item in pairs}
+            items = [self.hide_in(item, names=names) for item in value.values()]
+            is_same = _are_same(value, keys) and _are_same(value.values(), items)
+            value = value if is_same else dict(zip(keys, items, strict=True))
         elif type(value) in (list, tuple):
-            value = type(value)(self.hide_in(item, names=names) for item in value)
+            items = [self.hide_in(item, names=names) for item in value]
+            value = value if _are_same(value, items) else type(value)(items)
         return value  # type: ignore[no-any-return]
 
     def _hidden_names(self, names: Iterable[Any]) -> list[Any]:
@@ -269,3 +273,8 @@ def _in_url(value: str) -> Iterator[str]:
     ):
         yield text
         yield re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), text)
+
+
+def _are_same(some: Iterable[Any], others: Iterable[Any]) -> bool:
+    """Whether nothing in them was replaced."""
+    return all(map(operator.is_, some, others))

@@ -31,6 +31,7 @@ T = TypeVar("T")
 # Of a file that anybody may have written so much is read: ten thousand rounds have a journal of less.
 MOST_ENTRIES = 200_000
 MOST_WRONG = 50  # of its entries
+LONGEST_NAME = 255  # of a folder, in characters
 REMEDY = "name the folder of a run: it holds plan.json, journal.jsonl and a folder for each case"
 
 
@@ -259,6 +260,8 @@ def _of_one_folder(record: R, where: object) -> R:
     """The record, whose names are those of folders, and lead to no other one."""
     if record.case in (".", "..") or any({"/", "\0"} & {*name} for name in (record.case, *record.hosts)):
         raise FlagPerfError("a case or host in it has a name that leads elsewhere", where=str(where))
+    if max(map(len, (record.case, *record.hosts))) > LONGEST_NAME:
+        raise FlagPerfError("a case or host in it has a name longer than a folder's", where=str(where))
     return record
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from run_benchmarks.journal import is_held
 from run_benchmarks.names import JOURNAL
-from run_benchmarks.reading import LARGEST_BYTES, parsed
+from run_benchmarks.reading import LARGEST_BYTES
+from run_benchmarks.results.bounds import bounded, checks_in
 from run_benchmarks.results.folder import (
     RoundKey,
     RunFolder,
@@ -25,8 +26,8 @@ from run_benchmarks.results.folder import (
 from run_benchmarks.results.judge import judge
 from run_benchmarks.results.of_2022 import NOTE
 from run_benchmarks.results.round_result import RoundResult, few
+from run_benchmarks.results.shared import Shared
 from run_benchmarks.results.summary import Run
-from run_benchmarks.stages.checks import Check
 from utils.errors import FlagPerfError, raised
 from utils.node import rank_log_name
 
@@ -56,7 +57,7 @@ def run_in(folder: RunFolder) -> Run:
         about["started"] = min((result.started for result in results.values()), default="")
     code = about.get("exit_code")
     missing = list(_missing(folder, results, ended="exit_code" in about))
-    checks = _checks(folder)
+    checks = checks_in(folder)
     return Run(
         name=str(about["run"]),
         uid=str(about.get("uid") or ""),
@@ -107,15 +108,18 @@ def planned_rounds(folder: RunFolder) -> Iterator[RoundKey]:
     of_cases = (
         (name, number) for name, case in folder.cases.items() for number in range(1, case.settings.repeat + 1)
     )
+    made = {
+        name: {number for number in as_list(done.get(name)) if type(number) is int} for name in folder.cases
+    }
     for name, number in islice(of_cases, MOST_PLANNED):
-        if number not in as_list(done.get(name)):
+        if number not in made[name]:
             yield RoundKey(name, number)
 
 
 def _results(folder: RunFolder) -> dict[RoundKey, RoundResult]:
     """Each round's result: as it was written, else as the summary has it, else judged from what there is."""
     from_summary = summed_up(folder)
-    results, held, logged = {}, 0, 0
+    results, held, logged, shared = {}, 0, 0, Shared()
     for key in folder.rounds:
         held += _size(folder.round_path(key) / "result.json")
         if held > MOST_BYTES:
@@ -137,8 +141,8 @@ def _results(folder: RunFolder) -> dict[RoundKey, RoundResult]:
         held += len(json.dumps(judged.as_dict())) if judged else 0
         result = own or summed or judged
         if result:
-            results[key] = result
-    return {**results, **from_summary}
+            results[key] = shared.one(result)
+    return bounded(folder, {**results, **from_summary})
 
 
 def _size(path: Path) -> int:
@@ -163,15 +167,6 @@ def _judged(folder: RunFolder, key: RoundKey) -> RoundResult | None:
 def _entry(folder: RunFolder, event: str) -> Mapping[str, Any]:
     """The journal's first line of an event, or nothing."""
     return next((entry for entry in folder.journal if entry.get("event") == event), {})
-
-
-def _checks(folder: RunFolder) -> dict[str, list[Check]]:
-    where = f"{folder.path / 'summary.json'}: preflight"
-    try:
-        return parsed(dict[str, list[Check]], folder.summary.get("preflight") or {}, where)
-    except FlagPerfError as error:
-        folder.note(error)
-        return {}
 
 
 def _missing(folder: RunFolder, results: Mapping[RoundKey, RoundResult], *, ended: bool) -> Iterator[str]:

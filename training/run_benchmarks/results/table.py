@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from run_benchmarks.results.markdown import inline, table_row
-from utils.text_files import one_line
+from utils.text_files import one_line, shortened
 
 NOT_MEASURED = "-"
+# Characters: each row is made as wide as the widest, of which a stranger's could fill the memory.
+LONGEST_CELL = 2**13
 MARK = "*"  # behind a value: a note below the table says what to know of it
 
 
@@ -69,7 +71,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     """Rows as text, columns aligned."""
     if not rows:
         return ""
-    rows = [[one_line(cell) for cell in row] for row in rows]
+    rows = [[one_line(shortened(cell, LONGEST_CELL)) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TypeVar
 
 from run_benchmarks.plan.host_ranges import alike, fold
@@ -13,6 +14,9 @@ from utils.figures import DEFINITIONS, Definition, Figure
 from utils.numbers import DIGITS, shown
 
 T = TypeVar("T")
+MOST_CELLS = (
+    500_000  # of the cases' own tables: a round may have hundreds of figures, each in a unit of its own
+)
 _MARKS = {Status.OK: "ok", Status.SKIPPED: NOT_MEASURED, Status.WARNING: "WARN", Status.ERROR: "FAILED"}
 
 
@@ -20,7 +24,9 @@ def results_tables(results: Sequence[RoundResult]) -> list[Table]:
     """A table a kind of case, a row a round; then one a case that has figures of its own, a row a figure."""
     kinds = dict.fromkeys(result.kind for result in results)
     rounds = [_rounds([result for result in results if result.kind == kind]) for kind in kinds]
-    own = [_own_figures(case, of_case) for case, of_case in by_case(results, lambda each: each.case).items()]
+    cases = by_case(results, lambda each: each.case)
+    most = MOST_CELLS // max(1, len(results))
+    own = [_own_figures(case, of_case, most) for case, of_case in cases.items()]
     return [*rounds, *(table for table in own if table.rows)]
 
 
@@ -79,10 +85,11 @@ def _round_row(result: RoundResult, columns: Sequence[Definition]) -> tuple[str,
     return (result.case, number, result.verdict.value, *cells, result.rules.stamp or NOT_MEASURED)
 
 
-def _own_figures(case: str, results: Sequence[RoundResult]) -> Table:
+def _own_figures(case: str, results: Sequence[RoundResult], most: int) -> Table:
     """What a case measures by its own definition; a figure that no round has a value of is only explained.
 
-    A name that rounds use for other units, or with the other way as the better, has a row for each.
+    A name that rounds use for other units, or with the other way as the better, has a row for each; there are `most`
+    rows, and a note says of how many.
     """
     rounds = [result for result in results if own_figures(result)]
     names = dict.fromkeys(name for result in rounds for name in own_figures(result))
@@ -90,14 +97,16 @@ def _own_figures(case: str, results: Sequence[RoundResult]) -> Table:
         _kind(name, each.figures[name]) for name in names for each in rounds if name in each.figures
     )
     rows = []
-    for kind in kinds:
+    for kind in islice(kinds, most):
         figures = [each.figures.get(kind[0]) for each in rounds]
         figures = [each if each and _kind(kind[0], each) == kind else None for each in figures]
         if any(each and each.value is not None for each in figures):
             rows.append((*kind, *map(_shown, figures)))
     headings = (case, "unit", "better", *(f"round {result.round}" for result in rounds))
-    notes = tuple(note for result in rounds for note in _footnotes(result, names))
-    return Table(headings, tuple(rows), fixed=3, footnotes=notes)
+    notes = [note for result in rounds for note in _footnotes(result, names)]
+    if len(kinds) > most:
+        notes.append(f"of {case} {len(kinds)} figures, each unit by itself; more than {most} are not shown")
+    return Table(headings, tuple(rows), fixed=3, footnotes=tuple(notes))
 
 
 def _kind(name: str, figure: Figure) -> tuple[str, str, str]:

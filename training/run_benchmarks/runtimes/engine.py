@@ -20,7 +20,7 @@ from run_benchmarks.transports.base import Completed
 # What Docker's client says whose server is not there, or went away; Podman has none.
 ENGINE_DOWN = re.compile(
     r"cannot connect to the docker daemon|is the docker daemon running|error during connect|"
-    r"docker\.sock[^\n]*(connection (refused|reset)|broken pipe)|daemon is shutting down",
+    r"docker\.sock[^\n]{0,300}(connection (refused|reset)|broken pipe)|daemon is shutting down",
     re.IGNORECASE,
 )
 BROKEN_OFF = re.compile(r"unexpected EOF$|^(error.*: )?EOF$", re.IGNORECASE | re.MULTILINE)

@@ -116,14 +116,19 @@ async def outcome(checker: Checker[Use], plan: Plan, runtime: Runtime, use: Use)
     """How a check ends; its name is the function's. What nobody foresaw is an error of this host alone."""
     name = checker.__name__.replace("_", " ")
     own = replace(use, facts={})
+
+    def short(text: str) -> str:
+        # hidden first: what is left of a secret that is cut nobody would know any more
+        return shortened(plan.secrets.hide(text), LONGEST_TEXT)
+
     try:
         detail = await checker(plan, runtime, own)
         status = Status.SKIPPED if detail is None else Status.OK
-        return Check(name, status, shortened(detail or "", LONGEST_TEXT), facts=own.facts)
+        return Check(name, status, short(detail or ""), facts=own.facts)
     except Exception as raised:
         error = contained(raised)
         status = next((_STATUS[kind] for kind in _STATUS if isinstance(error, kind)), Status.ERROR)
-        message, remedy = (shortened(text, LONGEST_TEXT) for text in (error.message, error.remedy))
+        message, remedy = map(short, (error.message, error.remedy))
         return Check(name, status, message, remedy, own.facts, error.failure_class)
 
 

@@ -23,7 +23,7 @@ from utils.errors import FlagPerfError
 
 # So long all of them may take; then each is run by itself, with the time that it was given. So one that hangs, or lists
 # a large data set, is told from the others.
-PATIENCE_S = 10.0
+PATIENCE_S = 20.0
 TURNS = 4  # of the event loop, in which tasks begin that are begun by tasks
 # $0: a mark; then commands, before each how many words it has. Behind what one prints stand mark and exit code.
 RUN_ALL = """while [ $# -gt 0 ]; do

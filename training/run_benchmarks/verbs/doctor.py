@@ -44,7 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         put(json.dumps(plan.secrets.hide_in(as_dict(findings), names=False), indent=1))
     else:
-        put(plan.secrets.hide(text_of(findings)))
+        # first in what was found: of a text that is cut the rest of a secret would not be known any more
+        put(plan.secrets.hide(text_of(plan.secrets.hide_in(findings))))
     return ExitCode.SUCCESS if findings.is_healthy else ExitCode.UNHEALTHY
 
 
