@@ -22,7 +22,7 @@ from tests.worst_texts import WorstText, worst_texts
 # quadratic one minutes. Most need not be tried with it: of SHORT they are done at once, or of four times as many after
 # no more than GROWS times as long.
 SHORT, AT_ONCE_S, GROWS = 5_000, 0.003, 7
-LONG, LIMIT_S = 200_000, 10
+LONG, LIMIT_S = 200_000, 5
 PLACE_BYTES = 4
 
 
