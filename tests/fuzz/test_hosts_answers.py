@@ -16,6 +16,7 @@ from run_benchmarks.doctor.examine import ALL_HOSTS, Findings
 from run_benchmarks.doctor.look import LONGEST_VALUE, parse
 from run_benchmarks.doctor.report import as_dict, text_of
 from run_benchmarks.plan.records import Plan
+from run_benchmarks.plan.secrets import Secrets
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages import data_content
 from run_benchmarks.stages.checks import LONGEST_TEXT, Check, DoubtError, HostUse, outcome
@@ -28,7 +29,7 @@ from tests.run_benchmarks.doctor.examined import PRINTED, patient_of
 from utils.errors import FlagPerfError
 from utils.manifest import FileEntry, Manifest, listed_in
 
-PLAN = cast(Plan, SimpleNamespace(run=SimpleNamespace(uses_images=False)))
+PLAN = cast(Plan, SimpleNamespace(run=SimpleNamespace(uses_images=False), secrets=Secrets()))
 OF_LOOK = (
     host_checks.system,
     host_checks.processors,
@@ -63,9 +64,10 @@ STAMPS = ("1:5.0:5.0", "2:6.0:6.5")
 DATA = Manifest(
     "x", "y", {}, {}, tuple(FileEntry(f"t/{number}", 7, digest) for number, digest in enumerate(SUMS))
 )
-LISTING = "".join(f"7 {stamp} t/{number}\n" for number, stamp in enumerate(STAMPS))
+LISTING = "".join(f"7 ext4 2049 {stamp} t/{number}\0" for number, stamp in enumerate(STAMPS))
 MEMORY = "".join(
-    f"{digest} {stamp} t/{number}\n" for number, (digest, stamp) in enumerate(zip(SUMS, STAMPS, strict=True))
+    f"{digest} ext4:2049:{stamp} t/{number}\n"
+    for number, (digest, stamp) in enumerate(zip(SUMS, STAMPS, strict=True))
 )
 READ = "1700000000\n" + "".join(f"{digest}  ./t/{number}\n" for number, digest in enumerate(SUMS))
 

@@ -178,5 +178,5 @@ def test_a_node_without_python_finds_the_same(data: Path) -> None:
 
 
 def test_a_listing_that_is_no_listing_is_an_error(data: Path) -> None:
-    with pytest.raises(FlagPerfError, match="cannot read this line"):
+    with pytest.raises(FlagPerfError, match="cannot read this entry"):
         manifest.listed_in("find: command not found\n", "host1:/data")

@@ -157,10 +157,13 @@ def verify(directory: Path, *, workers: int = 1, report: Report | None = None) -
 class Listed:
     """A file that is there: its size in bytes, and its stamp, which no program can alter the file and keep.
 
-    changed_s: when it was last changed in any way (ctime), in seconds since 1970 by its file system's clock.
+    file_system: its kind, `ext4`. device: the host's number of it. changed_s: when the file was last changed in any way
+    (ctime), in seconds since 1970 by its file system's clock.
     """
 
     bytes: int
+    file_system: str
+    device: str
     stamp: str
     changed_s: float
 
@@ -168,24 +171,27 @@ class Listed:
 def listing_command(manifest: Manifest, directory: str) -> list[str]:
     """argv that lists the files in `directory` for `listed_in` (GNU find)."""
     depth = max((len(PurePosixPath(entry.path).parts) for entry in manifest.files), default=1)
-    form = "%s %i:%T@:%C@ %P\\n"
+    form = "%s %F %D %i:%T@:%C@ %P\\0"
     return ["find", "-L", directory, "-maxdepth", str(depth), "-type", "f", "-printf", form]
 
 
 def listed_in(listing: str, where: str) -> dict[str, Listed]:
     """The files that `listing_command` printed, by path; `where` (host and directory) stands in an error."""
-    return dict(_listed(line, where) for line in listing.split("\n") if line)
+    return dict(_listed(entry, where) for entry in listing.split("\0") if entry)
 
 
-_LISTED = re.compile(r"(\d{1,19}) (\d{1,20}:-?\d{1,19}\.\d+:(-?\d{1,19}\.\d+)) (.+)", re.ASCII)
+_LISTED = re.compile(
+    r"(\d{1,19}) (\S{1,64}) (\d{1,20}) (\d{1,20}:-?\d{1,19}\.\d+:(-?\d{1,19}\.\d+)) (.+)",
+    re.ASCII | re.DOTALL,
+)
 
 
-def _listed(line: str, where: str) -> tuple[str, Listed]:
-    match = _LISTED.fullmatch(line)
+def _listed(entry: str, where: str) -> tuple[str, Listed]:
+    match = _LISTED.fullmatch(entry)
     if match is None:
-        raise FlagPerfError(f"cannot read this line of the file listing: {line!r}", where=where)
-    size, stamp, changed, path = match.groups()
-    return path, Listed(int(size), stamp, float(changed))
+        raise FlagPerfError(f"cannot read this entry of the file listing: {entry!r}", where=where)
+    size, file_system, device, stamp, changed, path = match.groups()
+    return path, Listed(int(size), file_system, device, stamp, float(changed))
 
 
 def compare_sizes(manifest: Manifest, listed: Mapping[str, Listed], where: str) -> list[Problem]:

@@ -13,7 +13,7 @@ STEPS = 30
 
 @fault("slow")
 def test_a_link_of_one_megabit(pair: Pair, seen: Seen) -> None:
-    pair.configure(STEPS)
+    pair.configure(STEPS, "pass  # code that no run has brought to the host before")
     pair.lab.slow(2, "1mbit")
     seen.made()
     ended = pair.bench.run()

@@ -14,6 +14,7 @@ import pytest
 from run_benchmarks.report.spread import spread_tables
 from run_benchmarks.results.folder import RoundKey
 from run_benchmarks.results.meanings import meanings
+from run_benchmarks.results.provenance import NodeSoftware, Provenance
 from run_benchmarks.results.round_result import (
     Attempt,
     RoundResult,
@@ -29,6 +30,7 @@ from run_benchmarks.stages.checks import Check, Status
 from run_benchmarks.writing import write_whole
 from tests.run_benchmarks.builders import judge_folders, make_case, training_events, write_rank_log
 from utils.figures import Figure
+from utils.inventory import HostInventory, MonitorCost
 from utils.records import Failure, FailureClass, Stage, Verdict
 
 KILLED = Failure(
@@ -91,6 +93,22 @@ def test_no_number_can_lose_a_summary(converged: RoundResult, tmp_path: Path) ->
     write_summary(tmp_path, summary_of(odd))
     (written,) = json.loads((tmp_path / "summary.json").read_text())["rounds"]
     assert written["figures"]["x"]["value"] is None and written["facts"] == {"deep": [{"loss": None}]}
+
+
+def test_what_each_node_is_made_of_stands_in_the_rounds_own_file_alone(
+    converged: RoundResult, tmp_path: Path
+) -> None:
+    """Of 256 nodes and a dozen rounds it would be more than anybody reads of a summary."""
+    software = (NodeSoftware(nodes=(0, 1)),)
+    origin = Provenance(
+        hosts=(HostInventory("6.1"), None), software=software, monitors=(MonitorCost(1.0, 2.0, 0.5), None)
+    )
+    result = replace(converged, provenance=origin)
+    write_summary(tmp_path, summary_of(result))
+    (written,) = json.loads((tmp_path / "summary.json").read_text())["rounds"]
+    assert (written["provenance"]["hosts"], written["provenance"]["monitors"]) == ([], [])
+    assert written["provenance"]["software"][0]["nodes"] == [0, 1]
+    assert result.as_dict()["provenance"]["hosts"][0]["kernel"] == "6.1"
 
 
 def test_result_json_holds_everything_and_is_json(converged: RoundResult, tmp_path: Path) -> None:

@@ -637,6 +637,20 @@ def test_the_whole_is_bounded_and_small_files_go_first() -> None:
     assert len(left_out) == 10 - len(chosen) and left_out[0].has_content
 
 
+def test_telemetry_of_a_day_comes_whole() -> None:
+    entries = [
+        Entry("r", 3 * LARGEST_FILE, name) for name in ("telemetry.jsonl", "x/telemetry.jsonl", "core")
+    ]
+    chosen, left_out = choose(entries)
+    assert (set(chosen), {item.path for item in left_out}) == (
+        {"telemetry.jsonl"},
+        {"x/telemetry.jsonl", "core"},
+    )
+    (stream,) = (each for each in streams_of(chosen, Room(2**40, 2**41))[0] if each.sizes)
+    assert stream.total == 3 * LARGEST_FILE
+    assert choose([Entry("r", 5 * LARGEST_FILE, "telemetry.jsonl")])[0] == {}
+
+
 MIB, GIB = 2**20, 2**30
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,7 +24,6 @@ from run_benchmarks.transports.local import LocalTransport
 from tests.fakes.transports import AnsweringHost
 from tests.run_benchmarks.stages.checked_host import Site, assert_bad, assert_ok, prepare
 from utils import manifest
-from utils.errors import Problem
 from utils.records import FailureClass
 
 ALTERED = "train/shard_1.hdf5: altered: its SHA-256 is not that of the manifest"
@@ -134,25 +135,71 @@ def test_a_batch_is_no_larger_than_it_may_be(monkeypatch: pytest.MonkeyPatch) ->
     assert [[entry.bytes for entry in batch] for batch in batches] == [[60, 40], [1], [300], [5]]
 
 
-def test_hosts_that_share_a_file_system_read_it_once(site: Site, host: CountingHost) -> None:
-    async def of_two_hosts() -> list[list[Problem]]:
-        readings, path = Readings(), site.folder / "data"
-        made = manifest.read(path)
-        argv = manifest.listing_command(made, str(path))
-        listed = manifest.listed_in((await host.run(argv)).stdout, str(path))
-        folders = [
-            DataFolder(
-                HostUse(host, (), readings=readings), f"{site.folder}/fp{number}/w", str(path), made, listed
-            )
-            for number in (1, 2)
-        ]
-        return await asyncio.gather(*map(altered_files, folders))
+async def on_two_hosts(site: Site, host: CountingHost, *paths: Path) -> list[list[str]]:
+    """The names of the files that are wrong, host by host, each of which sees files with the same stamps."""
+    readings, made = Readings(), manifest.read(paths[0])
+    argv = manifest.listing_command(made, str(paths[0]))
+    listed = manifest.listed_in((await host.run(argv)).stdout, str(paths[0]))
+    folders = [
+        DataFolder(
+            HostUse(host, (), readings=readings), f"{site.folder}/fp{number}/w", str(path), made, listed
+        )
+        for number, path in enumerate(paths)
+    ]
+    problems = await asyncio.gather(*map(altered_files, folders))
+    return [[problem.name for problem in of_one] for of_one in problems]
 
+
+def test_hosts_that_share_a_file_system_read_it_once(
+    site: Site, host: CountingHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FAKE: this machine's own file system counts as one of a network."""
+    path = site.folder / "data"
+    (kind,) = {
+        file.file_system
+        for file in manifest.listed_in(
+            asyncio.run(host.run(manifest.listing_command(manifest.read(path), str(path)))).stdout, ""
+        ).values()
+    }
+    monkeypatch.setattr(data_content, "NETWORK", {kind})
     alter(shard(site))
-    problems = asyncio.run(of_two_hosts())
-    assert [[problem.name for problem in of_one] for of_one in problems] == 2 * [["train/shard_1.hdf5"]]
+    assert asyncio.run(on_two_hosts(site, host, path, path)) == 2 * [["train/shard_1.hdf5"]]
     assert host.read == [["shard_0.hdf5", "shard_1.hdf5"]]
     assert len(list(site.folder.glob("fp?/w/data-*"))) == 2, "each remembers what is right"
+    host.read.clear()
+    copy = site.folder / "copy"
+    shutil.copytree(path, copy)
+    assert asyncio.run(on_two_hosts(site, host, path, copy)) == 2 * [["train/shard_1.hdf5"]]
+    assert len(host.read) == 2, "another folder, whatever its stamps, is read itself"
+
+
+def test_a_copy_of_a_disk_with_another_byte_is_read_itself(site: Site, host: CountingHost) -> None:
+    """Names, inodes and times are those of the original, as `dd` copies them."""
+    copy = site.folder / "copy"
+    shutil.copytree(site.folder / "data", copy)
+    (copy / "train" / "shard_1.hdf5").write_bytes(b"z" * 200)
+    wrong = asyncio.run(on_two_hosts(site, host, site.folder / "data", copy))
+    assert wrong == [[], ["train/shard_1.hdf5"]]
+
+
+def test_files_of_another_device_are_not_taken_for_those_that_were_read(
+    site: Site, host: CountingHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FAKE: the device's number, as that of a copy of the disk that is mounted in the place of the first."""
+    assert_ok(site.check(data), "by SHA-256")
+    listed_in = manifest.listed_in
+
+    def elsewhere(listing: str, where: str) -> dict[str, manifest.Listed]:
+        return {path: replace(file, device="7") for path, file in listed_in(listing, where).items()}
+
+    monkeypatch.setattr(manifest, "listed_in", elsewhere)
+    assert_ok(site.check(data), "by SHA-256")
+    assert len(host.read) == 2
+
+
+def test_a_line_break_in_a_name_beside_the_data_is_no_obstacle(site: Site, host: CountingHost) -> None:
+    (site.folder / "data" / "a\nb").write_text("")
+    assert_ok(site.check(data), "2 files as in the manifest, by SHA-256")
 
 
 @pytest.mark.parametrize("there", [True, False])

@@ -15,7 +15,7 @@ from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Unit
 from run_benchmarks.stages.launch import TASK_SHELL, WRITABLE_SHELL, Launch
 from tests.run_benchmarks.plan.tree import TEST_CONF, Tree, make_tree
-from utils.monitors.registry import SOURCES
+from utils.monitors.registry import SELDOM, SOURCES
 
 RUN = RunId("run20260102030405", "run20260102030405-abcdef", "2026-01-02T03:04:05+00:00")
 TWO_NODES = TEST_CONF.replace("toy:pytorch:X1:1:2:1", "toy:pytorch:X1:2:1:1")
@@ -228,7 +228,7 @@ def test_the_monitor_sees_what_it_samples_and_no_more_of_the_host(tree: Tree) ->
     }
     assert option(monitor, "--vendor-dir") == "/workspace/fp/acme"
     assert option(monitor, "--log-dir") == "/workspace/fp/result"
-    assert option(monitor, "--sources") == ",".join(f"{name}=1.0" for name in SOURCES)
+    assert option(monitor, "--sources") == ",".join(f"{name}={SELDOM.get(name, 1.0)}" for name in SOURCES)
     assert (monitor.workdir, monitor.env) == ("/workspace/fp", {}), "the image's PYTHONPATH is left to it"
 
 
@@ -237,8 +237,8 @@ def test_what_is_sampled_is_the_users_choice(tree: Tree) -> None:
     tree.configure(test_conf=TEST_CONF + choice)
     plan = tree.load()
     sources = option(launch_of(plan).monitor(nodes_of(plan.cases[0], 1)[0]), "--sources").split(",")
-    others = {f"{name}=2.0" for name in SOURCES.keys() - {"cores", "rapl", "pwr"}}
-    assert set(sources) == {"rapl=0.1", "pwr=10.0"} | others
+    others = {f"{name}=2.0" for name in SOURCES.keys() - {"cores", "rapl", "pwr", "temperature"}}
+    assert set(sources) == {"rapl=0.1", "pwr=10.0", "temperature=5.0"} | others
 
 
 def test_without_containers_everything_is_where_the_host_has_it(tree: Tree) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -47,11 +47,20 @@ class Run(Record):
 
 
 def write_summary(folder: Path, run: Run) -> None:
-    """Write both files into the run's folder; FlagPerfError for a run that nobody could read back."""
-    content = run.as_dict()
+    """Write both files into the run's folder; FlagPerfError for a run that nobody could read back.
+
+    What each node is made of stands in the rounds' own result.json alone: of 256 nodes and a dozen rounds it would be
+    more than a summary may hold.
+    """
+    content = replace(run, results=tuple(map(_without_nodes, run.results))).as_dict()
     parsed(Run, content, "summary.json")
     write_json(folder / "summary.json", content)
     write_whole(folder / "summary.md", _markdown_or_why(run))
+
+
+def _without_nodes(result: RoundResult) -> RoundResult:
+    origin = result.provenance
+    return replace(result, provenance=replace(origin, hosts=(), monitors=())) if origin else result
 
 
 def _markdown_or_why(run: Run) -> str:

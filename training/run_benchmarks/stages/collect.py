@@ -16,7 +16,6 @@ from typing import BinaryIO
 
 from run_benchmarks.stages.collect_listing import (
     DEEPEST,
-    LARGEST_FILE,
     LARGEST_LISTING,
     LIST,
     NOT_THERE,
@@ -28,6 +27,7 @@ from run_benchmarks.stages.collect_listing import (
     Stream,
     choose,
     is_cut,
+    largest,
     read_listing,
     streams_of,
 )
@@ -166,7 +166,7 @@ class _Collection:
         streams, no_room = streams_of(wanted, room)
         why = f"no room for it on the controller, whose disk has {disk.free >> 20} MiB free"
         for path in no_room:
-            kept = room.kept(path, min(wanted[path], LARGEST_FILE)) >> 20
+            kept = room.kept(path, min(wanted[path], largest(path))) >> 20
             self._left_out.append(LeftOut(path, f"{why}, of which {kept} are kept for later rounds"))
         self._missing = {path: LATE for stream in streams for path in stream.paths()}
         return streams

@@ -17,7 +17,8 @@ from utils.telemetry.lines import TELEMETRY_FILE
 
 # Logs of days are far smaller; core dumps and profiles are not.
 LARGEST_FILE = 2**30
-LARGEST_WHOLE = 4 * 2**30
+LARGEST_TELEMETRY = 4 * 2**30  # 64 devices ten times a second for eight hours
+LARGEST_WHOLE = 8 * 2**30
 SMALL_STREAM = 64 * 2**20  # files that have no more together come at once
 MOST_FILES = 1000
 LONGEST_NAME = 98  # bytes: with "./" before it, what a plain header of tar holds
@@ -59,6 +60,11 @@ class Entry(NamedTuple):  # made sooner than a dataclass: of a flood there are h
     kind: str
     size: int
     path: str
+
+
+def largest(path: str) -> int:
+    """How many bytes a file below the node's folder may have; of rank 0's log so many are brought."""
+    return LARGEST_TELEMETRY if path == TELEMETRY_FILE else LARGEST_FILE
 
 
 class LeftOut(NamedTuple):
@@ -106,7 +112,7 @@ def choose(entries: Iterable[Entry]) -> tuple[dict[str, int], tuple[LeftOut, ...
     for entry in sorted(entries, key=_place):
         why = _why_not(entry)
         folder = entry.path.rpartition("/")[0]
-        size = min(entry.size, LARGEST_FILE)
+        size = min(entry.size, largest(entry.path))
         if not why and (len(chosen) == MOST_FILES or total + size > LARGEST_WHOLE):
             why = f"with it there are more than {MOST_FILES} files or {LARGEST_WHOLE >> 30} GiB"
         if not why and folder and len(folders | {folder}) > MOST_FOLDERS_ASKED:
@@ -117,7 +123,7 @@ def choose(entries: Iterable[Entry]) -> tuple[dict[str, int], tuple[LeftOut, ...
             chosen[entry.path] = entry.size
             total += size
             folders |= {folder} - {""}
-        if not why and entry.size > LARGEST_FILE:
+        if not why and entry.size > largest(entry.path):
             left_out.append(LeftOut(f"the middle of {entry.path}", _too_large(entry)))
     return chosen, tuple(left_out)
 
@@ -132,7 +138,9 @@ class Stream:
     @property
     def total(self) -> int:
         """Bytes that come."""
-        return sum(min(size, LARGEST_FILE) for size in self.sizes.values())
+        return sum(
+            min(size, largest(path)) for path, size in zip(self.paths(), self.sizes.values(), strict=True)
+        )
 
     def paths(self) -> list[str]:
         """The files below the node's folder."""
@@ -212,7 +220,7 @@ def _why_not(entry: Entry) -> str:
         return f"it lies deeper than {MOST_FOLDERS} folders"
     if entry.kind != FILE:
         return NO_FILE.get(entry.kind) or UNREADABLE.get(entry.kind, "no file")
-    if entry.size > LARGEST_FILE and entry.path != rank_log_name(0):  # of that one both ends come
+    if entry.size > largest(entry.path) and entry.path != rank_log_name(0):  # of that one both ends come
         return _too_large(entry)
     if UNNAMABLE in entry.path:
         return "its name is not UTF-8"
@@ -223,7 +231,7 @@ def _why_not(entry: Entry) -> str:
 
 
 def _too_large(entry: Entry) -> str:
-    return f"{entry.size / 2**30:.1f} GiB, and a file may have {LARGEST_FILE >> 30}"
+    return f"{entry.size / 2**30:.1f} GiB, and a file may have {largest(entry.path) >> 30}"
 
 
 def note_on(left_out: Sequence[LeftOut], where: str, shown: int = 5) -> str:

@@ -1,8 +1,9 @@
 """Whether files of data hold what their manifest says, by SHA-256: each is read once, and again when it was changed.
 
 What was found right is remembered on the host, in FlagPerf's own folder: a line for each file with its SHA-256, its
-path and its stamp (inode, times of its last writing and of its last change), which is another one once anything has
-been written to the file or in its place.
+path, the file system that it is on and its stamp (inode, times of its last writing and of its last change), which is
+another one once anything has been written to the file or in its place. All of that is equal on copies of a disk: what
+one host has read stands for another only of a network file system that both have mounted from the same place.
 """
 
 from __future__ import annotations
@@ -41,6 +42,37 @@ REMEMBER = (
     '[ -d "$0" ] || exit 0; new=$(mktemp "$0/$2.XXXXXX"); trap \'rm -f "$new"\' EXIT; cat >"$new"; '
     'mv -fT "$new" "$0/$2"'
 )
+# $0: a folder; where its file system is mounted from.
+SOURCE = 'df --output=source -- "$0" | tail -n 1'
+NETWORK = frozenset(
+    (
+        *(
+            "nfs",
+            "nfs4",
+            "lustre",
+            "gpfs",
+            "ceph",
+            "fuse.ceph",
+            "beegfs",
+            "beegfs_nodev",
+            "glusterfs",
+            "fuse.glusterfs",
+        ),
+        *(
+            "cifs",
+            "smb3",
+            "orangefs",
+            "pvfs2",
+            "wekafs",
+            "panfs",
+            "fuse.juicefs",
+            "fuse.JuiceFS",
+            "afs",
+            "9p",
+            "virtiofs",
+        ),
+    )
+)
 Lines = Mapping[str, FileEntry]
 """Lines of the memory, each with the file that it is about."""
 
@@ -63,17 +95,17 @@ async def altered_files(folder: DataFolder) -> list[Problem]:
         DoubtError: some cannot be read by the ssh user.
         FlagPerfError: it took too long, or contact was lost.
     """
-    wanted = {
-        f"{entry.sha256} {folder.listed[entry.path].stamp} {entry.path}": entry
-        for entry in folder.manifest.files
-    }
+    wanted = {_line(entry, folder.listed[entry.path]): entry for entry in folder.manifest.files}
     memory = _Memory(folder)
     await memory.recall(wanted)
     unknown = {line: entry for line, entry in wanted.items() if line not in memory.lines}
     if not unknown:
         return []
-    files = hashlib.sha256("\n".join(unknown).encode()).hexdigest()
-    reading = await folder.use.readings.once(files, lambda: _read(folder, unknown, memory))
+    shared = await _shared(folder, unknown)
+    if shared:
+        reading = await folder.use.readings.once(shared, lambda: _read(folder, unknown, memory))
+    else:
+        reading = await _read(folder, unknown, memory)
     await memory.keep(_right(folder, unknown, reading))
     problems = compare_sums([*unknown.values()], reading.sums, folder.path)
     unread = [entry.path for entry in unknown.values() if entry.path not in reading.sums]
@@ -83,6 +115,23 @@ async def altered_files(folder: DataFolder) -> list[Problem]:
             remedy="let the ssh user read them",
         )
     return problems
+
+
+def _line(entry: FileEntry, file: Listed) -> str:
+    return f"{entry.sha256} {file.file_system}:{file.device}:{file.stamp} {entry.path}"
+
+
+async def _shared(folder: DataFolder, unknown: Lines) -> str:
+    """Stands for files that other hosts see too: empty where these are not all on a network file system."""
+    files = {entry.path: folder.listed[entry.path] for entry in unknown.values()}
+    if not all(file.file_system in NETWORK for file in files.values()):
+        return ""
+    done = await folder.use.transport.run(["sh", "-c", SOURCE, folder.path], timeout=RECALL_S)
+    source = done.stdout.strip()
+    if not done.ok or not source:
+        return ""
+    stamps = (f"{entry.sha256} {files[entry.path].stamp} {entry.path}" for entry in unknown.values())
+    return hashlib.sha256("\0".join((source, folder.path, *stamps)).encode()).hexdigest()
 
 
 class _Memory:

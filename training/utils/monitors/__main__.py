@@ -29,7 +29,7 @@ from types import FrameType
 from utils.monitors.accelerators import monitor_file
 from utils.monitors.frame import open_log, run_monitors
 from utils.monitors.inventory import InventoryTaker, Places
-from utils.monitors.registry import SOURCES, Site
+from utils.monitors.registry import SELDOM, SOURCES, Site
 from utils.monitors.source import Source
 
 LOG_FORMAT = "%(asctime)s\t[%(levelname)s]\t[%(filename)s,%(lineno)d]%(message)s"
@@ -110,8 +110,11 @@ def _sources(args: argparse.Namespace) -> list[tuple[Source, float]]:
         log.info("%s: no accelerators to sample: %s has no monitor", vendor_dir.name, vendor_dir)
         vendor_dir = None
     site = Site(args.proc, args.sys, vendor_dir)
-    sources = ((SOURCES[name](site), interval) for name, interval in args.sources.items())
-    return [(source, interval or args.interval) for source, interval in sources if source]
+    sources = (
+        (SOURCES[name](site), interval or max(args.interval, SELDOM.get(name, 0.0)))
+        for name, interval in args.sources.items()
+    )
+    return [(source, interval) for source, interval in sources if source]
 
 
 def _stop_on_signals(stop: threading.Event) -> None:

@@ -26,6 +26,10 @@ class Site:
     vendor_dir: Path | None = None
 
 
+# Not read more often than this, in seconds, unless MONITORS says so: hundreds of values that tell little more.
+SELDOM = {"cores": 5.0, "temperature": 5.0}
+
+
 def _accelerators(site: Site) -> Source | None:
     return Accelerators(site.vendor_dir) if site.vendor_dir else None
 
