@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from run_benchmarks import verbs
+from run_benchmarks import journal, verbs
+from run_benchmarks.interruption import REQUEST
 from tests.run_benchmarks.written_run import write_run
 
 
@@ -46,3 +47,29 @@ def test_nothing_is_written_where_others_may_put_a_link_unless_it_is_named(
     assert set(run.parent.rglob("*")) == before
     assert verbs.main([verb, str(run), "--output", str(tmp_path / output)]) == 0
     assert (tmp_path / output).is_file() and set(run.parent.rglob("*")) == before
+
+
+@pytest.mark.parametrize("replaced", [None, "run20260102030405", "."])
+def test_no_other_run_is_asked_to_stop_by_a_link(
+    replaced: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Replaced, the run's folder or that which holds it, when its controller has been seen to live."""
+    strangers, own = (tmp_path / name / "run20260102030405" for name in ("strangers", "own"))
+    for folder in (strangers, own):
+        folder.mkdir(parents=True)
+        (folder / "journal.jsonl").write_text('{"event": "run_started"}\n')
+    answers = [True, False]
+
+    def lives(_: Path) -> bool:  # fake: a controller that has ended when it is asked for again
+        if replaced and len(answers) == 2:
+            place = (strangers.parent / replaced).absolute()
+            place.rename(tmp_path / "as it was")
+            place.symlink_to((own.parent / replaced).absolute())
+        return answers.pop(0)
+
+    monkeypatch.setattr(journal, "is_held", lives)
+    assert verbs.main(["stop", str(strangers)]) == 2
+    shown = capsys.readouterr()
+    asked = [path for path in tmp_path.rglob(REQUEST) if not path.parent.is_symlink()]
+    assert asked == ([] if replaced else [strangers / REQUEST])
+    assert ("cannot be asked to stop" in shown.err) == bool(replaced)

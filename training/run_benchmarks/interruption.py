@@ -15,7 +15,7 @@ from run_benchmarks.program import signals_restored
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import Session
 from utils.errors import FlagPerfError
-from utils.text_files import one_line, opened, shortened
+from utils.text_files import entered, one_line, opened, shortened
 
 REQUEST = "stop_requested"  # in the run's folder, until it is heeded
 LOOK_EVERY_S = 1.0
@@ -25,12 +25,16 @@ LONGEST_NAME = 200  # bytes of who asks
 def request_stop(folder: Path) -> None:
     """Ask the controller of the run in `folder` to end it; asking twice is asking once.
 
+    Args:
+        folder: without a link on the way to it. Its owner may put one there meanwhile, to the folder of another run.
+
     Raises:
         FlagPerfError: the folder cannot be written.
     """
     asker = f"the user {os.getuid()} on {platform.node()}"
     try:
-        number = os.open(folder / REQUEST, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with entered(folder, Path(folder.anchor)) as place:
+            number = os.open(REQUEST, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=place)
         with os.fdopen(number, "w", encoding="utf-8") as file:
             file.write(asker)
     except FileExistsError:

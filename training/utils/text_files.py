@@ -145,14 +145,27 @@ def _open_itself(path: str, flags: int) -> int:
 
 def _open_below(folder: Path, path: str, flags: int) -> int:
     """`_open_itself`, step by step from a folder: a link that is put on the way meanwhile leads nowhere either."""
-    *folders, name = Path(path).relative_to(folder).parts
+    with entered(Path(path).parent, folder) as place:
+        return os.open(Path(path).name, flags | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place)
+
+
+@contextmanager
+def entered(folder: Path, below: Path) -> Iterator[int]:
+    """A descriptor of a folder, from which its files are reached whatever becomes of its path.
+
+    Args:
+        below: a folder that holds it, or itself: on the way from there to it no link is followed.
+
+    Raises:
+        OSError: it is not there, or there is a link on the way.
+    """
     with ExitStack() as steps:
-        place: int | None = None
-        for step in (str(folder), *folders):
-            link = 0 if place is None else os.O_NOFOLLOW
-            place = os.open(step, os.O_RDONLY | os.O_DIRECTORY | link, dir_fd=place)
+        place = os.open(below, os.O_RDONLY | os.O_DIRECTORY)
+        steps.callback(os.close, place)
+        for step in folder.relative_to(below).parts:
+            place = os.open(step, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=place)
             steps.callback(os.close, place)
-        return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place)
+        yield place
 
 
 def shortened(line: str, longest: int) -> str:

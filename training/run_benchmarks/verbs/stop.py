@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     from run_benchmarks.results.find import find_run
     from run_benchmarks.results.load import load_run
 
-    folder = find_run(arguments.run, options.log_path_of(arguments))
+    folder = find_run(arguments.run, options.log_path_of(arguments)).resolve()
     code = load_run(folder).exit_code
     if code is not None:
         put(f"{folder}: the run has ended already, with exit code {code}")
