@@ -12,9 +12,9 @@ import pytest
 
 from run_benchmarks.journal import Journal
 from run_benchmarks.names import JOURNAL, RUN_LOG
+from run_benchmarks.own_folder import check_own
 from run_benchmarks.results.folder import RoundKey
 from run_benchmarks.results.round_result import RoundResult
-from run_benchmarks.resumable import check_own
 from run_benchmarks.resumption import Resumption, RoundSoFar, read_resumption
 from tests.run_benchmarks.builders import make_case, observed
 from utils.errors import FlagPerfError

@@ -56,6 +56,16 @@ def is_run_folder(path: Path) -> bool:
     return any((path / name).is_file() for name in RUN_FILES)
 
 
+def home_of(file: Path) -> Path:
+    """The folder of the run in which a round's or a node's file lies: above those of its round and case.
+
+    The file's own folder where it is of no round. Between the two no link is followed: the folder may be a stranger's,
+    who can put one there at any moment.
+    """
+    rounds = (folder for folder in file.parents if ROUND_FOLDER.fullmatch(folder.name))
+    return next((folder.parent.parent for folder in rounds), file.parent)
+
+
 def run_of(labels: Mapping[str, str]) -> str:
     """The uid of the run whose labels a unit has.
 

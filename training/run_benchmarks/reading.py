@@ -31,14 +31,17 @@ class Record:
         return {name: finite(value) for name, value in content.items()}
 
 
-def read_text(path: Path, largest: int = LARGEST_BYTES) -> str | None:
+def read_text(path: Path, largest: int = LARGEST_BYTES, below: Path | None = None) -> str | None:
     """The text of a file of at most `largest` bytes; None where there is no file.
+
+    Args:
+        below: a folder that holds it: of the folders between the two none may be a link.
 
     Raises:
         FlagPerfError: it is no plain file, a link, too large, or cannot be read.
     """
     try:
-        with opened(path, largest) as file:
+        with opened(path, largest, below) as file:
             return file.read(largest).decode("utf-8", "replace")
     except FlagPerfError as error:
         if isinstance(error.__cause__, (FileNotFoundError, NotADirectoryError)):
@@ -46,13 +49,18 @@ def read_text(path: Path, largest: int = LARGEST_BYTES) -> str | None:
         raise
 
 
-def read_object(path: Path, largest: int = LARGEST_BYTES) -> Mapping[str, Any] | None:
+def read_object(
+    path: Path, largest: int = LARGEST_BYTES, below: Path | None = None
+) -> Mapping[str, Any] | None:
     """The JSON object in a file, a number that is not finite being null; None where there is no file.
+
+    Args:
+        below: as of `read_text`.
 
     Raises:
         FlagPerfError: the file holds none, or cannot be read.
     """
-    text = read_text(path, largest)
+    text = read_text(path, largest, below)
     return None if text is None else object_in(text, str(path))
 
 

@@ -6,14 +6,12 @@ What decides what is done on hosts (the plan) is not read from the run's folder,
 from __future__ import annotations
 
 import json
-import os
-import stat
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from run_benchmarks.commands import run_command
-from run_benchmarks.names import JOURNAL, RUN_LOG, RUN_UID
+from run_benchmarks.names import RUN_UID
 from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.load import load_plan
 from run_benchmarks.plan.records import Plan
@@ -35,33 +33,6 @@ def check_open_end(path: Path, places: Sequence[str]) -> None:
         FlagPerfError: there is none.
     """
     start_of(open_folder(path), places)
-
-
-def check_own(path: Path) -> None:
-    """See that the run in a folder is this user's own, for it is written to; nobody else may have laid a link there.
-
-    Raises:
-        FlagPerfError: it, or something in it that is written to, may be somebody else's.
-    """
-    folder = path.resolve()
-    for each in (folder, *folder.glob("*"), *folder.glob("*/*"), *folder.glob("*/round*/*")):
-        status = each.lstat()
-        if status.st_uid != os.geteuid():
-            remedy = (
-                "take it up as the user who started it; what another user may have made is not written to"
-            )
-            raise FlagPerfError(f"belongs to the user {status.st_uid}", where=str(each), remedy=remedy)
-        is_added_to = each.parent == folder and each.name in (JOURNAL, RUN_LOG)
-        is_plain = stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)
-        if not is_plain or (is_added_to and status.st_nlink > 1):
-            remedy = "take it away, if you know who made it, and ask again"
-            raise FlagPerfError("is a link, or no file: no run makes it", where=str(each), remedy=remedy)
-    if folder.stat().st_mode & stat.S_IWOTH:
-        raise FlagPerfError("everybody may write there", where=str(folder), remedy=f"chmod o-w {folder}")
-    above = folder.parent.stat().st_mode
-    if above & stat.S_IWOTH and not above & stat.S_ISVTX:
-        remedy = f"chmod o-w {folder.parent}"
-        raise FlagPerfError("everybody may rename what lies there", where=str(folder.parent), remedy=remedy)
 
 
 def plan_again(path: Path, config_dir: Path, training_dir: Path, log_path: Path | None) -> Plan:

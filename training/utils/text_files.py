@@ -29,19 +29,25 @@ END_BYTES = 2**22
 _BLOCK = 2**22  # bytes that are read at once
 
 
-def lines_of(path: Path) -> Iterator[str]:
+def lines_of(path: Path, below: Path | None = None) -> Iterator[str]:
     """The lines of a file of any size, with their ends; one longer than LONGEST_LINE comes in parts.
+
+    Args:
+        below: as of `opened`.
 
     Raises:
         FlagPerfError: it is no plain file, a link, too large, or cannot be read.
     """
-    with opened(path) as binary, io.TextIOWrapper(binary, encoding="utf-8", errors="replace") as file:
+    with (
+        opened(path, below=below) as binary,
+        io.TextIOWrapper(binary, encoding="utf-8", errors="replace") as file,
+    ):
         while line := file.readline(LONGEST_LINE):
             yield line
 
 
 def marked_lines_of(
-    path: Path, mark: str, follows: bytes = b"()", last: int = LARGEST_LOG
+    path: Path, mark: str, follows: bytes = b"()", last: int = LARGEST_LOG, below: Path | None = None
 ) -> Iterator[tuple[int, bytes | None, bytes]]:
     """The lines of a file of any size that hold `mark`, each from its first one on, with their ends.
 
@@ -50,7 +56,7 @@ def marked_lines_of(
 
     Args:
         follows: a pattern of what may stand right behind the mark, with a group. last: so many bytes at the end of
-            the file are looked at.
+            the file are looked at. below: as of `opened`.
 
     Yields:
         Where in the file the mark begins, in bytes; what the group holds, None where that does not follow; the line.
@@ -61,7 +67,7 @@ def marked_lines_of(
     sign = mark.encode()
     most = LONGEST_LINE - len(sign)
     marked = re.compile(rb"%s(?:%s)?[^\r\n]{0,%d}[\r\n]?" % (re.escape(sign), follows, most))
-    with opened(path) as file:
+    with opened(path, below=below) as file:
         kept, place = b"", file.seek(max(0, file.seek(0, os.SEEK_END) - last))
         while True:
             block = file.read(_BLOCK)
@@ -78,26 +84,32 @@ def marked_lines_of(
             kept, place = text[rest:], place + rest
 
 
-def last_lines_of(path: Path) -> list[str]:
+def last_lines_of(path: Path, below: Path | None = None) -> list[str]:
     """The whole lines, without their ends, in the last END_BYTES of a file of any size.
+
+    Args:
+        below: as of `opened`.
 
     Raises:
         FlagPerfError: it is no plain file, a link, too large, or cannot be read.
     """
-    text = end_of(path, END_BYTES + 1)
+    text = end_of(path, END_BYTES + 1, below)
     lines = text[-END_BYTES:].decode("utf-8", "replace").splitlines()
     return (
         lines[1:] if len(text) > END_BYTES and len(lines) > 1 else lines
     )  # the first one's beginning is not there
 
 
-def end_of(path: Path, most: int) -> bytes:
+def end_of(path: Path, most: int, below: Path | None = None) -> bytes:
     """The last `most` bytes of a file of any size.
+
+    Args:
+        below: as of `opened`.
 
     Raises:
         FlagPerfError: it is no plain file, a link, too large, or cannot be read.
     """
-    with opened(path) as file:
+    with opened(path, below=below) as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - most))
         return file.read(most)
 

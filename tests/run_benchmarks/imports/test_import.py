@@ -7,11 +7,13 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from types import ModuleType
+from typing import Any, BinaryIO
 
 import pytest
 
 from run_benchmarks import verbs
+from run_benchmarks.imports import checkout as checkout_of
 from run_benchmarks.imports import laying
 from run_benchmarks.plan_notes import notes_of
 from run_benchmarks.verbs import options
@@ -228,3 +230,54 @@ def test_no_name_of_a_checkout_forges_a_line(moving: Moving) -> None:
     vendor = moving.checkout / "training" / "ev\n- all is well"
     shutil.copytree(moving.checkout / "training" / "acme", vendor)
     assert "\n- all is well" not in moving.lay("--show")
+
+
+def _replace(path: Path, target: Path) -> None:
+    """What the checkout's owner does while it is imported."""
+    path.rename(path.with_name(f"{path.name}.as_it_was"))
+    path.symlink_to(target)
+
+
+@pytest.mark.parametrize(
+    "replaced", ["benchmarks/llama3_8B/megatron/run_pretraining.py", "benchmarks/llama3_8B"]
+)
+@pytest.mark.parametrize("after", [(laying, "read_imports"), (checkout_of, "opened")])
+def test_of_a_checkout_that_is_changed_meanwhile_no_link_is_followed(
+    after: tuple[ModuleType, str], replaced: str, moving: Moving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Replaced: when its files have been listed, and when the place of one of them has been looked at."""
+    before, secret = moving.files(), moving.checkout.parent / "private"
+    for path in ("run_pretraining.py", "megatron/run_pretraining.py"):
+        (secret / path).parent.mkdir(parents=True, exist_ok=True)
+        (secret / path).write_text("for root alone\n")
+    target = secret / "run_pretraining.py" if replaced.endswith(".py") else secret
+    whole, waiting = getattr(*after), [moving.checkout / "training" / replaced]
+
+    def with_a_link(*given: Any, **options: Any) -> Any:
+        if waiting and (after[1] != "opened" or given[0].is_relative_to(waiting[0])):
+            _replace(waiting.pop(), target)
+        return whole(*given, **options)
+
+    monkeypatch.setattr(*after, with_a_link)
+    code, shown = moving.run(str(moving.checkout), "--cases", "llama3_8B")
+    assert code == 2 and not waiting
+    assert "leads out of the checkout" in shown or "is not followed" in shown
+    assert moving.files() == before, "nothing was laid down, and nothing is left of what was copied"
+
+
+def test_what_is_copied_is_what_the_record_has_the_checksum_of(
+    moving: Moving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is written to while the import goes on comes as it was read, once, and goes again by --undo."""
+    before, put = moving.files(), laying.write_imports
+    script = moving.checkout / "training/benchmarks/llama3_8B/megatron/run_pretraining.py"
+
+    def write_meanwhile(*given: Any) -> None:
+        script.write_text("another\n")
+        put(*given)
+
+    monkeypatch.setattr(laying, "write_imports", write_meanwhile)
+    moving.lay("--cases", "llama3_8B")
+    assert moving.files()["benchmarks/llama3_8B/megatron/run_pretraining.py"] == "import torch\n"
+    code, shown = moving.run("--undo")
+    assert code == 0 and "kept" not in shown and moving.files() == before

@@ -116,7 +116,7 @@ def test_a_rank_that_is_named_again_and_again_is_looked_at_once(
     with next(folder.glob("start_*")).open("a") as log:
         log.write((f"{PREFIX}{json.dumps(asdict(RankEnd(1, 1, 1, False)))}\n") * 300)
     reads: list[Path] = []
-    monkeypatch.setattr(evidence, "last_lines_of", lambda path: reads.append(path) or last_lines_of(path))
+    monkeypatch.setattr(evidence, "last_lines_of", lambda path, _: reads.append(path) or last_lines_of(path))
     failure = failure_of({0: folder}, {0: Ended(1, 1.0)})
     assert failure.message == RAISED
     assert len(reads) == len(set(reads)) == 3

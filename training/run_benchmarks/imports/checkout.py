@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
 from run_benchmarks.frameworks import FRAMEWORKS, STARTED_ELSEWHERE
 from run_benchmarks.plan.case_files import CASE_SCRIPT
 from run_benchmarks.plan.vendors import NO_VENDORS
 from run_benchmarks.stages.tree import LARGEST_TREE, files_in, problems_in
 from utils.errors import FlagPerfError
+from utils.text_files import opened
 
 BENCHMARKS, DRIVER = "benchmarks", "benchmarks/driver"
 IMPORTS_WITHIN = 2**20  # bytes of a file
@@ -92,8 +96,23 @@ class Checkout:
         return any(_USES_DRIVER.search(self._begin_of(file)) for file in own if file.endswith(".py"))
 
     def _begin_of(self, file: str) -> bytes:
-        with (self.path / file).open("rb") as opened:
-            return opened.read(IMPORTS_WITHIN)
+        with self.opened(file) as content:
+            return content.read(IMPORTS_WITHIN)
+
+    @contextmanager
+    def opened(self, file: str) -> Iterator[BinaryIO]:
+        """One of `files`, to be read; whoever owns the checkout may meanwhile have put a link to elsewhere there.
+
+        Raises:
+            FlagPerfError: it does not lie in the checkout any more, or cannot be read.
+        """
+        place = Path(os.path.realpath(self.path / file))  # a checkout has links to other files of its own
+        if not place.is_relative_to(self.path):
+            remedy = "see who changes the checkout, and import one that is yours alone"
+            raise FlagPerfError("leads out of the checkout", where=str(self.path / file), remedy=remedy)
+        # from the root: who owns the checkout may have put a link there since
+        with opened(place, LARGEST_TREE, Path(place.anchor)) as content:
+            yield content
 
     def size_of(self, *folders: str) -> int:
         """The bytes of the files in these folders, or of these names."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from typing import BinaryIO
 
 from run_benchmarks.imports.checkout import BENCHMARKS, DRIVER, Checkout, PublicCase
 from run_benchmarks.imports.record import IMAGES, SUFFIX, Imports, read_imports, write_imports
@@ -16,6 +18,7 @@ from utils.code_files import digest_of_file
 from utils.errors import FlagPerfError, Problem, ProblemsError, nearest
 
 OLD_MONITOR = "stays behind: it makes itself a daemon, which nobody could be sure to end"
+AGAIN = "mend it and import again, or take away what came with --undo"
 
 
 @dataclass(frozen=True)
@@ -31,9 +34,10 @@ class ImportedItem:
 
 @dataclass
 class Laying:
-    """What would be laid down: path below training/ -> the checkout's file; and what there is to say of it."""
+    """What would be laid down: path below training/ -> path in the checkout; and what there is to say of it."""
 
-    files: dict[str, Path] = field(default_factory=dict)
+    checkout: Checkout
+    files: dict[str, str] = field(default_factory=dict)
     rows: list[ImportedItem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -62,18 +66,27 @@ def lay_out(
 def lay_down(laying: Laying, training_dir: Path) -> int:
     """Copy the files, once it is clear that none of them lies here; how many are new.
 
+    Each is read once, into a folder of its own: whoever owns the checkout may change it meanwhile.
+
     Raises:
-        ProblemsError: something else lies where they go; nothing was copied.
-        FlagPerfError: a file could not be read or written; what was copied until then is in the record.
+        ProblemsError: something else lies where they go; nothing was laid down.
+        FlagPerfError: a file could not be read or written; what was laid down until then is in the record.
     """
     imports = read_imports(training_dir)
-    digests = {target: digest_of_file(source) for target, source in laying.files.items()}
-    _check_free(digests, training_dir, imports)
-    new = [target for target in digests if not (training_dir / target).exists()]
-    folders = sorted({*imports.folders, *_missing_folders(new, training_dir)})
-    write_imports(training_dir, Imports({**imports.files, **digests}, tuple(folders)))
-    for target in new:
-        _copy(laying.files[target], training_dir / target)
+    try:
+        # beside what it is to be, and with a dot before its name: no host gets it
+        with TemporaryDirectory(prefix=".import-", dir=training_dir) as folder:
+            copies = _copies(laying, Path(folder))
+            digests = {target: digest_of_file(copy) for target, copy in copies.items()}
+            _check_free(digests, training_dir, imports)
+            new = [target for target in digests if not (training_dir / target).exists()]
+            folders = sorted({*imports.folders, *_missing_folders(new, training_dir)})
+            write_imports(training_dir, Imports({**imports.files, **digests}, tuple(folders)))
+            for target in new:
+                _put(copies[target], training_dir / target)
+    except OSError as error:
+        message = f"could not be written: {error.strerror}"
+        raise FlagPerfError(message, where=str(error.filename or training_dir), remedy=AGAIN) from error
     return len(new)
 
 
@@ -101,34 +114,38 @@ def _missing_folders(targets: Sequence[str], training_dir: Path) -> set[str]:
     return {parent for parent in parents if not (training_dir / parent).exists()}
 
 
-def _copy(source: Path, target: Path) -> None:
+def _copies(laying: Laying, folder: Path) -> dict[str, Path]:
+    """Copies of the checkout's files, by the paths at which they are to lie, with the modes that they get."""
+    copies = {}
+    for number, (target, source) in enumerate(laying.files.items()):
+        copies[target] = folder / str(number)
+        with laying.checkout.opened(source) as content:
+            _copy(content, copies[target])
+    return copies
+
+
+def _copy(content: BinaryIO, copy: Path) -> None:
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with source.open("rb") as file, target.open("xb") as copy, _nothing_partial(target):
-            shutil.copyfileobj(file, copy)
-            copy.flush()  # a full disk shows here
-        target.chmod(0o755 if source.stat().st_mode & 0o100 else 0o644)
+        with copy.open("xb") as file:
+            shutil.copyfileobj(content, file)
+        copy.chmod(0o755 if os.fstat(content.fileno()).st_mode & 0o100 else 0o644)
     except OSError as error:
-        remedy = "mend it and import again, or take away what came with --undo"
-        message = f"could not be copied to {target}: {error.strerror}"
-        raise FlagPerfError(message, where=str(source), remedy=remedy) from error
+        message = f"could not be copied: {error.strerror}"
+        raise FlagPerfError(message, where=str(content.name), remedy=AGAIN) from error
 
 
-@contextmanager
-def _nothing_partial(target: Path) -> Iterator[None]:
-    """A part of a file would be taken for one that somebody has changed."""
-    try:
-        yield
-    except BaseException:
-        target.unlink()
-        raise
+def _put(copy: Path, target: Path) -> None:
+    """Put a copy in its place, whole, and over nothing."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.touch(exist_ok=False)
+    copy.replace(target)
 
 
 class _Plan:
     """Gathers what a laying holds, vendor by vendor; a model has one name for all of them."""
 
     def __init__(self, checkout: Checkout, training_dir: Path, imports: Imports) -> None:
-        self.laying = Laying()
+        self.laying = Laying(checkout)
         self._checkout, self._root = checkout, training_dir
         self._laid = imports.above()
 
@@ -197,7 +214,7 @@ class _Plan:
         """The files of a folder, or a file."""
         for file in self._checkout.below(source):
             path = f"{target}{file.removeprefix(source)}"
-            self.laying.files[path] = self._checkout.path / file
+            self.laying.files[path] = file
 
     def _free(self, name: str, *homes: str) -> str:
         """The name, or with a suffix where it is taken by what no import laid down.

@@ -96,6 +96,7 @@ def _done(folder: Path, cases: Iterable[CasePlan]) -> dict[str, tuple[int, ...]]
 
 def _succeeded(folder: Path, number: int) -> bool:
     with suppress(FlagPerfError):
-        verdict = (read_object(folder / f"round{number}" / "result.json") or {}).get("verdict")
+        path = folder / f"round{number}" / "result.json"
+        verdict = (read_object(path, below=folder.parent) or {}).get("verdict")
         return any(verdict == each for each in Verdict if each.is_success)
     return False

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from run_benchmarks.frameworks.base import Framework
+from run_benchmarks.names import home_of
 from run_benchmarks.plan.redact import redact_tokens
 from run_benchmarks.results.last_sign import last_sign
 from run_benchmarks.results.losses import FREE_SPACE, GONE, host_lost, unit_gone
@@ -278,7 +279,8 @@ def _timed_out(nodes: Sequence[NodeLogs], outcome: Outcome, deadline_s: float) -
 def _text(path: Path, hide: Callable[[str], str]) -> str:
     """The end of a log; empty where it is not there, for what ended early has not opened it."""
     try:
-        return redact_tokens("\n".join(_cut(line, hide) for line in last_lines_of(path)[-MOST_LINES:]))
+        lines = last_lines_of(path, home_of(path))[-MOST_LINES:]
+        return redact_tokens("\n".join(_cut(line, hide) for line in lines))
     except FlagPerfError as error:
         return "" if isinstance(error.__cause__, FileNotFoundError) else str(error)
 

@@ -132,7 +132,7 @@ def read_observation(folder: RunFolder, key: RoundKey) -> Observation | None:
         FlagPerfError: there is one that cannot be read.
     """
     path = folder.round_path(key) / "round.json"
-    content = read_object(path)
+    content = read_object(path, below=folder.path)
     if content is None:
         return observation_of_2022(key.case, key.number, path.parent) if folder.of_2022 else None
     return observation_of(key, content, path)
@@ -151,7 +151,7 @@ def read_result(folder: RunFolder, key: RoundKey) -> RoundResult | None:
     """A round's `result.json`; None where it has none, or one that cannot be read, which is noted."""
     path = folder.round_path(key) / "result.json"
     try:
-        content = read_object(path)
+        content = read_object(path, below=folder.path)
         return None if content is None else _of_round(key, _result(folder, content, path), path)
     except FlagPerfError as error:
         folder.note(error)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from run_benchmarks.frameworks.base import Framework
+from run_benchmarks.names import home_of
 from run_benchmarks.plan.redact import redact_tokens
 from run_benchmarks.reading import object_in, parsed
 from run_benchmarks.results.evidence import Explanation, NodeLogs, below_run, explain, start_log_of
@@ -169,7 +170,8 @@ def _ranks(node: NodeLogs, framework: str) -> Iterator[Rank]:
 def _begun(path: Path) -> int | None:
     """How many collectives of all ranks a rank had begun, by the end of its record."""
     try:
-        _, _, groups = end_of(path, END_OF_RECORD).decode("utf-8", "replace").rpartition(GROUPS)
+        end = end_of(path, END_OF_RECORD, home_of(path))
+        _, _, groups = end.decode("utf-8", "replace").rpartition(GROUPS)
         record = parsed(_Record, object_in(f"{{{GROUPS}{groups}", path.name), path.name)
     except FlagPerfError:  # it stands in a task's folder: whatever it is, stacks say something too
         return None
@@ -179,7 +181,7 @@ def _begun(path: Path) -> int | None:
 
 def _lines(path: Path) -> list[str]:
     try:
-        return last_lines_of(path)
+        return last_lines_of(path, home_of(path))
     except FlagPerfError:  # it is not there; what could not be taken or collected stands in the round's notes
         return []
 

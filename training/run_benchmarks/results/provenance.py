@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from run_benchmarks.names import home_of
 from run_benchmarks.reading import parsed, read_object
 from utils.errors import FlagPerfError
 from utils.events import Event, EventName
@@ -122,7 +123,7 @@ def _inventory(folder: Path, host: str, missing: dict[str, str]) -> Inventory | 
     """A node's inventory; None, with the reason in `missing`, where it has none that can be read."""
     path = folder / INVENTORY_FILE
     try:
-        content = read_object(path, LARGEST_INVENTORY)
+        content = read_object(path, LARGEST_INVENTORY, home_of(path))
         if content is not None:
             return parsed(Inventory, content, str(path))
         missing[host] = f"{path.name} is not in its folder"

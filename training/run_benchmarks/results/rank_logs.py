@@ -17,11 +17,12 @@ from itertools import chain, islice
 from operator import itemgetter
 from pathlib import Path
 
+from run_benchmarks.names import home_of
 from run_benchmarks.results.round_result import few
 from utils.errors import FlagPerfError
 from utils.events import PREFIX, Event, EventName, parse_line
 from utils.node import rank_log_name
-from utils.text_files import LONGEST_LINE, marked_lines_of
+from utils.text_files import LARGEST_LOG, LONGEST_LINE, marked_lines_of
 
 RANK_LOG = re.compile(re.escape(rank_log_name("N")).replace("N", r"(0|[1-9]\d{0,8})"), re.ASCII)
 FINISHED, STEP_END = EventName.FINISHED.value, EventName.STEP_END.value
@@ -196,13 +197,16 @@ class RankLog:
 
     def _lines(self) -> Iterator[_Line]:
         """The lines with the prefix; of very many the first, and those at the end."""
-        lines = chain.from_iterable(map(_one_by_one, marked_lines_of(self.path, PREFIX, _NAME)))
+        lines = chain.from_iterable(map(_one_by_one, self._marked()))
         return chain(islice(lines, MOST_LINES), self._at_the_end(lines))
+
+    def _marked(self, last: int = LARGEST_LOG) -> Iterator[_Line]:
+        return marked_lines_of(self.path, PREFIX, _NAME, last, home_of(self.path))
 
     def _at_the_end(self, rest: Iterator[_Line]) -> Iterator[_Line]:
         for begin, _, _ in islice(rest, 1):
             self._skipped = max(0, self.path.stat().st_size - END_BYTES - begin)
-            ends = marked_lines_of(self.path, PREFIX, _NAME, END_BYTES)
+            ends = self._marked(END_BYTES)
             yield from (each for line in ends if line[0] >= begin for each in _one_by_one(line))
 
     def _event(self, place: int, line: bytes) -> Iterator[tuple[int, Event]]:

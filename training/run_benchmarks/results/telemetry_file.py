@@ -13,6 +13,7 @@ from typing import Annotated
 import msgspec
 from msgspec.structs import astuple
 
+from run_benchmarks.names import home_of
 from utils.errors import FlagPerfError
 from utils.numbers import LARGEST_MEASURED
 from utils.telemetry.records import Sample, Scope, SourceInfo, Telemetry, samples_of
@@ -160,7 +161,7 @@ class TelemetryReader:
         Raises:
             FlagPerfError: the file cannot be read.
         """
-        for line in lines_of(self.path):
+        for line in lines_of(self.path, home_of(self.path)):
             self.lines += 1
             if line[-1] != "\n" and len(line) < LONGEST_LINE:
                 return  # a host that lost power may leave half a line, or zero bytes that were never written

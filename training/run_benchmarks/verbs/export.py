@@ -40,6 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Export it, and say what there is to know of what was exported."""
     from run_benchmarks.journal import is_held
     from run_benchmarks.names import JOURNAL
+    from run_benchmarks.own_folder import check_writable
     from run_benchmarks.results.find import find_run
     from utils.errors import FlagPerfError
 
@@ -49,6 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
     if is_held(folder / JOURNAL):
         raise FlagPerfError("this run still goes on", where=str(folder), remedy="export it when it has ended")
     endings = {ARCHIVE: ".tar.gz", MLPERF: "-mlperf", AIS_BENCH: "-ais-bench"}
+    if not arguments.output:
+        check_writable(folder, "name another place with --output")
     output: Path = arguments.output or _beside(folder.resolve(), endings[arguments.format])
     notes = _export(arguments, folder, output)
     put("\n".join([*(f"- {note}" for note in notes), f"{arguments.format}: {output.absolute()}"]))

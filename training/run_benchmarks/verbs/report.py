@@ -36,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write it."""
     from run_benchmarks.exports.destination import new_file, new_folder
+    from run_benchmarks.own_folder import check_writable
     from run_benchmarks.report.csv_files import write_csv
     from run_benchmarks.report.report import REPORT, write_report
     from run_benchmarks.results.find import find_run
@@ -45,6 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
     from utils.text_files import one_line
 
     folder = open_folder(find_run(arguments.run, options.log_path_of(arguments)))
+    if not arguments.output:
+        check_writable(folder.path, "name another place with --output")
     loaded = run_in(folder)
     target, tables = arguments.output or folder.path / REPORT, []
     try:

@@ -42,7 +42,8 @@ def take_up(folder: Path, arguments: argparse.Namespace, *, only_to_end_it: bool
     from run_benchmarks.foreground import resume_in_foreground
     from run_benchmarks.journal import Journal
     from run_benchmarks.names import JOURNAL
-    from run_benchmarks.resumable import check_open_end, check_own, check_unchanged, plan_again
+    from run_benchmarks.own_folder import check_own
+    from run_benchmarks.resumable import check_open_end, check_unchanged, plan_again
     from run_benchmarks.resumption import read_resumption
 
     check_open_end(folder, place_options(arguments.config, arguments.log_path))

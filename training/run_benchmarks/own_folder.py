@@ -1,0 +1,53 @@
+"""Whether a result folder is this user's own, and so may be written to: another user's may be changed meanwhile."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from run_benchmarks.names import JOURNAL, RUN_LOG
+from utils.errors import FlagPerfError
+
+
+def check_writable(folder: Path, remedy: str) -> None:
+    """See that nobody else can put a link in the place of a folder that is written to, or in it.
+
+    Args:
+        remedy: what to do where it is another user's.
+
+    Raises:
+        FlagPerfError: it may be somebody else's.
+    """
+    folder = folder.resolve()
+    _check_owner(folder, folder.lstat(), remedy)
+    if folder.stat().st_mode & stat.S_IWOTH:
+        raise FlagPerfError("everybody may write there", where=str(folder), remedy=f"chmod o-w {folder}")
+    above = folder.parent.stat().st_mode
+    if above & stat.S_IWOTH and not above & stat.S_ISVTX:
+        own = f"chmod o-w {folder.parent}"
+        raise FlagPerfError("everybody may rename what lies there", where=str(folder.parent), remedy=own)
+
+
+def check_own(path: Path) -> None:
+    """See that the run in a folder is this user's own, for it is taken up: nobody else may have made a part of it.
+
+    Raises:
+        FlagPerfError: it, or something in it that is written to, may be somebody else's.
+    """
+    folder = path.resolve()
+    remedy = "take it up as the user who started it; what another user may have made is not written to"
+    for each in (folder, *folder.glob("*"), *folder.glob("*/*"), *folder.glob("*/round*/*")):
+        status = each.lstat()
+        _check_owner(each, status, remedy)
+        is_added_to = each.parent == folder and each.name in (JOURNAL, RUN_LOG)
+        is_plain = stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)
+        if not is_plain or (is_added_to and status.st_nlink > 1):
+            own = "take it away, if you know who made it, and ask again"
+            raise FlagPerfError("is a link, or no file: no run makes it", where=str(each), remedy=own)
+    check_writable(folder, remedy)
+
+
+def _check_owner(path: Path, status: os.stat_result, remedy: str) -> None:
+    if status.st_uid != os.geteuid():
+        raise FlagPerfError(f"belongs to the user {status.st_uid}", where=str(path), remedy=remedy)
