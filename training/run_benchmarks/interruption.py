@@ -37,8 +37,11 @@ def request_stop(folder: Path) -> None:
             number = os.open(REQUEST, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=place)
         with os.fdopen(number, "w", encoding="utf-8") as file:
             file.write(asker)
-    except FileExistsError:
-        pass
+    except (
+        FileExistsError
+    ):  # it is asked again: of a request of before this a controller that takes over thinks nothing
+        with suppress(OSError):
+            os.utime(folder / REQUEST, follow_symlinks=False)
     except OSError as error:
         remedy = "ask as the user whose run it is, or end it on its machine: Ctrl-C, `kill PID`"
         raise FlagPerfError(
@@ -57,6 +60,25 @@ def take_request(folder: Path) -> str | None:
     with suppress(OSError):
         path.unlink()
     return asker
+
+
+def request_in(folder: Path) -> tuple[int, int] | None:
+    """Which request lies in the folder of a run, by its inode and its last change in ns; None for none."""
+    try:
+        status = (folder / REQUEST).lstat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_ctime_ns
+
+
+def drop_request(folder: Path, earlier: tuple[int, int] | None) -> None:
+    """Forget a request that a controller which has died did not heed.
+
+    Args:
+        earlier: which one lay there before this controller had the run; what was asked since then is heeded.
+    """
+    if earlier is not None and request_in(folder) == earlier:
+        take_request(folder)
 
 
 @contextmanager
@@ -82,7 +104,6 @@ def interruptible(session: Session, earlier: Sequence[signal.Signals]) -> Iterat
             await asyncio.sleep(LOOK_EVERY_S)
         ask(f"`run.py stop` of {asker}")
 
-    take_request(session.log_dir)  # one that a controller which has died did not heed
     with signals_restored() as numbers:
         for number in numbers:
             loop.add_signal_handler(number, partial(ask, number.name))

@@ -40,6 +40,7 @@ def take_up(folder: Path, arguments: argparse.Namespace, *, only_to_end_it: bool
     import signal
 
     from run_benchmarks.foreground import resume_in_foreground
+    from run_benchmarks.interruption import drop_request, request_in
     from run_benchmarks.journal import Journal
     from run_benchmarks.names import JOURNAL
     from run_benchmarks.own_folder import check_own
@@ -49,7 +50,9 @@ def take_up(folder: Path, arguments: argparse.Namespace, *, only_to_end_it: bool
     check_open_end(folder, place_options(arguments.config, arguments.log_path))
     check_own(folder)
     plan = plan_again(folder, arguments.config, options.TRAINING_DIR, arguments.log_path)
+    request = request_in(folder)
     so_far = read_resumption(folder, Journal(folder / JOURNAL, plan.secrets, is_taken_over=True))
+    drop_request(folder, request)
     check_unchanged(plan, so_far)
     signals = [signal.SIGTERM] if only_to_end_it else []
     return resume_in_foreground(plan, folder.resolve(), so_far, signals)
