@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from run_benchmarks.stages import data as stage
 from run_benchmarks.stages.checks import Status
 from run_benchmarks.stages.data import data
 from run_benchmarks.transports.base import Completed
@@ -113,3 +114,25 @@ def test_all_folders_that_are_missing_are_said_at_once(site: Site) -> None:
         check, Status.ERROR, f"{site.folder}/data does not exist (toy:pytorch:X1:1:2:1)", "put the data"
     )
     assert "/no/such/data does not exist (toy:pytorch:X1:1:2:3)" in check.detail
+
+
+def test_the_same_manifest_of_many_hosts_is_parsed_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepare(site.folder / "data")
+    parsed: list[str] = []
+    parse = manifest.parse
+
+    def counted(text: str, *, where: str) -> manifest.Manifest:
+        parsed.append(where)
+        return parse(text, where=where)
+
+    monkeypatch.setattr(manifest, "parse", counted)
+    monkeypatch.setattr(stage, "_READ", {})
+    for _ in range(3):
+        assert_ok(site.check(stage.data), "by SHA-256")
+    assert len(parsed) == 1
+
+
+def test_a_manifest_that_is_far_too_large_is_refused(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepare(site.folder / "data")
+    monkeypatch.setattr(stage, "LARGEST_MANIFEST", 100)
+    assert_bad(site.check(stage.data), Status.ERROR, "printed more than", "")

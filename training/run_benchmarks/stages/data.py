@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Sequence
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from utils.errors import FlagPerfError, Problem
 from utils.records import FailureClass
 
 LISTING_S = 300.0
+LARGEST_MANIFEST = 2**24  # bytes: a hundred thousand files
 PROBLEMS_SHOWN = 5
 DATA_INSIDE = "/data"  # any path would do: nothing is mounted by a check
 PREPARATION = "prepare/__main__.py"  # of a model's folder, beside those of its frameworks
@@ -85,23 +87,37 @@ async def _data_in(use: HostUse, work: str, folder: str, how_made: str) -> str:
     argv = ["cat", f"{folder}/{manifests.MANIFEST_NAME}"]
     is_there, text = await asyncio.gather(
         transport.run(["test", "-d", folder], timeout=QUICK_S),
-        transport.run(argv, timeout=QUICK_S, held=WHOLE_BYTES),
+        transport.run(argv, timeout=QUICK_S, held=LARGEST_MANIFEST),
     )
     if not is_there.ok:
         remedy = "put the data there on this host, or correct the data directory in test_conf.py"
         raise FlagPerfError(f"{folder} does not exist", remedy=remedy + how_made)
     if not text.ok:
         return f"{folder} (no manifest)"
-    manifest = manifests.parse(
-        text.whole_stdout(), where=f"{transport.host}:{folder}/{manifests.MANIFEST_NAME}"
-    )
-    use.facts[folder] = manifest.digest
+    where = f"{transport.host}:{folder}/{manifests.MANIFEST_NAME}"
+    # in threads: a hundred thousand files take seconds, and meanwhile other hosts are to be heard
+    manifest, digest = await asyncio.to_thread(_manifest_in, text.whole_stdout(), where)
+    use.facts[folder] = digest
     argv = manifests.listing_command(manifest, folder)
     listing = await transport.run(argv, timeout=LISTING_S, held=WHOLE_BYTES)
-    listed = manifests.listed_in(listing.whole_stdout(), folder)
-    _refuse(folder, manifests.compare_sizes(manifest, listed, folder))
+    listed = await asyncio.to_thread(manifests.listed_in, listing.whole_stdout(), folder)
+    _refuse(folder, await asyncio.to_thread(manifests.compare_sizes, manifest, listed, folder))
     _refuse(folder, await altered_files(DataFolder(use, work, folder, manifest, listed)))
     return f"{folder} ({len(manifest.files)} files as in the manifest, by SHA-256)"
+
+
+def _manifest_in(text: str, where: str) -> tuple[manifests.Manifest, str]:
+    """The manifest and its digest: read once where all hosts have the same."""
+    with _READING:
+        if text not in _READ:
+            manifest = manifests.parse(text, where=where)
+            _READ.clear()
+            _READ[text] = (manifest, manifest.digest)
+        return _READ[text]
+
+
+_READING = threading.Lock()
+_READ: dict[str, tuple[manifests.Manifest, str]] = {}  # the latest
 
 
 def _refuse(folder: str, problems: Sequence[Problem]) -> None:
