@@ -25,7 +25,11 @@ def _may_be_renamed(run: Path) -> None:
     run.parent.chmod(0o777)
 
 
-PLACES = [_open_to_all, _may_be_renamed, *([_anothers] if os.geteuid() == 0 else [])]
+def _in_anothers(run: Path) -> None:
+    os.chown(run.parent, 65534, 65534)
+
+
+PLACES = [_open_to_all, _may_be_renamed, *([_anothers, _in_anothers] if os.geteuid() == 0 else [])]
 
 
 @pytest.mark.parametrize("give_away", PLACES)

@@ -23,10 +23,13 @@ def check_writable(folder: Path, remedy: str) -> None:
     _check_owner(folder, folder.lstat(), remedy)
     if folder.stat().st_mode & stat.S_IWOTH:
         raise FlagPerfError("everybody may write there", where=str(folder), remedy=f"chmod o-w {folder}")
-    above = folder.parent.stat().st_mode
-    if above & stat.S_IWOTH and not above & stat.S_ISVTX:
-        own = f"chmod o-w {folder.parent}"
-        raise FlagPerfError("everybody may rename what lies there", where=str(folder.parent), remedy=own)
+    for above in folder.parents:  # whose owner may rename what lies there
+        status = above.stat()
+        if status.st_uid != 0:
+            _check_owner(above, status, remedy)
+        if status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
+            own = f"chmod o-w {above}"
+            raise FlagPerfError("everybody may rename what lies there", where=str(above), remedy=own)
 
 
 def check_own(path: Path) -> None:

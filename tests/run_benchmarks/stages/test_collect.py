@@ -382,7 +382,7 @@ def test_a_list_too_long_is_asked_for_again_without_what_lies_deeper(source: Pat
             return Completed(done.host, done.argv, 0, flood[:LARGEST_LISTING], "")
 
     assert why_of(fetch(Flooded("node1"), source, target)) == {
-        "the rest": "the list of the folder is longer than 4 MiB"
+        "the rest": "the list of the folder is longer than 512 KiB"
     }
     assert set(files_of(target)) == set(ODD_NAMES) - {"sub/dir/telemetry.jsonl"}
 

@@ -173,6 +173,22 @@ def test_hosts_that_share_a_file_system_read_it_once(
     assert len(host.read) == 2, "another folder, whatever its stamps, is read itself"
 
 
+def test_what_was_read_before_the_machine_was_started_is_read_again(site: Site, host: CountingHost) -> None:
+    """The disk, with what is remembered on it, may be a copy of another machine's."""
+    assert_ok(site.check(data), "by SHA-256")
+    boot, *lines = memory(site).read_text().splitlines(keepends=True)
+    assert boot.strip() == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    memory(site).write_text("".join(("another start\n", *lines)))
+    assert_ok(site.check(data), "by SHA-256")
+    assert len(host.read) == 2
+
+
+@pytest.mark.parametrize("source", ["localhost:/data", "127.0.0.1:/data", "//LOCALHOST/data", "[::1]:/data"])
+def test_what_a_host_has_mounted_from_itself_is_shared_with_nobody(source: str) -> None:
+    assert data_content.OWN_ADDRESS.match(source)
+    assert not data_content.OWN_ADDRESS.match("server:/localhost")
+
+
 def test_a_copy_of_a_disk_with_another_byte_is_read_itself(site: Site, host: CountingHost) -> None:
     """Names, inodes and times are those of the original, as `dd` copies them."""
     copy = site.folder / "copy"

@@ -24,7 +24,7 @@ MOST_FILES = 1000
 LONGEST_NAME = 98  # bytes: with "./" before it, what a plain header of tar holds
 MOST_FOLDERS = 8  # one in the other
 MOST_FOLDERS_ASKED = 100  # each is a command
-LARGEST_LISTING = 2**22
+LARGEST_LISTING = 2**19  # bytes: thousands of files, of which MOST_FILES come
 # So much of the controller's disk, and this part of it, stay free for later rounds whatever a task leaves, ...
 KEPT, KEPT_PART = 2**30, 1 / 20
 # ... and so much is not even filled with logs that a verdict needs: the summary has to be written.
@@ -215,7 +215,7 @@ def _own_place(path: str) -> int:
 
 def _why_not(entry: Entry) -> str:
     if entry.kind == REST:
-        return f"the list of the folder is longer than {LARGEST_LISTING >> 20} MiB"
+        return f"the list of the folder is longer than {LARGEST_LISTING >> 10} KiB"
     if entry.kind == DEEP or entry.path.count("/") > MOST_FOLDERS:
         return f"it lies deeper than {MOST_FOLDERS} folders"
     if entry.kind != FILE:

@@ -9,6 +9,7 @@ one host has read stands for another only of a network file system that both hav
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,7 @@ BATCH_BYTES, BATCH_FILES = 16 * 2**30, 20_000
 SLOWEST_BYTES_PER_S, SLOWEST_FILES_PER_S, STARTING_S = 10e6, 100.0, 60.0
 READERS = 8  # at once: one reads less than half of what a fast disk gives
 RECALL_S = 60.0
+LONGEST_BOOT_ID = 64
 # A file that was changed just before it was read may be changed once more and keep its time, where clocks are coarse.
 SETTLED_S = 2.0
 # $0: the data's folder, $1: files for each sha256sum; their paths on standard input, each ended by NUL. What cannot be
@@ -35,44 +37,44 @@ READ = (
     'cd -- "$0" && date +%s && { nice -n 19 '
     f'xargs -0 -r -n "$1" -P {READERS} sha256sum -- || [ $? = 123 ]; }}'
 )
-# $0: the work folder, $2: a name in it. A link, as whatever is no file, is nothing of ours.
-RECALL = '[ ! -f "$0/$2" ] || [ -L "$0/$2" ] || cat "$0/$2"'
+# $0: the work folder, $2: a name in it. A link, as whatever is no file, is nothing of ours; what is remembered of an
+# earlier start of the machine may be of another, whose disk was copied.
+_BOOT = "boot=$(cat /proc/sys/kernel/random/boot_id); "
+RECALL = (
+    f'{_BOOT}[ -f "$0/$2" ] && [ ! -L "$0/$2" ] || exit 0; '
+    'read -r first <"$0/$2"; [ "$first" != "$boot" ] || cat "$0/$2"'
+)
 # The lines on standard input; where there is no work folder yet, none is made for them.
 REMEMBER = (
-    '[ -d "$0" ] || exit 0; new=$(mktemp "$0/$2.XXXXXX"); trap \'rm -f "$new"\' EXIT; cat >"$new"; '
-    'mv -fT "$new" "$0/$2"'
+    f'{_BOOT}[ -d "$0" ] || exit 0; new=$(mktemp "$0/$2.XXXXXX"); trap \'rm -f "$new"\' EXIT; '
+    '{ printf "%s\\n" "$boot"; cat; } >"$new"; mv -fT "$new" "$0/$2"'
 )
 # $0: a folder; where its file system is mounted from.
 SOURCE = 'df --output=source -- "$0" | tail -n 1'
 NETWORK = frozenset(
-    (
-        *(
-            "nfs",
-            "nfs4",
-            "lustre",
-            "gpfs",
-            "ceph",
-            "fuse.ceph",
-            "beegfs",
-            "beegfs_nodev",
-            "glusterfs",
-            "fuse.glusterfs",
-        ),
-        *(
-            "cifs",
-            "smb3",
-            "orangefs",
-            "pvfs2",
-            "wekafs",
-            "panfs",
-            "fuse.juicefs",
-            "fuse.JuiceFS",
-            "afs",
-            "9p",
-            "virtiofs",
-        ),
-    )
+    [
+        "nfs",
+        "nfs4",
+        "lustre",
+        "gpfs",
+        "ceph",
+        "fuse.ceph",
+        "beegfs",
+        "beegfs_nodev",
+        "glusterfs",
+        "fuse.glusterfs",
+        "cifs",
+        "smb3",
+        "orangefs",
+        "pvfs2",
+        "wekafs",
+        "panfs",
+        "fuse.juicefs",
+        "fuse.JuiceFS",
+        "afs",
+    ]
 )
+OWN_ADDRESS = re.compile(r"/{0,2}(localhost|127\.|\[?::1\b)", re.IGNORECASE)  # another machine's each time
 Lines = Mapping[str, FileEntry]
 """Lines of the memory, each with the file that it is about."""
 
@@ -128,7 +130,7 @@ async def _shared(folder: DataFolder, unknown: Lines) -> str:
         return ""
     done = await folder.use.transport.run(["sh", "-c", SOURCE, folder.path], timeout=RECALL_S)
     source = done.stdout.strip()
-    if not done.ok or not source:
+    if not done.ok or not source or OWN_ADDRESS.match(source):
         return ""
     stamps = (f"{entry.sha256} {files[entry.path].stamp} {entry.path}" for entry in unknown.values())
     return hashlib.sha256("\0".join((source, folder.path, *stamps)).encode()).hexdigest()
@@ -145,7 +147,7 @@ class _Memory:
     async def recall(self, wanted: Lines) -> None:
         """Read those of the lines that are there."""
         argv = guard_argv(SEE + RECALL, self._work, self._use.transport, self._name)
-        size = sum(len(line.encode()) + 1 for line in wanted)
+        size = LONGEST_BOOT_ID + sum(len(line.encode()) + 1 for line in wanted)
         done = await self._use.transport.run(argv, timeout=RECALL_S, held=size)
         if done.ok:  # another check says what is wrong with the folder
             self.lines = wanted.keys() & set(done.stdout.split("\n"))
