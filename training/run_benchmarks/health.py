@@ -12,7 +12,7 @@ from run_benchmarks.results.tables import preflight_text, remarks
 from run_benchmarks.run_log import LONG, SHORT
 from run_benchmarks.session import Session
 from run_benchmarks.stages.checks import Check, Status, with_status
-from run_benchmarks.stages.preflight import REACHABLE, preflight
+from run_benchmarks.stages.preflight import REACHABLE, castings, preflight
 from run_benchmarks.stages.readings import Readings
 from utils.numbers import counted
 from utils.records import Failure, FailureClass, Stage, Verdict
@@ -58,20 +58,12 @@ def refusal_of(checks: Mapping[str, list[Check]]) -> str:
 async def check_standing_hosts(session: Session) -> None:
     """The preflight of those hosts that are there before the first round, into `session.checks`."""
     allocator, plan = session.allocator, session.plan
-    casts = [(case, allocator.planned(case)) for case in plan.cases]
-    spares = [host for host in allocator.standing if host.name in plan.cluster.spares]
-    # each as if it had the first place: there is one more to be checked there, the master's port
-    spare_casts = [
-        (case, (spare, *planned[1:]))
-        for case, planned in casts
-        for spare in spares
-        if spare.name in plan.cluster.spares_of(case.settings.vendor)
-    ]
-    planned_hosts = [host for host in allocator.standing if host not in spares]
     readings = Readings()
     for of_some in await asyncio.gather(
-        preflight(plan, session.runtime, planned_hosts, casts, readings),
-        preflight(plan, session.runtime, spares, spare_casts, readings),
+        *(
+            preflight(plan, session.runtime, each.hosts, each.casts, readings)
+            for each in castings(plan, allocator)
+        )
     ):
         session.checks.update(of_some)
     session.journal.write("checked", checks=plain(session.checks))

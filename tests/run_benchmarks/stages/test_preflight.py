@@ -6,14 +6,17 @@ import asyncio
 import os
 import socket
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, cast
 
 from run_benchmarks.hosts.base import Host
+from run_benchmarks.hosts.fixed import FixedHosts
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.checks import Check, Status, with_status
-from run_benchmarks.stages.preflight import CHECKS, preflight
+from run_benchmarks.stages.preflight import CHECKS, castings, places_of, preflight
 from run_benchmarks.transports.base import Completed, Transport, TransportError
 from run_benchmarks.transports.local import LocalTransport
+from tests.run_benchmarks.plan.tree import CLUSTER_CONF, make_tree
 from tests.run_benchmarks.stages.checked_host import TWO_NODES, Site, prepare
 from utils import manifest
 
@@ -67,3 +70,18 @@ def test_preflight_knows_the_rank_that_a_host_has_in_each_case(site: Site) -> No
         (host, check.name) for host, check in with_status(checks, Status.ERROR)
     }
     assert "10.0.0.2" not in {host for host, _ in with_status(checks, Status.ERROR)}
+
+
+def test_a_spare_is_looked_at_for_every_case_in_which_it_may_take_a_place(tmp_path: Path) -> None:
+    """As if it had the first place, by the preflight and by doctor alike."""
+    tree = make_tree(tmp_path)
+    spare = 'SPARE_HOSTS = ["192.0.2.9"]\n'
+    tree.configure(cluster_conf=CLUSTER_CONF + spare)
+    plan = tree.load()
+    allocator = FixedHosts(plan.cluster, lambda name: cast(Transport, name))
+    planned, spares = castings(plan, allocator)
+    assert "192.0.2.9" not in [host.name for host in planned.hosts]
+    assert [host.name for host in spares.hosts] == ["192.0.2.9"]
+    (place,) = places_of(spares.hosts, spares.casts)["192.0.2.9"]
+    assert (place.case.settings.name, place.rank) == (plan.cases[0].settings.name, 0)
+    assert place.addresses == ("192.0.2.9", *plan.cases[0].hosts[1:])

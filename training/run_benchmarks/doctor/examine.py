@@ -19,7 +19,7 @@ from run_benchmarks.plan.vendor_record import Vendor
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.checks import Check, Checker, Place, Status, outcome
-from run_benchmarks.stages.preflight import outcomes, places_of, reachable, usual
+from run_benchmarks.stages.preflight import castings, outcomes, places_of, reachable, usual
 from run_benchmarks.stages.readings import Readings
 from run_benchmarks.unforeseen import contained
 
@@ -60,7 +60,8 @@ async def examine(plan: Plan, vendors: Mapping[str, Vendor], allocator: Allocato
         vendors: those that hosts are listed under, or that all hosts have, beside those of the plan's cases.
     """
     begin, runtime, hosts = time.monotonic(), open_runtime(plan.run), allocator.standing
-    places = places_of(hosts, [(case, allocator.planned(case)) for case in plan.cases])
+    planned, spares = castings(plan, allocator)
+    places = places_of(planned.hosts, planned.casts) | places_of(spares.hosts, spares.casts)
     readings = Readings()
     met = await asyncio.gather(
         *(_meet(plan, runtime, _patient(plan, vendors, host, places[host.name], readings)) for host in hosts)

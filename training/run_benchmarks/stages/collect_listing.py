@@ -30,7 +30,8 @@ KEPT, KEPT_PART = 2**30, 1 / 20
 # ... and so much is not even filled with logs that a verdict needs: the summary has to be written.
 KEPT_FOR_SUMMARY = 2**24
 # What the launcher and the monitor write, listed and brought first: whatever else a task leaves, it costs none of them.
-OWN = (rank_log_name(0), TELEMETRY_FILE, INVENTORY_FILE, "start_*_task.log", "rank*.out.log", "*monitor.log")
+# Telemetry, which may be the largest, comes last of them.
+OWN = (rank_log_name(0), INVENTORY_FILE, "start_*_task.log", "*monitor.log", "rank*.out.log", TELEMETRY_FILE)
 _IS_OWN = [re.compile(translate(name)).match for name in OWN]
 
 NOT_THERE = 9

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from run_benchmarks.hosts.base import Host
+from run_benchmarks.hosts.base import Allocator, Host
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages import checks
@@ -63,6 +63,31 @@ async def preflight(
     uses = [HostUse(host.transport, places[host.name], readings=readings) for host in hosts]
     of_hosts = await asyncio.gather(*(_check_host(plan, runtime, use, turns) for use in uses))
     return {host.name: checks for host, checks in zip(hosts, of_hosts, strict=True)}
+
+
+@dataclass(frozen=True)
+class Casting:
+    """Standing hosts, with the cases in which they have a place and each case's hosts by node rank."""
+
+    hosts: Sequence[Host]
+    casts: Sequence[tuple[CasePlan, Sequence[Host]]]
+
+
+def castings(plan: Plan, allocator: Allocator) -> tuple[Casting, Casting]:
+    """The hosts that the cases are planned for, and the spares, each as if it had the first place.
+
+    There is one thing more to be checked there: the master's port.
+    """
+    casts = [(case, allocator.planned(case)) for case in plan.cases]
+    spares = [host for host in allocator.standing if host.name in plan.cluster.spares]
+    spare_casts = [
+        (case, (spare, *planned[1:]))
+        for case, planned in casts
+        for spare in spares
+        if spare.name in plan.cluster.spares_of(case.settings.vendor)
+    ]
+    planned_hosts = [host for host in allocator.standing if host not in spares]
+    return Casting(planned_hosts, casts), Casting(spares, spare_casts)
 
 
 def places_of(
