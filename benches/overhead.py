@@ -4,7 +4,8 @@
 
 As root, in the environment that test.sh makes. Each round is a real one: BERT at the demo's size for some
 seconds, one process a host, DDP over gloo between the hosts. The peer in the table is what FlagPerf's
-published runner spends in its fixed waits alone.
+published runner spends in its fixed waits alone. With a task that ends at once, on 256 simulated hosts:
+rounds_at_scale.py.
 """
 
 from __future__ import annotations

@@ -80,6 +80,12 @@ class NotingHost(SshTransport):
         return await super().run(argv, **options)
 
 
+def process_time_of(number: int) -> float:
+    """Seconds of processor time that a process has taken."""
+    fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Clock:
     """Measures one stage after the other, and prints a line of the table for each."""
 
@@ -98,9 +104,12 @@ class Clock:
         print(f"{name:12} {wall:8.2f} {of_host[0]:12.2f} {of_host[1]:13.2f}", flush=True)
 
     def _now(self) -> tuple[float, float, float]:
-        fields = Path(f"/proc/{self._server}/stat").read_text().rpartition(")")[2].split()
-        there = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-        return time.perf_counter(), time.process_time(), there
+        return time.perf_counter(), time.process_time(), process_time_of(self._server)
+
+
+def addresses(count: int) -> list[str]:
+    """Those of so many hosts."""
+    return [f"127.1.{number // BLOCK}.{number % BLOCK + 1}" for number in range(count)]
 
 
 def make_keys(folder: Path, names: Sequence[str], port: int) -> None:
@@ -117,24 +126,28 @@ def make_keys(folder: Path, names: Sequence[str], port: int) -> None:
 
 
 @contextmanager
-def serving(folder: Path, names: Sequence[str], port: int) -> Iterator[int]:
-    """The process that serves the hosts; its number."""
-    argv = [sys.executable, str(SERVER), str(folder), str(port), *names]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as server:
+def serving(folder: Path, names: Sequence[str], port: int, server: Path = SERVER) -> Iterator[int]:
+    """The process that serves the hosts, by the program `server`; its number."""
+    argv = [sys.executable, str(server), str(folder), str(port), *names]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as serves:
         try:
-            assert server.stdout and server.stdout.readline() == "ready\n", "the hosts are not served"
-            yield server.pid
+            assert serves.stdout and serves.stdout.readline() == "ready\n", "the hosts are not served"
+            yield serves.pid
         finally:
-            server.kill()
+            serves.kill()
 
 
-def make_plan(folder: Path, names: Sequence[str], port: int) -> Plan:
-    """A plan of one case; its hosts are given to the stages by hand, as no peer is reached by a loopback address."""
+def make_plan(folder: Path, names: Sequence[str], port: int, more: str = "") -> Plan:
+    """A plan of one case; its hosts are given to the stages by hand, as no peer is reached by a loopback address.
+
+    Args:
+        more: further lines of test_conf.py.
+    """
     (folder / "config").mkdir()
     (folder / "data").mkdir()
     cluster = CLUSTER.format(hosts=list(names), port=port, master=free_port())
     (folder / "config/cluster_conf.py").write_text(cluster)
-    (folder / "config/test_conf.py").write_text(TEST.format(folder=folder))
+    (folder / "config/test_conf.py").write_text(TEST.format(folder=folder) + more)
     return load_plan(folder / "config", ROOT / "training")
 
 
@@ -246,7 +259,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--hosts", type=int, default=1000)
     count = parser.parse_args().hosts
-    names = [f"127.1.{number // BLOCK}.{number % BLOCK + 1}" for number in range(count)]
+    names = addresses(count)
     with tempfile.TemporaryDirectory(prefix="flagperf-scale-", dir="/var/tmp") as name:
         folder, port = Path(name), free_port()
         make_keys(folder, names, port)

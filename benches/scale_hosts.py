@@ -53,8 +53,12 @@ class Memory:
             return 0, b"28.0\n", b""
         if argv[0] in ANSWERS:
             return ANSWERS[argv[0]]()
+        return await self.run_once(argv, stdin)
+
+    async def run_once(self, argv: tuple[str, ...], stdin: bytes) -> Answer:
+        """The answer that this machine gave when the command was first asked for."""
         if (argv, stdin) not in self._answers:
-            self._answers[argv, stdin] = asyncio.ensure_future(_run(argv, stdin))
+            self._answers[argv, stdin] = asyncio.ensure_future(run_here(argv, stdin))
         return await asyncio.shield(self._answers[argv, stdin])
 
     async def _all(self, mark: str, words: list[str]) -> Answer:
@@ -72,7 +76,8 @@ def _taken_apart(words: list[str]) -> Iterator[tuple[str, ...]]:
         words = words[count:]
 
 
-async def _run(argv: tuple[str, ...], stdin: bytes) -> Answer:
+async def run_here(argv: tuple[str, ...], stdin: bytes) -> Answer:
+    """The answer of this machine."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*argv, stdin=pipe, stdout=pipe, stderr=pipe)
     out, err = await process.communicate(stdin)
@@ -125,9 +130,8 @@ class Server(asyncssh.SSHServer):
         return Session(self._memory)
 
 
-async def main(folder: str, port: str, *addresses: str) -> None:
+async def main(folder: str, port: str, *addresses: str, memory: Memory) -> None:
     """Serve until this is killed."""
-    memory = Memory()
     await asyncssh.listen(
         addresses,
         int(port),
@@ -142,4 +146,4 @@ async def main(folder: str, port: str, *addresses: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))
+    asyncio.run(main(*sys.argv[1:], memory=Memory()))

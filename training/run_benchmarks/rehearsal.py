@@ -76,11 +76,12 @@ class RehearsedHost(Transport):
     ) -> tuple[int, str]:
         given = stdin if stdin is None or isinstance(stdin, bytes) else b""
         self._rehearsal.notes.append(Note(self.host, self._rehearsal.now, argv, given))
-        code, out, err = self._answer(argv)
+        code, out, err = self.answer(argv)
         await stdout(out.encode())
         return code, err
 
-    def _answer(self, argv: tuple[str, ...]) -> Answer:
+    def answer(self, argv: tuple[str, ...]) -> Answer:
+        """What a healthy host answers."""
         if argv[0] == "getent":
             return 0, "192.0.2.1 STREAM", ""
         if argv == ("cat", "/proc/net/route"):

@@ -17,9 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from run_benchmarks.failures import failure_on
+from run_benchmarks.hosts.base import Host
 from run_benchmarks.names import HostPaths
 from run_benchmarks.stages import deploy
-from run_benchmarks.stages.deploy import deploy_tree
+from run_benchmarks.stages.deploy import deploy_tree, pass_tree_on
+from run_benchmarks.stages.passing import PASS_ON_FROM, Site
 from run_benchmarks.stages.tree import END_MARK, Tree, pack_tree
 from run_benchmarks.transports.base import Completed
 from run_benchmarks.transports.local import LocalTransport
@@ -96,6 +98,18 @@ def test_a_tree_that_is_there_is_not_sent_again(training: Path, tmp_path: Path) 
     assert (len(host.sent), host.commands) == (1, 2)
     deploy_to(tmp_path / "host", tree, host)
     assert (len(host.sent), host.commands) == (1, 3)  # one more, which asks and compares
+
+
+def test_hosts_whose_disk_does_not_answer_hold_up_the_passing_on_for_no_longer_than_it_takes_to_ask(
+    training: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A work folder on a network file system that is gone: what looks at it never ends."""
+    monkeypatch.setattr(deploy, "IS_THERE", "sleep 600")
+    monkeypatch.setattr(deploy, "QUICK_S", 0.2)
+    hosts = [Host(f"h{number}", f"h{number}", Recording()) for number in range(PASS_ON_FROM)]
+    passing = pass_tree_on(hosts, pack_tree(training), paths_in(tmp_path / "host"), Site("/none", "0"))
+    asyncio.run(asyncio.wait_for(passing, 60.0))
+    assert [host.transport.commands for host in hosts] == [1] * len(hosts)  # type: ignore[attr-defined]
 
 
 def enlarge(path: Path) -> None:

@@ -9,7 +9,7 @@ from run_benchmarks.hosts.base import Host
 from run_benchmarks.names import HostPaths
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.stages.fan_out import errors_of, on_all, values_of
-from run_benchmarks.stages.passing import PASS_ON_FROM, Content, Place, Site, bring, keep
+from run_benchmarks.stages.passing import PASS_ON_FROM, QUICK_S, Content, Place, Site, bring, keep
 from run_benchmarks.stages.progress import size_text
 from run_benchmarks.stages.tree import END_MARK, LARGEST_TREE, Tree
 from run_benchmarks.stages.work_folder import REMEDY, in_work_folder
@@ -52,7 +52,8 @@ async def pass_tree_on(hosts: Sequence[Host], tree: Tree, paths: HostPaths, site
     """Where many hosts have no tree, let them give it to each other; `deploy_tree` sees to what that has not done."""
     if len(hosts) < PASS_ON_FROM:
         return
-    there = await on_all(hosts, lambda host: host.transport.run(["sh", "-c", IS_THERE, paths.tree]))
+    argv = ("sh", "-c", IS_THERE, paths.tree)
+    there = await on_all(hosts, lambda host: host.transport.run(argv, timeout=QUICK_S))
     lacking = [host for host, done in values_of(there).items() if done.returncode == 1]
     if len(lacking) < PASS_ON_FROM:
         return
