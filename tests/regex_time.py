@@ -1,7 +1,7 @@
 """Which regular expressions below a folder need more time than grows with their text.
 
-`python -m tests.regex_time FOLDER`: a line each. It is a process of its own, as it imports what it finds there and
-ends what goes on for too long.
+`python -m tests.regex_time FOLDER LIMIT_S`: a line each. It is a process of its own, as it imports what it finds there
+and ends what goes on for too long.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from tests.worst_texts import WorstText, worst_texts
 # quadratic one minutes. Most need not be tried with it: of SHORT they are done at once, or of four times as many after
 # no more than GROWS times as long.
 SHORT, AT_ONCE_S, GROWS = 5_000, 0.003, 7
-LONG, LIMIT_S = 200_000, 5
+LONG = 200_000
 PLACE_BYTES = 4
 
 
 def main() -> None:
     """Print those of the folder."""
     for use in uses_of(Path(sys.argv[1])):
-        text = _too_much(use)
+        text = _too_much(use, float(sys.argv[2]))
         if text is not None:
             print(f"{use}: {text}", flush=True)
 
 
-def _too_much(use: Use[Any]) -> WorstText | None:
+def _too_much(use: Use[Any], limit_s: float) -> WorstText | None:
     """A text that it cannot cope with."""
     texts = worst_texts(use.pattern)
     place = mmap.mmap(-1, PLACE_BYTES)  # of the text, as the child knows it
@@ -42,7 +42,7 @@ def _too_much(use: Use[Any]) -> WorstText | None:
     if not child:
         for index, text in enumerate(texts):
             place[:] = index.to_bytes(PLACE_BYTES, "big")
-            signal.setitimer(signal.ITIMER_PROF, LIMIT_S)  # ends the process: an expression hears no handler
+            signal.setitimer(signal.ITIMER_PROF, limit_s)  # ends the process: an expression hears no handler
             short = _seconds(use, text.of_length(SHORT))
             if short > AT_ONCE_S and _seconds(use, text.of_length(4 * SHORT)) > GROWS * short:
                 _seconds(use, text.of_length(LONG))

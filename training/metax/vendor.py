@@ -58,7 +58,7 @@ LIST_DEVICES_COMMAND = ["mx-smi", "-L"]
 
 _HEADER = re.compile(r"\S+ +version: .*")
 _DEVICE = re.compile(
-    r"GPU#\d+ +(?P<name>\S+(?: +\S+)*?) +[^\s:]+:[^\s:]+:\S+ +(?P<state>Available|Not Available)\b.*"
+    r"GPU#\d+ +(?P<name>\S+(?: +\S+)*?) +[^\s:]+:[^\s:]+:\S+ +(?P<state>Available|Not Available)\b"
 )
 
 
@@ -73,7 +73,7 @@ def parse_device_list(stdout: str) -> list[str]:
 
 
 def _device(line: str) -> str:
-    device = _DEVICE.fullmatch(line)
+    device = _DEVICE.match(line)
     if device is None or device["state"] != "Available":
         raise FlagPerfError(
             f"mx-smi reports trouble: {line}",

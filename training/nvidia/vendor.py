@@ -57,7 +57,7 @@ CHIPS = {
 # One line a GPU, e.g. `NVIDIA A100-SXM4-40GB, 40960 MiB`.
 LIST_DEVICES_COMMAND = ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"]
 
-_DEVICE = re.compile(r"\S.*, (\d+ MiB|\[.*\])")
+_DEVICE = re.compile(r"\S.*, (\d+ MiB|\[[^][]*\])")
 _NO_DEVICES = "No devices were found"
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
-
 DAY = timedelta(days=1)
 
 
 def new_identity() -> tuple[str, str]:
     """A certificate that nobody has signed but itself, and its key, both PEM. Its times and names mean nothing."""
+    from cryptography import x509  # late: few runs have so many hosts, and it belongs to ssh alone
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(timezone.utc)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "flagperf")])
     builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
