@@ -72,10 +72,10 @@ class Noting(SshTransport):
         return await super().run(argv, **options)
 
 
-def make_folders(work: Path) -> None:
+def make_folders(nodes: Path) -> None:
     """What hosts have in their nodes' folders, less the log of rank 0."""
     for name in ("first", "other"):
-        folder = work / name
+        folder = nodes / name
         folder.mkdir(parents=True)
         (folder / "start_pytorch_task.log").write_text("a line of a log\n" * 20)
         words = ("--log-dir", str(folder), "--vendor-dir", "cpu", "--sources", "cpu=1,mem=1")
@@ -112,7 +112,7 @@ async def measure(plan: Plan, folder: Path, rounds: int, server: int) -> dict[st
     measured = []
     for number in range(1, rounds + 2):
         noted.clear()
-        write_first_log(folder / "work/first", case)
+        write_first_log(folder / "nodes/first", case)
         measured.append(await _round(session, case, number, server))
     await asyncio.gather(*(host.transport.close() for host in session.allocator.standing))
     session.journal.close()
@@ -138,7 +138,7 @@ def of_one_size(count: int, rounds: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="flagperf-rounds-", dir="/var/tmp") as name:
         folder, port = Path(name), free_port()
         scale.make_keys(folder, names, port)
-        make_folders(folder / "work")
+        make_folders(folder / "nodes")
         plan = scale.make_plan(folder, names, port, 'RUNTIME = "process"\n')
         with scale.serving(folder, names, port, SERVER) as server:
             figures = asyncio.run(measure(plan, folder, rounds, server))

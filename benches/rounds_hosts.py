@@ -3,7 +3,7 @@
     rounds_hosts.py FOLDER PORT ADDRESS...
 
 Code is there already, units start and end as on the hosts of a rehearsal, and a node's folder is listed and sent by the
-real commands: FOLDER/work/first for the node of rank 0, FOLDER/work/other for each of the others.
+real commands: FOLDER/nodes/first for the node of rank 0, FOLDER/nodes/other for each of the others.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from run_benchmarks.transports.ssh.remote import END  # noqa: E402
 class MemoryOfRounds(Memory):
     """Answers of healthy hosts that have taken part in a round before."""
 
-    def __init__(self, work: str) -> None:
+    def __init__(self, nodes: str) -> None:
         super().__init__()
-        self._work = work
+        self._nodes = nodes
         self._healthy = RehearsedHost("", Rehearsal())
 
     async def answer(self, argv: tuple[str, ...], stdin: bytes) -> Answer:
@@ -36,7 +36,7 @@ class MemoryOfRounds(Memory):
         if script in (LIST, SEND):
             # that of rank 0 is asked of one host, and written anew for each round
             is_first = argv[4].endswith("_noderank0")
-            moved = (*argv[:3], self._work, "first" if is_first else "other", *argv[5:])
+            moved = (*argv[:3], self._nodes, "first" if is_first else "other", *argv[5:])
             return await (run_here if is_first else self.run_once)(moved, stdin)
         if script == RUN_ALL:
             return await super().answer(argv, stdin)
@@ -49,4 +49,4 @@ class MemoryOfRounds(Memory):
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:], memory=MemoryOfRounds(f"{sys.argv[1]}/work")))
+    asyncio.run(main(*sys.argv[1:], memory=MemoryOfRounds(f"{sys.argv[1]}/nodes")))

@@ -15,7 +15,7 @@ from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Unit
 from run_benchmarks.stages.launch import TASK_SHELL, WRITABLE_SHELL, Launch
 from tests.run_benchmarks.plan.tree import TEST_CONF, Tree, make_tree
-from utils.monitors.registry import SELDOM, SOURCES
+from utils.monitors.registry import LEAST_INTERVAL_S, SOURCES
 
 RUN = RunId("run20260102030405", "run20260102030405-abcdef", "2026-01-02T03:04:05+00:00")
 TWO_NODES = TEST_CONF.replace("toy:pytorch:X1:1:2:1", "toy:pytorch:X1:2:1:1")
@@ -228,7 +228,9 @@ def test_the_monitor_sees_what_it_samples_and_no_more_of_the_host(tree: Tree) ->
     }
     assert option(monitor, "--vendor-dir") == "/workspace/fp/acme"
     assert option(monitor, "--log-dir") == "/workspace/fp/result"
-    assert option(monitor, "--sources") == ",".join(f"{name}={SELDOM.get(name, 1.0)}" for name in SOURCES)
+    assert option(monitor, "--sources") == ",".join(
+        f"{name}={LEAST_INTERVAL_S.get(name, 1.0)}" for name in SOURCES
+    )
     assert (monitor.workdir, monitor.env) == ("/workspace/fp", {}), "the image's PYTHONPATH is left to it"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from run_benchmarks.plan.problems import UnfitError
-from utils.monitors.registry import SELDOM, SOURCES
+from utils.monitors.registry import LEAST_INTERVAL_S, SOURCES
 
 LONGEST_INTERVAL_S = 3600.0
 
@@ -32,5 +32,7 @@ def check_monitors(value: Any) -> Any:
 
 def intervals_of(monitors: Mapping[str, Literal[False] | float], default_s: float) -> dict[str, float]:
     """What the monitor of a node samples: source -> its interval in seconds."""
-    intervals = {name: monitors.get(name, max(default_s, SELDOM.get(name, 0.0))) for name in SOURCES}
+    intervals = {
+        name: monitors.get(name, max(default_s, LEAST_INTERVAL_S.get(name, 0.0))) for name in SOURCES
+    }
     return {name: float(interval) for name, interval in intervals.items() if interval is not False}

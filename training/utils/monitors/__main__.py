@@ -29,7 +29,7 @@ from types import FrameType
 from utils.monitors.accelerators import monitor_file
 from utils.monitors.frame import open_log, run_monitors
 from utils.monitors.inventory import InventoryTaker, Places
-from utils.monitors.registry import SELDOM, SOURCES, Site
+from utils.monitors.registry import LEAST_INTERVAL_S, SOURCES
 from utils.monitors.source import Source
 
 LOG_FORMAT = "%(asctime)s\t[%(levelname)s]\t[%(filename)s,%(lineno)d]%(message)s"
@@ -109,9 +109,9 @@ def _sources(args: argparse.Namespace) -> list[tuple[Source, float]]:
     if vendor_dir and not monitor_file(vendor_dir).exists():
         log.info("%s: no accelerators to sample: %s has no monitor", vendor_dir.name, vendor_dir)
         vendor_dir = None
-    site = Site(args.proc, args.sys, vendor_dir)
+    places = Places(args.proc, args.sys, vendor_dir=vendor_dir)
     sources = (
-        (SOURCES[name](site), interval or max(args.interval, SELDOM.get(name, 0.0)))
+        (SOURCES[name](places), interval or max(args.interval, LEAST_INTERVAL_S.get(name, 0.0)))
         for name, interval in args.sources.items()
     )
     return [(source, interval) for source, interval in sources if source]

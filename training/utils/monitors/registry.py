@@ -6,44 +6,33 @@ A further one is a class in a file of this folder and a line here.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 
 from utils.monitors.accelerators import Accelerators
 from utils.monitors.host import Cores, CpuUtilisation, MemoryUtilisation
+from utils.monitors.inventory import Places
 from utils.monitors.power import MachinePower, RaplPower
 from utils.monitors.sensors import Temperatures
 from utils.monitors.source import Source
 from utils.monitors.traffic import Disks, InfiniBand, Network
 
-
-@dataclass(frozen=True)
-class Site:
-    """Where sources look: the host's /proc and /sys, and the vendor's folder."""
-
-    proc: Path
-    sys: Path
-    vendor_dir: Path | None = None
-
-
 # Not read more often than this, in seconds, unless MONITORS says so: hundreds of values that tell little more.
-SELDOM = {"cores": 5.0, "temperature": 5.0}
+LEAST_INTERVAL_S = {"cores": 5.0, "temperature": 5.0}
 
 
-def _accelerators(site: Site) -> Source | None:
-    return Accelerators(site.vendor_dir) if site.vendor_dir else None
+def _accelerators(places: Places) -> Source | None:
+    return Accelerators(places.vendor_dir) if places.vendor_dir else None
 
 
 # None: there is nothing to sample, and nothing to say of it.
-SOURCES: Mapping[str, Callable[[Site], Source | None]] = {
-    "cpu": lambda site: CpuUtilisation(site.proc),
-    "cores": lambda site: Cores(site.proc, site.sys),
-    "mem": lambda site: MemoryUtilisation(site.proc),
-    "disk": lambda site: Disks(site.sys),
-    "network": lambda site: Network(site.sys),
-    "infiniband": lambda site: InfiniBand(site.sys),
-    "temperature": lambda site: Temperatures(site.sys),
-    "pwr": lambda site: MachinePower(site.sys),
-    "rapl": lambda site: RaplPower(site.sys),
+SOURCES: Mapping[str, Callable[[Places], Source | None]] = {
+    "cpu": lambda places: CpuUtilisation(places.proc),
+    "cores": lambda places: Cores(places.proc, places.sys),
+    "mem": lambda places: MemoryUtilisation(places.proc),
+    "disk": lambda places: Disks(places.sys),
+    "network": lambda places: Network(places.sys),
+    "infiniband": lambda places: InfiniBand(places.sys),
+    "temperature": lambda places: Temperatures(places.sys),
+    "pwr": lambda places: MachinePower(places.sys),
+    "rapl": lambda places: RaplPower(places.sys),
     "accelerators": _accelerators,
 }
