@@ -19,7 +19,8 @@ LOGS=$PWD/.venv/logs
 
 # What the tests of the lab, the transports and the pages use, by command and package.
 LAB_TOOLS=(sshd:openssh-server ip:iproute2 tc:iproute2 iptables:iptables debootstrap:debootstrap dockerd:docker.io
-           pgrep:procps nsenter:util-linux podman:podman catatonit:catatonit newuidmap:uidmap chromium:chromium)
+           pgrep:procps nsenter:util-linux podman:podman catatonit:catatonit newuidmap:uidmap chromium:chromium
+           prometheus:prometheus)
 
 install_tools() {
   local missing=() tool
