@@ -158,7 +158,7 @@ def _device_metric(quantity: Quantity) -> DeviceMetric:
     unit, factor = _UNITS.get(ending, ("", 1.0))
     stem = quantity.name.removesuffix(ending) if ending.startswith("_") else quantity.name
     name = "_".join(filter(None, ("flagperf_device", stem, unit)))
-    text = f"{quantity.title}, by the monitor{', since the driver or the machine was started' * quantity.is_counter}."
+    text = f"{quantity.title}, as the monitor of its node reads it{', since the driver or the machine was started' * quantity.is_counter}."
     return DeviceMetric(
         quantity, Definition(name, text, DEVICE, "counter" if quantity.is_counter else "gauge", unit), factor
     )

@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from ipaddress import ip_address
+from itertools import pairwise
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
@@ -45,7 +46,7 @@ class MetricsServer:
         registry = CollectorRegistry(auto_describe=False)
         registry.register(RunCollector(listener))
         ProcessCollector(registry=registry)  # what the controller itself takes
-        self._scrapes: deque[float] = deque(maxlen=2)  # when the last ones were answered (monotonic, s)
+        self._scrapes: deque[float] = deque(maxlen=4)  # when the last ones were answered (monotonic, s)
         self._scraped = threading.Event()
         self._has_failed = False
         try:
@@ -65,8 +66,8 @@ class MetricsServer:
         now, scrapes = time.monotonic(), tuple(self._scrapes)
         if len(scrapes) < 2:
             return
-        last, interval_s = scrapes[1], scrapes[1] - scrapes[0]
-        wait_s = last + 1.5 * interval_s - now
+        interval_s = max(after - before for before, after in pairwise(scrapes))  # there may be two scrapers
+        wait_s = scrapes[-1] + 1.5 * interval_s - now
         if 0 < wait_s <= LONGEST_WAIT_S:
             self._scraped.clear()
             self._scraped.wait(wait_s)
