@@ -17,10 +17,16 @@ def unread(written: Any, read: Any, place: str = "") -> list[str]:
         return [
             line
             for name, value in written.items()
-            for line in (unread(value, read[name], f"{place}.{name}") if name in read else [f"{place}.{name}"])
+            for line in (
+                unread(value, read[name], f"{place}.{name}") if name in read else [f"{place}.{name}"]
+            )
         ]
     if isinstance(written, list) and isinstance(read, list) and len(written) == len(read):
-        return [line for at, pair in enumerate(zip(written, read, strict=True)) for line in unread(*pair, f"{place}[{at}]")]
+        return [
+            line
+            for at, pair in enumerate(zip(written, read, strict=True))
+            for line in unread(*pair, f"{place}[{at}]")
+        ]
     return [] if written == read else [place]
 
 
@@ -49,4 +55,6 @@ def test_panels_have_a_place_a_title_and_a_description_each() -> None:
     assert len(set(cells)) == len(cells), "panels overlap"
     assert all(x < 24 for x, _ in cells)
     assert all(panel["title"] and panel["description"] for panel in PANELS)
-    assert all(target["datasource"]["uid"] == "${datasource}" for panel in PANELS for target in panel["targets"])
+    assert all(
+        target["datasource"]["uid"] == "${datasource}" for panel in PANELS for target in panel["targets"]
+    )

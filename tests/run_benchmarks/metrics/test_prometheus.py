@@ -77,12 +77,17 @@ def test_the_end_of_a_run_is_seen_before_its_port_is_closed(seen: Watched) -> No
 def test_what_was_done_before_the_controller_died_is_counted_after_it(seen: Watched) -> None:
     (measured,) = ever(seen, 'flagperf_rounds_total{verdict="MEASURED"} == 1')
     assert measured["metric"]["case"] == OPERATIONS
-    after = ever(seen, 'flagperf_rounds_total{verdict="FAILED"} == 1 and on (run) (flagperf_rounds_total{verdict="MEASURED"} == 1)')
+    after = ever(
+        seen,
+        'flagperf_rounds_total{verdict="FAILED"} == 1 and on (run) (flagperf_rounds_total{verdict="MEASURED"} == 1)',
+    )
     assert after
 
 
 def test_rounds_follow_each_other_and_do_not_pile_up(seen: Watched) -> None:
-    rounds = ever(seen, "count by (run) (count by (run, case, round) (flagperf_round_start_timestamp_seconds))")
+    rounds = ever(
+        seen, "count by (run) (count by (run, case, round) (flagperf_round_start_timestamp_seconds))"
+    )
     (of_run,) = rounds
     assert {value for _, value in of_run["values"]} == {"1"}
 
@@ -94,7 +99,9 @@ def test_everything_that_is_defined_was_scraped(seen: Watched) -> None:
     assert device_metrics() <= there
 
 
-@pytest.mark.parametrize(("title", "expression"), QUERIES, ids=[f"{title}: {expr}" for title, expr in QUERIES])
+@pytest.mark.parametrize(
+    ("title", "expression"), QUERIES, ids=[f"{title}: {expr}" for title, expr in QUERIES]
+)
 def test_a_query_of_the_dashboard_returns_data(seen: Watched, title: str, expression: str) -> None:
     assert ever(seen, expression.replace("$run", seen.run.result.name)), title
 
@@ -126,7 +133,9 @@ def test_a_round_that_failed_gives_an_alert(seen: Watched) -> None:
 
 
 def promtool(*arguments: str, cwd: Path = OBSERVABILITY) -> str:
-    ran = subprocess.run([program("promtool"), *arguments], cwd=cwd, capture_output=True, text=True, timeout=120)
+    ran = subprocess.run(
+        [program("promtool"), *arguments], cwd=cwd, capture_output=True, text=True, timeout=120
+    )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout
 

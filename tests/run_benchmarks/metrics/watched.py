@@ -1,4 +1,4 @@
-"""A run whose metrics a real Prometheus scrapes: toys train in real processes, on a FAKE chip, for as long as wanted."""
+"""A run whose metrics a real Prometheus scrapes: real processes beside a FAKE chip, until they may end."""
 
 from __future__ import annotations
 
@@ -24,60 +24,51 @@ from tests.run_benchmarks.whole_run import WholeRun, make_whole_run
 OBSERVABILITY = Path(__file__).resolve().parents[3] / "docs" / "observability"
 OPERATIONS, TRAINING = "ops:pytorch:X1:1:1:1", "toy:pytorch:X1:1:1:2"
 WAIT_S = 120.0
-# It reports a step ten times a second until the file of its phase is there: `go1`, `go2`.
-SCRIPT = """\
+HEAD = """\
 import sys, time
 from pathlib import Path
 
 from utils.events import Event, EventName, format_line
 
-data = Path(sys.argv[sys.argv.index("--data_dir") + 1])
+data, begin = Path(sys.argv[sys.argv.index("--data_dir") + 1]), time.monotonic()
 
 
 def log(name, **value):
     print(format_line(Event(name, value, time_ms=int(time.time() * 1000))), flush=True)
 
 
-def until(name):
-    step = 0
-    while not (data / name).exists():
-        step += 1
-        log(EventName.STEP_END, global_steps=step, loss=2.0 / step, num_trained_samples=8 * step, **{"seq/s": 80.0})
-        time.sleep(0.1)
+def finish(**value):
+    log(EventName.TRAIN_END)
+    seconds = time.monotonic() - begin
+    times = dict.fromkeys(("raw_train_time", "no_eval_time", "pure_compute_time", "e2e_time"), seconds)
+    log(EventName.FINISHED, **times, **value)
 
 
-log(EventName.INIT_START, config={"target": 0.5, "max_steps": 100000})
+"""
+# It reports a step ten times a second until there is a file `go`, and fails where there is a file `fail`.
+SCRIPT = f"""{HEAD}
+log(EventName.INIT_START, config={{"target": 0.5, "max_steps": 100000}})
 log(EventName.INIT_EVALUATION, metric="accuracy", accuracy=0.1)
 log(EventName.TRAIN_START)
 log(EventName.EVALUATE, metric="accuracy", accuracy=0.3, target=0.5)
-until("go")
+step = 0
+while not (data / "go").exists():
+    step += 1
+    log(EventName.STEP_END, global_steps=step, loss=2.0 / step, num_trained_samples=8 * step, **{{"seq/s": 80.0}})
+    time.sleep(0.1)
 if (data / "fail").exists():
     raise SystemExit("the toy breaks")
 log(EventName.EVALUATE, metric="accuracy", accuracy=0.6, target=0.5)
-log(EventName.TRAIN_END)
-log(EventName.FINISHED, converged=True, num_trained_samples=100, raw_train_time=0.05, no_eval_time=0.04,
-    pure_compute_time=0.03, e2e_time=0.1)
+finish(converged=True, num_trained_samples=8 * step)
 """
-MEASUREMENT = """\
-import sys, time
-from pathlib import Path
-
-from utils.events import Event, EventName, format_line
-
-data = Path(sys.argv[sys.argv.index("--data_dir") + 1])
-
-
-def log(name, **value):
-    print(format_line(Event(name, value, time_ms=int(time.time() * 1000))), flush=True)
-
-
+MEASUREMENT = f"""{HEAD}
 log(EventName.INIT_START)
 log(EventName.TRAIN_START)
 log(EventName.STEP_END, global_steps=1, max_steps=2, metric="fp32", fp32=1e12, unit="FLOP/s")
 while not (data / "measured").exists():
     time.sleep(0.1)
-log(EventName.TRAIN_END)
-log(EventName.FINISHED, fp32=1e12)
+rate = {{"value": 1e12, "unit": "FLOP/s", "better": "higher", "definition": "a toy's", "window": "all"}}
+finish(figures={{"fp32": rate}})
 """
 # FAKE of a chip: what its library would tell, every quantity that there is.
 CHIP = """\
@@ -136,8 +127,7 @@ class Watched:
     def ask(self, path: str, **parameters: str) -> Any:
         """What Prometheus answers."""
         query = urllib.parse.urlencode(parameters)
-        with urllib.request.urlopen(f"{self.prometheus}/api/v1/{path}?{query}", timeout=30) as answer:
-            return json.load(answer)["data"]
+        return json.loads(_read(f"{self.prometheus}/api/v1/{path}?{query}"))["data"]
 
     def query(self, expression: str) -> list[dict[str, Any]]:
         """What an expression gives now: series with their labels and values."""
@@ -195,17 +185,29 @@ def prometheus(folder: Path, target: int, port: int) -> Iterator[str]:
     text = (OBSERVABILITY / "prometheus.yml").read_text()
     assert "127.0.0.1:9435" in text and "interval: 5s" in text
     config = own / "prometheus.yml"
-    config.write_text(text.replace("127.0.0.1:9435", f"127.0.0.1:{target}").replace("interval: 5s", "interval: 1s"))
-    argv = [f"--config.file={config}", f"--storage.tsdb.path={own / 'data'}", f"--web.listen-address=127.0.0.1:{port}"]
+    config.write_text(
+        text.replace("127.0.0.1:9435", f"127.0.0.1:{target}").replace("interval: 5s", "interval: 1s")
+    )
+    argv = [
+        f"--config.file={config}",
+        f"--storage.tsdb.path={own / 'data'}",
+        f"--web.listen-address=127.0.0.1:{port}",
+    ]
     with (own / "log").open("wb") as log:
         process = subprocess.Popen([program("prometheus"), *argv], stdout=log, stderr=log)
     try:
         address = f"http://127.0.0.1:{port}"
-        waited_for(lambda: urllib.request.urlopen(f"{address}/-/ready", timeout=5).status == 200, "prometheus")
+        waited_for(lambda: _read(f"{address}/-/ready"), "prometheus")
         yield address
     finally:
         process.terminate()
         process.wait(WAIT_S)
+
+
+def _read(address: str) -> bytes:
+    with urllib.request.urlopen(address, timeout=30) as answer:  # noqa: S310 - it is our own
+        content: bytes = answer.read()
+        return content
 
 
 def program(name: str) -> str:
