@@ -18,6 +18,7 @@ from run_benchmarks.round_watch import NO_CONTACT
 from tests.fakes.clock import HandClock
 from tests.run_benchmarks.display.rounds import BEGUN, evaluation, operation, step
 from tests.run_benchmarks.metrics.exported import RUN, Exported, samples_in, text_of
+from tests.run_benchmarks.metrics.watched import OBSERVABILITY
 from tests.run_benchmarks.plan.tree import make_tree
 from utils.events import Event, EventName
 from utils.records import Failure, FailureClass, Stage, Verdict
@@ -120,6 +121,23 @@ def test_names_are_unique_and_end_with_their_units() -> None:
     assert len(set(names)) == len(names)
     for each in DEFINITIONS:
         assert each.name.endswith(each.unit) and each.help.endswith(".")
+
+
+def test_the_document_has_what_is_exported_and_its_bounds() -> None:
+    text = (OBSERVABILITY / "README.md").read_text()
+    rows = [line for line in text.splitlines() if line.startswith("| `flagperf_")]
+    assert rows == [
+        f"| `{each.sample}` | {each.kind} | {', '.join(each.labels)} | {each.help} |" for each in DEFINITIONS
+    ]
+    bounds = (
+        f"{listener.MOST_NODES} nodes, {readings.MOST_SOURCES} sources a node, "
+        f"{readings.MOST_DEVICES} devices a source, {families.MOST_DEVICES} devices in all"
+    )
+    assert (
+        bounds in text
+        and f"{listener.MOST_NAMES} names" in text
+        and f"{listener.LONGEST_LABEL} characters" in text
+    )
 
 
 def test_a_device_is_throttled_for_a_reason(make: Make) -> None:

@@ -50,6 +50,13 @@ def served() -> Iterator[Served]:
     there.server.close()
 
 
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> HandClock:
+    clock = HandClock()
+    monkeypatch.setattr(server_module, "time", clock)
+    return clock
+
+
 def test_a_scraper_gets_the_format_that_it_asks_for(served: Served) -> None:
     plain, strict = served.get(), served.get(Accept=OPENMETRICS)
     assert "text/plain" in plain.headers["content-type"]
@@ -90,6 +97,36 @@ def _is_open(connection: socket.socket) -> bool:
         return True
     except OSError:
         return False
+
+
+def test_who_asks_too_often_gets_the_last_answer_again(
+    served: Served, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a scraper in a loop would take a core from the controller."""
+    made: list[float] = []
+
+    def slow(self: RunCollector) -> Iterable[Metric]:
+        made.append(clock.now)
+        clock.now += 3  # of this thread's time
+        return ()
+
+    monkeypatch.setattr(RunCollector, "collect", slow)
+    for second in (1000, 1010, 1032.9, 1033, 1040):
+        clock.now = max(clock.now, second)
+        served.get().read()
+    assert made == [1000, 1033]
+    served.get(Accept=OPENMETRICS).read()
+    assert len(made) == 3, "the other format has its own"
+    for version in range(5):
+        served.get(Accept=f"application/openmetrics-text; version=1.{version}.0").read()
+    assert len(made) == 3, "there are no more formats than two"
+
+
+def test_there_is_nothing_else_at_the_port(served: Served) -> None:
+    for path in ("", "/", "/metrics/../etc/passwd"):
+        with pytest.raises(urllib.error.HTTPError) as error:
+            urllib.request.urlopen(f"http://127.0.0.1:{served.port}{path}", timeout=WAIT_S)
+        assert error.value.code == 404
 
 
 def test_a_fault_is_said_to_the_scraper_and_once_in_the_log(
@@ -134,13 +171,6 @@ def test_ipv6() -> None:
 
 
 # ---- the end of a run
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> HandClock:
-    clock = HandClock()
-    monkeypatch.setattr(server_module, "time", clock)
-    return clock
 
 
 def scraped(served: Served, clock: HandClock, *seconds: float) -> None:

@@ -45,18 +45,20 @@ def finish(**value):
 
 
 """
-# It reports a step ten times a second until there is a file `go`, and fails where there is a file `fail`.
+# It reports a step ten times a second until there is a file `go`; the second one fails.
 SCRIPT = f"""{HEAD}
+is_second = (data / "begun").exists()
+(data / "begun").touch()
 log(EventName.INIT_START, config={{"target": 0.5, "max_steps": 100000}})
 log(EventName.INIT_EVALUATION, metric="accuracy", accuracy=0.1)
 log(EventName.TRAIN_START)
 log(EventName.EVALUATE, metric="accuracy", accuracy=0.3, target=0.5)
 step = 0
-while not (data / "go").exists():
+while not (data / ("go again" if is_second else "go")).exists():
     step += 1
     log(EventName.STEP_END, global_steps=step, loss=2.0 / step, num_trained_samples=8 * step, **{{"seq/s": 80.0}})
     time.sleep(0.1)
-if (data / "fail").exists():
+if is_second:
     raise SystemExit("the toy breaks")
 log(EventName.EVALUATE, metric="accuracy", accuracy=0.6, target=0.5)
 finish(converged=True, num_trained_samples=8 * step)
@@ -120,10 +122,6 @@ class Watched:
         """Let what waits for a file of this name go on."""
         (self.run.folder / "data" / name).touch()
 
-    def hold(self, name: str) -> None:
-        """Let it wait again."""
-        (self.run.folder / "data" / name).unlink()
-
     def ask(self, path: str, **parameters: str) -> Any:
         """What Prometheus answers."""
         query = urllib.parse.urlencode(parameters)
@@ -169,7 +167,7 @@ def watched_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watch
         try:
             yield watched
         finally:
-            for name in ("go", "measured"):
+            for name in ("measured", "go", "go again"):
                 watched.let(name)
             if watched.controller is not None and watched.controller.poll() is None:
                 watched.controller.send_signal(signal.SIGTERM)

@@ -158,10 +158,10 @@ def _device_metric(quantity: Quantity) -> DeviceMetric:
     unit, factor = _UNITS.get(ending, ("", 1.0))
     stem = quantity.name.removesuffix(ending) if ending.startswith("_") else quantity.name
     name = "_".join(filter(None, ("flagperf_device", stem, unit)))
-    text = f"{quantity.title}, as the monitor of its node reads it{', since the driver or the machine was started' * quantity.is_counter}."
-    return DeviceMetric(
-        quantity, Definition(name, text, DEVICE, "counter" if quantity.is_counter else "gauge", unit), factor
-    )
+    since = ", since the driver or the machine was started" if quantity.is_counter else ""
+    text = f"{quantity.title}, as the monitor of its node reads it{since}."
+    kind: Kind = "counter" if quantity.is_counter else "gauge"
+    return DeviceMetric(quantity, Definition(name, text, DEVICE, kind, unit), factor)
 
 
 DEVICE_METRICS = tuple(map(_device_metric, QUANTITIES))

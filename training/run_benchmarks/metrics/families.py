@@ -15,7 +15,7 @@ from run_benchmarks.training_state import PHASES
 from utils.records import FailureClass, Stage, Verdict
 from utils.telemetry.records import Sample, Scope
 
-MOST_DEVICES = 8_192  # of all nodes together; a scrape of so many took 0.5 s of a core
+MOST_DEVICES = 4_096  # of all nodes together
 Labels = tuple[str, ...]
 
 

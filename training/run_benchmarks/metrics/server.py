@@ -17,7 +17,11 @@ from itertools import pairwise
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
-from prometheus_client import CollectorRegistry, ProcessCollector, make_wsgi_app
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, choose_encoder
+from prometheus_client.exposition import generate_latest as plain_text
+from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST as OPENMETRICS
+from prometheus_client.openmetrics.exposition import generate_latest as openmetrics_text
 
 from run_benchmarks.metrics.families import RunCollector
 from run_benchmarks.metrics.listener import RunListener
@@ -29,6 +33,9 @@ from utils.errors import FlagPerfError
 # Answered at once; whoever comes while these hang is turned away.
 MOST_REQUESTS = 8
 STALLED_AFTER_S = 5.0
+# Of thousands of devices a scrape takes a second of a core: whoever asks too often gets the last one again.
+SHARE = 0.1
+HEADERS = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"))
 # A scraper that comes this seldom is not waited for at the end of a run.
 LONGEST_WAIT_S = 20.0
 
@@ -49,8 +56,9 @@ class MetricsServer:
         self._scrapes: deque[float] = deque(maxlen=4)  # when the last ones were answered (monotonic, s)
         self._scraped = threading.Event()
         self._has_failed = False
+        self._texts = _Texts(registry)
         try:
-            self._server = _Server(address, port, self._guarded(make_wsgi_app(registry)))
+            self._server = _Server(address, port, self._answer)
         except OSError as error:
             remedy = "free it, name another port, or METRICS_PORT = None for no metrics"
             message = f"{address}, port {port} cannot be listened on: {error.strerror or error}"
@@ -69,6 +77,7 @@ class MetricsServer:
         interval_s = max(after - before for before, after in pairwise(scrapes))  # there may be two scrapers
         wait_s = scrapes[-1] + 1.5 * interval_s - now
         if 0 < wait_s <= LONGEST_WAIT_S:
+            self._texts.forget()
             self._scraped.clear()
             self._scraped.wait(wait_s)
 
@@ -78,21 +87,21 @@ class MetricsServer:
             self._server.shutdown()
         self._server.server_close()
 
-    def _guarded(self, metrics: Application) -> Application:
-        """`metrics` for requests by this machine's own names; a fault in it is logged, the first time."""
-
-        def answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-            if not is_own_name(environ.get("HTTP_HOST", "")):
-                start_response("421 Misdirected Request", [("Content-Type", "text/plain")])
-                return [b"This name does not belong to the machine that serves the metrics.\n"]
-            try:
-                return _Answer(metrics(environ, start_response), self._note_scrape)
-            except Exception as error:
-                self._log_first(error)
-                start_response("500 Internal Server Error", [("Content-Type", "text/plain")])
-                return [b"The metrics could not be made; the run's log says why.\n"]
-
-        return answer
+    def _answer(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """The metrics for requests by this machine's own names; a fault in them is logged, the first time."""
+        if not is_own_name(environ.get("HTTP_HOST", "")):
+            message = b"This name does not belong to the machine that serves the metrics.\n"
+            return _said(start_response, "421 Misdirected Request", message)
+        if environ.get("PATH_INFO") != "/metrics":
+            return _said(start_response, "404 Not Found", b"The metrics are at /metrics.\n")
+        try:
+            content_type, text = self._texts.text(environ.get("HTTP_ACCEPT", ""))
+        except Exception as error:
+            self._log_first(error)
+            message = b"The metrics could not be made; the run's log says why.\n"
+            return _said(start_response, "500 Internal Server Error", message)
+        start_response("200 OK", [("Content-Type", content_type), *HEADERS])
+        return _Answer([text], self._note_scrape)
 
     def _note_scrape(self) -> None:
         self._scrapes.append(time.monotonic())
@@ -103,6 +112,40 @@ class MetricsServer:
             self._has_failed = True
             message = f"the metrics could not be made, and the run goes on: {sentence_of(error)}"
             LOGGER.bind(detail=traceback_text(error)).warning(message)
+
+
+class _Texts:
+    """The text of a scrape, made anew only so often that this takes SHARE of a core at most."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+        self._lock = threading.Lock()
+        self._made: dict[str, tuple[float, bytes]] = {}  # by type: until when a text is given again, and it
+
+    def text(self, accept: str) -> tuple[str, bytes]:
+        """The type of content, of the two that there are, and the text; `accept` is what is asked for."""
+        wants_openmetrics = choose_encoder(accept)[1].startswith(OPENMETRICS.partition(";")[0])
+        encoder, content_type = (
+            (openmetrics_text, OPENMETRICS) if wants_openmetrics else (plain_text, CONTENT_TYPE_PLAIN_0_0_4)
+        )
+        with self._lock:
+            until, text = self._made.get(content_type, (0.0, b""))
+            if time.monotonic() >= until:
+                began = time.thread_time()
+                text = encoder(self._registry)
+                took_s = time.thread_time() - began
+                self._made[content_type] = time.monotonic() + took_s / SHARE, text
+            return content_type, text
+
+    def forget(self) -> None:
+        """The next one is made anew."""
+        with self._lock:
+            self._made.clear()
+
+
+def _said(start_response: Callable[..., Any], status: str, message: bytes) -> Iterable[bytes]:
+    start_response(status, [("Content-Type", "text/plain"), *HEADERS])
+    return [message]
 
 
 class _Answer(list[bytes]):
