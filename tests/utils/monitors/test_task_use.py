@@ -1,4 +1,4 @@
-"""What the task's control group uses, of trees as both versions of cgroups have them; of real containers see the rounds."""
+"""What the task's control group uses, of trees as both versions of cgroups have them; rounds read those of containers."""
 
 from __future__ import annotations
 
@@ -134,7 +134,17 @@ def test_a_task_chooses_among_the_hosts_groups_and_no_link_leads_out(sys: Path, 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", "nonsense", '{".": "1"}', '{".": true}', '{".": 1.5}', "{" * 4096, " " * 5000 + "{}", "\udcff"],
+    [
+        "",
+        "[]",
+        "nonsense",
+        '{".": "1"}',
+        '{".": true}',
+        '{".": 1.5}',
+        "{" * 4096,
+        " " * 5000 + "{}",
+        "\udcff",
+    ],
 )
 def test_a_word_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / IDENTITY_FILE).write_text(text, errors="surrogateescape")

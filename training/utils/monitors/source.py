@@ -16,7 +16,8 @@ class Source(ABC):
     """Something on this machine that can be sampled.
 
     `open` is called first, once. `sample` is called at every tick from one thread; what it raises is logged and the
-    source is asked again at the next tick, unless that was SourceUnavailableError. It starts no process: a monitor must not cost what it measures.
+    source is asked again at the next tick, but for SourceUnavailableError, its end. It starts no process: a monitor
+    must not cost what it measures.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What the training itself uses of the host, by the kernel's accounts of its control group (Linux, cgroups v1 and v2)."""
+"""What the training itself uses of the host, by the kernel's accounts of its control group (cgroups v1 and v2)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from utils.control_groups import (
     NO_LIMIT,
@@ -80,7 +80,7 @@ class TaskUse(Source):
         if task:
             self._folders = self._find(task)
             self._disks = set(_disks(self._sys / "class" / "block"))
-        readings = {**dict(self._accounts()), **self._traffic()}
+        readings: dict[str, Any] = {**dict(self._accounts()), **self._traffic()}
         # none yet, or none any more
         return [Sample(time_ms, self.name, **readings)] if readings else []
 
