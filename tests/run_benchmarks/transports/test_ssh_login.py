@@ -184,7 +184,7 @@ def test_a_host_that_never_answers() -> None:
     """A frozen host: its kernel takes the connection, and nobody says anything."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        text = f"127.0.0.1 port {port} takes a TCP connection and lets nobody in within 0.5 s: its ssh server, or all"
+        text = f"127.0.0.1 port {port} takes a TCP connection and lets nobody in within 0.5 s: it, or its ssh server"
         with pytest.raises(TransportError, match=text) as caught:
             answers(named("127.0.0.1", ssh_port=port, ssh_connect_timeout_s=0.5))
         assert "console" in caught.value.remedy and f"`ssh -p {port} 127.0.0.1`" in caught.value.remedy

@@ -280,7 +280,7 @@ async def _silence(transport: Transport) -> TransportError | None:
 
 def _clock(at: float) -> str:
     """A moment of the monotonic clock as the log has it."""
-    moment = datetime.now() - timedelta(seconds=time.monotonic() - at)  # noqa: DTZ005 - local, as the log's
+    moment = datetime.now() - timedelta(seconds=time.monotonic() - at)
     return f"{moment:%Y-%m-%d %H:%M:%S}"
 
 

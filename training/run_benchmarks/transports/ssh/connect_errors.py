@@ -91,7 +91,7 @@ def _of_silence(login: Login, place: str, timeout_s: float, is_open: bool) -> tu
     slow = f"for a slow network raise SSH_CONNECT_TIMEOUT; by hand: `{ssh_command(login)}`"
     if is_open:
         return (
-            f"{place} takes a TCP connection and lets nobody in within {timeout_s:g} s: its ssh server, or all of it, hangs",
+            f"{place} takes a TCP connection and lets nobody in within {timeout_s:g} s: it, or its ssh server, hangs",
             f"see at its console, or by its BMC, whether it swaps, waits for a disk or is frozen; {slow}",
         )
     return (
