@@ -1,4 +1,4 @@
-"""What the task's control group uses, of trees as both versions of cgroups have them; rounds read those of containers."""
+"""What the task's control group uses, of trees as both versions of cgroups have them. Of real ones see the rounds."""
 
 from __future__ import annotations
 
