@@ -17,16 +17,23 @@ NO_LIMIT = 2**60  # bytes; cgroup v1 writes the largest multiple of a page below
 
 @dataclass(frozen=True)
 class Kills:
-    """Counters: processes that were killed (of this control group, else of the whole host), the group's limit met."""
+    """Counters: processes that were killed (of this control group, else of the whole host), the group's limit met.
+
+    limit_bytes, peak_bytes: the group's limit, and the most that it has used; 0 where there is none, or it is not told.
+    """
 
     killed: int
     limit_met: int
+    limit_bytes: int = 0
+    peak_bytes: int = 0
 
     def line_since(self, before: Kills) -> str:
         """The line for the log, with its end; empty where nobody was killed since `before`."""
         if self.killed <= before.killed:
             return ""
-        return f"{PREFIX}{OF_GROUP if self.limit_met > before.limit_met else OF_HOST}\n"
+        if self.limit_met <= before.limit_met:
+            return f"{PREFIX}{OF_HOST}\n"
+        return f"{PREFIX}{OF_GROUP} limit_bytes={self.limit_bytes} peak_bytes={self.peak_bytes}\n"
 
 
 def kills(proc: Path = Path("/proc"), root: Path = ROOT) -> Kills:
@@ -34,10 +41,13 @@ def kills(proc: Path = Path("/proc"), root: Path = ROOT) -> Kills:
     for folder in _groups(proc, root):
         events, control = _numbers(folder / "memory.events"), _numbers(folder / "memory.oom_control")
         if "oom_kill" in events:
-            return Kills(events["oom_kill"], events.get("oom", 0))
+            limit, peak = (_number(folder / name) for name in ("memory.max", "memory.peak"))
+            return Kills(events["oom_kill"], events.get("oom", 0), limit, peak)
         if "oom_kill" in control:  # of cgroup v1, which does not count how often its limit was met
-            is_limited = 0 < _number(folder / "memory.limit_in_bytes") < NO_LIMIT
-            return Kills(control["oom_kill"], control["oom_kill"] * is_limited)
+            limit, peak = (_number(folder / f"memory.{name}_in_bytes") for name in ("limit", "max_usage"))
+            if not 0 < limit < NO_LIMIT:
+                return Kills(control["oom_kill"], 0)
+            return Kills(control["oom_kill"], control["oom_kill"], limit, peak)
     return Kills(_numbers(proc / "vmstat").get("oom_kill", 0), 0)
 
 
