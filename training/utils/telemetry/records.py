@@ -21,6 +21,7 @@ class Scope(str, Enum):
 
     HOST = "host"  # the operating system's view: CPU and memory use
     MACHINE = "machine"  # the whole machine, as its power supply sees it
+    CHASSIS = "shared chassis"  # what several machines share: nobody can say what is whose
     PACKAGE = "cpu package"  # processor packages (and their DRAM) only
     ACCELERATOR = "accelerator"  # accelerator boards only
 
