@@ -47,7 +47,7 @@ def test_no_host_takes_the_users_key(pair: Pair, home: Path, seen: Seen) -> None
 def test_the_user_may_not_log_in(pair: Pair, seen: Seen) -> None:
     pair.configure(1)
     pair.bench.cluster(HOSTS=["h1", "h2"], SSH_USER="nobody")
-    assert "nobody may not log in" in refused(pair, seen).output
+    assert "does not let the user 'nobody' in" in refused(pair, seen).output
 
 
 @fault("changed-key")

@@ -263,6 +263,14 @@ def test_a_lost_host_without_any_other_failure() -> None:
     assert (failure.verdict, failure.host) == (Verdict.UNREACHABLE, "h1")
 
 
+def test_what_decided_that_a_host_is_lost_is_in_the_message() -> None:
+    lost = Lost("no answer since noon\ncontact was lost: x", False, 5.0, remedy="see its console")
+    failure = failure_of({}, {1: lost}, nodes=2)
+    assert failure.message == "the host is out of reach: no answer since noon"
+    assert cause_in(failure) == "contact was lost: x"
+    assert failure.remedy.startswith("see its console; ")
+
+
 def test_a_fault_of_its_own_is_no_consequence_of_a_host_that_was_lost_later(round_folder: Path) -> None:
     folders = {0: round_folder / "lost", 1: collected(round_folder, "two_raise/n1", 1)}
     failure = failure_of(folders, {0: Lost(AWAY, False, 30.0), 1: Ended(1, 1.0)})

@@ -20,6 +20,7 @@ SCOPES: Mapping[Scope | None, str] = {
     Scope.ACCELERATOR: "accelerators",
     Scope.PACKAGE: "processor packages",
     Scope.HOST: "host",
+    Scope.TASK: "training",
     None: "of an unknown kind",
 }
 LONGEST_DAYS = 30  # of a round whose length is not known

@@ -252,7 +252,7 @@ def _lost(nodes: Sequence[NodeLogs], outcome: Outcome) -> Failure | None:
         if isinstance(ending, Lost) and ending.answered:
             return unit_gone(node.host, ending)
         if isinstance(ending, Lost):
-            return host_lost(node.host, Stage.TRAIN, ending.message, ending.cause)
+            return host_lost(node.host, Stage.TRAIN, ending.message, ending.cause, ending.remedy)
         if node.rank in outcome.out_of_contact:
             return host_lost(node.host, Stage.TRAIN, outcome.out_of_contact[node.rank])
     return None
