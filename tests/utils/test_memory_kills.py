@@ -67,6 +67,8 @@ def test_counters(files: dict[str, str], expected: Kills, tmp_path: Path) -> Non
     [
         (Kills(1, 4), ""),
         (Kills(2, 4), "[MemoryKill] host\n"),
+        (Kills(2, 5), "[MemoryKill] control group\n"),
+        (Kills(2, 5, 7), "[MemoryKill] control group limit_bytes=7\n"),
         (Kills(2, 5, 7, 6), "[MemoryKill] control group limit_bytes=7 peak_bytes=6\n"),
     ],
 )
