@@ -19,7 +19,7 @@ OF_GROUP, OF_HOST = "control group", "host"
 class Kills:
     """Counters: processes that were killed (of this control group, else of the whole host), the group's limit met.
 
-    limit_bytes, peak_bytes: the group's limit, and the most that it has used; None where there is none, or it is not told.
+    limit_bytes, peak_bytes: the group's limit, and the most that it used; None where there is none, or nobody tells.
     """
 
     killed: int
