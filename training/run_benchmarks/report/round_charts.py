@@ -16,6 +16,7 @@ from utils.telemetry.records import Scope
 
 SCOPES: Mapping[Scope | None, str] = {
     Scope.MACHINE: "machine",
+    Scope.CHASSIS: "chassis that machines share",
     Scope.ACCELERATOR: "accelerators",
     Scope.PACKAGE: "processor packages",
     Scope.HOST: "host",

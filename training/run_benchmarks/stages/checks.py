@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -16,6 +14,7 @@ from run_benchmarks.plan.case_files import DRIVER_SCRIPT
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.runtimes.base import Runtime, UnitState
 from run_benchmarks.runtimes.process import OLDEST_PYTHON
+from run_benchmarks.stages.clock import NoTimeError, read_clock
 from run_benchmarks.stages.network import interface_to, peer_of
 from run_benchmarks.stages.readings import Readings
 from run_benchmarks.stages.work_folder import SEE, in_work_folder
@@ -180,20 +179,15 @@ def free_gib(done: Completed) -> float:
 
 async def clock(plan: Plan, runtime: Runtime, use: HostUse) -> str:
     """The host's clock agrees with the controller's."""
-    before = time.time()
-    done = await use.transport.run(["date", "+%s.%N"], timeout=QUICK_S)
-    after = time.time()
     try:
-        offset = float(done.stdout) - (before + after) / 2
-    except ValueError:
-        offset = math.nan
-    if not math.isfinite(offset):
-        raise DoubtError(done.last_lines(1), remedy="date gave no answer; look yourself")
-    use.facts.update(offset_s=round(offset, 6), uncertainty_s=round((after - before) / 2, 6))
-    detail = f"{offset:+.3f} s (+- {(after - before) / 2:.3f} s)"
-    if abs(offset) > CLOCK_ERROR_S:
+        reading = await read_clock(use.transport, QUICK_S)
+    except NoTimeError as error:
+        raise DoubtError(error.message, remedy=error.remedy) from error
+    use.facts.update(offset_s=reading.offset_s, uncertainty_s=reading.uncertainty_s)
+    detail = f"{reading.offset_s:+.3f} s (+- {reading.uncertainty_s:.3f} s)"
+    if abs(reading.offset_s) > CLOCK_ERROR_S:
         raise FlagPerfError(detail, remedy="set the host's clock (NTP)")
-    if abs(offset) > CLOCK_WARNING_S + (after - before) / 2:
+    if abs(reading.offset_s) > CLOCK_WARNING_S + reading.uncertainty_s:
         raise DoubtError(detail, remedy="start NTP: events of several hosts cannot be compared")
     return detail
 

@@ -22,6 +22,7 @@ class Scope(str, Enum):
     HOST = "host"  # the operating system's view: CPU and memory use
     TASK = "task"  # that part of it which the training's own processes use
     MACHINE = "machine"  # the whole machine, as its power supply sees it
+    CHASSIS = "shared chassis"  # what several machines share: nobody can say what is whose
     PACKAGE = "cpu package"  # processor packages (and their DRAM) only
     ACCELERATOR = "accelerator"  # accelerator boards only
 
