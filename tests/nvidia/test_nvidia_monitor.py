@@ -1,4 +1,4 @@
-"""NVML's monitor: the real nvidia-ml-py above a STUB of NVIDIA's library, and where there is a GPU above the real one."""
+"""NVML's monitor: the real nvidia-ml-py above a STUB of NVIDIA's library; with a GPU also above the real one."""
 
 from __future__ import annotations
 
