@@ -163,6 +163,12 @@ class TelemetryReader:
         """
         for line in lines_of(self.path, home_of(self.path)):
             self.lines += 1
+            if self.lines > MOST_LINES or self._count >= MOST_SAMPLES or self._held >= MOST_TEXT:
+                self._note(
+                    f"it has more than {MOST_LINES} lines or {MOST_SAMPLES} samples, or they hold {MOST_TEXT} "
+                    "characters: the rest is not read"
+                )
+                return
             if line[-1] != "\n" and len(line) < LONGEST_LINE:
                 return  # a host that lost power may leave half a line, or zero bytes that were never written
             try:
@@ -170,12 +176,6 @@ class TelemetryReader:
             except _NOT_DECODED as error:
                 self._note(_problem(error))
                 continue
-            if self.lines > MOST_LINES or self._count >= MOST_SAMPLES or self._held >= MOST_TEXT:
-                self._note(
-                    f"it has more than {MOST_LINES} lines or {MOST_SAMPLES} samples, or they hold {MOST_TEXT} "
-                    "characters: the rest is not read"
-                )
-                return
             if isinstance(record, SourceLine):
                 self._take(record)
             elif record.source not in self._others and self._is_of_few(record):
