@@ -15,6 +15,7 @@ from run_benchmarks.frameworks import FRAMEWORKS, open_framework
 from run_benchmarks.names import node_folder_name
 from run_benchmarks.results.case_figures import case_figures
 from run_benchmarks.results.checkout import in_checkout
+from run_benchmarks.results.clocks import clock_notes
 from run_benchmarks.results.consistency import contradictions, doubts
 from run_benchmarks.results.cut_off import cut_off_figures
 from run_benchmarks.results.evidence import NodeLogs, below_run
@@ -77,7 +78,12 @@ def judge(
     )
     continued = result.continued and {**result.continued, "run": seen.continue_from}
     attempts = (attempt.note for attempt in seen.attempts)
-    more = (*attempts, *continuation_notes(continued), *saving_notes(result.facts))
+    more = (
+        *attempts,
+        *clock_notes(seen.hosts, seen.clocks),
+        *continuation_notes(continued),
+        *saving_notes(result.facts),
+    )
     return replace(result, continued=continued, notes=(*result.notes, *_brief(more)))
 
 
@@ -92,7 +98,7 @@ def judge_logs(
     values = facts if case.uses_driver else with_numbers(facts)
     continued = _continued(logs.events)
     own, figure_notes = case_figures(facts, case.chip)
-    power, power_notes = power_figures_or_why(folders, logs.events)
+    power, power_notes = power_figures_or_why(folders, logs.events, seen.clocks)
     figures = {**_training_figures(case, values, logs), **power, **own}
     cut_off = {} if finished or case.kind == MEASURE else cut_off_figures(logs.events)
     figures |= cut_off
