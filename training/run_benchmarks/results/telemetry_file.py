@@ -188,6 +188,13 @@ class TelemetryReader:
     def _ticks(self, path: Path, shift: Shift) -> Iterator[TickLine]:
         for line in lines_of(path, home_of(path)):
             self.lines += 1
+            if self.lines > MOST_LINES or self._count >= MOST_SAMPLES or self._held >= MOST_TEXT:
+                self._note(
+                    f"it has more than {MOST_LINES} lines or {MOST_SAMPLES} samples, or they hold {MOST_TEXT} "
+                    "characters: the rest is not read",
+                    path,
+                )
+                return
             if line[-1] != "\n" and len(line) < LONGEST_LINE:
                 return  # a host that lost power may leave half a line, or zero bytes that were never written
             try:
@@ -198,13 +205,6 @@ class TelemetryReader:
             if record.source in self._meters:
                 self._note(f"{record.source} is a source that the controller reads", path)
                 continue
-            if self.lines > MOST_LINES or self._count >= MOST_SAMPLES or self._held >= MOST_TEXT:
-                self._note(
-                    f"it has more than {MOST_LINES} lines or {MOST_SAMPLES} samples, or they hold {MOST_TEXT} "
-                    "characters: the rest is not read",
-                    path,
-                )
-                return
             if isinstance(record, SourceLine):
                 self._take(record, path)
             elif record.source not in self._others and self._is_of_few(record, path):
