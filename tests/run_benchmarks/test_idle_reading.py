@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from run_benchmarks.plan.monitors import IDLE_READING_S, idle_reading_s
+from run_benchmarks.plan.idle_reading import IDLE_READING_S, idle_reading_s
 from run_benchmarks.plan_view import plan_lines
 from run_benchmarks.results.telemetry_file import read_telemetry
 from tests.ports import reserved_port

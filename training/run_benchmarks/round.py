@@ -22,7 +22,7 @@ from run_benchmarks.leaving import forget_attempt, leave
 from run_benchmarks.names import Node, nodes_of
 from run_benchmarks.origin import origin_of
 from run_benchmarks.plan.host_ranges import alike
-from run_benchmarks.plan.monitors import idle_reading_s
+from run_benchmarks.plan.idle_reading import idle_reading_s
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.results.round_result import Observation, RoundResult, bounded
 from run_benchmarks.resumption import RoundSoFar

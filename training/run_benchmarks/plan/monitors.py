@@ -1,21 +1,14 @@
-"""MONITORS and IDLE_READING of test_conf.py: what the monitors of the nodes sample, and how long before the ranks."""
+"""MONITORS of test_conf.py: what the monitors of the nodes sample otherwise than by default."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from run_benchmarks.plan.problems import UnfitError
-from utils.monitors.accelerators import monitor_file
 from utils.monitors.registry import LEAST_INTERVAL_S, SOURCES
 
-if TYPE_CHECKING:  # they are made of what is here
-    from run_benchmarks.plan.records import RunSettings
-    from run_benchmarks.plan.vendor_record import Vendor
-
 LONGEST_INTERVAL_S = 3600.0
-# Chips that have just worked need some seconds to fall to their idle power, and a mean wants some samples.
-IDLE_READING_S = 5.0
 
 
 def check_monitors(value: Any) -> Any:
@@ -43,14 +36,3 @@ def intervals_of(monitors: Mapping[str, Literal[False] | float], default_s: floa
         name: monitors.get(name, max(default_s, LEAST_INTERVAL_S.get(name, 0.0))) for name in SOURCES
     }
     return {name: float(interval) for name, interval in intervals.items() if interval is not False}
-
-
-def idle_reading_s(run: RunSettings, vendor: Vendor) -> float:
-    """How long monitors sample a host before the ranks start, in seconds.
-
-    By default not at all where no chips are sampled: most hosts without have no source of power either.
-    """
-    sources = intervals_of(run.monitors, run.monitor_interval_s)
-    if run.idle_reading_s is not None:
-        return run.idle_reading_s if sources else 0.0
-    return IDLE_READING_S if "accelerators" in sources and monitor_file(vendor.folder).exists() else 0.0
