@@ -6,8 +6,9 @@
 ARGV is started M times with the environment that FlagPerf's launch contract names, and the output of each goes
 to `DIR/rank<global rank>.out.log`: no pipe hides its exit code, and no wrapper has to pass signals on. `--set`
 adds a variable to each rank; in its VALUE `{rank}`, `{local_rank}` and the other names of `rank_environments` are
-filled in, and RANKS_START_MS tells each when the first of them was started. The first rank that fails ends the others, and the launcher with its exit code (128 + the signal's
-number where a signal ended it). How each rank ended stands in a line of `RankEnd`, in the order of their ends.
+filled in. RANKS_START_MS tells each when the first of them was started. The first rank that fails ends the others, and
+the launcher with its exit code (128 + the signal's number where a signal ended it). How each rank ended stands in a
+line of `RankEnd`, in the order of their ends.
 """
 
 from __future__ import annotations

@@ -22,8 +22,6 @@ from run_benchmarks.results.followed import with_log
 from run_benchmarks.results.hang import explained
 from run_benchmarks.results.legacy_figures import in_present_names, legacy_rates, legacy_times, with_numbers
 from run_benchmarks.results.planned import PlannedCase
-from run_benchmarks.results.power import NAMES as POWER
-from run_benchmarks.results.power import power_figures_or_why
 from run_benchmarks.results.provenance import provenance_of
 from run_benchmarks.results.quality import better_of, is_true, meets_target
 from run_benchmarks.results.rank_logs import RankLogs, read_rank_logs
@@ -35,6 +33,8 @@ from run_benchmarks.results.round_result import (
     few,
     saving_notes,
 )
+from run_benchmarks.results.round_telemetry import NAMES as OF_TELEMETRY
+from run_benchmarks.results.round_telemetry import outcome_or_why
 from run_benchmarks.results.rules import WRITABLE, rules_of
 from run_benchmarks.results.shortfall import shortfall
 from run_benchmarks.results.unproved import unproved_in
@@ -92,14 +92,15 @@ def judge_logs(
     values = facts if case.uses_driver else with_numbers(facts)
     continued = _continued(logs.events)
     own, figure_notes = case_figures(facts, case.chip)
-    power, power_notes = power_figures_or_why(folders, logs.events)
-    figures = {**_training_figures(case, values, logs), **power, **own}
+    met = logs.met if is_true(facts.get("converged")) else None
+    sampled = outcome_or_why(folders, logs.events, logs.phases, met)
+    figures = {**_training_figures(case, values, logs), **sampled.figures, **own}
     cut_off = {} if finished or case.kind == MEASURE else cut_off_figures(logs.events)
     figures |= cut_off
     figures["acc"] = replace(figures["acc"], better=better_of(case, figures["acc"].unit))
     if continued:
         of_part = (name for name in cut_off if not DEFINITIONS[name].of_all_parts)
-        figures |= {name: of_this_part(figures[name], continued) for name in (*POWER, *own, *of_part)}
+        figures |= {name: of_this_part(figures[name], continued) for name in (*OF_TELEMETRY, *own, *of_part)}
     failure = seen.failure or _fault(case, logs, values, figures, own, figure_notes, seen)
     if failure and failure.failure_class is FailureClass.INCONSISTENT_RESULT and folders:
         failure = replace(failure, file=below_run(folders[0] / rank_log_name(0)))
@@ -128,7 +129,7 @@ def judge_logs(
         *_met_untrained(logs.events, facts),
         *_precision_notes(logs.events),
         *_notes(logs, figure_notes, failure),
-        *power_notes,
+        *sampled.notes,
     )
     notes = (*seen.notes, *_brief(of_logs))
     shared = {**seen.shared(), "failure": failure, "notes": notes}
@@ -146,6 +147,7 @@ def judge_logs(
         },
         continued=continued,
         facts=facts,
+        telemetry=sampled.telemetry,
         provenance=provenance_of(seen.origin, seen.hosts, folders, logs.events, case.parameters),
     )
 

@@ -54,13 +54,15 @@ _Span = tuple[float, float]
 class PhaseEvents:
     """Takes the events of one rank as they come, and tells when its phases were.
 
-    ranks_start_ms: when its node's first rank was started, None where INIT_START does not say. more_spells: evaluations,
-    checkpoints or warm-ups that are too many to be told apart.
+    ranks_start_ms: when its node's first rank was started, None where INIT_START does not say. more_spells:
+    evaluations, checkpoints or warm-ups that are too many to be told apart.
     """
 
     ranks_start_ms: float | None = None
     more_spells: int = 0
-    _at: dict[str, float] = field(default_factory=dict)  # of the bounds: INIT_START's first time, the others' last
+    _at: dict[str, float] = field(
+        default_factory=dict
+    )  # of the bounds: INIT_START's first time, the others' last
     _spells: dict[Phase, list[_Span]] = field(default_factory=dict)
     _first_step_ms: float | None = None
     _step_begin_ms: float | None = None

@@ -169,7 +169,7 @@ class RankLog:
         self.too_long = 0  # events of more than LONGEST_LINE
 
     def events(self) -> Iterator[tuple[int, Event]]:
-        """The events of FlagPerf's own names, of ranks that are not the first of a node FINISHED alone, and where in the log they stand.
+        """The events of FlagPerf's own names and where they stand; of ranks that are no node's first FINISHED alone.
 
         Those of a name come in the order written, but for the last of very many, which come at the end. None where
         there is no log.

@@ -59,8 +59,12 @@ def write_summary(folder: Path, run: Run) -> None:
 
 
 def _without_nodes(result: RoundResult) -> RoundResult:
-    origin = result.provenance
-    return replace(result, provenance=replace(origin, hosts=(), monitors=())) if origin else result
+    origin, telemetry = result.provenance, result.telemetry
+    return replace(
+        result,
+        provenance=replace(origin, hosts=(), monitors=()) if origin else None,
+        telemetry=replace(telemetry, nodes=(), reconciliation=()) if telemetry else None,
+    )
 
 
 def _markdown_or_why(run: Run) -> str:

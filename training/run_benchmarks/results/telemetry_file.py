@@ -5,7 +5,7 @@ A day of 64 devices is millions of lines: msgspec reads them in half the time of
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -130,15 +130,22 @@ def read_telemetry(path: Path) -> Telemetry:
     return reader.telemetry(samples)
 
 
-def read_power(path: Path) -> Telemetry:
+def read_power(path: Path, take: Callable[[TickLine], None] | None = None) -> Telemetry:
     """The power and energy that a `telemetry.jsonl` tells of, in columns: a day of 64 devices fits into the memory.
+
+    Args:
+        take: what else reads each tick, of whichever source.
 
     Raises:
         FlagPerfError: the file cannot be read.
     """
-    reader, table = TelemetryReader(path, POWER_SCOPES), SeriesTable((POWER, ENERGY, ENERGY_RANGE))
+    reader, table = TelemetryReader(path), SeriesTable((POWER, ENERGY, ENERGY_RANGE))
     for tick in reader.ticks():
-        table.take(tick)
+        info = reader.sources.get(tick.source)
+        if info is None or info.scope in POWER_SCOPES:
+            table.take(tick)
+        if take is not None:
+            take(tick)
     return replace(reader.telemetry(), columns=table.by_source())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from array import array
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # monitors import this in images with old Pythons too, which cannot evaluate all of it
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from typing import Protocol
+
+    from utils.telemetry.records import Window
 
     Point = tuple[int, float]
 
@@ -77,6 +80,17 @@ class Series:
     def has_read(self, name: str) -> bool:
         """Whether there is any reading of a quantity."""
         return any(value >= 0 for value in self.columns.get(name, ()))
+
+    def around(self, window: Window, margin_ms: float) -> Series:
+        """The readings in a window and not further from it than `margin_ms`."""
+        first = bisect_left(self.times_ms, window.start_ms - margin_ms)
+        last = bisect_right(self.times_ms, window.end_ms + margin_ms)
+        if (first, last) == (0, len(self.times_ms)):
+            return self
+        columns = {name: column[first:last] for name, column in self.columns.items()}
+        if ENERGY_RANGE in columns:  # the last word on it may stand elsewhere
+            columns[ENERGY_RANGE] = array("d", [self.energy_range_mj or math.nan]) * (last - first)
+        return Series(self.times_ms[first:last], columns, self.power_on, self.error)
 
     @property
     def energy_range_mj(self) -> float | None:
