@@ -21,9 +21,9 @@ from run_benchmarks.display.rows import UNICODE
 from run_benchmarks.follow import _Lines
 from run_benchmarks.pace import LEAST_S
 from run_benchmarks.results.load import load_run
-from run_benchmarks.results.round_telemetry import telemetry_outcome
 from run_benchmarks.results.rescore import rescore
 from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.results.round_telemetry import telemetry_outcome
 from run_benchmarks.results.summary import Run, write_summary
 from run_benchmarks.results.tables import results_text
 from run_benchmarks.stages.watch import Outcome

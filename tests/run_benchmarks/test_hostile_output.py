@@ -25,9 +25,9 @@ from run_benchmarks.results.evidence import NodeLogs, explain
 from run_benchmarks.results.judge import judge
 from run_benchmarks.results.load import load_run
 from run_benchmarks.results.planned import planned
-from run_benchmarks.results.round_telemetry import telemetry_outcome
 from run_benchmarks.results.rank_logs import read_rank_logs
 from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.results.round_telemetry import telemetry_outcome
 from run_benchmarks.results.summary import Run, write_summary
 from run_benchmarks.stages.watch import Ended, Outcome
 from run_benchmarks.training_state import TrainingState

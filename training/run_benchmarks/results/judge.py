@@ -92,8 +92,7 @@ def judge_logs(
     values = facts if case.uses_driver else with_numbers(facts)
     continued = _continued(logs.events)
     own, figure_notes = case_figures(facts, case.chip)
-    met = logs.met if is_true(facts.get("converged")) else None
-    sampled = outcome_or_why(folders, logs.events, logs.phases, met)
+    sampled = outcome_or_why(folders, logs.events, logs.phases, _met(case, logs, facts))
     figures = {**_training_figures(case, values, logs), **sampled.figures, **own}
     cut_off = {} if finished or case.kind == MEASURE else cut_off_figures(logs.events)
     figures |= cut_off
@@ -170,8 +169,15 @@ def _training_figures(case: PlannedCase, facts: Mapping[str, Any], logs: RankLog
     figures |= legacy_rates(facts, figures)
     if case.uses_driver:
         return figures
-    met = logs.met if is_true(facts.get("converged")) else None
-    return {**figures, **legacy_times(logs.events, met, figures)}
+    return {**figures, **legacy_times(logs.events, _met(case, logs, facts), figures)}
+
+
+def _met(case: PlannedCase, logs: RankLogs, facts: Mapping[str, Any]) -> Event | None:
+    """The evaluation that met the target: the driver ends the training with it, a script may go on."""
+    if not is_true(facts.get("converged")):
+        return None
+    evaluations = [event for event in logs.events if event.name == EventName.EVALUATE]
+    return next(reversed(evaluations), None) if case.uses_driver else logs.met
 
 
 def _verdict(case: PlannedCase, facts: Mapping[str, Any]) -> Verdict:
