@@ -30,7 +30,7 @@ from run_benchmarks.results.folder import MOST_WRONG, open_folder, summed_up
 from run_benchmarks.results.load import load_run
 from run_benchmarks.results.rescore import rescore
 from run_benchmarks.results.round_result import RoundResult
-from run_benchmarks.results.summary import Run
+from run_benchmarks.results.summary import Run, without_nodes
 from run_benchmarks.results.text import run_text
 from tests.run_benchmarks.written_run import NAME, SCHEMA1, UID, write_run
 from utils.errors import FlagPerfError
@@ -124,7 +124,7 @@ def test_the_summary_alone_is_the_run_too(run: Run, folder: Path) -> None:
     (folder / "journal.jsonl").unlink()
     shutil.rmtree(folder / NAME)
     loaded = load_run(folder)
-    assert replace(loaded, notes=()) == run
+    assert replace(loaded, notes=()) == replace(run, results=tuple(map(without_nodes, run.results)))
 
 
 def test_the_rounds_alone_are_the_results_too(run: Run, folder: Path) -> None:
@@ -278,7 +278,8 @@ def test_a_result_of_another_form_or_place_is_refused(
     path = folder / NAME / "round2" / "result.json"
     change(path, **changes)
     loaded = load_run(folder)
-    assert loaded.results == run.results, "it stands in the summary too"
+    first, second, third = run.results
+    assert loaded.results == (first, without_nodes(second), third), "it stands in the summary too"
     assert len(loaded.notes) == 1 and str(path) in loaded.notes[0]
 
 

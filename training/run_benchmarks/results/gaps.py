@@ -34,7 +34,7 @@ def gaps_in(telemetry: Telemetry, window: Window, source: str) -> Iterator[Gap]:
     """The gaps of the source's devices that are longer than 3 s, and than two of its intervals."""
     least = max(LEAST_GAP_MS, GAP_INTERVALS * interval_ms(telemetry, source))
     for device, series in metered_series(telemetry, source).items():
-        inside = _read_at(series.around(window, 0))
+        inside = _read_at(series.between(window.start_ms, window.end_ms))
         for start, end in pairwise(chain((window.start_ms,), inside, (window.end_ms,))):
             if end - start > least:
                 yield Gap(device, start, end)

@@ -213,7 +213,10 @@ def _power_columns(
         name: _watts(each) if idle_covered[name] >= LEAST_COVERAGE else None for name, each in idle.items()
     }
     largest = {
-        name: max((value for _, value in series.around(training, 0).points(POWER)), default=None)
+        name: max(
+            (value for _, value in series.between(training.start_ms, training.end_ms).points(POWER)),
+            default=None,
+        )
         for name, series in metered_series(telemetry, source).items()
     }
     values: dict[str, Mapping[str, float | None]] = {

@@ -14,8 +14,6 @@ if TYPE_CHECKING:  # monitors import this in images with old Pythons too, which 
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from typing import Protocol
 
-    from utils.telemetry.records import Window
-
     Point = tuple[int, float]
 
     class Reading(Protocol):
@@ -81,10 +79,9 @@ class Series:
         """Whether there is any reading of a quantity."""
         return any(value >= 0 for value in self.columns.get(name, ()))
 
-    def around(self, window: Window, margin_ms: float) -> Series:
-        """The readings in a window and not further from it than `margin_ms`."""
-        first = bisect_left(self.times_ms, window.start_ms - margin_ms)
-        last = bisect_right(self.times_ms, window.end_ms + margin_ms)
+    def between(self, start_ms: float, end_ms: float) -> Series:
+        """The readings from one time to another, both included."""
+        first, last = bisect_left(self.times_ms, start_ms), bisect_right(self.times_ms, end_ms)
         if (first, last) == (0, len(self.times_ms)):
             return self
         columns = {name: column[first:last] for name, column in self.columns.items()}

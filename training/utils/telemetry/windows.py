@@ -63,7 +63,7 @@ def device_energies(
     """What each device of the source took in these windows together, which do not overlap."""
     hole = _hole_ms(telemetry, source)
     return {
-        device: _together([_energy(series.around(window, hole), window, hole) for window in windows])
+        device: _together([_energy(_near(series, window, hole), window, hole) for window in windows])
         for device, series in metered_series(telemetry, source).items()
     }
 
@@ -181,6 +181,11 @@ def _missing(telemetry: Telemetry, source: str, reason: str) -> Measurement:
     elif not telemetry.series(source):
         reason = f"{telemetry.path} holds no samples of {source}"
     return Measurement(None, described(telemetry, source), 0.0, reason)
+
+
+def _near(series: Series, window: Window, hole_ms: float) -> Series:
+    """All readings that have a say in what lies in the window."""
+    return series.between(window.start_ms - hole_ms, window.end_ms + hole_ms)
 
 
 def _energy(series: Series, window: Window, hole_ms: float) -> DeviceEnergy:
