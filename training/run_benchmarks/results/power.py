@@ -142,7 +142,8 @@ def _above_idle(energy: Measurement, power: Measurement, idle: Measurement) -> M
         return _nothing(f"no {IDLE}: {idle.reason}")
     if idle.coverage < LEAST_COVERAGE:
         return _nothing(f"no {IDLE}: only {100 * idle.coverage:.3g} % of its time was sampled")
-    return replace(energy, value=energy_above_idle(energy, power, idle.value))
+    above = energy_above_idle(energy, power, idle.value)
+    return _nothing("avg_power is 0") if above is None else replace(energy, value=above)
 
 
 def silent_accelerators(telemetry: Telemetry) -> str:
