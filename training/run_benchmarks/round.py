@@ -25,6 +25,7 @@ from run_benchmarks.plan.host_ranges import alike
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.results.round_result import Observation, RoundResult, bounded
 from run_benchmarks.resumption import RoundSoFar
+from run_benchmarks.round_clocks import read_begin
 from run_benchmarks.round_end import RoundEnd
 from run_benchmarks.round_image import provide_image
 from run_benchmarks.round_state import RoundState, has_record, write_observation
@@ -116,6 +117,8 @@ class Round:
     async def _train(self, held: AsyncExitStack) -> None:
         if not self.state.is_taken_up:
             await self._launch(held)
+        else:
+            await read_begin(self.state, self.hosts)
         with self._stage(Stage.TRAIN):
             self.state.outcome = outcome = await watch_round(self.session, self.state, self.hosts)
             self.state.lost |= {self.hosts[rank].name for rank in outcome.out_of_contact}
@@ -132,6 +135,7 @@ class Round:
             await provide_image(self.session, self.state, self.hosts)
         with self._stage(Stage.LAUNCH):
             interfaces = await self._everywhere(self._interface)
+            await read_begin(self.state, self.hosts)
             await self._everywhere(lambda node: self._start(node, interfaces[node]))
 
     async def _finish(self, held: AsyncExitStack) -> None:

@@ -102,6 +102,8 @@ CLUSTER_ROWS = [
         "node[001-512]"),
     cluster("range beyond addresses", 'HOSTS = ["10.1.2.[250-300]"]\n', "cluster_conf.py:1", "HOSTS[0]",
         "'10.1.2.[250-300]'", "0 to 255"),
+    cluster("host of a range", 'HOSTS = ["n[1-3]",\n "n2"]\n', "cluster_conf.py:2", "HOSTS[1]", "'n2'",
+        "remove one"),
     cluster("host twice by a range", 'HOSTS = ["n[1-5]",\n "n[4-9]"]\n', "cluster_conf.py:2", "HOSTS[1]", "'n[4-9]'",
         "remove one"),
     cluster("range in a group", 'HOSTS = {\n "acme": ["n1", "n[2-"]}\n', "cluster_conf.py:2", "HOSTS['acme'][1]",

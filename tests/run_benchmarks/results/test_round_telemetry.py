@@ -12,9 +12,11 @@ import pytest
 
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.reading import parsed
+from run_benchmarks.results.clocks import NodeClock
 from run_benchmarks.results.phases import Phase
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.telemetry_result import SourceTelemetry
+from run_benchmarks.stages.clock import ClockReading
 from tests.run_benchmarks.builders import (
     FINISHED,
     conclude,
@@ -80,11 +82,14 @@ def every_second(sample: Callable[[int], Sample], seconds: Sequence[int] = range
 
 
 def judged(
-    folder: Path, *hosts: str, changed: Callable[[CasePlan], CasePlan] = lambda case: case
+    folder: Path,
+    *hosts: str,
+    changed: Callable[[CasePlan], CasePlan] = lambda case: case,
+    clocks: Sequence[NodeClock] = (),
 ) -> tuple[RoundResult, dict[str, Any]]:
     """The result as it is written and read back, and as it stands in the file."""
     case = changed(make_case(hosts or ("h0",)))
-    conclude(case, replace(observed(case), time_s=100.0), folder)
+    conclude(case, replace(observed(case), time_s=100.0, clocks=tuple(clocks)), folder)
     content = json.loads((folder / "result.json").read_text())
     result = parsed(RoundResult, content, "result.json")
     assert result.verdict.value == "CONVERGED", result.failure
@@ -296,6 +301,26 @@ def test_each_node_is_cut_by_what_its_own_first_rank_says(tmp_path: Path) -> Non
     assert (first.phases[Phase.IDLE], second.phases[Phase.IDLE]) == (5, 7)
     assert (first.phases[Phase.INIT], second.phases[Phase.INIT]) == (3, 1)
     assert first.phases[Phase.TRAIN] == second.phases[Phase.TRAIN] == 55
+
+
+def test_a_node_whose_clock_is_1_5_s_ahead_is_cut_at_the_same_moments(tmp_path: Path) -> None:
+    """Both draw 300 W from 40 s after TRAIN_START on, which is when their evaluation begins."""
+
+    def sample(second: int) -> Sample:
+        return Sample(0, "pwr", power_w=300.0 if second >= TRAIN + 40 else 100.0)
+
+    evaluations = {65: 25.0}
+    ahead = 1500
+    write_node(tmp_path / "h0_noderank0", [PWR], every_second(sample), events(evaluations))
+    shifted = [replace(each, time_ms=each.time_ms + ahead) for each in every_second(sample)]
+    log = [replace(each, rank=1) for each in events(evaluations, ahead)[:-1]]
+    write_node(tmp_path / "h1_noderank1", [PWR], shifted, log)
+    clocks = [NodeClock(ClockReading(T0 / S, offset_s, 0.001)) for offset_s in (0.0, ahead / S)]
+    result, _ = judged(tmp_path, "h0", "h1", clocks=clocks)
+    assert result.telemetry is not None
+    first, second = (node.sources["pwr"].phases for node in result.telemetry.nodes)
+    assert first == second
+    assert second[Phase.EVALUATE].avg_power.value == pytest.approx(300, rel=0.01)
 
 
 def test_what_is_not_there_is_null_with_its_reason(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from run_benchmarks.frameworks import FRAMEWORKS, open_framework
 from run_benchmarks.names import node_folder_name
 from run_benchmarks.results.case_figures import case_figures
 from run_benchmarks.results.checkout import in_checkout
+from run_benchmarks.results.clocks import clock_notes
 from run_benchmarks.results.consistency import contradictions, doubts
 from run_benchmarks.results.cut_off import cut_off_figures
 from run_benchmarks.results.evidence import NodeLogs, below_run
@@ -23,7 +24,7 @@ from run_benchmarks.results.hang import explained
 from run_benchmarks.results.legacy_figures import in_present_names, legacy_rates, legacy_times, with_numbers
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.provenance import provenance_of
-from run_benchmarks.results.quality import better_of, is_true, meets_target
+from run_benchmarks.results.quality import better_of, evaluation_that_met, is_true, meets_target
 from run_benchmarks.results.rank_logs import RankLogs, read_rank_logs
 from run_benchmarks.results.round_result import (
     MEASURE,
@@ -77,8 +78,12 @@ def judge(
     )
     continued = result.continued and {**result.continued, "run": seen.continue_from}
     attempts = (attempt.note for attempt in seen.attempts)
-    more = (*attempts, *continuation_notes(continued), *saving_notes(result.facts))
-    return replace(result, continued=continued, notes=(*result.notes, *_brief(more)))
+    about = (
+        *clock_notes(seen.hosts, seen.clocks),
+        *continuation_notes(continued),
+        *saving_notes(result.facts),
+    )
+    return replace(result, continued=continued, notes=(*result.notes, *_brief((*attempts, *about))))
 
 
 def judge_logs(
@@ -92,7 +97,8 @@ def judge_logs(
     values = facts if case.uses_driver else with_numbers(facts)
     continued = _continued(logs.events)
     own, figure_notes = case_figures(facts, case.chip)
-    sampled = outcome_or_why(folders, logs.events, logs.phases, _met(case, logs, facts))
+    met = evaluation_that_met(case, logs.events, logs.met, facts)
+    sampled = outcome_or_why(folders, logs.events, logs.phases, seen.clocks, met)
     figures = {**_training_figures(case, values, logs), **sampled.figures, **own}
     cut_off = {} if finished or case.kind == MEASURE else cut_off_figures(logs.events)
     figures |= cut_off
@@ -169,15 +175,10 @@ def _training_figures(case: PlannedCase, facts: Mapping[str, Any], logs: RankLog
     figures |= legacy_rates(facts, figures)
     if case.uses_driver:
         return figures
-    return {**figures, **legacy_times(logs.events, _met(case, logs, facts), figures)}
-
-
-def _met(case: PlannedCase, logs: RankLogs, facts: Mapping[str, Any]) -> Event | None:
-    """The evaluation that met the target: the driver ends the training with it, a script may go on."""
-    if not is_true(facts.get("converged")):
-        return None
-    evaluations = [event for event in logs.events if event.name == EventName.EVALUATE]
-    return next(reversed(evaluations), None) if case.uses_driver else logs.met
+    return {
+        **figures,
+        **legacy_times(logs.events, evaluation_that_met(case, logs.events, logs.met, facts), figures),
+    }
 
 
 def _verdict(case: PlannedCase, facts: Mapping[str, Any]) -> Verdict:

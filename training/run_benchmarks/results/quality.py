@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -74,6 +74,19 @@ def meets_target(case: PlannedCase, event: Event) -> bool:
     if value is None:
         return False
     return value <= target if better_of(case, metric) == LOWER else value >= target
+
+
+def evaluation_that_met(
+    case: PlannedCase, events: Sequence[Event], first: Event | None, facts: Mapping[str, Any]
+) -> Event | None:
+    """The evaluation that met the target, of rank 0's events; None where FINISHED does not say that it was met.
+
+    The driver ends the training with it, a script may go on: of its evaluations `first` is the first that met it.
+    """
+    if not is_true(facts.get("converged")):
+        return None
+    evaluations = [event for event in events if event.name == EventName.EVALUATE]
+    return next(reversed(evaluations), None) if case.uses_driver else first
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from run_benchmarks.results.clocks import NodeClock, Placement, Shift, placements
 from run_benchmarks.results.device_figures import NAMES as OF_DEVICES
 from run_benchmarks.results.device_figures import device_figures
 from run_benchmarks.results.node_telemetry import WANTED, Cut, node_telemetry
-from run_benchmarks.results.phases import PhaseEvents
+from run_benchmarks.results.phases import Phase, PhaseEvents
 from run_benchmarks.results.power import (
     NAMES as OF_POWER,
 )
@@ -66,11 +67,12 @@ def outcome_or_why(
     folders: Sequence[Path],
     events: Sequence[Event],
     phases: Mapping[int, PhaseEvents],
+    clocks: Sequence[NodeClock] = (),
     met: Event | None = None,
 ) -> TelemetryOutcome:
     """As `telemetry_outcome`; whatever telemetry holds, no verdict changes by it."""
     try:
-        return telemetry_outcome(folders, events, phases, met)
+        return telemetry_outcome(folders, events, phases, clocks, met)
     except Exception as error:
         log_traceback(Stage.JUDGE, error)
         reason = f"the nodes' telemetry broke its reader: {raised(error)}"
@@ -81,6 +83,7 @@ def telemetry_outcome(
     folders: Sequence[Path],
     events: Sequence[Event],
     phases: Mapping[int, PhaseEvents],
+    clocks: Sequence[NodeClock] = (),
     met: Event | None = None,
 ) -> TelemetryOutcome:
     """What the telemetry in node folders comes to.
@@ -88,15 +91,17 @@ def telemetry_outcome(
     Args:
         folders: by node rank. events: of global rank 0.
         phases: by node rank, as its first rank tells them; a node whose rank tells nothing has those of rank 0.
+        clocks: of the nodes, by rank: all is put on the time line of rank 0's events.
         met: the evaluation that met the target, if one did.
     """
     window = training_window(events)
     if isinstance(window, str):
         return TelemetryOutcome(_nothing(window))
     nodes: dict[str, _Node] = {}
-    for rank, folder in enumerate(folders):
-        cut = _cut(window, phases.get(rank), phases.get(0), met)
-        nodes[folder.name] = _read(rank, folder, cut)
+    placed = zip(folders, placements(clocks, len(folders)), strict=True)
+    for rank, (folder, placement) in enumerate(placed):
+        cut = _cut(window, phases.get(rank), phases.get(0), placement.own, met)
+        nodes[folder.name] = _read(rank, folder, cut, placement)
     silent = {name: node.silent for name, node in nodes.items() if node.silent}
     powers = {name: node.power for name, node in nodes.items()}
     summaries = {name: node.telemetry for name, node in nodes.items()}
@@ -107,9 +112,12 @@ def telemetry_outcome(
     return TelemetryOutcome(figures, notes, whole)
 
 
-def _cut(window: Window, own: PhaseEvents | None, first: PhaseEvents | None, met: Event | None) -> Cut:
-    """own: the node's; first: global rank 0's, by whose training a script's node without events is cut."""
-    told = own if own and own.training else first
+def _cut(
+    window: Window, own: PhaseEvents | None, first: PhaseEvents | None, shift: Shift, met: Event | None
+) -> Cut:
+    """own: the node's, to be shifted; first: global rank 0's, for a node of a script without events there."""
+    told, shift_told = (own, shift) if own and own.training else (first, Shift())
+    start = own.ranks_start_ms if own else None
     unclear = ""
     if told is None or told.training is None:
         unclear = "no rank of the node tells of them"
@@ -118,16 +126,23 @@ def _cut(window: Window, own: PhaseEvents | None, first: PhaseEvents | None, met
     return Cut(
         training=window,
         target_ms=met.time_ms if met else None,
-        phases={} if unclear or told is None else told.windows(),
-        ranks_start_ms=own.ranks_start_ms if own else None,
+        phases={} if unclear or told is None else _shifted(told.windows(), shift_told),
+        ranks_start_ms=None if start is None else shift(int(start)),
         unclear=unclear,
     )
 
 
-def _read(rank: int, folder: Path, cut: Cut) -> _Node:
+def _shifted(phases: Mapping[Phase, Sequence[Window]], shift: Shift) -> dict[Phase, list[Window]]:
+    return {
+        phase: [Window(shift(each.start_ms), shift(each.end_ms)) for each in windows]
+        for phase, windows in phases.items()
+    }
+
+
+def _read(rank: int, folder: Path, cut: Cut, placement: Placement) -> _Node:
     readings = Readings(cut.training, WANTED)
     try:
-        telemetry = read_power(folder / TELEMETRY_FILE, readings.take)
+        telemetry = read_power(folder / TELEMETRY_FILE, placement, readings.take)
     except FlagPerfError as error:
         reason = str(error).splitlines()[0]
         return _Node(reason, NodeTelemetry(missing=(reason,)))

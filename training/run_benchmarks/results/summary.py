@@ -63,6 +63,7 @@ def without_nodes(result: RoundResult) -> RoundResult:
     origin, telemetry = result.provenance, result.telemetry
     return replace(
         result,
+        clocks=(),
         provenance=replace(origin, hosts=(), monitors=()) if origin else None,
         telemetry=replace(telemetry, nodes=(), reconciliation=()) if telemetry else None,
     )
