@@ -28,6 +28,7 @@ from run_benchmarks.results.power import power_figures_or_why
 from run_benchmarks.results.provenance import provenance_of
 from run_benchmarks.results.quality import better_of, is_true, meets_target
 from run_benchmarks.results.rank_logs import RankLogs, read_rank_logs
+from run_benchmarks.results.reported import within_bounds
 from run_benchmarks.results.round_result import (
     MEASURE,
     Observation,
@@ -140,7 +141,7 @@ def judge_logs(
     shared = {**seen.shared(), "failure": failure, "notes": notes}
     verdict = failure.verdict if failure else _verdict(case, facts)
     why = shortfall(case, logs.events, values) if verdict is Verdict.NOT_CONVERGED else ""
-    return RoundResult(
+    result = RoundResult(
         **shared,
         kind=case.kind,
         verdict=verdict,
@@ -154,6 +155,7 @@ def judge_logs(
         facts=facts,
         provenance=provenance_of(seen.origin, seen.hosts, folders, logs.events, case.parameters),
     )
+    return within_bounds(result)
 
 
 def _brief(notes: Sequence[str]) -> list[str]:
