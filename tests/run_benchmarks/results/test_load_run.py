@@ -84,9 +84,21 @@ def test_of_results_without_bounds_the_first_are_read(
     (folder / "summary.json").unlink()
     loaded = load_run(folder)
     assert by_round(loaded).keys() == {1}
-    assert any(
-        "round 2 and what follows is not read: the results hold more than" in note for note in loaded.notes
-    )
+    assert any("round 2 is not read: with it the results hold more than" in note for note in loaded.notes)
+
+
+def test_one_result_that_is_too_large_costs_none_of_those_that_follow(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "summary.json").unlink()
+    first = next(folder.glob("*/round1/result.json"))
+    others = sum(path.stat().st_size for path in folder.glob("*/round*/result.json"))
+    first.write_text(first.read_text() + " " * others)
+    monkeypatch.setattr(load, "MOST_BYTES", others)
+    (folder / "journal.jsonl").unlink()
+    loaded = load_run(folder)
+    assert by_round(loaded).keys() == {2, 3}
+    assert any("round 1 has no result: what its folder has was not read" in note for note in loaded.notes)
 
 
 def test_logs_without_bounds_are_not_judged_unasked(folder: Path) -> None:

@@ -26,6 +26,7 @@ from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.provenance import provenance_of
 from run_benchmarks.results.quality import better_of, evaluation_that_met, is_true, meets_target
 from run_benchmarks.results.rank_logs import RankLogs, read_rank_logs
+from run_benchmarks.results.reported import within_bounds
 from run_benchmarks.results.round_result import (
     MEASURE,
     Observation,
@@ -140,7 +141,7 @@ def judge_logs(
     shared = {**seen.shared(), "failure": failure, "notes": notes}
     verdict = failure.verdict if failure else _verdict(case, facts)
     why = shortfall(case, logs.events, values) if verdict is Verdict.NOT_CONVERGED else ""
-    return RoundResult(
+    result = RoundResult(
         **shared,
         kind=case.kind,
         verdict=verdict,
@@ -155,6 +156,7 @@ def judge_logs(
         telemetry=sampled.telemetry,
         provenance=provenance_of(seen.origin, seen.hosts, folders, logs.events, case.parameters),
     )
+    return within_bounds(result)
 
 
 def _brief(notes: Sequence[str]) -> list[str]:
