@@ -24,7 +24,13 @@ from run_benchmarks.results.hang import explained
 from run_benchmarks.results.legacy_figures import in_present_names, legacy_rates, legacy_times, with_numbers
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.provenance import provenance_of
-from run_benchmarks.results.quality import better_of, evaluation_that_met, is_true, meets_target
+from run_benchmarks.results.quality import (
+    better_of,
+    evaluation_that_met,
+    is_true,
+    meets_target,
+    met_untrained,
+)
 from run_benchmarks.results.rank_logs import RankLogs, read_rank_logs
 from run_benchmarks.results.reported import within_bounds
 from run_benchmarks.results.round_result import (
@@ -44,7 +50,6 @@ from utils.checkpoints import continued_of
 from utils.events import Event, EventName
 from utils.figures import DEFINITIONS, Figure, Peak, figures_from_finished, of_this_part
 from utils.node import rank_log_name
-from utils.numbers import number_in
 from utils.processor import precision_note
 from utils.records import Failure, FailureClass, Stage, Verdict
 from utils.text_files import shortened
@@ -132,7 +137,7 @@ def judge_logs(
     of_logs = (
         *filter(None, [rules.stand_in, unproved]),
         *doubted,
-        *_met_untrained(logs.events, facts),
+        *met_untrained(logs.events, facts),
         *_precision_notes(logs.events),
         *_notes(logs, figure_notes, failure),
         *sampled.notes,
@@ -194,19 +199,6 @@ def _continued(events: Sequence[Event]) -> Mapping[str, Any] | None:
     """A round that fails later has continued all the same."""
     parts = (continued_of(event.value) for event in events if event.name == EventName.INIT_END)
     return next(filter(None, parts), None)
-
-
-def _met_untrained(events: Sequence[Event], facts: Mapping[str, Any]) -> list[str]:
-    """A target that a trivial answer, or the weights that training begins with, meet already proves nothing."""
-    target, metric = number_in(facts, "target"), str(facts.get("metric"))
-    begin = next((event.value for event in events if event.name == EventName.INIT_EVALUATION), {})
-    values = {"a trivial answer's": number_in(begin, "baseline"), "the initial": number_in(begin, metric)}
-    met = [
-        f"{whose} {metric} is {value:.6g}"
-        for whose, value in values.items()
-        if target is not None and value is not None and value >= target
-    ]
-    return [f"the target, {target:.6g}, was met before training: {', '.join(met)}"] if met else []
 
 
 def _precision_notes(events: Sequence[Event]) -> list[str]:

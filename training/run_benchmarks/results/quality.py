@@ -89,6 +89,19 @@ def evaluation_that_met(
     return next(reversed(evaluations), None) if case.uses_driver else first
 
 
+def met_untrained(events: Sequence[Event], facts: Mapping[str, Any]) -> list[str]:
+    """A target that a trivial answer, or the weights that training begins with, meet already proves nothing."""
+    target, metric = number_in(facts, "target"), str(facts.get("metric"))
+    begin = next((event.value for event in events if event.name == EventName.INIT_EVALUATION), {})
+    values = {"a trivial answer's": number_in(begin, "baseline"), "the initial": number_in(begin, metric)}
+    met = [
+        f"{whose} {metric} is {value:.6g}"
+        for whose, value in values.items()
+        if target is not None and value is not None and value >= target
+    ]
+    return [f"the target, {target:.6g}, was met before training: {', '.join(met)}"] if met else []
+
+
 @dataclass(frozen=True)
 class Quality:
     """What FINISHED says of the metric; `facts` have the present names."""
