@@ -13,6 +13,7 @@ from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.plan.redact import redact_text
 from run_benchmarks.plan.secrets import NO_SECRETS, Secrets
 from run_benchmarks.reading import parsed
+from run_benchmarks.results.clocks import NodeClock
 from run_benchmarks.results.judge import judge
 from run_benchmarks.results.planned import planned
 from run_benchmarks.results.provenance import Origin
@@ -38,6 +39,7 @@ class RoundState:
     neighbours: host -> the uids of other runs that had units running there while this round trained or when it ended;
     unlisted: hosts that did not say what runs there, of which one warning is enough.
     is_taken_up: its tasks were launched by a controller that died. attempts: those before this one.
+    clocks: by node rank; none before the launch.
     """
 
     case: CasePlan
@@ -61,6 +63,7 @@ class RoundState:
     unlisted: set[str] = field(default_factory=set)
     is_taken_up: bool = False
     attempts: tuple[Attempt, ...] = ()
+    clocks: tuple[NodeClock, ...] = ()
     training: TrainingState = field(default_factory=TrainingState)
 
     @classmethod
@@ -82,6 +85,7 @@ class RoundState:
             notes=[*seen.notes],
             lost=set(seen.lost),
             tree=seen.tree,
+            clocks=seen.clocks,
             is_taken_up=True,
         )
 
@@ -139,6 +143,7 @@ class RoundState:
             origin=origin,
             tree=self.tree,
             attempts=self.attempts,
+            clocks=self.clocks,
         )
 
 

@@ -36,6 +36,7 @@ async def watch_round(session: Session, state: RoundState, hosts: Sequence[Host]
             lambda: state.training.progressed_at,
             lambda: state.training.pace.limit_s(session.plan.run.hang_timeout_s),
             lambda: _keep_stacks(session, state, hosts),
+            session.plan.run.hang_timeout_s,
         ),
     )
     followers = [asyncio.create_task(work) for work in _followers(session, state, hosts)]

@@ -6,8 +6,9 @@
 ARGV is started M times with the environment that FlagPerf's launch contract names, and the output of each goes
 to `DIR/rank<global rank>.out.log`: no pipe hides its exit code, and no wrapper has to pass signals on. `--set`
 adds a variable to each rank; in its VALUE `{rank}`, `{local_rank}` and the other names of `rank_environments` are
-filled in. The first rank that fails ends the others, and the launcher with its exit code (128 + the signal's
-number where a signal ended it). How each rank ended stands in a line of `RankEnd`, in the order of their ends.
+filled in. RANKS_START_MS tells each when the first of them was started. The first rank that fails ends the others, and
+the launcher with its exit code (128 + the signal's number where a signal ended it). How each rank ended stands in a
+line of `RankEnd`, in the order of their ends.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
 
+from utils.control_groups import write_identity
 from utils.memory_kills import kills
 
 GRACE_S = 10.0  # from SIGTERM to SIGKILL
@@ -33,6 +36,8 @@ AT_EXIT = (-signal.SIGABRT, -signal.SIGSEGV)
 AT_EXIT_GRACE_S = 3.0
 PREFIX = "[RankEnd] "
 LAST_WORDS = 2**16  # bytes that a rank may need to say why it failed
+# When the node's first rank was started: ms since the epoch.
+RANKS_START_MS = "FLAGPERF_RANKS_START_MS"
 CONTRACT = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT")
 
 
@@ -166,11 +171,14 @@ def main(argv: Sequence[str]) -> int:
     """Run the node's ranks to their end; the exit code."""
     options = _options(argv)
     ranks, killed_before = NodeRanks(Path(options.log_dir)), kills()
+    with suppress(OSError):  # the monitor says that it knows of no group, and samples the rest
+        write_identity(Path(options.log_dir))
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM):
         signal.signal(number, ranks.on_signal)
+    environment = {**os.environ, RANKS_START_MS: str(int(time.time() * 1000))}
     for rank, local_rank, variables in rank_environments(options):
         if ranks.stop_signal is None:
-            ranks.start(rank, local_rank, options.argv, {**os.environ, **variables})
+            ranks.start(rank, local_rank, options.argv, {**environment, **variables})
     first = 0
     for end in ranks.ends():
         print(end.line(), flush=True)

@@ -192,6 +192,7 @@ NotNegative = Annotated[StrictFloat, Field(ge=0, allow_inf_nan=False, examples=[
 Hours = Annotated[Positive, Field(le=10_000)]
 Seconds = Annotated[Positive, Field(le=36_000_000)]
 SecondsOrZero = Annotated[NotNegative, Field(le=36_000_000)]
+IdleSeconds = Annotated[NotNegative, Field(le=600)]
 Port = Annotated[int, BeforeValidator(_port)]
 # Of this machine; no name, for what that leads to may change.
 Address = Annotated[Text, AfterValidator(_address)]

@@ -11,8 +11,10 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from pydantic import Field
 
 from run_benchmarks.reading import Record
+from run_benchmarks.results.clocks import NodeClock
 from run_benchmarks.results.provenance import Origin, Provenance
 from run_benchmarks.results.rules import Rules
+from run_benchmarks.results.telemetry_result import RoundTelemetry
 from run_benchmarks.stages.watch import Outcome
 from run_benchmarks.writing import BY_UMASK, write_whole
 from utils.figures import DEFINITIONS, Figure
@@ -65,7 +67,7 @@ class RoundRecord(Record):
 
     hosts: by node rank. failure: why the round did not end well. times: seconds by stage.
     image, images: the image's name, and host -> its ID. notes: what a reader must know.
-    attempts: those before this one, which counts.
+    attempts: those before this one, which counts. clocks: by node rank; none where nobody read them.
     """
 
     schema: Literal[1, 2, 3] = SCHEMA
@@ -79,6 +81,7 @@ class RoundRecord(Record):
     images: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     attempts: Annotated[tuple[Attempt, ...], Field(max_length=MOST_ATTEMPTS)] = ()
+    clocks: Annotated[tuple[NodeClock, ...], Field(max_length=MOST_HOSTS)] = ()
 
     def shared(self) -> dict[str, Any]:
         """The fields that both have."""
@@ -118,6 +121,7 @@ class RoundResult(RoundRecord):
     facts: FINISHED's values. continued: the run, checkpoint and step that the round went on from, if it did.
     shortfall: why it did not converge though nothing failed; else empty.
     provenance: what of the raw files says where the result comes from; None before schema 3.
+    telemetry: what each node's comes to; None in earlier results, and without a training to cut it by.
     """
 
     kind: str = CONVERGE
@@ -128,6 +132,7 @@ class RoundResult(RoundRecord):
     facts: Mapping[str, Any] = field(default_factory=dict)
     shortfall: str = ""
     provenance: Provenance | None = None
+    telemetry: RoundTelemetry | None = None
 
     @property
     def has_more(self) -> bool:
