@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import threading
 from collections.abc import Callable
 
@@ -25,6 +26,7 @@ from utils.records import Failure, FailureClass, Stage, Verdict
 from utils.telemetry.quantities import QUANTITIES
 from utils.telemetry.records import Sample, Scope, SourceInfo, Tick, ticks_of
 
+OF_DEVICES = [each.definition for each in DEVICE_METRICS]
 CASE = "toy:pytorch:X1:2:1:1"
 Make = Callable[..., Exported]
 
@@ -127,8 +129,12 @@ def test_the_document_has_what_is_exported_and_its_bounds() -> None:
     text = (OBSERVABILITY / "README.md").read_text()
     rows = [line for line in text.splitlines() if line.startswith("| `flagperf_")]
     assert rows == [
-        f"| `{each.sample}` | {each.kind} | {', '.join(each.labels)} | {each.help} |" for each in DEFINITIONS
+        f"| `{each.sample}` | {each.kind} | {', '.join(each.labels)} | {each.help} |"
+        for each in DEFINITIONS
+        if each not in OF_DEVICES
     ]
+    exported = {each.sample for each in OF_DEVICES}
+    assert set(re.findall(r"`(flagperf_device_\w+)`", text)) - {row.split("`")[1] for row in rows} <= exported
     bounds = (
         f"{listener.MOST_NODES} nodes, {readings.MOST_SOURCES} sources a node, "
         f"{readings.MOST_DEVICES} devices a source, {families.MOST_DEVICES} devices in all"
