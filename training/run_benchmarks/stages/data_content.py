@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from run_benchmarks.run_log import LOGGER
+from run_benchmarks.host_log import log_of_host
 from run_benchmarks.stages.checks import DoubtError, HostUse
 from run_benchmarks.stages.readings import GIB, Reading
 from run_benchmarks.stages.work_folder import ENTER, SEE, guard_argv
@@ -163,7 +163,7 @@ class _Memory:
         try:
             await checked(transport, argv, stdin=text, timeout=RECALL_S)
         except FlagPerfError as error:
-            LOGGER.warning(f"{transport.host}: the next run reads these data again: {error.message}")
+            log_of_host("WARNING", transport.host, f"the next run reads these data again: {error.message}")
 
 
 async def _read(folder: DataFolder, unknown: Lines, memory: _Memory) -> Reading:
