@@ -90,7 +90,7 @@ class Round:
         except StageFailed as stopped:
             state.failure = stopped.failure
         except Interrupted:
-            state.failure = interrupted(state.stage)
+            state.failure = interrupted(state.stage, session.interrupt.by)
         except Exception as error:
             state.note_error(error)
         await self._finish(held)

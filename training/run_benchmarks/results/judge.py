@@ -17,10 +17,12 @@ from run_benchmarks.results.case_figures import case_figures
 from run_benchmarks.results.checkout import in_checkout
 from run_benchmarks.results.consistency import contradictions, doubts
 from run_benchmarks.results.cut_off import cut_off_figures
+from run_benchmarks.results.doubts import doubtful
 from run_benchmarks.results.evidence import NodeLogs, below_run
 from run_benchmarks.results.followed import with_log
 from run_benchmarks.results.hang import explained
 from run_benchmarks.results.legacy_figures import in_present_names, legacy_rates, legacy_times, with_numbers
+from run_benchmarks.results.losses import gone_unwatched
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.power import NAMES as POWER
 from run_benchmarks.results.power import power_figures_or_why
@@ -71,6 +73,7 @@ def judge(
     if failure is None and seen.outcome is not None:
         explanation = explained(nodes, seen.outcome, open_framework(case.settings.framework), case.deadline_s)
         failure = explanation.failure and in_checkout(explanation.failure, seen.tree)
+        failure = gone_unwatched(failure) if failure and seen.unwatched_s else failure
         notes += [explanation.note] if explanation.note else []
     result = judge_logs(
         case, [node.folder for node in nodes], replace(seen, failure=failure, notes=tuple(notes)), followed
@@ -141,8 +144,8 @@ def judge_logs(
         shortfall=shortened(why, LONGEST_NOTE),
         rules=rules,
         figures={
-            **{name: _brief_figure(each) for name, each in figures.items()},
-            "round_time": seen.round_time(),
+            name: _brief_figure(each)
+            for name, each in doubtful({**figures, "round_time": seen.round_time()}, seen).items()
         },
         continued=continued,
         facts=facts,

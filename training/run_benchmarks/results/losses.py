@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from run_benchmarks.results.symptoms import DISK_FULL
 from run_benchmarks.stages.watch import Lost
 from utils.records import Failure, FailureClass, Stage, Verdict
@@ -28,6 +30,17 @@ def unit_gone(host: str, ending: Lost) -> Failure:
         kind, what = FailureClass.DISK_FULL, "how the task ended is not known, for the disk is full"
         remedy = FREE_SPACE.format(host=host)
     return Failure(Verdict.FAILED, Stage.TRAIN, kind, host, what, message, remedy)
+
+
+def gone_unwatched(failure: Failure) -> Failure:
+    """The failure of a round that was taken up: who removed its task while the run had no controller is not known."""
+    if failure.failure_class is not FailureClass.TASK_REMOVED:
+        return failure
+    what = (
+        "the task was removed while the run had no controller, or by the run itself when its controller ended"
+    )
+    remedy = f"if that controller was killed, see on {failure.host} who removed it; run the round again"
+    return replace(failure, message=what, remedy=remedy)
 
 
 def host_lost(
