@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
-from run_benchmarks.full_disk import FULL, is_full
+from run_benchmarks.full_disk import FULL, unwritten_file
 from run_benchmarks.plan.redact import redact_text
 from run_benchmarks.results.evidence import EVIDENCE_LINES
 from run_benchmarks.results.losses import FREE_SPACE, host_lost
@@ -73,8 +73,8 @@ def unexpected(stage: Stage, error: Exception) -> Failure:
         stage,
         FailureClass.CONTROLLER_ERROR,
         "",
-        FULL if is_full(error) else redact_text(f"on the controller: {raised(error)}"),
-        "" if is_full(error) else "\n".join(traceback_text(error).splitlines()[-EVIDENCE_LINES:]),
+        FULL if unwritten_file(error) else redact_text(f"on the controller: {raised(error)}"),
+        "" if unwritten_file(error) else "\n".join(traceback_text(error).splitlines()[-EVIDENCE_LINES:]),
         remedy_for(error),
     )
 

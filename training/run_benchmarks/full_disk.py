@@ -21,9 +21,9 @@ def is_full(error: BaseException) -> bool:
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
-def filename_of(error: BaseException) -> str:
-    """The file that an error of the system is about."""
-    return str(getattr(error, "filename", None) or "a file")
+def unwritten_file(error: BaseException) -> str:
+    """The file for which a disk had no room; empty where that is not what happened, or nobody knows which."""
+    return str(error.filename or "") if isinstance(error, OSError) and is_full(error) else ""
 
 
 def full_text(path: object) -> str:

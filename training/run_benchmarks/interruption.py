@@ -113,7 +113,7 @@ def interruptible(
         else:
             session.interrupt.ask(by)
             session.display.interrupted()
-            LOGGER.warning(f"the run is ended by {by}: stopping and cleaning up on every host")
+            LOGGER.warning(f"interrupted by {by}: stopping and cleaning up on every host")
             session.journal.write("interrupted", by=by)
 
     async def heed_requests() -> None:

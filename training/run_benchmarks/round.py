@@ -28,7 +28,7 @@ from run_benchmarks.resumption import RoundSoFar
 from run_benchmarks.round_end import RoundEnd
 from run_benchmarks.round_image import provide_image
 from run_benchmarks.round_state import RoundState, has_record, write_observation
-from run_benchmarks.round_watch import watch_round
+from run_benchmarks.round_watch import ended_unwatched, watch_round
 from run_benchmarks.session import Interrupted, Session, in_time, now, unless_broken_off, unless_interrupted
 from run_benchmarks.stages.caches import DROP_CACHES
 from run_benchmarks.stages.checkpoints import make_checkpoint_folders
@@ -85,6 +85,8 @@ class Round:
         try:
             if self.state.is_taken_up:
                 await self._acquire(held)
+            if session.interrupt.is_set() and state.is_taken_up and not (state.outcome or state.failure):
+                state.outcome = await ended_unwatched(session, state, self.hosts)
             if not (state.outcome or state.failure):
                 await unless_interrupted(session.interrupt, self._train(held))
         except StageFailed as stopped:

@@ -128,7 +128,7 @@ class LineFile:
 
     def close(self) -> None:
         """Close the file."""
-        if self._room:
+        if self._room and not self._file.closed:
             with suppress(OSError):
                 give_room_back(self._file.fileno())
         self._attempt(self._file.close)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 
-from run_benchmarks.full_disk import REMEDY, filename_of, full_text, is_full
+from run_benchmarks.full_disk import FULL, REMEDY, full_text, is_full, unwritten_file
 from run_benchmarks.plan.redact import redact_text
 from run_benchmarks.run_log import LOGGER, log_full_disk
 from utils.errors import FlagPerfError, raised
@@ -30,10 +30,11 @@ def log_traceback(stage: Stage, error: Exception) -> None:
 
 
 def _logged(error: Exception, where: str = "") -> str:
-    if is_full(error):
-        log_full_disk(filename_of(error))
-        return full_text(filename_of(error))
-    message = f"an error that was not foreseen{where}: {sentence_of(error)}"
+    if file := unwritten_file(error):
+        log_full_disk(file)
+        return full_text(file)
+    what = FULL if is_full(error) else "an error that was not foreseen"
+    message = f"{what}{where}: {sentence_of(error)}"
     LOGGER.bind(detail=traceback_text(error)).error(message)
     return message
 

@@ -6,9 +6,10 @@ import json
 import re
 import signal
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -20,6 +21,7 @@ from tests.run_benchmarks.faults.seen import Seen, fault
 from tests.run_benchmarks.whole_run import PROGRAM, WholeRun, make_whole_run
 from utils.records import Failure, FailureClass, Stage, Verdict
 
+T = TypeVar("T")
 CASE = "toy:pytorch:X1:1:1:1"
 Capture = pytest.CaptureFixture[str]
 # After these lines of the journal the controller is killed; what comes of the round then.
@@ -45,11 +47,21 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WholeRun]:
         yield make_whole_run(tmp_path, port, monkeypatch)
 
 
-def killed_after(run: WholeRun, line: str) -> None:
-    """A run whose controller is killed right after it has written a line of its journal."""
-    words = [KILLING.format(line=line) + word if word == PROGRAM else word for word in run.command()]
+def killed_after(run: WholeRun, line: str, first: str = "") -> None:
+    """A run whose controller does what `first` says, and is killed right after it has written a line of its journal."""
+    killing = f"{first}\n{KILLING.format(line=line)}"
+    words = [killing + word if word == PROGRAM else word for word in run.command()]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+def wait_for(value: Callable[[], T]) -> T:
+    """What `value` gives, once it is something."""
+    end = time.monotonic() + 60
+    while not (there := value()):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    return there
 
 
 def files_of(folder: Path) -> set[str]:
@@ -125,6 +137,22 @@ def test_a_run_whose_controller_died_is_stopped_in_its_place(run: WholeRun, caps
     error = capsys.readouterr().err
     assert "the run has ended, with exit code 130" in error and "1:9" not in error
     assert "saved no checkpoints" in error and f"--config {run.tree.config}" in error
+
+
+@pytest.mark.parametrize("verb", ["resume", "stop"])
+def test_a_training_that_its_deadline_ended_while_nobody_watched_has_timed_out(
+    run: WholeRun, verb: str
+) -> None:
+    """On the host `timeout` ends it; that is heard of before the run is stopped."""
+    run.behave("hang")
+    run.configure("CASE_DEADLINE_HOURS = 4 / 3600\n")
+    killed_after(run, "train", "from run_benchmarks.stages import launch\nlaunch.DEADLINE_MARGIN_S = 0")
+    (log,) = wait_for(lambda: [*(run.host / "runs").rglob("start_pytorch_task.log")])
+    wait_for(lambda: "ended by signal 15" in log.read_text())
+    run.main(verb)
+    assert (result_of(run)["verdict"], result_of(run)["failure"]["class"]) == ("TIMED_OUT", "deadline")
+    assert run.summary["exit_code"] == (130 if verb == "stop" else 1)
+    assert run.units_left() == []
 
 
 def test_an_attempt_after_which_the_run_is_ended_is_its_rounds_result(run: WholeRun) -> None:
