@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from run_benchmarks.transports.base import CommandTimeoutError, Completed
+from run_benchmarks.transports.base import CommandTimeoutError, Completed, TransportError
 from run_benchmarks.transports.local import LocalTransport
 from tests.fakes.clock import HandClock
 
@@ -31,6 +31,10 @@ class PingedHost:
             self.clock.now += self.each_takes
             raise CommandTimeoutError("no answer", where=self.host)
         return Completed(self.host, tuple(argv), 0, "", "")
+
+    async def reach(self) -> None:
+        if not self.answers[min(self.pings, len(self.answers) - 1)]:
+            raise TransportError("takes TCP and hangs", where=self.host, remedy="see its console")
 
 
 class AnsweringHost(LocalTransport):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from run_benchmarks import host_log
 from run_benchmarks.run_log import LOGGER, log_warnings
 
 if TYPE_CHECKING:
@@ -18,14 +19,22 @@ def log_put_back() -> Iterator[None]:
     """Every test leaves the log as verbs have it that run nothing."""
     yield
     log_warnings()
+    host_log.flush()
 
 
 class LogLines:
     """The messages that were logged, of every level, and what goes to the file alone."""
 
     def __init__(self) -> None:
-        self.messages: list[str] = []
+        self.logged: list[str] = []
+        self.levels: list[str] = []
         self.details: list[str] = []
+
+    @property
+    def messages(self) -> list[str]:
+        """All of them, also what a loop that has ended left to be logged."""
+        host_log.flush()
+        return self.logged
 
     @property
     def text(self) -> str:
@@ -38,7 +47,8 @@ def log_lines() -> LogLines:
     lines = LogLines()
 
     def take(message: Message) -> None:
-        lines.messages.append(message.record["message"])
+        lines.logged.append(message.record["message"])
+        lines.levels.append(message.record["level"].name)
         lines.details += [message.record["extra"]["detail"]] if "detail" in message.record["extra"] else []
 
     LOGGER.add(take, level="DEBUG")

@@ -7,12 +7,14 @@ import os
 import subprocess
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from run_benchmarks import follow
-from run_benchmarks.display.base import Display, Power
-from run_benchmarks.follow import KeptEvents, PowerMeter, follow_events, follow_power
+from run_benchmarks.display.base import Display
+from run_benchmarks.display.power_meter import Power, PowerMeter
+from run_benchmarks.follow import KeptEvents, follow_events, follow_telemetry
 from run_benchmarks.names import HostPaths, Node
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.training_state import TrainingState
@@ -22,6 +24,9 @@ from tests.run_benchmarks.builders import make_nodes
 from utils.events import Event, EventName, format_line
 from utils.telemetry.lines import TELEMETRY_FILE, record_line
 from utils.telemetry.records import Sample, Scope, SourceInfo, ticks_of
+
+if TYPE_CHECKING:
+    from utils.telemetry.series import AnyTick
 
 
 class Seen(Display):
@@ -301,30 +306,31 @@ MACHINE = SourceInfo(1, "pwr", Scope.MACHINE, 1.0)
 PACKAGES = SourceInfo(1, "rapl", Scope.PACKAGE, 1.0)
 
 
-def test_the_power_of_a_node_while_its_telemetry_grows(tmp_path: Path) -> None:
-    class Meters(Display):
+def test_what_a_monitor_writes_comes_record_by_record(tmp_path: Path) -> None:
+    class Records(Display):
         def __init__(self) -> None:
-            self.seen: list[tuple[Node, Power]] = []
+            self.seen: list[tuple[Node, SourceInfo | float | None]] = []
 
-        def power(self, node: Node, power: Power) -> None:
-            self.seen.append((node, power))
+        def telemetry(self, node: Node, record: AnyTick | SourceInfo) -> None:
+            is_source = isinstance(record, SourceInfo)
+            self.seen.append((node, record if is_source else record.readings["power_w"][0]))
 
     async def scenario() -> None:
         following = asyncio.create_task(
-            follow_power(LocalTransport("node1"), paths_in(tmp_path), NODE, meters)
+            follow_telemetry(LocalTransport("node1"), paths_in(tmp_path), NODE, records)
         )
         for watts in (500.0, 612.5):
             with (node_folder(tmp_path) / TELEMETRY_FILE).open("a") as file:
                 file.write(record_line(MACHINE) + "not a record\n")
                 file.write(record_line(Sample(2, "pwr", power_w=watts)))
-            while not meters.seen or meters.seen[-1][1].watts != watts:
+            while not records.seen or records.seen[-1] != (NODE, watts):
                 await asyncio.sleep(0.01)
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
 
-    meters = Meters()
+    records = Records()
     asyncio.run(asyncio.wait_for(scenario(), timeout=60))
-    assert meters.seen == [(NODE, Power(500.0, Scope.MACHINE)), (NODE, Power(612.5, Scope.MACHINE))]
+    assert records.seen == [(NODE, MACHINE), (NODE, 500.0), (NODE, MACHINE), (NODE, 612.5)]
 
 
 def test_power_is_that_of_the_source_that_the_figures_will_use() -> None:

@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from run_benchmarks import round_state
-from run_benchmarks.display.base import Display, Power
+from run_benchmarks.display.base import Display
 from run_benchmarks.display.drawing import round_panel
 from run_benchmarks.display.lines import training_line
+from run_benchmarks.display.power_meter import Power, PowerMeter
 from run_benchmarks.display.progress import MOST_OPERATIONS, Progress
 from run_benchmarks.display.rows import UNICODE
-from run_benchmarks.follow import PowerMeter, _Lines
+from run_benchmarks.follow import _Lines
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.plan.as_dict import plain
 from run_benchmarks.results.evidence import NodeLogs, explain

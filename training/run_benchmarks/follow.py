@@ -1,4 +1,4 @@
-"""Follow what grows on a node while a round runs: rank 0's events, and the power that the monitor samples."""
+"""Follow what grows on a node while a round runs: rank 0's events, and what the monitor samples."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from run_benchmarks.display.base import Display, Power
+from run_benchmarks.display.base import Display
 from run_benchmarks.names import HostPaths, Node
 from run_benchmarks.results.rank_logs import NAMES, SELDOM
 from run_benchmarks.results.telemetry_file import record_of
@@ -24,13 +23,7 @@ from utils.events import PREFIX, Event, EventName, parse_line
 from utils.node import rank_log_name
 from utils.processor import precision_note
 from utils.telemetry.lines import TELEMETRY_FILE
-from utils.telemetry.records import Sample, SourceInfo, Telemetry, samples_of
-from utils.telemetry.series import carrier_of
-from utils.telemetry.windows import best_power_source, metered
 from utils.text_files import LONGEST_LINE
-
-if TYPE_CHECKING:
-    from utils.telemetry.series import AnyTick
 
 RETRY_S = 2.0
 # Of a round's events so much is kept on the controller, in characters: 100,000 steps have less.
@@ -40,8 +33,6 @@ REST_S = 5.0
 # What is read of a node takes so much of a core at most, but for a credit: an honest rank and a monitor take far less,
 # and what they wrote while contact was lost is read at once. To move so many bytes is a second's work.
 SHARE, CREDIT_S, BYTES_PER_S = 0.2, 5.0, 2**28
-# A node has a few sources and a few devices; who names more is not shown with them.
-MOST_SOURCES, MOST_DEVICES = 64, 1024
 # $2: a file of a node's folder, $3: its first byte that is wanted, counted from 1, $4: `-f` to wait for the file and
 # for what is added to it. A task may put a link or a pipe in its place: it is opened once, and is what was opened.
 READ = (
@@ -122,45 +113,15 @@ def _note_precision(event: Event) -> None:
         LOGGER.info(note)
 
 
-async def follow_power(transport: Transport, paths: HostPaths, node: Node, display: Display) -> None:
-    """Tell `display` of the node's power whenever its monitor has sampled it, until cancelled."""
-    meter = PowerMeter()
+async def follow_telemetry(transport: Transport, paths: HostPaths, node: Node, display: Display) -> None:
+    """Hand each record that the node's monitor writes to `display` until cancelled."""
 
     def take(line: str) -> None:
         with suppress(FlagPerfError):  # who reads the file for figures says what is wrong with it
-            power = meter.take(record_of(line, TELEMETRY_FILE))
-            if power is not None:
-                display.power(node, power)
+            display.telemetry(node, record_of(line, TELEMETRY_FILE))
 
     log = _Log(paths.work, below_work(paths, paths.node(node)), TELEMETRY_FILE)
     await _follow(transport, log, _Lines(take))
-
-
-class PowerMeter:
-    """The power of a node from its telemetry, record by record: of the source that the figures will use."""
-
-    def __init__(self) -> None:
-        self._sources: dict[str, SourceInfo] = {}  # the latest word on each
-        self._best: SourceInfo | None = None
-        self._samples: dict[str, Sample] = {}  # the newest, by device
-
-    def take(self, record: AnyTick | SourceInfo) -> Power | None:
-        """All devices of the source together, when a tick of it comes in and each has one, or is counted with one."""
-        if isinstance(record, SourceInfo):
-            if len(self._sources) < MOST_SOURCES:
-                self._sources[record.source] = record
-            telemetry = Telemetry("", tuple(self._sources.values()))
-            name = best_power_source(telemetry)
-            self._best = telemetry.info(name) if name else None
-            self._samples.clear()
-            return None
-        if self._best is None or record.source != self._best.source or len(self._samples) > MOST_DEVICES:
-            return None
-        self._samples |= {sample.device: sample for sample in samples_of(record)}
-        devices = metered({device: carrier_of(sample) for device, sample in self._samples.items()})
-        draws = [self._samples[device].power_w for device in devices]
-        watts = [draw for draw in draws if draw is not None and draw >= 0]
-        return Power(sum(watts), self._best.scope) if len(watts) == len(draws) else None
 
 
 @dataclass(frozen=True)

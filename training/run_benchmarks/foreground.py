@@ -14,6 +14,7 @@ from run_benchmarks.commands import run_command
 from run_benchmarks.display.base import Display
 from run_benchmarks.display.terminal import open_display
 from run_benchmarks.exit_code import ExitCode
+from run_benchmarks.host_log import flush
 from run_benchmarks.names import RUN_LOG, RunId
 from run_benchmarks.output import NotPrintedError, output_width, put
 from run_benchmarks.plan.as_dict import plan_as_dict
@@ -114,6 +115,7 @@ def _to_its_end(work: Coroutine[Any, Any, Run]) -> Run:
         return loop.run_until_complete(work)
     finally:
         loop.run_until_complete(_end_all())
+        flush()
         loop.set_exception_handler(lambda _, about: LOGGER.debug(f"left behind: {about.get('message')}"))
         loop.close()
 

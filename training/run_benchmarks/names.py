@@ -29,6 +29,9 @@ RUN_LOG = "flagperf_run.log"
 RUN_FILES = ("plan.json", JOURNAL, "summary.json")
 # In a round's folder: rank 0's events as they were followed, as long as its log is not home.
 FOLLOWED_EVENTS = "followed_events.log"
+# In a round's folder, behind the name of a node's: what the controller read of meters outside that node. What lies
+# in the node's folder comes from the node, and a node cannot write here.
+METER_FILE_ENDING = ".meters.jsonl"
 ROUND_FOLDER = re.compile(r"round([1-9]\d{0,8})", re.ASCII)
 
 
@@ -103,6 +106,11 @@ class Node:
 def node_folder_name(host: str, rank: int) -> str:
     """A node's folder in that of its round."""
     return f"{host}_noderank{rank}"
+
+
+def meter_file_of(node_folder: Path) -> Path:
+    """What the controller read of meters outside a node, beside the node's folder of the result tree."""
+    return node_folder.with_name(f"{node_folder.name}{METER_FILE_ENDING}")
 
 
 def nodes_of(case: CasePlan, round_number: int) -> tuple[Node, ...]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
+from run_benchmarks.host_log import log_of_host
 from run_benchmarks.hosts.base import Host
 from run_benchmarks.round_state import RoundState
-from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import Session, in_time
 from run_benchmarks.stages.checks import named, runs_of
 from utils.errors import FlagPerfError, raised
@@ -39,7 +39,7 @@ async def _look(session: Session, state: RoundState, host: Host) -> None:
     except (FlagPerfError, asyncio.TimeoutError) as error:
         why = error.message if isinstance(error, FlagPerfError) else raised(error)
         if host.name not in state.unlisted:
-            LOGGER.warning(f"{host.name}: whether another run uses it is not known: {why}")
+            log_of_host("WARNING", host.name, f"whether another run uses it is not known: {why}")
         state.unlisted.add(host.name)
         return
     runs = {run for run in runs_of(unit for unit in units if unit.running) if run != session.run.uid}

@@ -7,6 +7,7 @@ is not read from it at all.
 from __future__ import annotations
 
 import time
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -136,9 +137,13 @@ def read_resumption(path: Path, journal: Journal) -> Resumption:
     results = {RoundKey(each.case, each.round): each for each in results_in(folder, ended_rounds)}
     done = ended_rounds | results.keys() - _between_attempts(folder)
     begun = {key for key in _keys(folder, "round_started") if key not in done}
-    controller = lost_controller(folder)
+    entries, controller = _by_round(folder), lost_controller(folder)
     unfinished = {
-        key: replace(_round_so_far(folder, key, where), attempt=results.pop(key, None), controller=controller)
+        key: replace(
+            _round_so_far(key, entries[key], folder.path / JOURNAL),
+            attempt=results.pop(key, None),
+            controller=controller,
+        )
         for key in begun
     }
     checks: Mapping[str, list[Check]] = {}
@@ -199,26 +204,36 @@ def new_run(folder: RunFolder, places: Sequence[str]) -> str:
     return f"start a new run (this one saved no checkpoints): {run_command(*places)}"
 
 
-def _keys(folder: RunFolder, event: str) -> Iterator[RoundKey]:
-    """The rounds of which the journal has an event, in its order."""
+def _by_round(folder: RunFolder) -> Mapping[RoundKey, Sequence[Mapping[str, Any]]]:
+    """What the journal has of each round, in its order."""
+    entries = defaultdict[RoundKey, list[Mapping[str, Any]]](list)
     for entry in folder.journal:
         case, number = entry.get("case"), entry.get("round")
-        if entry.get("event") == event and isinstance(case, str) and type(number) is int:
-            yield RoundKey(case, number)
+        if isinstance(case, str) and type(number) is int:
+            entries[RoundKey(case, number)].append(entry)
+    return entries
 
 
-def _round_so_far(folder: RunFolder, key: RoundKey, where: str) -> RoundSoFar:
-    """How far a round came that was begun."""
-    entries = _since_its_begin(folder, key)
-    stages = [entry for entry in entries if entry.get("event") == "stage"]
+def _keys(folder: RunFolder, event: str) -> Iterator[RoundKey]:
+    """The rounds of which the journal has an event, as often as it has it."""
+    for key, entries in _by_round(folder).items():
+        yield from (key for entry in entries if entry.get("event") == event)
+
+
+def _round_so_far(key: RoundKey, entries: Sequence[Mapping[str, Any]], journal: Path) -> RoundSoFar:
+    """How far a round came that was begun, by all that the journal has of it."""
+    begin = max(
+        place for place, each in enumerate(entries) if each.get("event") in ("round_started", "attempt_ended")
+    )
+    stages = [entry for entry in entries[begin:] if entry.get("event") == "stage"]
     noted = [entry for entry in stages if "seen" in entry]
     stage = str(stages[-1].get("stage")) if stages else Stage.ACQUIRE.value
     if not noted:
         return RoundSoFar(key, stage)
-    entrance = parsed(_Entrance, noted[-1], where)
-    seen = observation_of(key, entrance.seen, folder.path / JOURNAL)
+    entrance = parsed(_Entrance, noted[-1], str(journal))
+    seen = observation_of(key, entrance.seen, journal)
     neighbours = {host: set(runs) for host, runs in seen.neighbours.items()}
-    for entry in entries:
+    for entry in entries[begin:]:
         if entry.get("event") == "neighbours":
             neighbours.setdefault(str(entry.get("host")), set()).update(map(str, as_list(entry.get("runs"))))
     seen = replace(seen, neighbours={host: tuple(sorted(runs)) for host, runs in neighbours.items()})
@@ -227,13 +242,5 @@ def _round_so_far(folder: RunFolder, key: RoundKey, where: str) -> RoundSoFar:
 
 def _between_attempts(folder: RunFolder) -> frozenset[RoundKey]:
     """The rounds of which an attempt has failed, and the next one was not begun."""
-    failed, begun = (list(_keys(folder, event)) for event in ("attempt_ended", "round_started"))
-    return frozenset(key for key in failed if failed.count(key) >= begun.count(key))
-
-
-def _since_its_begin(folder: RunFolder, key: RoundKey) -> Sequence[Mapping[str, Any]]:
-    own = [each for each in folder.journal if (each.get("case"), each.get("round")) == (key.case, key.number)]
-    begin = max(
-        place for place, each in enumerate(own) if each.get("event") in ("round_started", "attempt_ended")
-    )
-    return own[begin:]
+    failed, begun = (Counter(_keys(folder, event)) for event in ("attempt_ended", "round_started"))
+    return frozenset(key for key, count in failed.items() if count >= begun[key])

@@ -16,6 +16,7 @@ from run_benchmarks.names import FOLLOWED_EVENTS, Node, unit_name
 from run_benchmarks.neighbours import look_for_neighbours, notes_on_neighbours
 from run_benchmarks.plan.host_ranges import alike
 from run_benchmarks.results.evidence import TASK_OUTPUT, start_log_of
+from run_benchmarks.round_clocks import read_end
 from run_benchmarks.round_state import RoundState
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import Session
@@ -49,7 +50,10 @@ class RoundEnd:
 
     def steps(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
         """What is to be done, in this order; where a step fails the next is done all the same."""
-        return self._note_neighbours, self._stop_units, self._collect, self._keep_output
+        return self._read_clocks, self._note_neighbours, self._stop_units, self._collect, self._keep_output
+
+    async def _read_clocks(self) -> None:
+        await read_end(self.state, self.hosts)
 
     async def _note_neighbours(self) -> None:
         """What shares the hosts with a round makes its figures doubtful: that goes with them."""

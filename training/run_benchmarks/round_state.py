@@ -14,6 +14,7 @@ from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.plan.redact import redact_text
 from run_benchmarks.plan.secrets import NO_SECRETS, Secrets
 from run_benchmarks.reading import parsed
+from run_benchmarks.results.clocks import NodeClock
 from run_benchmarks.results.judge import judge
 from run_benchmarks.results.planned import planned
 from run_benchmarks.results.provenance import Origin
@@ -40,6 +41,7 @@ class RoundState:
     unlisted: hosts that did not say what runs there, of which one warning is enough.
     is_taken_up: its tasks were launched by a controller that died; unwatched_s: so long, at most, none watched them.
     attempts: those before this one.
+    clocks: by node rank; none before the launch.
     """
 
     case: CasePlan
@@ -64,6 +66,7 @@ class RoundState:
     is_taken_up: bool = False
     unwatched_s: float = 0.0
     attempts: tuple[Attempt, ...] = ()
+    clocks: tuple[NodeClock, ...] = ()
     training: TrainingState = field(default_factory=TrainingState)
 
     @classmethod
@@ -86,6 +89,7 @@ class RoundState:
             lost=set(seen.lost),
             tree=seen.tree,
             neighbours={host: set(runs) for host, runs in seen.neighbours.items()},
+            clocks=seen.clocks,
             is_taken_up=True,
             unwatched_s=seen.unwatched_s + so_far.unwatched_s,
         )
@@ -146,6 +150,7 @@ class RoundState:
             attempts=self.attempts,
             neighbours={host: tuple(sorted(runs)) for host, runs in self.neighbours.items()},
             unwatched_s=round(self.unwatched_s, 3),
+            clocks=self.clocks,
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from run_benchmarks.follow import follow_events, follow_power
+from run_benchmarks.follow import follow_events, follow_telemetry
 from run_benchmarks.hosts.base import Host
 from run_benchmarks.names import FOLLOWED_EVENTS, unit_name
 from run_benchmarks.neighbours import watch_for_neighbours
@@ -77,6 +77,7 @@ def _watch(session: Session, state: RoundState, hosts: Sequence[Host]) -> Watch:
             lambda: state.training.progressed_at,
             lambda: state.training.pace.limit_s(session.plan.run.hang_timeout_s),
             lambda: _keep_stacks(session, state, hosts),
+            session.plan.run.hang_timeout_s,
         ),
     )
 
@@ -93,10 +94,10 @@ async def _keep_stacks(session: Session, state: RoundState, hosts: Sequence[Host
 def _followers(
     session: Session, state: RoundState, hosts: Sequence[Host]
 ) -> Iterator[Coroutine[Any, Any, None]]:
-    """What asks the nodes while they train: for rank 0's events, other runs and, where it is shown, power."""
+    """What asks the nodes while they train: for rank 0's events, other runs and, where it is shown, telemetry."""
     paths, display, first = session.paths, session.display, state.nodes[0]
     kept = (session.log_dir / first.folder).parent / FOLLOWED_EVENTS
     yield follow_events(hosts[0].transport, paths, first, state.training, display, kept)
     yield watch_for_neighbours(session, state, hosts)
-    for node in state.nodes if display.shows_power else ():
-        yield follow_power(hosts[node.rank].transport, paths, node, display)
+    for node in state.nodes if display.follows_telemetry else ():
+        yield follow_telemetry(hosts[node.rank].transport, paths, node, display)

@@ -82,6 +82,7 @@ async def run_plan(
     results = list(so_far.results) if so_far else []
     notes = [so_far.note] if so_far else []
     _note_begin(session, so_far)
+    display.run_started(run, plan, tuple(results))
     with interruptible(session, earlier_signals, stopped_by):
         try:
             code = await _check_and_run(session, results, notes, so_far)
@@ -164,6 +165,7 @@ async def _run_cases(session: Session, results: list[RoundResult], so_far: Resum
             LOGGER.info(f"case {name}, round {number} of {case.settings.repeat}: {begun or 'start'}")
             result = shared.one(await _run_round(session, case, number, begun))
             results.append(result)
+            session.display.round_judged(result)
             with _noted("what the round ended with could not be logged", []):
                 _log_result(result, session.log_dir)
 
@@ -183,6 +185,7 @@ async def _run_round(session: Session, case: CasePlan, number: int, begun: Round
         except OSError as error:
             LOGGER.error(f"the round is not run again: its folder cannot be moved: {error}")
             return result
+        session.display.attempt_failed(result)
         where = await prepare_hosts(session, case, result)
         LOGGER.warning(f"case {result.case}, round {number}: run again {where}; the first: {folder.name}")
         begun = result = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -49,6 +49,7 @@ class Session:
     kept: node folders that stay on their hosts, as not all that lies in them was collected.
     replaced: host -> the spare that has taken its place for the rest of the run.
     harness: the code that runs; what was deployed of it is `tree`.
+    pause: lets so many seconds pass.
     """
 
     plan: Plan
@@ -68,6 +69,7 @@ class Session:
     kept: set[str] = field(default_factory=set)
     replaced: dict[str, str] = field(default_factory=dict)
     harness: Harness = field(default_factory=Harness)
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep
 
 
 def open_session(

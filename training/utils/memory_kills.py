@@ -9,62 +9,49 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from utils.control_groups import NO_LIMIT, ROOT, UNIFIED, number_in, numbers_in, own_folders
+
 PREFIX = "[MemoryKill] "
 OF_GROUP, OF_HOST = "control group", "host"
-ROOT = Path("/sys/fs/cgroup")
-NO_LIMIT = 2**60  # bytes; cgroup v1 writes the largest multiple of a page below 2**63
 
 
 @dataclass(frozen=True)
 class Kills:
-    """Counters: processes that were killed (of this control group, else of the whole host), the group's limit met."""
+    """Counters: processes that were killed (of this control group, else of the whole host), the group's limit met.
+
+    limit_bytes, peak_bytes: the group's limit, and the most that it used; None where there is none, or nobody tells.
+    """
 
     killed: int
     limit_met: int
+    limit_bytes: int | None = None
+    peak_bytes: int | None = None
 
     def line_since(self, before: Kills) -> str:
         """The line for the log, with its end; empty where nobody was killed since `before`."""
         if self.killed <= before.killed:
             return ""
-        return f"{PREFIX}{OF_GROUP if self.limit_met > before.limit_met else OF_HOST}\n"
+        if self.limit_met <= before.limit_met:
+            return f"{PREFIX}{OF_HOST}\n"
+        figures = {"limit_bytes": self.limit_bytes, "peak_bytes": self.peak_bytes}
+        told = "".join(f" {name}={value}" for name, value in figures.items() if value is not None)
+        return f"{PREFIX}{OF_GROUP}{told}\n"
 
 
 def kills(proc: Path = Path("/proc"), root: Path = ROOT) -> Kills:
     """The counters now; what cannot be read counts as 0."""
-    for folder in _groups(proc, root):
-        events, control = _numbers(folder / "memory.events"), _numbers(folder / "memory.oom_control")
+    folders = own_folders(proc, root)
+    if UNIFIED in folders:
+        events = numbers_in(folders[UNIFIED] / "memory.events")
         if "oom_kill" in events:
-            return Kills(events["oom_kill"], events.get("oom", 0))
-        if "oom_kill" in control:  # of cgroup v1, which does not count how often its limit was met
-            is_limited = 0 < _number(folder / "memory.limit_in_bytes") < NO_LIMIT
-            return Kills(control["oom_kill"], control["oom_kill"] * is_limited)
-    return Kills(_numbers(proc / "vmstat").get("oom_kill", 0), 0)
-
-
-def _groups(proc: Path, root: Path) -> list[Path]:
-    """The folders of this process's control group; a container may see its own as the root."""
-    folders = []
-    for line in _text(proc / "self" / "cgroup").splitlines():
-        _, controllers, path = (*line.split(":", 2), "", "")[:3]
-        above = root if not controllers else root / "memory" if "memory" in controllers.split(",") else None
-        if above:
-            folders += [above / path.strip("/"), above]
-    return folders
-
-
-def _numbers(path: Path) -> dict[str, int]:
-    """Of lines with a name and a number."""
-    pairs = (line.split() for line in _text(path).splitlines())
-    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdecimal()}
-
-
-def _number(path: Path) -> int:
-    text = _text(path).strip()
-    return int(text) if text.isdecimal() else 0
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return ""
+            limit, peak = (number_in(folders[UNIFIED] / name) for name in ("memory.max", "memory.peak"))
+            return Kills(events["oom_kill"], events.get("oom", 0), limit, peak)
+    if "memory" in folders:  # of cgroup v1, which does not count how often its limit was met
+        control = numbers_in(folders["memory"] / "memory.oom_control")
+        if "oom_kill" in control:
+            names = ("memory.limit_in_bytes", "memory.max_usage_in_bytes")
+            limit, peak = (number_in(folders["memory"] / name) for name in names)
+            if not 0 < (limit or 0) < NO_LIMIT:
+                return Kills(control["oom_kill"], 0)
+            return Kills(control["oom_kill"], control["oom_kill"], limit, peak)
+    return Kills(numbers_in(proc / "vmstat").get("oom_kill", 0), 0)

@@ -24,6 +24,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
 
+from utils.control_groups import write_identity
 from utils.memory_kills import kills
 
 GRACE_S = 10.0  # from SIGTERM to SIGKILL
@@ -166,6 +167,8 @@ def main(argv: Sequence[str]) -> int:
     """Run the node's ranks to their end; the exit code."""
     options = _options(argv)
     ranks, killed_before = NodeRanks(Path(options.log_dir)), kills()
+    with suppress(OSError):  # the monitor says that it knows of no group, and samples the rest
+        write_identity(Path(options.log_dir))
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM):
         signal.signal(number, ranks.on_signal)
     for rank, local_rank, variables in rank_environments(options):

@@ -11,8 +11,8 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from run_benchmarks.display import progress as progress_module
-from run_benchmarks.display.base import Power
 from run_benchmarks.display.drawing import SPARE_COLUMNS, SPARE_LINES, WIDEST, round_panel
+from run_benchmarks.display.power_meter import Power
 from run_benchmarks.display.progress import POWER_KEPT_S, Progress
 from run_benchmarks.display.rows import ASCII, UNICODE, Style
 from tests.fakes.clock import HandClock

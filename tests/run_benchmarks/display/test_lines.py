@@ -88,7 +88,7 @@ def test_a_line_that_only_looks_like_one_of_training_has_no_numbers(line: str) -
 
 def test_a_display_that_fails_is_logged_once_and_ends_no_round(log: io.StringIO) -> None:
     class Broken(Display):
-        shows_power = True
+        follows_telemetry = True
 
         def event(self, event: Event) -> None:
             raise OverflowError("int too large to convert to float")
@@ -98,7 +98,7 @@ def test_a_display_that_fails_is_logged_once_and_ends_no_round(log: io.StringIO)
     for _ in range(3):
         display.event(STEP)
     display.round_ended()
-    assert display.shows_power and log.getvalue().count("OverflowError") == 1
+    assert display.follows_telemetry and log.getvalue().count("OverflowError") == 1
     assert log.getvalue().startswith("the run is not shown as it should be, and goes on: OverflowError")
 
 

@@ -75,14 +75,19 @@ def write_pair(training: Path, vendor: str, chip: str, steps: int = 1, at_step: 
     if at_step:
         more = indent(at_step.rstrip("\n") + "\n", "    ")
         script = script.replace("    pass  # what else a test wants of each step\n", more)
-    case = training / "benchmarks" / "pair" / "pytorch"
+    write_case(training, vendor, f"{chip}x2x1", "pair", script, steps)
+
+
+def write_case(training: Path, vendor: str, config: str, model: str, script: str, steps: int) -> None:
+    """Make a case of a script alone in a copy of the training tree, with one configuration of a vendor."""
+    case = training / "benchmarks" / model / "pytorch"
     base = f"target_accuracy = 0.5\nmax_steps = {steps}\ntrain_batch_size = 8\n"
     files = {
         case / "__init__.py": "",
         case / "run_pretraining.py": script,
         case / "config" / "_base.py": base,
         case / "config" / "mutable_params.py": "mutable_params = []\n",
-        training / vendor / "pair-pytorch" / "config" / f"config_{chip}x2x1.py": "",
+        training / vendor / f"{model}-pytorch" / "config" / f"config_{config}.py": "",
     }
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)

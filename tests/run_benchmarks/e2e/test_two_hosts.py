@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from run_benchmarks.exports.mlperf import export_mlperf
+from run_benchmarks.results.telemetry_file import read_telemetry
 from tests.lab.lab import Lab
 from tests.run_benchmarks.e2e.harness import QUICK, Bench, containers, run_folder
 
@@ -97,5 +98,7 @@ def _assert_tree(folder: Path) -> None:
         assert {f"rank{rank}.out.log", "start_pytorch_task.log", *monitors} <= found
         sampled = (node / "cpu_monitor.log").read_text()
         assert sampled.strip() and "not measured" not in sampled  # psutil is in every image
+        used = [sample.cpu_s or 0 for sample in read_telemetry(node / "telemetry.jsonl").devices("task")[""]]
+        assert used == sorted(used) and used[-1] > used[0], "the accounts of the task's own control group"
     ranks = [log.read_text().count('"event": "FINISHED"') for log in sorted(folder.rglob("rank*.out.log"))]
     assert ranks == [1, 0]

@@ -75,6 +75,12 @@ LOST_HOSTS = (
     quick("cut", "the cable is out for good", TRAIN1, LOST),
     quick("freeze", "the host takes connections and does nothing", TRAIN1, LOST),
     Row("dead-in-build", NO_POWER, "node 0, build", "UNREACHABLE, host_unreachable, h1"),
+    Row(
+        "dead-in-passing",
+        NO_POWER,
+        "node 8 of 9, while hosts pass the image on",
+        "UNREACHABLE, host_unreachable, h9",
+    ),
     Row("dead-in-collect", NO_POWER, "node 1, collection", WHOLE),
     quick("dead-in-collect-first", NO_POWER, "node 0, collection", WHOLE),
 )

@@ -177,8 +177,11 @@ def test_a_monitor_sees_what_it_samples_and_changes_nothing(confined: Confined) 
     script = (
         "cat /host/proc/stat /host/proc/meminfo >/dev/null || exit 5; "
         "ls -d /host/sys/class/hwmon/ /host/sys/devices/system >/dev/null; "
-        "ls /host/sys/fs /host/sys/kernel /host/proc/1 && exit 6; "
-        "echo 1 >/host/sys/devices/system/cpu/uevent && exit 7; exit 0"
+        "ls /host/sys/kernel /host/proc/1 && exit 6; "
+        '[ "$(ls /host/sys/fs)" = cgroup ] || exit 7; '
+        "echo 1 >/host/sys/devices/system/cpu/uevent && exit 8; "
+        "for group in /host/sys/fs/cgroup /host/sys/fs/cgroup/*; do "
+        "[ ! -d $group ] || ! mkdir $group/flagperf-test || { rmdir $group/flagperf-test; exit 9; }; done; exit 0"
     )
     ended, output = confined.monitor(script)
     assert ended == 0, output

@@ -580,7 +580,7 @@ def test_the_time_is_for_all_folders_together(source: Path, target: Path) -> Non
 
 def test_without_time_for_the_logs_there_is_an_error_at_once(source: Path, target: Path) -> None:
     host = Slow("")
-    assert "not done in time" in failing_fetch(host, source, target).message
+    assert failing_fetch(host, source, target).message == "the logs were not collected: not done within 60 s"
     assert host.streams == 1
 
 
@@ -590,6 +590,21 @@ def test_a_host_that_is_lost_is_said_so(source: Path, target: Path) -> None:
             raise TransportError("contact was lost", where=self.host)
 
     assert "contact was lost" in failing_fetch(Lost(), source, target).message
+
+
+def test_a_host_that_is_lost_and_then_silent_is_told_by_how_it_was_lost(source: Path, target: Path) -> None:
+    class Lost(Host):
+        asked = 0
+
+        async def run(self, argv: Sequence[str], **options: object) -> Completed:
+            self.asked += 1
+            if self.asked > 1:
+                raise CommandTimeoutError("not done after 1.3 s, ended: sh -c ...", where=self.host)
+            raise TransportError("it refuses connections", where=self.host)
+
+    error = failing_fetch(Lost(), source, target)
+    assert error.message == "the logs were not collected: it refuses connections"
+    assert "they still lie on" in error.remedy
 
 
 def test_more_than_was_listed_is_not_taken(

@@ -70,7 +70,7 @@ def memory(site: Site) -> Path:
 def test_other_bytes_of_equal_size_are_refused(site: Site, host: CountingHost) -> None:
     alter(shard(site))
     check = site.check(data)
-    assert_bad(check, Status.ERROR, ALTERED, "copy it from a good host")
+    assert_bad(check, Status.ERROR, ALTERED, "copy them there from a host that passes this check")
     assert check.failure_class is FailureClass.DATA_ALTERED
     assert "shard_0" not in check.detail
 
@@ -278,4 +278,15 @@ def test_a_disk_that_is_far_too_slow_ends_the_check(
     """FAKE: the reading, which never ends."""
     monkeypatch.setattr(data_content, "READ", "exec sleep 600")
     monkeypatch.setattr(data_content, "STARTING_S", 0.1)
+    assert_bad(site.check(data), Status.ERROR, "were not read in 0 s", "what slows the disk")
+
+
+def test_no_size_that_a_manifest_names_makes_the_check_endless(
+    site: Site, host: CountingHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FAKE: the reading. By the pace that a disk must have, what is said to be 15 TiB would be waited for 19 days."""
+    monkeypatch.setattr(data_content, "READ", "exec sleep 600")
+    monkeypatch.setattr(data_content, "SLOWEST_BYTES_PER_S", 1e-9)
+    monkeypatch.setattr(data_content, "STARTING_S", 0.1)
+    monkeypatch.setattr(data_content, "LONGEST_READING_S", 0.2)
     assert_bad(site.check(data), Status.ERROR, "were not read in 0 s", "what slows the disk")

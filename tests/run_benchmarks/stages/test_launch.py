@@ -221,7 +221,7 @@ def test_the_monitor_sees_what_it_samples_and_no_more_of_the_host(tree: Tree) ->
         "a capability among them is the monitor's too"
     )
     mounts = {mount.host: mount.inside for mount in monitor.mounts if mount.read_only}
-    reads = ("/proc/stat", "/proc/meminfo", "/sys/class", "/sys/devices")
+    reads = ("/proc/stat", "/proc/meminfo", "/sys/class", "/sys/devices", "/sys/fs/cgroup")
     assert mounts == {
         "/home/fp/.flagperf/tree-0123": "/workspace/fp",
         **{path: f"/host{path}" for path in reads},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
@@ -128,6 +129,37 @@ def test_a_host_that_stays_away_is_lost_after_its_patience(clock: HandClock) -> 
     silent = clock.now - begun + watch.NOTICED_AFTER_S
     assert PATIENCE < silent <= PATIENCE + 1.0
     assert not outcome.timed_out
+
+
+def test_what_decided_that_a_host_is_lost_is_told_with_how_it_was_last_seen(clock: HandClock) -> None:
+    host = PingedHost(clock, [False], each_takes=1.0)
+    lost = wait(ending(u1=[LOST]), [PingedHost(clock), host]).endings[1]
+    assert isinstance(lost, Lost) and not lost.answered
+    decided, seen = lost.message.splitlines()
+    assert re.fullmatch(
+        r"no answer since 20\S+ \d\d:\d\d:\d\d: longer than HOST_LOST_AFTER = 20 s in cluster_conf.py",
+        decided,
+    )
+    assert seen == "contact was lost; since then: takes TCP and hangs"
+    assert lost.remedy == "see its console"
+
+
+def test_a_host_that_is_there_at_the_last_moment_is_not_lost(clock: HandClock) -> None:
+    """Its commands took too long until its time was over."""
+    pings = [False] * (int(PATIENCE - watch.NOTICED_AFTER_S) + 1)
+    host = PingedHost(clock, [*pings, True], each_takes=1.0)
+    assert wait(ending(u0=[0], u1=[LOST, 0]), [PingedHost(clock), host]).all_ended_well
+
+
+def test_a_task_alone_is_waited_for_longer_and_that_is_told(clock: HandClock) -> None:
+    lost = wait(ending(u0=[LOST]), [PingedHost(clock, [False], each_takes=1.0)]).endings[0]
+    assert isinstance(lost, Lost)
+    assert "longer than 600 s, for which a task without peers is waited for\n" in lost.message
+
+
+def test_how_a_peer_is_out_of_reach_is_told(clock: HandClock) -> None:
+    outcome = wait(ending(u0=[1]), [PingedHost(clock), PingedHost(clock, [False])])
+    assert outcome.out_of_contact == {1: f"{watch.PEERS_FAILED}\ntakes TCP and hangs"}
 
 
 def test_progress_of_the_others_is_a_sign_of_life(clock: HandClock) -> None:

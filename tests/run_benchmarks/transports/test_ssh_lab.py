@@ -47,14 +47,14 @@ def test_cut_and_frozen_hosts_are_noticed_and_found_again(hosts: Lab) -> None:
 
     async def cut(transport: Transport) -> None:
         await lose(transport, lambda: hosts.cut(1))
-        with pytest.raises(TransportError, match=r"no answer|no route"):
+        with pytest.raises(TransportError, match=r"not even to TCP|no route"):
             await transport.run(["true"])
         hosts.heal(1)
         assert (await transport.run(["hostname"])).stdout == "h1\n"
 
     async def freeze(transport: Transport) -> None:
         await lose(transport, lambda: hosts.freeze(2))
-        with pytest.raises(TransportError, match=r"no answer from 10\.\S+ port 22 within 3 s"):
+        with pytest.raises(TransportError, match=r"10\.\S+ port 22 takes a TCP connection"):
             await transport.run(["true"])
         hosts.thaw(2)
         assert (await transport.run(["hostname"])).stdout == "h2\n"

@@ -15,6 +15,7 @@ from pathlib import Path
 import asyncssh
 import pytest
 
+from run_benchmarks import host_log
 from run_benchmarks.plan.records import ClusterSettings
 from run_benchmarks.transports import open_transport
 from run_benchmarks.transports.base import AuthenticationError, HostKeyError, Transport, TransportError
@@ -143,7 +144,7 @@ def test_an_encrypted_key_in_the_agent(
 def test_an_encrypted_key_without_an_agent_says_ssh_add(sshd: Sshd) -> None:
     key = sshd.home / ".ssh" / "id_ed25519"
     subprocess.run(["ssh-keygen", "-qp", "-N", "secret", "-f", str(key)], check=True, capture_output=True)
-    with pytest.raises(TransportError, match="may not log in") as caught:
+    with pytest.raises(TransportError, match="does not let the user") as caught:
         answers(host_at(sshd))
     assert "no agent (SSH_AUTH_SOCK is not set)" in caught.value.message
     assert "ssh-add" in caught.value.remedy
@@ -160,7 +161,8 @@ def test_a_key_that_is_not_accepted(sshd: Sshd) -> None:
     with pytest.raises(TransportError) as caught:
         answers(host_at(sshd))
     assert caught.value.failure_class is FailureClass.AUTHENTICATION_FAILED
-    assert f"{getpass.getuser()} may not log in to 127.0.0.1 port {sshd.port}" in caught.value.message
+    user = getpass.getuser()
+    assert f"127.0.0.1 port {sshd.port} does not let the user {user!r} in" in caught.value.message
     assert f"{sshd.home}/.ssh/id_ed25519" in caught.value.message
     assert f"ssh-copy-id -p {sshd.port} 127.0.0.1" in caught.value.remedy
 
@@ -178,15 +180,51 @@ def test_a_name_that_is_not_known() -> None:
     assert caught.value.where == "no-such-host.invalid"
 
 
-@pytest.mark.parametrize("accepts", [True, False])
-def test_a_host_that_never_answers(accepts: bool) -> None:
-    """A frozen host: its kernel accepts the connection (or its queue is full), and nobody says anything."""
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        server.listen(1 if accepts else 0)
+def test_a_host_that_never_answers() -> None:
+    """A frozen host: its kernel takes the connection, and nobody says anything."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        with pytest.raises(TransportError, match=r"no answer from 127\.0\.0\.1 port \d+ within 0\.5 s"):
+        text = f"127.0.0.1 port {port} takes a TCP connection and lets nobody in within 0.5 s: it, or its ssh server"
+        with pytest.raises(TransportError, match=text) as caught:
             answers(named("127.0.0.1", ssh_port=port, ssh_connect_timeout_s=0.5))
+        assert "console" in caught.value.remedy and f"`ssh -p {port} 127.0.0.1`" in caught.value.remedy
+
+
+def test_a_host_from_which_nothing_comes() -> None:
+    """A queue that is full: the kernel leaves further connections unanswered, as a host does that is cut off."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as server, socket.socket() as first:
+        port = server.getsockname()[1]
+        first.connect(server.getsockname())
+        text = f"no answer from 127.0.0.1 port {port} within 0.5 s, not even to TCP: it is down, cut off"
+        with pytest.raises(TransportError, match=text):
+            answers(named("127.0.0.1", ssh_port=port, ssh_connect_timeout_s=0.5))
+
+
+def test_of_a_host_that_is_tried_again_and_again_one_warning_is_enough(
+    sshd: Sshd, monkeypatch: pytest.MonkeyPatch, log_lines: LogLines
+) -> None:
+    monkeypatch.setattr(connect, "PAUSES_S", (0.01, 0.01))
+    sshd.stop()
+
+    async def sought(transport: Transport) -> None:
+        for _ in range(2):
+            with pytest.raises(TransportError):
+                await transport.open()
+        sshd.start()
+        await transport.open()
+        sshd.stop()
+        await transport.close()
+        host_log.flush()
+        with pytest.raises(TransportError):
+            await transport.open()
+
+    host_at(sshd).use(sought)
+    tries = [
+        level
+        for level, text in zip(log_lines.levels, log_lines.messages, strict=True)
+        if "trying again" in text
+    ]
+    assert tries == ["WARNING", "INFO", "DEBUG", "WARNING", "INFO"], log_lines.text
 
 
 def test_a_server_that_hangs_up(sshd: Sshd) -> None:
@@ -215,7 +253,7 @@ def test_an_sshd_that_is_started_anew_is_waited_for(
     starting.start()
     assert answers(host_at(sshd))
     starting.join()
-    assert any("refuses connections" in line and "trying again in" in line for line in log_lines.messages)
+    assert any("refuses connections" in line and "trying again" in line for line in log_lines.messages)
 
 
 def test_an_attempt_that_only_the_user_can_make_better_is_the_only_one(

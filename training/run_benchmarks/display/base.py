@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from run_benchmarks.names import Node
+from run_benchmarks.names import Node, RunId
+from run_benchmarks.plan.records import Plan
+from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.training_state import TrainingState
 from utils.events import Event
-from utils.telemetry.records import Scope
+from utils.telemetry.records import SourceInfo
 
-
-@dataclass(frozen=True)
-class Power:
-    """What a node draws now, in W, and what of the node that speaks of."""
-
-    watts: float
-    scope: Scope
+if TYPE_CHECKING:
+    from utils.telemetry.series import AnyTick
 
 
 class Display:
     """Told of every change while a run goes on; decides nothing, and by itself shows nothing.
 
-    shows_power: whether it wants `power`, for which a file of each node has to be followed.
+    follows_telemetry: whether it wants `telemetry`, for which a file of each node has to be followed.
     """
 
-    shows_power = False
+    follows_telemetry = False
+
+    def run_started(self, run: RunId, plan: Plan, ended: Sequence[RoundResult]) -> None:
+        """The run begins, or goes on where a controller died: then `ended` are the rounds that are done."""
 
     def round_started(self, nodes: tuple[Node, ...], training: TrainingState) -> None:
         """A round begins on `nodes`; `training` is filled while it runs."""
@@ -35,11 +36,17 @@ class Display:
     def event(self, event: Event) -> None:
         """Rank 0 reported `event`, which `training` has taken in."""
 
-    def power(self, node: Node, power: Power) -> None:
-        """A node's monitor has sampled its power."""
+    def telemetry(self, node: Node, record: AnyTick | SourceInfo) -> None:
+        """A node's monitor has written a record."""
 
     def round_ended(self) -> None:
         """Nothing of the round is left on its hosts."""
+
+    def attempt_failed(self, result: RoundResult) -> None:
+        """The round is run again: what it ended with does not count."""
+
+    def round_judged(self, result: RoundResult) -> None:
+        """What the round ended with, which counts."""
 
     def interrupted(self) -> None:
         """The user asked the run to end: from now on it is stopped and cleaned up."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from run_benchmarks.display.base import Power
+from run_benchmarks.display.power_meter import Power
 from run_benchmarks.display.progress import Progress
 from run_benchmarks.display.rows import Row
 from run_benchmarks.names import Node

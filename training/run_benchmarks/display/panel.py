@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from run_benchmarks.display.base import Display, Power
+from run_benchmarks.display.base import Display
 from run_benchmarks.display.drawing import round_panel
 from run_benchmarks.display.lines import PlainLines
 from run_benchmarks.display.progress import Progress
@@ -17,6 +18,10 @@ from run_benchmarks.names import Node
 from run_benchmarks.run_log import LONG
 from run_benchmarks.training_state import TrainingState
 from utils.events import Event
+from utils.telemetry.records import SourceInfo
+
+if TYPE_CHECKING:
+    from utils.telemetry.series import AnyTick
 
 # The controller may run on a host that is measured: the clock of the panel needs no more.
 DRAWN_PER_SECOND = 1
@@ -28,7 +33,7 @@ class Panel(Display):
     Once the user has asked the run to end, there is no panel any more but those lines.
     """
 
-    shows_power = True
+    follows_telemetry = True
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -63,11 +68,11 @@ class Panel(Display):
             if self._progress is not None:
                 self._progress.event(event)
 
-    def power(self, node: Node, power: Power) -> None:
-        """Put the power into the node's row."""
+    def telemetry(self, node: Node, record: AnyTick | SourceInfo) -> None:
+        """Put the power that it tells of into the node's row."""
         with self._lock:
             if self._progress is not None:
-                self._progress.draws(node, power)
+                self._progress.telemetry(node, record)
 
     def round_ended(self) -> None:
         """Take the panel away: the verdict is logged. What kept it from being drawn is raised."""

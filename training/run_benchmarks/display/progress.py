@@ -5,15 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from run_benchmarks.display.base import Power
 from run_benchmarks.display.course import Course
 from run_benchmarks.display.lines import operation_of
+from run_benchmarks.display.power_meter import Power, PowerMeter
 from run_benchmarks.names import Node
 from run_benchmarks.training_state import TrainingState
 from utils.events import Event, EventName
 from utils.numbers import number_in
 from utils.parameters import KIND, MeasurementSettings
+from utils.telemetry.records import SourceInfo
+
+if TYPE_CHECKING:
+    from utils.telemetry.series import AnyTick
 
 # A monitor that has said nothing for so long says nothing of now.
 POWER_KEPT_S = 15.0
@@ -34,6 +39,7 @@ class Progress:
     operations: list[tuple[str, str]] = field(default_factory=list)
     begun_at: float = field(default_factory=time.monotonic)
     _powers: dict[Node, tuple[float, Power]] = field(default_factory=dict)
+    _meters: dict[Node, PowerMeter] = field(default_factory=dict)
 
     @property
     def elapsed_s(self) -> float:
@@ -43,7 +49,7 @@ class Progress:
     @property
     def measures(self) -> bool:
         """Whether the case measures operations and has no target."""
-        return self.nodes[0].case.parameters.get(KIND) == MeasurementSettings.kind
+        return is_measurement(self.nodes)
 
     def event(self, event: Event) -> None:
         """Take in an event that `training` has taken in."""
@@ -94,6 +100,12 @@ class Progress:
         under_way = f", {name} under way" if done < count else ""
         return min(1.0, done / count), "operations", f"{done} / {count}{under_way}"
 
+    def telemetry(self, node: Node, record: AnyTick | SourceInfo) -> None:
+        """A record of a node's monitor."""
+        power = self._meters.setdefault(node, PowerMeter()).take(record)
+        if power is not None:
+            self.draws(node, power)
+
     def draws(self, node: Node, power: Power) -> None:
         """A node's power now."""
         self._powers[node] = (time.monotonic(), power)
@@ -102,6 +114,11 @@ class Progress:
         """The power of the nodes that were sampled a moment ago."""
         now = time.monotonic()
         return {node: power for node, (at, power) in self._powers.items() if now - at <= POWER_KEPT_S}
+
+
+def is_measurement(nodes: tuple[Node, ...]) -> bool:
+    """Whether what runs on these nodes measures operations and has no target."""
+    return nodes[0].case.parameters.get(KIND) == MeasurementSettings.kind
 
 
 def _metric_before(event: Event, metric: str) -> float | None:

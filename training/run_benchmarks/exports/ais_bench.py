@@ -15,6 +15,7 @@ from statistics import fmean, mean
 from run_benchmarks.comparison.derived import whole_figures
 from run_benchmarks.exports.chosen import Round, file_name, in_ms, rounds_in
 from run_benchmarks.exports.destination import new_folder
+from run_benchmarks.results.clocks import Placement, placements
 from run_benchmarks.results.power import training_window
 from run_benchmarks.results.tables import by_case
 from run_benchmarks.results.telemetry_file import TelemetryReader
@@ -119,14 +120,15 @@ def _utilisation(each: Round, events: Sequence[Event]) -> str:
     if isinstance(window, str):
         return NOT_MEASURED
     samples = array("d")
-    for folder in each.node_folders():
-        samples += _samples(folder / TELEMETRY_FILE, window)
+    folders = list(each.node_folders())
+    for folder, placement in zip(folders, placements(each.result.clocks, len(folders)), strict=True):
+        samples += _samples(folder / TELEMETRY_FILE, window, placement)
     return str(100 * fmean(samples)) if samples else NOT_MEASURED
 
 
-def _samples(path: Path, window: Window) -> array[float]:
+def _samples(path: Path, window: Window, placement: Placement) -> array[float]:
     """The use of the accelerators, by sources that work, while they trained."""
-    reader = TelemetryReader(path, (Scope.ACCELERATOR,))
+    reader = TelemetryReader(path, (Scope.ACCELERATOR,), placement)
     uses: dict[str, array[float]] = {}
     try:
         for tick in reader.ticks():

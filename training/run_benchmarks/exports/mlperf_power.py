@@ -10,6 +10,7 @@ from pathlib import Path
 
 from run_benchmarks.exports.chosen import Round
 from run_benchmarks.exports.mlperf_log import Line, written
+from run_benchmarks.results.clocks import placements
 from run_benchmarks.results.power import training_window
 from run_benchmarks.results.telemetry_file import read_power
 from utils.errors import FlagPerfError
@@ -25,9 +26,10 @@ def write_power(each: Round, events: Sequence[Event], folder: Path) -> str:
     if isinstance(window, str):
         return f"no power: {window}"
     texts = []
-    for node in each.node_folders():
+    folders = list(each.node_folders())
+    for node, placement in zip(folders, placements(each.result.clocks, len(folders)), strict=True):
         try:
-            lines = _lines(read_power(node / TELEMETRY_FILE), window)
+            lines = _lines(read_power(node / TELEMETRY_FILE, placement), window)
         except FlagPerfError as error:
             return f"no power: {node.name}: {error.message}"
         if not lines:

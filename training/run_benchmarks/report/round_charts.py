@@ -16,9 +16,11 @@ from utils.telemetry.records import Scope
 
 SCOPES: Mapping[Scope | None, str] = {
     Scope.MACHINE: "machine",
+    Scope.CHASSIS: "chassis that machines share",
     Scope.ACCELERATOR: "accelerators",
     Scope.PACKAGE: "processor packages",
     Scope.HOST: "host",
+    Scope.TASK: "training",
     None: "of an unknown kind",
 }
 LONGEST_DAYS = 30  # of a round whose length is not known

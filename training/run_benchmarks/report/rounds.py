@@ -47,7 +47,8 @@ def round_view(
     labels = _labels(result.hosts)
     nodes = [NodeSamples()] * len(labels)
     if folder:
-        nodes = read_samples([folder / name for name in map(node_folder_name, result.hosts, count())])
+        folders = [folder / name for name in map(node_folder_name, result.hosts, count())]
+        nodes = read_samples(folders, result.clocks)
     curves, left_out = curves_in(result, folder, case)
     curves.metric = hide(curves.metric)
     devices = devices_of(nodes, labels, hide)

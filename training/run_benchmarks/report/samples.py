@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from run_benchmarks.names import meter_file_of
+from run_benchmarks.results.clocks import NodeClock, Placement, placements
 from run_benchmarks.results.telemetry_file import TelemetryReader
 from utils.errors import FlagPerfError
 from utils.telemetry.lines import TELEMETRY_FILE
@@ -52,28 +54,37 @@ class NodeSamples:
     doubt: str = ""
 
 
-def read_samples(folders: Sequence[Path]) -> list[NodeSamples]:
-    """The samples in node folders; of a node without any, none.
+def read_samples(folders: Sequence[Path], clocks: Sequence[NodeClock] = ()) -> list[NodeSamples]:
+    """The samples in node folders, on one time line; of a node without any, none.
 
     Files of a day are read by several processes at once.
     """
     paths = [folder / TELEMETRY_FILE for folder in folders]
-    sizes = [path.stat().st_size if path.is_file() else 0 for path in paths]
+    sizes = [_size(path) + _size(meter_file_of(path.parent)) for path in paths]
+    places = placements(clocks, len(paths))
     totals = accumulate(sizes)
     wanted = [path if total <= MOST_BYTES else None for path, total in zip(paths, totals, strict=True)]
     workers = min(len(os.sched_getaffinity(0)), sum(size > 0 for size in sizes))
     if min(sum(sizes), MOST_BYTES) < PARALLEL_BYTES or workers < 2:
-        return list(map(_read, wanted))
+        return list(map(_read, wanted, places))
     with ProcessPoolExecutor(workers, get_context("forkserver")) as pool:
-        return list(pool.map(_read, wanted))
+        return list(pool.map(_read, wanted, places))
 
 
-def _read(path: Path | None) -> NodeSamples:
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0
+
+
+def _read(path: Path | None, placement: Placement) -> NodeSamples:
     if path is None:
         return NodeSamples(doubt=f"is not read: the round's files hold more than {MOST_BYTES} bytes")
-    if not path.exists():
+    if not (path.exists() or meter_file_of(path.parent).exists()):
         return NodeSamples()
-    reader, table, doubt = TelemetryReader(path), SeriesTable([each.name for each in DRAWN]), ""
+    reader, table, doubt = (
+        TelemetryReader(path, placement=placement),
+        SeriesTable([each.name for each in DRAWN]),
+        "",
+    )
     try:
         for tick in reader.ticks():
             table.take(tick)

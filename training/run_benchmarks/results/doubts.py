@@ -1,4 +1,4 @@
-"""What the controller saw beside a round that makes its figures doubtful: it is said wherever they are shown."""
+"""What the controller saw beside a round, and what it did not see, that makes doubtful what is said of it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from run_benchmarks.plan.host_ranges import alike
 from run_benchmarks.results.round_result import Observation
 from run_benchmarks.stages.checks import named
 from utils.figures import DEFINITIONS, Figure
+from utils.records import Failure, FailureClass
 
 # What other work on a host does not change: what was learnt, and how much was counted.
 _UNTOUCHED = ("final_loss", "samples", "steps", "mem_total")
@@ -21,6 +22,16 @@ def doubtful(figures: Mapping[str, Figure], seen: Observation) -> dict[str, Figu
     return {
         name: _with(caveat, each) if caveat and _may_change(name) else each for name, each in figures.items()
     }
+
+
+def told_apart(failure: Failure, seen: Observation) -> Failure:
+    """The failure of a round; who removed its task while the run had no controller is not known."""
+    if not seen.unwatched_s or failure.failure_class is not FailureClass.TASK_REMOVED:
+        return failure
+    message = (
+        "the task was removed while the run had no controller, or by the run itself when its controller ended"
+    )
+    return replace(failure, message=message)
 
 
 def _may_change(name: str) -> bool:

@@ -15,14 +15,14 @@ from run_benchmarks.frameworks import FRAMEWORKS, open_framework
 from run_benchmarks.names import node_folder_name
 from run_benchmarks.results.case_figures import case_figures
 from run_benchmarks.results.checkout import in_checkout
+from run_benchmarks.results.clocks import clock_notes
 from run_benchmarks.results.consistency import contradictions, doubts
 from run_benchmarks.results.cut_off import cut_off_figures
-from run_benchmarks.results.doubts import doubtful
+from run_benchmarks.results.doubts import doubtful, told_apart
 from run_benchmarks.results.evidence import NodeLogs, below_run
 from run_benchmarks.results.followed import with_log
 from run_benchmarks.results.hang import explained
 from run_benchmarks.results.legacy_figures import in_present_names, legacy_rates, legacy_times, with_numbers
-from run_benchmarks.results.losses import gone_unwatched
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.power import NAMES as POWER
 from run_benchmarks.results.power import power_figures_or_why
@@ -72,15 +72,19 @@ def judge(
     failure, notes = seen.failure, list(seen.notes)
     if failure is None and seen.outcome is not None:
         explanation = explained(nodes, seen.outcome, open_framework(case.settings.framework), case.deadline_s)
-        failure = explanation.failure and in_checkout(explanation.failure, seen.tree)
-        failure = gone_unwatched(failure) if failure and seen.unwatched_s else failure
+        failure = explanation.failure and told_apart(in_checkout(explanation.failure, seen.tree), seen)
         notes += [explanation.note] if explanation.note else []
     result = judge_logs(
         case, [node.folder for node in nodes], replace(seen, failure=failure, notes=tuple(notes)), followed
     )
     continued = result.continued and {**result.continued, "run": seen.continue_from}
     attempts = (attempt.note for attempt in seen.attempts)
-    more = (*attempts, *continuation_notes(continued), *saving_notes(result.facts))
+    more = (
+        *attempts,
+        *clock_notes(seen.hosts, seen.clocks),
+        *continuation_notes(continued),
+        *saving_notes(result.facts),
+    )
     return replace(result, continued=continued, notes=(*result.notes, *_brief(more)))
 
 
@@ -95,7 +99,7 @@ def judge_logs(
     values = facts if case.uses_driver else with_numbers(facts)
     continued = _continued(logs.events)
     own, figure_notes = case_figures(facts, case.chip)
-    power, power_notes = power_figures_or_why(folders, logs.events)
+    power, power_notes = power_figures_or_why(folders, logs.events, seen.clocks)
     figures = {**_training_figures(case, values, logs), **power, **own}
     cut_off = {} if finished or case.kind == MEASURE else cut_off_figures(logs.events)
     figures |= cut_off

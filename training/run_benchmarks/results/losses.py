@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from run_benchmarks.results.symptoms import DISK_FULL
 from run_benchmarks.stages.watch import Lost
 from utils.records import Failure, FailureClass, Stage, Verdict
@@ -25,30 +23,26 @@ def unit_gone(host: str, ending: Lost) -> Failure:
     """The host answers, but knows nothing of the task any more."""
     kind, message = ending.cause or FailureClass.COMMAND_FAILED, ending.message
     what = GONE.get(kind, "the task is not there any more, or the engine does not answer for it")
-    remedy = f"see on {host} who removed it, and the engine's own log"
+    remedy = ending.remedy or f"see on {host} who removed it"
+    remedy = f"{remedy}; see docs/failures.md, {kind.value}"
     if DISK_FULL.search(message):
         kind, what = FailureClass.DISK_FULL, "how the task ended is not known, for the disk is full"
         remedy = FREE_SPACE.format(host=host)
     return Failure(Verdict.FAILED, Stage.TRAIN, kind, host, what, message, remedy)
 
 
-def gone_unwatched(failure: Failure) -> Failure:
-    """The failure of a round that was taken up: who removed its task while the run had no controller is not known."""
-    if failure.failure_class is not FailureClass.TASK_REMOVED:
-        return failure
-    what = (
-        "the task was removed while the run had no controller, or by the run itself when its controller ended"
-    )
-    remedy = f"if that controller was killed, see on {failure.host} who removed it; run the round again"
-    return replace(failure, message=what, remedy=remedy)
-
-
 def host_lost(
     host: str, stage: Stage, message: str, kind: FailureClass | None = None, remedy: str = ""
 ) -> Failure:
-    """The failure of a round in which `host` was not reached any more, or let nobody in; `remedy` goes first."""
+    """The failure of a round in which `host` was not reached any more, or let nobody in; `remedy` goes first.
+
+    Args:
+        message: where it has several lines, the first says what decided that the host is lost.
+    """
     kind = kind or FailureClass.HOST_UNREACHABLE
-    remedy = remedy if kind in GONE and remedy else f"check {host} and the way to it"
+    remedy = remedy or f"check {host} and the way to it"
     left = "if something of the run may be left there, a note has the command that removes it once the host is back"
     what = GONE.get(kind, "the host is out of reach")
+    decided, _, why = message.partition("\n")
+    what = f"{what}: {decided}" if why else what
     return Failure(Verdict.UNREACHABLE, stage, kind, host, what, message, f"{remedy}; {left}")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from run_benchmarks.results.clocks import NodeClock, Placement, placements
 from run_benchmarks.results.telemetry_file import read_power
 from run_benchmarks.unforeseen import log_traceback
 from utils.errors import FlagPerfError, raised
@@ -36,11 +37,18 @@ MOST_WRONG = 0.01
 _SCOPE = re.compile(rf"\(({'|'.join(scope.value for scope in POWER_SCOPES)})[:)]")
 
 
-def power_figures(folders: Sequence[Path], events: Sequence[Event]) -> tuple[dict[str, Figure], list[str]]:
-    """`energy`, `avg_power`, `max_power` (mean over the nodes) and `samples_per_joule`; and what was left out."""
+def power_figures(
+    folders: Sequence[Path], events: Sequence[Event], clocks: Sequence[NodeClock] = ()
+) -> tuple[dict[str, Figure], list[str]]:
+    """`energy`, `avg_power`, `max_power` (mean over the nodes) and `samples_per_joule`; and what was left out.
+
+    Args:
+        events: rank 0's, by the clock of its node. clocks: of the nodes, by rank.
+    """
     notes: list[str] = []
     silent: dict[str, str] = {}
-    figures = _figures(folders, events, notes, silent)
+    placed = list(zip(folders, placements(clocks, len(folders)), strict=True))
+    figures = _figures(placed, events, notes, silent)
     caveats = [f"not sampled: {text}" for text in _by_text(silent)]
     return {
         name: replace(each, caveat="; ".join(filter(None, (each.caveat, *caveats))))
@@ -49,17 +57,20 @@ def power_figures(folders: Sequence[Path], events: Sequence[Event]) -> tuple[dic
 
 
 def _figures(
-    folders: Sequence[Path], events: Sequence[Event], notes: list[str], silent: dict[str, str]
+    placed: Sequence[tuple[Path, Placement]],
+    events: Sequence[Event],
+    notes: list[str],
+    silent: dict[str, str],
 ) -> dict[str, Figure]:
     """The figures; to `notes` goes what was left out of telemetry, to `silent` node -> why it has none of its chips."""
     window = training_window(events)
     if isinstance(window, str):
         return no_power(window)
     nodes = []
-    for folder in folders:
-        node = _node(folder, window, notes, silent)
+    for folder, placement in placed:
+        node = _node(folder, placement, window, notes, silent)
         if isinstance(node, str):
-            return no_power(node if len(folders) == 1 else f"{folder.name}: {node}")
+            return no_power(node if len(placed) == 1 else f"{folder.name}: {node}")
         nodes.append(node)
     if len({node.scope for node in nodes}) > 1:
         scopes = "; ".join(_by_text({node.name: node.scope.value for node in nodes}))
@@ -103,10 +114,12 @@ class _Node:
     doubt: str = ""
 
 
-def _node(folder: Path, window: Window, notes: list[str], silent: dict[str, str]) -> _Node | str:
+def _node(
+    folder: Path, placement: Placement, window: Window, notes: list[str], silent: dict[str, str]
+) -> _Node | str:
     """The node's figures, or the reason why there are none; `notes` and `silent` see `_figures`."""
     try:
-        telemetry = read_power(folder / TELEMETRY_FILE)
+        telemetry = read_power(folder / TELEMETRY_FILE, placement)
     except FlagPerfError as error:
         return str(error).splitlines()[0]
     notes += [telemetry.doubt] if telemetry.wrong else []
@@ -221,11 +234,11 @@ def no_power(reason: str) -> dict[str, Figure]:
 
 
 def power_figures_or_why(
-    folders: Sequence[Path], events: Sequence[Event]
+    folders: Sequence[Path], events: Sequence[Event], clocks: Sequence[NodeClock] = ()
 ) -> tuple[dict[str, Figure], list[str]]:
     """The figures of power and notes on what they are made of; whatever telemetry holds, no verdict changes by it."""
     try:
-        return power_figures(folders, events)
+        return power_figures(folders, events, clocks)
     except Exception as error:
         log_traceback(Stage.JUDGE, error)
         reason = f"the nodes' telemetry broke its reader: {raised(error)}"

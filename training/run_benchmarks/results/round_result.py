@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from pydantic import Field
 
 from run_benchmarks.reading import Record
+from run_benchmarks.results.clocks import NodeClock
 from run_benchmarks.results.provenance import Origin, Provenance
 from run_benchmarks.results.rules import Rules
 from run_benchmarks.stages.watch import Outcome
@@ -65,7 +66,7 @@ class RoundRecord(Record):
 
     hosts: by node rank. failure: why the round did not end well. times: seconds by stage.
     image, images: the image's name, and host -> its ID. notes: what a reader must know.
-    attempts: those before this one, which counts.
+    attempts: those before this one, which counts. clocks: by node rank; none where nobody read them.
     """
 
     schema: Literal[1, 2, 3] = SCHEMA
@@ -79,6 +80,7 @@ class RoundRecord(Record):
     images: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     attempts: Annotated[tuple[Attempt, ...], Field(max_length=MOST_ATTEMPTS)] = ()
+    clocks: Annotated[tuple[NodeClock, ...], Field(max_length=MOST_HOSTS)] = ()
 
     def shared(self) -> dict[str, Any]:
         """The fields that both have."""

@@ -61,7 +61,8 @@ def write_summary(folder: Path, run: Run) -> None:
 
 def _without_nodes(result: RoundResult) -> RoundResult:
     origin = result.provenance
-    return replace(result, provenance=replace(origin, hosts=(), monitors=())) if origin else result
+    brief = replace(origin, hosts=(), monitors=()) if origin else None
+    return replace(result, provenance=brief, clocks=())
 
 
 def _markdown_or_why(run: Run) -> str:

@@ -1,4 +1,6 @@
-"""Read what a node's monitors wrote: each line is checked; what is no record is left out and counted.
+"""Read what a node's monitors wrote, and the controller of what is outside the node: each line is checked.
+
+What is no record is left out and counted. Times are put on the round's time line.
 
 A day of 64 devices is millions of lines: msgspec reads them in half the time of pydantic, which reads all else.
 """
@@ -13,7 +15,8 @@ from typing import Annotated
 import msgspec
 from msgspec.structs import astuple
 
-from run_benchmarks.names import home_of
+from run_benchmarks.names import home_of, meter_file_of
+from run_benchmarks.results.clocks import Placement, Shift
 from utils.errors import FlagPerfError
 from utils.numbers import LARGEST_MEASURED
 from utils.telemetry.records import Sample, Scope, SourceInfo, Telemetry, samples_of
@@ -116,6 +119,7 @@ OLD_READINGS = (
 _DECODER: msgspec.json.Decoder[TickLine | SampleLine | SourceLine] = msgspec.json.Decoder(
     TickLine | SampleLine | SourceLine
 )
+AS_WRITTEN = Placement()
 _NOT_DECODED = (msgspec.DecodeError, RecursionError)
 
 
@@ -130,23 +134,36 @@ def read_telemetry(path: Path) -> Telemetry:
     return reader.telemetry(samples)
 
 
-def read_power(path: Path) -> Telemetry:
+def read_power(path: Path, placement: Placement = AS_WRITTEN) -> Telemetry:
     """The power and energy that a `telemetry.jsonl` tells of, in columns: a day of 64 devices fits into the memory.
+
+    What the controller read of meters outside the node is among it.
+
+    Args:
+        placement: on which time line the readings stand.
 
     Raises:
         FlagPerfError: the file cannot be read.
     """
-    reader, table = TelemetryReader(path, POWER_SCOPES), SeriesTable((POWER, ENERGY, ENERGY_RANGE))
+    reader = TelemetryReader(path, (*POWER_SCOPES, Scope.CHASSIS), placement)
+    table = SeriesTable((POWER, ENERGY, ENERGY_RANGE))
     for tick in reader.ticks():
         table.take(tick)
     return replace(reader.telemetry(), columns=table.by_source())
 
 
 class TelemetryReader:
-    """Reads a `telemetry.jsonl` line by line, and counts what of it is no record."""
+    """Reads a `telemetry.jsonl` line by line, and counts what of it is no record.
 
-    def __init__(self, path: Path, scopes: Collection[Scope] = tuple(Scope)) -> None:
-        self.path, self.scopes = path, scopes
+    Where the controller read meters outside the node, their file is read with it. A source that both name is the
+    controller's: what comes from a node may name any.
+    """
+
+    def __init__(
+        self, path: Path, scopes: Collection[Scope] = tuple(Scope), placement: Placement = AS_WRITTEN
+    ) -> None:
+        self.path, self.scopes, self._placement = path, scopes, placement
+        self._meters: set[str] = set()  # sources that the controller reads
         self.sources: dict[str, SourceInfo] = {}
         self.lines = self.wrong = self._count = self._held = 0
         self.first_wrong = ""
@@ -159,26 +176,39 @@ class TelemetryReader:
         """The ticks of sources with these scopes, in the order written; a file of any size must not fill the memory.
 
         Raises:
-            FlagPerfError: the file cannot be read.
+            FlagPerfError: the file cannot be read; where there are meters, it need not be there.
         """
-        for line in lines_of(self.path, home_of(self.path)):
+        of_meters = meter_file_of(self.path.parent)
+        if of_meters.is_file():
+            yield from self._ticks(of_meters, self._placement.controllers)
+            self._meters = set(self.sources)
+        if self.path.exists() or not self._meters:
+            yield from self._ticks(self.path, self._placement.own)
+
+    def _ticks(self, path: Path, shift: Shift) -> Iterator[TickLine]:
+        for line in lines_of(path, home_of(path)):
             self.lines += 1
+            if self.lines > MOST_LINES or self._count >= MOST_SAMPLES or self._held >= MOST_TEXT:
+                self._note(
+                    f"it has more than {MOST_LINES} lines or {MOST_SAMPLES} samples, or they hold {MOST_TEXT} "
+                    "characters: the rest is not read",
+                    path,
+                )
+                return
             if line[-1] != "\n" and len(line) < LONGEST_LINE:
                 return  # a host that lost power may leave half a line, or zero bytes that were never written
             try:
                 record = _decoded(line)
             except _NOT_DECODED as error:
-                self._note(_problem(error))
+                self._note(_problem(error), path)
                 continue
-            if self.lines > MOST_LINES or self._count >= MOST_SAMPLES or self._held >= MOST_TEXT:
-                self._note(
-                    f"it has more than {MOST_LINES} lines or {MOST_SAMPLES} samples, or they hold {MOST_TEXT} "
-                    "characters: the rest is not read"
-                )
-                return
+            if record.source in self._meters:
+                self._note(f"{record.source} is a source that the controller reads", path)
+                continue
             if isinstance(record, SourceLine):
-                self._take(record)
-            elif record.source not in self._others and self._is_of_few(record):
+                self._take(record, path)
+            elif record.source not in self._others and self._is_of_few(record, path):
+                record.time_ms = shift(record.time_ms)
                 self._count += len(record.devices)
                 if record.error:
                     record.error = [shortened(error, LONGEST_ERROR) for error in record.error]
@@ -192,20 +222,20 @@ class TelemetryReader:
         held = (str(self.path), tuple(self.sources.values()), samples)
         return Telemetry(*held, self.lines, self.wrong, self.first_wrong)
 
-    def _take(self, line: SourceLine) -> None:
+    def _take(self, line: SourceLine, path: Path) -> None:
         if line.source not in self.sources and len(self.sources) >= MOST_SOURCES:
-            self._note(f"there are more than {MOST_SOURCES} sources")
+            self._note(f"there are more than {MOST_SOURCES} sources", path)
             return
         self.sources[line.source] = SourceInfo(*astuple(line))
         (self._others.discard if line.scope in self.scopes else self._others.add)(line.source)
 
-    def _is_of_few(self, tick: TickLine) -> bool:
+    def _is_of_few(self, tick: TickLine, path: Path) -> bool:
         listed = (tick.source, tuple(tick.devices))
         if listed in self._lists:
             return True
         devices = {(tick.source, device) for device in tick.devices} - self._devices
         if len(self._devices) + len(devices) > MOST_DEVICES or self._names + len(tick.devices) > MOST_NAMES:
-            self._note(f"there are more than {MOST_DEVICES} devices, or too many lists of them")
+            self._note(f"there are more than {MOST_DEVICES} devices, or too many lists of them", path)
             return False
         self._devices |= devices
         self._lists.add(listed)
@@ -213,9 +243,9 @@ class TelemetryReader:
         self._held += sum(map(len, listed[1])) + len(tick.source)
         return True
 
-    def _note(self, problem: str) -> None:
+    def _note(self, problem: str, path: Path) -> None:
         self.wrong += 1
-        self.first_wrong = self.first_wrong or f"{self.path}:{self.lines}: {problem}"
+        self.first_wrong = self.first_wrong or f"{path}:{self.lines}: {problem}"
 
 
 def record_of(line: str, where: str) -> TickLine | SourceInfo:

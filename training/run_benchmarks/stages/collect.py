@@ -105,6 +105,7 @@ class _Collection:
     ) -> None:
         self._transport, self._work, self._folder = transport, work, folder
         self._content, self._until = content, asyncio.get_running_loop().time() + timeout
+        self._timeout = timeout
         self._sharing = sharing
         self._arrived: set[str] = set()
         self._left_out: list[LeftOut] = []
@@ -117,6 +118,7 @@ class _Collection:
         Raises:
             FlagPerfError: nothing has arrived, and this is why.
         """
+        lost: TransportError | None = None
         for attempt in range(ATTEMPTS):
             await asyncio.sleep(PAUSE_S * attempt)
             self._error = None
@@ -125,6 +127,13 @@ class _Collection:
                 if streams is None:
                     return None
                 await self._fetch_all(streams)
+            except (
+                CommandTimeoutError
+            ) as error:  # what was to be done in that time is no concern of the user's
+                late = FlagPerfError(f"not done within {self._timeout:g} s", where=error.where)
+                self._error = lost or late
+            except TransportError as error:
+                self._error = lost = error
             except FlagPerfError as error:
                 self._error = error
             if self._is_late() or not (self._missing or self._error):

@@ -157,6 +157,8 @@ class ImageStage:
         sent, left = Counter(), list(targets)
 
         async def stream() -> None:
+            nonlocal sent
+            sent = Counter()
             receivers = [self.transports[host] for host in left]
             failed = await stream_image(self.store, self.transports[source], receivers, self.image.tag, sent)
             left[:] = failed

@@ -64,16 +64,26 @@ async def stream_archive(
             await _put_unless_done(queue, chunk, loads[host])
         sent.take(chunk or b"")
 
-    try:
+    async def send() -> None:
         await store.export(source, tag, give_to_all)
         await give_to_all(None)
-        results = await on_all(list(loads), lambda host: loads[host])
+
+    sending = asyncio.ensure_future(send())
+    loading = asyncio.ensure_future(on_all(list(loads), lambda host: loads[host]))
+    try:
+        await asyncio.wait({sending, loading}, return_when=asyncio.FIRST_COMPLETED)
+        if sending.done():
+            sending.result()
+        errors = errors_of(await loading)
+        if len(errors) < len(loads):  # else nobody is left to send it to
+            await sending
     finally:
-        for load in loads.values():
-            load.cancel()
         # nobody may still be loading half an image when the round goes on
-        await asyncio.gather(*loads.values(), return_exceptions=True)
-    return errors_of(results)
+        tasks = (sending, loading, *loads.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return errors
 
 
 async def _chunks(queue: asyncio.Queue[bytes | None]) -> AsyncIterator[bytes]:

@@ -30,12 +30,13 @@ TASK_CAPABILITIES = {
     "SYS_NICE": "the engines' seccomp profiles tie memory policies to it (mbind, set_mempolicy: NUMA placement)",
 }
 # What the monitor reads of the host: the engine shows another /proc and hides parts of /sys (powercap among them). No
-# more than this: below /sys lie control groups, and what a monitor has no use for.
+# more than this: the rest of /sys is the kernel's, the drivers' and the firmware's own.
 MONITOR_READS = {
     "/proc/stat": "CPU use",
     "/proc/meminfo": "memory use",
     "/sys/class": "power meters, sensors, disks and networks: links into the next",
     "/sys/devices": "these themselves",
+    "/sys/fs/cgroup": "the accounts of the task's control group",
 }
 # A unit whose controller is gone for good must end all the same: `timeout` allows it this much longer.
 DEADLINE_MARGIN_S = 120

@@ -7,14 +7,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 
+from run_benchmarks.host_log import log_of_host
 from run_benchmarks.names import Node
-from run_benchmarks.run_log import LOGGER
 from run_benchmarks.runtimes.base import EngineError, Runtime
 from run_benchmarks.stages.fan_out import errors_of, on_all
 from run_benchmarks.stages.hang import HangWatch
 from run_benchmarks.transports.backoff import NEVER, with_backoff
-from run_benchmarks.transports.base import CommandError, Transport, TransportError
+from run_benchmarks.transports.base import CommandError, CommandTimeoutError, Transport, TransportError
 from utils.errors import FlagPerfError
 from utils.records import FailureClass
 
@@ -23,7 +24,9 @@ ENGINE_PAUSES_S = (1.0, 2.0, 4.0, 8.0, 15.0)  # within which an engine is starte
 KILLED = 137  # 128 + SIGKILL
 # After the first failure the peers' own ends are awaited this long: which of them failed first is judged later.
 SETTLE_S = 3.0
+PEERS_FAILED = "its peers failed, and it does not answer"
 PING_TIMEOUT_S = 5.0
+REACH_TIMEOUT_S = 30.0  # with hundreds of hosts out of reach, connections wait for each other
 # Between two looks whether the training still makes progress.
 LOOK_EVERY_S = 1.0
 # A lost connection is noticed this long after the last sign of life (the ssh keepalive's patience).
@@ -36,30 +39,34 @@ ALONE_PATIENCE_S = 600.0
 class Ended:
     """The task's main process ended with `code` (`at`: seconds on the monotonic clock).
 
-    cause: where it was killed, what the engine says of that, if it says anything.
+    cause: where it was killed, what the engine says of that, if it says anything. remedy: what to do about that.
     """
 
     code: int
     at: float
     cause: FailureClass | None = None
+    remedy: str = ""
 
 
 @dataclass(frozen=True)
 class Lost:
     """Nothing is known of the task any more: its host is out of reach or, where that `answered`, the unit is gone.
 
-    cause: what the error was that says so, if that is known.
+    message: what happened in the first line, and how that is known. cause: what the error was that says so, if that is
+    known. remedy: what to do next.
     """
 
     message: str
     answered: bool
     at: float
     cause: FailureClass | None = None
+    remedy: str = ""
 
     @classmethod
-    def by(cls, error: FlagPerfError) -> Lost:
-        """Lost now, by an error."""
-        return cls(error.message, isinstance(error, CommandError), time.monotonic(), error.failure_class)
+    def by(cls, error: FlagPerfError, remedy: str = "") -> Lost:
+        """Lost now, by an error; `remedy` in the place of the error's own."""
+        answered = isinstance(error, CommandError)
+        return cls(error.message, answered, time.monotonic(), error.failure_class, remedy or error.remedy)
 
 
 Ending = Ended | Lost
@@ -70,14 +77,15 @@ class Outcome:
     """How a round's tasks ended, by node rank; a node that still ran has no ending.
 
     timed_out: the deadline came first. hung_s: the seconds of silence after which the training was taken for hung; None
-    where it was not. out_of_contact: nodes without an ending that did not answer either, and why.
-    Plain data, for it stands in `round.json`.
+    where it was not; hang_limit: what that exceeded. out_of_contact: nodes without an ending that did not answer
+    either, and why. Plain data, for it stands in `round.json`.
     """
 
     endings: Mapping[int, Ending]
     timed_out: bool
     out_of_contact: Mapping[int, str]
     hung_s: float | None = None
+    hang_limit: str = ""
 
     @property
     def all_ended_well(self) -> bool:
@@ -126,14 +134,19 @@ class Watch:
                 task.cancel()
             await asyncio.gather(*tasks.values(), return_exceptions=True)
         silent = {rank: error for rank, error in silent.items() if rank not in endings}
-        out_of_contact = {rank: error.message for rank, error in silent.items()}
-        return Outcome(endings, timed_out, out_of_contact, hung_s)
+        out_of_contact = {rank: f"{PEERS_FAILED}\n{error.message}" for rank, error in silent.items()}
+        hang_limit = "" if hung_s is None else self.hangs.limit_text()
+        return Outcome(endings, timed_out, out_of_contact, hung_s, hang_limit)
 
     async def _silent(self, nodes: Sequence[Node]) -> dict[int, FlagPerfError]:
         """Those of `nodes` that do not answer now."""
 
         async def ping(rank: int) -> None:
-            await self.transports[hosts[rank]].run(["true"], timeout=PING_TIMEOUT_S)
+            transport = self.transports[hosts[rank]]
+            try:
+                await transport.run(["true"], timeout=PING_TIMEOUT_S)
+            except CommandTimeoutError as error:
+                raise await _silence(transport) or error from error
 
         hosts = {node.rank: node.host for node in nodes}
         return errors_of(await on_all(list(hosts), ping))
@@ -171,16 +184,22 @@ class Watch:
                 if ending is not None:
                     return ending
             except TransportError as error:
-                LOGGER.warning(
-                    f"{node.host}: contact is lost; the task goes on, trying again ({error.message})"
+                log_of_host(
+                    "WARNING", node.host, f"contact is lost; the task goes on, trying again ({error.message})"
                 )
                 self._note_contact(node, False)
-                if isinstance(error, NEVER) or not await self._contact_again(node, transport):
+                if isinstance(error, NEVER):
                     return Lost.by(error)
-                LOGGER.info(f"{node.host}: contact is back")
+                if lost := await self._lost(node, transport, error):
+                    return lost
+                log_of_host("INFO", node.host, "contact is back")
                 self._note_contact(node, True)
             except FlagPerfError as error:
-                return Lost.by(error)
+                return self._unknown(error, node)
+
+    def _unknown(self, error: FlagPerfError, node: Node) -> Lost:
+        """The host answers, and its runtime knows nothing of the task."""
+        return Lost.by(error, self.runtime.advice(error.failure_class, node.host))
 
     async def _ended(self, transport: Transport, name: str) -> Ended:
         """The task's end, once it has come."""
@@ -188,12 +207,12 @@ class Watch:
         at, cause = time.monotonic(), None
         with suppress(FlagPerfError):  # its end is known all the same
             cause = await self.runtime.why_killed(transport, name) if code == KILLED else None
-        return Ended(code, at, cause)
+        return Ended(code, at, cause, self.runtime.advice(cause, transport.host))
 
     async def _after_engine(self, error: EngineError, node: Node, transport: Transport) -> Ending | None:
         """The task's end where its engine failed; None where that is there again, and the task goes on."""
-        LOGGER.warning(f"{node.host}: the engine does not answer for the task ({error.message})")
-        self.broken[node.rank] = lost = Lost.by(error)
+        log_of_host("WARNING", node.host, f"the engine does not answer for the task ({error.message})")
+        self.broken[node.rank] = lost = self._unknown(error, node)
         await asyncio.sleep(RECONNECT_EVERY_S)
         try:
             await with_backoff(
@@ -204,7 +223,7 @@ class Watch:
             # an engine that is started anew has ended what it does not keep before it answers
             ended = await asyncio.wait_for(self._ended(transport, self.names[node.rank]), SETTLE_S)
         except asyncio.TimeoutError:
-            LOGGER.info(f"{node.host}: the engine is back, and the task goes on")
+            log_of_host("INFO", node.host, "the engine is back, and the task goes on")
             del self.broken[node.rank]
             return None
         except FlagPerfError as again:
@@ -217,26 +236,59 @@ class Watch:
         if node.rank == 0:
             self.hangs.note_contact(there)
 
-    async def _contact_again(self, node: Node, transport: Transport) -> bool:
-        last_contact = time.monotonic() - NOTICED_AFTER_S
-        while not self._given_up(node, last_contact):
+    async def _lost(self, node: Node, transport: Transport, error: TransportError) -> Lost | None:
+        """How a host is lost for good whose contact `error` has ended; None once contact is back."""
+        last_contact, now = time.monotonic() - NOTICED_AFTER_S, None
+        while not (given_up := self._given_up(node, last_contact)):
             # before the attempt: a host that answers, but loses every wait, must not be asked in a frenzy
             await asyncio.sleep(RECONNECT_EVERY_S)
-            with suppress(FlagPerfError):
+            try:
                 await transport.run(["true"], timeout=PING_TIMEOUT_S)
-                return True
-        return False
+                return None
+            except TransportError as again:
+                now = again
+            except FlagPerfError:  # not in time: how it is out of reach is known once a connection has failed
+                pass
+        now = now or await _silence(transport)
+        if now is None:  # it is back at the last moment
+            await asyncio.sleep(RECONNECT_EVERY_S)
+            return None
+        return replace(Lost.by(now), message=f"{given_up}\n{error.message}; since then: {now.message}")
 
-    def _given_up(self, node: Node, last_contact: float) -> bool:
-        signs = [last_contact]
-        progressed = self.progressed_at()
+    def _given_up(self, node: Node, last_contact: float) -> str:
+        """Why a host is waited for no longer; empty where it is."""
+        last_sign, progressed = last_contact, self.progressed_at()
         # Progress is read from node 0: it says nothing while node 0 itself is the one that is lost.
         if progressed is not None and node.rank != 0:
-            signs.append(progressed)
-        patience = (
-            self.host_lost_after_s if len(self.names) > 1 else max(self.host_lost_after_s, ALONE_PATIENCE_S)
+            last_sign = max(last_sign, progressed)
+        alone = len(self.names) == 1 and self.host_lost_after_s < ALONE_PATIENCE_S
+        patience = ALONE_PATIENCE_S if alone else self.host_lost_after_s
+        if time.monotonic() - last_sign <= patience:
+            return ""
+        limit = (
+            f"{patience:g} s, for which a task without peers is waited for"
+            if alone
+            else f"HOST_LOST_AFTER = {patience:g} s in cluster_conf.py"
         )
-        return time.monotonic() - max(signs) > patience
+        no_progress = f", no progress of its peers since {_clock(last_sign)}" * (last_sign > last_contact)
+        return f"no answer since {_clock(last_contact)}{no_progress}: longer than {limit}"
+
+
+async def _silence(transport: Transport) -> TransportError | None:
+    """How a host is out of reach that did not answer in time, as a fresh connection tells; None where that is made."""
+    try:
+        await asyncio.wait_for(transport.reach(), REACH_TIMEOUT_S)
+    except TransportError as error:
+        return error
+    except asyncio.TimeoutError:
+        return TransportError(f"no connection within {REACH_TIMEOUT_S:g} s", where=transport.host)
+    return None
+
+
+def _clock(at: float) -> str:
+    """A moment of the monotonic clock as the log has it."""
+    moment = datetime.now() - timedelta(seconds=time.monotonic() - at)
+    return f"{moment:%Y-%m-%d %H:%M:%S}"
 
 
 def _failed(ending: Ending) -> bool:

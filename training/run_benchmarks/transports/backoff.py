@@ -7,7 +7,7 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from run_benchmarks.run_log import LOGGER
+from run_benchmarks.host_log import log_of_host
 from run_benchmarks.transports.base import AuthenticationError, HostKeyError, TransportError
 from utils.errors import FlagPerfError
 
@@ -23,18 +23,25 @@ def is_passing(error: FlagPerfError) -> bool:
 
 
 async def with_backoff(
-    work: Callable[[], Awaitable[T]], pauses_s: Sequence[float], may_pass: Callable[[FlagPerfError], bool]
+    work: Callable[[], Awaitable[T]],
+    pauses_s: Sequence[float],
+    may_pass: Callable[[FlagPerfError], bool],
+    levels: tuple[str, str] = ("WARNING", "INFO"),
 ) -> T:
     """What `work` gives, which is done anew after each of the pauses as long as its error `may_pass`.
 
     A pause is a half shorter or longer by chance: what many hosts lost at once does not come back at once.
+
+    Args:
+        levels: of the log, for the first error and for those after it.
     """
-    for pause in (each * random.uniform(0.5, 1.5) for each in pauses_s):  # noqa: S311 - no secret
+    for number, pause in enumerate(pauses_s):
         try:
             return await work()
         except FlagPerfError as error:
             if not may_pass(error):
                 raise
-            LOGGER.warning(f"{error.where}: {error.message}; trying again in {pause:.1f} s")
-        await asyncio.sleep(pause)
+            text = f"{error.message}; trying again in about {pause:g} s"  # hosts of one text share a line
+            log_of_host(levels[number > 0], error.where, text)
+        await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
     return await work()

@@ -198,6 +198,13 @@ class Transport(ABC):
             TransportError: the host was not reached.
         """
 
+    async def reach(self) -> None:  # noqa: B027 - where there is no way to be lost
+        """Open a further way to the host and let go of it: one that is open may not have noticed that it leads nowhere.
+
+        Raises:
+            TransportError: the host is out of reach, and how.
+        """
+
     def together(self) -> Transport:
         """The same host for commands that may be sent as one: for those that may be repeated. See `Together`."""
         return self

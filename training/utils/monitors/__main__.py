@@ -7,6 +7,7 @@ image without network, capabilities or the host's processes. As a container it n
 
     /proc/stat and /proc/meminfo in /host/proc      CPU and memory: lxcfs and the like cover a container's own
     /sys/class and /sys/devices in /host/sys        the rest: engines hide parts of /sys, but not of a second mount
+    /sys/fs/cgroup in /host/sys                     what the task's control group uses: a container sees its own
     the vendor's own options                        so that the vendor's library sees the devices
 
 and writes `cpu_`, `mem_`, `pwr_`, `rapl_` and `<vendor>_monitor.log`, `monitor.log` (its own doings),
@@ -109,7 +110,7 @@ def _sources(args: argparse.Namespace) -> list[tuple[Source, float]]:
     if vendor_dir and not monitor_file(vendor_dir).exists():
         log.info("%s: no accelerators to sample: %s has no monitor", vendor_dir.name, vendor_dir)
         vendor_dir = None
-    places = Places(args.proc, args.sys, vendor_dir=vendor_dir)
+    places = Places(args.proc, args.sys, vendor_dir=vendor_dir, log_dir=args.log_dir)
     sources = (
         (SOURCES[name](places), interval or max(args.interval, LEAST_INTERVAL_S.get(name, 0.0)))
         for name, interval in args.sources.items()

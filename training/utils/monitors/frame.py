@@ -109,7 +109,10 @@ class Sampler:
         """Sample until `stop` is set, and then once more, or until `ticks` ticks have passed (None: for ever)."""
         with self._log_file or nullcontext():
             if self._open():
-                self._sample_until(stop, ticks)
+                try:
+                    self._sample_until(stop, ticks)
+                except SourceUnavailableError as error:
+                    self._tell_absent(str(error))
                 self._close()
 
     def _sample_until(self, stop: threading.Event, ticks: int | None) -> None:
@@ -129,16 +132,20 @@ class Sampler:
         try:
             self.source.open()
         except SourceUnavailableError as error:
-            reason = _one_line(str(error))
+            reason = str(error)
         except Exception as error:  # a source that breaks is one that is not there
             reason = _described(error)
         if reason:
-            self._declare(reason)
-            log.warning("%s: not measured: %s", self.source.name, reason)
-            self._note(f"not measured: {reason}")
+            self._tell_absent(reason)
         else:
             log.info("%s: %s", self.source.name, self.source.note)
         return not reason
+
+    def _tell_absent(self, reason: str) -> None:
+        reason = _one_line(reason)
+        self._declare(reason)
+        log.warning("%s: not measured: %s", self.source.name, reason)
+        self._note(f"not measured: {reason}")
 
     def _declare(self, why_silent: str) -> None:
         """Write why the source has no samples, empty for one that has; the last word on a source counts."""
@@ -157,6 +164,8 @@ class Sampler:
             samples = [_sound(sample) for sample in self.source.sample(now)]
             self._write(now, monotonic_ms, samples)
             self._declare("")
+        except SourceUnavailableError:
+            raise
         except Exception as error:  # whatever a vendor's library raises must not end the monitor
             self.counts.failed += 1
             if not self.counts.sampled:

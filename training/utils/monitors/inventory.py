@@ -73,12 +73,13 @@ PACKAGE_LISTS = (
 
 @dataclass(frozen=True)
 class Places:
-    """Where what is looked at lies: the host's /proc and /sys, this system's root, the vendor's folder."""
+    """Where what is looked at lies: the host's /proc and /sys, this system's root, the vendor's folder, the node's."""
 
     proc: Path
     sys: Path
     root: Path = Path("/")
     vendor_dir: Path | None = None
+    log_dir: Path | None = None
 
 
 class InventoryTaker:

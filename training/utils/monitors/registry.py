@@ -13,6 +13,7 @@ from utils.monitors.inventory import Places
 from utils.monitors.power import MachinePower, RaplPower
 from utils.monitors.sensors import Temperatures
 from utils.monitors.source import Source
+from utils.monitors.task import TaskUse
 from utils.monitors.traffic import Disks, InfiniBand, Network
 
 # Not read more often than this, in seconds, unless MONITORS says so: hundreds of values that tell little more.
@@ -21,6 +22,10 @@ LEAST_INTERVAL_S = {"cores": 5.0, "temperature": 5.0}
 
 def _accelerators(places: Places) -> Source | None:
     return Accelerators(places.vendor_dir) if places.vendor_dir else None
+
+
+def _task(places: Places) -> Source | None:
+    return TaskUse(places.log_dir, places.sys) if places.log_dir else None
 
 
 # None: there is nothing to sample, and nothing to say of it.
@@ -34,5 +39,6 @@ SOURCES: Mapping[str, Callable[[Places], Source | None]] = {
     "temperature": lambda places: Temperatures(places.sys),
     "pwr": lambda places: MachinePower(places.sys),
     "rapl": lambda places: RaplPower(places.sys),
+    "task": _task,
     "accelerators": _accelerators,
 }

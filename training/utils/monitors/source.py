@@ -16,7 +16,8 @@ class Source(ABC):
     """Something on this machine that can be sampled.
 
     `open` is called first, once. `sample` is called at every tick from one thread; what it raises is logged and the
-    source is asked again at the next tick. It starts no process: a monitor must not cost what it measures.
+    source is asked again at the next tick, but for SourceUnavailableError, its end. It starts no process: a monitor
+    must not cost what it measures.
     """
 
     name: str
@@ -34,7 +35,11 @@ class Source(ABC):
 
     @abstractmethod
     def sample(self, time_ms: int) -> Sequence[Sample]:
-        """One sample a device, stamped `time_ms`; none where there is nothing to say yet."""
+        """One sample a device, stamped `time_ms`; none where there is nothing to say yet.
+
+        Raises:
+            SourceUnavailableError: it has turned out that there is nothing to sample.
+        """
 
     def log_entry(self, time_ms: int, samples: Sequence[Sample]) -> str:
         """The samples, of which there is at least one, in the documented form of the source's log."""

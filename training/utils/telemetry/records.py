@@ -20,7 +20,9 @@ class Scope(str, Enum):
     """What a source's figures speak of; two scopes are never added."""
 
     HOST = "host"  # the operating system's view: CPU and memory use
+    TASK = "task"  # that part of it which the training's own processes use
     MACHINE = "machine"  # the whole machine, as its power supply sees it
+    CHASSIS = "shared chassis"  # what several machines share: nobody can say what is whose
     PACKAGE = "cpu package"  # processor packages (and their DRAM) only
     ACCELERATOR = "accelerator"  # accelerator boards only
 
@@ -84,6 +86,12 @@ class Sample:
     ecc_corrected: float | None = None
     ecc_uncorrected: float | None = None
     remapped_rows: float | None = None
+    nvlink_received_bytes: float | None = None
+    nvlink_sent_bytes: float | None = None
+    processes: float | None = None
+    cpu_limited_s: float | None = None
+    memory_peak_mib: float | None = None
+    memory_kills: float | None = None
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,10 @@ class SshTransport(Transport):
         async with self._sessions.session():
             pass
 
+    async def reach(self) -> None:
+        """Connect once more."""
+        (await self._connect()).close()
+
     def together(self) -> Transport:
         """The same host; commands of one moment share a session."""
         return Together(self)

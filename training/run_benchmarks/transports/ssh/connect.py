@@ -33,6 +33,7 @@ class Connector:
     def __init__(self) -> None:
         self._places = asyncio.Semaphore(CONCURRENT_CONNECTS)
         self._jumps: dict[tuple[Address, ...], asyncio.Task[asyncssh.SSHClientConnection]] = {}
+        self._sought: set[Address] = set()  # and not there since: of each one warning is enough
         self._users = 0
         _raise_file_limit()
 
@@ -73,7 +74,13 @@ class Connector:
             async with self._places:
                 return await _log_in(login, cluster, tunnel)
 
-        return await with_backoff(log_in, PAUSES_S, lambda error: isinstance(error, PassingError))
+        levels = ("DEBUG", "DEBUG") if address in self._sought else ("WARNING", "INFO")
+        self._sought.add(address)
+        connection = await with_backoff(
+            log_in, PAUSES_S, lambda error: isinstance(error, PassingError), levels
+        )
+        self._sought.discard(address)
+        return connection
 
     async def _tunnel(
         self, login: Login, cluster: ClusterSettings, chain: tuple[Address, ...]
@@ -122,16 +129,22 @@ async def _log_in(
     try:
         return await asyncssh.connect(**login.keyword_options, tunnel=tunnel, client_factory=lambda: gate)
     except (asyncio.TimeoutError, OSError, asyncssh.Error, ValueError) as error:
-        raise explain(login, error, gate.refusal, cluster.ssh_connect_timeout_s) from error
+        timeout_s = cluster.ssh_connect_timeout_s
+        raise explain(login, error, gate.refusal, timeout_s, is_open=gate.is_open) from error
 
 
 class _Gate(asyncssh.SSHClient):
-    """Decides about a host key that known_hosts does not vouch for."""
+    """Decides about a host key that known_hosts does not vouch for, and sees how far a connection comes."""
 
     def __init__(self, login: Login, accept_new: bool) -> None:
         self._login = login
         self._accept_new = accept_new
         self.refusal: Refusal | None = None
+        self.is_open = False
+
+    def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
+        """The host has taken the TCP connection; it has said nothing yet."""
+        self.is_open = True
 
     def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
         """Accept a new key where that is the setting; refuse a changed one always."""

@@ -24,9 +24,16 @@ def ssh_command(login: Login) -> str:
     return shlex.join(["ssh", *port, f"{address.user}@{address.host}" if address.user else address.host])
 
 
-def explain(login: Login, error: BaseException, refusal: Refusal | None, timeout_s: float) -> TransportError:
-    """The error for the user; `refusal` is the host key that was refused while connecting, if one was."""
-    message, remedy = _of_key(login, refusal) if refusal else _of(login, error, timeout_s)
+def explain(
+    login: Login, error: BaseException, refusal: Refusal | None, timeout_s: float, *, is_open: bool
+) -> TransportError:
+    """The error for the user.
+
+    Args:
+        refusal: the host key that was refused while connecting, if one was.
+        is_open: whether the host had taken the TCP connection.
+    """
+    message, remedy = _of_key(login, refusal) if refusal else _of(login, error, timeout_s, is_open)
     return _kind(error, refusal)(message, where=login.address.host, remedy=remedy)
 
 
@@ -52,7 +59,7 @@ def bad_configuration(host: str, error: Exception) -> TransportError:
     )
 
 
-def _of(login: Login, error: BaseException, timeout_s: float) -> tuple[str, str]:
+def _of(login: Login, error: BaseException, timeout_s: float, is_open: bool) -> tuple[str, str]:
     """What happened, and what to do next."""
     place, command = f"{login.hostname} port {login.port}", ssh_command(login)
     if isinstance(error, asyncssh.HostKeyNotVerifiable):
@@ -61,10 +68,7 @@ def _of(login: Login, error: BaseException, timeout_s: float) -> tuple[str, str]
             f"see {_files(login)}, and the certificate's expiry and names",
         )
     if isinstance(error, (asyncio.TimeoutError, TimeoutError)):
-        return (
-            f"no answer from {place} within {timeout_s:g} s: down, cut off, behind a firewall, or hung",
-            f"check that the host is up: `{command}`; for a slow network raise SSH_CONNECT_TIMEOUT",
-        )
+        return _of_silence(login, place, timeout_s, is_open)
     if isinstance(error, asyncssh.PermissionDenied):
         return _of_denial(login, place)
     if isinstance(error, asyncssh.KeyExchangeFailed):
@@ -83,11 +87,24 @@ def _of(login: Login, error: BaseException, timeout_s: float) -> tuple[str, str]
     return f"cannot log in: {error}", f"try `{command}`"
 
 
+def _of_silence(login: Login, place: str, timeout_s: float, is_open: bool) -> tuple[str, str]:
+    slow = f"for a slow network raise SSH_CONNECT_TIMEOUT; by hand: `{ssh_command(login)}`"
+    if is_open:
+        return (
+            f"{place} takes a TCP connection and lets nobody in within {timeout_s:g} s: it, or its ssh server, hangs",
+            f"see at its console, or by its BMC, whether it swaps, waits for a disk or is frozen; {slow}",
+        )
+    return (
+        f"no answer from {place} within {timeout_s:g} s, not even to TCP: it is down, cut off, or behind a firewall",
+        f"see by its BMC whether it is up, then its cable and the network; {slow}",
+    )
+
+
 def _of_denial(login: Login, place: str) -> tuple[str, str]:
     keys = ", ".join(login.identities) or "~/.ssh/id_* (those that are there and not encrypted)"
     agent = f"the agent at {login.agent}" if login.agent else "no agent (SSH_AUTH_SOCK is not set)"
     return (
-        f"{login.user} may not log in to {place}: no key was accepted; tried {keys}; {agent}",
+        f"{place} does not let the user {login.user!r} in: no key was accepted; tried {keys}; {agent}",
         f"`{_with('ssh-copy-id', login)}`, or for an encrypted key `ssh-add`; "
         f"then `{_with('ssh -o BatchMode=yes', login)} true` must work",
     )

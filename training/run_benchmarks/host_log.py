@@ -1,0 +1,31 @@
+"""What is said of hosts while they are heard: those of which the same is said within a moment share a line of the log.
+
+Where a switch fails, hundreds lose contact at once, and a line for each would bury what else there is to be read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from run_benchmarks.plan.host_ranges import alike
+from run_benchmarks.run_log import LOGGER
+
+MOMENT_S = 0.2
+_waiting: dict[str, dict[str, str]] = {}  # level -> host -> what is said of it
+
+
+def log_of_host(level: str, host: str, text: str) -> None:
+    """Log `host: text` a moment later; `level` is a name of loguru's. Needs a running event loop."""
+    if _waiting.get(level, {}).get(host, text) != text:
+        flush()
+    _waiting.setdefault(level, {})[host] = text
+    asyncio.get_running_loop().call_later(MOMENT_S, flush)
+
+
+def flush() -> None:
+    """Log what waits: also to be called where an event loop ends."""
+    waiting = {level: dict(texts) for level, texts in _waiting.items()}
+    _waiting.clear()
+    for level, texts in waiting.items():
+        for hosts, text in alike(texts):
+            LOGGER.log(level, f"{hosts}: {text}")
