@@ -53,10 +53,10 @@ def run_in(folder: RunFolder) -> Run:
     results = _results(folder)
     first, end = _entry(folder, "run_started"), _entry(folder, "run_ended")
     about = {"run": folder.path.resolve().name, "started": _moment(first.get("time")), **first, **end}
-    about |= folder.summary
+    about |= {"planned": sum(1 for _ in planned_rounds(folder)) or None, **folder.summary}
     if folder.of_2022:
         about["started"] = min((result.started for result in results.values()), default="")
-    code = about.get("exit_code")
+    code, planned = about.get("exit_code"), about.get("planned")
     missing = list(_missing(folder, results, ended="exit_code" in about))
     checks = checks_in(folder)
     return Run(
@@ -67,7 +67,7 @@ def run_in(folder: RunFolder) -> Run:
         results=tuple(results.values()),
         checks=checks,
         notes=tuple(few([*map(str, as_list(folder.summary.get("notes"))), *folder.notes, *missing])),
-        planned=sum(1 for _ in planned_rounds(folder)) or None,
+        planned=planned if type(planned) is int else None,
     )
 
 
