@@ -39,9 +39,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WholeRun]:
         yield whole
 
 
-def full(*arguments: object) -> None:
+def full(path: Path, *arguments: object) -> None:
     """A disk without room."""
-    raise OSError(errno.ENOSPC, "No space left on device")
+    raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
 
 def test_a_result_that_cannot_be_written_leaves_the_next_round_its_turn(
