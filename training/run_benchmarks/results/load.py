@@ -123,12 +123,11 @@ def _results(folder: RunFolder) -> dict[RoundKey, RoundResult]:
     from_summary = summed_up(folder)
     results, held, logged, shared = {}, 0, 0, Shared()
     for key in folder.rounds:
-        held += _size(folder.round_path(key) / "result.json")
-        if held > MOST_BYTES:
-            folder.notes.append(
-                f"{key} and what follows is not read: the results hold more than {MOST_BYTES} bytes"
-            )
-            break
+        size = _size(folder.round_path(key) / "result.json")
+        if held + size > MOST_BYTES:
+            folder.notes.append(f"{key} is not read: with it the results hold more than {MOST_BYTES} bytes")
+            continue
+        held += size
         own, summed = read_result(folder, key), from_summary.pop(key, None)
         if own and summed and own.figures != summed.figures:
             folder.notes.append(f"{key}: {ALTERED}")
@@ -187,6 +186,8 @@ def _missing(folder: RunFolder, results: Mapping[RoundKey, RoundResult], *, ende
         gone = f"its folder is not there: {folder.round_path(key)}" if key in lost else ""
         if key not in results:
             begun = f"it was last seen at the stage {stages[key]}" if key in stages else "it was not begun"
+            if key in folder.rounds and key not in stages:
+                begun = "what its folder has was not read"
             if key in stages or not folder.summary:  # a summary says itself which rounds were not begun
                 yield f"{key} has no result: {'; '.join(filter(None, (begun, gone)))}"
         elif gone:

@@ -14,6 +14,7 @@ from run_benchmarks.reading import Record
 from run_benchmarks.results.clocks import NodeClock
 from run_benchmarks.results.provenance import Origin, Provenance
 from run_benchmarks.results.rules import Rules
+from run_benchmarks.results.telemetry_result import RoundTelemetry
 from run_benchmarks.stages.watch import Outcome
 from run_benchmarks.writing import BY_UMASK, write_whole
 from utils.figures import DEFINITIONS, Figure
@@ -126,6 +127,7 @@ class RoundResult(RoundRecord):
     facts: FINISHED's values. continued: the run, checkpoint and step that the round went on from, if it did.
     shortfall: why it did not converge though nothing failed; else empty.
     provenance: what of the raw files says where the result comes from; None before schema 3.
+    telemetry: what each node's comes to; None in earlier results, and without a training to cut it by.
     """
 
     kind: str = CONVERGE
@@ -136,6 +138,7 @@ class RoundResult(RoundRecord):
     facts: Mapping[str, Any] = field(default_factory=dict)
     shortfall: str = ""
     provenance: Provenance | None = None
+    telemetry: RoundTelemetry | None = None
 
     @property
     def has_more(self) -> bool:

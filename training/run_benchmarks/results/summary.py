@@ -53,16 +53,21 @@ def write_summary(folder: Path, run: Run) -> None:
     What each node is made of stands in the rounds' own result.json alone: of 256 nodes and a dozen rounds it would be
     more than a summary may hold.
     """
-    content = replace(run, results=tuple(map(_without_nodes, run.results))).as_dict()
+    content = replace(run, results=tuple(map(without_nodes, run.results))).as_dict()
     parsed(Run, content, "summary.json")
     write_json(folder / "summary.json", content)
     write_whole(folder / "summary.md", _markdown_or_why(run))
 
 
-def _without_nodes(result: RoundResult) -> RoundResult:
-    origin = result.provenance
-    brief = replace(origin, hosts=(), monitors=()) if origin else None
-    return replace(result, provenance=brief, clocks=())
+def without_nodes(result: RoundResult) -> RoundResult:
+    """The round as a summary has it."""
+    origin, telemetry = result.provenance, result.telemetry
+    return replace(
+        result,
+        clocks=(),
+        provenance=replace(origin, hosts=(), monitors=()) if origin else None,
+        telemetry=replace(telemetry, nodes=(), reconciliation=()) if telemetry else None,
+    )
 
 
 def _markdown_or_why(run: Run) -> str:

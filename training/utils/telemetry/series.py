@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from array import array
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -77,6 +78,16 @@ class Series:
     def has_read(self, name: str) -> bool:
         """Whether there is any reading of a quantity."""
         return any(value >= 0 for value in self.columns.get(name, ()))
+
+    def between(self, start_ms: float, end_ms: float) -> Series:
+        """The readings from one time to another, both included."""
+        first, last = bisect_left(self.times_ms, start_ms), bisect_right(self.times_ms, end_ms)
+        if (first, last) == (0, len(self.times_ms)):
+            return self
+        columns = {name: column[first:last] for name, column in self.columns.items()}
+        if ENERGY_RANGE in columns:  # the last word on it may stand elsewhere
+            columns[ENERGY_RANGE] = array("d", [self.energy_range_mj or math.nan]) * (last - first)
+        return Series(self.times_ms[first:last], columns, self.power_on, self.error)
 
     @property
     def energy_range_mj(self) -> float | None:
