@@ -90,7 +90,7 @@ def test_credentials_of_a_command_are_not_told() -> None:
 
 
 def test_the_users_own_end() -> None:
-    failure = interrupted(Stage.TRAIN)
+    failure = interrupted(Stage.TRAIN, "SIGTERM")
     assert (failure.verdict, failure.failure_class) == (Verdict.INTERRUPTED, FailureClass.INTERRUPTED)
     assert "stage train" in failure.message
 
@@ -111,4 +111,4 @@ def test_every_failure_says_what_to_do_next(kind: FailureClass) -> None:
 
 
 def test_an_interrupted_round_says_how_to_go_on() -> None:
-    assert "--continue-from" in interrupted(Stage.TRAIN).remedy
+    assert "--continue-from" in interrupted(Stage.TRAIN, "Ctrl-C").remedy

@@ -130,6 +130,25 @@ def test_a_manifest_that_is_not_one_is_refused(data: Path, key: str, value: str 
         manifest.parse(change(content, key, value), where="host1:/data/manifest.json")
 
 
+@pytest.mark.parametrize("many", ["deep", "long", "wide"])
+def test_what_stands_beside_the_files_is_bounded(data: Path, many: str) -> None:
+    """To write a megabyte of numbers again, three hundred levels deep, took half a minute."""
+    content = json.loads((data / "manifest.json").read_text())
+    deep: list[Any] = []
+    for _ in range(manifest.DEEPEST):
+        deep = [deep]
+    long = [0] * manifest.MOST_WORDS
+    content["parameters"] = {"deep": {"a": deep}, "long": {"a": long}, "wide": dict(enumerate(long))}[many]
+    with pytest.raises(FlagPerfError, match=r"beside its files more than 10000 values, or 16 levels"):
+        manifest.parse(json.dumps(content), where="host1:/data/manifest.json")
+
+
+def test_a_manifest_of_no_files_proves_nothing(data: Path) -> None:
+    content = json.loads((data / "manifest.json").read_text())
+    with pytest.raises(FlagPerfError, match="lists no files"):
+        manifest.parse(json.dumps({**content, "files": []}), where="host1:/data/manifest.json")
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [

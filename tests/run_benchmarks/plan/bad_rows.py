@@ -184,6 +184,8 @@ SETTING_ROWS = [
     setting("CASE_DEADLINE_HOURS = '24'", "CASE_DEADLINE_HOURS", "'24'", "a number (without quotes)"),
     setting("CASE_DEADLINE_HOURS = float('nan')", "CASE_DEADLINE_HOURS", "nan", "that is finite"),
     setting("CASE_DEADLINE_HOURS = 1e308", "CASE_DEADLINE_HOURS", "1e+308", "of at most 10,000"),
+    setting("IDLE_READING = -1", "IDLE_READING", "-1", "of at least 0"),
+    setting("IDLE_READING = 3600", "IDLE_READING", "3600", "of at most 600"),
     setting("HANG_TIMEOUT = 1e308", "HANG_TIMEOUT", "1e+308", "of at most 36,000,000"),
     setting("FLAGPERF_PATH_CONTAINER = '/a:b'; FLAGPERF_PATH = None; RUNTIME = 'docker'", "FLAGPERF_PATH_CONTAINER",
         "'/a:b'", "without one"),
