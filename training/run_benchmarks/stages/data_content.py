@@ -175,7 +175,8 @@ async def _read(folder: DataFolder, unknown: Lines, memory: _Memory) -> Reading:
     size = sum(entry.bytes for entry in unknown.values())
     readings.begin(size)
     if size > BATCH_BYTES:
-        LOGGER.info(f"{folder.use.transport.host}: reading {size / GIB:,.0f} GiB in {folder.path}, once")
+        host = folder.use.transport.host
+        log_of_host("INFO", host, f"reading {size / GIB:,.0f} GiB in {folder.path}, once")
     end_s = time.monotonic() + LONGEST_READING_S
     for batch in _batches(unknown.values()):
         read = await _read_batch(folder, batch, end_s - time.monotonic())
