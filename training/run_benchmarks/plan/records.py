@@ -14,6 +14,7 @@ from pydantic import AfterValidator, AliasChoices, Field
 from pydantic.dataclasses import dataclass as model
 
 from run_benchmarks.plan import values
+from run_benchmarks.plan.meters import Meters
 from run_benchmarks.plan.secrets import Secrets
 from run_benchmarks.plan.vendor_record import Chip, Vendor
 from utils.config_files import parts_of_config
@@ -29,7 +30,7 @@ class ClusterSettings:
     host_lost_after_s: seconds without contact and without progress after which a host counts as lost.
     groups: vendor -> its hosts, in the order of their node ranks; empty where any vendor may use any host.
     spares: those of the hosts that no case is planned for: they take the places of lost ones. spare_groups: vendor ->
-    its spares, where hosts have groups.
+    its spares, where hosts have groups. meters: host -> what this machine asks for the power of the whole host.
     """
 
     hosts: values.HostList
@@ -42,6 +43,7 @@ class ClusterSettings:
     groups: values.HostGroups = Field(default_factory=dict, validation_alias="HOSTS")
     spares: values.HostList = Field(default=(), validation_alias="SPARE_HOSTS")
     spare_groups: values.HostGroups = Field(default_factory=dict, validation_alias="SPARE_HOSTS")
+    meters: Meters = Field(default_factory=dict, validation_alias="POWER_METERS")
 
     def hosts_of(self, vendor: str) -> tuple[str, ...]:
         """The hosts that a case of this vendor is planned for."""

@@ -45,10 +45,10 @@ class Counts:
 
 
 class TelemetryFile:
-    """`telemetry.jsonl`, shared by the sources' threads: whole lines only, on disk after every tick."""
+    """A file of telemetry, shared by the sources' threads: whole lines only, on disk after every tick."""
 
-    def __init__(self, folder: Path) -> None:
-        self._file = open_log(folder / TELEMETRY_FILE)
+    def __init__(self, path: Path) -> None:
+        self._file = open_log(path)
         self._lock = threading.Lock()
 
     def write(self, records: Iterable[Tick | SourceInfo]) -> None:
@@ -226,7 +226,7 @@ def run_monitors(
     Raises:
         OSError: `folder` cannot be written to.
     """
-    telemetry = TelemetryFile(folder)
+    telemetry = TelemetryFile(folder / TELEMETRY_FILE)
     samplers = [Sampler(source, folder, telemetry, interval_s) for source, interval_s in sources]
     threads = [
         threading.Thread(target=sampler.run, args=(stop, ticks), name=sampler.source.name, daemon=True)
