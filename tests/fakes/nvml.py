@@ -1,74 +1,34 @@
-"""FAKE pynvml, at the library's boundary. Its functions, units and exceptions are those of nvidia-ml-py 13."""
+"""STUB of NVIDIA's library, compiled from nvml_stub.c: what stands above it is the real nvidia-ml-py."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import ModuleType, SimpleNamespace
-from typing import Any
+import ctypes
+import subprocess
+from pathlib import Path
 
-GIB = 2**30
+SOURCE = Path(__file__).with_name("nvml_stub.c")
+LIBRARY = "libnvidia-ml.so.1"  # as NVIDIA's own is called, so that LD_LIBRARY_PATH brings it to any program
+GPU_IS_LOST, UNKNOWN, NOT_SUPPORTED, LIBRARY_NOT_FOUND = 15, 999, 3, 12
 
 
-class FakeNvml(ModuleType):
-    """A machine of two GPUs; `answers[(function, gpu)]` replaces an answer or is raised."""
+def compile_stub(folder: Path, *options: str) -> Path:
+    """The library in `folder`, made by gcc; `-DOLD_DRIVER` for one of a driver before R530."""
+    path = folder / LIBRARY
+    command = ["gcc", "-shared", "-fPIC", f"-Wl,-soname,{LIBRARY}", *options, "-o", str(path), str(SOURCE)]
+    subprocess.run(command, check=True)
+    return path
 
-    NVML_TEMPERATURE_GPU = 0
-    NVML_CLOCK_SM, NVML_CLOCK_MEM = 1, 2
 
-    class NVMLError(Exception):
-        pass
+class StubNvml:
+    """The library, loaded in this process."""
 
-    class NVMLError_NotSupported(NVMLError):  # noqa: N801, N818 (the library's own name)
-        pass
+    def __init__(self, path: Path) -> None:
+        self.library = ctypes.CDLL(str(path))
 
-    class NVMLError_GpuIsLost(NVMLError):  # noqa: N801, N818 (the library's own name)
-        pass
+    def answer(self, function: str, device: int, status: int) -> None:
+        """Let a function, or a field (`field 185`), answer with an error from now on."""
+        self.library.stub_answer(function.encode(), device, status)
 
-    def __init__(self) -> None:
-        super().__init__("pynvml")
-        self.answers: dict[tuple[str, int], Any] = {}
-        self.energy_mj = 1_000_000
-        self.calls: list[str] = []
-        for name, answer in self._machine().items():
-            setattr(self, name, self._function(name, answer))
-
-    def _machine(self) -> dict[str, Callable[..., Any]]:
-        return {
-            "nvmlInit": lambda: None,
-            "nvmlShutdown": lambda: None,
-            "nvmlDeviceGetCount": lambda: 2,
-            "nvmlDeviceGetHandleByIndex": lambda index: index,
-            "nvmlDeviceGetPowerUsage": lambda gpu: 61_400,
-            "nvmlDeviceGetTotalEnergyConsumption": self._energy,
-            "nvmlDeviceGetMemoryInfo": lambda gpu: SimpleNamespace(total=40 * GIB, used=GIB, free=39 * GIB),
-            "nvmlDeviceGetUtilizationRates": lambda gpu: SimpleNamespace(gpu=98, memory=40),
-            "nvmlDeviceGetTemperature": lambda gpu, sensor: 33,
-            "nvmlSystemGetDriverVersion": lambda: "570.86.15",
-            "nvmlSystemGetCudaDriverVersion": lambda: 12080,
-            "nvmlDeviceGetName": lambda gpu: "NVIDIA A100-SXM4-40GB",
-            "nvmlDeviceGetVbiosVersion": lambda gpu: "92.00.45.00.03",
-            "nvmlDeviceGetInforomImageVersion": lambda gpu: "G506.0200.00.04",
-            "nvmlDeviceGetGspFirmwareVersion": lambda gpu: b"570.86.15",
-            "nvmlDeviceGetPciInfo": lambda gpu: SimpleNamespace(busId=f"00000000:{gpu + 7:02X}:00.0"),
-            "nvmlDeviceGetMaxPcieLinkGeneration": lambda gpu: 4,
-            "nvmlDeviceGetMaxPcieLinkWidth": lambda gpu: 16,
-            "nvmlDeviceGetEnforcedPowerLimit": lambda gpu: 400_000,
-            "nvmlDeviceGetMaxClockInfo": lambda gpu, clock: {1: 1410, 2: 1215}[clock],
-            "nvmlDeviceGetEccMode": lambda gpu: [1, 0],
-            "nvmlDeviceGetMigMode": lambda gpu: [0, 0],
-        }
-
-    def _energy(self, gpu: int) -> int:
-        self.energy_mj += 10_000
-        return self.energy_mj
-
-    def _function(self, name: str, answer: Callable[..., Any]) -> Callable[..., Any]:
-        def function(*arguments: Any) -> Any:
-            self.calls.append(name)
-            given = self.answers.get((name, arguments[0] if arguments else -1))
-            if isinstance(given, Exception):
-                raise given
-            return answer(*arguments) if given is None else given
-
-        function.__name__ = name
-        return function
+    def reset(self) -> None:
+        """Let all answer again."""
+        self.library.stub_reset()

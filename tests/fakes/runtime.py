@@ -56,6 +56,9 @@ class FakeRuntime:
     async def why_killed(self, transport: Transport, name: str) -> FailureClass | None:
         return None
 
+    def advice(self, kind: FailureClass | None, host: str) -> str:
+        return f"ask {host} of {kind.value}" if kind else ""
+
     async def wait(self, transport: Transport, name: str) -> int:
         self.waits.append(name)
         await asyncio.sleep(0)

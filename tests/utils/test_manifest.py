@@ -68,7 +68,7 @@ def test_every_missing_short_long_altered_and_unexpected_file_is_named(data: Pat
     (data / "shards" / "part_2.hdf5").write_bytes(b"from another set")
     by_size = {
         "vocab.txt": "missing",
-        "shards/part_0.hdf5": "short",
+        "shards/part_0.hdf5": "shorter",
         "shards/part_2.hdf5": "unexpected",
     }
     assert found(manifest.verify(data, workers=2)) == {**by_size, "shards/part_1.hdf5": "altered"}

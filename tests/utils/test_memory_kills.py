@@ -24,15 +24,24 @@ HOST = "nr_free_pages 1\noom_kill 7\n"
 @pytest.mark.parametrize(
     ("files", "expected"),
     [
-        ({"proc/self/cgroup": "0::/\n", "sys/memory.events": V2}, Kills(3, 2)),
-        ({"proc/self/cgroup": "0::/a/b\n", "sys/a/b/memory.events": V2}, Kills(3, 2)),
+        ({"proc/self/cgroup": "0::/\n", "sys/memory.events": V2, "sys/memory.max": "max\n"}, Kills(3, 2)),
+        (
+            {
+                "proc/self/cgroup": "0::/a/b\n",
+                "sys/a/b/memory.events": V2,
+                "sys/a/b/memory.max": "62914560\n",
+                "sys/a/b/memory.peak": "62910464\n",
+            },
+            Kills(3, 2, 62914560, 62910464),
+        ),
         (
             {
                 "proc/self/cgroup": "5:cpu,cpuacct:/\n4:memory:/docker/1\n0::/\n",
                 "sys/memory/memory.oom_control": V1,
                 "sys/memory/memory.limit_in_bytes": "62914560\n",
+                "sys/memory/memory.max_usage_in_bytes": "62910464\n",
             },
-            Kills(3, 3),
+            Kills(3, 3, 62914560, 62910464),
         ),
         (
             {
@@ -59,6 +68,8 @@ def test_counters(files: dict[str, str], expected: Kills, tmp_path: Path) -> Non
         (Kills(1, 4), ""),
         (Kills(2, 4), "[MemoryKill] host\n"),
         (Kills(2, 5), "[MemoryKill] control group\n"),
+        (Kills(2, 5, 7), "[MemoryKill] control group limit_bytes=7\n"),
+        (Kills(2, 5, 7, 6), "[MemoryKill] control group limit_bytes=7 peak_bytes=6\n"),
     ],
 )
 def test_what_is_written_of_them(now: Kills, line: str) -> None:

@@ -1,113 +1,145 @@
 """Sample NVIDIA GPUs by NVML, through the `pynvml` module of the pip package `nvidia-ml-py`.
 
-What the figures are (NVML API reference, device queries):
+What the figures are (NVML API reference, device queries and field values):
 
-- power: of the board with its memory. A running average over 1 s on Ampere and later, but for GA100 (A100),
-  whose reading is instantaneous; peaks shorter than that are not seen.
+- power: of the board with its memory: the field POWER_AVERAGE, a mean of 1 s, and beside it POWER_INSTANT. Drivers
+  before R530 have one value alone: a mean of 1 s on Ampere and later, but for GA100 (A100), whose reading is
+  instantaneous. Peaks shorter than that are not seen.
 - energy: the driver's own counter in mJ, since it was loaded; Volta and later. Energy figures come from it.
 - utilisation: the part of the driver's sample period in which at least one kernel ran: not how busy the
   GPU's units were.
 - memory used: with what the driver itself reserves.
+- throttle: why the SM clock is lower than it could be; an idle GPU's is not told.
+- PCIe: NVML counts for 20 ms and has the caller wait so long. At each tick one GPU is asked for one way, in turn.
+- NVLink: what all links have carried, without protocol.
+- processes: those that compute on the GPU, where this process sees all of the host's: NVML hides from a container what
+  is not in it.
+- ECC: errors since the driver was loaded; remapped rows: since the board was made.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from itertools import cycle, product
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from nvml_device import KIB, MW_PER_W, Device
+from smi_query import DESCRIBE_COMMAND, describe
+
 from utils.errors import FlagPerfError
-from utils.monitors.tool import number_of
 from utils.telemetry import Sample
 
+__all__ = ["DESCRIBE_COMMAND", "describe", "describe_devices", "open_devices"]
 SOURCE = "nvidia"
 NOTE = (
-    "NVML: power is averaged over 1 s on Ampere and later, but for A100 (instantaneous); "
     "energy is the driver's counter in mJ; utilisation is the time in which a kernel ran; "
-    "memory used includes the driver's own"
+    "memory used includes the driver's own; PCIe: one GPU and way a tick, over 20 ms"
 )
-MW_PER_W = 1000
+AVERAGED = "its field POWER_AVERAGE, a mean of 1 s, with POWER_INSTANT beside it"
+ONE_POWER = "the only one that there is: averaged over 1 s on Ampere and later, but for A100 (instantaneous)"
 BYTES_PER_MIB = 2**20
-DESCRIBE_COMMAND = ("nvidia-smi", "-q")  # what every host with a driver has, also where there is no pynvml
-# Where `nvidia-smi -q` has it: with the heading that it stands under where the name alone is not enough.
-_DESCRIBED = {
-    "name": "Product Name",
-    "vbios": "VBIOS Version",
-    "gsp_firmware": "GSP Firmware Version",
-    "pci_bus": "Bus Id",
-    "ecc": "ECC Mode/Current",
-    "mig": "MIG Mode/Current",
-    "remapped_correctable": "Remapped Rows/Correctable Error",
-    "remapped_uncorrectable": "Remapped Rows/Uncorrectable Error",
+PCIE_WAYS = {
+    "pcie_sent_bytes_per_s": "NVML_PCIE_UTIL_TX_BYTES",
+    "pcie_received_bytes_per_s": "NVML_PCIE_UTIL_RX_BYTES",
 }
+# What holds the clock back, by NVML's bits, the older names among them. 0x1 is an idle GPU, which nothing holds back.
+THROTTLE_REASONS = {
+    0x2: "applications_clocks_setting",
+    0x4: "sw_power_cap",
+    0x8: "hw_slowdown",
+    0x10: "sync_boost",
+    0x20: "sw_thermal_slowdown",
+    0x40: "hw_thermal_slowdown",
+    0x80: "hw_power_brake_slowdown",
+    0x100: "display_clock_setting",
+    0x200: "board_limit",
+    0x400: "reliability",
+}
+INITIAL_PID_NAMESPACE = 0xEFFFFFFC  # its inode number on every Linux (PROC_PID_INIT_INO)
 
 
 class NvmlDevices:
     """All GPUs that NVML shows, by NVML index (the order of the PCI bus)."""
 
-    note = NOTE
-
     def __init__(self, nvml: ModuleType) -> None:
         self._nvml = nvml
         self._count: int = nvml.nvmlDeviceGetCount()
+        if not self._count:
+            raise FlagPerfError("NVML shows no GPU")
+        self._turns = cycle(product(range(self._count), PCIE_WAYS))
+        self._sees_processes = Path("/proc/self/ns/pid").stat().st_ino == INITIAL_PID_NAMESPACE
+
+    @property
+    def note(self) -> str:
+        """What the figures are, and which power each GPU tells."""
+        averaging = [
+            str(index) for index, device in enumerate(self._devices()) if "power_instant_w" in device.fields()
+        ]
+        averaging_gpus = ", ".join(averaging)
+        if len(averaging) == self._count:
+            return f"NVML: power is {AVERAGED}; {NOTE}"
+        if not averaging:
+            return f"NVML: power is {ONE_POWER}; {NOTE}"
+        return f"NVML: power of {averaging_gpus} is {AVERAGED}, of the others {ONE_POWER}; {NOTE}"
 
     def sample(self, time_ms: int) -> Sequence[Sample]:
         """One sample a GPU; a GPU that NVML cannot reach has its `error` set."""
-        return [self._sample(index, time_ms) for index in range(self._count)]
+        devices = self._devices()
+        readings = [self._readings(device) for device in devices]
+        index, reading = next(self._turns)  # last, for it waits
+        counter = getattr(self._nvml, PCIE_WAYS[reading])
+        rate = devices[index].ask("nvmlDeviceGetPcieThroughput", counter) if devices[index].is_there else None
+        readings[index][reading] = None if rate is None else rate * KIB
+        return [
+            Sample(time_ms, SOURCE, str(number), **of_one, error=devices[number].error)
+            for number, of_one in enumerate(readings)
+        ]
 
     def close(self) -> None:
         """Give NVML back."""
         self._nvml.nvmlShutdown()
 
-    def _sample(self, index: int, time_ms: int) -> Sample:
-        nvml = self._nvml
-        try:
-            # Asked anew at every tick: a GPU that was reset gets a new handle.
-            handle = nvml.nvmlDeviceGetHandleByIndex(index)
-        except nvml.NVMLError as error:
-            return Sample(time_ms, SOURCE, str(index), error=f"nvmlDeviceGetHandleByIndex: {error}")
-        errors: list[str] = []
-
-        def ask(name: str, *arguments: Any) -> Any:
-            return self._ask(getattr(nvml, name), handle, *arguments, errors=errors)
-
-        power = ask("nvmlDeviceGetPowerUsage")
-        memory = ask("nvmlDeviceGetMemoryInfo")
-        rates = ask("nvmlDeviceGetUtilizationRates")
-        return Sample(
-            time_ms,
-            SOURCE,
-            str(index),
-            utilisation=None if rates is None else rates.gpu / 100,
-            power_w=None if power is None else power / MW_PER_W,
-            energy_mj=ask("nvmlDeviceGetTotalEnergyConsumption"),
-            memory_used_mib=None if memory is None else memory.used / BYTES_PER_MIB,
-            memory_total_mib=None if memory is None else memory.total / BYTES_PER_MIB,
-            temperature_c=ask("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU),
-            error="; ".join(errors),
-        )
-
     def describe(self) -> list[dict[str, Any]]:
         """What each GPU is; None for what it does not say."""
-        nvml = self._nvml
-        errors: list[str] = []
-        cuda = self._ask(nvml.nvmlSystemGetCudaDriverVersion, errors=errors)
-        shared = {
-            "driver": self._ask(nvml.nvmlSystemGetDriverVersion, errors=errors),
+        return [self._description(device) for device in self._devices()]
+
+    def _devices(self) -> list[Device]:
+        return [Device(self._nvml, index) for index in range(self._count)]
+
+    def _readings(self, device: Device) -> dict[str, Any]:
+        if not device.is_there:
+            return {}
+        nvml, ask = self._nvml, device.ask
+        readings: dict[str, Any] = device.fields()
+        if "power_w" not in readings:
+            power = ask("nvmlDeviceGetPowerUsage")
+            readings["power_w"] = None if power is None else power / MW_PER_W
+        memory, rates = ask("nvmlDeviceGetMemoryInfo"), ask("nvmlDeviceGetUtilizationRates")
+        processes = ask("nvmlDeviceGetComputeRunningProcesses_v3") if self._sees_processes else None
+        return {
+            **readings,
+            "utilisation": None if rates is None else rates.gpu / 100,
+            "energy_mj": ask("nvmlDeviceGetTotalEnergyConsumption"),
+            "memory_used_mib": None if memory is None else memory.used / BYTES_PER_MIB,
+            "memory_total_mib": None if memory is None else memory.total / BYTES_PER_MIB,
+            "temperature_c": ask("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU),
+            "clock_mhz": ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM),
+            "memory_clock_mhz": ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_MEM),
+            "throttle": _throttle(device),
+            "processes": None if processes is None else len(processes),
+        }
+
+    def _description(self, device: Device) -> dict[str, Any]:
+        cuda = device.call("nvmlSystemGetCudaDriverVersion")
+        versions = {
+            "driver": device.call("nvmlSystemGetDriverVersion"),
             "cuda_driver": cuda and f"{cuda // 1000}.{cuda % 1000 // 10}",
         }
-        return [{**self._description(index), **shared} for index in range(self._count)]
-
-    def _description(self, index: int) -> dict[str, Any]:
-        nvml = self._nvml
-        errors: list[str] = []
-        handle = self._ask(nvml.nvmlDeviceGetHandleByIndex, index, errors=errors)
-        if errors:
-            return {"error": errors[0]}
-
-        def ask(name: str, *arguments: Any) -> Any:
-            return self._ask(getattr(nvml, name), handle, *arguments, errors=errors)
+        if not device.is_there:
+            return {"error": device.error, **versions}
+        nvml, ask = self._nvml, device.ask
 
         def first(name: str) -> bool | None:
             """The present mode; what it will be after the next reset stands beside it."""
@@ -131,64 +163,18 @@ class NvmlDevices:
             "max_memory_mhz": ask("nvmlDeviceGetMaxClockInfo", nvml.NVML_CLOCK_MEM),
             "ecc": first("nvmlDeviceGetEccMode"),
             "mig": first("nvmlDeviceGetMigMode"),
-            "error": "; ".join(errors) or None,
+            **versions,
+            "error": device.error or None,
         }
 
-    def _ask(self, query: Callable[..., Any], *arguments: Any, errors: list[str]) -> Any:
-        """The query's answer; None where the GPU has no such sensor or fails, which stands in `errors`."""
-        try:
-            return query(*arguments)
-        except self._nvml.NVMLError_NotSupported:
-            return None
-        except self._nvml.NVMLError as error:
-            errors.append(f"{query.__name__}: {error}")
-            return None
 
-
-def describe(text: str) -> list[dict[str, Any]]:
-    """What `nvidia-smi -q` says of each GPU; `error` and `doubt` are what of it asks for a hand.
-
-    After NVIDIA's "GPU memory error management" (A100 and later): a GPU with a row that could not be remapped goes
-    out of service; a pending remapping is made by a reset; volatile errors are those since the driver was loaded.
-    """
-    head, *blocks = re.split(r"(?m)^GPU (?=[0-9A-Fa-f]+:)", text)
-    versions = _values(head)
-    shared = {"driver": versions.get("Driver Version"), "cuda_driver": versions.get("CUDA Version")}
-    return [{**_described(_values(block)), **shared} for block in blocks]
-
-
-def _described(values: Mapping[str, str]) -> dict[str, Any]:
-    def of(path: str) -> str | None:
-        return next((value for name, value in values.items() if name.lower().endswith(path.lower())), None)
-
-    volatile = [value for name, value in values.items() if "/Volatile/" in name and "Uncorrectable" in name]
-    uncorrected = sum(int(value) for value in volatile if value.isdecimal())
-    doubts = ["the remapping of a row is pending: reset the GPU"] * (of("Remapped Rows/Pending") == "Yes")
-    doubts += [f"{uncorrected} uncorrectable ECC errors since the driver was loaded"] * bool(uncorrected)
-    is_failed = of("Remapped Rows/Remapping Failure Occurred") == "Yes"
-    return {
-        **{name: of(path) for name, path in _DESCRIBED.items()},
-        "memory_mib": number_of(of("FB Memory Usage/Total") or ""),
-        "uncorrected_volatile": uncorrected,
-        "error": "a row could not be remapped: have the GPU replaced" if is_failed else None,
-        "doubt": "; ".join(doubts) or None,
-    }
-
-
-def _values(block: str) -> dict[str, str]:
-    """Each value by its headings and its name, `Remapped Rows/Pending`; where a name stands twice, the first."""
-    values: dict[str, str] = {}
-    headings: list[tuple[int, str]] = []
-    for line in block.splitlines():
-        indent = len(line) - len(line.lstrip())
-        name, separator, value = line.strip().partition(" : ")
-        headings = [heading for heading in headings if heading[0] < indent]
-        if separator:
-            path = "/".join((*(heading for _, heading in headings), name.strip()))
-            values.setdefault(path, value.strip())
-        else:
-            headings.append((indent, name))
-    return values
+def _throttle(device: Device) -> str | None:
+    """Why the clock is lower than it could be: names with commas, none for no reason; drivers have two names for it."""
+    for kind in ("Event", "Throttle"):
+        bits = device.ask(f"nvmlDeviceGetCurrentClocks{kind}Reasons")
+        if bits is not None:
+            return ",".join(name for bit, name in THROTTLE_REASONS.items() if bits & bit)
+    return None
 
 
 def describe_devices() -> list[dict[str, Any]]:

@@ -230,10 +230,9 @@ def _compare_sizes(manifest: Manifest, sizes: Mapping[str, int], where: str) -> 
         if size is None:
             problems.append(_missing(where, entry))
         elif size != entry.bytes:
-            kind = "short" if size < entry.bytes else "too long"
-            problems.append(
-                Problem(where, entry.path, f"{size} bytes", f"{kind}: should be {entry.bytes}", _AGAIN)
-            )
+            kind = "shorter" if size < entry.bytes else "longer"
+            message = f"{kind} than the {entry.bytes} bytes that its manifest has"
+            problems.append(Problem(where, entry.path, f"{size} bytes", message, _AGAIN))
     return problems
 
 

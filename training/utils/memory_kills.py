@@ -17,16 +17,25 @@ OF_GROUP, OF_HOST = "control group", "host"
 
 @dataclass(frozen=True)
 class Kills:
-    """Counters: processes that were killed (of this control group, else of the whole host), the group's limit met."""
+    """Counters: processes that were killed (of this control group, else of the whole host), the group's limit met.
+
+    limit_bytes, peak_bytes: the group's limit, and the most that it used; None where there is none, or nobody tells.
+    """
 
     killed: int
     limit_met: int
+    limit_bytes: int | None = None
+    peak_bytes: int | None = None
 
     def line_since(self, before: Kills) -> str:
         """The line for the log, with its end; empty where nobody was killed since `before`."""
         if self.killed <= before.killed:
             return ""
-        return f"{PREFIX}{OF_GROUP if self.limit_met > before.limit_met else OF_HOST}\n"
+        if self.limit_met <= before.limit_met:
+            return f"{PREFIX}{OF_HOST}\n"
+        figures = {"limit_bytes": self.limit_bytes, "peak_bytes": self.peak_bytes}
+        told = "".join(f" {name}={value}" for name, value in figures.items() if value is not None)
+        return f"{PREFIX}{OF_GROUP}{told}\n"
 
 
 def kills(proc: Path = Path("/proc"), root: Path = ROOT) -> Kills:
@@ -35,10 +44,14 @@ def kills(proc: Path = Path("/proc"), root: Path = ROOT) -> Kills:
     if UNIFIED in folders:
         events = numbers_in(folders[UNIFIED] / "memory.events")
         if "oom_kill" in events:
-            return Kills(events["oom_kill"], events.get("oom", 0))
+            limit, peak = (number_in(folders[UNIFIED] / name) for name in ("memory.max", "memory.peak"))
+            return Kills(events["oom_kill"], events.get("oom", 0), limit, peak)
     if "memory" in folders:  # of cgroup v1, which does not count how often its limit was met
         control = numbers_in(folders["memory"] / "memory.oom_control")
         if "oom_kill" in control:
-            is_limited = 0 < (number_in(folders["memory"] / "memory.limit_in_bytes") or 0) < NO_LIMIT
-            return Kills(control["oom_kill"], control["oom_kill"] * is_limited)
+            names = ("memory.limit_in_bytes", "memory.max_usage_in_bytes")
+            limit, peak = (number_in(folders["memory"] / name) for name in names)
+            if not 0 < (limit or 0) < NO_LIMIT:
+                return Kills(control["oom_kill"], 0)
+            return Kills(control["oom_kill"], control["oom_kill"], limit, peak)
     return Kills(numbers_in(proc / "vmstat").get("oom_kill", 0), 0)

@@ -188,6 +188,37 @@ def test_why_a_rank_was_killed_as_kernel_and_engine_say(
     assert failure_of({0: folder}, {0: Ended(137, 1.0, cause)}).failure_class is kind
 
 
+def test_a_limit_of_memory_that_was_met_is_told_with_what_was_used(round_folder: Path) -> None:
+    folder = collected(round_folder, "kill", 0)
+    with (folder / START_LOG).open("a") as log:
+        log.write("[MemoryKill] control group limit_bytes=209715200 peak_bytes=209711104\n")
+    failure = failure_of({0: folder}, {0: Ended(1, 1.0)})
+    assert failure.failure_class is FailureClass.CONTAINER_OUT_OF_MEMORY
+    assert failure.message.endswith(
+        "; its memory is limited to 200 MiB, of which 200 MiB were in use at most"
+    )
+    assert "`--memory` in ACCE_CONTAINER_OPT" in failure.remedy
+
+
+def test_of_a_rank_that_was_killed_the_kernels_log_is_named(round_folder: Path) -> None:
+    failure = failure_of({0: collected(round_folder, "kill", 0)}, {0: Ended(1, 1.0)})
+    assert failure.failure_class is FailureClass.RANK_KILLED
+    assert failure.remedy.startswith(
+        "look on h0 who sent SIGKILL: `journalctl -k --since -1h` (or `dmesg -T`)"
+    )
+    assert "`Killed process`" in failure.remedy and failure.remedy.endswith("docs/failures.md, rank_killed")
+
+
+def test_what_the_runtime_says_of_a_task_that_was_removed_goes_first(round_folder: Path) -> None:
+    folder = collected(round_folder, "kill", 0)
+    removed = Ended(137, 1.0, FailureClass.TASK_REMOVED, "docker events on h0")
+    assert failure_of({0: folder}, {0: removed}).remedy.startswith("docker events on h0; read ")
+    gone = Lost("no such container", True, 5.0, FailureClass.TASK_REMOVED, "docker events on h1")
+    assert (
+        failure_of({}, {1: gone}, nodes=2).remedy == "docker events on h1; see docs/failures.md, task_removed"
+    )
+
+
 def test_memory_of_others_is_no_cause_of_a_rank_that_raised(round_folder: Path) -> None:
     folder = collected(round_folder, "raise", 0)
     with (folder / START_LOG).open("a") as log:

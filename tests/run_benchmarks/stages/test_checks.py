@@ -17,6 +17,7 @@ from run_benchmarks.runtimes.engine import engine_of
 from run_benchmarks.stages import caches, checks
 from run_benchmarks.stages.build_secrets import build_secrets
 from run_benchmarks.stages.checks import HostUse, Status
+from run_benchmarks.stages.clock import ClockReading
 from run_benchmarks.transports.base import CommandError, Completed
 from tests.fakes.transports import AnsweringHost
 from tests.run_benchmarks.conftest import LogLines
@@ -93,7 +94,7 @@ def test_an_answer_that_nobody_foresaw_is_an_error_of_that_host(site: Site, log_
     [
         (0.0, Status.OK, ""),
         (7.0, Status.WARNING, "start NTP"),
-        (-3600.0, Status.ERROR, "set the host's clock"),
+        (-3600.0, Status.ERROR, "set the clock of node1"),
     ],
 )
 def test_clock(
@@ -105,9 +106,16 @@ def test_clock(
     check = site.check(checks.clock)
     assert check.status is status, check
     assert remedy in check.remedy
+    direction = "behind" if offset < 0 else "ahead of"
+    assert not offset or f" s {direction} the controller (+- " in check.detail, check
     measured, error = check.facts["offset_s"], check.facts["uncertainty_s"]
     assert isinstance(measured, float) and isinstance(error, float)
     assert abs(measured - offset) <= error + 0.01, "a clock that is off goes with the results too"
+
+
+def test_a_clock_is_told_in_words() -> None:
+    assert str(ClockReading(1e9, 3600.25, 0.002)) == "3,600.250 s ahead of the controller (+- 0.002 s)"
+    assert str(ClockReading(1e9, -0.5, 0.01)) == "0.500 s behind the controller (+- 0.010 s)"
 
 
 def test_clock_that_gives_no_answer(site: Site) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from pathlib import Path
 
@@ -9,10 +10,16 @@ import pytest
 
 from run_benchmarks.stages import checks
 from run_benchmarks.stages.checks import Status
+from run_benchmarks.stages.master_port import master_port
 from tests.fakes.transports import AnsweringHost
 from tests.run_benchmarks.stages.checked_host import TWO_NODES, Site, assert_bad, assert_ok, assert_skipped
 
 # ---- master port
+
+
+def own_name() -> str:
+    """As the kernel has it of this process: fifteen bytes."""
+    return Path("/proc/self/comm").read_text().strip()
 
 
 def test_master_port(site: Site) -> None:
@@ -21,10 +28,11 @@ def test_master_port(site: Site) -> None:
         listener.listen()
         port = listener.getsockname()[1]
         site.hosts("node1", port=port)
-        check = site.check(checks.master_port)
-        assert_bad(check, Status.ERROR, f"{port} is in use", "another MASTER_PORT")
+        check = site.check(master_port)
+        by = f"{port} is in use by {own_name()} (pid {os.getpid()})"
+        assert_bad(check, Status.ERROR, by, "end that on node1, or set another MASTER_PORT")
         site.rank = 1
-        assert_skipped(site.check(checks.master_port))
+        assert_skipped(site.check(master_port))
 
 
 def test_master_port_that_only_a_connection_uses(site: Site) -> None:
@@ -35,7 +43,35 @@ def test_master_port_that_only_a_connection_uses(site: Site) -> None:
         with socket.create_connection(listener.getsockname()) as connection:
             port = connection.getsockname()[1]
             site.hosts("node1", port=port)
-            assert_ok(site.check(checks.master_port), str(port))
+            assert_ok(site.check(master_port), str(port))
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (127, "sh: ss: not found"),
+        (0, "LISTEN 0 128 0.0.0.0:29501 0.0.0.0:*"),
+        (0, 'LISTEN 0 128 users:(("a\nb",pid=1,fd=3))'),
+    ],
+)
+def test_of_a_port_whose_owner_is_not_told_the_remedy_says_how_to_ask(
+    code: int, told: str, site: Site
+) -> None:
+    listening = "0: 00000000:733D 00000000:0000 0A"
+    site.transport = AnsweringHost({"/proc/net/tcp": (0, listening, ""), "ss -": (code, told, "")})
+    site.hosts("node1", port=29501)
+    check = site.check(master_port)
+    assert_bad(check, Status.ERROR, "29501 is in use, by whom", "`sudo ss -ltnp 'sport = :29501'` on node1")
+
+
+def test_of_those_who_have_a_port_few_are_named(site: Site) -> None:
+    owners = ",".join(f'("gunicorn",pid={number},fd=3)' for number in (*range(1, 9), 1))
+    listening = "0: 00000000:733D 00000000:0000 0A"
+    answers = {"/proc/net/tcp": (0, listening, ""), "ss -": (0, f"LISTEN users:({owners})", "")}
+    site.transport = AnsweringHost(answers)
+    site.hosts("node1", port=29501)
+    detail = site.check(master_port).detail
+    assert detail == "29501 is in use by " + ", ".join(f"gunicorn (pid {number})" for number in range(1, 6))
 
 
 def test_master_port_on_ipv6(site: Site) -> None:
@@ -46,7 +82,7 @@ def test_master_port_on_ipv6(site: Site) -> None:
         listener.listen()
         port = listener.getsockname()[1]
         site.hosts("node1", port=port)
-        assert_bad(site.check(checks.master_port), Status.ERROR, "in use", "MASTER_PORT")
+        assert_bad(site.check(master_port), Status.ERROR, "in use", "MASTER_PORT")
 
 
 # ---- peers

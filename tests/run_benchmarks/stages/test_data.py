@@ -39,7 +39,7 @@ def test_data_that_is_not_there(site: Site) -> None:
         check,
         Status.ERROR,
         f"{site.folder}/data does not exist (toy:pytorch:X1:1:2:1)",
-        "put the data there on this host",
+        "put the data there on node1",
     )
 
 
@@ -89,8 +89,10 @@ def test_data_that_is_not_as_in_its_manifest(harm: str, site: Site) -> None:
     }
     harms[harm]()
     check = site.check(data)
-    assert_bad(check, Status.ERROR, harm, "copy it from a good host")
+    assert_bad(check, Status.ERROR, harm, "copy them there from a host that passes this check")
     assert "train/shard_" in check.detail
+    assert "prepare the data on node1 again" in check.remedy
+    assert harm != "short" or "train/shard_1.hdf5 (1 bytes): shorter than the" in check.detail
 
 
 def test_data_of_which_much_is_wrong_is_told_in_a_few_words(site: Site) -> None:
@@ -98,7 +100,7 @@ def test_data_of_which_much_is_wrong_is_told_in_a_few_words(site: Site) -> None:
     for number in range(2, 50):
         (site.folder / "data" / "train" / f"shard_{number}.hdf5").touch()
     check = site.check(data)
-    assert_bad(check, Status.ERROR, "and 43 more", "prepare the data again")
+    assert_bad(check, Status.ERROR, "and 43 more", "prepare the data on node1 again")
 
 
 def test_data_with_a_broken_manifest(site: Site) -> None:

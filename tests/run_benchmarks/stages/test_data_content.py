@@ -70,7 +70,7 @@ def memory(site: Site) -> Path:
 def test_other_bytes_of_equal_size_are_refused(site: Site, host: CountingHost) -> None:
     alter(shard(site))
     check = site.check(data)
-    assert_bad(check, Status.ERROR, ALTERED, "copy it from a good host")
+    assert_bad(check, Status.ERROR, ALTERED, "copy them there from a host that passes this check")
     assert check.failure_class is FailureClass.DATA_ALTERED
     assert "shard_0" not in check.detail
 

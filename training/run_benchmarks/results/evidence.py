@@ -11,10 +11,12 @@ from run_benchmarks.frameworks.base import Framework
 from run_benchmarks.names import home_of
 from run_benchmarks.plan.redact import redact_tokens
 from run_benchmarks.results.last_sign import last_sign
-from run_benchmarks.results.losses import FREE_SPACE, GONE, host_lost, unit_gone
+from run_benchmarks.results.losses import GONE, host_lost, unit_gone
+from run_benchmarks.results.remedies import remedy_of
 from run_benchmarks.results.symptoms import (
     class_in,
     memory_kill_in,
+    memory_use_in,
     no_room_in,
     own_lines,
     raised_in,
@@ -33,7 +35,6 @@ LONGEST_LINE = 2**13  # characters
 MOST_SUSPECTS = 256  # of a node, whose logs are looked at
 # What a task printed that ended before it had opened its log.
 TASK_OUTPUT = "task_output.log"
-ARROW = "-> "  # what stands before the remedy of FlagPerf's own errors
 # A deadline or a removal: it had not gone wrong yet; a hang: its evidence is where ranks were.
 _SAID_NOTHING = (FailureClass.DEADLINE, FailureClass.TASK_REMOVED, FailureClass.COLLECTIVE_HANG)
 LONGEST_CAUSE = 300  # characters
@@ -53,7 +54,8 @@ class NodeLogs:
 class Suspect:
     """A rank that its launcher says failed by itself; or, where the launcher names none, a node's whole task.
 
-    why_killed: what engine and kernel say of that, if they say anything.
+    why_killed: what engine and kernel say of that, if they say anything. memory_use: and of the limit that was met.
+    advice: what to do by who runs the tasks.
     """
 
     node: NodeLogs
@@ -63,6 +65,8 @@ class Suspect:
     tail: str
     log: Path
     why_killed: FailureClass | None = None
+    memory_use: str = ""
+    advice: str = ""
 
     @property
     def own_code(self) -> int | None:
@@ -162,19 +166,20 @@ def _of_node(node: NodeLogs, ending: Ended, framework: Framework) -> list[Suspec
     start_log, early_log = start_log_of(framework.name, node.folder), node.folder / TASK_OUTPUT
     text = _text(start_log, node.hide)
     why = ending.cause if ending.cause is FailureClass.TASK_REMOVED else memory_kill_in(text) or ending.cause
+    said = (why, memory_use_in(text), ending.remedy)
     # a rank ends once: what names it again is not the launcher's, and its log is not read again for it
     codes: dict[int, int] = {}
     for rank, rank_code in framework.failed_ranks(text):
         codes.setdefault(rank, rank_code)
     failed = list(codes.items())[:MOST_SUSPECTS]
     if not failed and not text and early_log.is_file():
-        return [Suspect(node, code, None, None, _last_lines(_text(early_log, node.hide)), early_log, why)]
+        return [Suspect(node, code, None, None, _last_lines(_text(early_log, node.hide)), early_log, *said)]
     if not failed:
-        return [Suspect(node, code, None, None, _last_lines(text), start_log, why)]
+        return [Suspect(node, code, None, None, _last_lines(text), start_log, *said)]
     logs = [node.folder / rank_log_name(rank) for rank, _ in failed]
     tails = [_last_words(_text(log, node.hide), framework) + no_room_in(text) for log in logs]
     return [
-        Suspect(node, code, rank, rank_code, tail, log, why)
+        Suspect(node, code, rank, rank_code, tail, log, *said)
         for (rank, rank_code), tail, log in zip(failed, tails, logs, strict=True)
     ]
 
@@ -192,18 +197,17 @@ def _rank_failure(suspect: Suspect) -> Failure:
     failure_class = _class_of(suspect)
     if failure_class in GONE:
         message = f"{GONE[failure_class]}: {message}"
-    own = _own_remedy(suspect.tail)  # by its looks: whatever runs in a rank can write it
-    remedy = f"{suspect.log.name} says: {own}" if own else f"read {suspect.log.name} in the node's folder"
-    if failure_class is FailureClass.DISK_FULL:
-        remedy = f"{FREE_SPACE.format(host=suspect.node.host)}; {remedy}"
+    if failure_class is FailureClass.CONTAINER_OUT_OF_MEMORY and suspect.memory_use:
+        message = f"{message}; {suspect.memory_use}"
+    host = suspect.node.host
     return Failure(
         Verdict.FAILED,
         Stage.TRAIN,
         failure_class,
-        suspect.node.host,
+        host,
         message,
         suspect.tail,
-        f"{remedy}; see docs/failures.md, {failure_class.value}",
+        remedy_of(failure_class, host, suspect.log.name, suspect.tail, suspect.advice),
         below_run(suspect.log),
     )
 
@@ -215,13 +219,6 @@ def _end_by(code: int | None) -> str:
     except ValueError:
         return f"ended with exit code {code}"
     return f"was ended by {name} (exit code {code})"
-
-
-def _own_remedy(tail: str) -> str:
-    """What FlagPerf's own error among the last lines says is to be done; empty where there is none, or several."""
-    lines = [line.strip() for line in tail.splitlines()]
-    remedies = [line[len(ARROW) :] for line in lines if line.startswith(ARROW)]
-    return remedies[0] if len(remedies) == 1 else ""
 
 
 def below_run(log: Path) -> str:

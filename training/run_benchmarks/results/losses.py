@@ -23,7 +23,8 @@ def unit_gone(host: str, ending: Lost) -> Failure:
     """The host answers, but knows nothing of the task any more."""
     kind, message = ending.cause or FailureClass.COMMAND_FAILED, ending.message
     what = GONE.get(kind, "the task is not there any more, or the engine does not answer for it")
-    remedy = f"see on {host} who removed it, and the engine's own log"
+    remedy = ending.remedy or f"see on {host} who removed it"
+    remedy = f"{remedy}; see docs/failures.md, {kind.value}"
     if DISK_FULL.search(message):
         kind, what = FailureClass.DISK_FULL, "how the task ended is not known, for the disk is full"
         remedy = FREE_SPACE.format(host=host)

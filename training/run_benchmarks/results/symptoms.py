@@ -21,6 +21,10 @@ DISK_FULL = re.compile(
 _RAISED = re.compile(r"(\[\w+\]:? *)?([\w.]*(Error|Exception|Interrupt|Exit)\b.*)")
 # A loader's worker that was killed ends its rank, which says so: PyTorch.
 _WORKER_KILLED = re.compile(r"worker \(pid[^)\n]{0,80}\) (is|was) killed by signal: Killed", re.IGNORECASE)
+_MEMORY_USE = re.compile(
+    rf"^{re.escape(KILL_PREFIX + OF_GROUP)} limit_bytes=(\d{{1,16}})(?: peak_bytes=(\d{{1,16}}))?$",
+    re.MULTILINE,
+)
 _CHIP: Final = r"(CUDA|HIP|ROCm|GPU|NPU|MLU|MUSA|XPU|GCU|DCU)"
 # The first that matches counts. Each is what a framework, a runtime or a driver prints, and no word of a user's code.
 _WORDS = (
@@ -76,8 +80,16 @@ def memory_kill_in(start_log: str) -> FailureClass | None:
     lines = [line[len(KILL_PREFIX) :] for line in start_log.splitlines() if line.startswith(KILL_PREFIX)]
     if not lines:
         return None
-    of_group = lines[-1].strip() == OF_GROUP
+    of_group = lines[-1].startswith(OF_GROUP)
     return FailureClass.CONTAINER_OUT_OF_MEMORY if of_group else FailureClass.HOST_OUT_OF_MEMORY
+
+
+def memory_use_in(start_log: str) -> str:
+    """What a launcher wrote of the limit of memory that was met, in words; empty where it wrote nothing of it."""
+    uses = _MEMORY_USE.findall(start_log)
+    limit, peak = (int(number or 0) / 2**20 for number in uses[-1]) if uses else (0.0, 0.0)
+    most = f", of which {peak:,.0f} MiB were in use at most" if peak else ""
+    return f"its memory is limited to {limit:,.0f} MiB{most}" if limit else ""
 
 
 def no_room_in(start_log: str) -> str:

@@ -122,6 +122,10 @@ class Runtime(ABC):
         """Why a unit was ended by SIGKILL, as far as what runs it tells; to be asked at once."""
         return None
 
+    def advice(self, kind: FailureClass | None, host: str) -> str:
+        """Where on `host` it is told why a unit ended by what runs it; empty where nothing tells more of this kind."""
+        return ""
+
     async def stop(self, transport: Transport, name: str, grace_s: int) -> None:
         """End the unit: SIGTERM, SIGKILL after `grace_s` seconds. It is no error if it has ended or is gone."""
         with self.cleaning_up(transport.host, grace_s):

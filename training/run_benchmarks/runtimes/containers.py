@@ -17,6 +17,7 @@ from run_benchmarks.reading import first_problem
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.runtimes.base import Mount, Runtime, Unit, UnitState
 from run_benchmarks.runtimes.engine import engine_of, mount_targets
+from run_benchmarks.runtimes.engine_logs import told_by
 from run_benchmarks.runtimes.submounts import with_submounts
 from run_benchmarks.transports.base import CommandError, Completed, Transport
 from utils.errors import FlagPerfError
@@ -105,6 +106,9 @@ class ContainerRuntime(Runtime):
         if status in GOING or self._is_gone(completed):
             return FailureClass.TASK_REMOVED
         return FailureClass.CONTAINER_OUT_OF_MEMORY if of_memory == "true" else None
+
+    def advice(self, kind: FailureClass | None, host: str) -> str:
+        return told_by(self._engine, kind).format(engine=self._engine.command, host=host)
 
     async def version(self, transport: Transport) -> str:
         """The engine's version; where it does not answer, the error says whether it is installed, runs, is allowed."""

@@ -12,6 +12,7 @@ from run_benchmarks.run_log import LOGGER
 from run_benchmarks.runtimes.base import Mount, Runtime, Unit, UnitState
 from run_benchmarks.transports.base import Completed, Transport
 from utils import process_unit
+from utils.records import FailureClass
 
 PROGRAM, OUTPUT = "process_unit.py", "output.log"  # in every unit's folder
 OUTPUT_BYTES, OUTPUT_TIMEOUT_S = 2**16, 60.0
@@ -77,6 +78,13 @@ class ProcessRuntime(Runtime):
         argv = ("tail", "-c", str(OUTPUT_BYTES), f"{self._folder(name)}/{OUTPUT}")
         completed = await transport.run(argv, timeout=OUTPUT_TIMEOUT_S)
         return "\n".join(completed.stdout.strip().splitlines()[-lines:]) if completed.ok else ""
+
+    def advice(self, kind: FailureClass | None, host: str) -> str:
+        if kind is not FailureClass.TASK_REMOVED:
+            return ""
+        return (
+            f"see on {host} who ended its processes: `last`, `journalctl --since -1h`, a batch system's log"
+        )
 
     async def version(self, transport: Transport) -> str:
         """The interpreter's version; it may be missing, or too old."""

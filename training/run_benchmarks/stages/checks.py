@@ -18,7 +18,7 @@ from run_benchmarks.stages.clock import NoTimeError, read_clock
 from run_benchmarks.stages.network import interface_to, peer_of
 from run_benchmarks.stages.readings import Readings
 from run_benchmarks.stages.work_folder import SEE, in_work_folder
-from run_benchmarks.transports.base import WHOLE_BYTES, Completed, Transport
+from run_benchmarks.transports.base import Completed, Transport
 from run_benchmarks.unforeseen import contained
 from utils.errors import FlagPerfError
 from utils.numbers import whole
@@ -29,7 +29,6 @@ QUICK_S = 30.0
 # Events of several nodes are put on one time line; half a second is far more than NTP leaves.
 CLOCK_WARNING_S = 0.5
 CLOCK_ERROR_S = 30.0
-LISTENING = "0A"
 LONGEST_TEXT = 2**12  # characters of what a check says: some of it a host has printed
 MOST_NAMED = 20
 RUNS_CAN_BE_WRITTEN = 'mkdir -p "$0/runs"; [ -w "$0/runs" ]'
@@ -163,7 +162,8 @@ async def free_disk(plan: Plan, runtime: Runtime, use: HostUse) -> str:
     free = free_gib(await use.transport.run(["sh", "-c", FREE_DISK, folder], timeout=QUICK_S))
     use.facts["free_gib"] = round(free, 1)
     if free < plan.run.min_free_disk_gib:
-        remedy = f"free more there, or lower MIN_FREE_DISK_GIB ({plan.run.min_free_disk_gib:,.0f} GiB)"
+        least = f"MIN_FREE_DISK_GIB ({plan.run.min_free_disk_gib:,.0f} GiB)"
+        remedy = f"free more on {use.transport.host}, or lower {least}"
         raise FlagPerfError(f"only {free:,.1f} GiB at {folder}", remedy=remedy)
     return f"{free:.0f} GiB"
 
@@ -184,31 +184,15 @@ async def clock(plan: Plan, runtime: Runtime, use: HostUse) -> str:
     except NoTimeError as error:
         raise DoubtError(error.message, remedy=error.remedy) from error
     use.facts.update(offset_s=reading.offset_s, uncertainty_s=reading.uncertainty_s)
-    detail = f"{reading.offset_s:+.3f} s (+- {reading.uncertainty_s:.3f} s)"
+    host = use.transport.host
     if abs(reading.offset_s) > CLOCK_ERROR_S:
-        raise FlagPerfError(detail, remedy="set the host's clock (NTP)")
+        raise FlagPerfError(
+            str(reading), remedy=f"set the clock of {host} by NTP: `timedatectl` there says what does it"
+        )
     if abs(reading.offset_s) > CLOCK_WARNING_S + reading.uncertainty_s:
-        raise DoubtError(detail, remedy="start NTP: events of several hosts cannot be compared")
-    return detail
-
-
-async def master_port(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
-    """Nothing listens on MASTER_PORT of a host that is node 0 of a case, or, without cases, may become it."""
-    port = plan.cluster.master_port
-    if plan.cases and not any(place.rank == 0 for place in use.places):
-        return None
-    argv = ["cat", "/proc/net/tcp", "/proc/net/tcp6"]
-    done = await use.transport.run(argv, timeout=QUICK_S, held=WHOLE_BYTES)
-    taken = [line for line in done.whole_stdout().splitlines() if _listens_on(line, port)]
-    if taken:
-        kind = FlagPerfError if plan.cases else DoubtError
-        raise kind(f"{port} is in use", remedy="set another MASTER_PORT in cluster_conf.py")
-    return str(port)
-
-
-def _listens_on(line: str, port: int) -> bool:
-    fields = line.split()
-    return len(fields) > 3 and fields[1].endswith(f":{port:04X}") and fields[3] == LISTENING
+        remedy = f"start NTP on {host} (`timedatectl`): events of several hosts cannot be compared"
+        raise DoubtError(str(reading), remedy=remedy)
+    return str(reading)
 
 
 async def leftovers(plan: Plan, runtime: Runtime, use: HostUse) -> str:

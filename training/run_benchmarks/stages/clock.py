@@ -25,6 +25,10 @@ class ClockReading:
     offset_s: float
     uncertainty_s: float
 
+    def __str__(self) -> str:
+        direction = "ahead of" if self.offset_s > 0 else "behind"
+        return f"{abs(self.offset_s):,.3f} s {direction} the controller (+- {self.uncertainty_s:.3f} s)"
+
     def is_possible(self) -> bool:
         """Whether somebody's clock can have said so: a file that tells of it may be anybody's."""
         return max(map(abs, (self.time_s, self.offset_s, self.uncertainty_s))) <= LATEST_S

@@ -90,7 +90,7 @@ async def _data_in(use: HostUse, work: str, folder: str, how_made: str) -> str:
         transport.run(argv, timeout=QUICK_S, held=LARGEST_MANIFEST),
     )
     if not is_there.ok:
-        remedy = "put the data there on this host, or correct the data directory in test_conf.py"
+        remedy = f"put the data there on {transport.host}, or correct the data directory in test_conf.py"
         raise FlagPerfError(f"{folder} does not exist", remedy=remedy + how_made)
     if not text.ok:
         return f"{folder} (no manifest)"
@@ -101,8 +101,9 @@ async def _data_in(use: HostUse, work: str, folder: str, how_made: str) -> str:
     argv = manifests.listing_command(manifest, folder)
     listing = await transport.run(argv, timeout=LISTING_S, held=WHOLE_BYTES)
     listed = await asyncio.to_thread(manifests.listed_in, listing.whole_stdout(), folder)
-    _refuse(folder, await asyncio.to_thread(manifests.compare_sizes, manifest, listed, folder))
-    _refuse(folder, await altered_files(DataFolder(use, work, folder, manifest, listed)))
+    host = transport.host
+    _refuse(host, folder, await asyncio.to_thread(manifests.compare_sizes, manifest, listed, folder))
+    _refuse(host, folder, await altered_files(DataFolder(use, work, folder, manifest, listed)))
     return f"{folder} ({len(manifest.files)} files as in the manifest, by SHA-256)"
 
 
@@ -120,11 +121,14 @@ _READING = threading.Lock()
 _READ: dict[str, tuple[manifests.Manifest, str]] = {}  # the latest
 
 
-def _refuse(folder: str, problems: Sequence[Problem]) -> None:
+def _refuse(host: str, folder: str, problems: Sequence[Problem]) -> None:
     """Raise DataAlteredError where there are some."""
     if problems:
-        wrong = "; ".join(f"{problem.name}: {problem.message}" for problem in problems[:PROBLEMS_SHOWN])
+        wrong = "; ".join(
+            f"{problem.name}{problem.value and f' ({problem.value})'}: {problem.message}"
+            for problem in problems[:PROBLEMS_SHOWN]
+        )
         hidden = len(problems) - PROBLEMS_SHOWN
         more = f" and {hidden} more" if hidden > 0 else ""
-        remedy = "prepare the data again, or copy it from a good host"
+        remedy = f"prepare the data on {host} again, or copy them there from a host that passes this check"
         raise DataAlteredError(f"{folder}: {wrong}{more}", remedy=remedy)

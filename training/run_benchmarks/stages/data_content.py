@@ -114,7 +114,7 @@ async def altered_files(folder: DataFolder) -> list[Problem]:
     if unread and not problems:
         raise DoubtError(
             f"{folder.path}: {len(unread)} files could not be read, such as {unread[0]}: what they hold is not known",
-            remedy="let the ssh user read them",
+            remedy=f"let the ssh user read them on {folder.use.transport.host}",
         )
     return problems
 

@@ -17,6 +17,7 @@ from run_benchmarks.stages.checks import Check, Checker, HostUse, Place, Status,
 from run_benchmarks.stages.data import data
 from run_benchmarks.stages.devices import devices
 from run_benchmarks.stages.fan_out import MOST_AT_ONCE
+from run_benchmarks.stages.master_port import master_port
 from run_benchmarks.stages.precision import precision
 from run_benchmarks.stages.readings import Readings
 
@@ -30,7 +31,7 @@ CHECKS: tuple[Checker[HostUse], ...] = (
     devices,
     precision,
     checks.clock,
-    checks.master_port,
+    master_port,
     checks.leftovers,
     checks.software,
     checks.peers,

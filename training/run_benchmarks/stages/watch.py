@@ -39,12 +39,13 @@ ALONE_PATIENCE_S = 600.0
 class Ended:
     """The task's main process ended with `code` (`at`: seconds on the monotonic clock).
 
-    cause: where it was killed, what the engine says of that, if it says anything.
+    cause: where it was killed, what the engine says of that, if it says anything. remedy: what to do about that.
     """
 
     code: int
     at: float
     cause: FailureClass | None = None
+    remedy: str = ""
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,11 @@ class Watch:
                 log_of_host("INFO", node.host, "contact is back")
                 self._note_contact(node, True)
             except FlagPerfError as error:
-                return Lost.by(error)
+                return self._unknown(error, node)
+
+    def _unknown(self, error: FlagPerfError, node: Node) -> Lost:
+        """The host answers, and its runtime knows nothing of the task."""
+        return Lost.by(error, self.runtime.advice(error.failure_class, node.host))
 
     async def _ended(self, transport: Transport, name: str) -> Ended:
         """The task's end, once it has come."""
@@ -200,12 +205,12 @@ class Watch:
         at, cause = time.monotonic(), None
         with suppress(FlagPerfError):  # its end is known all the same
             cause = await self.runtime.why_killed(transport, name) if code == KILLED else None
-        return Ended(code, at, cause)
+        return Ended(code, at, cause, self.runtime.advice(cause, transport.host))
 
     async def _after_engine(self, error: EngineError, node: Node, transport: Transport) -> Ending | None:
         """The task's end where its engine failed; None where that is there again, and the task goes on."""
         log_of_host("WARNING", node.host, f"the engine does not answer for the task ({error.message})")
-        self.broken[node.rank] = lost = Lost.by(error)
+        self.broken[node.rank] = lost = self._unknown(error, node)
         await asyncio.sleep(RECONNECT_EVERY_S)
         try:
             await with_backoff(

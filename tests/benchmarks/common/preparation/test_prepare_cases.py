@@ -163,7 +163,7 @@ def damage(made: Made, out: Path) -> Sequence[str]:
         f"{third.name}: altered",
         f"{stray.name} = 0 bytes: unexpected",
     )
-    return ["short: should be", *(f"{made.case.training}/{each}" for each in named)]
+    return ["shorter than the", *(f"{made.case.training}/{each}" for each in named)]
 
 
 def test_verify_names_every_damaged_file(made: Made, copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
