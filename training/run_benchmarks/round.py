@@ -28,6 +28,7 @@ from run_benchmarks.resumption import RoundSoFar
 from run_benchmarks.round_clocks import read_begin
 from run_benchmarks.round_end import RoundEnd
 from run_benchmarks.round_image import provide_image
+from run_benchmarks.round_meters import start_meters
 from run_benchmarks.round_state import RoundState, has_record, write_observation
 from run_benchmarks.round_watch import watch_round
 from run_benchmarks.session import Interrupted, Session, in_time, now, unless_broken_off, unless_interrupted
@@ -118,10 +119,15 @@ class Round:
         if not self.state.is_taken_up:
             await self._launch(held)
         else:
-            await read_begin(self.state, self.hosts)
+            await self._measure()
         with self._stage(Stage.TRAIN):
             self.state.outcome = outcome = await watch_round(self.session, self.state, self.hosts)
             self.state.lost |= {self.hosts[rank].name for rank in outcome.out_of_contact}
+
+    async def _measure(self) -> None:
+        """What this machine measures of the nodes itself begins before their launch."""
+        start_meters(self.session, self.state)
+        await read_begin(self.state, self.hosts)
 
     async def _launch(self, held: AsyncExitStack) -> None:
         with self._stage(Stage.ACQUIRE):
@@ -135,7 +141,7 @@ class Round:
             await provide_image(self.session, self.state, self.hosts)
         with self._stage(Stage.LAUNCH):
             interfaces = await self._everywhere(self._interface)
-            await read_begin(self.state, self.hosts)
+            await self._measure()
             await self._everywhere(lambda node: self._start(node, interfaces[node]))
 
     async def _finish(self, held: AsyncExitStack) -> None:

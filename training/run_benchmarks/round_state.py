@@ -8,6 +8,7 @@ from pathlib import Path
 
 from run_benchmarks.failures import unexpected
 from run_benchmarks.frameworks.base import Framework
+from run_benchmarks.meters.reading import MeterReadings
 from run_benchmarks.names import Node
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.plan.redact import redact_text
@@ -39,7 +40,7 @@ class RoundState:
     neighbours: host -> the uids of other runs that had units running there while this round trained or when it ended;
     unlisted: hosts that did not say what runs there, of which one warning is enough.
     is_taken_up: its tasks were launched by a controller that died. attempts: those before this one.
-    clocks: by node rank; none before the launch.
+    clocks: by node rank; none before the launch. meters: what reads those outside the nodes.
     """
 
     case: CasePlan
@@ -64,6 +65,7 @@ class RoundState:
     is_taken_up: bool = False
     attempts: tuple[Attempt, ...] = ()
     clocks: tuple[NodeClock, ...] = ()
+    meters: MeterReadings | None = None
     training: TrainingState = field(default_factory=TrainingState)
 
     @classmethod

@@ -92,7 +92,10 @@ class Bmc:
     def _request(
         self, method: str, path: str, body: bytes | None = None
     ) -> tuple[int, bytes, Mapping[str, str]]:
-        """Status, content and headers by their names in small letters. A connection that the BMC has closed meanwhile is opened anew, once."""
+        """Status, content, and headers by their names in small letters.
+
+        A connection that the BMC has closed meanwhile is opened anew, once.
+        """
         if not _PATH.fullmatch(path):
             raise FlagPerfError(f"{self._meter.where} names a resource that is not its own")
         was_open = self._connection is not None
@@ -120,7 +123,11 @@ class Bmc:
             headers["Content-Type"] = "application/json"
         self._connection.request(method, path.partition("#")[0], body, headers)
         response = self._connection.getresponse()
-        return response.status, self._content(response), {name.lower(): value for name, value in response.headers.items()}
+        return (
+            response.status,
+            self._content(response),
+            {name.lower(): value for name, value in response.headers.items()},
+        )
 
     def _content(self, response: http.client.HTTPResponse) -> bytes:
         content, until = b"", time.monotonic() + ANSWER_S

@@ -16,7 +16,9 @@ TOOL = "ipmitool"
 # A packet that is lost is sent again after so many seconds, so many times; then the tool gives up by itself.
 PACKET_S, RETRIES = 2, 1
 CALL_S, FIRST_CALL_S = 15.0, 60.0  # the first asks for every sensor: a real BMC has hundreds
-NO_SESSION = "Unable to establish"  # which the tool says of a BMC that is not there and of a wrong password alike
+NO_SESSION = (
+    "Unable to establish"  # which the tool says of a BMC that is not there and of a wrong password alike
+)
 MOST_NAMED = 20
 REMEDY = "install it on this machine: apt-get install ipmitool"
 _DCMI = re.compile(r"^\s*Instantaneous power reading:\s+(\d{1,6}) Watts", re.MULTILINE | re.ASCII)
