@@ -122,12 +122,9 @@ class Bmc:
         if body is not None:
             headers["Content-Type"] = "application/json"
         self._connection.request(method, path.partition("#")[0], body, headers)
-        response = self._connection.getresponse()
-        return (
-            response.status,
-            self._content(response),
-            {name.lower(): value for name, value in response.headers.items()},
-        )
+        with self._connection.getresponse() as response:
+            named = {name.lower(): value for name, value in response.headers.items()}
+            return response.status, self._content(response), named
 
     def _content(self, response: http.client.HTTPResponse) -> bytes:
         content, until = b"", time.monotonic() + ANSWER_S

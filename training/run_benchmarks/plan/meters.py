@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -176,7 +177,7 @@ def _meters_of(conf: MeterConf, count: int) -> list[Meter]:
 
 def _each(key: str, text: str, count: int) -> Sequence[str]:
     """A text for each host: one for all, or as many as a range in it stands for."""
-    if ":" in text.rpartition("[")[2]:  # the brackets are those of an IPv6 address
+    if re.search(r"\[[^\]]*:", text):  # an IPv6 address
         return [text] * count
     try:
         texts = expand(text)
