@@ -16,9 +16,17 @@ LEAST_COVERAGE, LEAST_COVERAGE_FOR_SAMPLES = 0.5, 0.99
 INTERVALS_OF_A_HOLE = 5
 LONGEST_WITH_A_RANGE_MS = 60_000.0
 LONGEST_STANDSTILL_MS = 5_000.0
+LEAST_IDLE_MS = 2_000.0
 LONGEST_TEXT = 4_000
 LONGEST_NAME = 100
 
+READ = {
+    "utilisation": "utilisation",
+    "max_device_memory": "memory_used_mib",
+    "avg_temperature": "temperature_c",
+    "max_temperature": "temperature_c",
+    "throttled": "throttle",
+}
 KEYS = {
     "source": {"time_ms": "whole", "interval_s": "number"}
     | dict.fromkeys(("source", "scope", "note", "reason"), "text"),
@@ -48,8 +56,13 @@ class Node:
     energy: Value = None
     avg_power: Value = None
     max_power: Value = None
+    idle_power: Value = None
+    energy_above_idle: Value = None
+    energy_to_target: Value = None
     coverage: float = 0.0
     max_coverage: float = 0.0
+    idle_coverage: float = 0.0
+    target_coverage: float = 0.0
 
 
 @dataclass
@@ -95,11 +108,22 @@ def number(value: object) -> Value:
     return float(value) if abs(value) <= sys.float_info.max else None
 
 
-def figures(folder: Path, hosts: list[str], window: Window | None, samples: Value) -> dict[str, Value]:
-    """The round's four figures."""
+def figures(
+    folder: Path,
+    hosts: list[str],
+    window: Window | None,
+    samples: Value,
+    met: Value = None,
+    ranks_start: dict[int, Value] | None = None,
+) -> dict[str, Value]:
+    """The round's figures of power. met: when an evaluation met the target. ranks_start: node -> of its first rank."""
     if window is None:
         return {}
-    nodes = [node_of(folder / f"{host}_noderank{rank}", window) for rank, host in enumerate(hosts)]
+    starts = ranks_start or {}
+    nodes = [
+        node_of(folder / f"{host}_noderank{rank}", window, met, starts.get(rank))
+        for rank, host in enumerate(hosts)
+    ]
     present = [node for node in nodes if node is not None]
     if len(present) < len(nodes) or len({node.scope for node in present}) != 1:
         return {}
@@ -108,6 +132,13 @@ def figures(folder: Path, hosts: list[str], window: Window | None, samples: Valu
         "energy": mean([node.energy for node in present], least),
         "avg_power": mean([node.avg_power for node in present], least),
         "max_power": mean([node.max_power for node in present], min(node.max_coverage for node in present)),
+        "idle_power": mean(
+            [node.idle_power for node in present], min(node.idle_coverage for node in present)
+        ),
+        "energy_above_idle": mean([node.energy_above_idle for node in present], least),
+        "energy_to_target": mean(
+            [node.energy_to_target for node in present], min(node.target_coverage for node in present)
+        ),
     }
     energy = own["energy"]
     if energy and energy > 0 and samples is not None and least >= LEAST_COVERAGE_FOR_SAMPLES:
@@ -123,7 +154,7 @@ def mean(values: list[Value], coverage: float) -> Value:
     return math.fsum(given) / len(values)
 
 
-def node_of(folder: Path, window: Window) -> Node | None:
+def node_of(folder: Path, window: Window, met: Value, ranks_start: Value) -> Node | None:
     """One node by the source that is nearest to the whole machine; None where there is none."""
     records = telemetry(folder / "telemetry.jsonl")
     if records is None:
@@ -139,12 +170,83 @@ def node_of(folder: Path, window: Window) -> Node | None:
     devices = devices_of(records, source["source"])
     node = Node(source["scope"])
     node.max_power, node.max_coverage = largest(devices, window, hole)
-    measured = [energy_of(device, window, hole) for device in devices]
-    if measured and all(covered > 0 for _, covered in measured):
-        node.energy = math.fsum(energy for energy, _ in measured)
-        node.avg_power = math.fsum(energy / (covered / 1000) for energy, covered in measured)
-        node.coverage = min(covered for _, covered in measured) / (window[1] - window[0])
+    node.energy, node.avg_power, node.coverage = energy_and_power(devices, window, hole)
+    if met is not None and met > window[0]:
+        node.energy_to_target, _, node.target_coverage = energy_and_power(devices, (window[0], met), hole)
+    powered = [name for name, each in sources.items() if each.get("scope") in SCOPES]
+    ticks = [each["time_ms"] for each in records if each["kind"] != "source" and each["source"] in powered]
+    if ranks_start is not None and ticks and ranks_start - min(ticks) >= LEAST_IDLE_MS:
+        idle = (min(ticks), ranks_start)
+        _, node.idle_power, node.idle_coverage = energy_and_power(devices, idle, hole)
+    if (
+        node.idle_power is not None
+        and node.idle_coverage >= LEAST_COVERAGE
+        and node.energy
+        and node.avg_power
+    ):
+        node.energy_above_idle = node.energy - node.idle_power * node.energy / node.avg_power
     return node
+
+
+def energy_and_power(devices: list[Device], window: Window, hole: float) -> tuple[Value, Value, float]:
+    """J, W and the part of the window that was covered, of all devices together."""
+    measured = [energy_of(device, window, hole) for device in devices]
+    if not measured or not all(covered > 0 for _, covered in measured):
+        return None, None, 0.0
+    energy = math.fsum(energy for energy, _ in measured)
+    power = math.fsum(energy / (covered / 1000) for energy, covered in measured)
+    return energy, power, min(covered for _, covered in measured) / (window[1] - window[0])
+
+
+def of_accelerators(folder: Path, hosts: list[str], window: Window | None) -> dict[str, Value]:
+    """The round's figures of what accelerators say of themselves."""
+    if window is None:
+        return {}
+    own: dict[str, Value] = {}
+    for name in READ:
+        nodes = [of_node(folder / f"{host}_noderank{rank}", window, name) for rank, host in enumerate(hosts)]
+        there = [node for node in nodes if node is not None]
+        if there and len(there) == len(nodes) and min(covered for _, covered in there) >= LEAST_COVERAGE:
+            own[name] = of_several(name, [value for value, _ in there])
+    return own
+
+
+def of_node(folder: Path, window: Window, figure: str) -> tuple[float, float] | None:
+    """The value, and its coverage, of the first source that has any."""
+    records = telemetry(folder / "telemetry.jsonl") or []
+    sources = {record["source"]: record for record in records if record["kind"] == "source"}
+    for name, source in sorted(sources.items()):
+        if source.get("reason") or source.get("scope") != "accelerator":
+            continue
+        readings: dict[str, list[float]] = defaultdict(list)
+        for record in records:
+            if (
+                record["source"] == name
+                and record["kind"] != "source"
+                and window[0] <= record["time_ms"] <= window[1]
+            ):
+                for each in samples_of(record):
+                    readings[each.get("device", "")] += reading_of(figure, each)
+        read = [values for values in readings.values() if values]
+        if read:
+            expected = (window[1] - window[0]) / (source["interval_s"] * 1000)
+            covered = min(min(1.0, len(values) / expected) for values in read)
+            return of_several(figure, [of_several(figure, values) for values in read]), covered
+    return None
+
+
+def reading_of(figure: str, sample: dict[str, Any]) -> list[float]:
+    """What a sample tells of a figure, or nothing."""
+    value = sample.get(READ[figure])
+    if figure == "throttled":
+        return [] if value is None else [float(bool(value.strip()))]
+    if value is None or (value < 0 and "temperature" not in figure):
+        return []
+    return [value / 1024 if figure == "max_device_memory" else value]
+
+
+def of_several(figure: str, values: list[float]) -> float:
+    return max(values) if figure.startswith("max") else math.fsum(values) / len(values)
 
 
 def telemetry(path: Path) -> list[dict[str, Any]] | None:
@@ -215,7 +317,7 @@ def samples_of(record: dict[str, Any]) -> list[dict[str, Any]]:
     """A tick as a sample a device."""
     if record["kind"] == "sample":
         return [record]
-    columns = {**record["readings"], "power_on": record.get("power_on")}
+    columns = {**record["readings"], **{name: record.get(name) for name in ("power_on", "throttle")}}
     return [
         {"time_ms": record["time_ms"], "device": device}
         | {name: values[place] for name, values in columns.items() if values is not None}

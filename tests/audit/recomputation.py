@@ -47,7 +47,11 @@ def figures_of_round(folder: Path) -> Figures:
     elif trains:
         own |= until_the_cut(events)
     samples = number((facts or {}).get("num_trained_samples"))
-    own |= power.figures(folder, seen["hosts"], window(events), samples)
+    evaluated = [time_ms for name, _, time_ms in events if name == "EVALUATE"]
+    met = evaluated[-1] if evaluated and (facts or {}).get("converged") is True else None
+    starts = {rank: ranks_start(folder, seen, rank) for rank in range(len(seen["hosts"]))}
+    own |= power.figures(folder, seen["hosts"], window(events), samples, met, starts)
+    own |= power.of_accelerators(folder, seen["hosts"], window(events))
     listed = {name: own.get(name) for name in NAMES if trains or own.get(name) is not None}
     return listed | figures_of_case(facts or {}, case)
 
@@ -55,7 +59,8 @@ def figures_of_round(folder: Path) -> Figures:
 NAMES = (
     *("e2e_time", "round_time", *TIMES, "time_to_target", *RATES, "tokens_per_second", "MFU", "acc"),
     *("final_loss", "samples", "steps", "mem", "mem_reserved", "mem_total"),
-    *("energy", "avg_power", "max_power", "samples_per_joule"),
+    *("energy", "avg_power", "max_power", "idle_power", "energy_above_idle", "energy_to_target"),
+    *("samples_per_joule", *power.READ),
 )  # fmt: skip
 
 
@@ -71,19 +76,34 @@ def plan_of(folder: Path) -> dict[str, Any]:
 
 def rank0_events(folder: Path, seen: dict[str, Any]) -> list[tuple[str, dict[str, Any], float]]:
     """Name, value and time in ms of global rank 0's events, in order."""
-    log = folder / f"{seen['hosts'][0]}_noderank0" / "rank0.out.log"
+    return events_of(folder, seen, 0, 0)
+
+
+def ranks_start(folder: Path, seen: dict[str, Any], node: int) -> Value:
+    """When a node's first rank was started, in ms of its clock."""
+    nproc = plan_of(folder)["settings"]["nproc"]
+    events = events_of(folder, seen, node, node * nproc)
+    begun = next((value for name, value, _ in events if name == "INIT_START"), {})
+    return number(begun.get("ranks_start_ms"))
+
+
+def events_of(
+    folder: Path, seen: dict[str, Any], node: int, rank: int
+) -> list[tuple[str, dict[str, Any], float]]:
+    """The events of a rank, likewise."""
+    log = folder / f"{seen['hosts'][node]}_noderank{node}" / f"rank{rank}.out.log"
     if not log.exists():
         return []
     lines = log.read_bytes().decode("utf-8", "replace").split("\n")
-    events = (event_of(line.partition("[PerfLog]")[2]) for line in lines if "[PerfLog]" in line)
+    events = (event_of(line.partition("[PerfLog]")[2], rank) for line in lines if "[PerfLog]" in line)
     return [event for event in events if event]
 
 
-def event_of(text: str) -> tuple[str, dict[str, Any], float] | None:
+def event_of(text: str, rank: int = 0) -> tuple[str, dict[str, Any], float] | None:
     """The event that begins the text behind the mark."""
     try:
         event, end = json.JSONDecoder().raw_decode(text.lstrip())
-        if end > LARGEST_EVENT or event["metadata"]["rank"] != 0:
+        if end > LARGEST_EVENT or event["metadata"]["rank"] != rank:
             return None
         return event["event"], event["value"], event["metadata"]["time_ms"]
     except (ValueError, TypeError, KeyError):

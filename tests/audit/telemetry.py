@@ -67,7 +67,7 @@ def in_ticks(records: Iterable[Record]) -> list[Record]:
             ticks += samples
             continue
         columns = {name: [sample.get(name) for sample in samples] for name in names}
-        own = {name: columns.pop(name) for name in ("power_on", "error") if name in columns}
+        own = {name: columns.pop(name) for name in ("power_on", "throttle", "error") if name in columns}
         devices = columns.pop("device")
         readings = {name: v for name, v in columns.items() if name not in ("kind", "source", "time_ms")}
         ticks.append(
@@ -99,6 +99,24 @@ def accelerators(times: list[int], number: int = 4, **missing: list[int]) -> lis
         for device in range(number):
             values = {} if time in missing.get(f"d{device}", []) else {"power_w": watts(time, device)}
             records.append(sample("acme", time, f"d{device}", **values))
+    return records
+
+
+def speaking(times: list[int], name: str = "acme") -> list[Record]:
+    """Three devices that tell more than power; of the third neither utilisation nor what holds it back is told."""
+    records = [source(name, "accelerator", reason=""), source("aaa", "host")]
+    for time in times:
+        for device in range(3):
+            busy = -1.0 if device == 2 else (time // 1000 % 10) / 10
+            own = {"utilisation": busy, "memory_used_mib": 1000.5 + device * 50 + time // 1000 % 7}
+            heat = -5.0 + 20 * device + time // 1000 % 9
+            records.append(
+                sample(name, time, f"d{device}", power_w=watts(time, device), temperature_c=heat, **own)
+            )
+        throttle = ["", "power,heat" if time > 50_000 else " ", None]
+        tick = {"kind": "tick", "time_ms": time, "source": name, "devices": ["d0", "d1", "d2"]}
+        records.append({**tick, "readings": {}, "throttle": throttle})
+        records.append(sample("aaa", time, "", utilisation=1.0))
     return records
 
 
@@ -178,6 +196,10 @@ SCENARIOS: dict[str, Scenario] = {
     "one that carries itself": [carried({3: "d3"}, 0, 1, 2)],
     "one that is carried and read": [carried({1: "d0", 3: "d2"}, 0, 2, 3)],
     "a carrier that is no text": [carried({3: 7}, 0, 1, 2)],
+    "accelerators that tell of themselves": [speaking(every())],
+    "seldom": [speaking(every(3000))],
+    "two nodes that tell of themselves": [speaking(every()), speaking(every(end=80_000), "bcme")],
+    "two nodes, one of which tells nothing of itself": [speaking(every()), accelerators(every())],
     "the machine before its chips": [[*accelerators(every()), *metered(every(), "z")]],
     "a meter that does not work": [
         [source("pwr", "machine", reason="no meter"), *accelerators(every()), RAPL, *counted(every(), 3)]

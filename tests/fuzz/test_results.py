@@ -21,9 +21,9 @@ from run_benchmarks.display.rows import UNICODE
 from run_benchmarks.follow import _Lines
 from run_benchmarks.pace import LEAST_S
 from run_benchmarks.results.load import load_run
-from run_benchmarks.results.power import power_figures
 from run_benchmarks.results.rescore import rescore
 from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.results.round_telemetry import telemetry_outcome
 from run_benchmarks.results.summary import Run, write_summary
 from run_benchmarks.results.tables import results_text
 from run_benchmarks.stages.watch import Outcome
@@ -260,7 +260,7 @@ def test_telemetry_never_changes_a_verdict_and_its_figures_are_figures(lines: li
     with tempfile.TemporaryDirectory() as folder:
         result = written(Path(folder), DRIVER, [*map(format_line, training_events())], text)
         node = next(Path(folder).rglob(TELEMETRY_FILE)).parent
-        figures, _ = power_figures([node], training_events())
+        figures = telemetry_outcome([node], training_events(), {}).figures
     assert (result.verdict, result.failure) == (Verdict.CONVERGED, None)
     for name, figure in figures.items():
         assert figure.value is None or (math.isfinite(figure.value) and figure.value >= 0), name

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from run_benchmarks.doctor.examine import OWN_CHECKS
+from run_benchmarks.stages.preflight import CHECKS, REACHABLE
+from run_benchmarks.verbs import main
 from tests.ports import reserved_port
 from tests.run_benchmarks.whole_run import WholeRun, make_whole_run
 
@@ -18,6 +21,15 @@ Capture = pytest.CaptureFixture[str]
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WholeRun]:
     with reserved_port() as port:
         yield make_whole_run(tmp_path, port, monkeypatch)
+
+
+def test_the_help_names_every_check_and_exit_code(capsys: Capture) -> None:
+    with pytest.raises(SystemExit):
+        main(["doctor", "--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    names = {check.__name__.replace("_", " ") for check in (*CHECKS, *OWN_CHECKS)} | {REACHABLE, "link"}
+    assert [name for name in sorted(names) if name not in told.partition("preflight:")[2]] == []
+    assert all(f"{code}: " in told for code in (0, 2, 3))
 
 
 def test_a_host_is_examined_for_the_cases_and_nothing_is_left(run: WholeRun, capsys: Capture) -> None:
@@ -44,7 +56,7 @@ def test_what_forbids_a_run_exits_with_3(run: WholeRun, capsys: Capture) -> None
     assert run.main("doctor") == 3
     shown = capsys.readouterr().out
     assert f"data        {run.folder}/data does not exist" in shown or "does not exist" in shown
-    assert "-> put the data there on this host" in shown
+    assert "-> put the data there on localhost" in shown
     assert run.main("doctor", "--no-cases") == 0
     assert "nothing asks for: host key" in capsys.readouterr().out
 

@@ -89,6 +89,6 @@ def test_credentials_of_a_command_are_not_told() -> None:
 
 
 def test_the_users_own_end() -> None:
-    failure = interrupted(Stage.TRAIN)
+    failure = interrupted(Stage.TRAIN, "SIGTERM")
     assert (failure.verdict, failure.failure_class) == (Verdict.INTERRUPTED, FailureClass.INTERRUPTED)
     assert "stage train" in failure.message

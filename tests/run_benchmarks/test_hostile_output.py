@@ -26,9 +26,9 @@ from run_benchmarks.results.evidence import NodeLogs, explain
 from run_benchmarks.results.judge import judge
 from run_benchmarks.results.load import load_run
 from run_benchmarks.results.planned import planned
-from run_benchmarks.results.power import power_figures
 from run_benchmarks.results.rank_logs import read_rank_logs
 from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.results.round_telemetry import telemetry_outcome
 from run_benchmarks.results.summary import Run, write_summary
 from run_benchmarks.stages.watch import Ended, Outcome
 from run_benchmarks.training_state import TrainingState
@@ -336,7 +336,7 @@ def test_power_below_0_is_none(tmp_path: Path) -> None:
     node = tmp_path / "n0"
     node.mkdir()
     (node / TELEMETRY_FILE).write_text("".join((METER, *below)))
-    figures, _ = power_figures([node], training_events())
+    figures = telemetry_outcome([node], training_events(), {}).figures
     assert {figures[name].value for name in ("energy", "avg_power", "max_power")} == {None}
     meter = PowerMeter()
     meter.take(SourceInfo(1, "meter", Scope.MACHINE, 1.0))

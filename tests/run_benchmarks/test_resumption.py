@@ -88,6 +88,15 @@ def test_of_an_attempt_that_was_set_aside_nothing_is_in_the_way(tmp_path: Path) 
     assert so_far.unfinished == {KEY: RoundSoFar(KEY, "acquire")}
 
 
+def test_a_journal_of_many_attempts_is_read_in_one_go(tmp_path: Path) -> None:
+    """A stranger's journal of 9 MB took two hours: each line was counted among all others."""
+    other = {"case": "other", "round": 1}
+    lines = [json.dumps({"event": "attempt_ended", **OF_ROUND, "round": n}) + "\n" for n in range(2, 40_000)]
+    (tmp_path / JOURNAL).write_text("".join(lines))
+    so_far = taken_up(tmp_path, ("round_started", other), ("stage", {**other, "stage": "train"}))
+    assert so_far.unfinished == {RoundKey("other", 1): RoundSoFar(RoundKey("other", 1), "train")}
+
+
 def _link(run: Path) -> None:
     (run / RUN_LOG).symlink_to(run.parent / "a file of root's")
 

@@ -73,7 +73,7 @@ def test_every_missing_short_long_altered_and_unexpected_file_is_named(data: Pat
     }
     assert found(manifest.verify(data, workers=2)) == {**by_size, "shards/part_1.hdf5": "altered"}
     (data / "shards" / "part_0.hdf5").write_bytes(b"x" * 5001)
-    assert found(manifest.verify(data))["shards/part_0.hdf5"] == "too"
+    assert found(manifest.verify(data))["shards/part_0.hdf5"] == "longer"
 
 
 def test_a_folder_in_the_place_of_a_file_is_a_missing_file(data: Path) -> None:
@@ -128,6 +128,25 @@ def test_a_manifest_that_is_not_one_is_refused(data: Path, key: str, value: str 
     content = json.loads((data / "manifest.json").read_text())
     with pytest.raises(FlagPerfError, match="the manifest cannot be read"):
         manifest.parse(change(content, key, value), where="host1:/data/manifest.json")
+
+
+@pytest.mark.parametrize("many", ["deep", "long", "wide"])
+def test_what_stands_beside_the_files_is_bounded(data: Path, many: str) -> None:
+    """To write a megabyte of numbers again, three hundred levels deep, took half a minute."""
+    content = json.loads((data / "manifest.json").read_text())
+    deep: list[Any] = []
+    for _ in range(manifest.DEEPEST):
+        deep = [deep]
+    long = [0] * manifest.MOST_WORDS
+    content["parameters"] = {"deep": {"a": deep}, "long": {"a": long}, "wide": dict(enumerate(long))}[many]
+    with pytest.raises(FlagPerfError, match=r"beside its files more than 10000 values, or 16 levels"):
+        manifest.parse(json.dumps(content), where="host1:/data/manifest.json")
+
+
+def test_a_manifest_of_no_files_proves_nothing(data: Path) -> None:
+    content = json.loads((data / "manifest.json").read_text())
+    with pytest.raises(FlagPerfError, match="lists no files"):
+        manifest.parse(json.dumps({**content, "files": []}), where="host1:/data/manifest.json")
 
 
 @pytest.mark.parametrize(

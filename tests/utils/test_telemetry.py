@@ -160,6 +160,17 @@ def test_no_more_records_are_held_than_a_node_can_have(
     assert (telemetry.sources, len(telemetry.samples), telemetry.wrong) == ((GPU,), 3, 2)
 
 
+def test_lines_that_are_no_record_are_not_read_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four GiB of empty lines took an hour of processor."""
+    monkeypatch.setattr(telemetry_file, "MOST_LINES", 5)
+    path = tmp_path / "telemetry.jsonl"
+    path.write_text(record_line(CARD) + 99 * "\n")
+    telemetry = read_telemetry(path)
+    assert (len(telemetry.samples), telemetry.lines, telemetry.wrong) == (1, 6, 5)
+
+
 def test_more_devices_than_a_node_can_have_are_left_out_and_counted(tmp_path: Path) -> None:
     path = tmp_path / "telemetry.jsonl"
     many = [Sample(1, "gpu", str(number)) for number in range(telemetry_file.MOST_DEVICES + 5)]
@@ -194,6 +205,20 @@ def test_a_table_takes_no_more_than_fits_into_the_memory(monkeypatch: pytest.Mon
     table.take(Tick(8, "gpu", ["0", "1"], {"clock_mhz": [1.0, 2.0]}))  # 36 values now
     table.take(Tick(9, "gpu", ["0", "1"], {"power_w": [1.0, 2.0]}))
     assert table.is_full and len(table.by_source()["gpu"]["0"].times_ms) == 9
+
+
+def test_readings_that_come_once_make_no_column_for_all_moments_without_being_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ticks of many devices and no readings cost nothing, until another list of the same devices had all quantities."""
+    monkeypatch.setattr(series, "MOST_VALUES", 100)
+    table = SeriesTable()
+    table.take(Tick(0, "gpu", ["1", "0"], {name: [1.0, 2.0] for name in ("power_w", "clock_mhz", "load")}))
+    for at in range(1, 99):
+        table.take(Tick(at, "gpu", ["0", "1"], {}))
+    assert table.is_full
+    held = table.by_source()["gpu"]["0"]
+    assert sum(map(len, held.columns.values())) <= 100 // 2 + 3
 
 
 def test_samples_of_long_texts_do_not_fill_the_memory(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
+from run_benchmarks.full_disk import FULL, unwritten_file
 from run_benchmarks.plan.redact import redact_text
 from run_benchmarks.results.evidence import EVIDENCE_LINES
 from run_benchmarks.results.losses import FREE_SPACE, host_lost
@@ -72,13 +73,13 @@ def unexpected(stage: Stage, error: Exception) -> Failure:
         stage,
         FailureClass.CONTROLLER_ERROR,
         "",
-        redact_text(f"on the controller: {raised(error)}"),
-        "\n".join(traceback_text(error).splitlines()[-EVIDENCE_LINES:]),
+        FULL if unwritten_file(error) else redact_text(f"on the controller: {raised(error)}"),
+        "" if unwritten_file(error) else "\n".join(traceback_text(error).splitlines()[-EVIDENCE_LINES:]),
         remedy_for(error),
     )
 
 
-def interrupted(stage: Stage) -> Failure:
-    """The failure of a round that the user ended."""
-    message = f"the run was interrupted at the stage {stage.value}"
+def interrupted(stage: Stage, by: str) -> Failure:
+    """The failure of a round that the user ended; `by` says how."""
+    message = f"the run was ended by {by} at the stage {stage.value}"
     return Failure(Verdict.INTERRUPTED, stage, FailureClass.INTERRUPTED, "", message)

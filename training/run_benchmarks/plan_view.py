@@ -26,7 +26,8 @@ from utils.text_files import one_line
 WHAT = {
     Stage.DEPLOY: "the training/ tree, as a tar file, if it is not there yet; the round's folder",
     Stage.IMAGE: "the image, if it is not there yet",
-    Stage.LAUNCH: "start the task that trains, and the monitor that samples",
+    Stage.IDLE: "start the monitor that samples, and let it see the host while nothing runs",
+    Stage.LAUNCH: "start the task that trains, and the monitor, if it does not run yet",
     Stage.TRAIN: "follow rank 0's log, and wait for the end",
     Stage.COLLECT: "stop what still runs, and bring the logs home",
     Stage.CLEAN_UP: "remove what this lists, and the run's folder",

@@ -140,6 +140,7 @@ async def rehearse(plan: Plan) -> RehearsedRun:
     rehearsal, run = Rehearsal(), new_run_id(datetime.now().astimezone())
     with tempfile.TemporaryDirectory(prefix="flagperf-plan-") as folder:
         session = open_session(plan, run, Path(folder), rehearsal, rehearsal.open)
+        session = replace(session, pause=_no_pause)
         await check_standing_hosts(session)
         preflight = rehearsal.take_notes()
         rounds = {}
@@ -149,3 +150,7 @@ async def rehearse(plan: Plan) -> RehearsedRun:
                 rounds[case.settings.name] = RehearsedRound(result, rehearsal.take_notes())
         session.journal.close()
     return RehearsedRun(run, preflight, rounds)
+
+
+async def _no_pause(seconds: float) -> None:
+    """Nobody waits for hosts that are not there."""

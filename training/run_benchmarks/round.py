@@ -22,6 +22,7 @@ from run_benchmarks.leaving import forget_attempt, leave
 from run_benchmarks.names import Node, nodes_of
 from run_benchmarks.origin import origin_of
 from run_benchmarks.plan.host_ranges import alike
+from run_benchmarks.plan.idle_reading import idle_reading_s
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.results.round_result import Observation, RoundResult, bounded
 from run_benchmarks.resumption import RoundSoFar
@@ -30,14 +31,13 @@ from run_benchmarks.round_end import RoundEnd
 from run_benchmarks.round_image import provide_image
 from run_benchmarks.round_meters import start_meters
 from run_benchmarks.round_state import RoundState, has_record, write_observation
-from run_benchmarks.round_watch import watch_round
+from run_benchmarks.round_units import RoundUnits
+from run_benchmarks.round_watch import ended_unwatched, watch_round
 from run_benchmarks.session import Interrupted, Session, in_time, now, unless_broken_off, unless_interrupted
 from run_benchmarks.stages.caches import DROP_CACHES
 from run_benchmarks.stages.checkpoints import make_checkpoint_folders
 from run_benchmarks.stages.deploy import deploy_tree, pass_tree_on
-from run_benchmarks.stages.fan_out import errors_of, on_all, raise_first, values_of
-from run_benchmarks.stages.launch import Launch
-from run_benchmarks.stages.network import interface_to, peer_of
+from run_benchmarks.stages.fan_out import errors_of, on_all, values_of
 from run_benchmarks.stages.passing import Site
 from run_benchmarks.stages.preflight import preflight
 from run_benchmarks.stages.run_folder import make_node_folder
@@ -87,12 +87,14 @@ class Round:
         try:
             if self.state.is_taken_up:
                 await self._acquire(held)
+            if session.interrupt.is_set() and state.is_taken_up and not (state.outcome or state.failure):
+                state.outcome = await ended_unwatched(session, state, self.hosts)
             if not (state.outcome or state.failure):
                 await unless_interrupted(session.interrupt, self._train(held))
         except StageFailed as stopped:
             state.failure = stopped.failure
         except Interrupted:
-            state.failure = interrupted(state.stage)
+            state.failure = interrupted(state.stage, session.interrupt.by)
         except Exception as error:
             state.note_error(error)
         await self._finish(held)
@@ -116,18 +118,14 @@ class Round:
         return bounded(session.plan.secrets.hide_in(seen))
 
     async def _train(self, held: AsyncExitStack) -> None:
-        if not self.state.is_taken_up:
-            await self._launch(held)
+        if self.state.is_taken_up:
+            start_meters(self.session, self.state)
+            await read_begin(self.state, self.hosts)
         else:
-            await self._measure()
+            await self._launch(held)
         with self._stage(Stage.TRAIN):
             self.state.outcome = outcome = await watch_round(self.session, self.state, self.hosts)
             self.state.lost |= {self.hosts[rank].name for rank in outcome.out_of_contact}
-
-    async def _measure(self) -> None:
-        """What this machine measures of the nodes itself begins before their launch."""
-        start_meters(self.session, self.state)
-        await read_begin(self.state, self.hosts)
 
     async def _launch(self, held: AsyncExitStack) -> None:
         with self._stage(Stage.ACQUIRE):
@@ -139,10 +137,18 @@ class Round:
             await self._everywhere(self._prepare_host)
         with self._stage(Stage.IMAGE):
             await provide_image(self.session, self.state, self.hosts)
+        units = RoundUnits(self.session, self.state, self.hosts)
+        start_meters(self.session, self.state)
+        idle_s = idle_reading_s(self.session.plan.run, self.state.case.vendor)
+        if idle_s:
+            with self._stage(Stage.IDLE):
+                await self._everywhere(units.start_monitor)
+                await self.session.pause(idle_s)
         with self._stage(Stage.LAUNCH):
-            interfaces = await self._everywhere(self._interface)
-            await self._measure()
-            await self._everywhere(lambda node: self._start(node, interfaces[node]))
+            interfaces = await self._everywhere(units.interface)
+            await read_begin(self.state, self.hosts)
+            start = units.start_task if idle_s else units.start_both
+            await self._everywhere(lambda node: start(node, interfaces[node]))
 
     async def _finish(self, held: AsyncExitStack) -> None:
         """Stop what still runs, bring the logs home, remove the units, give the hosts back: on every path out."""
@@ -257,30 +263,6 @@ class Round:
         await make_checkpoint_folders(transport, session.plan, session.run, node)
         if session.plan.run.clear_caches:
             await checked(transport, ["sh", "-c", DROP_CACHES], timeout=120)
-
-    async def _interface(self, node: Node) -> str:
-        if len(self.hosts) == 1:
-            return ""
-        return await interface_to(self._transport(node), peer_of(self._addresses, node.rank))
-
-    @property
-    def _addresses(self) -> tuple[str, ...]:
-        return tuple(host.address for host in self.hosts)
-
-    async def _start(self, node: Node, interface: str) -> None:
-        session, framework, transport = self.session, self.state.framework, self._transport(node)
-        assert framework is not None  # noqa: S101 - for mypy
-        tag, addresses = self.state.tag, self._addresses
-        launch = Launch(session.plan, session.run, session.paths, session.runtime, framework, tag, addresses)
-        monitor, task = launch.monitor(node), launch.task(node, interface)
-        self.state.tree = task.workdir
-        # both to their end, whatever becomes of one: a unit that starts after the clean-up would stay
-        starts = [session.runtime.start(transport, unit) for unit in (task, monitor)]
-        started, of_monitor = await asyncio.gather(*starts, return_exceptions=True)
-        raise_first([started])
-        self.state.note_monitor(node.host, of_monitor)
-        self._record("started", host=node.host, task=task.name, monitor=monitor.name)
-        session.display.stage(node, Stage.TRAIN.value)
 
     async def _leave(self) -> None:
         self.state.notes += await leave(self.session, self.hosts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,9 +28,20 @@ T = TypeVar("T")
 CANCEL_GRACE_S = 5.0
 
 
+class Interruption(asyncio.Event):
+    """Set once the run is to end before its time, and never cleared. by: who or what asked for it."""
+
+    by = ""
+
+    def ask(self, by: str) -> None:
+        """Ask for the end of the run."""
+        self.by = by
+        self.set()
+
+
 @dataclass(frozen=True)
 class Session:
-    """A run while it goes on. `interrupt` is set by a signal that ends the run, and never cleared.
+    """A run while it goes on. `interrupt` is set by what ends the run before its time.
 
     hurried: set by a further such signal; what can be done later looks at it.
     checks: host -> what its preflight gave; hosts that are known late are added as they come.
@@ -38,6 +49,7 @@ class Session:
     kept: node folders that stay on their hosts, as not all that lies in them was collected.
     replaced: host -> the spare that has taken its place for the rest of the run.
     harness: the code that runs; what was deployed of it is `tree`.
+    pause: lets so many seconds pass.
     """
 
     plan: Plan
@@ -50,13 +62,14 @@ class Session:
     images: ImageStore | None
     journal: Journal
     display: Display
-    interrupt: asyncio.Event
+    interrupt: Interruption
     hurried: asyncio.Event
     checks: dict[str, list[Check]] = field(default_factory=dict)
     unclean: set[str] = field(default_factory=set)
     kept: set[str] = field(default_factory=set)
     replaced: dict[str, str] = field(default_factory=dict)
     harness: Harness = field(default_factory=Harness)
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep
 
 
 def open_session(
@@ -86,7 +99,7 @@ def open_session(
         images=open_image_store(plan.run),
         journal=journal or Journal(log_dir / JOURNAL, plan.secrets),
         display=display,
-        interrupt=asyncio.Event(),
+        interrupt=Interruption(),
         hurried=asyncio.Event(),
     )
 

@@ -19,16 +19,18 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from utils.errors import FlagPerfError, Problem, raised
+from utils.plain_data import is_small
 
 MANIFEST_NAME = "manifest.json"
 FORMAT = "flagperf-manifest-1"
-Report = Callable[[int], None]
-"""Called with the bytes read so far."""
+# Of what a manifest says beside its files: parameters and counts, which are a few dozen.
+MOST_WORDS, DEEPEST = 10_000, 16
+Report = Callable[[int], None]  # called with the bytes read so far
 
 
 @dataclass(frozen=True)
@@ -122,18 +124,16 @@ def parse(text: str, *, where: str) -> Manifest:
         content = json.loads(text)
         if content["format"] != FORMAT:
             raise _malformed(where, f"format is {content['format']!r}, not {FORMAT!r}")
-        files = tuple(
-            FileEntry(
-                _checked_path(entry["path"], where), int(entry["bytes"]), _checked_sha256(entry["sha256"])
-            )
-            for entry in content["files"]
-        )
-        manifest = Manifest(
-            content["dataset"], content["tool"], content["parameters"], content["facts"], files
-        )
-        # nothing is too deep to be written again, or half a character
-        replace(manifest, files=()).text.encode()
-        return manifest
+        files = tuple(_file_entry(entry, where) for entry in content["files"])
+        if not files:
+            raise _malformed(where, "it lists no files, so it says nothing of the data")
+        words = [content[name] for name in ("dataset", "tool", "parameters", "facts")]
+        if not is_small(words, MOST_WORDS, DEEPEST):
+            raise _malformed(where, f"beside its files more than {MOST_WORDS} values, or {DEEPEST} levels")
+        dataset, tool, parameters, facts = words
+        # nothing is half a character
+        Manifest(dataset, tool, parameters, facts).text.encode()
+        return Manifest(dataset, tool, parameters, facts, files)
     except json.JSONDecodeError as error:
         raise _malformed(where, f"line {error.lineno}, column {error.colno}: {error.msg}") from None
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -270,6 +270,10 @@ def _missing(where: str, entry: FileEntry) -> Problem:
 
 def _altered(where: str, path: str) -> Problem:
     return Problem(where, path, "", "altered: its SHA-256 is not that of the manifest", _AGAIN)
+
+
+def _file_entry(item: Any, where: str) -> FileEntry:
+    return FileEntry(_checked_path(item["path"], where), int(item["bytes"]), _checked_sha256(item["sha256"]))
 
 
 def _checked_path(path: str, where: str) -> str:

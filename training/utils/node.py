@@ -6,8 +6,9 @@
 ARGV is started M times with the environment that FlagPerf's launch contract names, and the output of each goes
 to `DIR/rank<global rank>.out.log`: no pipe hides its exit code, and no wrapper has to pass signals on. `--set`
 adds a variable to each rank; in its VALUE `{rank}`, `{local_rank}` and the other names of `rank_environments` are
-filled in. The first rank that fails ends the others, and the launcher with its exit code (128 + the signal's
-number where a signal ended it). How each rank ended stands in a line of `RankEnd`, in the order of their ends.
+filled in. RANKS_START_MS tells each when the first of them was started. The first rank that fails ends the others, and
+the launcher with its exit code (128 + the signal's number where a signal ended it). How each rank ended stands in a
+line of `RankEnd`, in the order of their ends.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -34,6 +36,8 @@ AT_EXIT = (-signal.SIGABRT, -signal.SIGSEGV)
 AT_EXIT_GRACE_S = 3.0
 PREFIX = "[RankEnd] "
 LAST_WORDS = 2**16  # bytes that a rank may need to say why it failed
+# When the node's first rank was started: ms since the epoch.
+RANKS_START_MS = "FLAGPERF_RANKS_START_MS"
 CONTRACT = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT")
 
 
@@ -171,9 +175,10 @@ def main(argv: Sequence[str]) -> int:
         write_identity(Path(options.log_dir))
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM):
         signal.signal(number, ranks.on_signal)
+    environment = {**os.environ, RANKS_START_MS: str(int(time.time() * 1000))}
     for rank, local_rank, variables in rank_environments(options):
         if ranks.stop_signal is None:
-            ranks.start(rank, local_rank, options.argv, {**os.environ, **variables})
+            ranks.start(rank, local_rank, options.argv, {**environment, **variables})
     first = 0
     for end in ranks.ends():
         print(end.line(), flush=True)

@@ -68,6 +68,7 @@ class Stage(str, Enum):
     PREFLIGHT = "preflight"
     DEPLOY = "deploy"
     IMAGE = "image"
+    IDLE = "idle"
     LAUNCH = "launch"
     TRAIN = "train"
     COLLECT = "collect"

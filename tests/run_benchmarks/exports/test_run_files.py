@@ -37,7 +37,7 @@ def test_what_was_put_in_a_files_place_since_it_was_looked_at_is_not_taken(
 ) -> None:
     """A log that became a link between the two looks brought a file of mode 0600 into the archive."""
     path, file = a_file(tmp_path / "run")
-    assert list(file.lines()) == ["step 1\n"]
+    assert list(file.blocks()) == ["step 1\n"]
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "rank0.log").write_text("secret")
     if change == "folder":
@@ -50,21 +50,21 @@ def test_what_was_put_in_a_files_place_since_it_was_looked_at_is_not_taken(
         path.write_text("step 1\nstep 2\n" if change == "more" else "step 2\n")
     reason = "changed while the run was exported" if change in ("more", "same size") else "link"
     with pytest.raises(FlagPerfError, match=reason):
-        list(file.lines())
+        list(file.blocks())
 
 
 def test_what_changes_while_it_is_read_is_left_out_and_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = copied(tmp_path)
-    lines, log = RunFile.lines, rank_log(run)
+    blocks, log = RunFile.blocks, rank_log(run)
 
     def changed_behind_the_first_look(file: RunFile) -> Iterator[str]:
-        yield from lines(file)
+        yield from blocks(file)
         if file.name.endswith("rank0.out.log"):
             os.utime(log)
 
-    monkeypatch.setattr(RunFile, "lines", changed_behind_the_first_look)
+    monkeypatch.setattr(RunFile, "blocks", changed_behind_the_first_look)
     notes = export_archive(run, tmp_path / "run.tar.gz", NO_SECRETS, tmp_path)
     name = f"run/{CASE}/round1/localhost_noderank0/rank0.out.log"
     assert f"left out: {name}: it was changed while the run was exported" in notes

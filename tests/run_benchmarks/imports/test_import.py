@@ -19,6 +19,7 @@ from run_benchmarks.plan_notes import notes_of
 from run_benchmarks.verbs import options
 from tests.run_benchmarks.imports.checkout import FILES, make_checkout
 from tests.run_benchmarks.plan.tree import TEST_CONF, Tree, make_tree
+from utils.errors import FlagPerfError
 
 
 @dataclass
@@ -281,3 +282,15 @@ def test_what_is_copied_is_what_the_record_has_the_checksum_of(
     assert moving.files()["benchmarks/llama3_8B/megatron/run_pretraining.py"] == "import torch\n"
     code, shown = moving.run("--undo")
     assert code == 0 and "kept" not in shown and moving.files() == before
+
+
+def test_a_checkout_of_too_many_files_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkout_of, "MOST_FILES", 3)
+    with pytest.raises(FlagPerfError, match="holds more than 3 files"):
+        checkout_of.Checkout(make_checkout(tmp_path))
+
+
+def test_files_are_those_of_a_folder_and_of_no_other_that_begins_like_it() -> None:
+    names = sorted(["a/b-c/x", "a/b/x", "a/b/y/z", "a/b", "a/b0/x", "a/ba"])
+    assert checkout_of._names_in(names, "a/b") == ["a/b/x", "a/b/y/z", "a/b"]
+    assert checkout_of._names_in(names, "a/c") == []

@@ -42,6 +42,25 @@ def edit(tree: Tree, file: str, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1) if old else text + new)
 
 
+@pytest.mark.parametrize(
+    ("hosts", "said"),
+    [
+        ('["n1", "N1"]', "the host stands in n1 too"),
+        ('["n1", "n1"]', "the host stands twice"),
+        ('["n[1-3]", "n2"]', "the host stands in n[1-3] too"),
+        ('["n2", "n[1-3]"]', "n2 stands by itself too"),
+        ('["n[1-5]", "n[4-9]"]', "n4, n5 stand in n[1-5] too"),
+        ('["n[1-3]", "n[5-8]", "n[2-6]"]', "n[2-3,5-6] stand in n[1-3] and n[5-8] too"),
+    ],
+)
+def test_a_host_that_is_listed_twice_is_told_with_where_else_it_stands(
+    hosts: str, said: str, tree: Tree
+) -> None:
+    tree.configure(cluster_conf=f"HOSTS = {hosts}\n")
+    _, problems = tree.problems()
+    assert f"{said}; each node rank needs a host of its own" in [problem.message for problem in problems]
+
+
 def test_there_are_enough_rows() -> None:
     assert len(ROWS) >= 35
     assert len({row.label for row in ROWS}) == len(ROWS)

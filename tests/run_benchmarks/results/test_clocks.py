@@ -8,7 +8,7 @@ import pytest
 
 from run_benchmarks.report.samples import read_samples
 from run_benchmarks.results.clocks import NodeClock, clock_notes, placements
-from run_benchmarks.results.power import power_figures
+from run_benchmarks.results.round_telemetry import telemetry_outcome
 from run_benchmarks.stages.clock import ClockReading
 from tests.run_benchmarks.builders import END_MS, START_MS, training_events
 from utils.telemetry.lines import TELEMETRY_FILE, record_line
@@ -42,8 +42,10 @@ def write_steps(folder: Path, ahead_ms: int) -> Path:
 def test_two_nodes_1_5_s_apart_have_the_same_energy(tmp_path: Path) -> None:
     folders = [write_steps(tmp_path / "first", 0), write_steps(tmp_path / "second", 1500)]
     seconds = END_S - START_S
-    unplaced = power_figures(folders, training_events())[0]["energy"].value
-    placed = power_figures(folders, training_events(), [steady(0.0), steady(1.5)])[0]["energy"].value
+    unplaced = telemetry_outcome(folders, training_events(), {}).figures["energy"].value
+    placed = (
+        telemetry_outcome(folders, training_events(), {}, [steady(0.0), steady(1.5)]).figures["energy"].value
+    )
     assert placed == pytest.approx(300 * seconds, rel=0.002)
     assert unplaced == pytest.approx(300 * seconds - 0.5 * 1.5 * 200, rel=0.002), "half of the nodes is off"
 
@@ -51,7 +53,8 @@ def test_two_nodes_1_5_s_apart_have_the_same_energy(tmp_path: Path) -> None:
 def test_what_counts_is_the_clock_of_rank_0(tmp_path: Path) -> None:
     """The window stands in the time of rank 0's node, which need not be the controller's."""
     folders = [write_steps(tmp_path / "first", 0), write_steps(tmp_path / "second", -700)]
-    figures, notes = power_figures(folders, training_events(), [steady(3600.5), steady(3599.8)])
+    outcome = telemetry_outcome(folders, training_events(), {}, [steady(3600.5), steady(3599.8)])
+    figures, notes = outcome.figures, outcome.notes
     assert figures["energy"].value == pytest.approx(300 * (END_S - START_S), rel=0.002)
     assert not notes
 

@@ -77,7 +77,8 @@ Thread 1 (idle): "MainThread"
     <module> (/flagperf/training/benchmarks/driver/run_pretraining.py:18)
 """
 AMBIGUOUS = "  " + " " * 1300 + " (" * 650 + ":1" * 650  # of a frame: where is its function, its file?
-HUNG = Outcome({}, False, {}, hung_s=312.4)
+SILENCE = "the training reported nothing for 312 s, longer than HANG_TIMEOUT = 300 s in test_conf.py"
+HUNG = Outcome({}, False, {}, hung_s=312.4, hang_limit="HANG_TIMEOUT = 300 s in test_conf.py")
 
 
 def node_of(folder: Path, rank: int, *ranks: tuple[int, str, str]) -> NodeLogs:
@@ -108,7 +109,7 @@ def test_the_rank_that_is_not_in_a_collective_lags(waits: str, data: str, tmp_pa
     assert (failure.verdict, failure.failure_class) == (Verdict.FAILED, FailureClass.COLLECTIVE_HANG)
     assert failure.host == "h2"
     sentence = "rank 2 on h2 is in next_batch (/data/toy/train.py:10) while others are in a collective"
-    assert failure.message == f"the training reported nothing for 312 s ({SIGN}): {sentence}"
+    assert failure.message == f"{SILENCE} ({SIGN}): {sentence}"
     lines = failure.evidence.splitlines()
     assert lines[:2] == [
         "rank 2 on h2 (process 102, state S futex_wait), py-spy:",

@@ -175,6 +175,21 @@ def test_facts_are_the_raw_values(folders: list[Path]) -> None:
     assert judged(folders).facts == FINISHED
 
 
+def test_values_that_are_too_large_for_a_result_stay_in_the_log(folders: list[Path]) -> None:
+    """Three such lines a round made a run's summary larger than its readers take."""
+    deep: Any = 1
+    for _ in range(30):
+        deep = [deep]
+    result = judged(
+        folders, long="x" * 2**16, many=[0] * 6_000, deep=deep, short="y" * 40_000, other="z" * 40_000
+    )
+    assert result.verdict is Verdict.CONVERGED
+    assert result.facts["short"] and result.facts["converged"] is True
+    assert not {"long", "many", "deep", "other"} & set(result.facts)
+    (note,) = [note for note in result.notes if note.startswith("FINISHED")]
+    assert note == "FINISHED: 4 values too large for a result: rank 0's log has long, many, deep, other"
+
+
 def test_what_was_not_measured_is_null_and_never_0(folders: list[Path]) -> None:
     """A case that reports next to nothing still has every figure, with the reason why there is none."""
     write_rank_log(folders[0], [Event(EventName.FINISHED, {"converged": True})])

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from run_benchmarks.results.power import power_figures, scope_in, training_window
+from run_benchmarks.results.power import scope_in, training_window
+from run_benchmarks.results.round_telemetry import telemetry_outcome
 from run_benchmarks.results.telemetry_file import read_power
 from tests.run_benchmarks.builders import END_MS, FINISHED, START_MS, training_events
 from utils.events import Event, EventName
@@ -43,9 +44,9 @@ def write_telemetry(
 
 def figures_of(folders: Sequence[Path], events: Sequence[Event]) -> dict[str, Figure]:
     """The figures of nodes of whose telemetry nothing was left out."""
-    figures, notes = power_figures(folders, events)
-    assert not notes
-    return figures
+    outcome = telemetry_outcome(folders, events, {})
+    assert not [note for note in outcome.notes if "was not read for" not in note]
+    return {name: outcome.figures[name] for name in NAMES}
 
 
 def values(figures: dict[str, Figure]) -> dict[str, float | None]:

@@ -279,3 +279,14 @@ def test_a_disk_that_is_far_too_slow_ends_the_check(
     monkeypatch.setattr(data_content, "READ", "exec sleep 600")
     monkeypatch.setattr(data_content, "STARTING_S", 0.1)
     assert_bad(site.check(data), Status.ERROR, "were not read in 0 s", "what slows the disk")
+
+
+def test_no_size_that_a_manifest_names_makes_the_check_endless(
+    site: Site, host: CountingHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FAKE: the reading. By the pace that a disk must have, what is said to be 15 TiB would be waited for 19 days."""
+    monkeypatch.setattr(data_content, "READ", "exec sleep 600")
+    monkeypatch.setattr(data_content, "SLOWEST_BYTES_PER_S", 1e-9)
+    monkeypatch.setattr(data_content, "STARTING_S", 0.1)
+    monkeypatch.setattr(data_content, "LONGEST_READING_S", 0.2)
+    assert_bad(site.check(data), Status.ERROR, "were not read in 0 s", "what slows the disk")

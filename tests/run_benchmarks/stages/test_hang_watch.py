@@ -94,6 +94,7 @@ def test_a_silence_that_is_too_long_ends_the_wait_once_it_was_looked_at(
     outcome = wait(clock, training)
     assert outcome is not None
     assert outcome.hung_s is not None and outcome.hung_s > LIMIT
+    assert outcome.hang_limit == training.hangs.limit_text()
     assert (outcome.endings, outcome.timed_out, outcome.out_of_contact) == ({}, False, {})
     assert not outcome.all_ended_well
     assert training.looks == 1
@@ -137,3 +138,11 @@ def test_a_loss_of_contact_that_nobody_has_noticed_is_no_hang(clock: HandClock, 
     assert wait(clock, training, hosts, ticks=40) is None
     assert hosts[0].pings > 0
     assert training.looks == 0
+
+
+def test_what_decides_that_a_training_hangs_is_told() -> None:
+    assert (
+        HangWatch(limit_s=lambda: 90.0, setting_s=90.0).limit_text() == "HANG_TIMEOUT = 90 s in test_conf.py"
+    )
+    by_pace = HangWatch(limit_s=lambda: 312.4).limit_text()
+    assert by_pace == "the 312 s that follow from its pace (HANG_TIMEOUT is not set)"

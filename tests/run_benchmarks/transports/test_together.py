@@ -119,3 +119,10 @@ def test_no_host_may_say_that_a_command_is_every_process(number: bytes) -> None:
     with pytest.raises(TransportError, match="process group"):
         _group(number, "h1")
     assert _group(b"4711", "h1") == 4711
+
+
+def test_whatever_stands_behind_a_mark_it_is_an_exit_code_or_none() -> None:
+    """Python refuses to read a number of more than 4,300 digits."""
+    codes = ["0", "127", "9" * 5_000, "x", ""]
+    printed = "".join(f"out\nmark {code}\n" for code in codes)
+    assert [code for _, code in together._parted(printed, "\nmark ")] == [0, 127, -1, -1, -1]

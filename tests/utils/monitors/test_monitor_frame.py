@@ -170,7 +170,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> HandClock:
 
 
 def counts_of(source: Steady, folder: Path, clock: HandClock, ticks: int) -> frame.Counts:
-    sampler = Sampler(source, folder, TelemetryFile(folder), interval_s=1.0)
+    sampler = Sampler(source, folder, TelemetryFile(folder / TELEMETRY_FILE), interval_s=1.0)
     sampler.run(SimpleNamespace(wait=clock.wait), ticks)  # type: ignore[arg-type]
     return sampler.counts
 

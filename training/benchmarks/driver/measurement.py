@@ -7,6 +7,7 @@ each other between windows of the warm-up, to end it together, and in no window.
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -138,6 +139,7 @@ class MeasurementLoop:
         self.settings = settings
         self.engine = engine
         self.perf_log = perf_log
+        self._warm_at = 0.0  # the clock when the last operation's warm-up had ended
 
     def run(self, operations: Sequence[Operation]) -> list[Measured]:
         """What each came to. Every rank calls this with the same operations."""
@@ -154,10 +156,12 @@ class MeasurementLoop:
         """An operation is a step to whoever watches, and its rate the metric."""
         place = {"global_steps": number, "max_steps": count, "metric": operation.name}
         self.perf_log.write(EventName.STEP_BEGIN, place)
+        begin = time.monotonic()
         result = self._result(operation)
         value = {operation.name: None if result.unsupported else result.rate, "unit": f"{operation.unit}/s"}
+        warm_up = {"warm_up_time": None if result.unsupported else self._warm_at - begin}
         remarks = {"unsupported": result.unsupported or None, "caveat": result.caveat or None}
-        self.perf_log.write(EventName.STEP_END, {**place, **value, **remarks})
+        self.perf_log.write(EventName.STEP_END, {**place, **value, **warm_up, **remarks})
         return result
 
     def _result(self, operation: Operation) -> Measured:
@@ -178,6 +182,7 @@ class MeasurementLoop:
             return operation.work * calls / self._seconds(call, calls)
 
         warmup, settled = self._warm_up(window)
+        self._warm_at = time.monotonic()
         rates = tuple(window() for _ in range(self.settings.windows))
         seconds = operation.work * calls / statistics.median(rates)
         return Rates(rates, calls, seconds, warmup, settled)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from utils.errors import FlagPerfError
+from utils.node import RANKS_START_MS
 from utils.parameters import ROUND
 
 _CGROUP_CPU_LIMIT = Path("/sys/fs/cgroup/cpu.max")
@@ -51,6 +52,12 @@ def round_number(environment: Mapping[str, str] = os.environ) -> int:
     if not (text.isdecimal() and int(text)):
         raise FlagPerfError(f"{text!r} is not the number of a round", where=f"environment: {ROUND}")
     return int(text)
+
+
+def ranks_start_ms(environment: Mapping[str, str] = os.environ) -> int | None:
+    """When the node's first rank was started, in ms since the epoch; None without our launcher."""
+    text = environment.get(RANKS_START_MS, "")
+    return int(text) if text.isdecimal() else None
 
 
 def usable_cores() -> int:

@@ -25,7 +25,7 @@ from benchmarks.driver.loop import TrainingLoop
 from benchmarks.driver.measurement import MeasurementLoop, measured_values
 from benchmarks.driver.operations import operations_of
 from benchmarks.driver.perf_log import PerfLog
-from benchmarks.driver.ranks import read_rank_environment, round_number
+from benchmarks.driver.ranks import ranks_start_ms, read_rank_environment, round_number
 from benchmarks.driver.run_state import code_of_hooks, make_saver, restore, restore_random, task_of
 from benchmarks.driver.schedules import schedule_of
 from benchmarks.driver.start import start_engine
@@ -57,7 +57,7 @@ def run(arguments: LaunchArguments, script_start: float) -> None:
     plugin = import_plugin(vendor)
     versions = {**framework.versions(), **plugin, "collectives": vendor.backend}
     value = {"config": config.as_dict(), "changed": list(config.changed), "versions": versions}
-    perf_log.write(EventName.INIT_START, value)
+    perf_log.write(EventName.INIT_START, {**value, "ranks_start_ms": ranks_start_ms()})
     engine: Any = start_engine(framework, case, config, arguments, environment, vendor)
     _collect_garbage_again()
     clock = PhaseClock(engine.device.synchronize)

@@ -20,7 +20,8 @@ NAMES = (
 # What a training came to until its target was met: rounds that did not meet it have none, and leave the fast ones.
 TO_TARGET = (
     *("e2e_time", "round_time", "raw_train_time", "no_eval_time", "pure_compute_time", "time_to_target"),
-    *("samples", "steps", "acc", "final_loss", "energy", CHIP_SECONDS, TOTAL_ENERGY),
+    *("samples", "steps", "acc", "final_loss", "energy", "energy_to_target", "energy_above_idle"),
+    *(CHIP_SECONDS, TOTAL_ENERGY),
 )
 _NO_CHIPS = "neither the case nor its plan says how many chips there were"
 

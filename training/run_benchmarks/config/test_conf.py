@@ -120,6 +120,10 @@ MONITOR_INTERVAL = 1
 # What is sampled otherwise: False for not at all, or its own interval (docs/telemetry.md has the names).
 MONITORS: dict[str, float] = {}  # e.g. {"cores": False, "rapl": 0.1}
 
+# So many seconds are sampled before the ranks start, for the power that a host draws while nothing runs.
+# None: 5 where chips are sampled, else 0.
+IDLE_READING = None
+
 # Names of variables (`-e NAME=value` in ACCE_CONTAINER_OPT) and build arguments that are secret, though their
 # names do not say so as DB_PASSWORD or LICENSE_KEY do.
 SECRETS: list[str] = []

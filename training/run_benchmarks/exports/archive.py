@@ -19,7 +19,7 @@ from typing import BinaryIO
 from run_benchmarks.exports.deployed_code import code_of, digest_that_ran, environment_scripts
 from run_benchmarks.exports.destination import new_file
 from run_benchmarks.exports.planned_run import read_plan
-from run_benchmarks.exports.redaction import Redaction
+from run_benchmarks.exports.redaction import Redaction, Searched
 from run_benchmarks.exports.run_files import RunFile, files_below
 from run_benchmarks.exports.secrets_in_run import redaction_of
 from run_benchmarks.plan.secrets import Secrets
@@ -87,6 +87,7 @@ class _Archive:
     left_out: dict[str, str] = field(default_factory=dict)
     hidden: list[str] = field(default_factory=list)
     about: dict[str, object] = field(default_factory=dict)
+    searched: Searched = field(default_factory=Searched)
 
     def add_run(self, files: list[RunFile], scratch: Path) -> None:
         """The result tree, each file without its secrets, by way of the file `scratch`."""
@@ -146,13 +147,17 @@ class _Archive:
 
     def _redacted(self, file: RunFile, scratch: Path) -> bool:
         """Write the file without its secrets to `scratch`; whether it had any."""
-        changed, redacted = False, self.redaction.document if file.is_document else self.redaction.line
+        changed, redacted = False, self.redaction.line
         if file.name.endswith(".md"):
             redacted = self.redaction.markdown
         with scratch.open("wb") as target:
-            for text in file.lines():
-                clean = redacted(text)
-                changed |= clean != text
+            for block in file.blocks():
+                if file.is_document:
+                    clean = self.redaction.document(block)
+                else:
+                    parts = self.searched.parts(block, lambda text: redacted(text) == text)
+                    clean = "".join(part if is_clean else redacted(part) for part, is_clean in parts)
+                changed |= clean != block
                 target.write(clean.encode("utf-8", "surrogateescape"))
         return changed
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -33,6 +33,8 @@ from utils.errors import FlagPerfError
 PACKAGES = ("packages", "system_packages")
 _KEY_BEGINS, LONGEST_KEY = re.compile("-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----"), 200
 _OF_KEY = re.compile(r"[A-Za-z0-9+/=]{16,}")
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+MOST_LINES, PARTS = 500_000, 16
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 # In code names speak of variables; what is set for a run stands in its configuration, and in files of other kinds.
 _PROGRAMS, _CONFIGURATION = (
@@ -62,6 +64,38 @@ def _planned(config: Path, training_dir: Path) -> frozenset[str]:
         return load_plan(config, training_dir).secrets.held
     except FlagPerfError:
         return frozenset()
+
+
+@dataclass
+class Searched:
+    """How a run's files are searched: by blocks, and line by line only where a block has something to hide.
+
+    lines: those that were looked at by themselves so far, in all files.
+    """
+
+    lines: int = 0
+
+    def parts(self, block: str, is_clean: Callable[[str], bool]) -> Iterator[tuple[str, bool]]:
+        """Whole lines in parts that are clean, and single lines that are not; each with which it is.
+
+        Raises:
+            FlagPerfError: there are so many of the latter that nobody wrote them but to do harm.
+        """
+        yield from self._parts(_LINE.findall(block), is_clean)
+
+    def _parts(self, lines: Sequence[str], is_clean: Callable[[str], bool]) -> Iterator[tuple[str, bool]]:
+        text = "".join(lines)
+        if is_clean(text):
+            yield text, True
+        elif len(lines) == 1:
+            self.lines += 1
+            if self.lines > MOST_LINES:
+                raise FlagPerfError(f"comes after {MOST_LINES} lines in which secrets stand")
+            yield text, False
+        else:
+            size = -(-len(lines) // PARTS)
+            for start in range(0, len(lines), size):
+                yield from self._parts(lines[start : start + size], is_clean)
 
 
 @dataclass(frozen=True)
@@ -134,21 +168,39 @@ class Redaction:
         return self._by_value.hide(redact_text(text))
 
 
-def values_in(lines: Iterable[str]) -> Iterator[str]:
-    """What lines assign to names of secrets, and the lines of private keys (PEM)."""
+def values_in(blocks: Iterable[str], searched: Searched, *, is_document: bool = False) -> Iterator[str]:
+    """What lines assign to names of secrets, and the lines of private keys (PEM).
+
+    Args:
+        blocks: of whole lines; of a document all of it, which is one JSON value.
+
+    Raises:
+        FlagPerfError: there are too many such lines.
+    """
     of_key = 0
-    for line in lines:
-        named = list(secrets_in_text(line))
-        content = _json_in(line) if named else None
-        with suppress(RecursionError):
-            named = named if content is None else list(_texts_under_names(content))
-        yield from (value for value in named if HIDDEN not in value and not _WORD.fullmatch(value))
-        if _KEY_BEGINS.search(line):
-            of_key = LONGEST_KEY
-        elif of_key:  # headers and an empty line may stand before what is encoded
-            of_key = 0 if "-----END" in line else of_key - 1
-            if _OF_KEY.fullmatch(line.strip()):
-                yield line.strip()
+    for block in blocks:
+        for part, is_clean in [(block, False)] if is_document else searched.parts(block, _names_nothing):
+            for line in _LINE.findall(part) if of_key else () if is_clean else (part,):
+                yield from _values_in(line)
+                if _KEY_BEGINS.search(line):
+                    of_key = LONGEST_KEY
+                elif of_key:  # headers and an empty line may stand before what is encoded
+                    of_key = 0 if "-----END" in line else of_key - 1
+                    if _OF_KEY.fullmatch(line.strip()):
+                        yield line.strip()
+
+
+def _names_nothing(text: str) -> bool:
+    return not _KEY_BEGINS.search(text) and next(secrets_in_text(text), None) is None
+
+
+def _values_in(line: str) -> Iterator[str]:
+    """What a line assigns to names of secrets."""
+    named = list(secrets_in_text(line))
+    content = _json_in(line) if named else None
+    with suppress(RecursionError):
+        named = named if content is None else list(_texts_under_names(content))
+    yield from (value for value in named if HIDDEN not in value and not _WORD.fullmatch(value))
 
 
 def _json_in(line: str) -> Any:

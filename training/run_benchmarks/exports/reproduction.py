@@ -34,6 +34,7 @@ OF_THE_MEASUREMENT = {
     "CASE_DEADLINE_HOURS": "case_deadline_hours",
     "MONITOR_INTERVAL": "monitor_interval_s",
     "MONITORS": "monitors",
+    "IDLE_READING": "idle_reading_s",
     "CASE_WRITABLE": "case_writable",
 }
 PLAN = Path(RUN, "plan.json")

@@ -14,6 +14,7 @@ from utils.text_files import opened
 LARGEST_FILE = 2**30  # bytes, as of what is collected from hosts
 LARGEST_DOCUMENT = 2**26
 LARGEST_LINE = 2**24
+BLOCK = 2**16  # bytes: lines that hold nothing to hide are looked at so many at a time
 MOST_FILES = 200_000
 MOST_DEEP = 64  # folders in each other: a run has three
 REPORT = "report.html"
@@ -36,16 +37,16 @@ class RunFile:
         """Whether it is one JSON value."""
         return self.name.endswith(".json") and self.state[0] <= LARGEST_DOCUMENT
 
-    def lines(self) -> Iterator[str]:
-        """The lines of a file that is taken, with their ends; of one JSON value all at once.
+    def blocks(self) -> Iterator[str]:
+        """A file that is taken, in blocks of whole lines; one JSON value all at once.
 
         Raises:
             FlagPerfError: it is not what was looked at any more, or not to the end of these lines.
         """
         with opened(self.folder / self.name, LARGEST_FILE, self.folder) as file:
             self._compare(file)
-            for line in [file.read(LARGEST_DOCUMENT)] if self.is_document else _bounded(file):
-                yield line.decode("utf-8", "surrogateescape")
+            for block in [file.read(LARGEST_DOCUMENT)] if self.is_document else _blocks(file):
+                yield block.decode("utf-8", "surrogateescape")
             self._compare(file)
 
     def _compare(self, file: BinaryIO) -> None:
@@ -75,17 +76,17 @@ def files_below(folder: Path) -> Iterator[RunFile]:
 
 
 def _objection(file: BinaryIO) -> str:
-    for line in _bounded(file):
-        if b"\0" in line:
+    for block in _blocks(file):
+        if b"\0" in block:
             return "it is no text: a secret in it could not be seen"
-        if len(line) > LARGEST_LINE:
-            return f"it has a line of more than {LARGEST_LINE} bytes"
+        if len(block) > LARGEST_LINE:
+            return f"it has a line of more than {LARGEST_LINE - BLOCK} bytes"
     return ""
 
 
-def _bounded(file: BinaryIO) -> Iterator[bytes]:
-    while line := file.readline(LARGEST_LINE + 1):
-        yield line
+def _blocks(file: BinaryIO) -> Iterator[bytes]:
+    while block := file.read(BLOCK):
+        yield block + file.readline(LARGEST_LINE)
 
 
 def _state(file: BinaryIO) -> tuple[int, ...]:

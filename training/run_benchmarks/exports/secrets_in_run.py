@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
-from run_benchmarks.exports.redaction import Redaction, values_in
+from run_benchmarks.exports.redaction import Redaction, Searched, values_in
 from run_benchmarks.exports.run_files import RunFile
 from run_benchmarks.plan.secrets import SHORTEST, Secrets
 from run_benchmarks.results.folder import RunFolder, as_list, section
@@ -39,41 +39,49 @@ def redaction_of(
     secrets = replace(secrets, open_texts=secrets.open_texts.union(_names_of(folder, run, files)))
     held: set[str] = set()
     for script in scripts:
-        lines = list(_lines_of(script))
-        secrets = secrets.with_those_of({}, (), "".join(lines))
-        held.update(values_in(lines))
+        blocks = list(_blocks_of(script))
+        secrets = secrets.with_those_of({}, (), "".join(blocks))
+        held.update(values_in(blocks, Searched()))
     named = _NamedValues()
     # The controller's own files first, which lie above those of nodes: what ranks write leaves room for these.
     in_order = sorted(files, key=lambda file: file.name.count("/"))
-    flooded = {file.name for file in in_order if not named.take(_lines_of(file))}
+    flooded = {file.name for file in in_order if not named.take(file)}
     checked = [replace(file, objection=_FLOODED) if file.name in flooded else file for file in files]
     return Redaction(replace(secrets, held=secrets.held | held | named.values)), checked
 
 
-def _lines_of(file: RunFile) -> Iterator[str]:
+def _is_document(file: RunFile) -> bool:
+    return not file.objection and file.is_document
+
+
+def _blocks_of(file: RunFile) -> Iterator[str]:
     with suppress(FlagPerfError):  # it was changed since, and is left out
         if not file.objection:
-            yield from file.lines()
+            yield from file.blocks()
 
 
 @dataclass
 class _NamedValues:
     """The values that files give to names of secrets; size: their characters."""
 
+    searched: Searched = field(default_factory=Searched)
+
     values: set[str] = field(default_factory=set)
     size: int = 0
 
-    def take(self, lines: Iterable[str]) -> bool:
+    def take(self, file: RunFile) -> bool:
         """Take a file's values; whether all of them could be taken."""
         limit = min(self.size + MOST_OF_A_FILE, MOST_OF_A_RUN)
-        for value in values_in(lines):
-            if len(value) < SHORTEST or value in self.values:
-                continue
-            if self.size + len(value) > limit:
-                return False
-            self.values.add(value)
-            self.size += len(value)
-        return True
+        with suppress(FlagPerfError):  # too many lines name some
+            for value in values_in(_blocks_of(file), self.searched, is_document=_is_document(file)):
+                if len(value) < SHORTEST or value in self.values:
+                    continue
+                if self.size + len(value) > limit:
+                    return False
+                self.values.add(value)
+                self.size += len(value)
+            return True
+        return False
 
 
 def _names_of(folder: RunFolder, run: Run, files: Iterable[RunFile]) -> Iterator[str]:

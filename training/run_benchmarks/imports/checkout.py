@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
@@ -19,6 +21,7 @@ from utils.errors import FlagPerfError
 from utils.text_files import opened
 
 BENCHMARKS, DRIVER = "benchmarks", "benchmarks/driver"
+MOST_FILES = 100_000
 IMPORTS_WITHIN = 2**20  # bytes of a file
 _CONFIG = re.compile(r"config_(.+)\.py")
 _USES_DRIVER = re.compile(rb"^[ \t]*(from|import) driver\b", re.MULTILINE)
@@ -50,13 +53,17 @@ class Checkout:
         """FlagPerfError: it is none."""
         self.path = _training_of(path)
         left_out = [self.path / "run_benchmarks", self.path / "result"]
-        self.files = tuple(file.relative_to(self.path).as_posix() for file in files_in(self.path, left_out))
-        self._objections = {problem.name: problem.message for problem in problems_in(self.path, left_out)}
+        listed = islice(files_in(self.path, left_out), MOST_FILES + 1)
+        self.files = sorted(file.relative_to(self.path).as_posix() for file in listed)
+        if len(self.files) > MOST_FILES:
+            remedy = "public FlagPerf has some thousands: give a checkout of it"
+            raise FlagPerfError(f"holds more than {MOST_FILES} files", where=str(self.path), remedy=remedy)
+        objections = {problem.name: problem.message for problem in problems_in(self.path, left_out)}
+        self._objections, self._objected = objections, sorted(objections)
 
     def below(self, *folders: str) -> list[str]:
         """The files in these folders, or of these names."""
-        inside = tuple(f"{folder}/" for folder in folders)
-        return [file for file in self.files if file.startswith(inside) or file in folders]
+        return [file for folder in dict.fromkeys(folders) for file in _names_in(self.files, folder)]
 
     @cached_property
     def vendors(self) -> list[str]:
@@ -126,15 +133,22 @@ class Checkout:
         yield STARTED_ELSEWHERE.get(case.framework, "")
         yield "" if case.framework in FRAMEWORKS else f"{case.framework} is no framework that is started here"
         yield "" if self.below(case.code) else f"the checkout has no {case.code}"
-        has_script = f"{case.code}/{CASE_SCRIPT}" in self.files
+        has_script = self.below(f"{case.code}/{CASE_SCRIPT}")
         yield "" if has_script else f"{case.code} has no {CASE_SCRIPT}"
         yield "" if self.sizes(case) else "the vendor has no configuration for it"
         size = self.size_of(case.code, case.settings, f"{BENCHMARKS}/{case.model}/README.md", DRIVER)
         yield f"{size >> 20} MiB, more than goes to hosts" if size > LARGEST_TREE else ""
         lacks = self.uses_driver(case) and not self.below(DRIVER)
         yield f"it imports `driver`, and the checkout has no {DRIVER}" if lacks else ""
-        bad = (name for name in self._objections if name.startswith((f"{case.code}/", f"{case.settings}/")))
-        yield next((f"{name} {self._objections[name]}" for name in bad), "")
+        bad = [name for folder in (case.code, case.settings) for name in _names_in(self._objected, folder)]
+        yield f"{bad[0]} {self._objections[bad[0]]}" if bad else ""
+
+
+def _names_in(names: Sequence[str], folder: str) -> list[str]:
+    """Of sorted paths those in a folder, which stand together, or the one that is this path."""
+    begin, end = (bisect_left(names, f"{folder}{sign}") for sign in ("/", "0"))  # "0" comes behind "/"
+    place = bisect_left(names, folder)
+    return [*names[begin:end], *(name for name in names[place : place + 1] if name == folder)]
 
 
 def _training_of(path: Path) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -148,6 +148,13 @@ class _Plan:
         self.laying = Laying(checkout)
         self._checkout, self._root = checkout, training_dir
         self._laid = imports.above()
+        # the folders of our own that vendors of the checkout have here: a model's begin with its name and a dash
+        self._settings = {
+            folder.name
+            for vendor in checkout.vendors
+            for folder in (training_dir / vendor).glob("*-*/")
+            if folder.relative_to(training_dir).as_posix() not in self._laid
+        }
 
     def add(self, vendor: str, cases: Sequence[PublicCase]) -> None:
         """A vendor with these cases and the images for them."""
@@ -166,7 +173,7 @@ class _Plan:
         if why:
             self.laying.rows.append(ImportedItem(case.vendor, name, "", sizes, why))
             return
-        model = self._free(case.model, BENCHMARKS, *(f"{vendor}/*-" for vendor in self._checkout.vendors))
+        model = self._free(case.model, BENCHMARKS, beside=self._settings)
         code = f"{BENCHMARKS}/{model}/{case.framework}"
         self._lay(case.code, code)
         if self._checkout.uses_driver(case):
@@ -216,25 +223,22 @@ class _Plan:
             path = f"{target}{file.removeprefix(source)}"
             self.laying.files[path] = file
 
-    def _free(self, name: str, *homes: str) -> str:
+    def _free(self, name: str, home: str, beside: Collection[str] = ()) -> str:
         """The name, or with a suffix where it is taken by what no import laid down.
 
-        homes: the folders that would hold it; behind one that ends in `*-` the name is the first part.
+        Args:
+            home: the folder that would hold it.
+            beside: of these folders it may not be the first part either, before a dash.
         """
         for candidate in (name, f"{name}{SUFFIX}"):
-            if not any(self._is_taken(home, candidate) for home in homes):
+            is_there = (self._root / home / candidate).exists() and f"{home}/{candidate}" not in self._laid
+            if not is_there and not any(each.startswith(f"{candidate}-") for each in beside):
                 return candidate
         message = f"both {name} and {name}{SUFFIX} are taken here"
-        raise FlagPerfError(message, where=str(self._root / homes[0]), remedy="rename one of them")
-
-    def _is_taken(self, home: str, name: str) -> bool:
-        if home.endswith("/*-"):
-            folders = self._root.glob(f"{home[:-3]}/{name}-*/")
-            return any(folder.relative_to(self._root).as_posix() not in self._laid for folder in folders)
-        return (self._root / home / name).exists() and f"{home}/{name}" not in self._laid
+        raise FlagPerfError(message, where=str(self._root / home), remedy="rename one of them")
 
     def _of_vendor(self, vendor: str) -> Iterator[str]:
-        if f"{vendor}/{vendor}_monitor.py" in self._checkout.files:
+        if self._checkout.below(f"{vendor}/{vendor}_monitor.py"):
             yield f"{vendor}/{vendor}_monitor.py {OLD_MONITOR}"
         if not (self._root / vendor / VENDOR_FILE).is_file():
             yield f"{vendor} has no {VENDOR_FILE} here: ACCE_CONTAINER_OPT and ACCE_VISIBLE_DEVICE_ENV_NAME are needed"

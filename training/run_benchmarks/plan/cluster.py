@@ -105,15 +105,20 @@ def _check_written(settings: ClusterSettings, reader: Reader) -> None:
 
 
 def _check_each_once(setting: Entry, entries: Sequence[str], reader: Reader) -> None:
-    seen: set[str] = set()
+    written: dict[str, str] = {}  # host -> the entry that it stands in
     for number, entry in enumerate(entries):
         hosts = {_canonical(host): host for host in expand(entry)}
-        twice = [host for name, host in hosts.items() if name in seen]
+        twice = {name: host for name, host in hosts.items() if name in written}
         if twice:
-            which = "the host stands" if twice == [entry] else f"{fold(twice)} stand{'s' * (len(twice) == 1)}"
-            message = f"{which} twice; each node rank needs a host of its own"
+            which = "the host" if [*twice.values()] == [entry] else fold(twice.values())
+            earlier = list(dict.fromkeys(written[name] for name in twice))
+            alone = "by itself too" if earlier == [*twice.values()] else f"in {listing(earlier)} too"
+            where = "twice" if earlier == [entry] else alone
+            message = (
+                f"{which} stand{'s' * (len(twice) == 1)} {where}; each node rank needs a host of its own"
+            )
             reader.problem((*setting, number), message, "remove one of the two", entry)
-        seen |= hosts.keys()
+        written |= dict.fromkeys(hosts, entry)
 
 
 def _canonical(host: str) -> str:

@@ -117,7 +117,8 @@ class RunSettings:
     Paths ending in `_host` are on the hosts, `_container` inside the containers;
     `log_path` is on the controller; `checkpoint_path` is on the hosts and the same
     inside, empty for none; `hang_timeout_s` is 0 where no training is taken for hung, None where that follows from its
-    pace. `secrets` are names of variables and build arguments.
+    pace; `idle_reading_s` is None where it follows from the vendor. `secrets` are names of variables and build
+    arguments.
     """
 
     flagperf_path_host: values.AbsolutePath = _path("FLAGPERF_PATH", "FLAGPERF_PATH_HOST")
@@ -141,6 +142,7 @@ class RunSettings:
     min_free_disk_gib: values.NotNegative = 5.0
     monitor_interval_s: values.Seconds = Field(default=1.0, validation_alias="MONITOR_INTERVAL")
     monitors: values.Monitors = field(default_factory=dict)
+    idle_reading_s: values.IdleSeconds | None = Field(default=None, validation_alias="IDLE_READING")
     secrets: values.EnvironmentNames = ()
     pip: PipSettings = field(default_factory=PipSettings)
     machine: MachineUse = field(default_factory=MachineUse)

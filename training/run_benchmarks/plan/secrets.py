@@ -7,10 +7,11 @@ import json
 import operator
 import re
 import shlex
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
-from itertools import chain, count, islice
+from itertools import count, islice
 from typing import Any, TypeVar
 from urllib.parse import quote, quote_plus, unquote
 
@@ -107,10 +108,13 @@ class Secrets:
     def _hidden_names(self, names: Iterable[Any]) -> list[Any]:
         """The names of a dict, hidden; those that would be the same get a number."""
         shown: dict[Any, None] = {}
+        numbers = defaultdict[Any, Iterator[int]](lambda: count(2))
         for name in names:
             hidden = self.hide(name) if type(name) is str else name
-            numbered = (f"{hidden} {number}" for number in count(2))
-            shown[next(each for each in chain([hidden], numbered) if each not in shown)] = None
+            each = hidden
+            while each in shown:
+                each = f"{hidden} {next(numbers[hidden])}"
+            shown[each] = None
         return list(shown)
 
     def split(self, values: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:

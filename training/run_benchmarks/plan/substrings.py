@@ -40,11 +40,12 @@ class Substrings:
 
     def _wrapped_spans(self, data: bytes) -> Iterator[tuple[int, int]]:
         """They are looked for in the lines joined; where a line begins there, and here, gives the way back."""
-        wraps = list(_WRAP.finditer(data))
+        matches = self._search.find_matches_as_indexes(_WRAP.sub(b"", data))
+        wraps = list(_WRAP.finditer(data)) if matches else []
         begins = [0, *(wrap.end() for wrap in wraps)]
         lengths = (wrap.start() - begin for wrap, begin in zip(wraps, begins, strict=False))
         joined = list(accumulate(lengths, initial=0))
-        for _, start, end in self._search.find_matches_as_indexes(_WRAP.sub(b"", data)):
+        for _, start, end in matches:
             first, last = bisect_right(joined, start) - 1, bisect_right(joined, end - 1) - 1
             if first != last:
                 yield begins[first] + start - joined[first], begins[last] + end - joined[last]

@@ -184,6 +184,7 @@ NotNegative = Annotated[StrictFloat, Field(ge=0, allow_inf_nan=False, examples=[
 Hours = Annotated[Positive, Field(le=10_000)]
 Seconds = Annotated[Positive, Field(le=36_000_000)]
 SecondsOrZero = Annotated[NotNegative, Field(le=36_000_000)]
+IdleSeconds = Annotated[NotNegative, Field(le=600)]
 Port = Annotated[int, BeforeValidator(_port)]
 EngineOptions = Annotated[tuple[str, ...], BeforeValidator(_shell_words), AfterValidator(_engine_options)]
 # What is started without a shell.

@@ -282,7 +282,8 @@ def _defined(name: str, figure: Figure, case: PlannedCase | None, scope: str) ->
     )  # a metric's name, or what a loss was in earlier
     text = figure.definition or definition.definition
     figure = replace(figure, better=better, unit=unit, definition=text)
-    return replace(figure, scope=figure.scope or scope) if name in POWER else figure
+    is_power = name in POWER and figure.value is not None
+    return replace(figure, scope=figure.scope or scope) if is_power else figure
 
 
 def _as_written(better: str | None, metric: str) -> str | None:

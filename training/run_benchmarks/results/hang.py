@@ -113,7 +113,8 @@ def hang(nodes: Sequence[NodeLogs], outcome: Outcome, framework: str) -> Failure
     sentences = [f"{rank.name} {why}" for rank, why in laggards.items()][:SHOWN_RANKS]
     sentences += [f"and {len(laggards) - SHOWN_RANKS} more"] if len(laggards) > SHOWN_RANKS else []
     sign = last_sign(nodes[0].folder)
-    silence = f"the training reported nothing for {outcome.hung_s:.0f} s{sign and f' ({sign})'}"
+    limit = outcome.hang_limit and f", longer than {outcome.hang_limit}"
+    silence = f"the training reported nothing for {outcome.hung_s:.0f} s{limit}{sign and f' ({sign})'}"
     waiting = [rank for rank in ranks if rank.frames and rank not in laggards]
     shown = [*list(laggards)[:SHOWN_RANKS], *(waiting[:1] if laggards else ranks[:SHOWN_RANKS])]
     stacks = first.folder / STACKS_FILE

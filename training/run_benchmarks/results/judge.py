@@ -18,16 +18,22 @@ from run_benchmarks.results.checkout import in_checkout
 from run_benchmarks.results.clocks import clock_notes
 from run_benchmarks.results.consistency import contradictions, doubts
 from run_benchmarks.results.cut_off import cut_off_figures
+from run_benchmarks.results.doubts import doubtful, told_apart
 from run_benchmarks.results.evidence import NodeLogs, below_run
 from run_benchmarks.results.followed import with_log
 from run_benchmarks.results.hang import explained
 from run_benchmarks.results.legacy_figures import in_present_names, legacy_rates, legacy_times, with_numbers
 from run_benchmarks.results.planned import PlannedCase
-from run_benchmarks.results.power import NAMES as POWER
-from run_benchmarks.results.power import power_figures_or_why
 from run_benchmarks.results.provenance import provenance_of
-from run_benchmarks.results.quality import better_of, is_true, meets_target
+from run_benchmarks.results.quality import (
+    better_of,
+    evaluation_that_met,
+    is_true,
+    meets_target,
+    met_untrained,
+)
 from run_benchmarks.results.rank_logs import RankLogs, read_rank_logs
+from run_benchmarks.results.reported import within_bounds
 from run_benchmarks.results.round_result import (
     MEASURE,
     Observation,
@@ -36,6 +42,8 @@ from run_benchmarks.results.round_result import (
     few,
     saving_notes,
 )
+from run_benchmarks.results.round_telemetry import NAMES as OF_TELEMETRY
+from run_benchmarks.results.round_telemetry import outcome_or_why
 from run_benchmarks.results.rules import WRITABLE, rules_of
 from run_benchmarks.results.shortfall import shortfall
 from run_benchmarks.results.unproved import unproved_in
@@ -43,7 +51,6 @@ from utils.checkpoints import continued_of
 from utils.events import Event, EventName
 from utils.figures import DEFINITIONS, Figure, Peak, figures_from_finished, of_this_part
 from utils.node import rank_log_name
-from utils.numbers import number_in
 from utils.processor import precision_note
 from utils.records import Failure, FailureClass, Stage, Verdict
 from utils.text_files import shortened
@@ -71,20 +78,19 @@ def judge(
     failure, notes = seen.failure, list(seen.notes)
     if failure is None and seen.outcome is not None:
         explanation = explained(nodes, seen.outcome, open_framework(case.settings.framework), case.deadline_s)
-        failure = explanation.failure and in_checkout(explanation.failure, seen.tree)
+        failure = explanation.failure and told_apart(in_checkout(explanation.failure, seen.tree), seen)
         notes += [explanation.note] if explanation.note else []
     result = judge_logs(
         case, [node.folder for node in nodes], replace(seen, failure=failure, notes=tuple(notes)), followed
     )
     continued = result.continued and {**result.continued, "run": seen.continue_from}
     attempts = (attempt.note for attempt in seen.attempts)
-    more = (
-        *attempts,
+    about = (
         *clock_notes(seen.hosts, seen.clocks),
         *continuation_notes(continued),
         *saving_notes(result.facts),
     )
-    return replace(result, continued=continued, notes=(*result.notes, *_brief(more)))
+    return replace(result, continued=continued, notes=(*result.notes, *_brief((*attempts, *about))))
 
 
 def judge_logs(
@@ -98,14 +104,15 @@ def judge_logs(
     values = facts if case.uses_driver else with_numbers(facts)
     continued = _continued(logs.events)
     own, figure_notes = case_figures(facts, case.chip)
-    power, power_notes = power_figures_or_why(folders, logs.events, seen.clocks)
-    figures = {**_training_figures(case, values, logs), **power, **own}
+    met = evaluation_that_met(case, logs.events, logs.met, facts)
+    sampled = outcome_or_why(folders, logs.events, logs.phases, seen.clocks, met)
+    figures = {**_training_figures(case, values, logs), **sampled.figures, **own}
     cut_off = {} if finished or case.kind == MEASURE else cut_off_figures(logs.events)
     figures |= cut_off
     figures["acc"] = replace(figures["acc"], better=better_of(case, figures["acc"].unit))
     if continued:
         of_part = (name for name in cut_off if not DEFINITIONS[name].of_all_parts)
-        figures |= {name: of_this_part(figures[name], continued) for name in (*POWER, *own, *of_part)}
+        figures |= {name: of_this_part(figures[name], continued) for name in (*OF_TELEMETRY, *own, *of_part)}
     failure = seen.failure or _fault(case, logs, values, figures, own, figure_notes, seen)
     if failure and failure.failure_class is FailureClass.INCONSISTENT_RESULT and folders:
         failure = replace(failure, file=below_run(folders[0] / rank_log_name(0)))
@@ -131,29 +138,31 @@ def judge_logs(
     of_logs = (
         *filter(None, [rules.stand_in, unproved]),
         *doubted,
-        *_met_untrained(logs.events, facts),
+        *met_untrained(logs.events, facts),
         *_precision_notes(logs.events),
         *_notes(logs, figure_notes, failure),
-        *power_notes,
+        *sampled.notes,
     )
     notes = (*seen.notes, *_brief(of_logs))
     shared = {**seen.shared(), "failure": failure, "notes": notes}
     verdict = failure.verdict if failure else _verdict(case, facts)
     why = shortfall(case, logs.events, values) if verdict is Verdict.NOT_CONVERGED else ""
-    return RoundResult(
+    result = RoundResult(
         **shared,
         kind=case.kind,
         verdict=verdict,
         shortfall=shortened(why, LONGEST_NOTE),
         rules=rules,
         figures={
-            **{name: _brief_figure(each) for name, each in figures.items()},
-            "round_time": seen.round_time(),
+            name: _brief_figure(each)
+            for name, each in doubtful({**figures, "round_time": seen.round_time()}, seen).items()
         },
         continued=continued,
         facts=facts,
+        telemetry=sampled.telemetry,
         provenance=provenance_of(seen.origin, seen.hosts, folders, logs.events, case.parameters),
     )
+    return within_bounds(result)
 
 
 def _brief(notes: Sequence[str]) -> list[str]:
@@ -174,8 +183,10 @@ def _training_figures(case: PlannedCase, facts: Mapping[str, Any], logs: RankLog
     figures |= legacy_rates(facts, figures)
     if case.uses_driver:
         return figures
-    met = logs.met if is_true(facts.get("converged")) else None
-    return {**figures, **legacy_times(logs.events, met, figures)}
+    return {
+        **figures,
+        **legacy_times(logs.events, evaluation_that_met(case, logs.events, logs.met, facts), figures),
+    }
 
 
 def _verdict(case: PlannedCase, facts: Mapping[str, Any]) -> Verdict:
@@ -189,19 +200,6 @@ def _continued(events: Sequence[Event]) -> Mapping[str, Any] | None:
     """A round that fails later has continued all the same."""
     parts = (continued_of(event.value) for event in events if event.name == EventName.INIT_END)
     return next(filter(None, parts), None)
-
-
-def _met_untrained(events: Sequence[Event], facts: Mapping[str, Any]) -> list[str]:
-    """A target that a trivial answer, or the weights that training begins with, meet already proves nothing."""
-    target, metric = number_in(facts, "target"), str(facts.get("metric"))
-    begin = next((event.value for event in events if event.name == EventName.INIT_EVALUATION), {})
-    values = {"a trivial answer's": number_in(begin, "baseline"), "the initial": number_in(begin, metric)}
-    met = [
-        f"{whose} {metric} is {value:.6g}"
-        for whose, value in values.items()
-        if target is not None and value is not None and value >= target
-    ]
-    return [f"the target, {target:.6g}, was met before training: {', '.join(met)}"] if met else []
 
 
 def _precision_notes(events: Sequence[Event]) -> list[str]:

@@ -5,81 +5,80 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from run_benchmarks.results.clocks import NodeClock, Placement, placements
-from run_benchmarks.results.telemetry_file import read_power
-from run_benchmarks.unforeseen import log_traceback
-from utils.errors import FlagPerfError, raised
+from run_benchmarks.results.node_telemetry import Cut, energy_above_idle, idle_window
 from utils.events import Event, EventName
 from utils.figures import DEFINITIONS, FINISHED, FULL_COVERAGE, LEAST_COVERAGE, Figure
 from utils.numbers import counted, number_in, rate
-from utils.records import Stage
-from utils.telemetry.lines import TELEMETRY_FILE
 from utils.telemetry.records import Measurement, Scope, Telemetry, Window
 from utils.telemetry.windows import (
     POWER_SCOPES,
-    average_power,
     best_power_source,
     described,
-    energy_over,
+    device_energies,
+    energy_and_power,
     max_power,
 )
 
-MEASURED = {"energy": energy_over, "avg_power": average_power, "max_power": max_power}
+# The mean over the nodes, of each; all but IDLE of the training's time.
+IDLE = "idle_power"
+MEASURED = ("energy", "avg_power", "max_power", IDLE, "energy_above_idle", "energy_to_target")
 NAMES = (*MEASURED, "samples_per_joule")
 # TRAIN_START's and TRAIN_END's times may differ so much from the time trained: their lines are written just after.
 CLOCK_SLACK_S, CLOCK_SLACK = 1.0, 0.01
 MOST_NAMES = 8  # of nodes of which the same is said
-# Of a node's telemetry so much may be no record: with more, nobody can say what is missing.
-MOST_WRONG = 0.01
 # How `source` names the scope, as `described` writes it.
 _SCOPE = re.compile(rf"\(({'|'.join(scope.value for scope in POWER_SCOPES)})[:)]")
 
 
+@dataclass(frozen=True)
+class NodePower:
+    """What one node measured. scope: of which part of it the figures speak; what: by which source and devices.
+
+    doubt: what of its telemetry was left out, or nothing.
+    """
+
+    name: str
+    scope: Scope
+    what: str
+    measured: Mapping[str, Measurement]
+    doubt: str = ""
+
+
 def power_figures(
-    folders: Sequence[Path], events: Sequence[Event], clocks: Sequence[NodeClock] = ()
-) -> tuple[dict[str, Figure], list[str]]:
-    """`energy`, `avg_power`, `max_power` (mean over the nodes) and `samples_per_joule`; and what was left out.
+    nodes: Mapping[str, NodePower | str], window: Window, events: Sequence[Event], silent: Mapping[str, str]
+) -> dict[str, Figure]:
+    """The figures of NAMES.
 
     Args:
-        events: rank 0's, by the clock of its node. clocks: of the nodes, by rank.
+        nodes: by name, in order; the reason of one that has none.
+        events: rank 0's. silent: node -> why it has nothing of its chips.
     """
-    notes: list[str] = []
-    silent: dict[str, str] = {}
-    placed = list(zip(folders, placements(clocks, len(folders)), strict=True))
-    figures = _figures(placed, events, notes, silent)
+    figures = _figures(nodes, window, events)
     caveats = [f"not sampled: {text}" for text in _by_text(silent)]
     return {
         name: replace(each, caveat="; ".join(filter(None, (each.caveat, *caveats))))
         for name, each in figures.items()
-    }, notes
+    }
 
 
 def _figures(
-    placed: Sequence[tuple[Path, Placement]],
-    events: Sequence[Event],
-    notes: list[str],
-    silent: dict[str, str],
+    nodes: Mapping[str, NodePower | str], window: Window, events: Sequence[Event]
 ) -> dict[str, Figure]:
-    """The figures; to `notes` goes what was left out of telemetry, to `silent` node -> why it has none of its chips."""
-    window = training_window(events)
-    if isinstance(window, str):
-        return no_power(window)
-    nodes = []
-    for folder, placement in placed:
-        node = _node(folder, placement, window, notes, silent)
+    for name, node in nodes.items():
         if isinstance(node, str):
-            return no_power(node if len(placed) == 1 else f"{folder.name}: {node}")
-        nodes.append(node)
-    if len({node.scope for node in nodes}) > 1:
-        scopes = "; ".join(_by_text({node.name: node.scope.value for node in nodes}))
+            return no_power(node if len(nodes) == 1 else f"{name}: {node}")
+    powers = [node for node in nodes.values() if isinstance(node, NodePower)]
+    if not powers:
+        return no_power("no node left logs")
+    if len({node.scope for node in powers}) > 1:
+        scopes = "; ".join(_by_text({node.name: node.scope.value for node in powers}))
         return no_power(
             f"the nodes measure different parts of a machine, of which there is no mean: {scopes}"
         )
     doubt = _clock_doubt(window, events)
-    figures = {name: _mean(name, nodes, doubt) for name in MEASURED}
-    return {**figures, "samples_per_joule": _per_joule(figures["energy"], len(nodes), events)}
+    figures = {name: _mean(name, powers, "" if name == IDLE else doubt) for name in MEASURED}
+    return {**figures, "samples_per_joule": _per_joule(figures["energy"], len(powers), events)}
 
 
 def training_window(events: Sequence[Event]) -> Window | str:
@@ -100,45 +99,64 @@ def _clock_doubt(window: Window, events: Sequence[Event]) -> str:
     return f"the wall clock says {window.seconds:.4g} s of training, the monotonic clock {trained:.4g} s"
 
 
-@dataclass(frozen=True)
-class _Node:
-    """What one node measured. scope: of which part of it the figures speak; what: by which source and devices.
-
-    doubt: what of its telemetry was left out, or nothing.
-    """
-
-    name: str
-    scope: Scope
-    what: str
-    measured: Mapping[str, Measurement]
-    doubt: str = ""
-
-
-def _node(
-    folder: Path, placement: Placement, window: Window, notes: list[str], silent: dict[str, str]
-) -> _Node | str:
-    """The node's figures, or the reason why there are none; `notes` and `silent` see `_figures`."""
-    try:
-        telemetry = read_power(folder / TELEMETRY_FILE, placement)
-    except FlagPerfError as error:
-        return str(error).splitlines()[0]
-    notes += [telemetry.doubt] if telemetry.wrong else []
-    if telemetry.wrong > MOST_WRONG * telemetry.lines:
-        return telemetry.doubt
-    silent |= _silent_accelerators(folder.name, telemetry)
+def node_power(name: str, telemetry: Telemetry, cut: Cut) -> NodePower | str:
+    """What the node's best source measured, or the reason why there is nothing."""
     source = best_power_source(telemetry)
     info = telemetry.info(source) if source else None
     if source is None or info is None:
         return _why_none(telemetry)
-    measured = {name: over(telemetry, window, source) for name, over in MEASURED.items()}
-    return _Node(folder.name, info.scope, described(telemetry, source), measured, telemetry.doubt)
+    measured = _measured(telemetry, source, cut)
+    return NodePower(name, info.scope, described(telemetry, source), measured, telemetry.doubt)
 
 
-def _silent_accelerators(node: str, telemetry: Telemetry) -> dict[str, str]:
-    """What a reader must know also where another source has the power: it is not that of the chips."""
+def _measured(telemetry: Telemetry, source: str, cut: Cut) -> dict[str, Measurement]:
+    """Each of MEASURED."""
+
+    def over(window: Window) -> tuple[Measurement, Measurement]:
+        return energy_and_power(telemetry, (window,), source, device_energies(telemetry, (window,), source))
+
+    energy, power = over(cut.training)
+    window = idle_window(telemetry, cut)
+    idle = _nothing(window) if isinstance(window, str) else over(window)[1]
+    to_target = _nothing("no evaluation met the target")
+    if cut.target_ms is not None and cut.target_ms > cut.training.start_ms:
+        to_target = over(Window(cut.training.start_ms, cut.target_ms))[0]
+    return {
+        "energy": energy,
+        "avg_power": power,
+        "max_power": max_power(telemetry, cut.training, source),
+        IDLE: idle,
+        "energy_above_idle": _above_idle(energy, power, idle),
+        "energy_to_target": to_target,
+    }
+
+
+def _nothing(reason: str) -> Measurement:
+    return Measurement(None, "", 0.0, reason)
+
+
+def _above_idle(energy: Measurement, power: Measurement, idle: Measurement) -> Measurement:
+    if energy.value is None:
+        return energy
+    if idle.value is None:
+        return _nothing(f"no {IDLE}: {idle.reason}")
+    if idle.coverage < LEAST_COVERAGE:
+        return _nothing(f"no {IDLE}: only {100 * idle.coverage:.3g} % of its time was sampled")
+    above = energy_above_idle(energy, power, idle.value)
+    return _nothing("avg_power is 0") if above is None else replace(energy, value=above)
+
+
+def silent_accelerators(telemetry: Telemetry) -> str:
+    """What a reader must know also where another source has the power: it is not that of the chips; or nothing."""
     latest = {info.source: info for info in telemetry.sources if info.scope is Scope.ACCELERATOR}
-    reasons = [f"{info.source}: {info.reason}" for info in latest.values() if info.reason]
-    return {node: "; ".join(reasons)} if reasons else {}
+    return "; ".join(f"{info.source}: {info.reason}" for info in latest.values() if info.reason)
+
+
+def shared_power(telemetry: Telemetry) -> str:
+    """What is measured of a chassis that the node shares: it is in no figure of a node; or nothing."""
+    latest = {info.source: info for info in telemetry.sources if info.scope is Scope.CHASSIS}
+    of_none = "no part of it is ascribed to a node"
+    return "; ".join(f"{info.source}: {info.note}; {of_none}" for info in latest.values() if not info.reason)
 
 
 def _why_none(telemetry: Telemetry) -> str:
@@ -148,10 +166,11 @@ def _why_none(telemetry: Telemetry) -> str:
         for info in telemetry.sources
         if info.reason and info.scope in POWER_SCOPES
     }
-    return "; ".join(f"{key[1]}: {reasons[key]}" for key in sorted(reasons)) or "no power source on the node"
+    texts = [f"{key[1]}: {reasons[key]}" for key in sorted(reasons)]
+    return "; ".join(filter(None, (shared_power(telemetry), *texts))) or "no power source on the node"
 
 
-def _mean(name: str, nodes: Sequence[_Node], doubt: str) -> Figure:
+def _mean(name: str, nodes: Sequence[NodePower], doubt: str) -> Figure:
     """The mean over the nodes, each of which has a source of the same scope; `doubt`: of its window, or empty."""
     definition = DEFINITIONS[name]
     measured = {node.name: node.measured[name] for node in nodes}
@@ -231,15 +250,3 @@ def scope_in(source: str) -> str:
 def no_power(reason: str) -> dict[str, Figure]:
     """None of them, and why."""
     return {name: DEFINITIONS[name].figure(None, reason) for name in NAMES}
-
-
-def power_figures_or_why(
-    folders: Sequence[Path], events: Sequence[Event], clocks: Sequence[NodeClock] = ()
-) -> tuple[dict[str, Figure], list[str]]:
-    """The figures of power and notes on what they are made of; whatever telemetry holds, no verdict changes by it."""
-    try:
-        return power_figures(folders, events, clocks)
-    except Exception as error:
-        log_traceback(Stage.JUDGE, error)
-        reason = f"the nodes' telemetry broke its reader: {raised(error)}"
-        return no_power(reason), [reason]

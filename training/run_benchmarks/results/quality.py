@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -74,6 +74,32 @@ def meets_target(case: PlannedCase, event: Event) -> bool:
     if value is None:
         return False
     return value <= target if better_of(case, metric) == LOWER else value >= target
+
+
+def evaluation_that_met(
+    case: PlannedCase, events: Sequence[Event], first: Event | None, facts: Mapping[str, Any]
+) -> Event | None:
+    """The evaluation that met the target, of rank 0's events; None where FINISHED does not say that it was met.
+
+    The driver ends the training with it, a script may go on: of its evaluations `first` is the first that met it.
+    """
+    if not is_true(facts.get("converged")):
+        return None
+    evaluations = [event for event in events if event.name == EventName.EVALUATE]
+    return next(reversed(evaluations), None) if case.uses_driver else first
+
+
+def met_untrained(events: Sequence[Event], facts: Mapping[str, Any]) -> list[str]:
+    """A target that a trivial answer, or the weights that training begins with, meet already proves nothing."""
+    target, metric = number_in(facts, "target"), str(facts.get("metric"))
+    begin = next((event.value for event in events if event.name == EventName.INIT_EVALUATION), {})
+    values = {"a trivial answer's": number_in(begin, "baseline"), "the initial": number_in(begin, metric)}
+    met = [
+        f"{whose} {metric} is {value:.6g}"
+        for whose, value in values.items()
+        if target is not None and value is not None and value >= target
+    ]
+    return [f"the target, {target:.6g}, was met before training: {', '.join(met)}"] if met else []
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from run_benchmarks.names import home_of
+from run_benchmarks.results.phases import PhaseEvents
 from run_benchmarks.results.round_result import few
 from utils.errors import FlagPerfError
 from utils.events import PREFIX, Event, EventName, parse_line
@@ -39,6 +40,7 @@ END_BYTES = 2**24  # that are looked at of a log with more lines
 # To read an event is as much work as it has values, and bytes by 32, and LINE_WORK: two million are a second.
 LINE_WORK = 40
 MOST_WORK = 600_000  # for the events of a name: ten thousand ordinary ones
+PHASES_STEP_WORK = 20_000  # where the first few hundred are
 MOST_STEP_WORK = 60_000_000  # for those of STEP_END where each is wanted: a million
 LAST_LINES = 8  # of a name: the last of all may have been cut off, or be another rank's
 
@@ -55,6 +57,7 @@ class RankLogs:
     left_out: a line for what else does not count: logs in folders of other nodes, lines that hold no event, and those
         that are too many to be looked at.
     met: rank 0's first event that `meets` what the reader asked for.
+    phases: node rank -> what the first rank of the node tells of its phases; a node without its log has none.
     """
 
     events: Sequence[Event] = ()
@@ -62,6 +65,7 @@ class RankLogs:
     errors: Sequence[str] = ()
     left_out: Sequence[str] = ()
     met: Event | None = None
+    phases: Mapping[int, PhaseEvents] = field(default_factory=dict)
 
 
 def _never(event: Event) -> bool:
@@ -87,6 +91,7 @@ def read_rank_logs(
     finished: dict[int, int] = {}
     errors: list[str] = []
     left_out: list[str] = []
+    phases: dict[int, PhaseEvents] = {}
     met = None
     for node, folder in enumerate(folders):
         try:
@@ -96,7 +101,10 @@ def read_rank_logs(
                         f"{path}: rank {rank} does not run on node {node}: its log does not count"
                     )
                     continue
-                log = _Kept(RankLog(rank, path, own_script=own_script), meets)
+                is_first = rank == node * nproc
+                log = _Kept(RankLog(rank, path, own_script=own_script, is_first=is_first), meets)
+                if is_first:
+                    phases.setdefault(node, log.phases)
                 events += log.events()
                 met = met or log.met
                 errors += log.errors
@@ -105,9 +113,8 @@ def read_rank_logs(
                     finished[rank] = log.finished
         except OSError as error:
             errors.append(f"{folder}: cannot be listed: {error.strerror}")
-    return RankLogs(
-        events, dict(sorted(finished.items())), few(errors, MOST_NAMED), few(left_out, MOST_NAMED), met
-    )
+    named = (few(errors, MOST_NAMED), few(left_out, MOST_NAMED))
+    return RankLogs(events, dict(sorted(finished.items())), *named, met, phases)
 
 
 def _logs_in(folder: Path) -> list[tuple[int, Path]]:
@@ -133,21 +140,36 @@ class _OfName:
 
 
 class RankLog:
-    """A rank's log, of which no more is kept than a few lines of each name."""
+    """A rank's log, of which no more is kept than a few lines of each name.
 
-    def __init__(self, rank: int, path: Path, *, own_script: bool = False, every_step: bool = False) -> None:
+    is_first: of its node, whose phases it tells; of all others FINISHED alone counts.
+    """
+
+    def __init__(
+        self,
+        rank: int,
+        path: Path,
+        *,
+        own_script: bool = False,
+        every_step: bool = False,
+        is_first: bool = False,
+    ) -> None:
         self.rank, self.path, self._own_script = rank, path, own_script
+        self._is_first = is_first or rank == 0
         names = (None, *map(str.encode, sorted(NAMES)))
         self._of_name: dict[bytes | None, _OfName] = {name: _OfName(MOST_WORK) for name in names}
         self._needed = SELDOM
         if every_step:
             self._needed = SELDOM | {STEP_END}
             self._of_name[STEP_END.encode()].work_left = MOST_STEP_WORK
+        if rank:
+            for step in (EventName.STEP_BEGIN.value, STEP_END):
+                self._of_name[step.encode()].work_left = PHASES_STEP_WORK
         self._no_events = self._others = self._skipped = 0
         self.too_long = 0  # events of more than LONGEST_LINE
 
     def events(self) -> Iterator[tuple[int, Event]]:
-        """The events of FlagPerf's own names, of other ranks than 0 FINISHED alone, and where in the log they stand.
+        """The events of FlagPerf's own names and where they stand; of ranks that are no node's first FINISHED alone.
 
         Those of a name come in the order written, but for the last of very many, which come at the end. None where
         there is no log.
@@ -159,7 +181,7 @@ class RankLog:
         try:
             for place, name, line in self._lines() if os.path.lexists(self.path) else ():
                 of_name = self._of_name.get(name)
-                if of_name is None or (self.rank and FINISHED.encode() not in line):
+                if of_name is None or not (self._is_first or FINISHED.encode() in line):
                     continue
                 if of_name.work_left <= 0:
                     of_name.wait(place, line)
@@ -249,6 +271,7 @@ class _Kept:
         self._meets = meets
         self.met: Event | None = None
         self.finished = 0
+        self.phases = PhaseEvents()
         self.errors: list[str] = []
         self._first: dict[str, tuple[int, Event]] = {}
         self._last: dict[str, tuple[int, Event]] = {}
@@ -271,5 +294,6 @@ class _Kept:
         if self.met is None and self.log.rank == 0 and self._meets(placed[1]):
             self.met = placed[1]
         self.finished += name == FINISHED
+        self.phases.take(placed[1])
         self._first[name] = min(self._first.get(name, placed), placed, key=itemgetter(0))
         self._last[name] = max(placed, self._last.get(name, placed), key=itemgetter(0))

@@ -7,7 +7,7 @@ A day of 64 devices is millions of lines: msgspec reads them in half the time of
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -21,7 +21,6 @@ from utils.errors import FlagPerfError
 from utils.numbers import LARGEST_MEASURED
 from utils.telemetry.records import Sample, Scope, SourceInfo, Telemetry, samples_of
 from utils.telemetry.series import ENERGY, ENERGY_RANGE, POWER, SeriesTable
-from utils.telemetry.windows import POWER_SCOPES
 from utils.text_files import LONGEST_LINE, lines_of, one_line, shortened
 
 LATEST_MS = 2**53  # JSON's whole numbers are exact up to here
@@ -134,21 +133,28 @@ def read_telemetry(path: Path) -> Telemetry:
     return reader.telemetry(samples)
 
 
-def read_power(path: Path, placement: Placement = AS_WRITTEN) -> Telemetry:
+def read_power(
+    path: Path, placement: Placement = AS_WRITTEN, take: Callable[[TickLine], None] | None = None
+) -> Telemetry:
     """The power and energy that a `telemetry.jsonl` tells of, in columns: a day of 64 devices fits into the memory.
 
     What the controller read of meters outside the node is among it.
 
     Args:
         placement: on which time line the readings stand.
+        take: what else reads each tick, of whichever source.
 
     Raises:
         FlagPerfError: the file cannot be read.
     """
-    reader = TelemetryReader(path, (*POWER_SCOPES, Scope.CHASSIS), placement)
+    reader = TelemetryReader(path, placement=placement)
     table = SeriesTable((POWER, ENERGY, ENERGY_RANGE))
     for tick in reader.ticks():
-        table.take(tick)
+        info = reader.sources.get(tick.source)
+        if info is None or info.scope is not Scope.HOST:
+            table.take(tick)
+        if take is not None:
+            take(tick)
     return replace(reader.telemetry(), columns=table.by_source())
 
 
@@ -188,6 +194,13 @@ class TelemetryReader:
     def _ticks(self, path: Path, shift: Shift) -> Iterator[TickLine]:
         for line in lines_of(path, home_of(path)):
             self.lines += 1
+            if self.lines > MOST_LINES or self._count >= MOST_SAMPLES or self._held >= MOST_TEXT:
+                self._note(
+                    f"it has more than {MOST_LINES} lines or {MOST_SAMPLES} samples, or they hold {MOST_TEXT} "
+                    "characters: the rest is not read",
+                    path,
+                )
+                return
             if line[-1] != "\n" and len(line) < LONGEST_LINE:
                 return  # a host that lost power may leave half a line, or zero bytes that were never written
             try:
@@ -198,13 +211,6 @@ class TelemetryReader:
             if record.source in self._meters:
                 self._note(f"{record.source} is a source that the controller reads", path)
                 continue
-            if self.lines > MOST_LINES or self._count >= MOST_SAMPLES or self._held >= MOST_TEXT:
-                self._note(
-                    f"it has more than {MOST_LINES} lines or {MOST_SAMPLES} samples, or they hold {MOST_TEXT} "
-                    "characters: the rest is not read",
-                    path,
-                )
-                return
             if isinstance(record, SourceLine):
                 self._take(record, path)
             elif record.source not in self._others and self._is_of_few(record, path):

@@ -23,6 +23,8 @@ from utils.records import FailureClass
 
 LISTING_S = 300.0
 LARGEST_MANIFEST = 2**24  # bytes: a hundred thousand files
+MOST_STAMP = 160  # bytes of what a listing says of a file beside its path
+OTHERS_BYTES = 2**24  # of a listing: eighty thousand files that are none of the manifest's
 PROBLEMS_SHOWN = 5
 DATA_INSIDE = "/data"  # any path would do: nothing is mounted by a check
 PREPARATION = "prepare/__main__.py"  # of a model's folder, beside those of its frameworks
@@ -99,7 +101,10 @@ async def _data_in(use: HostUse, work: str, folder: str, how_made: str) -> str:
     manifest, digest = await asyncio.to_thread(_manifest_in, text.whole_stdout(), where)
     use.facts[folder] = digest
     argv = manifests.listing_command(manifest, folder)
-    listing = await transport.run(argv, timeout=LISTING_S, held=WHOLE_BYTES)
+    held = min(
+        WHOLE_BYTES, OTHERS_BYTES + 2 * sum(MOST_STAMP + len(entry.path.encode()) for entry in manifest.files)
+    )
+    listing = await transport.run(argv, timeout=LISTING_S, held=held)
     listed = await asyncio.to_thread(manifests.listed_in, listing.whole_stdout(), folder)
     host = transport.host
     _refuse(host, folder, await asyncio.to_thread(manifests.compare_sizes, manifest, listed, folder))

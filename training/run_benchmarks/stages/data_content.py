@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -26,6 +27,8 @@ from utils.numbers import whole
 BATCH_BYTES, BATCH_FILES = 16 * 2**30, 20_000
 # A batch may take so long: a disk that reads less a second would not do for the training either.
 SLOWEST_BYTES_PER_S, SLOWEST_FILES_PER_S, STARTING_S = 10e6, 100.0, 60.0
+# All of a folder may take so long in one run. A manifest can name any size, and a host say that it has it.
+LONGEST_READING_S = 6 * 3600.0
 READERS = 8  # at once: one reads less than half of what a fast disk gives
 RECALL_S = 60.0
 LONGEST_BOOT_ID = 64
@@ -169,9 +172,13 @@ class _Memory:
 async def _read(folder: DataFolder, unknown: Lines, memory: _Memory) -> Reading:
     """The sums of all files, or up to the batch in which one is wrong; each batch that was read is remembered."""
     readings, sums, began_s = folder.use.readings, dict[str, str](), 0.0
-    readings.begin(sum(entry.bytes for entry in unknown.values()))
+    size = sum(entry.bytes for entry in unknown.values())
+    readings.begin(size)
+    if size > BATCH_BYTES:
+        LOGGER.info(f"{folder.use.transport.host}: reading {size / GIB:,.0f} GiB in {folder.path}, once")
+    end_s = time.monotonic() + LONGEST_READING_S
     for batch in _batches(unknown.values()):
-        read = await _read_batch(folder, batch)
+        read = await _read_batch(folder, batch, end_s - time.monotonic())
         sums |= read.sums
         began_s = began_s or read.began_s
         readings.advance(sum(entry.bytes for entry in batch))
@@ -203,14 +210,18 @@ def _batches(entries: Iterable[FileEntry]) -> Iterator[list[FileEntry]]:
     yield batch
 
 
-async def _read_batch(folder: DataFolder, batch: Sequence[FileEntry]) -> Reading:
+async def _read_batch(folder: DataFolder, batch: Sequence[FileEntry], left_s: float) -> Reading:
     """What sha256sum says of these files on the host.
+
+    Args:
+        left_s: of the time that there is for the folder.
 
     Raises:
         FlagPerfError: it cannot be run there, or took too long.
     """
     transport, size = folder.use.transport, sum(entry.bytes for entry in batch)
-    limit_s = STARTING_S + size / SLOWEST_BYTES_PER_S + len(batch) / SLOWEST_FILES_PER_S
+    pace_s = STARTING_S + size / SLOWEST_BYTES_PER_S + len(batch) / SLOWEST_FILES_PER_S
+    limit_s = max(STARTING_S, min(pace_s, left_s))
     together = max(1, min(64, len(batch) // (4 * READERS)))
     argv = ["sh", "-c", READ, folder.path, str(together)]
     paths = "".join(f"./{entry.path}\0" for entry in batch).encode()
@@ -218,7 +229,10 @@ async def _read_batch(folder: DataFolder, batch: Sequence[FileEntry]) -> Reading
         done = await checked(transport, argv, stdin=paths, timeout=limit_s, held=WHOLE_BYTES)
     except CommandTimeoutError as error:
         message = f"{folder.path}: {size / GIB:,.1f} GiB were not read in {limit_s:,.0f} s"
-        remedy = "see what slows the disk or the file server down (`iostat -x 1`, `nfsiostat`)"
+        remedy = (
+            "see what slows the disk or the file server down (`iostat -x 1`, `nfsiostat`); what was read is remembered "
+            "there, and not read again"
+        )
         raise FlagPerfError(message, where=error.where, remedy=remedy) from error
     began, *lines = done.whole_stdout().split("\n")
     pairs = (line.split("  ./", 1) for line in lines if "  ./" in line)

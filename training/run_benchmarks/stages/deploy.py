@@ -108,7 +108,8 @@ async def deploy_tree(transport: Transport, tree: Tree, paths: HostPaths) -> lis
 def _differences(tree: Tree, listed: str) -> str:
     """Which paths of a tree on a host are not as they should be, some of them."""
     entries = set(listed.split("\0")) - {""}
-    wanted = {entry for entry in tree.entries if _is_sum(entry) <= any(map(_is_sum, entries))}
+    has_sums = any(map(_is_sum, entries))
+    wanted = {entry for entry in tree.entries if _is_sum(entry) <= has_sums}
     # what is there first: where the list was cut off, much seems to be missing
     wrong = [*sorted(entries - wanted), *sorted(wanted - entries)]
     names = list(dict.fromkeys(repr(entry.partition(" ")[2].lstrip()) for entry in wrong))

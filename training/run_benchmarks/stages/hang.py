@@ -28,12 +28,14 @@ class HangWatch:
     Args:
         progressed_at: when (monotonic) rank 0 last reported anything; None where it never has.
         limit_s: the silence after which it hangs; None where it is not to be taken for hung.
+        setting_s: HANG_TIMEOUT, if that decides.
         look: keeps what its ranks are doing.
     """
 
     progressed_at: Callable[[], float | None] = lambda: None
     limit_s: Callable[[], float | None] = lambda: None
     look: Callable[[], Awaitable[None]] | None = None
+    setting_s: float | None = None
     _contact_since: float | None = float("-inf")
 
     def note_contact(self, there: bool) -> None:
@@ -48,6 +50,12 @@ class HangWatch:
         silence = time.monotonic() - max(reported, self._contact_since)
         return silence if silence > limit else None
 
+    def limit_text(self) -> str:
+        """The silence after which it hangs, and what decides that."""
+        if self.setting_s is not None:
+            return f"HANG_TIMEOUT = {self.setting_s:g} s in test_conf.py"
+        return f"the {self.limit_s() or 0:.0f} s that follow from its pace (HANG_TIMEOUT is not set)"
+
     async def confirmed(self, still_in_contact: Callable[[], Awaitable[bool]]) -> float | None:
         """The silence in seconds of a training that hangs, once it has been looked at; one may go on meanwhile."""
         if self.silence_s() is None:
@@ -58,7 +66,8 @@ class HangWatch:
         if silence is None:
             return None
         LOGGER.warning(
-            f"the training has reported nothing for {silence:.0f} s: looking what its ranks are doing"
+            f"the training has reported nothing for {silence:.0f} s, longer than {self.limit_text()}: "
+            "looking what its ranks are doing"
         )
         if self.look is not None:
             await self.look()

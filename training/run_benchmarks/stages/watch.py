@@ -77,14 +77,15 @@ class Outcome:
     """How a round's tasks ended, by node rank; a node that still ran has no ending.
 
     timed_out: the deadline came first. hung_s: the seconds of silence after which the training was taken for hung; None
-    where it was not. out_of_contact: nodes without an ending that did not answer either, and why.
-    Plain data, for it stands in `round.json`.
+    where it was not; hang_limit: what that exceeded. out_of_contact: nodes without an ending that did not answer
+    either, and why. Plain data, for it stands in `round.json`.
     """
 
     endings: Mapping[int, Ending]
     timed_out: bool
     out_of_contact: Mapping[int, str]
     hung_s: float | None = None
+    hang_limit: str = ""
 
     @property
     def all_ended_well(self) -> bool:
@@ -134,7 +135,8 @@ class Watch:
             await asyncio.gather(*tasks.values(), return_exceptions=True)
         silent = {rank: error for rank, error in silent.items() if rank not in endings}
         out_of_contact = {rank: f"{PEERS_FAILED}\n{error.message}" for rank, error in silent.items()}
-        return Outcome(endings, timed_out, out_of_contact, hung_s)
+        hang_limit = "" if hung_s is None else self.hangs.limit_text()
+        return Outcome(endings, timed_out, out_of_contact, hung_s, hang_limit)
 
     async def _silent(self, nodes: Sequence[Node]) -> dict[int, FlagPerfError]:
         """Those of `nodes` that do not answer now."""

@@ -20,6 +20,7 @@ from run_benchmarks.transports.base import (
     Transport,
 )
 from utils.errors import FlagPerfError
+from utils.numbers import whole
 
 # So long all of them may take; then each is run by itself, with the time that it was given. So one that hangs, or lists
 # a large data set, is told from the others.
@@ -135,7 +136,8 @@ def _parted(printed: str, mark: str) -> list[tuple[str, int]]:
     texts, numbers = [first], []
     for other in others:
         number, _, text = other.partition("\n")
-        numbers.append(int(number) if number.isascii() and number.isdecimal() else -1)
+        code = whole(number)
+        numbers.append(-1 if code is None else code)
         texts.append(text)
     return list(zip(texts, numbers, strict=False))
 

@@ -18,10 +18,24 @@ if TYPE_CHECKING:
 
 NAME = "doctor"
 HELP = "examine every host: what the cases need, and what makes hosts slow or unlike each other; leaves nothing there"
+EPILOG = """\
+as a run's preflight: reachable, engine, deploy path, free disk, data, devices,
+precision, clock, master port, leftovers, software, peers, caches, checkpoints,
+build secrets
+beside these: host key, system, processors, cpu governor, memory, huge pages,
+limits, mtu, accelerators, image space, container, and the link to the next host;
+then what differs between hosts that should be alike
+
+each check is ok, a warning or an ERROR, with what to do about it;
+docs/doctor.md says what each of them wants
+
+exit codes: 0: no check forbids a run; 2: the configuration or the command line
+is wrong, and no host was asked; 3: a check forbids a run"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which hosts, for which cases."""
+    parser.epilog, parser.formatter_class = EPILOG, argparse.RawDescriptionHelpFormatter
     options.add_config(parser)
     options.add_cases(parser)
     parser.add_argument(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from array import array
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -78,6 +79,16 @@ class Series:
         """Whether there is any reading of a quantity."""
         return any(value >= 0 for value in self.columns.get(name, ()))
 
+    def between(self, start_ms: float, end_ms: float) -> Series:
+        """The readings from one time to another, both included."""
+        first, last = bisect_left(self.times_ms, start_ms), bisect_right(self.times_ms, end_ms)
+        if (first, last) == (0, len(self.times_ms)):
+            return self
+        columns = {name: column[first:last] for name, column in self.columns.items()}
+        if ENERGY_RANGE in columns:  # the last word on it may stand elsewhere
+            columns[ENERGY_RANGE] = array("d", [self.energy_range_mj or math.nan]) * (last - first)
+        return Series(self.times_ms[first:last], columns, self.power_on, self.error)
+
     @property
     def energy_range_mj(self) -> float | None:
         """Where the counter of energy wraps, by the last word on it; None where it does not."""
@@ -99,6 +110,7 @@ class SeriesTable:
     def __init__(self, wanted: Collection[str] | None = None) -> None:
         self.is_full = False
         self._wanted = wanted
+        self._sizes: dict[str, _Size] = {}
         self._values = 0
         self._blocks: dict[tuple[str, tuple[str, ...]], _Block] = {}
         self._words: dict[tuple[str, str], _Words] = {}
@@ -113,7 +125,8 @@ class SeriesTable:
             self._blocks[key] = _Block(len(key[1]))
             for device in key[1]:
                 self._words.setdefault((tick.source, device), _Words())
-        self._values += self._blocks[key].take(tick, self._wanted)
+        self._blocks[key].take(tick, self._wanted)
+        self._values += self._sizes.setdefault(tick.source, _Size()).grown_by(tick, self._wanted)
         for name in ("power_on", "error"):
             for device, text in zip(tick.devices, getattr(tick, name) or ()):  # noqa: B905
                 self._words[tick.source, device].take(name, tick.time_ms, text)
@@ -144,6 +157,21 @@ class _Words:
             self.latest[name] = (time_ms, text)
 
 
+@dataclass
+class _Size:
+    """How many values a source's series will hold: each device has every quantity of the source at each moment."""
+
+    moments: int = 0
+    names: set[str] = field(default_factory=set)
+
+    def grown_by(self, tick: AnyTick, wanted: Collection[str] | None) -> int:
+        """By how many there are more with this tick; one that reads nothing has its time still."""
+        before = self.moments * max(1, len(self.names))
+        self.moments += len(tick.devices)
+        self.names.update(tick.readings if wanted is None else filter(wanted.__contains__, tick.readings))
+        return self.moments * max(1, len(self.names)) - before
+
+
 class _Block:
     """The ticks that tell of the same devices: of each quantity a tick's readings behind those of the one before."""
 
@@ -152,15 +180,14 @@ class _Block:
         self.times_ms = array("q")
         self.columns: dict[str, array[float]] = {}
 
-    def take(self, tick: AnyTick, wanted: Collection[str] | None) -> int:
-        """One more; by how many values the columns will be longer, all filled."""
-        rows, columns = len(self.times_ms), len(self.columns)
+    def take(self, tick: AnyTick, wanted: Collection[str] | None) -> None:
+        """One more."""
+        rows = len(self.times_ms)
         self.times_ms.append(tick.time_ms)
         for name, values in tick.readings.items():
             if wanted is None or name in wanted:
                 column = self._filled(name, rows)
                 column.extend([math.nan if value is None else value for value in values])
-        return self.width * (len(self.columns) * (rows + 1) - columns * rows)
 
     def _filled(self, name: str, rows: int) -> array[float]:
         """The column of a quantity, with NaN for the ticks that did not have it."""

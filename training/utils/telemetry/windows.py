@@ -9,7 +9,7 @@ with that one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Total:
-    """An integral over the covered part of a window; `value` None has its reason."""
+class DeviceEnergy:
+    """A device's energy in J over the covered part of some windows; `value` None has its reason."""
 
     value: float | None
     covered_ms: float = 0.0
@@ -49,12 +49,78 @@ class _Total:
 
 def energy_over(telemetry: Telemetry, window: Window, source: str) -> Measurement:
     """Energy in J over the covered part of the window, summed over the source's devices."""
-    return _over_devices(telemetry, window, source, lambda totals: sum(map(_value, totals)))
+    return energy_and_power(telemetry, (window,), source, device_energies(telemetry, (window,), source))[0]
 
 
 def average_power(telemetry: Telemetry, window: Window, source: str) -> Measurement:
     """Mean power in W, summed over the source's devices: energy over the time it was measured in."""
-    return _over_devices(telemetry, window, source, lambda totals: sum(map(_mean, totals)))
+    return energy_and_power(telemetry, (window,), source, device_energies(telemetry, (window,), source))[1]
+
+
+def device_energies(
+    telemetry: Telemetry, windows: Sequence[Window], source: str
+) -> Mapping[str, DeviceEnergy]:
+    """What each device of the source took in these windows together, which do not overlap."""
+    hole = _hole_ms(telemetry, source)
+    return {
+        device: _together([_energy(_near(series, window, hole), window, hole) for window in windows])
+        for device, series in metered_series(telemetry, source).items()
+    }
+
+
+def energy_and_power(
+    telemetry: Telemetry, windows: Sequence[Window], source: str, energies: Mapping[str, DeviceEnergy]
+) -> tuple[Measurement, Measurement]:
+    """Energy in J and mean power in W of all devices of the source together, by what each of them took.
+
+    Power is energy over the time it was measured in.
+    """
+    texts = [f"{_label(source, name)}: {each.reason}" for name, each in energies.items() if each.reason]
+    reasons = "; ".join(texts[:MOST_NAMED])
+    measured = [(each, each.value) for each in energies.values() if each.value is not None]
+    if not measured or len(measured) < len(energies):
+        missing = _missing(telemetry, source, reasons)
+        return missing, missing
+    methods = " and ".join(sorted({each.method for each, _ in measured}))
+    coverage = min(each.covered_ms for each, _ in measured) / (sum(each.seconds for each in windows) * 1000)
+    joules = sum(value for _, value in measured)
+    watts = sum(value / (each.covered_ms / 1000) for each, value in measured)
+    text = f"{described(telemetry, source)}: {methods}"
+    return Measurement(joules, text, coverage, reasons), Measurement(watts, text, coverage, reasons)
+
+
+def counted_and_integrated(
+    telemetry: Telemetry, window: Window, source: str
+) -> tuple[DeviceEnergy, DeviceEnergy] | None:
+    """The energy of all devices of the source, by their counters and by their power; None where one lacks either.
+
+    `covered_ms` is the least of a device's.
+    """
+    hole = _hole_ms(telemetry, source)
+    devices = metered_series(telemetry, source).values()
+    pairs = [(_counter(each, window, hole), _integral(each, window, hole)) for each in devices]
+    sums = []
+    for totals in zip(*pairs):  # noqa: B905
+        values = [each.value for each in totals if each.value is not None]
+        if len(values) < len(totals):
+            return None
+        covered = min(each.covered_ms for each in totals)
+        sums.append(DeviceEnergy(sum(values), covered, totals[0].method))
+    return (sums[0], sums[1]) if sums else None
+
+
+def _together(parts: Sequence[DeviceEnergy]) -> DeviceEnergy:
+    """The sum of those parts that were measured."""
+    measured = [(part, part.value) for part in parts if part.value is not None]
+    reasons = dict.fromkeys(part.reason for part in parts if part.reason)
+    if not measured:
+        return DeviceEnergy(None, reason="; ".join(list(reasons)[:1]))
+    return DeviceEnergy(
+        sum(value for _, value in measured),
+        sum(part.covered_ms for part, _ in measured),
+        " and ".join(sorted({part.method for part, _ in measured})),
+        "; ".join(dict.fromkeys(part.reason for part, _ in measured if part.reason)),
+    )
 
 
 def max_power(telemetry: Telemetry, window: Window, source: str) -> Measurement:
@@ -71,7 +137,7 @@ def max_power(telemetry: Telemetry, window: Window, source: str) -> Measurement:
 def power_sums(telemetry: Telemetry, source: str) -> dict[int, float]:
     """Time in ms -> power in W of all the source's devices together, at the moments when all were read."""
     sums: dict[int, float] | None = None
-    for series in _metered(telemetry, source).values():
+    for series in metered_series(telemetry, source).values():
         watts = dict(series.points(POWER))
         sums = watts if sums is None else {at: sums[at] + watts[at] for at in sums if at in watts}
     return sums or {}
@@ -83,17 +149,18 @@ def metered(carriers: Mapping[str, str | None]) -> list[str]:
     return [device for device, carrier in carriers.items() if carrier not in carrying]
 
 
-def _metered(telemetry: Telemetry, source: str) -> Mapping[str, Series]:
+def metered_series(telemetry: Telemetry, source: str) -> Mapping[str, Series]:
+    """The devices of the source by whose readings its power is reckoned, with these."""
     devices = telemetry.series(source)
     names = metered({device: series.carrier for device, series in devices.items()})
     return {device: devices[device] for device in names}
 
 
 def best_power_source(telemetry: Telemetry) -> str | None:
-    """The source that comes nearest to the whole machine: machine, else accelerators, else packages."""
+    """The source nearest to the whole machine: machine, else accelerators, else packages; of several the quickest."""
     for scope in POWER_SCOPES:
-        for source in telemetry.with_scope(scope):
-            return source
+        if sources := telemetry.with_scope(scope):
+            return min(sources, key=lambda name: interval_ms(telemetry, name))
     return None
 
 
@@ -107,24 +174,6 @@ def described(telemetry: Telemetry, source: str) -> str:
     return f"{source} ({scope}: {devices})" if devices else f"{source} ({scope})"
 
 
-def _over_devices(
-    telemetry: Telemetry,
-    window: Window,
-    source: str,
-    combine: Callable[[Sequence[_Total]], float],
-) -> Measurement:
-    devices, hole = _metered(telemetry, source), _hole_ms(telemetry, source)
-    totals = {device: _energy(series, window, hole) for device, series in devices.items()}
-    texts = [f"{_label(source, name)}: {total.reason}" for name, total in totals.items() if total.reason]
-    reasons = "; ".join(texts[:MOST_NAMED])
-    if not totals or any(total.value is None for total in totals.values()):
-        return _missing(telemetry, source, reasons)
-    methods = " and ".join(sorted({total.method for total in totals.values()}))
-    coverage = min(total.covered_ms for total in totals.values()) / (window.seconds * 1000)
-    text = f"{described(telemetry, source)}: {methods}"
-    return Measurement(combine(list(totals.values())), text, coverage, reasons)
-
-
 def _missing(telemetry: Telemetry, source: str, reason: str) -> Measurement:
     info = telemetry.info(source)
     if info is not None and info.reason:
@@ -134,14 +183,19 @@ def _missing(telemetry: Telemetry, source: str, reason: str) -> Measurement:
     return Measurement(None, described(telemetry, source), 0.0, reason)
 
 
-def _energy(series: Series, window: Window, hole_ms: float) -> _Total:
+def _near(series: Series, window: Window, hole_ms: float) -> Series:
+    """All readings that have a say in what lies in the window."""
+    return series.between(window.start_ms - hole_ms, window.end_ms + hole_ms)
+
+
+def _energy(series: Series, window: Window, hole_ms: float) -> DeviceEnergy:
     counted = _counter(series, window, hole_ms)
     if counted.value is not None:
         return counted
     integrated = _integral(series, window, hole_ms)
     if not series.has_read(ENERGY):  # a device without a counter: nothing to explain
         return integrated
-    return _Total(
+    return DeviceEnergy(
         integrated.value,
         integrated.covered_ms,
         integrated.method,
@@ -149,7 +203,7 @@ def _energy(series: Series, window: Window, hole_ms: float) -> _Total:
     )
 
 
-def _counter(series: Series, window: Window, hole_ms: float) -> _Total:
+def _counter(series: Series, window: Window, hole_ms: float) -> DeviceEnergy:
     """Energy by the device's counter: differences of readings, in J."""
     points, wraps_at = series.points(ENERGY), series.energy_range_mj
     joules = covered = unchanged_ms = 0.0
@@ -158,25 +212,29 @@ def _counter(series: Series, window: Window, hole_ms: float) -> _Total:
         if growth < 0 and wraps_at:
             growth += wraps_at
         if growth < 0:
-            return _Total(None, reason=f"it went back from {span.first:.0f} to {span.last:.0f} mJ")
+            return DeviceEnergy(None, reason=f"it went back from {span.first:.0f} to {span.last:.0f} mJ")
         unchanged_ms = 0.0 if growth else unchanged_ms + span.inside_ms
         if unchanged_ms > FROZEN_AFTER_MS:
             still_s = unchanged_ms / 1000
-            return _Total(None, reason=f"it stood still at {span.last:.0f} mJ for {still_s:.1f} s")
+            return DeviceEnergy(None, reason=f"it stood still at {span.last:.0f} mJ for {still_s:.1f} s")
         joules += growth / 1000 * span.inside_ms / span.length_ms
         covered += span.inside_ms
-    return _Total(joules, covered, COUNTER) if covered else _Total(None, reason=_why_empty(series, ENERGY))
+    return (
+        DeviceEnergy(joules, covered, COUNTER)
+        if covered
+        else DeviceEnergy(None, reason=_why_empty(series, ENERGY))
+    )
 
 
-def _integral(series: Series, window: Window, hole_ms: float) -> _Total:
+def _integral(series: Series, window: Window, hole_ms: float) -> DeviceEnergy:
     """Energy by the sampled power, integrated over the covered part of the window, in J."""
     joules = covered = 0.0
     for span in _spans(series.points(POWER), window, hole_ms):
         joules += span.mean_inside * span.inside_ms / 1000
         covered += span.inside_ms
     if not covered:
-        return _Total(None, reason=_why_empty(series, POWER))
-    return _Total(joules, covered, INTEGRATED)
+        return DeviceEnergy(None, reason=_why_empty(series, POWER))
+    return DeviceEnergy(joules, covered, INTEGRATED)
 
 
 @dataclass(frozen=True)
@@ -226,19 +284,15 @@ def _why_empty(series: Series, name: str) -> str:
     return series.error or f"fewer than two readings of {name} around the window"
 
 
-def _hole_ms(telemetry: Telemetry, source: str) -> float:
+def interval_ms(telemetry: Telemetry, source: str) -> float:
+    """How often the source is to be read."""
     info = telemetry.info(source)
-    return (info.interval_s if info else DEFAULT_INTERVAL_S) * 1000 * HOLE_INTERVALS
+    return (info.interval_s if info else DEFAULT_INTERVAL_S) * 1000
+
+
+def _hole_ms(telemetry: Telemetry, source: str) -> float:
+    return interval_ms(telemetry, source) * HOLE_INTERVALS
 
 
 def _label(source: str, device: str) -> str:
     return f"{source} {device}" if device else source
-
-
-def _value(total: _Total) -> float:
-    assert total.value is not None  # noqa: S101 - _over_devices has seen to it
-    return total.value
-
-
-def _mean(total: _Total) -> float:
-    return _value(total) / (total.covered_ms / 1000)

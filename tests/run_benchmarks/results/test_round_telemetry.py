@@ -1,0 +1,402 @@
+"""What telemetry comes to, by the whole way: files in node folders, judged, written, and read back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from run_benchmarks.plan.records import CasePlan
+from run_benchmarks.reading import parsed
+from run_benchmarks.results.clocks import NodeClock
+from run_benchmarks.results.phases import Phase
+from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.results.telemetry_result import SourceTelemetry
+from run_benchmarks.stages.clock import ClockReading
+from tests.run_benchmarks.builders import (
+    FINISHED,
+    conclude,
+    make_case,
+    observed,
+    with_own_script,
+    write_rank_log,
+)
+from utils.events import Event, EventName
+from utils.telemetry.lines import TELEMETRY_FILE, record_line
+from utils.telemetry.records import Sample, Scope, SourceInfo, Tick
+
+S = 1000
+T0 = 1_700_000_000_000  # the monitor's first sample
+RANKS, INIT, TRAIN = 5, 6, 10  # seconds after it: what the node does then
+TRAINED_S = 65
+SAMPLES = 1000
+
+
+def events(evaluations: Mapping[int, float], offset_ms: int = 0, **finished: Any) -> list[Event]:
+    """A training of TRAINED_S seconds; evaluations: second of the end after TRAIN_START -> how long it took."""
+
+    def event(name: EventName, second: float, value: Mapping[str, Any]) -> Event:
+        return Event(name.value, value, T0 + offset_ms + int(second * S))
+
+    quality = {"metric": "mlm_accuracy", "mlm_accuracy": 0.33, "target": 0.3}
+    last = {"global_steps": 50, "num_trained_samples": SAMPLES}
+    return [
+        event(EventName.INIT_START, INIT, {"ranks_start_ms": T0 + offset_ms + RANKS * S}),
+        event(EventName.INIT_END, TRAIN - 1, {"init_time": 3.0}),
+        event(EventName.TRAIN_START, TRAIN, {}),
+        event(EventName.STEP_END, TRAIN + 5, {"global_steps": 1, "loss": 7.0}),
+        *(
+            event(EventName.EVALUATE, TRAIN + at, {**quality, **last, "eval_time": seconds})
+            for at, seconds in evaluations.items()
+        ),
+        event(EventName.TRAIN_END, TRAIN + TRAINED_S, {"global_steps": 50}),
+        event(EventName.FINISHED, TRAIN + TRAINED_S + 1, {**FINISHED, **TIMES, **finished}),
+    ]
+
+
+TIMES = {
+    "e2e_time": 72.0, "raw_train_time": 65.0, "no_eval_time": 60.0, "pure_compute_time": 55.0,
+    "time_to_target": 65.0, "num_trained_samples": SAMPLES,
+}  # fmt: skip
+AT_THE_END = {TRAINED_S: 5.0}
+
+
+def write_node(
+    folder: Path, sources: Sequence[SourceInfo], samples: Sequence[Sample | Tick], log: Sequence[Event]
+) -> None:
+    write_rank_log(folder, log, rank=int(folder.name.rpartition("noderank")[2]))
+    lines = map(record_line, (*sources, *samples))
+    (folder / TELEMETRY_FILE).write_text("".join(lines), encoding="utf-8")
+
+
+def source(name: str, scope: Scope, interval_s: float = 1.0) -> SourceInfo:
+    return SourceInfo(T0, name, scope, interval_s, f"the note of {name}")
+
+
+def every_second(sample: Callable[[int], Sample], seconds: Sequence[int] = range(80)) -> list[Sample]:
+    return [replace(sample(second), time_ms=T0 + second * S) for second in seconds]
+
+
+def judged(
+    folder: Path,
+    *hosts: str,
+    changed: Callable[[CasePlan], CasePlan] = lambda case: case,
+    clocks: Sequence[NodeClock] = (),
+) -> tuple[RoundResult, dict[str, Any]]:
+    """The result as it is written and read back, and as it stands in the file."""
+    case = changed(make_case(hosts or ("h0",)))
+    conclude(case, replace(observed(case), time_s=100.0, clocks=tuple(clocks)), folder)
+    content = json.loads((folder / "result.json").read_text())
+    result = parsed(RoundResult, content, "result.json")
+    assert result.verdict.value == "CONVERGED", result.failure
+    return result, content
+
+
+def only_source(result: RoundResult, name: str, node: int = 0) -> SourceTelemetry:
+    assert result.telemetry is not None
+    return result.telemetry.nodes[node].sources[name]
+
+
+def value(result: RoundResult, name: str) -> float | None:
+    return result.figures[name].value
+
+
+PWR = source("pwr", Scope.MACHINE)
+
+
+def test_100_w_for_65_s_are_6500_j(tmp_path: Path) -> None:
+    write_node(
+        tmp_path / "h0_noderank0",
+        [PWR],
+        every_second(lambda _: Sample(0, "pwr", power_w=100.0)),
+        events(AT_THE_END),
+    )
+    result, content = judged(tmp_path)
+    assert value(result, "energy") == pytest.approx(6500, rel=0.01)
+    assert value(result, "energy_to_target") == pytest.approx(6500, rel=0.01)
+    assert value(result, "samples_per_joule") == pytest.approx(SAMPLES / 6500, rel=0.01)
+    assert value(result, "idle_power") == pytest.approx(100)
+    assert value(result, "energy_above_idle") == pytest.approx(0, abs=1e-6)
+    about = content["figures"]["idle_power"]
+    assert (about["unit"], about["coverage"], about["better"]) == ("W/node", 1.0, "lower")
+    assert about["window"] and about["source"].startswith("pwr (machine)") and about["definition"]
+    told = content["telemetry"]
+    assert {"unit", "window", "better", "definition", "of_source"} == set(told["figures"]["energy"])
+    assert told["nodes"][0]["sources"]["pwr"]["figures"]["energy"]["coverage"] == 1.0
+
+
+def test_a_step_of_power_falls_into_the_right_phases(tmp_path: Path) -> None:
+    """100 W, and 300 W from 40 s after TRAIN_START on, at the moment when an evaluation begins."""
+
+    def sample(second: int) -> Sample:
+        return Sample(0, "pwr", power_w=60.0 if second < RANKS else 300.0 if second >= TRAIN + 40 else 100.0)
+
+    write_node(tmp_path / "h0_noderank0", [PWR], every_second(sample), events({50: 10.0, 65: 5.0}))
+    result, _ = judged(tmp_path)
+    assert result.telemetry is not None
+    seconds = {Phase.IDLE: 5, Phase.INIT: 3, Phase.WARM_UP: 5, Phase.TRAIN: 45, Phase.EVALUATE: 15}
+    assert result.telemetry.nodes[0].phases == seconds
+    phases = only_source(result, "pwr").phases
+    watts = {phase: each.avg_power.value for phase, each in phases.items()}
+    assert watts[Phase.INIT] == watts[Phase.WARM_UP] == pytest.approx(100)
+    assert watts[Phase.EVALUATE] == pytest.approx(300, rel=0.01)
+    # 35 s of 100 W before it and 10 s of 300 W after it; the reading of one second lies between the two
+    joules = {phase: each.energy.value for phase, each in phases.items()}
+    assert joules[Phase.TRAIN] == pytest.approx(35 * 100 + 10 * 300, abs=101)
+    training = (Phase.WARM_UP, Phase.TRAIN, Phase.EVALUATE)
+    assert sum(joules[phase] or 0.0 for phase in training) == pytest.approx(value(result, "energy"))
+    assert watts[Phase.IDLE] == pytest.approx(60, abs=5)  # up to the first reading under load
+
+
+def test_energy_to_target_ends_with_the_first_evaluation_that_met_it(tmp_path: Path) -> None:
+    """A script of a case's own may go on when it has."""
+
+    def own(case: CasePlan) -> CasePlan:
+        return replace(with_own_script(case), parameters={"target_mlm_accuracy": 0.3})
+
+    samples = every_second(lambda _: Sample(0, "pwr", power_w=100.0))
+    write_node(tmp_path / "h0_noderank0", [PWR], samples, events({50: 10.0, 65: 5.0}))
+    result, _ = judged(tmp_path, changed=own)
+    assert value(result, "energy_to_target") == pytest.approx(5000)
+    assert value(result, "energy") == pytest.approx(6500)
+
+
+def test_without_a_target_that_was_met_there_is_no_energy_to_it(tmp_path: Path) -> None:
+    samples = every_second(lambda _: Sample(0, "pwr", power_w=100.0))
+    log = events(AT_THE_END, converged=False, time_to_target=None, final_mlm_accuracy=0.2)
+    log = [
+        replace(each, value={**each.value, "mlm_accuracy": 0.2}) if each.name == EventName.EVALUATE else each
+        for each in log
+    ]
+    write_node(tmp_path / "h0_noderank0", [PWR], samples, log)
+    case = make_case(("h0",))
+    result = conclude(case, replace(observed(case), time_s=100.0), tmp_path)
+    assert value(result, "energy") == pytest.approx(6500)
+    assert value(result, "energy_to_target") is None
+    assert "no evaluation met the target" in result.figures["energy_to_target"].source
+
+
+def test_a_counter_that_wraps_is_unwrapped_in_each_phase(tmp_path: Path) -> None:
+    wraps_at = 3_000_000  # mJ: every 30 s at 100 W
+
+    def sample(second: int) -> Sample:
+        joules = (second * 100_000 + 2_950_000) % wraps_at
+        return Sample(0, "rapl", "package-0", power_w=1.0, energy_mj=joules, energy_range_mj=wraps_at)
+
+    rapl = source("rapl", Scope.PACKAGE)
+    write_node(tmp_path / "h0_noderank0", [rapl], every_second(sample), events(AT_THE_END))
+    result, _ = judged(tmp_path)
+    assert value(result, "energy") == pytest.approx(6500)
+    phases = only_source(result, "rapl").phases
+    assert phases[Phase.TRAIN].energy.value == pytest.approx(5500)
+    assert "hardware energy counter" in phases[Phase.TRAIN].energy.source
+
+
+def test_a_meter_that_stops_for_5_s_has_a_gap_that_is_named(tmp_path: Path) -> None:
+    """Nothing is read from 30 to 36 s after TRAIN_START."""
+    seconds = [second for second in range(80) if not TRAIN + 30 < second < TRAIN + 36]
+    write_node(
+        tmp_path / "h0_noderank0",
+        [PWR],
+        every_second(lambda _: Sample(0, "pwr", power_w=100.0), seconds),
+        events(AT_THE_END),
+    )
+    result, _ = judged(tmp_path)
+    figure = result.figures["energy"]
+    assert figure.value == pytest.approx(5900)
+    assert figure.coverage == pytest.approx(59 / 65)
+    gaps = [(gap.start_s, gap.seconds) for gap in only_source(result, "pwr").gaps]
+    assert gaps == [(30, 6)]
+    assert "h0_noderank0: pwr was not read for 6 s, from 30 s after TRAIN_START on" in result.notes
+    assert value(result, "samples_per_joule") is None
+    assert only_source(result, "pwr").phases[Phase.EVALUATE].energy.coverage == 1.0
+
+
+def test_a_meter_that_is_read_in_time_has_no_gap(tmp_path: Path) -> None:
+    seconds = [second for second in range(80) if not TRAIN + 30 < second < TRAIN + 33]  # 3 s
+    write_node(
+        tmp_path / "h0_noderank0",
+        [PWR],
+        every_second(lambda _: Sample(0, "pwr", power_w=100.0), seconds),
+        events(AT_THE_END),
+    )
+    result, _ = judged(tmp_path)
+    assert only_source(result, "pwr").gaps == () and not result.notes
+
+
+def test_a_meter_that_ends_early_has_a_gap_up_to_the_end(tmp_path: Path) -> None:
+    write_node(
+        tmp_path / "h0_noderank0",
+        [PWR],
+        every_second(lambda _: Sample(0, "pwr", power_w=100.0), range(TRAIN + 40)),
+        events(AT_THE_END),
+    )
+    result, _ = judged(tmp_path)
+    assert [(gap.start_s, gap.seconds) for gap in only_source(result, "pwr").gaps] == [(39, 26)]
+
+
+NVML = source("nvml", Scope.ACCELERATOR)
+
+
+def chips(second: int) -> list[Sample]:
+    """Two chips: the second one is hot and held back from 20 s after TRAIN_START on."""
+    training = TRAIN <= second <= TRAIN + TRAINED_S
+    hot = second >= TRAIN + 20
+    common = {"memory_used_mib": 2048.0 if training else 8192.0, "utilisation": 0.9 if training else 0.0}
+    at = T0 + second * S
+    return [
+        Sample(at, "nvml", "0", power_w=200.0 if training else 50.0, temperature_c=50.0, throttle="", **common),
+        Sample(
+            at, "nvml", "1", power_w=300.0 if training else 70.0, temperature_c=90.0 if hot else 60.0,
+            throttle="hw_thermal_slowdown,sw_power_cap" if hot else "", **common,
+        ),
+    ]  # fmt: skip
+
+
+def test_each_device_has_figures_of_its_own(tmp_path: Path) -> None:
+    samples = [sample for second in range(80) for sample in chips(second)]
+    write_node(tmp_path / "h0_noderank0", [NVML], samples, events(AT_THE_END))
+    result, _ = judged(tmp_path)
+    nvml = only_source(result, "nvml")
+    assert (nvml.scope, nvml.devices, nvml.note) == (Scope.ACCELERATOR, ("0", "1"), "the note of nvml")
+    columns = {name: each.values for name, each in nvml.of_devices.items()}
+    assert columns["energy"] == pytest.approx((13_000, 19_500))
+    assert columns["avg_power"] == pytest.approx((200, 300))
+    assert columns["max_power"] == (200, 300)
+    assert columns["idle_power"] == pytest.approx((50, 70))
+    assert columns["energy_above_idle"] == pytest.approx((150 * 65, 230 * 65))
+    assert columns["max_memory"] == (2.0, 2.0)
+    assert columns["utilisation"] == pytest.approx((0.9, 0.9))
+    assert columns["max_temperature"] == (50, 90)
+    assert columns["avg_temperature"] == pytest.approx((50, (20 * 60 + 46 * 90) / 66))
+    assert columns["throttled"] == pytest.approx((0, 46 / 66))
+    assert nvml.throttled_by == {
+        "hw_thermal_slowdown": (0, pytest.approx(46 / 66)),
+        "sw_power_cap": (0, pytest.approx(46 / 66)),
+    }
+    assert nvml.of_devices["utilisation"].coverage == (1.0, 1.0)
+    figures = {name: each.value for name, each in nvml.figures.items()}
+    assert (figures["energy"], figures["max_temperature"]) == (pytest.approx(32_500), 90)
+    assert value(result, "utilisation") == pytest.approx(0.9)
+    assert value(result, "max_temperature") == 90
+    assert value(result, "max_device_memory") == 2.0
+    assert value(result, "throttled") == pytest.approx(23 / 66)
+    assert value(result, "energy_above_idle") == pytest.approx(380 * 65)
+
+
+def test_each_node_is_cut_by_what_its_own_first_rank_says(tmp_path: Path) -> None:
+    """Node 1 began its initialization 2 s later, and its idle time was longer."""
+    samples = every_second(lambda _: Sample(0, "pwr", power_w=100.0))
+    write_node(tmp_path / "h0_noderank0", [PWR], samples, events(AT_THE_END))
+    late = [replace(each, rank=1) for each in events(AT_THE_END)[:-1]]
+    late[0] = replace(late[0], time_ms=late[0].time_ms + 2 * S, value={"ranks_start_ms": T0 + 7 * S})
+    write_node(tmp_path / "h1_noderank1", [PWR], samples, late)
+    result, _ = judged(tmp_path, "h0", "h1")
+    assert result.telemetry is not None
+    first, second = result.telemetry.nodes
+    assert (first.phases[Phase.IDLE], second.phases[Phase.IDLE]) == (5, 7)
+    assert (first.phases[Phase.INIT], second.phases[Phase.INIT]) == (3, 1)
+    assert first.phases[Phase.TRAIN] == second.phases[Phase.TRAIN] == 55
+
+
+def test_a_node_whose_clock_is_1_5_s_ahead_is_cut_at_the_same_moments(tmp_path: Path) -> None:
+    """Both draw 300 W from 40 s after TRAIN_START on, which is when their evaluation begins."""
+
+    def sample(second: int) -> Sample:
+        return Sample(0, "pwr", power_w=300.0 if second >= TRAIN + 40 else 100.0)
+
+    evaluations = {65: 25.0}
+    ahead = 1500
+    write_node(tmp_path / "h0_noderank0", [PWR], every_second(sample), events(evaluations))
+    shifted = [replace(each, time_ms=each.time_ms + ahead) for each in every_second(sample)]
+    log = [replace(each, rank=1) for each in events(evaluations, ahead)[:-1]]
+    write_node(tmp_path / "h1_noderank1", [PWR], shifted, log)
+    clocks = [NodeClock(ClockReading(T0 / S, offset_s, 0.001)) for offset_s in (0.0, ahead / S)]
+    result, _ = judged(tmp_path, "h0", "h1", clocks=clocks)
+    assert result.telemetry is not None
+    first, second = (node.sources["pwr"].phases for node in result.telemetry.nodes)
+    assert first == second
+    assert second[Phase.EVALUATE].avg_power.value == pytest.approx(300, rel=0.01)
+
+
+def test_what_is_not_there_is_null_with_its_reason(tmp_path: Path) -> None:
+    """As of a run of earlier versions: nothing tells when its ranks were started."""
+    old = [
+        replace(each, value={}) if each.name == EventName.INIT_START else each for each in events(AT_THE_END)
+    ]
+    silent = replace(NVML, reason="no NVIDIA driver")
+    samples = every_second(lambda _: Sample(0, "pwr", power_w=100.0))
+    write_node(tmp_path / "h0_noderank0", [silent, PWR], samples, old)
+    result, _ = judged(tmp_path)
+    assert value(result, "idle_power") is None and "INIT_START has no" in result.figures["idle_power"].source
+    assert value(result, "energy_above_idle") is None
+    assert value(result, "utilisation") is None
+    assert "no source of accelerators" in result.figures["utilisation"].source
+    assert result.telemetry is not None
+    node = result.telemetry.nodes[0]
+    assert Phase.IDLE not in node.phases
+    assert any("no NVIDIA driver" in text for text in node.missing)
+    assert list(node.sources) == ["pwr"]
+
+
+def test_a_monitor_that_began_with_the_ranks_saw_no_idle_time(tmp_path: Path) -> None:
+    samples = every_second(lambda _: Sample(0, "pwr", power_w=100.0), range(4, 80))
+    write_node(tmp_path / "h0_noderank0", [PWR], samples, events(AT_THE_END))
+    result, _ = judged(tmp_path)
+    assert value(result, "idle_power") is None
+    assert "for 1 s before the first rank" in result.figures["idle_power"].source
+
+
+def watts_of(second: int, machine: float, chip: float, counted: float) -> list[Sample]:
+    at = T0 + second * S
+    return [
+        Sample(at, "pwr", power_w=machine),
+        Sample(at, "nvml", "0", power_w=chip, energy_mj=counted * second * 1000),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("machine", "chip", "counted", "warnings"),
+    [
+        (500.0, 400.0, 400.0, []),
+        (400.0, 400.0, 400.0, []),
+        (300.0, 400.0, 400.0, ["pwr >= nvml does not hold: 300 W against 400 W"]),
+        (
+            500.0,
+            400.0,
+            300.0,
+            ["nvml: energy counter = integral of power does not hold: 300 W against 400 W"],
+        ),
+    ],
+)
+def test_sources_that_measure_the_same_are_held_against_each_other(
+    machine: float, chip: float, counted: float, warnings: list[str], tmp_path: Path
+) -> None:
+    samples = [each for second in range(80) for each in watts_of(second, machine, chip, counted)]
+    write_node(tmp_path / "h0_noderank0", [PWR, NVML], samples, events(AT_THE_END))
+    result, _ = judged(tmp_path)
+    assert result.telemetry is not None
+    compared = result.telemetry.reconciliation
+    assert [each.what for each in compared] == ["pwr >= nvml", "nvml: energy counter = integral of power"]
+    assert [each.agrees for each in compared].count(False) == len(warnings)
+    assert len(result.notes) == len(warnings)
+    for note, warning in zip(result.notes, warnings, strict=True):
+        assert warning in note
+
+
+def test_sources_that_were_not_read_at_the_same_time_are_not_compared(tmp_path: Path) -> None:
+    samples = [
+        each
+        for second in range(80)
+        for each in watts_of(second, 100.0, 400.0, 400.0)
+        if (each.source == "pwr") == (second < 40)
+    ]
+    write_node(tmp_path / "h0_noderank0", [PWR, NVML], samples, events(AT_THE_END))
+    result, _ = judged(tmp_path)
+    assert result.telemetry is not None
+    assert [each.agrees for each in result.telemetry.reconciliation] == [None, None]
+    assert not any("does not hold" in note for note in result.notes)

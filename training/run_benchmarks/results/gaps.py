@@ -1,0 +1,48 @@
+"""Times in which a source that should have been read was not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, pairwise
+
+from utils.telemetry.records import Telemetry, Window
+from utils.telemetry.series import ENERGY, POWER, Series
+from utils.telemetry.windows import interval_ms, metered_series
+
+# Shorter ones are no gaps: a busy host reads late.
+LEAST_GAP_MS = 3_000
+# Of a source that is read more seldom.
+GAP_INTERVALS = 2
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A time without power or energy of a device, in ms; the window's edges count as readings."""
+
+    device: str
+    start_ms: int
+    end_ms: int
+
+    @property
+    def seconds(self) -> float:
+        """Its length."""
+        return (self.end_ms - self.start_ms) / 1000
+
+
+def gaps_in(telemetry: Telemetry, window: Window, source: str) -> Iterator[Gap]:
+    """The gaps of the source's devices that are longer than 3 s, and than two of its intervals."""
+    least = max(LEAST_GAP_MS, GAP_INTERVALS * interval_ms(telemetry, source))
+    for device, series in metered_series(telemetry, source).items():
+        inside = _read_at(series.between(window.start_ms, window.end_ms))
+        for start, end in pairwise(chain((window.start_ms,), inside, (window.end_ms,))):
+            if end - start > least:
+                yield Gap(device, start, end)
+
+
+def _read_at(series: Series) -> Sequence[int]:
+    columns = [column for name in (POWER, ENERGY) if (column := series.columns.get(name))]
+    if not columns:
+        return ()
+    rows = zip(series.times_ms, *columns, strict=True)
+    return [time_ms for time_ms, *values in rows if any(value >= 0 for value in values)]

@@ -1,0 +1,184 @@
+"""What a round's telemetry comes to: its figures, and what stands in `result.json` under `telemetry`.
+
+Pure: of the nodes' folders and the training's events. A node is read once, and let go before the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from run_benchmarks.results.clocks import NodeClock, Placement, Shift, placements
+from run_benchmarks.results.device_figures import NAMES as OF_DEVICES
+from run_benchmarks.results.device_figures import device_figures
+from run_benchmarks.results.node_telemetry import WANTED, Cut, node_telemetry
+from run_benchmarks.results.phases import Phase, PhaseEvents
+from run_benchmarks.results.power import (
+    NAMES as OF_POWER,
+)
+from run_benchmarks.results.power import (
+    NodePower,
+    no_power,
+    node_power,
+    power_figures,
+    shared_power,
+    silent_accelerators,
+    training_window,
+)
+from run_benchmarks.results.readings import Readings
+from run_benchmarks.results.reconciliation import reconciliations, warning
+from run_benchmarks.results.telemetry_file import read_power
+from run_benchmarks.results.telemetry_result import NodeTelemetry, Reconciliation, RoundTelemetry
+from run_benchmarks.unforeseen import log_traceback
+from utils.errors import FlagPerfError, raised
+from utils.events import Event
+from utils.figures import DEFINITIONS, Figure
+from utils.numbers import counted
+from utils.records import Stage
+from utils.telemetry.lines import TELEMETRY_FILE
+from utils.telemetry.records import Window
+
+NAMES = (*OF_POWER, *OF_DEVICES)
+# Of a node's telemetry so much may be no record: with more, nobody can say what is missing.
+MOST_WRONG = 0.01
+
+
+@dataclass(frozen=True)
+class TelemetryOutcome:
+    """figures: those of NAMES. notes: what a reader must know. telemetry: None without a training to cut it by."""
+
+    figures: dict[str, Figure]
+    notes: list[str] = field(default_factory=list)
+    telemetry: RoundTelemetry | None = None
+
+
+@dataclass(frozen=True)
+class _Node:
+    """What was read of a node: see `NodePower`, `NodeTelemetry`. silent: why it has nothing of its chips, or empty."""
+
+    power: NodePower | str
+    telemetry: NodeTelemetry
+    notes: tuple[str, ...] = ()
+    silent: str = ""
+    reconciliation: tuple[Reconciliation, ...] = ()
+
+
+def outcome_or_why(
+    folders: Sequence[Path],
+    events: Sequence[Event],
+    phases: Mapping[int, PhaseEvents],
+    clocks: Sequence[NodeClock] = (),
+    met: Event | None = None,
+) -> TelemetryOutcome:
+    """As `telemetry_outcome`; whatever telemetry holds, no verdict changes by it."""
+    try:
+        return telemetry_outcome(folders, events, phases, clocks, met)
+    except Exception as error:
+        log_traceback(Stage.JUDGE, error)
+        reason = f"the nodes' telemetry broke its reader: {raised(error)}"
+        return TelemetryOutcome(_nothing(reason), [reason])
+
+
+def telemetry_outcome(
+    folders: Sequence[Path],
+    events: Sequence[Event],
+    phases: Mapping[int, PhaseEvents],
+    clocks: Sequence[NodeClock] = (),
+    met: Event | None = None,
+) -> TelemetryOutcome:
+    """What the telemetry in node folders comes to.
+
+    Args:
+        folders: by node rank. events: of global rank 0.
+        phases: by node rank, as its first rank tells them; a node whose rank tells nothing has those of rank 0.
+        clocks: of the nodes, by rank: all is put on the time line of rank 0's events.
+        met: the evaluation that met the target, if one did.
+    """
+    window = training_window(events)
+    if isinstance(window, str):
+        return TelemetryOutcome(_nothing(window))
+    nodes: dict[str, _Node] = {}
+    placed = zip(folders, placements(clocks, len(folders)), strict=True)
+    for rank, (folder, placement) in enumerate(placed):
+        cut = _cut(window, phases.get(rank), phases.get(0), placement.own, met)
+        nodes[folder.name] = _read(rank, folder, cut, placement)
+    silent = {name: node.silent for name, node in nodes.items() if node.silent}
+    powers = {name: node.power for name, node in nodes.items()}
+    summaries = {name: node.telemetry for name, node in nodes.items()}
+    figures = {**power_figures(powers, window, events, silent), **device_figures(summaries)}
+    notes = [note for node in nodes.values() for note in node.notes]
+    comparisons = tuple(each for node in nodes.values() for each in node.reconciliation)
+    whole = RoundTelemetry(nodes=tuple(summaries.values()), reconciliation=comparisons)
+    return TelemetryOutcome(figures, notes, whole)
+
+
+def _cut(
+    window: Window, own: PhaseEvents | None, first: PhaseEvents | None, shift: Shift, met: Event | None
+) -> Cut:
+    """own: the node's, to be shifted; first: global rank 0's, for a node of a script without events there."""
+    told, shift_told = (own, shift) if own and own.training else (first, Shift())
+    start = own.ranks_start_ms if own else None
+    unclear = ""
+    if told is None or told.training is None:
+        unclear = "no rank of the node tells of them"
+    elif told.more_spells:
+        unclear = f"{told.more_spells} evaluations, checkpoints or warm-ups are too many to be told apart"
+    return Cut(
+        training=window,
+        target_ms=met.time_ms if met else None,
+        phases={} if unclear or told is None else _shifted(told.windows(), shift_told),
+        ranks_start_ms=None if start is None else shift(int(start)),
+        unclear=unclear,
+    )
+
+
+def _shifted(phases: Mapping[Phase, Sequence[Window]], shift: Shift) -> dict[Phase, list[Window]]:
+    return {
+        phase: [Window(shift(each.start_ms), shift(each.end_ms)) for each in windows]
+        for phase, windows in phases.items()
+    }
+
+
+def _read(rank: int, folder: Path, cut: Cut, placement: Placement) -> _Node:
+    readings = Readings(cut.training, WANTED)
+    try:
+        telemetry = read_power(folder / TELEMETRY_FILE, placement, readings.take)
+    except FlagPerfError as error:
+        reason = str(error).splitlines()[0]
+        return _Node(reason, NodeTelemetry(missing=(reason,)))
+    doubt = (telemetry.doubt,) if telemetry.wrong else ()
+    if telemetry.wrong > MOST_WRONG * telemetry.lines:
+        return _Node(telemetry.doubt, NodeTelemetry(missing=doubt), doubt)
+    summary = node_telemetry(telemetry, readings, cut)
+    compared = tuple(reconciliations(rank, telemetry, cut.training))
+    power = node_power(folder.name, telemetry, cut)
+    shared = [f"{folder.name}: {text}" for text in filter(None, [shared_power(telemetry)])]
+    warnings = [warning(folder.name, each) for each in compared if each.agrees is False]
+    return _Node(
+        power,
+        summary,
+        (*doubt, *shared, *warnings, *_gap_notes(folder.name, summary)),
+        silent_accelerators(telemetry),
+        compared,
+    )
+
+
+def _gap_notes(name: str, node: NodeTelemetry) -> list[str]:
+    """A line a source of power that was silent for long while it trained."""
+    notes = []
+    for source, each in node.sources.items():
+        gaps = each.gaps
+        if gaps:
+            first, count = gaps[0], len(gaps) + each.more_gaps
+            more = f", and {counted(count - 1, 'more gap')}" if count > 1 else ""
+            which = f"{source} {first.device}".strip()
+            notes.append(
+                f"{name}: {which} was not read for {first.seconds:.3g} s, "
+                f"from {first.start_s:.4g} s after TRAIN_START on{more}"
+            )
+    return notes
+
+
+def _nothing(reason: str) -> dict[str, Figure]:
+    return {**no_power(reason), **{name: DEFINITIONS[name].figure(None, reason) for name in OF_DEVICES}}
