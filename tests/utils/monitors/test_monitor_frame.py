@@ -17,8 +17,7 @@ from utils.monitors import frame
 from utils.monitors.accelerators import Accelerators
 from utils.monitors.frame import Sampler, TelemetryFile, open_log, run_monitors
 from utils.monitors.source import Source, SourceUnavailableError
-from utils.telemetry.lines import value_log
-from utils.telemetry.lines import TELEMETRY_FILE
+from utils.telemetry.lines import TELEMETRY_FILE, value_log
 from utils.telemetry.records import Sample, Scope, SourceInfo
 
 TICK_S = 0.01
