@@ -15,6 +15,7 @@ from pydantic.dataclasses import dataclass as model
 
 from run_benchmarks.plan import values
 from run_benchmarks.plan.meters import Meters
+from run_benchmarks.plan.pip_record import PipSettings
 from run_benchmarks.plan.secrets import Secrets
 from run_benchmarks.plan.vendor_record import Chip, Vendor
 from utils.config_files import parts_of_config
@@ -58,30 +59,6 @@ class ClusterSettings:
     def all_groups(self) -> dict[str, tuple[str, ...]]:
         """Vendor -> its hosts and its spares, which should be alike; empty where any vendor may use any host."""
         return {vendor: (*hosts, *self.spares_of(vendor)) for vendor, hosts in self.groups.items()}
-
-
-@model(frozen=True, config=values.IN_CAPITALS)
-class PipConf:
-    """`test_conf.py`: where pip's settings come from; empty for nothing given."""
-
-    pip_from_host: values.Flag = False
-    pip_config_file: values.Text = ""
-    pip_source: values.IndexUrl = ""
-    pip_ca_file: values.Text = ""
-    pip_wheel_dirs: values.Texts = ()
-
-
-@dataclass(frozen=True)
-class PipSettings:
-    """How pip reaches packages while an image is built. Values may hold secrets: never log `options`.
-
-    options: pip's own option names -> values, as in the [global] section of a pip.conf.
-    ca_file, wheel_dirs: paths on the controller, handed into the build.
-    """
-
-    options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    ca_file: Path | None = None
-    wheel_dirs: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
