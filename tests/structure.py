@@ -33,6 +33,8 @@ FLOORS: Mapping[str, int] = {
     "run_benchmarks.run_log": 2,
     "run_benchmarks.host_log": 2,
     "run_benchmarks.journal": 2,
+    "run_benchmarks.threads": 2,
+    "run_benchmarks.meters": 2,
     "run_benchmarks.plan": 2,
     "run_benchmarks.reading": 2,
     "run_benchmarks.writing": 2,

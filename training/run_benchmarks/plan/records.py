@@ -14,6 +14,8 @@ from pydantic import AfterValidator, AliasChoices, Field
 from pydantic.dataclasses import dataclass as model
 
 from run_benchmarks.plan import values
+from run_benchmarks.plan.meters import Meters
+from run_benchmarks.plan.pip_record import PipSettings
 from run_benchmarks.plan.secrets import Secrets
 from run_benchmarks.plan.vendor_record import Chip, Vendor
 from utils.config_files import parts_of_config
@@ -29,7 +31,7 @@ class ClusterSettings:
     host_lost_after_s: seconds without contact and without progress after which a host counts as lost.
     groups: vendor -> its hosts, in the order of their node ranks; empty where any vendor may use any host.
     spares: those of the hosts that no case is planned for: they take the places of lost ones. spare_groups: vendor ->
-    its spares, where hosts have groups.
+    its spares, where hosts have groups. meters: host -> what this machine asks for the power of the whole host.
     """
 
     hosts: values.HostList
@@ -42,6 +44,7 @@ class ClusterSettings:
     groups: values.HostGroups = Field(default_factory=dict, validation_alias="HOSTS")
     spares: values.HostList = Field(default=(), validation_alias="SPARE_HOSTS")
     spare_groups: values.HostGroups = Field(default_factory=dict, validation_alias="SPARE_HOSTS")
+    meters: Meters = Field(default_factory=dict, validation_alias="POWER_METERS")
 
     def hosts_of(self, vendor: str) -> tuple[str, ...]:
         """The hosts that a case of this vendor is planned for."""
@@ -56,30 +59,6 @@ class ClusterSettings:
     def all_groups(self) -> dict[str, tuple[str, ...]]:
         """Vendor -> its hosts and its spares, which should be alike; empty where any vendor may use any host."""
         return {vendor: (*hosts, *self.spares_of(vendor)) for vendor, hosts in self.groups.items()}
-
-
-@model(frozen=True, config=values.IN_CAPITALS)
-class PipConf:
-    """`test_conf.py`: where pip's settings come from; empty for nothing given."""
-
-    pip_from_host: values.Flag = False
-    pip_config_file: values.Text = ""
-    pip_source: values.IndexUrl = ""
-    pip_ca_file: values.Text = ""
-    pip_wheel_dirs: values.Texts = ()
-
-
-@dataclass(frozen=True)
-class PipSettings:
-    """How pip reaches packages while an image is built. Values may hold secrets: never log `options`.
-
-    options: pip's own option names -> values, as in the [global] section of a pip.conf.
-    ca_file, wheel_dirs: paths on the controller, handed into the build.
-    """
-
-    options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    ca_file: Path | None = None
-    wheel_dirs: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
