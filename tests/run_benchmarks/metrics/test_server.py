@@ -8,6 +8,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterable, Iterator
 from http.client import HTTPResponse
+from types import SimpleNamespace
 
 import pytest
 from prometheus_client import Metric
@@ -30,7 +31,7 @@ class Served:
     """A server that answers, and where."""
 
     def __init__(self, address: str = "127.0.0.1") -> None:
-        self.port, self.listener = free_port(), RunListener()
+        self.port, self.listener = free_port(), RunListener("127.0.0.1", 9435)
         self.server = MetricsServer(address, self.port, self.listener)
         self.server.start()
 
@@ -146,7 +147,7 @@ def test_a_fault_is_said_to_the_scraper_and_once_in_the_log(
 
 def test_a_port_that_is_taken_is_named_with_what_to_do() -> None:
     with reserved_port() as port, pytest.raises(FlagPerfError) as error:
-        MetricsServer("127.0.0.1", port, RunListener())
+        MetricsServer("127.0.0.1", port, RunListener("127.0.0.1", 9435))
     assert error.value.message == f"127.0.0.1, port {port} cannot be listened on: Address already in use"
     assert error.value.where == "METRICS_PORT of test_conf.py" and "METRICS_PORT = None" in error.value.remedy
 
@@ -157,13 +158,13 @@ def test_a_port_that_was_closed_can_be_opened_again_at_once() -> None:
     served.server.close()
     with pytest.raises(OSError):
         served.connect()
-    again = MetricsServer("127.0.0.1", served.port, RunListener())
+    again = MetricsServer("127.0.0.1", served.port, RunListener("127.0.0.1", 9435))
     again.close()
 
 
 def test_ipv6() -> None:
     port = free_port()
-    server = MetricsServer("::1", port, RunListener())
+    server = MetricsServer("::1", port, RunListener("127.0.0.1", 9435))
     server.start()
     response = urllib.request.urlopen(f"http://[::1]:{port}/metrics", timeout=WAIT_S)
     assert response.status == 200
@@ -183,13 +184,34 @@ def scraped(served: Served, clock: HandClock, *seconds: float) -> None:
             pass
 
 
-def test_who_reads_along_reads_the_end_too(served: Served, clock: HandClock) -> None:
-    scraped(served, clock, 1000, 1010)
-    clock.now = 1012
-    waiting = threading.Thread(target=served.server.wait_for_last_scrape)
-    waiting.start()
-    while waiting.is_alive():  # it may not have begun to wait when the first of these comes
+def test_who_reads_along_reads_the_end_too(
+    served: Served, clock: HandClock, monkeypatch: pytest.MonkeyPatch, log_lines: LogLines
+) -> None:
+    made: list[float] = []
+    waits: list[float] = []
+
+    def slow(self: RunCollector) -> Iterable[Metric]:
+        made.append(clock.now)
+        clock.now += 0.5
+        return ()
+
+    def wait(seconds: float) -> bool:
+        waits.append(seconds)
         served.get().read()
+        return awaited.wait(WAIT_S)
+
+    monkeypatch.setattr(RunCollector, "collect", slow)
+    monkeypatch.setattr(server_module, "SHARE", 0.001)
+    awaited = threading.Event()
+    scraped(served, clock, 1000, 1010)
+    assert len(made) == 1, "the second got the same text again"
+    clock.now = 1012
+    monkeypatch.setattr(
+        served.server, "_scraped", SimpleNamespace(clear=awaited.clear, set=awaited.set, wait=wait)
+    )
+    served.server.wait_for_last_scrape()
+    assert waits == [12.25] and len(made) == 2, "the last one is of the end"
+    assert "whoever reads the metrics sees the end, within 12 s" in log_lines.text
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,7 @@ class MetricsServer:
         interval_s = max(after - before for before, after in pairwise(scrapes))  # there may be two scrapers
         wait_s = scrapes[-1] + 1.5 * interval_s - now
         if 0 < wait_s <= LONGEST_WAIT_S:
+            LOGGER.info(f"whoever reads the metrics sees the end, within {wait_s:.0f} s (Ctrl-C: without)")
             self._texts.forget()
             self._scraped.clear()
             self._scraped.wait(wait_s)
