@@ -21,6 +21,7 @@ from tests.fakes.clock import HandClock
 from tests.ports import free_port, reserved_port
 from tests.run_benchmarks.conftest import LogLines
 from tests.run_benchmarks.metrics.exported import samples_in
+from tests.run_benchmarks.metrics.watched import waited_for
 from utils.errors import FlagPerfError
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
@@ -74,20 +75,28 @@ def test_who_comes_by_a_strangers_name_is_turned_away(served: Served) -> None:
     assert served.get(Host=socket.gethostname()).status == 200
 
 
-def test_scrapers_that_hang_take_no_more_than_a_few_threads_for_a_while(
-    monkeypatch: pytest.MonkeyPatch,
+def test_scrapers_that_hang_take_a_few_threads_and_others_are_turned_away(
+    served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_module._Handler, "timeout", 0.5)
-    served, before = Served(), threading.active_count()
+    monkeypatch.setattr(server_module._Handler, "timeout", 10 * WAIT_S)
+    before = threading.active_count()
     hanging = [served.connect() for _ in range(3 * MOST_REQUESTS)]
     for each in hanging[::2]:
         each.sendall(b"GET /metrics HTTP/1.1\r\nHost: ")
-    most = 0
-    while any(_is_open(each) for each in hanging):
-        most = max(most, threading.active_count() - before)
-    assert 0 < most <= MOST_REQUESTS
+    waited_for(lambda: sum(map(_is_open, hanging)) == MOST_REQUESTS, "the rest is turned away")
+    assert threading.active_count() - before == MOST_REQUESTS
+    for each in hanging:
+        each.close()
+    waited_for(lambda: threading.active_count() == before, "they have gone")
     assert served.get().status == 200
-    served.server.close()
+
+
+def test_a_scraper_that_stalls_is_given_up(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert server_module._Handler.timeout == server_module.STALLED_AFTER_S
+    monkeypatch.setattr(server_module._Handler, "timeout", 0.1)
+    stalled = served.connect()
+    stalled.sendall(b"GET /metrics HTTP/1.1\r\nHost: ")
+    assert stalled.recv(1) == b""
 
 
 def _is_open(connection: socket.socket) -> bool:
@@ -180,8 +189,7 @@ def scraped(served: Served, clock: HandClock, *seconds: float) -> None:
         clock.now = second
         before = tuple(served.server._scrapes)
         served.get().read()
-        while tuple(served.server._scrapes) == before:
-            pass
+        waited_for(lambda before=before: tuple(served.server._scrapes) != before, "it has left")
 
 
 def test_who_reads_along_reads_the_end_too(

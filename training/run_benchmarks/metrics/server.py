@@ -166,6 +166,7 @@ class _Handler(WSGIRequestHandler):
 
 class _Server(socketserver.ThreadingMixIn, WSGIServer):
     daemon_threads = True
+    request_queue_size = 4 * MOST_REQUESTS  # whoever comes is heard, if only to be turned away
 
     def __init__(self, address: str, port: int, application: Application) -> None:
         self.address_family = socket.AF_INET6 if ip_address(address).version == 6 else socket.AF_INET
