@@ -106,7 +106,7 @@ class PhaseEvents:
                 phases[phase] = _windows(_common(own, left))
                 left = _without(left, own)
             phases[Phase.TRAIN] = _windows(left)
-        return {phase: windows for phase, windows in phases.items() if windows}
+        return {phase: phases[phase] for phase in Phase if phases.get(phase)}
 
     def _bound(self, event: Event) -> None:
         if event.name == EventName.INIT_START:
