@@ -116,10 +116,10 @@ def _cut(
     window: Window, own: PhaseEvents | None, first: PhaseEvents | None, shift: Shift, met: Event | None
 ) -> Cut:
     """own: the node's, to be shifted; first: global rank 0's, for a node of a script without events there."""
-    told, shift_told = (own, shift) if own and own.training else (first, Shift())
+    told, shift_told = (own, shift) if own and own.training() else (first, Shift())
     start = own.ranks_start_ms if own else None
     unclear = ""
-    if told is None or told.training is None:
+    if told is None or told.training() is None:
         unclear = "no rank of the node tells of them"
     elif told.more_spells:
         unclear = f"{told.more_spells} evaluations, checkpoints or warm-ups are too many to be told apart"
