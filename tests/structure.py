@@ -24,6 +24,7 @@ FLOORS: Mapping[str, int] = {
     "run_benchmarks.imports": 3,
     "run_benchmarks.commands": 2,
     "run_benchmarks.exit_code": 2,
+    "run_benchmarks.full_disk": 2,
     "run_benchmarks.unforeseen": 2,
     "run_benchmarks.output": 2,
     "run_benchmarks.program": 2,

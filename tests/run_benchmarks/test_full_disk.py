@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks.commands import run_command
+from run_benchmarks.full_disk import FULL
 from run_benchmarks.round_state import has_record
 from tests.ports import reserved_port
 from tests.run_benchmarks.whole_run import SCRIPT, WholeRun, make_whole_run
@@ -51,15 +52,19 @@ def test_no_file_is_named_that_could_not_be_written_and_once_there_is_room_the_r
     (folder,) = (run.folder / "result").glob("run*")
     for name in ("summary.json", "summary.md", "report.html", "result.json"):
         assert not list(folder.rglob(name)), name
-    assert "the summary could not be written" in told
-    assert "report.html; to make it: " in told
-    assert "has all" not in told and "are collected" not in told
-    assert f"then take the run up: {run_command('resume', str(folder))}" in told
+    assert told.count("cannot be written; the run goes on") == 1 and "Traceback" not in told
+    assert "could not be written" not in told and "report.html" not in told and "has all" not in told
+    assert f"take the run up: {run_command('resume', str(folder), '--config', str(run.tree.config))}" in told
+    assert run.main("status") == 0
+    assert f"its controller ended and could not write all results ({FULL})" in capsys.readouterr().out
 
     (folder.parent / "filler").unlink()
     assert run.main("resume") == 0
+    assert "died" not in capsys.readouterr().err
     assert [each["verdict"] for each in run.summary["rounds"]] == ["CONVERGED"]
     assert (folder / "report.html").is_file()
+    kept = [(folder / name).stat().st_blocks * 512 for name in ("journal.jsonl", "flagperf_run.log")]
+    assert max(kept) < 2**17, "the room that was kept for them is given back"
 
 
 def test_a_round_of_which_something_was_written_has_ended(tmp_path: Path) -> None:

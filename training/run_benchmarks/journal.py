@@ -21,6 +21,7 @@ from run_benchmarks.run_log import LOGGER, LineFile
 from utils.errors import FlagPerfError
 
 ATTEMPTS, RETRY_S = 20, 0.05
+ROOM = 2**20  # bytes, for what becomes of rounds when the disk is full: of 256 nodes a stage has some 100 KiB
 
 
 class Journal:
@@ -52,7 +53,7 @@ class Journal:
             raise FlagPerfError(f"the run may have a controller: {doubt}", where=str(path), remedy=remedy)
         if doubt:
             LOGGER.warning(f"{path}: {doubt}, so that nobody can tell how long this run goes on")
-        self._file = LineFile(path)
+        self._file = LineFile(path, ROOM)
 
     def close(self) -> None:
         """Close the file and let go of it."""

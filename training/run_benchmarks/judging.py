@@ -33,7 +33,7 @@ async def judge_round(session: Session, case: CasePlan, seen: Observation, folde
     except Interrupted:
         later = f"judge it later from its logs: {run_command('show', str(session.log_dir), '--rescore')}"
         LOGGER.warning(f"{seen.case}, round {seen.round} is not judged: {later}")
-        failure = replace(interrupted(Stage.JUDGE), remedy=later)
+        failure = replace(interrupted(Stage.JUDGE, session.interrupt.by), remedy=later)
         result = secrets.hide_in(unjudged(seen, failure))
     return write_result(result, folder)
 

@@ -31,7 +31,7 @@ from run_benchmarks.round_end import RoundEnd
 from run_benchmarks.round_image import provide_image
 from run_benchmarks.round_state import RoundState, has_record, write_observation
 from run_benchmarks.round_units import RoundUnits
-from run_benchmarks.round_watch import watch_round
+from run_benchmarks.round_watch import ended_unwatched, watch_round
 from run_benchmarks.session import Interrupted, Session, in_time, now, unless_broken_off, unless_interrupted
 from run_benchmarks.stages.caches import DROP_CACHES
 from run_benchmarks.stages.checkpoints import make_checkpoint_folders
@@ -86,12 +86,14 @@ class Round:
         try:
             if self.state.is_taken_up:
                 await self._acquire(held)
+            if session.interrupt.is_set() and state.is_taken_up and not (state.outcome or state.failure):
+                state.outcome = await ended_unwatched(session, state, self.hosts)
             if not (state.outcome or state.failure):
                 await unless_interrupted(session.interrupt, self._train(held))
         except StageFailed as stopped:
             state.failure = stopped.failure
         except Interrupted:
-            state.failure = interrupted(state.stage)
+            state.failure = interrupted(state.stage, session.interrupt.by)
         except Exception as error:
             state.note_error(error)
         await self._finish(held)

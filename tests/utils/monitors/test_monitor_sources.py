@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.utils.monitors.value_log import logged_values
@@ -82,6 +86,28 @@ def test_this_machines_own_proc(tmp_path: Path) -> None:
     assert logged_values(log)[0] == pytest.approx(sample.utilisation, abs=0.001)
 
 
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="there is one CPU alone")
+def test_the_core_of_a_busy_loop_is_reported_busy() -> None:
+    """On this machine's own /proc: the core that a loop was tied to, over the processor time that the loop had."""
+    core = max(os.sched_getaffinity(0))
+    source = Cores()
+    source.open()
+    command = [sys.executable, "-c", f"import os; os.sched_setaffinity(0, [{core}])\nwhile True: pass"]
+    with subprocess.Popen(command) as loop:
+        busy = psutil.Process(loop.pid)
+        try:
+            while busy.cpu_times().user < 0.2:
+                time.sleep(0.01)
+            source.sample(1_000)
+            begin = busy.cpu_times().user
+            while busy.cpu_times().user < begin + 0.5:
+                time.sleep(0.01)
+            samples = {sample.device: sample.utilisation or 0 for sample in source.sample(2_000)}
+        finally:
+            loop.kill()
+    assert samples[str(core)] > 0.9, samples
+
+
 # --- RAPL -----------------------------------------------------------------------------------------------
 
 
@@ -138,6 +164,35 @@ def test_rapl_power_and_energy_survive_the_counters_wrap(rapl_sys: Path) -> None
     package = tuple(s for s in samples if s.device == "package-0")
     energy = energy_over(Telemetry("t", (), package), Window(1_000, 2_000), "rapl")
     assert energy.value == pytest.approx(100)
+
+
+def test_amds_packages_are_read_by_powercap_as_intels(tmp_path: Path) -> None:
+    """As Linux 5.8 and later have them on an EPYC: no DRAM is counted apart."""
+    rapl_zone(tmp_path, "intel-rapl:0", "package-0", 5_000)
+    rapl_zone(tmp_path, "intel-rapl:0:0", "core", 1)
+    source = RaplPower(tmp_path)
+    source.open()
+    assert [(s.device, s.energy_mj) for s in source.sample(1_000)] == [("package-0", 5)]
+
+
+def test_amds_packages_are_read_by_the_driver_that_older_kernels_have(tmp_path: Path) -> None:
+    chip = tmp_path / "class" / "hwmon" / "hwmon1"
+    write(chip / "name", "amd_energy")
+    for number, (label, energy_uj) in enumerate(
+        [("Ecore000", 7), ("Esocket0", 2_000_000), ("Esocket1", 9_000_000)], start=1
+    ):
+        write(chip / f"energy{number}_label", label)
+        write(chip / f"energy{number}_input", energy_uj)
+    source = RaplPower(tmp_path)
+    source.open()
+    assert [(s.device, s.energy_mj) for s in source.sample(1_000)] == [
+        ("package-0", 2000),
+        ("package-1", 9000),
+    ]
+    write(chip / "energy2_input", 82_000_000)
+    write(chip / "energy3_input", 0)  # the driver was loaded anew
+    first, second = source.sample(2_000)
+    assert (first.power_w, second.power_w) == (80, None) and first.energy_range_mj is None
 
 
 def test_without_rapl_the_reason_names_the_place(tmp_path: Path) -> None:

@@ -107,6 +107,11 @@ def _again(result: RoundResult) -> str:
     return f"{result.case}, round {result.round} was run again: {attempts}"
 
 
+def numbered(number: object, failed: int) -> str:
+    """A round's number as it is shown, with the attempt that it is at: so many `failed` before that."""
+    return f"{number} (attempt {failed + 1})" if failed else str(number)
+
+
 def _columns(results: Sequence[RoundResult]) -> list[Definition]:
     """The registry's columns that any of these results has."""
     there = {name for result in results for name in result.figures}
@@ -119,8 +124,7 @@ def _round_row(result: RoundResult, columns: Sequence[Definition]) -> tuple[str,
     number = str(result.round)
     if result.continued is not None:
         number += f" (from step {result.continued.get('step')})"
-    if result.attempts:
-        number += f" (attempt {len(result.attempts) + 1})"
+    number = numbered(number, len(result.attempts))
     cells = (_shown(result.figures.get(column.name), column.digits) for column in columns)
     return (result.case, number, result.verdict.value, *cells, result.rules.stamp or NOT_MEASURED)
 

@@ -237,7 +237,10 @@ def _too_large(entry: Entry) -> str:
 
 def note_on(left_out: Sequence[LeftOut], where: str, shown: int = 5) -> str:
     """What was left out and why, bounded in length; `where` it lies on the host."""
-    named = [f"{item.path[-100:]} ({item.why})" for item in left_out[:shown]]
+    names: dict[str, list[str]] = {}
+    for item in left_out[:shown]:
+        names.setdefault(item.why, []).append(item.path[-100:])
+    named = [f"{', '.join(alike)} ({why})" for why, alike in names.items()]
     more = [f"and {len(left_out) - shown} more"] if len(left_out) > shown else []
     kept = f"; it still lies in {where}" if any(item.has_content for item in left_out) else ""
     return f"not collected: {', '.join((*named, *more))}{kept}"

@@ -45,18 +45,19 @@ class MachinePower(Source):
 
 @dataclass(frozen=True)
 class _Zone:
-    """A RAPL domain: its energy counter wraps to 0 after `range_mj`."""
+    """A RAPL domain: its energy counter, in uJ, wraps to 0 after `range_mj`; None where it does not."""
 
     device: str
     counter: Path
-    range_mj: float
+    range_mj: float | None
 
 
 class RaplPower(Source):
-    """Energy and power of the processor packages and, where it is counted apart, their DRAM.
+    """Energy and power of the processor packages and, where it is counted apart, their DRAM: Intel's, and AMD's.
 
-    The counters are readable by root only (since Linux 5.10), and container engines hide
-    /sys/devices/virtual/powercap: mount /sys a second time at another place and name that place.
+    They are the kernel's powercap, or for AMD's before Linux 5.8 the hwmon driver amd_energy. The counters are readable
+    by root only (since Linux 5.10), and container engines hide /sys/devices/virtual/powercap: mount /sys a second time
+    at another place and name that place.
     """
 
     name = "rapl"
@@ -65,18 +66,21 @@ class RaplPower(Source):
     note = "power of the processor packages and their DRAM in W, by RAPL: not the power of the whole machine"
 
     def __init__(self, sys: Path = Path("/sys")) -> None:
-        self._root = sys / "class" / "powercap"
+        self._root, self._hwmon = sys / "class" / "powercap", sys / "class" / "hwmon"
         self._last: dict[str, tuple[int, float]] = {}
 
     def open(self) -> None:
         try:
-            self._zones = sorted(_rapl_zones(self._root), key=lambda zone: zone.device)
+            zones = list(_rapl_zones(self._root)) or _amd_zones(self._hwmon)
+            self._zones = sorted(zones, key=lambda zone: zone.device)
             for zone in self._zones:
                 _read(zone.counter)
         except (OSError, ValueError) as error:
             raise SourceUnavailableError(f"RAPL cannot be read: {error}; its counters need root") from error
         if not self._zones:
-            raise SourceUnavailableError(f"no RAPL package domain under {self._root}")
+            raise SourceUnavailableError(
+                f"no RAPL package domain under {self._root}, nor amd_energy under {self._hwmon}"
+            )
 
     def sample(self, time_ms: int) -> Sequence[Sample]:
         return [self._sample(zone, time_ms) for zone in self._zones]
@@ -93,8 +97,9 @@ class RaplPower(Source):
         self._last[zone.device] = time_ms, energy_mj
         watts = None
         if before is not None and time_ms > before[0]:
-            # mJ a ms is W. The counter wraps at most once between two samples: its range lasts minutes.
-            watts = ((energy_mj - before[1]) % zone.range_mj) / (time_ms - before[0])
+            # The counter wraps at most once between two samples: its range lasts minutes.
+            growth = energy_mj - before[1] + (zone.range_mj or 0.0) * (energy_mj < before[1])
+            watts = growth / (time_ms - before[0]) if growth >= 0 else None  # mJ a ms is W
         return Sample(
             time_ms,
             self.name,
@@ -124,6 +129,17 @@ def _rapl_zones(root: Path) -> Iterator[_Zone]:
             yield _zone(folder, name)
         elif name == "dram":
             yield _zone(folder, f"{package}/{name}")
+
+
+def _amd_zones(root: Path) -> Iterator[_Zone]:
+    """The packages of amd_energy, which adds its counters up in 64 bits; its `Ecore` are parts of them."""
+    for chip in root.glob("hwmon*"):
+        if _read(chip / "name", default="") == "amd_energy":
+            for label in chip.glob("energy*_label"):
+                name = _read(label)
+                if name.startswith("Esocket"):
+                    counter = label.with_name(label.name.replace("_label", "_input"))
+                    yield _Zone(name.replace("Esocket", "package-"), counter, None)
 
 
 def _zone(folder: Path, device: str) -> _Zone:
