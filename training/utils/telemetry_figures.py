@@ -69,4 +69,13 @@ TELEMETRY_FIGURES = (
         f"there is no energy, or less than {FULL_COVERAGE:.0%} of the window was sampled",
         heading="samples/J", of_power=True,
     ),
+    Definition(
+        "carbon_estimate", "gCO2e", TRAINING, LOWER, "energy of all nodes x CARBON_G_PER_KWH of test_conf.py",
+        "there is no such factor, no energy, or not all of it was sampled",
+    ),
+    Definition(
+        "cost_estimate", "1", TRAINING, LOWER,
+        "energy of all nodes x COST_PER_KWH of test_conf.py; the currency is the unit",
+        "there is no such factor, no energy, or not all of it was sampled",
+    ),
 )  # fmt: skip

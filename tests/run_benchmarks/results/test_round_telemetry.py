@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from run_benchmarks.plan.energy_factors import EnergyFactors
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.reading import parsed
 from run_benchmarks.report.csv_files import TELEMETRY_COLUMNS, telemetry_rows
@@ -457,3 +458,22 @@ def test_the_report_and_the_csv_tell_of_phases_devices_and_agreement(tmp_path: P
     assert (idle["figure"], idle["value"], idle["by"]) == (
         "energy", pytest.approx(1500), "power integrated by the trapezoid rule"
     )  # fmt: skip
+
+
+def test_carbon_and_cost_are_estimates_by_the_users_factors_alone(tmp_path: Path) -> None:
+    """6500 J are 0.001806 kWh."""
+    samples = every_second(lambda _: Sample(0, "pwr", power_w=100.0))
+    write_node(tmp_path / "h0_noderank0", [PWR], samples, events(AT_THE_END))
+    plain, _ = judged(tmp_path)
+    assert value(plain, "carbon_estimate") is value(plain, "cost_estimate") is None
+    assert "no factor is given: COST_PER_KWH" in plain.figures["cost_estimate"].source
+
+    def priced(case: CasePlan) -> CasePlan:
+        return replace(case, energy_factors=EnergyFactors(400.0, (0.3, "EUR")))
+
+    result, _ = judged(tmp_path, changed=priced)
+    carbon, cost = result.figures["carbon_estimate"], result.figures["cost_estimate"]
+    assert (carbon.value, carbon.unit) == (pytest.approx(6500 / 3.6e6 * 400), "gCO2e")
+    assert (cost.value, cost.unit) == (pytest.approx(6500 / 3.6e6 * 0.3), "EUR")
+    assert "x 0.3 EUR/kWh, COST_PER_KWH of test_conf.py" in cost.source
+    assert cost.caveat == carbon.caveat == "an estimate, by a factor that the user gave"

@@ -14,6 +14,8 @@ from pydantic import AfterValidator, AliasChoices, Field
 from pydantic.dataclasses import dataclass as model
 
 from run_benchmarks.plan import values
+from run_benchmarks.plan.energy_factors import EnergyFactors
+from run_benchmarks.plan.machine_use import MachineUse
 from run_benchmarks.plan.secrets import Secrets
 from run_benchmarks.plan.vendor_record import Chip, Vendor
 from utils.config_files import parts_of_config
@@ -82,27 +84,6 @@ class PipSettings:
     wheel_dirs: tuple[Path, ...] = ()
 
 
-@dataclass(frozen=True)
-class MachineUse:
-    """What `machine_conf.py` says in the place of what `test_conf.py` leaves open; no secrets are in it.
-
-    path: of the file; empty where there is none. settings: those in force, as Python writes them -> value.
-    """
-
-    path: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
-
-    def lines(self) -> list[str]:
-        """One for each setting: `RUNTIME = 'process'`."""
-        return [f"{name} = {value!r}" for name, value in self.settings.items()]
-
-    def sentence(self) -> str:
-        """For a log: the file and what it sets; empty where it sets nothing that counts."""
-        return (
-            f"settings of this machine, from {self.path}: {', '.join(self.lines())}" if self.settings else ""
-        )
-
-
 def _path(*names: str) -> Any:
     """A setting with a name for host and container at once, or one of its own: both dialects are read."""
     return Field(validation_alias=AliasChoices(*names))
@@ -140,6 +121,8 @@ class RunSettings:
     min_free_disk_gib: values.NotNegative = 5.0
     monitor_interval_s: values.Seconds = Field(default=1.0, validation_alias="MONITOR_INTERVAL")
     monitors: values.Monitors = field(default_factory=dict)
+    carbon_g_per_kwh: values.NotNegative | None = None
+    cost_per_kwh: values.Price | None = None
     idle_reading_s: values.IdleSeconds | None = Field(default=None, validation_alias="IDLE_READING")
     secrets: values.EnvironmentNames = ()
     pip: PipSettings = field(default_factory=PipSettings)
@@ -273,6 +256,7 @@ class CasePlan:
     extern: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     writable: bool = False
+    energy_factors: EnergyFactors = field(default_factory=EnergyFactors)
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,8 @@ def judge_logs(
     continued = _continued(logs.events)
     own, figure_notes = case_figures(facts, case.chip)
     met = evaluation_that_met(case, logs.events, logs.met, facts)
-    sampled = outcome_or_why(folders, logs.events, logs.phases, seen.clocks, met)
+    told = (logs.events, logs.phases, seen.clocks, met)
+    sampled = outcome_or_why(folders, *told, case.energy_factors)
     figures = {**_training_figures(case, values, logs), **sampled.figures, **own}
     cut_off = {} if finished or case.kind == MEASURE else cut_off_figures(logs.events)
     figures |= cut_off

@@ -95,7 +95,9 @@ def idle_window(telemetry: Telemetry, cut: Cut) -> Window | str:
         for series in telemetry.series(info.source).values()
         if info.scope is not Scope.HOST and series.times_ms
     ]
-    idle_s = (cut.ranks_start_ms - min(firsts)) / 1000 if firsts else 0.0
+    if not firsts:
+        return "no power was read"
+    idle_s = (cut.ranks_start_ms - min(firsts)) / 1000
     if idle_s < LEAST_IDLE_S:
         return (
             f"power was read for {max(0.0, idle_s):.3g} s before the first rank, less than {LEAST_IDLE_S:g} s"
