@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from run_benchmarks import foreground
 from run_benchmarks.host_log import MOMENT_S, log_of_host
 from run_benchmarks.transports.backoff import with_backoff
 from run_benchmarks.transports.base import PassingError
@@ -66,3 +67,11 @@ def test_of_many_hosts_that_are_tried_again_each_try_is_a_line(
         ("WARNING", f"{text} 1 s"),
         ("INFO", f"{text} 2 s"),
     ]
+
+
+def test_what_waits_when_a_run_ends_is_logged_all_the_same(log_lines: LogLines) -> None:
+    async def work() -> None:
+        log_of_host("INFO", "node1", "the last word")
+
+    foreground._to_its_end(work())
+    assert log_lines.logged == ["node1: the last word"]

@@ -45,6 +45,7 @@ def failure_on(host: str, stage: Stage, error: FlagPerfError) -> Failure:
         kind = FailureClass.ENGINE_FAILED
     if host and is_hosts and DISK_FULL.search(error.message):
         kind, remedy = FailureClass.DISK_FULL, FREE_SPACE.format(host=host)
+    remedy = remedy or f"see docs/failures.md, {kind.value}"
     return Failure(Verdict.FAILED, stage, kind, host, message, evidence, remedy)
 
 
@@ -82,4 +83,5 @@ def unexpected(stage: Stage, error: Exception) -> Failure:
 def interrupted(stage: Stage, by: str) -> Failure:
     """The failure of a round that the user ended; `by` says how."""
     message = f"the run was ended by {by} at the stage {stage.value}"
-    return Failure(Verdict.INTERRUPTED, stage, FailureClass.INTERRUPTED, "", message)
+    remedy = "start it again, with --continue-from and this run's folder where the case saves checkpoints"
+    return Failure(Verdict.INTERRUPTED, stage, FailureClass.INTERRUPTED, "", message, remedy=remedy)
