@@ -17,6 +17,7 @@ from run_benchmarks.neighbours import look_for_neighbours, notes_on_neighbours
 from run_benchmarks.plan.host_ranges import alike
 from run_benchmarks.results.evidence import TASK_OUTPUT, start_log_of
 from run_benchmarks.round_clocks import read_end
+from run_benchmarks.round_meters import finish_meters
 from run_benchmarks.round_state import RoundState
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import Session
@@ -50,7 +51,15 @@ class RoundEnd:
 
     def steps(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
         """What is to be done, in this order; where a step fails the next is done all the same."""
-        return self._read_clocks, self._note_neighbours, self._stop_units, self._collect, self._keep_output
+        return (
+            self._read_clocks,
+            self._note_neighbours,
+            self._stop_units,
+            self._stop_meters,
+            self._collect,
+            self._keep_output,
+            self._finish_meters,
+        )
 
     async def _read_clocks(self) -> None:
         await read_end(self.state, self.hosts)
@@ -80,6 +89,13 @@ class RoundEnd:
             self.state.note_lost(node.host, error)
         for hosts, why in alike({node.host: error.message for node, error in errors.items()}):
             LOGGER.warning(f"{hosts}: its units could not be stopped: {why}")
+
+    async def _stop_meters(self) -> None:
+        if self.state.meters:
+            self.state.meters.stop()
+
+    async def _finish_meters(self) -> None:
+        await finish_meters(self.session, self.state)
 
     async def _collect(self) -> None:
         async def collect(node: Node) -> None:
