@@ -63,6 +63,7 @@ def test_no_file_is_named_that_could_not_be_written_and_once_there_is_room_the_r
     assert "died" not in capsys.readouterr().err
     assert [each["verdict"] for each in run.summary["rounds"]] == ["CONVERGED"]
     assert (folder / "report.html").is_file()
+    assert not list((run.host / "runs").rglob("*")), "what stayed on the host for want of room is home"
     kept = [(folder / name).stat().st_blocks * 512 for name in ("journal.jsonl", "flagperf_run.log")]
     assert max(kept) < 2**17, "the room that was kept for them is given back"
 
