@@ -8,7 +8,7 @@ from pathlib import Path
 
 from run_benchmarks.meters.reading import MeterReadings
 from run_benchmarks.names import meter_file_of
-from run_benchmarks.plan.host_ranges import alike
+from run_benchmarks.plan.host_ranges import fold
 from run_benchmarks.plan.monitors import meter_interval
 from run_benchmarks.round_state import RoundState
 from run_benchmarks.session import Session
@@ -34,10 +34,15 @@ async def finish_meters(session: Session, state: RoundState) -> None:
     if state.meters is None:
         return
     await state.meters.finish()
-    hosts = _files(session, state)
-    failures = {hosts[path]: text for path, text in state.meters.failures().items()}
-    for names, text in alike(failures):
-        state.warn(f"{names}: power from outside was not read all the time: {text}")
+    hosts, failures = _files(session, state), state.meters.failures()
+    same: dict[str, list[Path]] = {}
+    for path, failure in failures.items():
+        same.setdefault(failure.reason, []).append(path)
+    for paths in same.values():
+        first = failures[paths[0]]
+        example = f" (of {hosts[paths[0]]}: {first.counts})" if len(paths) > 1 else f" ({first.counts})"
+        names = fold([hosts[path] for path in paths])
+        state.warn(f"{names}: power from outside was not read all the time{example}: {first.reason}")
 
 
 def _files(session: Session, state: RoundState) -> Mapping[Path, str]:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from run_benchmarks.meters import open_meter
@@ -15,6 +16,14 @@ from run_benchmarks.plan.meters import Meter
 from run_benchmarks.run_log import LOGGER
 from utils.monitors import SAMPLES_GRACE_S
 from utils.monitors.frame import Sampler, TelemetryFile
+
+
+@dataclass(frozen=True)
+class MeterFailure:
+    """Why not all samples of a meter were taken, and what became of them."""
+
+    reason: str
+    counts: str
 
 
 class MeterReadings:
@@ -29,6 +38,7 @@ class MeterReadings:
 
     def __init__(self, meters: Mapping[Path, tuple[Meter, float]]) -> None:
         self._stop, self._stopped_at = threading.Event(), 0.0
+        self._meters = {path: meter for path, (meter, _) in meters.items()}
         self._files: list[TelemetryFile] = []
         self.samplers: dict[Path, Sampler] = {}
         for path, (meter, interval_s) in meters.items():
@@ -63,13 +73,18 @@ class MeterReadings:
             with suppress(OSError):  # on a full disk; what there is of it is read all the same
                 file.close()
 
-    def failures(self) -> dict[Path, str]:
-        """What became of those of whose samples not all were taken, by their files."""
+    def failures(self) -> dict[Path, MeterFailure]:
+        """Those of whose samples not all were taken, by their files."""
         return {
-            path: f"{sampler.source.name}: {sampler.counts}; {sampler.last_error}".rstrip("; ")
+            path: MeterFailure(self._reason(path), str(sampler.counts))
             for path, sampler in self.samplers.items()
             if sampler.counts.failed or sampler.counts.missed
         }
+
+    def _reason(self, path: Path) -> str:
+        """Why, without the address: the same is said of many alike."""
+        error = self.samplers[path].last_error.replace(self._meters[path].where, "its BMC")
+        return error or "its answers took longer than the interval"
 
 
 class _ToRunLog(logging.Handler):
