@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from run_benchmarks.meters import open_meter
-from run_benchmarks.meters.base import PowerMeter
+from run_benchmarks.meters.base import MeterSource
 from run_benchmarks.plan.monitors import meter_interval
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.runtimes.base import Runtime
@@ -34,7 +34,7 @@ async def power_meter(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
     return f"{watts:g} W: {source.note}"
 
 
-def _read(source: PowerMeter) -> float:
+def _read(source: MeterSource) -> float:
     try:
         return source.read()
     finally:
