@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
-from run_benchmarks.meters.reading import MeterReadings
-from run_benchmarks.names import meter_file_of
+from run_benchmarks.meters.reading import Hear, MeterReadings
+from run_benchmarks.names import Node, meter_file_of
 from run_benchmarks.plan.host_ranges import fold
 from run_benchmarks.plan.monitors import meter_interval
 from run_benchmarks.round_state import RoundState
 from run_benchmarks.session import Session
+from utils.telemetry.records import SourceInfo, Tick
 
 
 def start_meters(session: Session, state: RoundState) -> None:
@@ -24,8 +27,8 @@ def start_meters(session: Session, state: RoundState) -> None:
             meters[path] = (meter, interval_s)
             _note_gap(path, host, state)
     try:
-        state.meters = MeterReadings(meters)
-    except OSError as error:  # what it would have told is missing, and the round goes on
+        state.meters = MeterReadings(meters, _hears(session, state))
+    except (OSError, RuntimeError) as error:  # no room, no more threads: it is missing, and the round goes on
         state.warn(f"no power is read from outside the nodes: {error}")
 
 
@@ -48,6 +51,22 @@ async def finish_meters(session: Session, state: RoundState) -> None:
 def _files(session: Session, state: RoundState) -> Mapping[Path, str]:
     """Where a node's meter is written to -> its host."""
     return {meter_file_of(session.log_dir / node.folder): node.host for node in state.nodes}
+
+
+def _hears(session: Session, state: RoundState) -> dict[Path, Hear]:
+    """Who is shown the round hears of its meters as of its monitors: where the loop runs, and as long as it does."""
+    if not session.display.follows_telemetry:
+        return {}
+    loop = asyncio.get_running_loop()
+
+    def heard_of(node: Node) -> Hear:
+        def hear(record: Tick | SourceInfo) -> None:
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(session.display.telemetry, node, record)
+
+        return hear
+
+    return {meter_file_of(session.log_dir / node.folder): heard_of(node) for node in state.nodes}
 
 
 def _note_gap(path: Path, host: str, state: RoundState) -> None:

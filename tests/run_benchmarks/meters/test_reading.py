@@ -10,9 +10,12 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from run_benchmarks.display.base import Display
+from run_benchmarks.display.power_meter import Power, PowerMeter
 from run_benchmarks.meters.reading import MeterReadings
 from run_benchmarks.names import Node, meter_file_of
 from run_benchmarks.plan.meters import Meter
@@ -25,6 +28,7 @@ from tests.run_benchmarks.builders import make_case
 from tests.run_benchmarks.meters.simulators import chassis, link, power, redfish_bmc
 from tests.run_benchmarks.one_round import make_session
 from utils.monitors import SAMPLES_GRACE_S
+from utils.telemetry.records import Scope
 
 
 def until(is_so: Callable[[], bool]) -> None:
@@ -85,6 +89,41 @@ def test_a_controller_that_comes_back_goes_on_with_the_file(tmp_path: Path) -> N
     session.journal.close()
 
 
+class Watcher(Display):
+    """Keeps what it is told of telemetry."""
+
+    follows_telemetry = True
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Node, Any]] = []
+
+    def telemetry(self, node: Node, record: Any) -> None:
+        """One more record; always from the loop's own thread."""
+        asyncio.get_running_loop()
+        self.told.append((node, record))
+
+
+def test_who_is_shown_the_round_sees_the_power_of_the_bmc(tmp_path: Path) -> None:
+    resources = chassis(Power=link("Chassis/1/Power")) | {"Chassis/1/Power": power(250)}
+    with redfish_bmc(tmp_path / "bmc", resources) as bmc:
+        session, state = a_session(tmp_path, bmc.port, bmc.ca_file)
+        watcher = Watcher()
+        session, meter, shown = replace(session, display=watcher), PowerMeter(), []
+
+        async def scenario() -> None:
+            start_meters(session, state)
+            while len(watcher.told) < 5:
+                await asyncio.sleep(0.02)
+            await finish_meters(session, state)
+
+        asyncio.run(asyncio.wait_for(scenario(), timeout=30))
+    assert {node for node, _ in watcher.told} == {state.nodes[0]}
+    for _, record in watcher.told:
+        shown.append(meter.take(record))
+    assert shown[-1] == Power(250, Scope.MACHINE)
+    session.journal.close()
+
+
 def test_a_bmc_that_hangs_is_left_behind(tmp_path: Path) -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
@@ -96,6 +135,7 @@ def test_a_bmc_that_hangs_is_left_behind(tmp_path: Path) -> None:
             readings = MeterReadings({path: (meter, 0.1)})
             readings.stop()
             await readings.finish()
+            assert readings.failures()[path].counts.startswith("0 samples")
 
         begin = time.monotonic()
         asyncio.run(scenario())
