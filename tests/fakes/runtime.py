@@ -17,7 +17,7 @@ class FakeRuntime:
 
     refuse: part of a unit's name -> the error that its start ends with. code: how every unit ends; or ends: how a
     unit's waits end, one after the other (without an entry they never do). gone: hosts that are out of reach.
-    `units` are what is listed, and `error` is raised when the host is asked about itself.
+    `units` are what is listed, `error` is raised when the host is asked about itself, `cause` is why a unit was killed.
     """
 
     name = "fake"
@@ -37,6 +37,7 @@ class FakeRuntime:
         self.gone = set(gone)
         self.units: tuple[UnitState, ...] = ()
         self.error: FlagPerfError | None = None
+        self.cause: FailureClass | None = None
         self.calls: list[tuple[str, str]] = []
         self.waits: list[str] = []
         self.removed: list[tuple[str, str]] = []
@@ -54,7 +55,7 @@ class FakeRuntime:
         self.calls.append(("started", unit.name))
 
     async def why_killed(self, transport: Transport, name: str) -> FailureClass | None:
-        return None
+        return self.cause
 
     def advice(self, kind: FailureClass | None, host: str) -> str:
         return f"ask {host} of {kind.value}" if kind else ""

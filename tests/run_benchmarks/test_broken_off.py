@@ -14,6 +14,7 @@ import pytest
 
 from run_benchmarks import foreground, round_state, runner, session
 from run_benchmarks.display.lines import PlainLines
+from run_benchmarks.full_disk import FULL
 from run_benchmarks.hosts.fixed import FixedHosts
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.resumption import RoundSoFar
@@ -38,9 +39,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WholeRun]:
         yield whole
 
 
-def full(*arguments: object) -> None:
+def full(path: Path, *arguments: object) -> None:
     """A disk without room."""
-    raise OSError(errno.ENOSPC, "No space left on device")
+    raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
 
 def test_a_result_that_cannot_be_written_leaves_the_next_round_its_turn(
@@ -50,12 +51,15 @@ def test_a_result_that_cannot_be_written_leaves_the_next_round_its_turn(
     write, calls = round_state.write_json, iter([full] * 3)
     monkeypatch.setattr(round_state, "write_json", lambda *a: next(calls, write)(*a))
     assert run.main() == 1
-    assert [each["verdict"] for each in run.summary["rounds"]] == ["FAILED", "CONVERGED"]
-    assert run.summary["rounds"][0]["failure"]["class"] == "controller_error"
-    assert "round1/result.json could not be written" in capsys.readouterr().err
+    shown = capsys.readouterr()
+    assert f"round 1: FAILED at the stage judge (controller_error): {FULL}" in shown.err
+    assert shown.err.count("cannot be written; the run goes on") == 1
     assert not (run.result / CASE / "round1" / "result.json").exists()
     assert (run.result / CASE / "round2" / "result.json").is_file()
     assert run.units_left() == []
+    assert not (run.result / "summary.json").exists() and "run.py resume" in shown.err
+    assert run.main("resume") == 0
+    assert [each["verdict"] for each in run.summary["rounds"]] == ["CONVERGED", "CONVERGED"]
 
 
 def unwritable(*arguments: object) -> None:
@@ -71,7 +75,7 @@ def test_a_summary_that_cannot_be_written_is_shown_and_is_no_success(
     assert run.main() == 1
     shown = capsys.readouterr()
     assert shown.out.count("CONVERGED") == 2
-    assert "the summary could not be written" in shown.err
+    assert "the run is not written whole" in shown.err
     assert "run.py resume" in shown.err
     assert '"run_ended"' not in (run.result / "journal.jsonl").read_text()
 

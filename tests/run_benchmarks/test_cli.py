@@ -135,13 +135,13 @@ def test_a_host_that_is_not_healthy_exits_with_3_and_launches_nothing(run: Whole
     assert run.main() == 3
     shown = capsys.readouterr()
     assert "data: " in shown.err and "does not exist" in shown.err
-    assert "put the data there on this host" in shown.err
+    assert "put the data there on localhost" in shown.err
     assert "Step 2 is left out: nothing is launched" in shown.err
     assert run.summary["rounds"] == []
     refusal = f"the preflight failed: localhost: data: {run.folder}/data does not exist ({CASE})"
     assert run.summary["notes"] == [refusal, "no round was begun"]
     assert load_run(run.result).notes == tuple(run.summary["notes"]), "each is said once"
-    assert "put the data there on this host" in (run.result / "summary.md").read_text()
+    assert "put the data there on localhost" in (run.result / "summary.md").read_text()
     assert not list(run.host.glob("tree-*"))
 
 

@@ -109,7 +109,10 @@ def test_rounds_that_were_not_begun_are_named(run: WholeRun, start: Callable[...
     program.process.send_signal(signal.SIGTERM)
     assert program.ended() == 130, program.output
     note = f"{case}: not begun: round 2, 3"
-    assert run.summary["notes"] == [note]
+    assert run.summary["notes"] == ["the run was ended by SIGTERM", note]
+    (log_end,) = [line for line in program.output.splitlines() if "exit code 130" in line]
+    assert "130: interrupted; 1 of 3 rounds did not succeed" in log_end
+    assert log_end.endswith("; 2 of 3 rounds were not run")
     assert f"- {note}\n" in (run.result / "summary.md").read_text()
 
 

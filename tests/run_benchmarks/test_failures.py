@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from run_benchmarks.failures import failure_on, interrupted
+from run_benchmarks.results.remedies import remedy_of
 from run_benchmarks.stages.image import DistributionError, ImagesDifferError
 from run_benchmarks.transports.base import LONGEST_LINE, CommandError, Completed, TransportError
 from utils.errors import FlagPerfError
@@ -89,6 +90,25 @@ def test_credentials_of_a_command_are_not_told() -> None:
 
 
 def test_the_users_own_end() -> None:
-    failure = interrupted(Stage.TRAIN)
+    failure = interrupted(Stage.TRAIN, "SIGTERM")
     assert (failure.verdict, failure.failure_class) == (Verdict.INTERRUPTED, FailureClass.INTERRUPTED)
     assert "stage train" in failure.message
+
+
+@pytest.mark.parametrize("kind", FailureClass)
+def test_every_failure_says_what_to_do_next(kind: FailureClass) -> None:
+    """An error that knows no remedy leads to its chapter; one of a rank leads there behind what to do."""
+
+    class KindError(FlagPerfError):
+        failure_class = kind
+
+    failure = failure_on("h1", Stage.LAUNCH, KindError("it failed", where="h1"))
+    assert failure.failure_class is kind and failure.message == "it failed"
+    assert failure.remedy == f"see docs/failures.md, {kind.value}"
+    of_rank = remedy_of(kind, "h1", "rank1.out.log", "the last line")
+    assert of_rank.endswith(f"read rank1.out.log in the node's folder; see docs/failures.md, {kind.value}")
+    assert not set("{}") & set(of_rank), "a host that was not filled in"
+
+
+def test_an_interrupted_round_says_how_to_go_on() -> None:
+    assert "--continue-from" in interrupted(Stage.TRAIN, "Ctrl-C").remedy

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from run_benchmarks import foreground
 from run_benchmarks.host_log import MOMENT_S, log_of_host
 from run_benchmarks.transports.backoff import with_backoff
 from run_benchmarks.transports.base import PassingError
@@ -25,6 +26,22 @@ def test_hosts_of_which_the_same_is_said_share_a_line(log_lines: LogLines) -> No
         "login: contact is lost",
         "node7: contact is back",
     ]
+
+
+def test_all_that_is_said_within_a_moment_is_logged_at_its_end(log_lines: LogLines) -> None:
+    """One that came later would be logged early by the moments of those before it."""
+    timers: list[float] = []
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        loop.call_later = lambda delay, *call: timers.append(delay)  # type: ignore[method-assign,assign]
+        for number in range(1, 101):
+            log_of_host("INFO", f"node{number}", "contact is lost")
+
+    for _ in range(2):  # the moment of a loop that has ended never ends
+        asyncio.run(scenario())
+    assert timers == [MOMENT_S] * 2
+    assert log_lines.messages == ["node[1-100]: contact is lost"]
 
 
 def test_what_is_said_anew_of_a_host_does_not_replace_what_was_said(log_lines: LogLines) -> None:
@@ -66,3 +83,11 @@ def test_of_many_hosts_that_are_tried_again_each_try_is_a_line(
         ("WARNING", f"{text} 1 s"),
         ("INFO", f"{text} 2 s"),
     ]
+
+
+def test_what_waits_when_a_run_ends_is_logged_all_the_same(log_lines: LogLines) -> None:
+    async def work() -> None:
+        log_of_host("INFO", "node1", "the last word")
+
+    foreground._to_its_end(work())
+    assert log_lines.logged == ["node1: the last word"]

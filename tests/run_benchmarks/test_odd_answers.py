@@ -158,7 +158,8 @@ def test_the_doctor_hides_a_secret_before_it_cuts_the_line(
 
 def test_of_many_other_runs_the_first_are_named() -> None:
     runtime, state = FakeRuntime(), RoundState(make_case(), 1, "")
-    session: Any = SimpleNamespace(runtime=runtime, run=RunId("run20260102030405", "x", ""))
+    journal = SimpleNamespace(write=lambda event, **facts: None)
+    session: Any = SimpleNamespace(runtime=runtime, run=RunId("run20260102030405", "x", ""), journal=journal)
     for start in (0, 3 * MOST_RUNS):
         names = [f"run20260101000000-{number:06x}" for number in range(start, start + 3 * MOST_RUNS)]
         runtime.units = tuple(UnitState(name, {"flagperf.run": name}, True) for name in names)

@@ -25,7 +25,7 @@ from run_benchmarks.results.evidence import LONGEST_LINE
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.round_state import RoundState, judged
 from run_benchmarks.runtimes.base import Unit, UnitState
-from run_benchmarks.session import Session
+from run_benchmarks.session import Interruption, Session
 from run_benchmarks.stages.collect_listing import LeftOut
 from run_benchmarks.stages.watch import Ended, Outcome
 from run_benchmarks.transports.base import CommandError, Completed, Transport, TransportError
@@ -94,8 +94,13 @@ def test_a_second_signal_ends_the_judging_and_the_round_is_interrupted(
 ) -> None:
     """Logs may take minutes to judge; what came before the judging has hurried the clean-up alone."""
     case, hurried, may_end = make_case(["h1"]), asyncio.Event(), threading.Event()
-    fake = {"plan": SimpleNamespace(secrets=Secrets()), "run": RUN, "hurried": hurried, "log_dir": tmp_path}
-    session = SimpleNamespace(**fake)
+    session = SimpleNamespace(
+        plan=SimpleNamespace(secrets=Secrets()),
+        run=RUN,
+        interrupt=Interruption(),
+        hurried=hurried,
+        log_dir=tmp_path,
+    )
     hurried.set()
 
     def never(*arguments: Any) -> Any:
@@ -166,7 +171,9 @@ def test_another_run_that_begins_and_ends_meanwhile_is_seen() -> None:
             return units
 
     state, host = RoundState(make_case(), 1, ""), Host("h1", "h1", LocalTransport("h1"))
-    session: Any = SimpleNamespace(runtime=Passing(), run=RUN)
+    noted: list[dict[str, Any]] = []
+    journal = SimpleNamespace(write=lambda event, **facts: noted.append({"event": event, **facts}))
+    session: Any = SimpleNamespace(runtime=Passing(), run=RUN, journal=journal)
 
     async def scenario() -> None:
         watch = asyncio.create_task(watch_for_neighbours(session, state, [host], every_s=0.001))
@@ -175,6 +182,7 @@ def test_another_run_that_begins_and_ends_meanwhile_is_seen() -> None:
 
     asyncio.run(scenario())
     assert state.neighbours == {"h1": {later}}
+    assert [(each["event"], each["host"], each["runs"]) for each in noted] == [("neighbours", "h1", [later])]
 
 
 def test_hosts_that_do_not_say_what_runs_there_cost_the_round_nothing(tmp_path: Path) -> None:
@@ -289,7 +297,7 @@ def test_an_error_that_no_stage_knows_fails_the_round_and_nothing_stays(
     assert "OSError" in failure.message and "No space left" in failure.message
     assert "free space" in failure.remedy
     assert "Traceback" not in log_lines.text, "the traceback is for the file"
-    assert "a disk of the controller is full: OSError: " in log_lines.text
+    assert "the controller's disk is full: OSError: " in log_lines.text
     (detail,) = log_lines.details
     assert "Traceback" in detail and "in start" in detail
     verbs = [verb for verb, _ in runtime.calls]
@@ -322,7 +330,7 @@ def test_a_full_disk_ends_neither_the_round_nor_its_clean_up(tmp_path: Path, log
     assert [verb for verb, _ in runtime.calls][-2:] == ["removed", "removed"]
     assert result.failure is not None and result.failure.failure_class is FailureClass.NO_RESULT
     assert "result.json could not be written" in result.notes[-1]
-    assert log_lines.text.count("/dev/full is not complete") == 1
+    assert log_lines.text.count("/dev/full cannot be written") == 1
 
 
 def test_units_are_removed_where_their_logs_break_the_controller(

@@ -124,7 +124,7 @@ def test_a_full_disk_is_told_of_once_on_the_terminal_and_ends_nothing(
             LOGGER.info(f"line {number}")
     LOGGER.info("after it")
     shown = terminal.getvalue()
-    assert shown.count("/dev/full is not complete, the run goes on: No space left") == 1
+    assert shown.count("/dev/full cannot be written; the run goes on") == 1
     assert all(text in shown for text in ("line 0", "line 1", "line 2", "after it"))
     assert "Traceback" not in shown + capsys.readouterr().err
 

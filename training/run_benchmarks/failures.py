@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
+from run_benchmarks.full_disk import FULL, unwritten_file
 from run_benchmarks.plan.redact import redact_text
 from run_benchmarks.results.evidence import EVIDENCE_LINES
 from run_benchmarks.results.losses import FREE_SPACE, host_lost
@@ -44,6 +45,7 @@ def failure_on(host: str, stage: Stage, error: FlagPerfError) -> Failure:
         kind = FailureClass.ENGINE_FAILED
     if host and is_hosts and DISK_FULL.search(error.message):
         kind, remedy = FailureClass.DISK_FULL, FREE_SPACE.format(host=host)
+    remedy = remedy or f"see docs/failures.md, {kind.value}"
     return Failure(Verdict.FAILED, stage, kind, host, message, evidence, remedy)
 
 
@@ -72,13 +74,14 @@ def unexpected(stage: Stage, error: Exception) -> Failure:
         stage,
         FailureClass.CONTROLLER_ERROR,
         "",
-        redact_text(f"on the controller: {raised(error)}"),
-        "\n".join(traceback_text(error).splitlines()[-EVIDENCE_LINES:]),
+        FULL if unwritten_file(error) else redact_text(f"on the controller: {raised(error)}"),
+        "" if unwritten_file(error) else "\n".join(traceback_text(error).splitlines()[-EVIDENCE_LINES:]),
         remedy_for(error),
     )
 
 
-def interrupted(stage: Stage) -> Failure:
-    """The failure of a round that the user ended."""
-    message = f"the run was interrupted at the stage {stage.value}"
-    return Failure(Verdict.INTERRUPTED, stage, FailureClass.INTERRUPTED, "", message)
+def interrupted(stage: Stage, by: str) -> Failure:
+    """The failure of a round that the user ended; `by` says how."""
+    message = f"the run was ended by {by} at the stage {stage.value}"
+    remedy = "start it again, with --continue-from and this run's folder where the case saves checkpoints"
+    return Failure(Verdict.INTERRUPTED, stage, FailureClass.INTERRUPTED, "", message, remedy=remedy)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import signal
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -13,9 +12,11 @@ from typing import Any
 from run_benchmarks import BANNER
 from run_benchmarks.commands import run_command
 from run_benchmarks.display.base import Display
+from run_benchmarks.display.guarded import Guarded
 from run_benchmarks.display.terminal import open_display
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.host_log import flush
+from run_benchmarks.metrics.export import exported
 from run_benchmarks.names import RUN_LOG, RunId
 from run_benchmarks.output import NotPrintedError, output_width, put
 from run_benchmarks.plan.as_dict import plan_as_dict
@@ -42,7 +43,7 @@ def run_in_foreground(plan: Plan, began: Callable[[Path], None] = lambda folder:
         began: gets the run's result folder when there is one.
 
     Raises:
-        FlagPerfError: nothing was launched, for there is no room for its results.
+        FlagPerfError: nothing was launched: there is no room for its results, or METRICS_PORT is not free.
     """
 
     def open_new(opened: ExitStack) -> tuple[RunId, Path]:
@@ -50,16 +51,15 @@ def run_in_foreground(plan: Plan, began: Callable[[Path], None] = lambda folder:
         began(folder)
         return run, folder
 
-    return _shown(plan, open_new)
+    with exported(plan.run) as displays:
+        return _shown(plan, open_new, displays)
 
 
-def resume_in_foreground(
-    plan: Plan, folder: Path, so_far: Resumption, signals: Sequence[signal.Signals]
-) -> int:
+def resume_in_foreground(plan: Plan, folder: Path, so_far: Resumption, stopped_by: str = "") -> int:
     """Go on with the run in `folder`, whose plan is `plan`; the exit code.
 
     Args:
-        signals: those that have come already: with one, the run is ended in order.
+        stopped_by: who wants it to be ended in order, and not gone on with.
     """
 
     def open_again(opened: ExitStack) -> tuple[RunId, Path]:
@@ -68,19 +68,21 @@ def resume_in_foreground(
         LOGGER.info(f"{so_far.note}; logs and results: {folder}")
         return so_far.run, folder
 
-    return _shown(plan, open_again, so_far, signals)
+    with exported(plan.run, is_needed=False) as displays:
+        return _shown(plan, open_again, displays, so_far, stopped_by)
 
 
 def _shown(
     plan: Plan,
     open_run: Callable[[ExitStack], tuple[RunId, Path]],
+    further: Sequence[Display],
     so_far: Resumption | None = None,
-    earlier: Sequence[signal.Signals] = (),
+    stopped_by: str = "",
 ) -> int:
-    display = open_display(plan.run.log_level)
+    display = Guarded(open_display(plan.run.log_level), *further)
     try:
         with hidden_in_log(plan.secrets.hide):
-            return _run(plan, display, open_run, so_far, earlier)
+            return _run(plan, display, open_run, so_far, stopped_by)
     finally:
         with _terminal_may_be_gone():
             display.close()
@@ -91,21 +93,22 @@ def _run(
     display: Display,
     open_run: Callable[[ExitStack], tuple[RunId, Path]],
     so_far: Resumption | None,
-    earlier: Sequence[signal.Signals],
+    stopped_by: str,
 ) -> int:
     with ExitStack() as opened:
         with signals_kept() as signals:  # once there is a folder, a signal's end of the run is told there
-            signals.extend(earlier)
             run, folder = open_run(opened)
             try:
-                summary = _to_its_end(run_plan(plan, run, folder, display, signals, so_far))
+                work = run_plan(plan, run, folder, display, signals, so_far, stopped_by)
+                summary = _to_its_end(work)
             except FlagPerfError as error:  # to the caller it would mean that nothing was launched
                 LOGGER.bind(detail=traceback_text(error)).error(f"the run broke off: {sentence_of(error)}")
                 return ExitCode.NOT_CONVERGED
         with _terminal_may_be_gone():
             display.close()
         _finish(summary, folder)
-        _report(summary, folder, plan.secrets.hide)
+        if (folder / "summary.json").is_file():  # else the run is to be taken up once there is room for it
+            _report(summary, folder, plan.secrets.hide)
         assert summary.exit_code is not None  # noqa: S101 - it has ended
         return summary.exit_code
 
@@ -169,7 +172,7 @@ def _open_run(plan: Plan, opened: ExitStack) -> tuple[RunId, Path]:
 
 def _finish(summary: Run, folder: Path) -> None:
     LOGGER.info("Step 3: results")
-    if (folder / "summary.md").is_file():  # a full disk has no room for it
+    if (folder / "summary.json").is_file():
         LOGGER.info(f"summary: {folder / 'summary.md'}")
     LOGGER.info(f"exit code {outcome_text(summary)}")
     table = results_text(summary.results, output_width()) if summary.results else ""
@@ -192,8 +195,7 @@ def _report(summary: Run, folder: Path, hide: Callable[[str], str]) -> None:
         LOGGER.warning("interrupted while the report was made")
     if path is None:
         make = run_command("report", str(folder))
-        figures = "summary.json has all figures; " if (folder / "summary.json").is_file() else ""
-        LOGGER.error(f"there is no {folder / REPORT}; {figures}to make it: {make}")
+        LOGGER.error(f"there is no {folder / REPORT}; summary.json has all figures; to make it: {make}")
         return
     with suppress(OSError, NotPrintedError):  # it is there, also where nobody reads of it
         put(f"report: {path}")

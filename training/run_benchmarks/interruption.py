@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
+import pwd
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -22,6 +23,20 @@ LOOK_EVERY_S = 1.0
 LONGEST_NAME = 200  # bytes of who asks
 
 
+def asker_here() -> str:
+    """Who asks on this machine."""
+    try:
+        user = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # a container may have no name for it
+        user = f"the user {os.getuid()}"
+    return f"{user} on {platform.node()}"
+
+
+def stop_of(asker: str) -> str:
+    """What ends a run that is stopped from elsewhere."""
+    return f"`run.py stop` of {asker}"
+
+
 def request_stop(folder: Path) -> None:
     """Ask the controller of the run in `folder` to end it; asking twice is asking once.
 
@@ -31,12 +46,11 @@ def request_stop(folder: Path) -> None:
     Raises:
         FlagPerfError: the folder cannot be written.
     """
-    asker = f"the user {os.getuid()} on {platform.node()}"
     try:
         with entered(folder, Path(folder.anchor)) as place:
             number = os.open(REQUEST, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=place)
         with os.fdopen(number, "w", encoding="utf-8") as file:
-            file.write(asker)
+            file.write(asker_here())
     except (
         FileExistsError
     ):  # it is asked again: of a request of before this a controller that takes over thinks nothing
@@ -82,10 +96,13 @@ def drop_request(folder: Path, earlier: tuple[int, int] | None) -> None:
 
 
 @contextmanager
-def interruptible(session: Session, earlier: Sequence[signal.Signals]) -> Iterator[None]:
+def interruptible(
+    session: Session, earlier: Sequence[signal.Signals], stopped_by: str = ""
+) -> Iterator[None]:
     """Let Ctrl-C, SIGTERM, the loss of the terminal and `run.py stop` end the run in order.
 
-    A further one skips no clean-up. `earlier`: signals that have come already.
+    A further one skips no clean-up. `earlier`: signals that have come already. stopped_by: who asked `run.py stop`
+    for the end of this run before it was taken up, or empty.
     """
     loop = asyncio.get_running_loop()
 
@@ -94,7 +111,7 @@ def interruptible(session: Session, earlier: Sequence[signal.Signals]) -> Iterat
             session.hurried.set()
             LOGGER.warning("still stopping and cleaning up on every host; please wait")
         else:
-            session.interrupt.set()
+            session.interrupt.ask(by)
             session.display.interrupted()
             LOGGER.warning(f"interrupted by {by}: stopping and cleaning up on every host")
             session.journal.write("interrupted", by=by)
@@ -102,13 +119,13 @@ def interruptible(session: Session, earlier: Sequence[signal.Signals]) -> Iterat
     async def heed_requests() -> None:
         while (asker := take_request(session.log_dir)) is None:
             await asyncio.sleep(LOOK_EVERY_S)
-        ask(f"`run.py stop` of {asker}")
+        ask(stop_of(asker))
 
     with signals_restored() as numbers:
         for number in numbers:
             loop.add_signal_handler(number, partial(ask, number.name))
-        for number in earlier:
-            ask(number.name)
+        for by in (*([stop_of(stopped_by)] if stopped_by else []), *(number.name for number in earlier)):
+            ask(by)
         heeding = loop.create_task(heed_requests())
         try:
             yield

@@ -21,6 +21,7 @@ from run_benchmarks.run_log import LOGGER, LineFile
 from utils.errors import FlagPerfError
 
 ATTEMPTS, RETRY_S = 20, 0.05
+ROOM = 2**20  # bytes, for what becomes of rounds when the disk is full: of 256 nodes a stage has some 100 KiB
 
 
 class Journal:
@@ -52,7 +53,7 @@ class Journal:
             raise FlagPerfError(f"the run may have a controller: {doubt}", where=str(path), remedy=remedy)
         if doubt:
             LOGGER.warning(f"{path}: {doubt}, so that nobody can tell how long this run goes on")
-        self._file = LineFile(path)
+        self._file = LineFile(path, ROOM)
 
     def close(self) -> None:
         """Close the file and let go of it."""
@@ -96,10 +97,12 @@ def is_held(path: Path) -> bool | None:
 
 
 def kept_folders(journal: Sequence[Mapping[str, Any]]) -> frozenset[str]:
-    """The node folders that stay on their hosts, by the entries `kept`."""
+    """The node folders that stay on their hosts, by the entries `kept` and `collected`."""
     kept: set[str] = set()
     for entry in journal:
         if entry.get("event") == "kept":
             kept.discard(str(entry.get("instead_of")))
             kept.add(str(entry.get("folder")))
+        elif entry.get("event") == "collected":
+            kept.discard(str(entry.get("folder")))
     return frozenset(kept)

@@ -11,7 +11,9 @@ from run_benchmarks.images.pip_handover import run_of_pip_folder
 from run_benchmarks.journal import is_held
 from run_benchmarks.names import COPY_NAME, JOURNAL, RUN_UID, run_of, work_folder
 from run_benchmarks.plan.records import ClusterSettings, RunSettings
+from run_benchmarks.results.controller import lost_controller
 from run_benchmarks.results.find import has_uid
+from run_benchmarks.results.folder import open_folder
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import UnitState
 from run_benchmarks.stages.fan_out import on_all
@@ -135,6 +137,17 @@ def still_runs(uid: str, log_path: Path) -> bool | None:
         return is_held(folder / JOURNAL) if has_uid(folder, uid) else None
     except FlagPerfError:
         return None
+
+
+def fate_of(uid: str, log_path: Path) -> str:
+    """What became of a run's controller, as a clause, by the run's folder on this machine."""
+    alive = still_runs(uid, log_path)
+    if alive is not False:
+        return "its controller still runs" if alive else "whether its controller still runs is not known"
+    folder = open_folder(log_path / uid.partition("-")[0])
+    has_ended = any(entry.get("event") == "run_ended" for entry in folder.journal)
+    how = f"`run.py status {folder.path.name}` says how to go on with it, or to end it with its logs"
+    return "it has ended" if has_ended else f"{lost_controller(folder).fate}; {how}"
 
 
 async def _on_hosts(

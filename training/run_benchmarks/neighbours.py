@@ -45,7 +45,11 @@ async def _look(session: Session, state: RoundState, host: Host) -> None:
     runs = {run for run in runs_of(unit for unit in units if unit.running) if run != session.run.uid}
     if runs:
         seen = state.neighbours.setdefault(host.name, set())
-        seen.update(sorted(runs - seen)[: MOST_RUNS - len(seen)])
+        new = sorted(runs - seen)[: MOST_RUNS - len(seen)]
+        seen.update(new)
+        if new:  # a controller that takes the round up would not know of those that have gone by then
+            of_round = {"case": state.case.settings.name, "round": state.number}
+            session.journal.write("neighbours", **of_round, host=host.name, runs=new)
 
 
 def notes_on_neighbours(state: RoundState) -> list[str]:

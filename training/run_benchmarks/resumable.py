@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from run_benchmarks.commands import run_command
 from run_benchmarks.names import RUN_UID
 from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.load import load_plan
@@ -18,7 +17,7 @@ from run_benchmarks.plan.records import Plan
 from run_benchmarks.plan.unchanged import changes, plan_digest
 from run_benchmarks.reading import parsed
 from run_benchmarks.results.folder import open_folder
-from run_benchmarks.resumption import Resumption, start_of
+from run_benchmarks.resumption import Resumption, new_run, start_of
 from run_benchmarks.stages.tree import tree_of
 from utils.errors import FlagPerfError, ProblemsError
 
@@ -65,24 +64,20 @@ def plan_again(path: Path, config_dir: Path, training_dir: Path, log_path: Path 
     return replace(plan, done=done)
 
 
-def check_unchanged(plan: Plan, so_far: Resumption) -> None:
-    """See that the rounds to come are those that the run was begun for.
+def check_unchanged(path: Path, plan: Plan, so_far: Resumption) -> None:
+    """See that the rounds to come are those that the run in a folder was begun for.
 
     Raises:
         FlagPerfError: the files lead to another plan, or to other code; it says what has changed.
     """
-    again = run_command("--continue-from", so_far.run.name, *plan.options)
+    anew = new_run(open_folder(path), plan.options)
     if not so_far.digest:
         message = "it was begun by a version of FlagPerf whose runs cannot be taken up"
-        remedy = f"start a new run that goes on from its checkpoints: {again}"
-        raise FlagPerfError(message, where=so_far.run.name, remedy=remedy)
+        raise FlagPerfError(message, where=so_far.run.name, remedy=anew)
     now = plan_as_dict(plan)
     if plan_digest(now) != so_far.digest:
         lines = changes(so_far.plan, json.loads(json.dumps(now))) or ["plan.json itself was altered"]
-        remedy = (
-            "undo that, or name the run's own files with --config; a run with other settings is a new one, which may "
-            f"go on from its checkpoints: {again}"
-        )
+        remedy = f"undo that, or name the run's own files with --config; for other settings {anew}"
         message = "\n".join(("the files do not lead to the run's plan any more", *lines))
         raise FlagPerfError(message, where=str(plan.training_dir), remedy=remedy)
     if tree_of(plan).digest != so_far.tree:

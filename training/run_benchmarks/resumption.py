@@ -18,9 +18,10 @@ from pydantic import Field
 
 from run_benchmarks.commands import run_command
 from run_benchmarks.journal import Journal, kept_folders
-from run_benchmarks.names import JOURNAL, RUN_LOG, RUN_NAME, RUN_UID, RunId
+from run_benchmarks.names import JOURNAL, RUN_NAME, RUN_UID, RunId
 from run_benchmarks.reading import parsed
-from run_benchmarks.results.folder import RoundKey, RunFolder, observation_of, open_folder
+from run_benchmarks.results.controller import DIED, LostController, lost_controller
+from run_benchmarks.results.folder import RoundKey, RunFolder, as_list, observation_of, open_folder, section
 from run_benchmarks.results.load import results_in
 from run_benchmarks.results.round_result import Observation, RoundResult
 from run_benchmarks.stages.checks import Check
@@ -34,7 +35,7 @@ class RoundSoFar:
 
     stage: the last that the journal names. seen: what was known when it came to the stage `entered`, at `seen_at`
     (seconds since the epoch). None where it came to none at which a round can be entered: then it begins anew.
-    attempt: the one that failed before, where its folder was not set aside yet.
+    attempt: the one that failed before, where its folder was not set aside yet. controller: what became of it.
     """
 
     key: RoundKey
@@ -43,17 +44,22 @@ class RoundSoFar:
     seen_at: float = 0.0
     entered: Stage | None = None
     attempt: RoundResult | None = None
+    controller: LostController = field(default=LostController(DIED, 0.0), compare=False)
 
     def __str__(self) -> str:
         """What becomes of it, and why."""
-        if self.seen:
-            return f"taken up, for its controller died at the stage {self.stage}"
-        return f"begun anew, for its controller died at the stage {self.stage}"
+        done = "taken up" if self.seen else "begun anew"
+        return f"{done} at the stage {self.stage}, for {self.controller.fate}"
 
     @property
     def elapsed_s(self) -> float:
         """How long ago it was `seen`; clocks are set."""
         return max(0.0, time.time() - self.seen_at)
+
+    @property
+    def unwatched_s(self) -> float:
+        """For how long it has had no controller, at most."""
+        return max(0.0, time.time() - max(self.seen_at, self.controller.last_sign))
 
 
 @dataclass(frozen=True)
@@ -63,8 +69,8 @@ class Resumption:
     digest, tree: of the plan and of the code that it was begun with. ended: the rounds that need nothing more, of which
     `results` may lack some whose files could not be written. unfinished: those that were begun besides; several where a
     full disk kept them from ending. kept: node folders that stay on their hosts, as not all
-    that lies in them was collected. replaced: host -> the spare in its place. last_sign: when something
-    of it was last written.
+    that lies in them was collected. replaced: host -> the spare in its place. controller: what
+    became of the one before.
     """
 
     journal: Journal
@@ -78,18 +84,16 @@ class Resumption:
     checks: Mapping[str, list[Check]]
     kept: frozenset[str]
     replaced: Mapping[str, str]
-    last_sign: float
+    controller: LostController
 
     @property
     def note(self) -> str:
         """What a reader of the results must know."""
         since, now = (
             datetime.fromtimestamp(time_s).astimezone().isoformat(timespec="seconds")
-            for time_s in (self.last_sign, time.time())
+            for time_s in (self.controller.last_sign, time.time())
         )
-        return (
-            f"the run was taken up at {now}; the last sign of its controller, which had died, is of {since}"
-        )
+        return f"the run was taken up at {now}, for {self.controller.fate}; its last sign is of {since}"
 
     @property
     def is_attached(self) -> bool:
@@ -133,9 +137,13 @@ def read_resumption(path: Path, journal: Journal) -> Resumption:
     results = {RoundKey(each.case, each.round): each for each in results_in(folder, ended_rounds)}
     done = ended_rounds | results.keys() - _between_attempts(folder)
     begun = {key for key in _keys(folder, "round_started") if key not in done}
-    entries = _by_round(folder)
+    entries, controller = _by_round(folder), lost_controller(folder)
     unfinished = {
-        key: replace(_round_so_far(key, entries[key], folder.path / JOURNAL), attempt=results.pop(key, None))
+        key: replace(
+            _round_so_far(key, entries[key], folder.path / JOURNAL),
+            attempt=results.pop(key, None),
+            controller=controller,
+        )
         for key in begun
     }
     checks: Mapping[str, list[Check]] = {}
@@ -158,9 +166,7 @@ def read_resumption(path: Path, journal: Journal) -> Resumption:
             for entry in folder.journal
             if entry.get("event") == "replaced"
         },
-        last_sign=max(
-            (path / name).stat().st_mtime for name in (JOURNAL, RUN_LOG) if (path / name).is_file()
-        ),
+        controller=controller,
     )
 
 
@@ -175,8 +181,8 @@ def start_of(folder: RunFolder, places: Sequence[str] = ()) -> _Start:
     """
     events = {str(entry.get("event")): entry for entry in folder.journal}
     if "run_ended" in events:
-        code, name = events["run_ended"].get("exit_code"), folder.path.name
-        remedy = f"start a new run that goes on from its checkpoints: {run_command('--continue-from', name, *places)}"
+        code = events["run_ended"].get("exit_code")
+        remedy = new_run(folder, places)
         raise FlagPerfError(
             f"the run has ended, with exit code {code}", where=str(folder.path), remedy=remedy
         )
@@ -184,6 +190,18 @@ def start_of(folder: RunFolder, places: Sequence[str] = ()) -> _Start:
         remedy = f"start it anew: {run_command(*places)}"
         raise FlagPerfError("nothing of the run was begun", where=str(folder.path), remedy=remedy)
     return parsed(_Start, events["run_started"], str(folder.path / JOURNAL))
+
+
+def new_run(folder: RunFolder, places: Sequence[str]) -> str:
+    """What to do in the place of taking a run up: where it was to save checkpoints, a new one goes on from them."""
+    may_save = (
+        not each.uses_driver or each.parameters.get("save_steps") is not None
+        for each in folder.cases.values()
+    )
+    if section(folder.plan, "run").get("checkpoint_path") and any(may_save):
+        command = run_command("--continue-from", folder.path.name, *places)
+        return f"start a new run that goes on from its checkpoints: {command}"
+    return f"start a new run (this one saved no checkpoints): {run_command(*places)}"
 
 
 def _by_round(folder: RunFolder) -> Mapping[RoundKey, Sequence[Mapping[str, Any]]]:
@@ -213,7 +231,13 @@ def _round_so_far(key: RoundKey, entries: Sequence[Mapping[str, Any]], journal: 
     if not noted:
         return RoundSoFar(key, stage)
     entrance = parsed(_Entrance, noted[-1], str(journal))
-    return RoundSoFar(key, stage, observation_of(key, entrance.seen, journal), entrance.time, entrance.stage)
+    seen = observation_of(key, entrance.seen, journal)
+    neighbours = {host: set(runs) for host, runs in seen.neighbours.items()}
+    for entry in entries[begin:]:
+        if entry.get("event") == "neighbours":
+            neighbours.setdefault(str(entry.get("host")), set()).update(map(str, as_list(entry.get("runs"))))
+    seen = replace(seen, neighbours={host: tuple(sorted(runs)) for host, runs in neighbours.items()})
+    return RoundSoFar(key, stage, seen, entrance.time, entrance.stage)
 
 
 def _between_attempts(folder: RunFolder) -> frozenset[RoundKey]:

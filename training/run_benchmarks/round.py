@@ -29,9 +29,10 @@ from run_benchmarks.resumption import RoundSoFar
 from run_benchmarks.round_clocks import read_begin
 from run_benchmarks.round_end import RoundEnd
 from run_benchmarks.round_image import provide_image
+from run_benchmarks.round_meters import start_meters
 from run_benchmarks.round_state import RoundState, has_record, write_observation
 from run_benchmarks.round_units import RoundUnits
-from run_benchmarks.round_watch import watch_round
+from run_benchmarks.round_watch import ended_unwatched, watch_round
 from run_benchmarks.session import Interrupted, Session, in_time, now, unless_broken_off, unless_interrupted
 from run_benchmarks.stages.caches import DROP_CACHES
 from run_benchmarks.stages.checkpoints import make_checkpoint_folders
@@ -86,12 +87,14 @@ class Round:
         try:
             if self.state.is_taken_up:
                 await self._acquire(held)
+            if session.interrupt.is_set() and state.is_taken_up and not (state.outcome or state.failure):
+                state.outcome = await ended_unwatched(session, state, self.hosts)
             if not (state.outcome or state.failure):
                 await unless_interrupted(session.interrupt, self._train(held))
         except StageFailed as stopped:
             state.failure = stopped.failure
         except Interrupted:
-            state.failure = interrupted(state.stage)
+            state.failure = interrupted(state.stage, session.interrupt.by)
         except Exception as error:
             state.note_error(error)
         await self._finish(held)
@@ -115,10 +118,11 @@ class Round:
         return bounded(session.plan.secrets.hide_in(seen))
 
     async def _train(self, held: AsyncExitStack) -> None:
-        if not self.state.is_taken_up:
-            await self._launch(held)
-        else:
+        if self.state.is_taken_up:
+            start_meters(self.session, self.state)
             await read_begin(self.state, self.hosts)
+        else:
+            await self._launch(held)
         with self._stage(Stage.TRAIN):
             self.state.outcome = outcome = await watch_round(self.session, self.state, self.hosts)
             self.state.lost |= {self.hosts[rank].name for rank in outcome.out_of_contact}
@@ -134,6 +138,7 @@ class Round:
         with self._stage(Stage.IMAGE):
             await provide_image(self.session, self.state, self.hosts)
         units = RoundUnits(self.session, self.state, self.hosts)
+        start_meters(self.session, self.state)
         idle_s = idle_reading_s(self.session.plan.run, self.state.case.vendor)
         if idle_s:
             with self._stage(Stage.IDLE):

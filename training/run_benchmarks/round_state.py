@@ -8,6 +8,8 @@ from pathlib import Path
 
 from run_benchmarks.failures import unexpected
 from run_benchmarks.frameworks.base import Framework
+from run_benchmarks.full_disk import is_full
+from run_benchmarks.meters.reading import MeterReadings
 from run_benchmarks.names import Node
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.plan.redact import redact_text
@@ -25,7 +27,7 @@ from run_benchmarks.training_state import TrainingState
 from run_benchmarks.transports.base import TransportError
 from run_benchmarks.unforeseen import log_traceback
 from utils.errors import FlagPerfError
-from utils.records import Failure, Stage, Verdict
+from utils.records import Failure, FailureClass, Stage, Verdict
 
 
 @dataclass
@@ -38,8 +40,9 @@ class RoundState:
     tree: where the ranks see the code.
     neighbours: host -> the uids of other runs that had units running there while this round trained or when it ended;
     unlisted: hosts that did not say what runs there, of which one warning is enough.
-    is_taken_up: its tasks were launched by a controller that died. attempts: those before this one.
-    clocks: by node rank; none before the launch.
+    is_taken_up: its tasks were launched by a controller that died; unwatched_s: so long, at most, none watched them.
+    attempts: those before this one.
+    clocks: by node rank; none before the launch. meters: what reads those outside the nodes.
     """
 
     case: CasePlan
@@ -62,8 +65,10 @@ class RoundState:
     neighbours: dict[str, set[str]] = field(default_factory=dict)
     unlisted: set[str] = field(default_factory=set)
     is_taken_up: bool = False
+    unwatched_s: float = 0.0
     attempts: tuple[Attempt, ...] = ()
     clocks: tuple[NodeClock, ...] = ()
+    meters: MeterReadings | None = None
     training: TrainingState = field(default_factory=TrainingState)
 
     @classmethod
@@ -85,8 +90,10 @@ class RoundState:
             notes=[*seen.notes],
             lost=set(seen.lost),
             tree=seen.tree,
+            neighbours={host: set(runs) for host, runs in seen.neighbours.items()},
             clocks=seen.clocks,
             is_taken_up=True,
+            unwatched_s=seen.unwatched_s + so_far.unwatched_s,
         )
 
     def warn(self, note: str) -> None:
@@ -143,6 +150,8 @@ class RoundState:
             origin=origin,
             tree=self.tree,
             attempts=self.attempts,
+            neighbours={host: tuple(sorted(runs)) for host, runs in self.neighbours.items()},
+            unwatched_s=round(self.unwatched_s, 3),
             clocks=self.clocks,
         )
 
@@ -203,6 +212,9 @@ def unjudged(seen: Observation, fault: Failure) -> RoundResult:
 def _unwritten(result: RoundResult, path: Path, error: Exception) -> RoundResult:
     log_traceback(Stage.JUDGE, error)
     failure = unexpected(Stage.JUDGE, error)
+    if is_full(error):  # which is then why its logs are not here
+        is_cause = not result.failure or result.failure.failure_class is FailureClass.LOGS_NOT_COLLECTED
+        return replace(result, verdict=failure.verdict, failure=failure) if is_cause else result
     note = f"{path} could not be written: {failure.message}"
     LOGGER.error(note)
     if result.failure:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from run_benchmarks.follow import follow_events, follow_telemetry
@@ -14,18 +15,58 @@ from run_benchmarks.round_state import RoundState
 from run_benchmarks.session import Session
 from run_benchmarks.stages.hang import HangWatch, keep_stacks
 from run_benchmarks.stages.launch import log_dir_inside
-from run_benchmarks.stages.watch import Outcome, Watch
+from run_benchmarks.stages.watch import Ended, Outcome, Watch
 from utils.errors import told_of
 from utils.records import Stage
 
 # What has ended while no controller watched is heard of, also past the deadline.
 SHORTEST_WATCH_S = 30.0
+ANSWER_S = 5.0  # so long a task that has ended may take to say so
+TIMED_OUT_CODE = 124  # of coreutils' timeout, in which every task runs (`stages.launch`)
 NO_CONTACT = "no contact"  # shown in place of a node's stage
 
 
 async def watch_round(session: Session, state: RoundState, hosts: Sequence[Host]) -> Outcome:
     """How the round's tasks end, on `hosts` by node rank; what is seen of it goes to `state` and is shown."""
-    watch = Watch(
+    watch = _watch(session, state, hosts)
+    followers = [asyncio.create_task(work) for work in _followers(session, state, hosts)]
+    try:
+        left_s = _left_s(state)
+        outcome = await watch.run(state.nodes, max(left_s, SHORTEST_WATCH_S))
+        return outcome if left_s > 0 else _by_deadline(outcome)
+    finally:
+        for follower in followers:
+            follower.cancel()
+        await asyncio.gather(*followers, return_exceptions=True)
+
+
+async def ended_unwatched(session: Session, state: RoundState, hosts: Sequence[Host]) -> Outcome | None:
+    """How the tasks of a round that is taken up had ended before that; None where they still run, or nobody says."""
+    outcome = await _watch(session, state, hosts).run(state.nodes, ANSWER_S)
+    if outcome.timed_out or outcome.hung_s is not None:
+        return None
+    return outcome if _left_s(state) > 0 else _by_deadline(outcome)
+
+
+def _left_s(state: RoundState) -> float:
+    """How long the round may still train."""
+    return state.case.deadline_s - state.times.get(Stage.TRAIN.value, 0.0)
+
+
+def _by_deadline(outcome: Outcome) -> Outcome:
+    """The outcome of tasks that nobody watched at their deadline: where `timeout` ended them, it has said so."""
+    others = {
+        rank: each
+        for rank, each in outcome.endings.items()
+        if not (isinstance(each, Ended) and each.code == TIMED_OUT_CODE)
+    }
+    return (
+        outcome if len(others) == len(outcome.endings) else replace(outcome, endings=others, timed_out=True)
+    )
+
+
+def _watch(session: Session, state: RoundState, hosts: Sequence[Host]) -> Watch:
+    return Watch(
         session.runtime,
         {host.name: host.transport for host in hosts},
         {node.rank: unit_name(session.run, node, "task") for node in state.nodes},
@@ -39,14 +80,6 @@ async def watch_round(session: Session, state: RoundState, hosts: Sequence[Host]
             session.plan.run.hang_timeout_s,
         ),
     )
-    followers = [asyncio.create_task(work) for work in _followers(session, state, hosts)]
-    try:
-        left_s = state.case.deadline_s - state.times.get(Stage.TRAIN.value, 0.0)
-        return await watch.run(state.nodes, max(left_s, SHORTEST_WATCH_S))
-    finally:
-        for follower in followers:
-            follower.cancel()
-        await asyncio.gather(*followers, return_exceptions=True)
 
 
 async def _keep_stacks(session: Session, state: RoundState, hosts: Sequence[Host]) -> None:

@@ -14,16 +14,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loguru import logger as LOGGER  # noqa: N812 - a constant: there is one log
 
+from run_benchmarks.full_disk import FULL, REMEDY, full_text, give_room_back, is_full, keep_room
 from utils.text_files import continued, shortened
 
 if TYPE_CHECKING:
-    from loguru import Message, Record
+    from loguru import Logger, Message, Record
 
 __all__ = [
     "LOGGER",
@@ -32,6 +33,7 @@ __all__ = [
     "SHORT_HEAD",
     "hidden_in_log",
     "log_briefly",
+    "log_full_disk",
     "log_to_file",
     "log_to_terminal",
     "log_warnings",
@@ -44,6 +46,7 @@ SHORT = LOGGER.bind(form="short")
 _FORMAT = "{time:YYYY-MM-DD HH:mm:ss,SSS}\t[{level}]\t[{file},{line}]{message}\n"
 # 19:19:24 INFO    message
 _SHORT_FORMAT = "{time:HH:mm:ss} {level: <7} {message}"
+ROOM = 2**18  # bytes, for the end of a run whose disk is full
 LONGEST_RECORD = 2**16  # characters: what it quotes of a host has no bound of its own
 SHORT_HEAD = len("19:19:24 WARNING ")
 Sink = Callable[[str], None]
@@ -80,38 +83,59 @@ def log_briefly(level: str, show: Callable[[str, str], None]) -> None:
         sink,
         level=level.upper(),
         format=lambda record: _with_detail(_SHORT_FORMAT, record["extra"], whole=False),
-        filter=lambda record: record["extra"].get("form") != "long",
+        filter=_once(lambda record: record["extra"].get("form") != "long"),
         backtrace=False,
         diagnose=False,
     )
 
 
+def log_full_disk(path: Path | str, log: Logger = LOGGER) -> None:
+    """Say that the controller's disk is full, and what to do: once a run, whatever met it first."""
+    log.bind(once=FULL).error(
+        f"{full_text(path)}; the run goes on, and what finds no room here stays on its host"
+    )
+    log.bind(once=REMEDY).error(f"    -> {REMEDY}")
+
+
 class LineFile:
-    """A file of lines, on disk one by one. Where it cannot be written (a full disk), that is reported once.
+    """A file of lines, on disk one by one. Where it cannot be written, that is reported once.
 
     No run ends for it: units on hosts and results are worth more. Every line is tried.
+
+    Args:
+        room: bytes for which the disk keeps room, so that more can be told when it is full.
 
     Raises:
         OSError: it cannot be opened.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, room: int = 0) -> None:
         self.path = path
         self._failed = False
+        self._room = room
         is_cut = _ends_within_a_line(path)
         # what leads elsewhere, or waits for a reader, is not written to
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         self._file = os.fdopen(os.open(path, flags, 0o666), "a", encoding="utf-8", buffering=1)
+        self._keep_room()
         if is_cut:
             self.write("\n")
 
     def write(self, line: str) -> None:
         """Append a line, with its end."""
         self._attempt(lambda: self._file.write(line))
+        self._keep_room()
 
     def close(self) -> None:
         """Close the file."""
+        if self._room and not self._file.closed:
+            with suppress(OSError):
+                give_room_back(self._file.fileno())
         self._attempt(self._file.close)
+
+    def _keep_room(self) -> None:
+        if self._room:
+            keep_room(self._file.fileno(), self._room)
 
     def _attempt(self, action: Callable[[], object]) -> None:
         try:
@@ -120,7 +144,10 @@ class LineFile:
             first, self._failed = not self._failed, True
             if first:  # a sink may not log to itself
                 own = LOGGER.bind(beside=self.path)
-                own.error(f"{self.path} is not complete, the run goes on: {error.strerror}")
+                if is_full(error):
+                    log_full_disk(self.path, own)
+                else:
+                    own.error(f"{self.path} is not complete, the run goes on: {error.strerror}")
 
 
 def _ends_within_a_line(path: Path) -> bool:
@@ -155,7 +182,7 @@ def log_to_file(path: Path, level: str) -> Iterator[None]:
     Raises:
         OSError: it cannot be opened.
     """
-    file = LineFile(path)
+    file = LineFile(path, ROOM)
     number = _add(file.write, level, beside=path)
     try:
         with LOGGER.contextualize(more_in=path):
@@ -171,7 +198,7 @@ def _add(sink: Sink, level: str, line: str = _FORMAT, beside: Path | None = None
         lambda text: sink(_as_shown(text) + "\n"),
         level=level.upper(),
         format=lambda record: _with_detail(line, record["extra"], whole=beside is not None),
-        filter=lambda record: _belongs(record["extra"], beside),
+        filter=_once(lambda record: _belongs(record["extra"], beside)),
         backtrace=False,
         diagnose=False,
     )
@@ -184,6 +211,20 @@ def _as_shown(text: str, indent: str = "    ") -> str:
 
 def _belongs(extra: Mapping[str, object], beside: Path | None) -> bool:
     return extra.get("form") != "short" and (beside is None or extra.get("beside") != beside)
+
+
+def _once(shows: Callable[[Record], bool]) -> Callable[[Record], bool]:
+    """What a sink shows, but that of records which are bound to the same `once` it has the first alone."""
+    shown = set()
+
+    def is_shown(record: Record) -> bool:
+        once = record["extra"].get("once")
+        if not shows(record) or once in shown:
+            return False
+        shown.update([once] if once else [])
+        return True
+
+    return is_shown
 
 
 def _with_detail(line: str, extra: Mapping[str, Any], whole: bool) -> str:

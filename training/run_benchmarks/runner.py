@@ -15,6 +15,7 @@ from run_benchmarks.attempts import is_repeated, on_present_hosts, prepare_hosts
 from run_benchmarks.commands import run_command
 from run_benchmarks.display.base import Display
 from run_benchmarks.exit_code import ExitCode
+from run_benchmarks.full_disk import FULL, is_full
 from run_benchmarks.health import check_standing_hosts, refusal_of, report_health
 from run_benchmarks.interruption import interruptible
 from run_benchmarks.leaving import leave
@@ -23,6 +24,7 @@ from run_benchmarks.origin import harness_of
 from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.plan.unchanged import plan_digest
+from run_benchmarks.results.controller import UNSAVED
 from run_benchmarks.results.evidence import cause_in
 from run_benchmarks.results.folder import RoundKey
 from run_benchmarks.results.round_result import RoundResult
@@ -31,6 +33,7 @@ from run_benchmarks.results.shortfall import advice
 from run_benchmarks.results.summary import Run, write_summary
 from run_benchmarks.resumption import Resumption, RoundSoFar
 from run_benchmarks.round import Round
+from run_benchmarks.round_state import has_record
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import (
     Interrupted,
@@ -40,7 +43,7 @@ from run_benchmarks.session import (
     unless_broken_off,
     unless_interrupted,
 )
-from run_benchmarks.unforeseen import remedy_for, sentence_of, traceback_text
+from run_benchmarks.unforeseen import sentence_of, traceback_text
 
 CLOSE_TIMEOUT_S = 60.0
 
@@ -64,12 +67,14 @@ async def run_plan(
     display: Display,
     earlier_signals: Sequence[signal.Signals],
     so_far: Resumption | None = None,
+    stopped_by: str = "",
 ) -> Run:
     """Run the whole plan; the summary is written to `log_dir` on every path out.
 
     Args:
         earlier_signals: those that came since the run had a folder, and more while it gets ready to heed them.
         so_far: what there is of the run already, whose controller has died.
+        stopped_by: who wants it to be ended in order, and not gone on with.
     """
     session = open_session(plan, run, log_dir, display, journal=so_far.journal if so_far else None)
     harness = await asyncio.to_thread(harness_of, plan.training_dir, session.tree.digest)
@@ -78,14 +83,16 @@ async def run_plan(
     notes = [so_far.note] if so_far else []
     _note_begin(session, so_far)
     display.run_started(run, plan, tuple(results))
-    with interruptible(session, earlier_signals):
+    with interruptible(session, earlier_signals, stopped_by):
         try:
             code = await _check_and_run(session, results, notes, so_far)
         finally:
             left = await _leave_hosts(session)
         results += _last_attempt(so_far, results)
-        notes += [*_not_begun(session, results), *left]
-        end = Run(run.name, run.uid, run.started, code, tuple(results), session.checks, tuple(notes))
+        notes += [*_ended_early(session), *_not_run(session, results, so_far), *left]
+        planned = sum(len(plan.rounds(case)) for case in plan.cases)
+        checks = session.checks
+        end = Run(run.name, run.uid, run.started, code, tuple(results), checks, tuple(notes), planned)
         summary = _summed_up(session, plan.secrets.hide_in(end))
         session.journal.close()
     return summary
@@ -117,14 +124,14 @@ async def _check_and_run(
             await _take_up(session, so_far)
         if not session.checks:
             await unless_interrupted(session.interrupt, check_standing_hosts(session))
-        report_health(session.checks)
+            report_health(session.checks)
         if refusal := refusal_of(session.checks):
             LOGGER.error("Step 2 is left out: nothing is launched before every host is healthy")
             notes.append(refusal)
             return ExitCode.UNHEALTHY
         await _run_cases(session, results, so_far)
     except Interrupted:
-        notes.append(f"interrupted before anything {'more ' if so_far else ''}was launched")
+        notes.append(f"nothing {'more ' if so_far else ''}was launched")
         LOGGER.warning(f"Step 2 is left out: {notes[-1]}")
     except Exception as error:  # the rounds that there are make a summary all the same
         notes.append(f"the run broke off: {sentence_of(error)}")
@@ -191,16 +198,25 @@ def _last_attempt(so_far: Resumption | None, results: Sequence[RoundResult]) -> 
     return [each for each in attempts if each and (each.case, each.round) not in there]
 
 
-def _not_begun(session: Session, results: Sequence[RoundResult]) -> list[str]:
-    """A note of the rounds that the plan has and the run has not come to, case by case; one where that is all."""
-    begun = {(result.case, result.round) for result in results}
-    notes = []
+def _ended_early(session: Session) -> list[str]:
+    """A note of what ended the run before its time, if something did."""
+    return [f"the run was ended by {session.interrupt.by}"] if session.interrupt.is_set() else []
+
+
+def _not_run(session: Session, results: Sequence[RoundResult], so_far: Resumption | None) -> list[str]:
+    """A note of the rounds that the plan has and the run has no result of, case by case; one where that is all."""
+    done = {RoundKey(result.case, result.round) for result in results}
+    begun = {key: each for key, each in so_far.unfinished.items() if key not in done} if so_far else {}
+    notes = [
+        f"{key}: begun, came to the stage {each.stage}, and was not begun anew" for key, each in begun.items()
+    ]
     for case in session.plan.cases:
         name = case.settings.name
-        missing = [str(number) for number in session.plan.rounds(case) if (name, number) not in begun]
+        keys = [RoundKey(name, number) for number in session.plan.rounds(case)]
+        missing = [str(key.number) for key in keys if key not in done and key not in begun]
         if missing:
             notes.append(f"{name}: not begun: round {', '.join(missing)}")
-    return notes if begun or not notes else ["no round was begun"]
+    return notes if done or begun or not notes else ["no round was begun"]
 
 
 def _log_result(result: RoundResult, log_dir: Path) -> None:
@@ -249,20 +265,28 @@ def _noted(what: str, notes: list[str]) -> Iterator[None]:
 
 
 def _summed_up(session: Session, summary: Run) -> Run:
-    """`summary`, written; where that fails the run counts neither as converged nor as ended."""
+    """`summary`, written; where that, or a round, could not be written, the run counts as neither good nor ended."""
+    lost = [each for each in summary.results if not has_record(_folder_of(session, each))]
     try:
-        write_summary(session.log_dir, summary)
+        if not lost:
+            write_summary(session.log_dir, summary)
+            session.journal.write("run_ended", exit_code=summary.exit_code)
+            return summary
+        failure = lost[0].failure
+        reason = failure.message if failure else "the result of a round could not be written"
     except Exception as error:  # the exit code must tell of the end all the same
-        LOGGER.error(f"the summary could not be written: {error}")
-        LOGGER.error(f"    -> {remedy_for(error)}; then take the run up: {_resume(session)}")
-        return replace(summary, exit_code=summary.exit_code or ExitCode.NOT_CONVERGED)
-    session.journal.write("run_ended", exit_code=summary.exit_code)
-    return summary
+        reason = FULL if is_full(error) else f"the summary could not be written: {error}"
+    session.journal.write(UNSAVED, reason=reason)
+    LOGGER.error(f"the run is not written whole: {reason}")
+    command = run_command("resume", str(session.log_dir), *session.plan.options)
+    LOGGER.error(
+        f"    -> once that is mended (`df -h {session.log_dir}` shows its disk), take the run up: {command}"
+    )
+    return replace(summary, exit_code=summary.exit_code or ExitCode.NOT_CONVERGED)
 
 
-def _resume(session: Session) -> str:
-    """The command that takes up this run."""
-    return run_command("resume", str(session.log_dir), *session.plan.options)
+def _folder_of(session: Session, result: RoundResult) -> Path:
+    return session.log_dir / result.case / f"round{result.round}"
 
 
 def _exit_code(session: Session, results: list[RoundResult]) -> int:

@@ -28,9 +28,20 @@ T = TypeVar("T")
 CANCEL_GRACE_S = 5.0
 
 
+class Interruption(asyncio.Event):
+    """Set once the run is to end before its time, and never cleared. by: who or what asked for it."""
+
+    by = ""
+
+    def ask(self, by: str) -> None:
+        """Ask for the end of the run."""
+        self.by = by
+        self.set()
+
+
 @dataclass(frozen=True)
 class Session:
-    """A run while it goes on. `interrupt` is set by a signal that ends the run, and never cleared.
+    """A run while it goes on. `interrupt` is set by what ends the run before its time.
 
     hurried: set by a further such signal; what can be done later looks at it.
     checks: host -> what its preflight gave; hosts that are known late are added as they come.
@@ -51,7 +62,7 @@ class Session:
     images: ImageStore | None
     journal: Journal
     display: Display
-    interrupt: asyncio.Event
+    interrupt: Interruption
     hurried: asyncio.Event
     checks: dict[str, list[Check]] = field(default_factory=dict)
     unclean: set[str] = field(default_factory=set)
@@ -88,7 +99,7 @@ def open_session(
         images=open_image_store(plan.run),
         journal=journal or Journal(log_dir / JOURNAL, plan.secrets),
         display=display,
-        interrupt=asyncio.Event(),
+        interrupt=Interruption(),
         hurried=asyncio.Event(),
     )
 

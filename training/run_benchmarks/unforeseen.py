@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import traceback
 
+from run_benchmarks.full_disk import FULL, REMEDY, full_text, is_full, unwritten_file
 from run_benchmarks.plan.redact import redact_text
-from run_benchmarks.run_log import LOGGER
+from run_benchmarks.run_log import LOGGER, log_full_disk
 from utils.errors import FlagPerfError, raised
 from utils.records import FailureClass, Stage
 
@@ -30,7 +30,10 @@ def log_traceback(stage: Stage, error: Exception) -> None:
 
 
 def _logged(error: Exception, where: str = "") -> str:
-    what = "a disk of the controller is full" if is_full(error) else "an error that was not foreseen"
+    if file := unwritten_file(error):
+        log_full_disk(file)
+        return full_text(file)
+    what = FULL if is_full(error) else "an error that was not foreseen"
     message = f"{what}{where}: {sentence_of(error)}"
     LOGGER.bind(detail=traceback_text(error)).error(message)
     return message
@@ -47,15 +50,10 @@ def traceback_text(error: Exception) -> str:
     return redact_text("".join(traceback.format_exception(type(error), error, error.__traceback__))).rstrip()
 
 
-def is_full(error: Exception) -> bool:
-    """Whether a disk had no room."""
-    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-
-
 def remedy_for(error: Exception) -> str:
     """What to do about an error of the controller."""
     if is_full(error):
-        return "free space on the controller's disk, or put the results elsewhere with --log-path"
+        return REMEDY
     if isinstance(error, OSError):
         return "check the file on the controller that the message names"
     return "a fault of FlagPerf itself: report it with the traceback in flagperf_run.log"

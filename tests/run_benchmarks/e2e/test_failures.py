@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 from collections.abc import Callable
@@ -26,6 +27,8 @@ from tests.run_benchmarks.faults.seen import Seen, fault
 
 CASE, PAIR = "bert:pytorch:cpu:2:1:1", "pair:pytorch:cpu:2:1:1"
 TRAINING_GOES_ON = "samples/s"
+# How a host that is lost is told from one that is lost in another way.
+LOOKS = {"kill": "refuses connections", "cut": "not even to TCP|no route", "freeze": "takes a TCP connection"}
 MakeBench = Callable[..., Bench]
 
 
@@ -114,6 +117,10 @@ def test_a_lost_host_ends_the_round_and_the_other_is_freed(
     assert result["verdict"] == "UNREACHABLE", result["failure"]
     assert result["failure"]["host"] == "h2"
     assert result["failure"]["class"] == "host_unreachable"
+    evidence = result["failure"]["evidence"]
+    assert re.search(LOOKS[breakage], evidence), evidence
+    if breakage != "kill":  # of which the peer hears, and ends
+        assert "longer than HOST_LOST_AFTER = 5 s" in result["failure"]["message"]
     (command,) = (note.partition(": ")[2] for note in result["notes"] if "may be left on h2" in note)
     assert containers(two_hosts, 1) == ""
     assert ended.folder is not None

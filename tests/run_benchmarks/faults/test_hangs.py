@@ -116,6 +116,7 @@ def test_a_rank_that_is_stopped_is_named_and_the_round_ends(run: WholeRun, seen:
     assert failure["host"] == "localhost"
     assert "rank 1 on localhost is stopped" in failure["message"]
     assert "STEP_END, step 2" in failure["message"]
+    assert "longer than HANG_TIMEOUT = 3 s in test_conf.py" in failure["message"]
     assert "train (" in failure["evidence"]
     stacks = run.result / failure["file"]
     assert stacks.name == STACKS_FILE

@@ -37,7 +37,8 @@ def test_the_engine_is_killed_and_started_again(pair: Pair, seen: Seen) -> None:
     ended = pair.bench.ended(process)
 
     seen.run(ended.folder)
-    pair.assert_in_order(ended)
+    failure = pair.assert_in_order(ended)["failure"]
+    assert "on h2 why: `journalctl -u docker" in failure["remedy"], failure
 
 
 @fault("removed")
@@ -49,7 +50,8 @@ def test_a_container_is_removed_by_hand(pair: Pair, seen: Seen) -> None:
     ended = pair.bench.ended(process)
 
     seen.run(ended.folder)
-    pair.assert_in_order(ended)
+    failure = pair.assert_in_order(ended)["failure"]
+    assert "on h2 when, and what else: `docker events" in failure["remedy"], failure
 
 
 @fault("dead-in-build")
@@ -82,4 +84,5 @@ def test_a_host_dies_while_its_logs_are_collected(host: int, pair: Pair, seen: S
 
     seen.run(ended.folder)
     result = pair.assert_in_order(ended, 3 - host)
-    assert any(f"h{host}: the logs were not collected" in note for note in result["notes"]), result["notes"]
+    (note,) = (note for note in result["notes"] if f"h{host}: the logs were not collected" in note)
+    assert f"they still lie on h{host} in " in note and "sh -c" not in note

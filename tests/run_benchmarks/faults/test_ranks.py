@@ -60,7 +60,9 @@ def test_the_kernel_kills_a_rank_at_the_containers_limit(pair: Pair, seen: Seen)
     made_in_rank(seen, ended.folder)
     seen.run(ended.folder)
     failure = pair.assert_in_order(ended)["failure"]
-    assert "SIGKILL" in failure["message"], failure
+    assert "SIGKILL" in failure["message"] and "its memory is limited to 200 MiB" in failure["message"], (
+        failure
+    )
 
 
 @fault("nan")

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
+from run_benchmarks import verbs
+from run_benchmarks.interruption import asker_here
 from run_benchmarks.results.round_result import RoundResult
 from tests.ports import reserved_port
 from tests.run_benchmarks.faults.seen import Seen, fault
 from tests.run_benchmarks.whole_run import PROGRAM, WholeRun, make_whole_run
 from utils.records import Failure, FailureClass, Stage, Verdict
 
+T = TypeVar("T")
 CASE = "toy:pytorch:X1:1:1:1"
 Capture = pytest.CaptureFixture[str]
 # After these lines of the journal the controller is killed; what comes of the round then.
@@ -42,11 +47,21 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WholeRun]:
         yield make_whole_run(tmp_path, port, monkeypatch)
 
 
-def killed_after(run: WholeRun, line: str) -> None:
-    """A run whose controller is killed right after it has written a line of its journal."""
-    words = [KILLING.format(line=line) + word if word == PROGRAM else word for word in run.command()]
+def killed_after(run: WholeRun, line: str, first: str = "") -> None:
+    """A run whose controller does what `first` says, and is killed right after it has written a line of its journal."""
+    killing = f"{first}\n{KILLING.format(line=line)}"
+    words = [killing + word if word == PROGRAM else word for word in run.command()]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+def wait_for(value: Callable[[], T]) -> T:
+    """What `value` gives, once it is something."""
+    end = time.monotonic() + 60
+    while not (there := value()):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    return there
 
 
 def files_of(folder: Path) -> set[str]:
@@ -93,18 +108,24 @@ def test_a_run_is_stopped_from_elsewhere(run: WholeRun) -> None:
         assert process.wait() == 130
     assert stopped.returncode == 0 and "exit code 130" in stopped.stdout, stopped.stderr
     assert result_of(run)["verdict"] == "INTERRUPTED" and run.units_left() == []
-    assert "`run.py stop` of the user" in (run.result / "flagperf_run.log").read_text()
+    assert f"`run.py stop` of {asker_here()}" in result_of(run)["failure"]["message"]
     assert not (run.result / "stop_requested").exists()
 
 
 def test_a_run_whose_controller_died_is_stopped_in_its_place(run: WholeRun, capsys: Capture) -> None:
     run.behave("hang")
     killed_after(run, "train")
-    assert run.main("status") == 0
+    assert verbs.main(["status", str(run.result)]) == 0  # with another configuration than the run's
     shown = capsys.readouterr().out
-    assert "its controller has died" in shown and f"resume {run.result} --config {run.tree.config}" in shown
+    assert re.search(r"its controller has died; its last sign was 0:\d\d ago", shown)
+    assert f"resume {run.result} --config {run.tree.config}" in shown
     assert run.main("stop") == 0
-    assert result_of(run)["verdict"] == "INTERRUPTED" and run.units_left() == []
+    result = result_of(run)
+    assert result["verdict"] == "INTERRUPTED" and run.units_left() == []
+    assert f"ended by `run.py stop` of {asker_here()} at the stage train" in result["failure"]["message"]
+    assert "without a controller" in result["figures"]["round_time"]["caveat"]
+    told = capsys.readouterr()
+    assert "SIGTERM" not in told.err and "leftovers" not in told.err
     assert (run.result / CASE / "round1" / "localhost_noderank0" / "rank0.out.log").is_file()
     assert run.summary["exit_code"] == 130
     assert run.main("stop") == 0 and "has ended already" in capsys.readouterr().out
@@ -115,7 +136,32 @@ def test_a_run_whose_controller_died_is_stopped_in_its_place(run: WholeRun, caps
     assert run.main("resume") == 2
     error = capsys.readouterr().err
     assert "the run has ended, with exit code 130" in error and "1:9" not in error
-    assert f"--continue-from {run.result.name} --config {run.tree.config}" in error
+    assert "saved no checkpoints" in error and f"--config {run.tree.config}" in error
+
+
+@pytest.mark.parametrize("verb", ["resume", "stop"])
+def test_a_training_that_its_deadline_ended_while_nobody_watched_has_timed_out(
+    run: WholeRun, verb: str
+) -> None:
+    """On the host `timeout` ends it; that is heard of before the run is stopped."""
+    run.behave("hang")
+    run.configure("CASE_DEADLINE_HOURS = 4 / 3600\n")
+    killed_after(run, "train", "from run_benchmarks.stages import launch\nlaunch.DEADLINE_MARGIN_S = 0")
+    (log,) = wait_for(lambda: [*(run.host / "runs").rglob("start_pytorch_task.log")])
+    wait_for(lambda: "ended by signal 15" in log.read_text())
+    run.main(verb)
+    assert (result_of(run)["verdict"], result_of(run)["failure"]["class"]) == ("TIMED_OUT", "deadline")
+    assert run.summary["exit_code"] == (130 if verb == "stop" else 1)
+    assert run.units_left() == []
+
+
+def test_a_round_that_was_begun_and_is_not_begun_anew_is_named(run: WholeRun) -> None:
+    killed_after(run, "started")
+    assert run.main("stop") == 0
+    by = f"the run was ended by `run.py stop` of {asker_here()}"
+    begun = f"case {CASE}, round 1: begun, came to the stage launch, and was not begun anew"
+    assert run.summary["notes"][1:] == ["nothing more was launched", by, begun]
+    assert run.summary["rounds"] == [] and run.units_left() == []
 
 
 def test_an_attempt_after_which_the_run_is_ended_is_its_rounds_result(run: WholeRun) -> None:
@@ -149,7 +195,7 @@ def test_what_has_changed_since_the_run_began_is_named_and_nothing_is_done(
     run.configure('SHM_SIZE = "3G"\n')
     assert run.main("resume") == 2
     error = capsys.readouterr().err
-    assert "run.shm_size: was 32G, is 3G" in error and "--continue-from" in error
+    assert "run.shm_size: was 32G, is 3G" in error and "start a new run" in error
     run.configure(f'CASES = {{"toy:pytorch:X1:1:1:9": "{run.folder}/data"}}\n')
     assert run.main("resume") == 2
     error = capsys.readouterr().err

@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from run_benchmarks.names import Node
-from run_benchmarks.runtimes.base import EngineError, Runtime
+from run_benchmarks.runtimes.base import EngineError, Runtime, UnitGoneError
 from run_benchmarks.stages import watch
 from run_benchmarks.stages.watch import Ended, Lost, Outcome, Watch
 from run_benchmarks.transports.base import (
@@ -235,6 +235,20 @@ def test_an_engine_that_ended_its_task_is_the_cause(clock: HandClock) -> None:
     (lost,) = outcome.endings.values()
     assert isinstance(lost, Lost) and (lost.answered, lost.cause) == (True, FailureClass.ENGINE_FAILED)
     assert "it ended the task, with exit code 137" in lost.message
+    assert lost.remedy == "ask h0 of engine_failed", "the runtime's own advice"
+
+
+def test_of_a_task_that_is_gone_the_runtime_says_where_to_look(clock: HandClock) -> None:
+    gone = UnitGoneError(Completed("h0", ("docker", "wait"), 1, "", "No such container: u0"), "a remedy")
+    (lost,) = wait(ending(u0=[gone]), [PingedHost(clock)]).endings.values()
+    assert isinstance(lost, Lost) and lost.remedy == "ask h0 of task_removed"
+
+
+def test_of_a_task_that_was_removed_in_its_last_moment_too(clock: HandClock) -> None:
+    runtime = ending(u0=[137])
+    runtime.cause = FailureClass.TASK_REMOVED
+    (ended,) = wait(runtime, [PingedHost(clock)]).endings.values()
+    assert isinstance(ended, Ended) and ended.remedy == "ask h of task_removed"
 
 
 def test_an_engine_that_is_still_away_when_a_peer_has_failed_is_in_the_outcome(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +16,7 @@ from run_benchmarks.names import JOURNAL, RUN_LOG
 from run_benchmarks.report.chart import Axis, Chart, Line
 from run_benchmarks.results.folder import RunFolder, open_folder
 from run_benchmarks.results.load import planned_rounds
+from run_benchmarks.results.tables import numbered
 from utils.errors import FlagPerfError
 from utils.numbers import is_measurable, number_in
 from utils.text_files import last_lines_of, one_line, shortened
@@ -70,21 +72,28 @@ def _points(lines: Sequence[str]) -> Iterator[dict[str, float]]:
     return (points[step] for step in sorted(points))
 
 
-def _rounds(folder: RunFolder) -> dict[tuple[str, int], tuple[str, int, str, str]]:
-    """The rounds that were planned: case, number, the last that the journal says of it, and for how long already."""
+def _rounds(folder: RunFolder) -> dict[tuple[str, int], tuple[str, str, str, str]]:
+    """The rounds that were planned: case, number, the last that the journal says of it, and for how long already.
+
+    A round that is run again says at which attempt it is, as in the tables of results.
+    """
     rounds = {
-        (each.case, each.number): (each.case, each.number, "not begun", "") for each in planned_rounds(folder)
+        (each.case, each.number): (each.case, str(each.number), "not begun", "")
+        for each in planned_rounds(folder)
     }
+    failed: Counter[tuple[str, int]] = Counter()
     for entry in folder.journal:
-        name, number = entry.get("case"), entry.get("round")
+        name, number, event = entry.get("case"), entry.get("round"), entry.get("event")
         if isinstance(name, str) and type(number) is int:
             stage = entry.get("verdict") or entry.get("stage") or "begun"
-            since = "" if entry.get("event") == "round_ended" else _since(number_in(entry, "time"))
-            rounds[name, number] = (name, number, str(stage), since)
+            since = "" if event == "round_ended" else since_text(number_in(entry, "time"))
+            rounds[name, number] = (name, numbered(number, failed[name, number]), str(stage), since)
+            failed[name, number] += event == "attempt_ended"
     return rounds
 
 
-def _since(time_s: float | None) -> str:
+def since_text(time_s: float | None) -> str:
+    """How long ago a moment was (seconds since the epoch); empty for None."""
     return "" if time_s is None else duration(max(0.0, time.time() - time_s))
 
 

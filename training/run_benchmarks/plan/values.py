@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StrictBool, StrictFloat, StrictInt
 
 from run_benchmarks.plan.command_words import check_command, check_numbers, check_options
+from run_benchmarks.plan.energy_factors import check_price
 from run_benchmarks.plan.host_ranges import expand
 from run_benchmarks.plan.monitors import check_monitors
 from run_benchmarks.plan.problems import UnfitError
@@ -42,6 +43,14 @@ def _port(value: Any) -> int:
     if type(number) is not int or not 1 <= number <= 65535:
         raise UnfitError("is no port", 'write a port number from 1 to 65535, e.g. "22"')
     return number
+
+
+def _address(text: str) -> str:
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        remedy = 'write "127.0.0.1" for this machine alone, "0.0.0.0" or "::" for all of its addresses, or one of them'
+        raise UnfitError("is no IP address", remedy) from None
 
 
 def _shell_words(value: Any) -> tuple[str, ...]:
@@ -186,6 +195,8 @@ Seconds = Annotated[Positive, Field(le=36_000_000)]
 SecondsOrZero = Annotated[NotNegative, Field(le=36_000_000)]
 IdleSeconds = Annotated[NotNegative, Field(le=600)]
 Port = Annotated[int, BeforeValidator(_port)]
+# Of this machine; no name, for what that leads to may change.
+Address = Annotated[Text, AfterValidator(_address)]
 EngineOptions = Annotated[tuple[str, ...], BeforeValidator(_shell_words), AfterValidator(_engine_options)]
 # What is started without a shell.
 Command = Annotated[Texts, AfterValidator(check_command), Field(examples=['["nvidia-smi", "--list-gpus"]'])]
@@ -261,6 +272,8 @@ Sections = Annotated[
 ]
 # Source -> False where it is not sampled, or its interval in seconds where that is not MONITOR_INTERVAL.
 Monitors = Annotated[dict[str, Literal[False] | float], BeforeValidator(check_monitors)]
+# An amount with its currency.
+Price = Annotated[tuple[float, str], BeforeValidator(check_price)]
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)]
 TestType = Annotated[Literal["default", "customized"], BeforeValidator(_lower)]
 Runtime = Annotated[Literal["docker", "process"], BeforeValidator(_lower)]

@@ -18,6 +18,7 @@ from run_benchmarks.results.checkout import in_checkout
 from run_benchmarks.results.clocks import clock_notes
 from run_benchmarks.results.consistency import contradictions, doubts
 from run_benchmarks.results.cut_off import cut_off_figures
+from run_benchmarks.results.doubts import doubtful, told_apart
 from run_benchmarks.results.evidence import NodeLogs, below_run
 from run_benchmarks.results.followed import with_log
 from run_benchmarks.results.hang import explained
@@ -77,7 +78,7 @@ def judge(
     failure, notes = seen.failure, list(seen.notes)
     if failure is None and seen.outcome is not None:
         explanation = explained(nodes, seen.outcome, open_framework(case.settings.framework), case.deadline_s)
-        failure = explanation.failure and in_checkout(explanation.failure, seen.tree)
+        failure = explanation.failure and told_apart(in_checkout(explanation.failure, seen.tree), seen)
         notes += [explanation.note] if explanation.note else []
     result = judge_logs(
         case, [node.folder for node in nodes], replace(seen, failure=failure, notes=tuple(notes)), followed
@@ -104,7 +105,8 @@ def judge_logs(
     continued = _continued(logs.events)
     own, figure_notes = case_figures(facts, case.chip)
     met = evaluation_that_met(case, logs.events, logs.met, facts)
-    sampled = outcome_or_why(folders, logs.events, logs.phases, seen.clocks, met)
+    told = (logs.events, logs.phases, seen.clocks, met)
+    sampled = outcome_or_why(folders, *told, case.energy_factors)
     figures = {**_training_figures(case, values, logs), **sampled.figures, **own}
     cut_off = {} if finished or case.kind == MEASURE else cut_off_figures(logs.events)
     figures |= cut_off
@@ -153,8 +155,8 @@ def judge_logs(
         shortfall=shortened(why, LONGEST_NOTE),
         rules=rules,
         figures={
-            **{name: _brief_figure(each) for name, each in figures.items()},
-            "round_time": seen.round_time(),
+            name: _brief_figure(each)
+            for name, each in doubtful({**figures, "round_time": seen.round_time()}, seen).items()
         },
         continued=continued,
         facts=facts,

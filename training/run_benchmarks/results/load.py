@@ -13,6 +13,7 @@ from run_benchmarks.journal import is_held
 from run_benchmarks.names import JOURNAL
 from run_benchmarks.reading import LARGEST_BYTES
 from run_benchmarks.results.bounds import bounded, checks_in
+from run_benchmarks.results.controller import lost_controller
 from run_benchmarks.results.folder import (
     RoundKey,
     RunFolder,
@@ -52,10 +53,10 @@ def run_in(folder: RunFolder) -> Run:
     results = _results(folder)
     first, end = _entry(folder, "run_started"), _entry(folder, "run_ended")
     about = {"run": folder.path.resolve().name, "started": _moment(first.get("time")), **first, **end}
-    about |= folder.summary
+    about |= {"planned": sum(1 for _ in planned_rounds(folder)) or None, **folder.summary}
     if folder.of_2022:
         about["started"] = min((result.started for result in results.values()), default="")
-    code = about.get("exit_code")
+    code, planned = about.get("exit_code"), about.get("planned")
     missing = list(_missing(folder, results, ended="exit_code" in about))
     checks = checks_in(folder)
     return Run(
@@ -66,6 +67,7 @@ def run_in(folder: RunFolder) -> Run:
         results=tuple(results.values()),
         checks=checks,
         notes=tuple(few([*map(str, as_list(folder.summary.get("notes"))), *folder.notes, *missing])),
+        planned=planned if type(planned) is int else None,
     )
 
 
@@ -175,7 +177,8 @@ def _missing(folder: RunFolder, results: Mapping[RoundKey, RoundResult], *, ende
     elif is_held(folder.path / JOURNAL):
         yield "the run still goes on"
     elif not ended:
-        yield "the run did not come to its end: its controller was ended (`run.py resume`), or it still runs elsewhere"
+        gone = lost_controller(folder).fate
+        yield f"the run did not come to its end: {gone} (`run.py resume`), or it still runs elsewhere"
     yield from () if folder.of_2022 else _missing_files(folder, ended)
     stages = _last_stages(folder)
     lost = {*results, *_ended_rounds(folder)}.difference(folder.rounds)

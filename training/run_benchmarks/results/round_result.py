@@ -18,7 +18,7 @@ from run_benchmarks.results.telemetry_result import RoundTelemetry
 from run_benchmarks.stages.watch import Outcome
 from run_benchmarks.writing import BY_UMASK, write_whole
 from utils.figures import DEFINITIONS, Figure
-from utils.numbers import counted
+from utils.numbers import counted, shown
 from utils.parameters import MeasurementSettings, TrainingSettings
 from utils.records import Failure, FailureClass, Stage, Verdict
 from utils.text_files import shortened
@@ -97,6 +97,8 @@ class Observation(RoundRecord):
     lost: hosts that went out of reach. not_collected: node ranks whose logs still lie on their host.
     continue_from: the uid of the run that the round was to go on from, or empty. origin: None before schema 3.
     tree: where the ranks saw the code, the controller's `training/`; empty where none were launched.
+    neighbours: host -> the uids of other runs that were seen at work there meanwhile. unwatched_s: so long of `time_s`,
+    at most, the run had no controller.
     """
 
     time_s: float | None
@@ -106,11 +108,15 @@ class Observation(RoundRecord):
     continue_from: str = ""
     tree: str = ""
     origin: Origin | None = None
+    neighbours: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unwatched_s: float = 0.0
 
     def round_time(self) -> Figure:
         """The controller's own figure."""
         source = "the controller's clock" + (", which nothing tells of" if self.time_s is None else "")
-        return DEFINITIONS["round_time"].figure(self.time_s, source)
+        figure = DEFINITIONS["round_time"].figure(self.time_s, source)
+        alone = f"up to {shown(self.unwatched_s)} s of it passed without a controller"
+        return replace(figure, caveat=alone) if self.unwatched_s else figure
 
 
 @dataclass(frozen=True, kw_only=True)

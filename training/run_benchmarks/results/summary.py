@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from run_benchmarks.exit_code import MEANINGS
+from run_benchmarks.exit_code import MEANINGS, ExitCode
 from run_benchmarks.reading import Record, parsed
 from run_benchmarks.results.evidence import cause_in
 from run_benchmarks.results.markdown import fenced, inline, listed
@@ -33,7 +33,7 @@ class Run(Record):
     """A whole run. `checks`: what the preflight saw, host by host.
 
     exit_code: None where the run did not come to its end. notes: what is missing of a run that was read back, or
-    could not be read.
+    could not be read. planned: how many rounds it was to make; None where that is not known.
     """
 
     schema: int = field(default=SCHEMA, kw_only=True)
@@ -44,6 +44,7 @@ class Run(Record):
     results: Annotated[tuple[RoundResult, ...], Field(alias="rounds")]
     checks: Annotated[Mapping[str, list[Check]], Field(alias="preflight")]
     notes: tuple[str, ...] = ()
+    planned: int | None = None
 
 
 def write_summary(folder: Path, run: Run) -> None:
@@ -95,12 +96,15 @@ def outcome_text(run: Run) -> str:
     others = [result for result in run.results if not result.verdict.is_success]
     names = [f"{each.case} round {each.round} {each.verdict.value}" for each in others[:MOST_NAMES]]
     names += [f"{len(others) - MOST_NAMES} more"] if len(others) > MOST_NAMES else []
+    planned = max(run.planned or 0, len(run.results))
+    not_run = planned - len(run.results)
+    meaning = MEANINGS.get(run.exit_code, "") if run.exit_code is not None else ""
+    parts = [meaning] if not others or run.exit_code == ExitCode.INTERRUPTED else []
     if others:
-        return (
-            f"{run.exit_code}: {len(others)} of {len(run.results)} rounds did not succeed: {', '.join(names)}"
-        )
-    meaning = MEANINGS.get(run.exit_code) if run.exit_code is not None else None
-    return f"{run.exit_code}: {meaning}" if meaning else f"{run.exit_code}"
+        parts.append(f"{len(others)} of {planned} rounds did not succeed: {', '.join(names)}")
+    if not_run and run.results:
+        parts.append(f"{not_run} of {planned} rounds {'was' if not_run == 1 else 'were'} not run")
+    return ": ".join(filter(None, (str(run.exit_code), "; ".join(filter(None, parts)))))
 
 
 def to_be_read(evidence: str) -> str:

@@ -21,13 +21,14 @@ _MARKS = {Status.OK: "ok", Status.SKIPPED: NOT_MEASURED, Status.WARNING: "WARN",
 
 
 def results_tables(results: Sequence[RoundResult]) -> list[Table]:
-    """A table a kind of case, a row a round; then one a case that has figures of its own, a row a figure."""
+    """A table a kind of case, a row a round; one of power, if any; one a case with figures of its own."""
     kinds = dict.fromkeys(result.kind for result in results)
     rounds = [_rounds([result for result in results if result.kind == kind]) for kind in kinds]
     cases = by_case(results, lambda each: each.case)
     most = MOST_CELLS // max(1, len(results))
     own = [_own_figures(case, of_case, most) for case, of_case in cases.items()]
-    return [*rounds, *(table for table in own if table.rows)]
+    power = _power([result for result in results if _has_power(result)])
+    return [*rounds, *(table for table in (power, *own) if table.rows)]
 
 
 def by_case(rounds: Iterable[T], case_of: Callable[[T], str]) -> dict[str, list[T]]:
@@ -52,6 +53,43 @@ def _rounds(results: Sequence[RoundResult]) -> Table:
     return Table(headings, rows, fixed=3, footnotes=notes, is_grouped=True)
 
 
+def _has_power(result: RoundResult) -> bool:
+    return any(each.value is not None for each in _of_power(result))
+
+
+def _of_power(result: RoundResult) -> Iterator[Figure]:
+    return (
+        figure
+        for name, figure in result.figures.items()
+        if name in DEFINITIONS and DEFINITIONS[name].of_power
+    )
+
+
+def _power(results: Sequence[RoundResult]) -> Table:
+    """A row a round in which any of it was measured; a column of which no round has a value is left out."""
+    columns = [
+        each
+        for each in DEFINITIONS.values()
+        if each.of_power
+        and any(
+            each.name in result.figures and result.figures[each.name].value is not None for result in results
+        )
+    ]
+    names = [column.name for column in columns]
+    rows = tuple(
+        (
+            result.case,
+            str(result.round),
+            next((each.scope for each in _of_power(result) if each.scope), NOT_MEASURED),
+            *(_shown(result.figures.get(column.name), column.digits) for column in columns),
+        )
+        for result in results
+    )
+    headings = ("power and energy", "round", "of the", *(column.heading for column in columns))
+    notes = tuple(note for result in results for note in _footnotes(result, names))
+    return Table(headings, rows, fixed=3, footnotes=notes, is_grouped=True)
+
+
 def _footnotes(result: RoundResult, names: Iterable[str]) -> Iterator[str]:
     """Why cells of a round are marked: a line a reason."""
     reasons: dict[str, list[str]] = {}
@@ -69,18 +107,24 @@ def _again(result: RoundResult) -> str:
     return f"{result.case}, round {result.round} was run again: {attempts}"
 
 
+def numbered(number: object, failed: int) -> str:
+    """A round's number as it is shown, with the attempt that it is at: so many `failed` before that."""
+    return f"{number} (attempt {failed + 1})" if failed else str(number)
+
+
 def _columns(results: Sequence[RoundResult]) -> list[Definition]:
     """The registry's columns that any of these results has."""
     there = {name for result in results for name in result.figures}
-    return [each for each in DEFINITIONS.values() if each.heading and each.name in there]
+    return [
+        each for each in DEFINITIONS.values() if each.heading and not each.of_power and each.name in there
+    ]
 
 
 def _round_row(result: RoundResult, columns: Sequence[Definition]) -> tuple[str, ...]:
     number = str(result.round)
     if result.continued is not None:
         number += f" (from step {result.continued.get('step')})"
-    if result.attempts:
-        number += f" (attempt {len(result.attempts) + 1})"
+    number = numbered(number, len(result.attempts))
     cells = (_shown(result.figures.get(column.name), column.digits) for column in columns)
     return (result.case, number, result.verdict.value, *cells, result.rules.stamp or NOT_MEASURED)
 

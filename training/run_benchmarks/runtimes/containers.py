@@ -11,10 +11,10 @@ from typing import Annotated
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from run_benchmarks.host_log import log_of_host
 from run_benchmarks.names import LABEL_RUN, LABELS
 from run_benchmarks.plan.records import RunSettings
 from run_benchmarks.reading import first_problem
-from run_benchmarks.run_log import LOGGER
 from run_benchmarks.runtimes.base import Mount, Runtime, Unit, UnitState
 from run_benchmarks.runtimes.engine import engine_of, mount_targets
 from run_benchmarks.runtimes.engine_logs import told_by
@@ -139,7 +139,8 @@ class ContainerRuntime(Runtime):
         """Start with the engine's own limits, where it may not raise them (rootless, in a container)."""
         if transport.host not in self._limited:
             limits = "locked memory, stack and processes"
-            LOGGER.info(f"{transport.host}: the engine may not raise the limits of {limits}; its own stay")
+            text = f"the engine may not raise the limits of {limits}; its own stay"
+            log_of_host("INFO", transport.host, text)
         self._limited.add(transport.host)
         await self._in_time(transport, self._engine.remove([unit.name]))
         return await self._in_time(

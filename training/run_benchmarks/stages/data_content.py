@@ -14,7 +14,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from run_benchmarks.run_log import LOGGER
+from run_benchmarks.host_log import log_of_host
 from run_benchmarks.stages.checks import DoubtError, HostUse
 from run_benchmarks.stages.readings import GIB, Reading
 from run_benchmarks.stages.work_folder import ENTER, SEE, guard_argv
@@ -166,7 +166,7 @@ class _Memory:
         try:
             await checked(transport, argv, stdin=text, timeout=RECALL_S)
         except FlagPerfError as error:
-            LOGGER.warning(f"{transport.host}: the next run reads these data again: {error.message}")
+            log_of_host("WARNING", transport.host, f"the next run reads these data again: {error.message}")
 
 
 async def _read(folder: DataFolder, unknown: Lines, memory: _Memory) -> Reading:
@@ -175,7 +175,8 @@ async def _read(folder: DataFolder, unknown: Lines, memory: _Memory) -> Reading:
     size = sum(entry.bytes for entry in unknown.values())
     readings.begin(size)
     if size > BATCH_BYTES:
-        LOGGER.info(f"{folder.use.transport.host}: reading {size / GIB:,.0f} GiB in {folder.path}, once")
+        host = folder.use.transport.host
+        log_of_host("INFO", host, f"reading {size / GIB:,.0f} GiB in {folder.path}, once")
     end_s = time.monotonic() + LONGEST_READING_S
     for batch in _batches(unknown.values()):
         read = await _read_batch(folder, batch, end_s - time.monotonic())

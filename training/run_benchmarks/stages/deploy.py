@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 
+from run_benchmarks.host_log import log_of_host
 from run_benchmarks.hosts.base import Host
 from run_benchmarks.names import HostPaths
 from run_benchmarks.run_log import LOGGER
@@ -78,7 +79,7 @@ async def _unpacked(
     if not done.ok:
         message = f"the code could not be brought to {paths.tree}\n{done.last_lines()}"
         raise FlagPerfError(message, where=transport.host, remedy=REMEDY)
-    LOGGER.info(f"{transport.host}: deployed to {paths.tree}")
+    log_of_host("INFO", transport.host, f"deployed to {paths.tree}")
 
 
 async def deploy_tree(transport: Transport, tree: Tree, paths: HostPaths) -> list[str]:

@@ -13,6 +13,7 @@ from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.output import complain, put
 from run_benchmarks.verbs import options
 from utils.errors import FlagPerfError, told_of
+from utils.numbers import counted
 
 if TYPE_CHECKING:
     from run_benchmarks.left_behind import Survey
@@ -22,11 +23,6 @@ if TYPE_CHECKING:
 NAME = "cleanup"
 HELP = "list what runs left on the hosts, or remove what one left; a run that goes on is not touched unasked"
 KEPT = {"code": "used", "copy": "used", "image": "made", "checkpoints": "written"}
-CONTROLLER = {
-    True: "its controller still runs",
-    False: "its controller has ended",
-    None: "whether its controller still runs is not known",
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -111,10 +107,10 @@ def _report(host: str, names: tuple[str, ...], seen: Survey, uid: str) -> None:
 
 
 def _list(seen: Survey, log_path: Path) -> None:
-    from run_benchmarks.left_behind import still_runs
+    from run_benchmarks.left_behind import fate_of
 
     for uid in seen.runs():
-        put(f"{uid}: {CONTROLLER[still_runs(uid, log_path)]}")
+        put(f"{uid}: {fate_of(uid, log_path)}")
         for host, left in seen.of_run(uid).items():
             if str(left):
                 put(f"    {host}: {left}")
@@ -158,8 +154,10 @@ def _described(item: Item) -> str:
     from run_benchmarks.stages.progress import size_text
 
     minutes = item.age_s / 60
-    units = (("days", 1440), ("hours", 60), ("minutes", 1))
-    age = next(f"{minutes / each:.0f} {unit}" for unit, each in units if minutes >= 2 * each or each == 1)
+    units = (("day", 1440), ("hour", 60), ("minute", 1))
+    age = next(
+        counted(round(minutes / each), unit) for unit, each in units if minutes >= 2 * each or each == 1
+    )
     return f"{item.kind} {item.name}, {size_text(item.size)}, {KEPT[item.kind]} {age} ago"
 
 
@@ -236,13 +234,13 @@ def _uid(given: str, seen: Survey, log_path: Path) -> str | None:
 
 def _see_that_it_may_go(uid: str, seen: Survey, log_path: Path, arguments: argparse.Namespace) -> None:
     """Ask where the run may still go on; FlagPerfError where that is not to be lost, or nobody can be asked."""
-    from run_benchmarks.left_behind import still_runs
+    from run_benchmarks.left_behind import fate_of, still_runs
 
     alive = still_runs(uid, log_path)
     running = any(left.running for left in seen.of_run(uid).values())
     if arguments.yes or alive is False or (alive is None and not running):
         return
-    doubt = f"{uid}: {CONTROLLER[alive]}" + ("" if alive else f" ({log_path} has no results of it)")
+    doubt = f"{uid}: {fate_of(uid, log_path)}" + ("" if alive else f" ({log_path} has no results of it)")
     if sys.stdin.isatty():
         if _agreed(f"{doubt}. End and remove its units all the same? [y/N] "):
             return

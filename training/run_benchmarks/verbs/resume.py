@@ -28,17 +28,15 @@ def run(arguments: argparse.Namespace) -> int:
     return take_up(find_run(arguments.run, options.log_path_of(arguments)), arguments)
 
 
-def take_up(folder: Path, arguments: argparse.Namespace, *, only_to_end_it: bool = False) -> int:
+def take_up(folder: Path, arguments: argparse.Namespace, *, stopped_by: str = "") -> int:
     """Go on with the run in a folder; the exit code.
 
     Args:
-        only_to_end_it: end it in order: its tasks are stopped, their logs collected.
+        stopped_by: who wants it to be ended in order: its tasks are stopped, their logs collected.
 
     Raises:
         FlagPerfError: it goes on, or has ended, is another user's, or the files do not lead to its plan any more.
     """
-    import signal
-
     from run_benchmarks.foreground import resume_in_foreground
     from run_benchmarks.interruption import drop_request, request_in
     from run_benchmarks.journal import Journal
@@ -53,6 +51,5 @@ def take_up(folder: Path, arguments: argparse.Namespace, *, only_to_end_it: bool
     request = request_in(folder)
     so_far = read_resumption(folder, Journal(folder / JOURNAL, plan.secrets, is_taken_over=True))
     drop_request(folder, request)
-    check_unchanged(plan, so_far)
-    signals = [signal.SIGTERM] if only_to_end_it else []
-    return resume_in_foreground(plan, folder.resolve(), so_far, signals)
+    check_unchanged(folder, plan, so_far)
+    return resume_in_foreground(plan, folder.resolve(), so_far, stopped_by)

@@ -6,18 +6,23 @@ import argparse
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from run_benchmarks.commands import place_options, run_command
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.output import output_width, put
 from run_benchmarks.verbs import options
+from utils.errors import FlagPerfError
+
+if TYPE_CHECKING:
+    from run_benchmarks.results.folder import RunFolder
 
 NAME = "status"
 HELP = "show where a run is: its rounds, their stages, and the end of its log"
 LOG_LINES = 5
 LOOK_EVERY_S = 1.0
 MOST_AT_ONCE = 2**20  # bytes of the log
-HEADINGS = ("case", "round", "state", "since")
+HEADINGS = ("case", "round", "state", "for")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     folder = find_run(arguments.run, options.log_path_of(arguments))
     seen = progress(folder)
-    rows = tuple((case, str(number), state, since or "-") for case, number, state, since in seen["rounds"])
+    rows = tuple((*parts, duration or "-") for *parts, duration in seen["rounds"])
     put(_headline(folder, place_options(arguments.config, arguments.log_path)))
     put(Table(HEADINGS, rows, fixed=2).text(output_width()))
     put("\n".join(seen["log"][-LOG_LINES:]))
@@ -48,13 +53,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _headline(folder: Path, places: Sequence[str]) -> str:
-    """Whether the run goes on, and what to do where it does not; `places` leads a command to the same files."""
+    """Whether the run goes on, and what to do where it does not.
+
+    places: what leads a command to the caller's files; a run's own are named where nobody else can have written them.
+    """
+    from run_benchmarks.history.live import since_text
     from run_benchmarks.journal import is_held
     from run_benchmarks.names import JOURNAL
-    from run_benchmarks.results.load import load_run
+    from run_benchmarks.results.controller import lost_controller
+    from run_benchmarks.results.folder import open_folder
+    from run_benchmarks.results.load import run_in
     from run_benchmarks.results.summary import outcome_text
 
-    loaded = load_run(folder)
+    opened = open_folder(folder)
+    loaded = run_in(opened)
     head = f"{folder}: started {loaded.started}"
     if loaded.exit_code is not None:
         return f"{head}, exit code {outcome_text(loaded)}"
@@ -63,8 +75,26 @@ def _headline(folder: Path, places: Sequence[str]) -> str:
         return f"{head}, goes on"
     if held is None:
         return f"{head}; whether it goes on cannot be told here"
-    resume, stop = (run_command(verb, str(folder), *places) for verb in ("resume", "stop"))
-    return f"{head}; its controller has died\n    -> to go on: {resume}\n    -> to end it: {stop}"
+    gone, own = lost_controller(opened), _places_of(opened) or places
+    resume, stop = (run_command(verb, str(folder.resolve()), *own) for verb in ("resume", "stop"))
+    lines = (
+        f"{head}; {gone.fate}; its last sign was {since_text(gone.last_sign)} ago",
+        f"to go on: {resume}",
+        f"to end it: {stop}",
+    )
+    return "\n    -> ".join(lines)
+
+
+def _places_of(folder: RunFolder) -> tuple[str, ...]:
+    """The options that lead to a run's own files; none where another user may have written them."""
+    from run_benchmarks.own_folder import check_own
+    from run_benchmarks.results.folder import as_list
+
+    try:
+        check_own(folder.path)
+    except FlagPerfError:
+        return ()
+    return tuple(map(str, as_list(folder.plan.get("options"))))
 
 
 def _follow(folder: Path) -> None:

@@ -26,10 +26,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Ask the run's controller and wait until it has ended; where that has died, end the run in its place."""
-    from run_benchmarks.interruption import request_stop
+    from run_benchmarks.interruption import asker_here, request_stop
     from run_benchmarks.journal import is_held
     from run_benchmarks.names import JOURNAL
+    from run_benchmarks.results.controller import lost_controller
     from run_benchmarks.results.find import find_run
+    from run_benchmarks.results.folder import open_folder
     from run_benchmarks.results.load import load_run
 
     folder = find_run(arguments.run, options.log_path_of(arguments)).resolve()
@@ -42,8 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
         remedy = "end it where it was started: Ctrl-C, or `kill PID`"
         raise FlagPerfError("whether the run goes on cannot be told", where=str(folder), remedy=remedy)
     if not held:
-        complain(f"{folder}: its controller has died; the run is ended in its place")
-        code = take_up(folder, arguments, only_to_end_it=True)
+        complain(f"{folder}: {lost_controller(open_folder(folder)).fate}; the run is ended in its place")
+        code = take_up(folder, arguments, stopped_by=asker_here())
         return ExitCode.SUCCESS if code == ExitCode.INTERRUPTED else code
     request_stop(folder)
     put(f"{folder}: asked to stop; waiting until it has ended (Ctrl-C ends the waiting alone)")

@@ -1,0 +1,44 @@
+"""What the controller saw beside a round, and what it did not see, that makes doubtful what is said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from run_benchmarks.plan.host_ranges import alike
+from run_benchmarks.results.round_result import Observation
+from run_benchmarks.stages.checks import named
+from utils.figures import DEFINITIONS, Figure
+from utils.records import Failure, FailureClass
+
+# What other work on a host does not change: what was learnt, and how much was counted.
+_UNTOUCHED = ("final_loss", "samples", "steps", "mem_total")
+
+
+def doubtful(figures: Mapping[str, Figure], seen: Observation) -> dict[str, Figure]:
+    """The figures, of which those are marked that others who used the hosts may have changed."""
+    shared = alike({host: f"was shared with {named(runs)}" for host, runs in seen.neighbours.items()})
+    caveat = "; ".join(f"{hosts} {how}" for hosts, how in shared)
+    return {
+        name: _with(caveat, each) if caveat and _may_change(name) else each for name, each in figures.items()
+    }
+
+
+def told_apart(failure: Failure, seen: Observation) -> Failure:
+    """The failure of a round; who removed its task while the run had no controller is not known."""
+    if not seen.unwatched_s or failure.failure_class is not FailureClass.TASK_REMOVED:
+        return failure
+    message = (
+        "the task was removed while the run had no controller, or by the run itself when its controller ended"
+    )
+    return replace(failure, message=message)
+
+
+def _may_change(name: str) -> bool:
+    definition = DEFINITIONS.get(name)
+    return name not in _UNTOUCHED and not (definition and definition.of_metric)
+
+
+def _with(caveat: str, figure: Figure) -> Figure:
+    both = filter(None, (figure.caveat, caveat))
+    return figure if figure.value is None else replace(figure, caveat="; ".join(both))
