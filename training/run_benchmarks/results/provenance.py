@@ -18,7 +18,7 @@ from utils.events import Event, EventName
 from utils.inventory import INVENTORY_FILE, HostInventory, Inventory, MonitorCost, Software
 from utils.text_files import shortened
 
-LARGEST_INVENTORY = 2**20  # bytes: one of a thousand packages has some 60,000
+LARGEST_INVENTORY = 2**18  # bytes: one of a thousand packages has some 60,000
 LONGEST_REASON = 400  # characters
 SEED = "seed"
 
