@@ -63,6 +63,7 @@ CONTROLLER_PACKAGES = frozenset(
         "markupsafe",
         "msgspec",
         "numpy",
+        "prometheus_client",
         "pydantic",
         "rich",
         "scipy",

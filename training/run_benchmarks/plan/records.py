@@ -91,11 +91,9 @@ def _path(*names: str) -> Any:
 class RunSettings:
     """`test_conf.py` without its cases: how every case of a run is set up on the hosts.
 
-    Paths ending in `_host` are on the hosts, `_container` inside the containers;
-    `log_path` is on the controller; `checkpoint_path` is on the hosts and the same
-    inside, empty for none; `hang_timeout_s` is 0 where no training is taken for hung, None where that follows from its
-    pace; `idle_reading_s` is None where it follows from the vendor. `secrets` are names of variables and build
-    arguments.
+    Paths ending in `_host` are on the hosts, `_container` in the containers; `log_path` and `metrics_port` (None: none)
+    are the controller's; `checkpoint_path` is on the hosts and the same inside, empty for none; `hang_timeout_s`: 0 for
+    never, None where it follows from the pace, `idle_reading_s` from the vendor. `secrets` are names of variables.
     """
 
     flagperf_path_host: values.AbsolutePath = _path("FLAGPERF_PATH", "FLAGPERF_PATH_HOST")
@@ -120,6 +118,8 @@ class RunSettings:
     monitor_interval_s: values.Seconds = Field(default=1.0, validation_alias="MONITOR_INTERVAL")
     monitors: values.Monitors = field(default_factory=dict)
     idle_reading_s: values.IdleSeconds | None = Field(default=None, validation_alias="IDLE_READING")
+    metrics_port: values.Port | None = None
+    metrics_address: values.Address = "127.0.0.1"
     secrets: values.EnvironmentNames = ()
     pip: PipSettings = field(default_factory=PipSettings)
     machine: MachineUse = field(default_factory=MachineUse)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from run_benchmarks.meters import open_meter
-from run_benchmarks.meters.base import PowerMeter
+from run_benchmarks.meters.base import MeterSource
 from run_benchmarks.plan.monitors import meter_interval
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.runtimes.base import Runtime
@@ -25,15 +25,16 @@ async def power_meter(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
     try:
         watts = await asyncio.wait_for(in_thread(lambda: _read(source), "power meter"), LIMIT_S)
     except FlagPerfError as error:
-        raise DoubtError(error.message, remedy=error.remedy) from error
+        # without its address: what is said of many hosts alike stands in one line
+        raise DoubtError(error.message.replace(meter.where, "its BMC"), remedy=error.remedy) from error
     except asyncio.TimeoutError as error:
-        message = f"{meter.where} did not answer within {LIMIT_S:g} s"
+        message = f"its BMC did not answer within {LIMIT_S:g} s"
         raise DoubtError(message, remedy="see whether it is overloaded, or remove the meter") from error
     use.facts.update(watts=watts)
     return f"{watts:g} W: {source.note}"
 
 
-def _read(source: PowerMeter) -> float:
+def _read(source: MeterSource) -> float:
     try:
         return source.read()
     finally:
