@@ -17,7 +17,7 @@ DOCS = sorted(
     path
     for folder, pattern in (
         (ROOT, "*.md"),
-        (ROOT / "docs", "*.md"),
+        (ROOT / "docs", "**/*.md"),
         (ROOT / "tests", "**/README.md"),
         (ROOT / "training", "**/*.md"),
     )

@@ -50,8 +50,8 @@ def figures_of_round(folder: Path) -> Figures:
     evaluated = [time_ms for name, _, time_ms in events if name == "EVALUATE"]
     met = evaluated[-1] if evaluated and (facts or {}).get("converged") is True else None
     starts = {rank: ranks_start(folder, seen, rank) for rank in range(len(seen["hosts"]))}
-    own |= power.figures(folder, seen["hosts"], window(events), samples, met, starts)
-    own |= power.of_accelerators(folder, seen["hosts"], window(events))
+    own |= power.figures(folder, seen["hosts"], window(events), samples, met, starts, seen.get("clocks", ()))
+    own |= power.of_accelerators(folder, seen["hosts"], window(events), seen.get("clocks", ()))
     listed = {name: own.get(name) for name in NAMES if trains or own.get(name) is not None}
     return listed | figures_of_case(facts or {}, case)
 

@@ -17,6 +17,9 @@ class HandClock:
     def monotonic(self) -> float:
         return self.now
 
+    def thread_time(self) -> float:
+        return self.now
+
     def time_ns(self) -> int:
         return round(self.now * 1e9)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,11 @@ from typing import Any
 from run_benchmarks import BANNER
 from run_benchmarks.commands import run_command
 from run_benchmarks.display.base import Display
+from run_benchmarks.display.guarded import Guarded
 from run_benchmarks.display.terminal import open_display
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.host_log import flush
+from run_benchmarks.metrics.export import exported
 from run_benchmarks.names import RUN_LOG, RunId
 from run_benchmarks.output import NotPrintedError, output_width, put
 from run_benchmarks.plan.as_dict import plan_as_dict
@@ -41,7 +43,7 @@ def run_in_foreground(plan: Plan, began: Callable[[Path], None] = lambda folder:
         began: gets the run's result folder when there is one.
 
     Raises:
-        FlagPerfError: nothing was launched, for there is no room for its results.
+        FlagPerfError: nothing was launched: there is no room for its results, or METRICS_PORT is not free.
     """
 
     def open_new(opened: ExitStack) -> tuple[RunId, Path]:
@@ -49,7 +51,8 @@ def run_in_foreground(plan: Plan, began: Callable[[Path], None] = lambda folder:
         began(folder)
         return run, folder
 
-    return _shown(plan, open_new)
+    with exported(plan.run) as displays:
+        return _shown(plan, open_new, displays)
 
 
 def resume_in_foreground(plan: Plan, folder: Path, so_far: Resumption, stopped_by: str = "") -> int:
@@ -65,16 +68,18 @@ def resume_in_foreground(plan: Plan, folder: Path, so_far: Resumption, stopped_b
         LOGGER.info(f"{so_far.note}; logs and results: {folder}")
         return so_far.run, folder
 
-    return _shown(plan, open_again, so_far, stopped_by)
+    with exported(plan.run, is_needed=False) as displays:
+        return _shown(plan, open_again, displays, so_far, stopped_by)
 
 
 def _shown(
     plan: Plan,
     open_run: Callable[[ExitStack], tuple[RunId, Path]],
+    further: Sequence[Display],
     so_far: Resumption | None = None,
     stopped_by: str = "",
 ) -> int:
-    display = open_display(plan.run.log_level)
+    display = Guarded(open_display(plan.run.log_level), *further)
     try:
         with hidden_in_log(plan.secrets.hide):
             return _run(plan, display, open_run, so_far, stopped_by)

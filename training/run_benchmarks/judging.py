@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +12,7 @@ from run_benchmarks.results.round_result import Observation, RoundResult
 from run_benchmarks.round_state import judged, unjudged, write_observation, write_result
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import Interrupted, Session, unless_interrupted
+from run_benchmarks.threads import in_thread
 from utils.records import Stage
 
 
@@ -28,7 +25,7 @@ async def judge_round(session: Session, case: CasePlan, seen: Observation, folde
     seen = write_observation(seen, folder)
     session.hurried.clear()  # what came before has hurried the clean-up
     try:
-        work = _in_thread(lambda: judged(case, seen, folder, secrets))
+        work = in_thread(lambda: judged(case, seen, folder, secrets), "judge")
         result = await unless_interrupted(session.hurried, work)
     except Interrupted:
         later = f"judge it later from its logs: {run_command('show', str(session.log_dir), '--rescore')}"
@@ -36,18 +33,3 @@ async def judge_round(session: Session, case: CasePlan, seen: Observation, folde
         failure = replace(interrupted(Stage.JUDGE, session.interrupt.by), remedy=later)
         result = secrets.hide_in(unjudged(seen, failure))
     return write_result(result, folder)
-
-
-async def _in_thread(work: Callable[[], RoundResult]) -> RoundResult:
-    """What `work` gives. Its thread does not keep the program from ending, as those of `to_thread` do."""
-    done: Future[RoundResult] = Future()
-    done.set_running_or_notify_cancel()
-
-    def run() -> None:
-        try:
-            done.set_result(work())
-        except BaseException as error:
-            done.set_exception(error)
-
-    threading.Thread(target=run, name="judge", daemon=True).start()
-    return await asyncio.wrap_future(done)

@@ -10,7 +10,8 @@ from itertools import groupby
 
 from run_benchmarks.images.build import MERGED
 from run_benchmarks.plan.case_files import DRIVER_SCRIPT
-from run_benchmarks.plan.host_ranges import fold
+from run_benchmarks.plan.host_ranges import alike, fold
+from run_benchmarks.plan.monitors import meter_interval
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.plan.redact import redact_argv
 from run_benchmarks.plan.secrets import Secrets
@@ -49,6 +50,7 @@ def _lines(plan: Plan) -> Iterator[str]:
     if plan.run.machine.settings:
         yield f"# {plan.run.machine.sentence()}"
     yield from (f"# note: {note}" for note in notes_of(plan))
+    yield from _meters(plan)
     if plan.continue_from:
         yield f"# the rounds go on from the checkpoints of {plan.continue_from} in {plan.run.checkpoint_path}"
     yield ""
@@ -61,6 +63,17 @@ def _lines(plan: Plan) -> Iterator[str]:
         yield from commands
     for case in plan.cases:
         yield from _case(plan, case, rehearsed.rounds.get(case.settings.name))
+
+
+def _meters(plan: Plan) -> Iterator[str]:
+    """Whom this machine will ask for power, hosts whose meter is called like them in one line."""
+    asked = {}
+    for host, meter in plan.cluster.meters.items():
+        interval_s = meter_interval(plan.run.monitors, meter.kind)
+        shared = f"; one with {fold(meter.shared_with)}" if meter.shared_with else ""
+        asked[host] = f"{meter.where}, every {interval_s:g} s{shared}" if interval_s else ""
+    for hosts, text in alike({host: text for host, text in asked.items() if text}):
+        yield f"# power of {hosts}: this machine asks {text}"
 
 
 def _case(plan: Plan, case: CasePlan, rehearsed: RehearsedRound | None) -> Iterator[str]:

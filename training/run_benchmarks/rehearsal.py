@@ -136,6 +136,7 @@ class RehearsedRun:
 
 async def rehearse(plan: Plan) -> RehearsedRun:
     """Run `plan` against hosts that are not there. What rounds write goes to a folder that is gone afterwards."""
+    plan = replace(plan, cluster=replace(plan.cluster, meters={}))  # which are there
     rehearsal, run = Rehearsal(), new_run_id(datetime.now().astimezone())
     with tempfile.TemporaryDirectory(prefix="flagperf-plan-") as folder:
         session = open_session(plan, run, Path(folder), rehearsal, rehearsal.open)

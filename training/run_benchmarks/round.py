@@ -29,6 +29,7 @@ from run_benchmarks.resumption import RoundSoFar
 from run_benchmarks.round_clocks import read_begin
 from run_benchmarks.round_end import RoundEnd
 from run_benchmarks.round_image import provide_image
+from run_benchmarks.round_meters import start_meters
 from run_benchmarks.round_state import RoundState, has_record, write_observation
 from run_benchmarks.round_units import RoundUnits
 from run_benchmarks.round_watch import ended_unwatched, watch_round
@@ -117,10 +118,11 @@ class Round:
         return bounded(session.plan.secrets.hide_in(seen))
 
     async def _train(self, held: AsyncExitStack) -> None:
-        if not self.state.is_taken_up:
-            await self._launch(held)
-        else:
+        if self.state.is_taken_up:
+            start_meters(self.session, self.state)
             await read_begin(self.state, self.hosts)
+        else:
+            await self._launch(held)
         with self._stage(Stage.TRAIN):
             self.state.outcome = outcome = await watch_round(self.session, self.state, self.hosts)
             self.state.lost |= {self.hosts[rank].name for rank in outcome.out_of_contact}
@@ -136,6 +138,7 @@ class Round:
         with self._stage(Stage.IMAGE):
             await provide_image(self.session, self.state, self.hosts)
         units = RoundUnits(self.session, self.state, self.hosts)
+        start_meters(self.session, self.state)
         idle_s = idle_reading_s(self.session.plan.run, self.state.case.vendor)
         if idle_s:
             with self._stage(Stage.IDLE):

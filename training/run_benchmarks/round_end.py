@@ -17,6 +17,7 @@ from run_benchmarks.neighbours import look_for_neighbours, notes_on_neighbours
 from run_benchmarks.plan.host_ranges import alike
 from run_benchmarks.results.evidence import TASK_OUTPUT, start_log_of
 from run_benchmarks.round_clocks import read_end
+from run_benchmarks.round_meters import finish_meters
 from run_benchmarks.round_state import RoundState
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import Session
@@ -50,7 +51,15 @@ class RoundEnd:
 
     def steps(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
         """What is to be done, in this order; where a step fails the next is done all the same."""
-        return self._read_clocks, self._note_neighbours, self._stop_units, self._collect, self._keep_output
+        return (
+            self._read_clocks,
+            self._note_neighbours,
+            self._stop_units,
+            self._stop_meters,
+            self._collect,
+            self._keep_output,
+            self._finish_meters,
+        )
 
     async def _read_clocks(self) -> None:
         await read_end(self.state, self.hosts)
@@ -80,6 +89,13 @@ class RoundEnd:
             self.state.note_lost(node.host, error)
         for hosts, why in alike({node.host: error.message for node, error in errors.items()}):
             LOGGER.warning(f"{hosts}: its units could not be stopped: {why}")
+
+    async def _stop_meters(self) -> None:
+        if self.state.meters:
+            self.state.meters.stop()
+
+    async def _finish_meters(self) -> None:
+        await finish_meters(self.session, self.state)
 
     async def _collect(self) -> None:
         async def collect(node: Node) -> None:
@@ -112,13 +128,17 @@ class RoundEnd:
                 (folder.parent / FOLLOWED_EVENTS).unlink(missing_ok=True)
 
     def _note_left_out(self, node: Node, left_out: Sequence[LeftOut]) -> None:
+        session = self.session
+        if node.folder in session.kept and not any(item.has_content for item in left_out):
+            session.kept.discard(node.folder)  # there was no room for it before the round was taken up
+            session.journal.write("collected", folder=node.folder)
         if not left_out:
             return
         note = f"{node.host}: {note_on(left_out, self.session.paths.node(node))}"
         self.state.warn(note)
         if any(item.has_content for item in left_out):
-            self.session.kept.add(node.folder)
-            self.session.journal.write("kept", folder=node.folder)
+            session.kept.add(node.folder)
+            session.journal.write("kept", folder=node.folder)
         if rank_log_name(0) in {item.path for item in left_out}:
             self._fail_without_log(node, FlagPerfError(note))
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from run_benchmarks.failures import unexpected
 from run_benchmarks.frameworks.base import Framework
 from run_benchmarks.full_disk import is_full
+from run_benchmarks.meters.reading import MeterReadings
 from run_benchmarks.names import Node
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.plan.redact import redact_text
@@ -41,7 +42,7 @@ class RoundState:
     unlisted: hosts that did not say what runs there, of which one warning is enough.
     is_taken_up: its tasks were launched by a controller that died; unwatched_s: so long, at most, none watched them.
     attempts: those before this one.
-    clocks: by node rank; none before the launch.
+    clocks: by node rank; none before the launch. meters: what reads those outside the nodes.
     """
 
     case: CasePlan
@@ -67,6 +68,7 @@ class RoundState:
     unwatched_s: float = 0.0
     attempts: tuple[Attempt, ...] = ()
     clocks: tuple[NodeClock, ...] = ()
+    meters: MeterReadings | None = None
     training: TrainingState = field(default_factory=TrainingState)
 
     @classmethod

@@ -18,7 +18,7 @@ from run_benchmarks.images.build import BuildSite, build_name
 from run_benchmarks.images.layers import ImagePlan, plan_image
 from run_benchmarks.images.store import ImageStore
 from run_benchmarks.names import LABEL_RUN
-from run_benchmarks.plan.records import PipSettings
+from run_benchmarks.plan.pip_record import PipSettings
 from run_benchmarks.runtimes.engine import engine_of
 from run_benchmarks.transports.base import Completed, TransportError
 from run_benchmarks.transports.local import LocalTransport

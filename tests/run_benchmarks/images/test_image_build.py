@@ -14,7 +14,7 @@ import pytest
 from run_benchmarks.images.build import layer_argvs
 from run_benchmarks.images.pip_handover import PIP_FOLDER, pip_conf, pip_mounts
 from run_benchmarks.names import LABEL_RUN
-from run_benchmarks.plan.records import PipSettings
+from run_benchmarks.plan.pip_record import PipSettings
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.transports.base import CommandError, Completed, TransportError
 from run_benchmarks.transports.local import LocalTransport

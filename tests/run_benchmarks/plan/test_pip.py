@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks.plan.host_pip import host_pip_options, read_pip_conf
-from run_benchmarks.plan.records import PipSettings
+from run_benchmarks.plan.pip_record import PipSettings
 from tests.run_benchmarks.plan.test_bad_input import edit
 from tests.run_benchmarks.plan.tree import Tree
 from utils.errors import FlagPerfError

@@ -12,7 +12,8 @@ from run_benchmarks.failures import failure_on
 from run_benchmarks.images.build import BuildSite
 from run_benchmarks.images.layers import ImagePlan, Layer
 from run_benchmarks.images.store import ImageStore
-from run_benchmarks.plan.records import ClusterSettings, PipSettings
+from run_benchmarks.plan.pip_record import PipSettings
+from run_benchmarks.plan.records import ClusterSettings
 from run_benchmarks.plan.secrets import Secrets
 from run_benchmarks.runtimes.engine import engine_of
 from run_benchmarks.stages import image, progress

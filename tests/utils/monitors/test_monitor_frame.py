@@ -17,7 +17,7 @@ from utils.monitors import frame
 from utils.monitors.accelerators import Accelerators
 from utils.monitors.frame import Sampler, TelemetryFile, open_log, run_monitors
 from utils.monitors.source import Source, SourceUnavailableError
-from utils.telemetry.lines import value_log
+from utils.telemetry.lines import TELEMETRY_FILE, value_log
 from utils.telemetry.records import Sample, Scope, SourceInfo
 
 TICK_S = 0.01
@@ -170,7 +170,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> HandClock:
 
 
 def counts_of(source: Steady, folder: Path, clock: HandClock, ticks: int) -> frame.Counts:
-    sampler = Sampler(source, folder, TelemetryFile(folder), interval_s=1.0)
+    sampler = Sampler(source, folder, TelemetryFile(folder / TELEMETRY_FILE), interval_s=1.0)
     sampler.run(SimpleNamespace(wait=clock.wait), ticks)  # type: ignore[arg-type]
     return sampler.counts
 

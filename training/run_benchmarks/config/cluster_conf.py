@@ -27,5 +27,8 @@ HOST_LOST_AFTER = 60
 # Hosts that no case is planned for: one takes the place of a host that is lost, see RETRIES in test_conf.py.
 # SPARE_HOSTS = ["10.1.2.9"]
 
+# BMCs that this machine asks for the power of whole hosts: docs/telemetry.md has the keys. Passwords do not stand here.
+# POWER_METERS = {"node[001-016]": {"address": "https://10.9.1.[1-16]", "user": "reader", "pass_env": "BMC_PASSWORD"}}
+
 # The port on the first host of a case at which its processes meet. It must be free there.
 MASTER_PORT = "29501"

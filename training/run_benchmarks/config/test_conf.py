@@ -124,6 +124,12 @@ MONITORS: dict[str, float] = {}  # e.g. {"cores": False, "rapl": 0.1}
 # None: 5 where chips are sampled, else 0.
 IDLE_READING = None
 
+# A port of this machine at which Prometheus reads how the run is going, e.g. 9435. None: none (docs/observability/).
+METRICS_PORT = None
+
+# Where that port is opened: for this machine alone. "0.0.0.0" lets everybody who reaches this machine read it.
+METRICS_ADDRESS = "127.0.0.1"
+
 # Names of variables (`-e NAME=value` in ACCE_CONTAINER_OPT) and build arguments that are secret, though their
 # names do not say so as DB_PASSWORD or LICENSE_KEY do.
 SECRETS: list[str] = []

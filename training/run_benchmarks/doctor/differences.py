@@ -14,6 +14,7 @@ OWN: Mapping[str, tuple[str, ...] | None] = {
     "clock": None,
     "memory": ("available_gib",),
     "reachable": None,
+    "power meter": None,
 }
 # Numbers that are alike within a factor.
 FACTORS = {

@@ -1,7 +1,6 @@
 """Who may see the pages: requests of this machine, or with the token; never those that another site's page makes.
 
-- A request's `Host` is the name of this machine, `localhost` or a plain address: a stranger's name that leads here (DNS
-  rebinding) is refused, on 127.0.0.1 too.
+- A request's `Host` is this machine's own (`own_names`).
 - Where a token is asked for, the address that has it is opened once; a cookie stands for it from then on.
 - Nothing can be changed here, no other site may read an answer (there is no CORS header) or frame it.
 """
@@ -9,21 +8,18 @@
 from __future__ import annotations
 
 import hmac
-import re
 import secrets
-import socket
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
+from run_benchmarks.own_names import is_own_name
+
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-# Nothing but a name and a port: to a parser of addresses `evil@127.0.0.1` and `127.0.0.1#evil` are of this machine.
-HOST = re.compile(r"(?:\[(?P<v6>[0-9a-f:.]+)]|(?P<name>[\w.-]+))(?::\d{1,5})?")
 TOKEN = "token"  # noqa: S105 - the name of a parameter
 HEADERS: Final = {
     "content-security-policy": "frame-ancestors 'none'",  # the pages bring the rest of it
@@ -47,7 +43,6 @@ class Guard:
         self._app, self._token = app, token
         self._session = secrets.token_urlsafe(32)
         self._cookie = f"flagperf-{port}"
-        self._names = {"localhost", socket.gethostname().lower(), socket.getfqdn().lower()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -58,7 +53,7 @@ class Guard:
             await answer(scope, receive, _with_headers(send))
 
     def _refusal(self, request: Request) -> Response | None:
-        if not self._is_own_name(request.headers.get("host", "")):
+        if not is_own_name(request.headers.get("host", "")):
             return PlainTextResponse("This name does not belong to the machine that serves the page.", 421)
         if self._token is None or _same(request.cookies.get(self._cookie, ""), self._session):
             return None
@@ -67,15 +62,6 @@ class Guard:
             answer.set_cookie(self._cookie, self._session, httponly=True, samesite="lax")
             return answer
         return PlainTextResponse("Open the address that run.py serve has printed: it has the token.", 401)
-
-    def _is_own_name(self, host: str) -> bool:
-        match = HOST.fullmatch(host.lower())
-        if not match:
-            return False
-        try:
-            return match["name"] in self._names or bool(ip_address(match["v6"] or match["name"]))
-        except ValueError:
-            return False
 
 
 def _same(given: str, wanted: str) -> bool:

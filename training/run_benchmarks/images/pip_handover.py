@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from run_benchmarks.images.build import BuildSite
 from run_benchmarks.names import RUN_UID
 from run_benchmarks.plan.handover import SECRETS_FOLDER
-from run_benchmarks.plan.records import PipSettings
+from run_benchmarks.plan.pip_record import PipSettings
 from run_benchmarks.runtimes.base import Mount
 from run_benchmarks.transports.base import Transport, checked
 

@@ -23,7 +23,7 @@ from run_benchmarks.images.build import (
 from run_benchmarks.images.layers import ImagePlan
 from run_benchmarks.images.pip_handover import settings_on_host
 from run_benchmarks.plan.handover import PROXIES
-from run_benchmarks.plan.records import PipSettings
+from run_benchmarks.plan.pip_record import PipSettings
 from run_benchmarks.runtimes.base import Unit
 from run_benchmarks.runtimes.engine import Engine
 from run_benchmarks.runtimes.submounts import with_submounts

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from run_benchmarks.plan.config_file import Entry
 from run_benchmarks.plan.host_ranges import expand, expand_all, fold
+from run_benchmarks.plan.meters import read_meters
 from run_benchmarks.plan.problems import Problems, listing
 from run_benchmarks.plan.reader import Reader
 from run_benchmarks.plan.records import CaseSettings, ClusterSettings
@@ -28,7 +29,10 @@ def read_cluster(reader: Reader) -> ClusterSettings:
     hosts = _every(groups) or expand_all(settings.hosts)
     _check_spares(hosts, spares, settings, reader)
     every = tuple(dict.fromkeys((*hosts, *spares)))
-    return replace(settings, hosts=every, groups=groups, spares=spares, spare_groups=spare_groups)
+    meters = read_meters(reader, every)
+    return replace(
+        settings, hosts=every, groups=groups, spares=spares, spare_groups=spare_groups, meters=meters
+    )
 
 
 def _expanded(groups: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:

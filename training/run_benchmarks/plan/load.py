@@ -17,6 +17,7 @@ from run_benchmarks.plan.continuation import check_continuation
 from run_benchmarks.plan.earlier_run import find_earlier
 from run_benchmarks.plan.handover import check_handover
 from run_benchmarks.plan.machine import read_machine
+from run_benchmarks.plan.meters import check_passwords
 from run_benchmarks.plan.problems import ConfigError, NoValidCaseError, Problems
 from run_benchmarks.plan.reader import Reader
 from run_benchmarks.plan.records import (
@@ -93,7 +94,7 @@ def load_hosts(config_dir: Path, training_dir: Path, log_path: Path | None = Non
     """
     with _no_bytecode():
         planner = _Planner(config_dir, training_dir.resolve())
-        cluster, run = planner.settings(log_path)
+        cluster, run = planner.settings(log_path, with_meters=True)
     options = place_options(config_dir, log_path)
     return Plan(training_dir.resolve(), cluster, run, (), options, secrets=planner.secrets)
 
@@ -163,6 +164,7 @@ class _Planner:
 
     def plan(self, only_cases: Sequence[str] | None, log_path: Path | None, continue_from: str) -> Plan:
         cluster, run, reader = self._settings(log_path)
+        self._check_meters(cluster)
         choice = read_vendor_choice(reader)
         settings = read_cases(reader, only_cases, choice.vendor)
         sections = vendor_sections(reader, choice, self.machine.vendors)
@@ -183,8 +185,12 @@ class _Planner:
         done, uid = earlier.done, earlier.uid
         return Plan(self.training_dir, cluster, run, tuple(valid), (), uid, done, self.secrets)
 
-    def settings(self, log_path: Path | None) -> tuple[ClusterSettings, RunSettings]:
+    def settings(
+        self, log_path: Path | None, *, with_meters: bool = False
+    ) -> tuple[ClusterSettings, RunSettings]:
         cluster, run, _ = self._settings(log_path)
+        if with_meters:
+            self._check_meters(cluster)
         if self.file_problems:
             raise ConfigError(self.file_problems.all)
         return cluster, run
@@ -214,6 +220,12 @@ class _Planner:
         reader = Reader(self.machine.below(self.test_conf), self.file_problems)
         run = read_run_settings(reader, self.training_dir, log_path)
         return cluster, replace(run, machine=self.machine.use(reader.file, self.secrets, {})), reader
+
+    def _check_meters(self, cluster: ClusterSettings) -> None:
+        """The meters' passwords must be where it is said that they are, for who is to read the meters."""
+        if self.cluster_conf is not None and cluster.meters:
+            reader = Reader(self.cluster_conf, self.file_problems)
+            self._hide(self.secrets.and_those(check_passwords(reader, cluster.meters)))
 
     def _check_vendor_names(self, cluster: ClusterSettings, choice: VendorChoice, reader: Reader) -> None:
         """A misspelt vendor in HOSTS or VENDORS would be a setting that does nothing."""

@@ -1,4 +1,4 @@
-"""MONITORS of test_conf.py: what the monitors of the nodes sample otherwise than by default."""
+"""MONITORS of test_conf.py: what the monitors of the nodes, and the meters outside them, sample otherwise."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from run_benchmarks.plan.problems import UnfitError
 from utils.monitors.registry import LEAST_INTERVAL_S, SOURCES
 
 LONGEST_INTERVAL_S = 3600.0
+# What this machine reads of meters outside the nodes, and how often, in seconds: BMCs are slow, and a call of ipmitool
+# takes some 35 ms of a processor.
+METERS = {"redfish": 2.0, "ipmi": 5.0}
 
 
 def check_monitors(value: Any) -> Any:
@@ -21,8 +24,9 @@ def check_monitors(value: Any) -> Any:
     if not isinstance(value, dict):
         raise UnfitError("has the wrong type: it is no dict", f"write what is to be other, {example}")
     for name, choice in value.items():
-        if name not in SOURCES:
-            raise UnfitError(f"has {name!r}, which is no source", f"sources are {', '.join(SOURCES)}")
+        if name not in (*SOURCES, *METERS):
+            sources = ", ".join((*SOURCES, *METERS))
+            raise UnfitError(f"has {name!r}, which is no source", f"sources are {sources}")
         is_time = type(choice) in (int, float) and 0 < choice <= LONGEST_INTERVAL_S
         if choice is not False and not is_time:
             remedy = f"write False, or its interval in seconds, {example}"
@@ -36,3 +40,9 @@ def intervals_of(monitors: Mapping[str, Literal[False] | float], default_s: floa
         name: monitors.get(name, max(default_s, LEAST_INTERVAL_S.get(name, 0.0))) for name in SOURCES
     }
     return {name: float(interval) for name, interval in intervals.items() if interval is not False}
+
+
+def meter_interval(monitors: Mapping[str, Literal[False] | float], kind: str) -> float | None:
+    """How often a kind of meter is read, in seconds; None where it is left out."""
+    interval = monitors.get(kind, METERS[kind])
+    return None if interval is False else float(interval)

@@ -14,8 +14,8 @@ from urllib.parse import unquote, urlsplit
 
 from run_benchmarks.plan.config_file import Entry
 from run_benchmarks.plan.host_pip import host_pip_options, read_pip_conf
+from run_benchmarks.plan.pip_record import PipConf, PipSettings
 from run_benchmarks.plan.reader import Reader
-from run_benchmarks.plan.records import PipConf, PipSettings
 from utils.errors import FlagPerfError
 
 # pip's names for the options that say where packages come from. `cert` is not among them: its file is

@@ -14,6 +14,8 @@ from pydantic import AfterValidator, AliasChoices, Field
 from pydantic.dataclasses import dataclass as model
 
 from run_benchmarks.plan import values
+from run_benchmarks.plan.meters import Meters
+from run_benchmarks.plan.pip_record import PipSettings
 from run_benchmarks.plan.secrets import Secrets
 from run_benchmarks.plan.vendor_record import Chip, Vendor
 from utils.config_files import parts_of_config
@@ -29,7 +31,7 @@ class ClusterSettings:
     host_lost_after_s: seconds without contact and without progress after which a host counts as lost.
     groups: vendor -> its hosts, in the order of their node ranks; empty where any vendor may use any host.
     spares: those of the hosts that no case is planned for: they take the places of lost ones. spare_groups: vendor ->
-    its spares, where hosts have groups.
+    its spares, where hosts have groups. meters: host -> what this machine asks for the power of the whole host.
     """
 
     hosts: values.HostList
@@ -42,6 +44,7 @@ class ClusterSettings:
     groups: values.HostGroups = Field(default_factory=dict, validation_alias="HOSTS")
     spares: values.HostList = Field(default=(), validation_alias="SPARE_HOSTS")
     spare_groups: values.HostGroups = Field(default_factory=dict, validation_alias="SPARE_HOSTS")
+    meters: Meters = Field(default_factory=dict, validation_alias="POWER_METERS")
 
     def hosts_of(self, vendor: str) -> tuple[str, ...]:
         """The hosts that a case of this vendor is planned for."""
@@ -56,30 +59,6 @@ class ClusterSettings:
     def all_groups(self) -> dict[str, tuple[str, ...]]:
         """Vendor -> its hosts and its spares, which should be alike; empty where any vendor may use any host."""
         return {vendor: (*hosts, *self.spares_of(vendor)) for vendor, hosts in self.groups.items()}
-
-
-@model(frozen=True, config=values.IN_CAPITALS)
-class PipConf:
-    """`test_conf.py`: where pip's settings come from; empty for nothing given."""
-
-    pip_from_host: values.Flag = False
-    pip_config_file: values.Text = ""
-    pip_source: values.IndexUrl = ""
-    pip_ca_file: values.Text = ""
-    pip_wheel_dirs: values.Texts = ()
-
-
-@dataclass(frozen=True)
-class PipSettings:
-    """How pip reaches packages while an image is built. Values may hold secrets: never log `options`.
-
-    options: pip's own option names -> values, as in the [global] section of a pip.conf.
-    ca_file, wheel_dirs: paths on the controller, handed into the build.
-    """
-
-    options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    ca_file: Path | None = None
-    wheel_dirs: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -112,11 +91,9 @@ def _path(*names: str) -> Any:
 class RunSettings:
     """`test_conf.py` without its cases: how every case of a run is set up on the hosts.
 
-    Paths ending in `_host` are on the hosts, `_container` inside the containers;
-    `log_path` is on the controller; `checkpoint_path` is on the hosts and the same
-    inside, empty for none; `hang_timeout_s` is 0 where no training is taken for hung, None where that follows from its
-    pace; `idle_reading_s` is None where it follows from the vendor. `secrets` are names of variables and build
-    arguments.
+    Paths ending in `_host` are on the hosts, `_container` in the containers; `log_path` and `metrics_port` (None: none)
+    are the controller's; `checkpoint_path` is on the hosts and the same inside, empty for none; `hang_timeout_s`: 0 for
+    never, None where it follows from the pace, `idle_reading_s` from the vendor. `secrets` are names of variables.
     """
 
     flagperf_path_host: values.AbsolutePath = _path("FLAGPERF_PATH", "FLAGPERF_PATH_HOST")
@@ -141,6 +118,8 @@ class RunSettings:
     monitor_interval_s: values.Seconds = Field(default=1.0, validation_alias="MONITOR_INTERVAL")
     monitors: values.Monitors = field(default_factory=dict)
     idle_reading_s: values.IdleSeconds | None = Field(default=None, validation_alias="IDLE_READING")
+    metrics_port: values.Port | None = None
+    metrics_address: values.Address = "127.0.0.1"
     secrets: values.EnvironmentNames = ()
     pip: PipSettings = field(default_factory=PipSettings)
     machine: MachineUse = field(default_factory=MachineUse)

@@ -151,6 +151,10 @@ class Secrets:
             open_texts=self.open_texts.union(redact_text(text) for text in _texts(others)),
         )
 
+    def and_those(self, values: Iterable[str]) -> Secrets:
+        """These and further values."""
+        return replace(self, held=self.held.union(values))
+
     def _is_distinct(self, value: str) -> bool:
         """Whether a value can be hidden wherever it stands, and leaves what is no secret as it is."""
         if len(value) < SHORTEST or _NUMBER.fullmatch(value):

@@ -13,10 +13,11 @@ from utils.text_files import shortened
 MOST_CHANGES = 20
 LONGEST = 120  # characters of a value that are shown
 ABSENT = "nothing"
+PLACES = frozenset({"log_path", "metrics_port", "metrics_address"})
 
 
 def plan_digest(content: Mapping[str, Any]) -> str:
-    """The SHA-256 of a plan as `plan_as_dict` gives it, but for where its files and its results lie."""
+    """The SHA-256 of a plan as `plan_as_dict` gives it, but for where its files, its results and its metrics are."""
     return hashlib.sha256(json.dumps(_decisive(content), sort_keys=True).encode()).hexdigest()
 
 
@@ -30,7 +31,7 @@ def changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 
 def _decisive(content: Mapping[str, Any]) -> dict[str, Any]:
-    run = {name: value for name, value in content.get("run", {}).items() if name != "log_path"}
+    run = {name: value for name, value in content.get("run", {}).items() if name not in PLACES}
     return {**content, "run": run, "options": None}
 
 

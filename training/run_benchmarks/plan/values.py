@@ -44,6 +44,14 @@ def _port(value: Any) -> int:
     return number
 
 
+def _address(text: str) -> str:
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        remedy = 'write "127.0.0.1" for this machine alone, "0.0.0.0" or "::" for all of its addresses, or one of them'
+        raise UnfitError("is no IP address", remedy) from None
+
+
 def _shell_words(value: Any) -> tuple[str, ...]:
     if not isinstance(value, str):
         raise UnfitError("has the wrong type: it is no text", 'write text, e.g. " --gpus all"')
@@ -186,6 +194,8 @@ Seconds = Annotated[Positive, Field(le=36_000_000)]
 SecondsOrZero = Annotated[NotNegative, Field(le=36_000_000)]
 IdleSeconds = Annotated[NotNegative, Field(le=600)]
 Port = Annotated[int, BeforeValidator(_port)]
+# Of this machine; no name, for what that leads to may change.
+Address = Annotated[Text, AfterValidator(_address)]
 EngineOptions = Annotated[tuple[str, ...], BeforeValidator(_shell_words), AfterValidator(_engine_options)]
 # What is started without a shell.
 Command = Annotated[Texts, AfterValidator(check_command), Field(examples=['["nvidia-smi", "--list-gpus"]'])]

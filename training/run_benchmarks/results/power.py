@@ -152,6 +152,13 @@ def silent_accelerators(telemetry: Telemetry) -> str:
     return "; ".join(f"{info.source}: {info.reason}" for info in latest.values() if info.reason)
 
 
+def shared_power(telemetry: Telemetry) -> str:
+    """What is measured of a chassis that the node shares: it is in no figure of a node; or nothing."""
+    latest = {info.source: info for info in telemetry.sources if info.scope is Scope.CHASSIS}
+    of_none = "no part of it is ascribed to a node"
+    return "; ".join(f"{info.source}: {info.note}; {of_none}" for info in latest.values() if not info.reason)
+
+
 def _why_none(telemetry: Telemetry) -> str:
     """Each source's reason, those first that would have come nearest to the whole machine."""
     reasons = {
@@ -159,7 +166,8 @@ def _why_none(telemetry: Telemetry) -> str:
         for info in telemetry.sources
         if info.reason and info.scope in POWER_SCOPES
     }
-    return "; ".join(f"{key[1]}: {reasons[key]}" for key in sorted(reasons)) or "no power source on the node"
+    texts = [f"{key[1]}: {reasons[key]}" for key in sorted(reasons)]
+    return "; ".join(filter(None, (shared_power(telemetry), *texts))) or "no power source on the node"
 
 
 def _mean(name: str, nodes: Sequence[NodePower], doubt: str) -> Figure:

@@ -22,6 +22,7 @@ from run_benchmarks.results.power import (
     no_power,
     node_power,
     power_figures,
+    shared_power,
     silent_accelerators,
     training_window,
 )
@@ -152,11 +153,12 @@ def _read(rank: int, folder: Path, cut: Cut, placement: Placement) -> _Node:
     summary = node_telemetry(telemetry, readings, cut)
     compared = tuple(reconciliations(rank, telemetry, cut.training))
     power = node_power(folder.name, telemetry, cut)
+    shared = [f"{folder.name}: {text}" for text in filter(None, [shared_power(telemetry)])]
     warnings = [warning(folder.name, each) for each in compared if each.agrees is False]
     return _Node(
         power,
         summary,
-        (*doubt, *warnings, *_gap_notes(folder.name, summary)),
+        (*doubt, *shared, *warnings, *_gap_notes(folder.name, summary)),
         silent_accelerators(telemetry),
         compared,
     )

@@ -13,7 +13,7 @@ from run_benchmarks.images.build import BuildSite
 from run_benchmarks.images.layers import ImagePlan
 from run_benchmarks.images.store import ImageStore, StoredImage
 from run_benchmarks.plan.host_ranges import alike, fold
-from run_benchmarks.plan.records import PipSettings
+from run_benchmarks.plan.pip_record import PipSettings
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.stages.fan_out import all_of, raise_first
 from run_benchmarks.stages.image_archive import ImageArchiveError

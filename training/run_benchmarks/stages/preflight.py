@@ -18,6 +18,7 @@ from run_benchmarks.stages.data import data
 from run_benchmarks.stages.devices import devices
 from run_benchmarks.stages.fan_out import MOST_AT_ONCE
 from run_benchmarks.stages.master_port import master_port
+from run_benchmarks.stages.power_meter import power_meter
 from run_benchmarks.stages.precision import precision
 from run_benchmarks.stages.readings import Readings
 
@@ -38,6 +39,7 @@ CHECKS: tuple[Checker[HostUse], ...] = (
     caches,
     checkpoints,
     build_secrets,
+    power_meter,
 )
 # What it measures is its own way to the host and back.
 ALONE = (checks.clock,)

@@ -21,10 +21,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the plan."""
+    from run_benchmarks.metrics.export import check_port
     from run_benchmarks.plan.as_dict import plan_as_dict
     from run_benchmarks.plan_view import plan_lines
 
     plan = options.plan_of(arguments)
+    check_port(plan.run)
     if arguments.json:
         put(json.dumps(plan_as_dict(plan), indent=2))
     else:

@@ -17,14 +17,17 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from utils.errors import raised
+from utils.errors import FlagPerfError, raised
 from utils.monitors import SAMPLES_GRACE_S
 from utils.monitors.source import Source, SourceUnavailableError
 from utils.telemetry.lines import TELEMETRY_FILE, note_line, record_line
 from utils.telemetry.quantities import BY_NAME
 from utils.telemetry.records import Sample, SourceInfo, Tick, ticks_of
+
+if TYPE_CHECKING:
+    Log = logging.Logger | logging.LoggerAdapter[logging.Logger]
 
 log = logging.getLogger("utils.monitors")
 
@@ -45,10 +48,10 @@ class Counts:
 
 
 class TelemetryFile:
-    """`telemetry.jsonl`, shared by the sources' threads: whole lines only, on disk after every tick."""
+    """A file of telemetry, shared by the sources' threads: whole lines only, on disk after every tick."""
 
-    def __init__(self, folder: Path) -> None:
-        self._file = open_log(folder / TELEMETRY_FILE)
+    def __init__(self, path: Path) -> None:
+        self._file = open_log(path)
         self._lock = threading.Lock()
 
     def write(self, records: Iterable[Tick | SourceInfo]) -> None:
@@ -96,13 +99,17 @@ def _is_reading(name: str, value: object) -> bool:
 class Sampler:
     """The life of one source: open it, sample it at every tick, write its log, close it."""
 
-    def __init__(self, source: Source, folder: Path, telemetry: TelemetryFile, interval_s: float) -> None:
+    def __init__(
+        self, source: Source, folder: Path, telemetry: TelemetryFile, interval_s: float, log: Log = log
+    ) -> None:
         self.source = source
         self.counts = Counts()
         self._log_file = open_log(folder / source.log_name) if source.log_name else None
         self._telemetry = telemetry
+        self._log = log
         self._interval_s = interval_s
         self._last_failure = ""
+        self.last_error = ""  # also where samples came again after it
         self._why_silent: str | None = None
 
     def run(self, stop: threading.Event, ticks: int | None) -> None:
@@ -138,13 +145,13 @@ class Sampler:
         if reason:
             self._tell_absent(reason)
         else:
-            log.info("%s: %s", self.source.name, self.source.note)
+            self._log.info("%s: %s", self.source.name, self.source.note)
         return not reason
 
     def _tell_absent(self, reason: str) -> None:
         reason = _one_line(reason)
         self._declare(reason)
-        log.warning("%s: not measured: %s", self.source.name, reason)
+        self._log.warning("%s: not measured: %s", self.source.name, reason)
         self._note(f"not measured: {reason}")
 
     def _declare(self, why_silent: str) -> None:
@@ -190,11 +197,12 @@ class Sampler:
         if reason == self._last_failure:
             return
         self._last_failure = reason
+        self.last_error = reason or self.last_error
         if reason:
-            log.error("%s: sample failed: %s", self.source.name, reason)
+            self._log.error("%s: sample failed: %s", self.source.name, reason)
             self._note(f"sample failed: {reason}")
         else:
-            log.info("%s: samples again", self.source.name)
+            self._log.info("%s: samples again", self.source.name)
             self._note("samples again")
 
     def _note(self, text: str) -> None:
@@ -209,8 +217,8 @@ class Sampler:
         try:
             self.source.close()
         except Exception as error:  # the samples are on disk; a library that fails to close changes nothing
-            log.error("%s: close failed: %s", self.source.name, _described(error))
-        log.info("%s: %s", self.source.name, self.counts)
+            self._log.error("%s: close failed: %s", self.source.name, _described(error))
+        self._log.info("%s: %s", self.source.name, self.counts)
 
 
 def run_monitors(
@@ -226,7 +234,7 @@ def run_monitors(
     Raises:
         OSError: `folder` cannot be written to.
     """
-    telemetry = TelemetryFile(folder)
+    telemetry = TelemetryFile(folder / TELEMETRY_FILE)
     samplers = [Sampler(source, folder, telemetry, interval_s) for source, interval_s in sources]
     threads = [
         threading.Thread(target=sampler.run, args=(stop, ticks), name=sampler.source.name, daemon=True)
@@ -251,7 +259,7 @@ def _wait(threads: Sequence[threading.Thread], stop: threading.Event) -> None:
 
 
 def _described(error: Exception) -> str:
-    return _one_line(raised(error))
+    return _one_line(error.message if isinstance(error, FlagPerfError) else raised(error))
 
 
 def _one_line(text: str) -> str:

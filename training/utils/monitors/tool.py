@@ -20,6 +20,8 @@ LONGEST_OUTPUT = (
     2**22
 )  # characters: sixty-four devices in a tool's most talkative form have some hundred thousand
 MOST_SHOWN = 200
+IN_CONTAINER = "see that the container gets it (CONTAINER_OPTIONS), or that the host has it on its PATH"
+NO_VARIABLES: Mapping[str, str] = {}
 
 if TYPE_CHECKING:  # monitors import this in images with old Pythons too, which cannot evaluate it
     # What a tool printed -> the number of each device -> what it says of it; time and source are filled in here.
@@ -73,15 +75,23 @@ class Tool:
             raise FlagPerfError(f"what {self.argv[0]} printed is not understood: {reason}") from error
 
 
-def run_tool(argv: Sequence[str], timeout_s: float = TIMEOUT_S) -> str:
+def run_tool(
+    argv: Sequence[str],
+    timeout_s: float = TIMEOUT_S,
+    variables: Mapping[str, str] = NO_VARIABLES,
+    remedy: str = IN_CONTAINER,
+) -> str:
     """What a vendor's tool prints to its standard output, in the C locale.
 
     It is started where nobody else writes: an interpreter imports what lies in its folder, and that may be /tmp.
 
+    Args:
+        variables: of its environment, beside our own; remedy: for who does not have it.
+
     Raises:
         FlagPerfError: it is not there, does not end in time, or ends with an error.
     """
-    environment = {**os.environ, "LC_ALL": "C", "LANG": "C", "COLUMNS": "500"}
+    environment = {**os.environ, **variables, "LC_ALL": "C", "LANG": "C", "COLUMNS": "500"}
     try:
         done = subprocess.run(
             list(argv),
@@ -92,7 +102,6 @@ def run_tool(argv: Sequence[str], timeout_s: float = TIMEOUT_S) -> str:
             timeout=timeout_s,
         )
     except FileNotFoundError as error:
-        remedy = "see that the container gets it (CONTAINER_OPTIONS), or that the host has it on its PATH"
         raise FlagPerfError(f"there is no {argv[0]}", remedy=remedy) from error
     except subprocess.TimeoutExpired as error:
         raise FlagPerfError(f"{argv[0]} did not end within {timeout_s:g} s") from error

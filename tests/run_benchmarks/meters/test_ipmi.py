@@ -1,0 +1,134 @@
+"""Power by IPMI: the real ipmitool asks a simulated BMC; DCMI, which the simulator lacks, by recorded output."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from run_benchmarks.meters import open_meter
+from run_benchmarks.meters.base import UnreachableError
+from run_benchmarks.meters.ipmi import sensors_of_machine, values_of
+from run_benchmarks.plan.meters import Meter
+from tests.run_benchmarks.meters.simulators import PASSWORD, USER, Simulated, ipmi_bmc
+from utils.errors import FlagPerfError
+
+VARIABLE = "METER_OF_THE_TESTS"
+# What ipmitool 1.8.19 prints of a BMC that has DCMI, by its source (lib/ipmi_dcmi.c); the values are made up.
+DCMI = """
+    Instantaneous power reading:                   {watts} Watts
+    Minimum during sampling period:                 12 Watts
+    Maximum during sampling period:                804 Watts
+    Average power reading over sample period:      310 Watts
+    IPMI timestamp:                           Mon Nov 23 09:15:02 2026
+    Sampling period:                          00000001 Seconds.
+    Power reading state is:                   {state}
+"""
+
+
+@pytest.fixture
+def bmc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Simulated]:
+    monkeypatch.setenv(VARIABLE, PASSWORD)
+    with ipmi_bmc(tmp_path / "bmc", {"CPU1_Power": 40, "PSU1_Input": 120, "Total_Power": 220}) as simulated:
+        yield simulated
+
+
+def meter_of(port: int, sensors: tuple[str, ...] = ()) -> Meter:
+    return Meter("ipmi", "127.0.0.1", port, USER, VARIABLE, sensors=sensors, cipher_suite=3)
+
+
+def test_the_sensor_of_the_whole_machine_is_chosen_and_followed(bmc: Simulated) -> None:
+    source = open_meter(meter_of(bmc.port))
+    assert source.read() == 220
+    assert source.note.endswith("sensor Total_Power") and "the whole machine" in source.note
+    bmc.set_sensor("Total_Power", 400)
+    watts = source.read()
+    while watts == 220:  # the simulator reads its file 20 times a second
+        watts = source.read()
+    assert watts == 400
+    bmc.set_sensor("Total_Power", 0)
+    with pytest.raises(FlagPerfError, match="no machine that runs draws"):
+        while source.read() == 400:
+            pass
+    source.close()
+
+
+def test_sensors_that_are_named_are_added(bmc: Simulated) -> None:
+    source = open_meter(meter_of(bmc.port, ("PSU1_Input", "CPU1_Power")))
+    assert source.read() == 160
+    source.close()
+    with pytest.raises(FlagPerfError, match="PSU9"):
+        open_meter(meter_of(bmc.port, ("PSU9",))).read()
+
+
+def test_a_wrong_password_is_told_with_what_to_do(bmc: Simulated, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "wrong")
+    with pytest.raises(UnreachableError, match="Unable to establish") as error:
+        open_meter(meter_of(bmc.port)).read()
+    assert "user and password" in error.value.remedy
+
+
+def test_the_password_is_in_no_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A FAKE ipmitool that writes down how it was called."""
+    calls = tmp_path / "calls"
+    _fake_tool(tmp_path, monkeypatch, f'echo "$@" >>{calls}\ncat {tmp_path}/dcmi')
+    (tmp_path / "dcmi").write_text(DCMI.format(watts=318, state="activated"))
+    monkeypatch.setenv(VARIABLE, PASSWORD)
+    source = open_meter(meter_of(623))
+    assert source.read() == 318
+    assert source.note.endswith("DCMI power reading")
+    assert PASSWORD not in calls.read_text() and "-E" in calls.read_text().split()
+
+
+def test_dcmi_that_is_off_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recorded of many BMCs: a reading stands there, of nothing."""
+    text = DCMI.format(watts=0, state="deactivated")
+    _fake_tool(tmp_path, monkeypatch, f'case "$*" in *dcmi*) cat <<E\n{text}E\n;; *) exit 1;; esac')
+    monkeypatch.setenv(VARIABLE, PASSWORD)
+    with pytest.raises(FlagPerfError, match="ipmitool ended with 1"):
+        open_meter(meter_of(623)).read()
+
+
+def test_without_the_tool_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setenv(VARIABLE, PASSWORD)
+    with pytest.raises(FlagPerfError, match="there is no ipmitool") as error:
+        open_meter(meter_of(623)).read()
+    assert "apt-get install ipmitool" in error.value.remedy
+
+
+LISTINGS = [
+    ("CPU1 Temp,40,degrees C,ok\nPwr Consumption,168,Watts,ok\n", ("Pwr Consumption",)),
+    ("PS1 Input Power,100,Watts,ok\nPS2 Input Power,108,Watts,ok\nCPU Power,60,Watts,ok\n", None),
+    ("Total_Power,,,ns\nPSU1_PIN,120,Watts,ok\nPSU1_POUT,100,Watts,ok\n", ("PSU1_PIN",)),
+    ("SYS_POWER,330,Watts,ok\nTotal_Power,360,Watts,ok\n", ("Total_Power",)),
+]
+
+
+@pytest.mark.parametrize(("listing", "chosen"), LISTINGS)
+def test_sensors_are_chosen_by_their_names(listing: str, chosen: tuple[str, ...] | None) -> None:
+    assert sensors_of_machine(listing) == (chosen or ("PS1 Input Power", "PS2 Input Power"))
+
+
+@pytest.mark.parametrize(
+    "listing", ["", "CPU Power,60,Watts,ok\nGPU1 Power,300,Watts,ok\n", "--total-power,9,Watts,ok\n"]
+)
+def test_where_none_is_of_the_whole_machine_they_are_named(listing: str) -> None:
+    with pytest.raises(FlagPerfError, match="no sensor is known") as error:
+        sensors_of_machine(listing)
+    assert ("CPU Power, GPU1 Power" in error.value.message) is ("GPU1" in listing)
+    assert '"sensors"' in error.value.remedy
+
+
+def test_what_is_no_number_is_no_reading() -> None:
+    assert values_of("Total_Power,240\nPSU1,na\nPSU2, 12.5\nodd\n") == {"Total_Power": 240, "PSU2": 12.5}
+
+
+def _fake_tool(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    tool = folder / "bin" / "ipmitool"
+    tool.parent.mkdir()
+    tool.write_text(f"#!/bin/sh\n{script}\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tool.parent}:{os.environ['PATH']}")

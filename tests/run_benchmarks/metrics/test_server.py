@@ -1,0 +1,209 @@
+"""The port of the metrics, by real connections: it costs the run nothing, whatever is done to it."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterable, Iterator
+from http.client import HTTPResponse
+
+import pytest
+from prometheus_client import Metric
+
+from run_benchmarks.metrics import server as server_module
+from run_benchmarks.metrics.families import RunCollector
+from run_benchmarks.metrics.listener import RunListener
+from run_benchmarks.metrics.server import MOST_REQUESTS, MetricsServer
+from tests.fakes.clock import HandClock
+from tests.ports import free_port, reserved_port
+from tests.run_benchmarks.conftest import LogLines
+from tests.run_benchmarks.metrics.exported import samples_in
+from utils.errors import FlagPerfError
+
+OPENMETRICS = "application/openmetrics-text; version=1.0.0"
+WAIT_S = 60.0
+
+
+class Served:
+    """A server that answers, and where."""
+
+    def __init__(self, address: str = "127.0.0.1") -> None:
+        self.port, self.listener = free_port(), RunListener()
+        self.server = MetricsServer(address, self.port, self.listener)
+        self.server.start()
+
+    def get(self, **headers: str) -> HTTPResponse:
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/metrics", headers=headers)
+        response: HTTPResponse = urllib.request.urlopen(request, timeout=WAIT_S)  # noqa: S310
+        return response
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=WAIT_S)
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    there = Served()
+    yield there
+    there.server.close()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> HandClock:
+    clock = HandClock()
+    monkeypatch.setattr(server_module, "time", clock)
+    return clock
+
+
+def test_a_scraper_gets_the_format_that_it_asks_for(served: Served) -> None:
+    plain, strict = served.get(), served.get(Accept=OPENMETRICS)
+    assert "text/plain" in plain.headers["content-type"]
+    assert "openmetrics" in strict.headers["content-type"]
+    assert "process_cpu_seconds_total" in samples_in(strict.read().decode())
+
+
+def test_who_comes_by_a_strangers_name_is_turned_away(served: Served) -> None:
+    """A page of another site, whose name was made to lead here, would read along."""
+    with pytest.raises(urllib.error.HTTPError) as error:
+        served.get(Host="evil.example:9435")
+    assert error.value.code == 421
+    assert served.get(Host=f"localhost:{served.port}").status == 200
+    assert served.get(Host=socket.gethostname()).status == 200
+
+
+def test_scrapers_that_hang_take_no_more_than_a_few_threads_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server_module._Handler, "timeout", 0.5)
+    served, before = Served(), threading.active_count()
+    hanging = [served.connect() for _ in range(3 * MOST_REQUESTS)]
+    for each in hanging[::2]:
+        each.sendall(b"GET /metrics HTTP/1.1\r\nHost: ")
+    most = 0
+    while any(_is_open(each) for each in hanging):
+        most = max(most, threading.active_count() - before)
+    assert 0 < most <= MOST_REQUESTS
+    assert served.get().status == 200
+    served.server.close()
+
+
+def _is_open(connection: socket.socket) -> bool:
+    connection.settimeout(0.01)
+    try:
+        return connection.recv(1) != b""
+    except TimeoutError:
+        return True
+    except OSError:
+        return False
+
+
+def test_who_asks_too_often_gets_the_last_answer_again(
+    served: Served, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a scraper in a loop would take a core from the controller."""
+    made: list[float] = []
+
+    def slow(self: RunCollector) -> Iterable[Metric]:
+        made.append(clock.now)
+        clock.now += 3  # of this thread's time
+        return ()
+
+    monkeypatch.setattr(RunCollector, "collect", slow)
+    for second in (1000, 1010, 1032.9, 1033, 1040):
+        clock.now = max(clock.now, second)
+        served.get().read()
+    assert made == [1000, 1033]
+    served.get(Accept=OPENMETRICS).read()
+    assert len(made) == 3, "the other format has its own"
+    for version in range(5):
+        served.get(Accept=f"application/openmetrics-text; version=1.{version}.0").read()
+    assert len(made) == 3, "there are no more formats than two"
+
+
+def test_there_is_nothing_else_at_the_port(served: Served) -> None:
+    for path in ("", "/", "/metrics/../etc/passwd"):
+        with pytest.raises(urllib.error.HTTPError) as error:
+            urllib.request.urlopen(f"http://127.0.0.1:{served.port}{path}", timeout=WAIT_S)
+        assert error.value.code == 404
+
+
+def test_a_fault_is_said_to_the_scraper_and_once_in_the_log(
+    served: Served, monkeypatch: pytest.MonkeyPatch, log_lines: LogLines, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def broken(self: RunCollector) -> Iterable[Metric]:
+        raise OverflowError("too large")
+
+    monkeypatch.setattr(RunCollector, "collect", broken)
+    for _ in range(2):
+        with pytest.raises(urllib.error.HTTPError) as error:
+            served.get()
+        assert error.value.code == 500
+    assert log_lines.text.count("the metrics could not be made, and the run goes on: OverflowError") == 1
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_port_that_is_taken_is_named_with_what_to_do() -> None:
+    with reserved_port() as port, pytest.raises(FlagPerfError) as error:
+        MetricsServer("127.0.0.1", port, RunListener())
+    assert error.value.message == f"127.0.0.1, port {port} cannot be listened on: Address already in use"
+    assert error.value.where == "METRICS_PORT of test_conf.py" and "METRICS_PORT = None" in error.value.remedy
+
+
+def test_a_port_that_was_closed_can_be_opened_again_at_once() -> None:
+    served = Served()
+    assert served.get().status == 200
+    served.server.close()
+    with pytest.raises(OSError):
+        served.connect()
+    again = MetricsServer("127.0.0.1", served.port, RunListener())
+    again.close()
+
+
+def test_ipv6() -> None:
+    port = free_port()
+    server = MetricsServer("::1", port, RunListener())
+    server.start()
+    response = urllib.request.urlopen(f"http://[::1]:{port}/metrics", timeout=WAIT_S)
+    assert response.status == 200
+    server.close()
+
+
+# ---- the end of a run
+
+
+def scraped(served: Served, clock: HandClock, *seconds: float) -> None:
+    """Scrapes at these times; each is answered before the next."""
+    for second in seconds:
+        clock.now = second
+        before = tuple(served.server._scrapes)
+        served.get().read()
+        while tuple(served.server._scrapes) == before:
+            pass
+
+
+def test_who_reads_along_reads_the_end_too(served: Served, clock: HandClock) -> None:
+    scraped(served, clock, 1000, 1010)
+    clock.now = 1012
+    waiting = threading.Thread(target=served.server.wait_for_last_scrape)
+    waiting.start()
+    while waiting.is_alive():  # it may not have begun to wait when the first of these comes
+        served.get().read()
+
+
+@pytest.mark.parametrize(
+    ("scrapes", "now"),
+    [((), 1000), ((1000,), 1001), ((1000, 1010), 1100), ((1000, 1060), 1061)],
+    ids=["nobody", "a single look", "a scraper that has gone", "a scraper that comes seldom"],
+)
+def test_nobody_else_is_waited_for(
+    served: Served, clock: HandClock, monkeypatch: pytest.MonkeyPatch, scrapes: tuple[float, ...], now: float
+) -> None:
+    def wait(seconds: float) -> bool:
+        raise AssertionError(f"waited for {seconds} s")
+
+    scraped(served, clock, *scrapes)
+    clock.now = now
+    monkeypatch.setattr(served.server._scraped, "wait", wait)
+    served.server.wait_for_last_scrape()

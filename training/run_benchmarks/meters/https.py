@@ -1,0 +1,171 @@
+"""A BMC asked by HTTPS: its certificate is verified, its answers bounded, and nothing that leads elsewhere followed."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import re
+import ssl
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from run_benchmarks.meters.base import RefusedError, UnreachableError
+from run_benchmarks.plan.meters import Meter
+from run_benchmarks.reading import object_in
+from utils.errors import FlagPerfError
+
+TIMEOUT_S = 5.0  # for each step of an answer
+ANSWER_S = 10.0  # for all of its content
+LARGEST_ANSWER = 2**20  # bytes
+SESSIONS = "/redfish/v1/SessionService/Sessions"
+# What a BMC may send us to: a resource of its own.
+PATH = r"/redfish/v1(/[\w.~:%@+,#()-]*)*"
+_PATH = re.compile(PATH, re.ASCII)
+_TOKEN = re.compile(r"[\x21-\x7e]{1,2048}")
+
+
+class Bmc:
+    """One BMC. A session is opened where it has sessions, else each request has the password."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+        self._connection: http.client.HTTPSConnection | None = None
+        self._login: dict[str, str] = {}
+        self._session = ""  # its path, if it is a session that we opened
+
+    def get(self, path: str) -> Mapping[str, Any]:
+        """The JSON object at a path.
+
+        Raises:
+            RefusedError: the BMC does not let the user in.
+            FlagPerfError: it does not answer in time, or not with one.
+        """
+        if self._meter.user and not self._login:
+            self._log_in()
+        status, content, _ = self._request("GET", path)
+        if status == http.client.UNAUTHORIZED and self._session:  # which has run out
+            self._log_in()
+            status, content, _ = self._request("GET", path)
+        self._check(status, path)
+        return object_in(content.decode("utf-8", "replace"), f"{self._meter.where}{path}")
+
+    def close(self) -> None:
+        """End the session: a BMC has few of them."""
+        if self._session:
+            self._request("DELETE", self._session)
+        self._disconnect()
+
+    def _log_in(self) -> None:
+        user, password = self._meter.user, self._meter.password()
+        self._login, self._session = {}, ""
+        body = json.dumps({"UserName": user, "Password": password}).encode()
+        status, _, headers = self._request("POST", SESSIONS, body)
+        if status in (http.client.UNAUTHORIZED, http.client.FORBIDDEN):
+            raise self._refused(status)
+        token, place = headers.get("x-auth-token", ""), headers.get("location", "")
+        if _TOKEN.fullmatch(token):
+            self._login = {"X-Auth-Token": token}
+            path = place[place.find("/redfish/") :]
+            self._session = path if _PATH.fullmatch(path) else ""
+        else:  # no sessions here
+            plain = base64.b64encode(f"{user}:{password}".encode()).decode()
+            self._login = {"Authorization": f"Basic {plain}"}
+
+    def _check(self, status: int, path: str) -> None:
+        where = self._meter.where
+        if status == http.client.UNAUTHORIZED:
+            raise self._refused(status)
+        if 300 <= status < 400:
+            remedy = "write the address that it sends to, if that is the BMC's"
+            raise FlagPerfError(f"{where} sends {path} elsewhere ({status}): not followed", remedy=remedy)
+        if status != http.client.OK:
+            raise FlagPerfError(f"{where} has no {path} ({status})")
+
+    def _refused(self, status: int) -> RefusedError:
+        self._login = {}
+        who = self._meter.user or "nobody without a user"
+        remedy = "see that user and password are right, and that the user may read"
+        return RefusedError(f"{self._meter.where} does not let in {who} ({status})", remedy=remedy)
+
+    def _request(
+        self, method: str, path: str, body: bytes | None = None
+    ) -> tuple[int, bytes, Mapping[str, str]]:
+        """Status, content, and headers by their names in small letters.
+
+        A connection that the BMC has closed meanwhile is opened anew, once.
+        """
+        if not _PATH.fullmatch(path):
+            raise FlagPerfError(f"{self._meter.where} names a resource that is not its own")
+        was_open = self._connection is not None
+        try:
+            return self._exchange(method, path, body)
+        except (http.client.RemoteDisconnected, ConnectionError, ssl.SSLEOFError) as error:
+            self._disconnect()
+            if not was_open:
+                raise self._unreachable(error) from error
+        except (OSError, http.client.HTTPException, UnicodeError) as error:
+            self._disconnect()
+            raise self._unreachable(error) from error
+        except FlagPerfError:
+            self._disconnect()
+            raise
+        return self._request(method, path, body)
+
+    def _exchange(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes, Mapping[str, str]]:
+        if self._connection is None:
+            self._connection = http.client.HTTPSConnection(
+                self._meter.host, self._meter.port, timeout=TIMEOUT_S, context=_context(self._meter)
+            )
+        headers = {"Accept": "application/json", "OData-Version": "4.0", **self._login}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        self._connection.request(method, path.partition("#")[0], body, headers)
+        with self._connection.getresponse() as response:
+            named = {name.lower(): value for name, value in response.headers.items()}
+            return response.status, self._content(response), named
+
+    def _content(self, response: http.client.HTTPResponse) -> bytes:
+        content, until = b"", time.monotonic() + ANSWER_S
+        while chunk := response.read1(2**16):
+            content += chunk
+            if len(content) > LARGEST_ANSWER:
+                raise FlagPerfError(f"{self._meter.where} answers with more than {LARGEST_ANSWER} bytes")
+            if time.monotonic() > until:
+                raise FlagPerfError(f"{self._meter.where} is not done with its answer after {ANSWER_S:g} s")
+        return content
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _unreachable(self, error: Exception) -> UnreachableError:
+        where = self._meter.where
+        if isinstance(error, ssl.SSLCertVerificationError):
+            remedy = (
+                "give the certificate, or that of its authority, as ca_file; or set accept_self_signed, with which "
+                "nobody can tell whether it is the BMC that gets the password"
+            )
+            message = f"the certificate of {where} is not to be trusted: {error.verify_message}"
+            return UnreachableError(message, remedy=remedy)
+        why = (
+            "it did not answer in time"
+            if isinstance(error, TimeoutError)
+            else str(error) or type(error).__name__
+        )
+        return UnreachableError(
+            f"{where} cannot be asked: {why}", remedy="see that this machine reaches it, at this port"
+        )
+
+
+def _context(meter: Meter) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=meter.ca_file or None)
+    context.verify_flags |= (
+        ssl.VERIFY_X509_PARTIAL_CHAIN
+    )  # a BMC's own certificate may stand in the file itself
+    if meter.accept_self_signed:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
