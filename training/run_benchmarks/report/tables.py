@@ -118,7 +118,7 @@ def _rank_times(result: RoundResult) -> Iterator[HeatMap]:
     """Of a case that trains: what each rank does by itself of a step, and of all of it the parts."""
     times = rank_times(result.facts)
     if times:
-        columns = {"A rank's own part of a step": times.whole}
+        columns: dict[str, Sequence[float]] = {"A rank's own part of a step": times.whole}
         columns |= {f"of it, {what}": times.parts[part] for part, what in PARTS.items()}
         for title, seconds in columns.items():
             yield from _map(title, "ms", _by_place([1000 * each for each in seconds], result))
