@@ -107,7 +107,8 @@ def judge_logs(
     own, figure_notes = case_figures(facts, case.chip)
     late = stragglers(facts, case.settings.nproc) if case.uses_driver else []
     met = evaluation_that_met(case, logs.events, logs.met, facts)
-    sampled = outcome_or_why(folders, logs.events, logs.phases, seen.clocks, met)
+    told = (logs.events, logs.phases, seen.clocks, met)
+    sampled = outcome_or_why(folders, *told, case.energy_factors)
     figures = {**_training_figures(case, values, logs), **sampled.figures, **own}
     cut_off = {} if finished or case.kind == MEASURE else cut_off_figures(logs.events)
     figures |= cut_off
