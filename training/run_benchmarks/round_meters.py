@@ -28,7 +28,7 @@ def start_meters(session: Session, state: RoundState) -> None:
             _note_gap(path, host, state)
     try:
         state.meters = MeterReadings(meters, _hears(session, state))
-    except OSError as error:  # what it would have told is missing, and the round goes on
+    except (OSError, RuntimeError) as error:  # no room, no more threads: it is missing, and the round goes on
         state.warn(f"no power is read from outside the nodes: {error}")
 
 
