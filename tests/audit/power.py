@@ -7,11 +7,15 @@ import json
 import math
 import sys
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.audit.clocks import Clock, on_the_time_line
+
 SCOPES = ("machine", "accelerator", "cpu package")
+SHARED = "shared chassis"
 LEAST_COVERAGE, LEAST_COVERAGE_FOR_SAMPLES = 0.5, 0.99
 INTERVALS_OF_A_HOLE = 5
 LONGEST_WITH_A_RANGE_MS = 60_000.0
@@ -115,13 +119,17 @@ def figures(
     samples: Value,
     met: Value = None,
     ranks_start: dict[int, Value] | None = None,
+    clocks: Sequence[Clock] = (),
 ) -> dict[str, Value]:
-    """The round's figures of power. met: when an evaluation met the target. ranks_start: node -> of its first rank."""
+    """The round's figures of power. met: when an evaluation met the target. ranks_start: node -> of its first rank.
+
+    clocks: of round.json.
+    """
     if window is None:
         return {}
     starts = ranks_start or {}
     nodes = [
-        node_of(folder / f"{host}_noderank{rank}", window, met, starts.get(rank))
+        node_of(folder / f"{host}_noderank{rank}", rank, window, met, starts.get(rank), list(clocks))
         for rank, host in enumerate(hosts)
     ]
     present = [node for node in nodes if node is not None]
@@ -154,18 +162,22 @@ def mean(values: list[Value], coverage: float) -> Value:
     return math.fsum(given) / len(values)
 
 
-def node_of(folder: Path, window: Window, met: Value, ranks_start: Value) -> Node | None:
+def node_of(
+    folder: Path, rank: int, window: Window, met: Value, ranks_start: Value, clocks: list[Clock]
+) -> Node | None:
     """One node by the source that is nearest to the whole machine; None where there is none."""
-    records = telemetry(folder / "telemetry.jsonl")
+    records = telemetry(folder, rank, clocks)
     if records is None:
         return None
+    if ranks_start is not None:
+        ranks_start = on_the_time_line(ranks_start, rank, clocks)
     sources = {record["source"]: record for record in records if record["kind"] == "source"}
     working = [
         source for source in sources.values() if not source.get("reason") and source.get("scope") in SCOPES
     ]
     if not working:
         return None
-    source = min(working, key=lambda each: (SCOPES.index(each["scope"]), each["source"]))
+    source = min(working, key=lambda each: (SCOPES.index(each["scope"]), each["interval_s"], each["source"]))
     hole = INTERVALS_OF_A_HOLE * source["interval_s"] * 1000
     devices = devices_of(records, source["source"])
     node = Node(source["scope"])
@@ -173,7 +185,7 @@ def node_of(folder: Path, window: Window, met: Value, ranks_start: Value) -> Nod
     node.energy, node.avg_power, node.coverage = energy_and_power(devices, window, hole)
     if met is not None and met > window[0]:
         node.energy_to_target, _, node.target_coverage = energy_and_power(devices, (window[0], met), hole)
-    powered = [name for name, each in sources.items() if each.get("scope") in SCOPES]
+    powered = [name for name, each in sources.items() if each.get("scope") in (*SCOPES, SHARED)]
     ticks = [each["time_ms"] for each in records if each["kind"] != "source" and each["source"] in powered]
     if ranks_start is not None and ticks and ranks_start - min(ticks) >= LEAST_IDLE_MS:
         idle = (min(ticks), ranks_start)
@@ -198,22 +210,26 @@ def energy_and_power(devices: list[Device], window: Window, hole: float) -> tupl
     return energy, power, min(covered for _, covered in measured) / (window[1] - window[0])
 
 
-def of_accelerators(folder: Path, hosts: list[str], window: Window | None) -> dict[str, Value]:
+def of_accelerators(
+    folder: Path, hosts: list[str], window: Window | None, clocks: Sequence[Clock] = ()
+) -> dict[str, Value]:
     """The round's figures of what accelerators say of themselves."""
     if window is None:
         return {}
     own: dict[str, Value] = {}
     for name in READ:
-        nodes = [of_node(folder / f"{host}_noderank{rank}", window, name) for rank, host in enumerate(hosts)]
+        nodes = [
+            of_node(telemetry(folder / f"{host}_noderank{rank}", rank, list(clocks)) or [], window, name)
+            for rank, host in enumerate(hosts)
+        ]
         there = [node for node in nodes if node is not None]
         if there and len(there) == len(nodes) and min(covered for _, covered in there) >= LEAST_COVERAGE:
             own[name] = of_several(name, [value for value, _ in there])
     return own
 
 
-def of_node(folder: Path, window: Window, figure: str) -> tuple[float, float] | None:
+def of_node(records: list[dict[str, Any]], window: Window, figure: str) -> tuple[float, float] | None:
     """The value, and its coverage, of the first source that has any."""
-    records = telemetry(folder / "telemetry.jsonl") or []
     sources = {record["source"]: record for record in records if record["kind"] == "source"}
     for name, source in sorted(sources.items()):
         if source.get("reason") or source.get("scope") != "accelerator":
@@ -249,11 +265,24 @@ def of_several(figure: str, values: list[float]) -> float:
     return max(values) if figure.startswith("max") else math.fsum(values) / len(values)
 
 
-def telemetry(path: Path) -> list[dict[str, Any]] | None:
-    """Its records, but for a last line without its end; None where more than one in a hundred lines is none."""
+def telemetry(folder: Path, rank: int, clocks: list[Clock]) -> list[dict[str, Any]] | None:
+    """A node's records and its meters', on one time line; None where more than one in a hundred lines is none."""
+    meters, of_meters = lines_of(folder.with_name(f"{folder.name}.meters.jsonl"), None, clocks)
+    own, of_own = lines_of(folder / "telemetry.jsonl", rank, clocks)
+    taken = {record["source"] for record in meters if record["kind"] == "source"}
+    records = meters + [record for record in own if record["source"] not in taken]
+    lines = of_meters + of_own
+    return records if lines - len(records) <= lines / 100 else None
+
+
+def lines_of(path: Path, rank: int | None, clocks: list[Clock]) -> tuple[list[dict[str, Any]], int]:
+    """The records of a file, by rank 0's clock, and how many lines it has: a last one without its end is none."""
     lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
     records = [record for record in map(parsed, lines) if is_record(record)]
-    return records if len(lines) - len(records) <= len(lines) / 100 else None
+    for record in records:
+        if record["kind"] != "source":
+            record["time_ms"] = on_the_time_line(record["time_ms"], rank, clocks)
+    return records, len(lines)
 
 
 def parsed(line: str) -> Any:

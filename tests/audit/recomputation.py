@@ -50,8 +50,9 @@ def figures_of_round(folder: Path) -> Figures:
     evaluated = [time_ms for name, _, time_ms in events if name == "EVALUATE"]
     met = evaluated[-1] if evaluated and (facts or {}).get("converged") is True else None
     starts = {rank: ranks_start(folder, seen, rank) for rank in range(len(seen["hosts"]))}
-    own |= power.figures(folder, seen["hosts"], window(events), samples, met, starts)
-    own |= power.of_accelerators(folder, seen["hosts"], window(events))
+    own |= power.figures(folder, seen["hosts"], window(events), samples, met, starts, seen.get("clocks", ()))
+    own |= estimated(case, own.get("energy"), len(seen["hosts"]), own.get("samples_per_joule") is not None)
+    own |= power.of_accelerators(folder, seen["hosts"], window(events), seen.get("clocks", ()))
     listed = {name: own.get(name) for name in NAMES if trains or own.get(name) is not None}
     return listed | figures_of_case(facts or {}, case)
 
@@ -60,7 +61,7 @@ NAMES = (
     *("e2e_time", "round_time", *TIMES, "time_to_target", *RATES, "tokens_per_second", "MFU", "acc"),
     *("final_loss", "samples", "steps", "mem", "mem_reserved", "mem_total"),
     *("energy", "avg_power", "max_power", "idle_power", "energy_above_idle", "energy_to_target"),
-    *("samples_per_joule", *power.READ),
+    *("samples_per_joule", *power.READ, "carbon_estimate", "cost_estimate"),
 )  # fmt: skip
 
 
@@ -115,6 +116,17 @@ def window(events: list[tuple[str, dict[str, Any], float]]) -> tuple[float, floa
     times = {name: time_ms for name, _, time_ms in events}
     start, end = number(times.get("TRAIN_START")), number(times.get("TRAIN_END"))
     return None if start is None or end is None or end <= start else (start, end)
+
+
+def estimated(case: dict[str, Any], energy: Value, nodes: int, is_whole: bool) -> Figures:
+    """By the user's factors, where the whole window was sampled."""
+    factors = case.get("energy_factors") or {}
+    price = (factors.get("cost_per_kwh") or [None])[0]
+    each = {"carbon_estimate": factors.get("carbon_g_per_kwh"), "cost_estimate": price}
+    return {
+        name: None if factor is None or energy is None or not is_whole else energy * nodes / 3.6e6 * factor
+        for name, factor in each.items()
+    }
 
 
 def quotient(above: Value, below: Value) -> Value:

@@ -116,6 +116,8 @@ def write_the_two_files(folder: Path, python: str) -> None:
         "MIN_FREE_DISK_GIB": 0,
         "FLAGPERF_PATH": f"{folder}/fp",
         "FLAGPERF_LOG_PATH": f"{folder}/result",
+        "CARBON_G_PER_KWH": 380,
+        "COST_PER_KWH": (0.25, "EUR"),
         "CHECKPOINT_PATH": f"{folder}/checkpoints",
     }
     (folder / "config").mkdir()

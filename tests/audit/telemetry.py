@@ -87,6 +87,26 @@ def every(step: int = 1000, begin: int = -2000, end: int = WINDOW_MS + 2000) -> 
     return list(range(begin, end + 1, step))
 
 
+def clock(ahead_s: float, more_s: float = 0.0) -> Record:
+    """A node's clock, so far ahead of the controller's before the window, and by more behind it."""
+    return {"kind": "clock", "ahead": [ahead_s, ahead_s + more_s]}
+
+
+def of_meter(records: list[Record]) -> list[Record]:
+    """Records that the controller wrote."""
+    return [{**record, "of_meter": True} for record in records]
+
+
+def bmc(times: Iterable[int], scope: str = "machine") -> list[Record]:
+    """What the controller read, less often than the node's own meters."""
+    return of_meter(
+        [
+            source("redfish", scope, 2.0),
+            *(sample("redfish", time, "", power_w=2 * watts(time)) for time in times),
+        ]
+    )
+
+
 def without(times: list[int], begin: int, end: int) -> list[int]:
     """A hole from `begin` to `end`, which are both sampled where they were."""
     return [time for time in times if not begin < time < end]
@@ -206,6 +226,16 @@ SCENARIOS: dict[str, Scenario] = {
     ],
     "a source that works later": [[source("pwr", "machine", reason="not yet"), *metered(every())]],
     "two of one scope": [[*metered(every(1100), "b"), *metered(every(900), "a")]],
+    "two of one scope, the quicker one counts": [
+        [*metered(every(2000), "a"), source("a", "machine", 2.0), *metered(every(900), "b")]
+    ],
+    "a meter outside, by another clock": [[clock(1.5), *bmc(every(2000))]],
+    "a meter outside, by a clock that drifts": [[clock(-40.0, 2.5), *bmc(every(2000))]],
+    "a meter outside beside the node's own": [[clock(0.75), *bmc(every(2000)), *metered(every())]],
+    "a meter that nodes share": [[clock(0.75), *bmc(every(2000), "shared chassis"), *accelerators(every())]],
+    "a node that speaks for its meter": [[clock(0.75), *bmc(every(100)), sample("redfish", 5500, "", power_w=5.0)]],
+    "two nodes whose clocks differ": [[clock(0.25), *metered(every())], [clock(1.75, 1.0), *metered(every())]],
+    "two nodes, of one the clock is not known": [[clock(0.25), *metered(every())], metered(every())],
     "nothing works": [[source("pwr", "machine", reason="no meter")]],
     "no telemetry": [[]],
     "two nodes": [metered(every()), metered(every(800), "acpi")],
@@ -282,10 +312,20 @@ def _write_round(original: Path, folder: Path, number: int, scenario: Scenario) 
     (ending,) = seen["outcome"]["endings"].values()
     seen |= {"round": number, "hosts": hosts}
     seen["outcome"]["endings"] = {str(rank): ending for rank in range(len(hosts))}
-    (folder / "round.json").write_text(json.dumps(seen))
     start = _with_a_long_window(folder / "localhost_noderank0" / "rank0.out.log")
+    seen["clocks"] = [_clock_of(records, start / 1000) for records in scenario]
+    (folder / "round.json").write_text(json.dumps(seen))
     for rank, (host, records) in enumerate(zip(hosts, scenario, strict=True)):
-        moved = [{**record, "time_ms": record["time_ms"] + start} for record in records]
+        every_record = [
+            {**record, "time_ms": record["time_ms"] + start}
+            for record in records
+            if record["kind"] != "clock"
+        ]
+        outside = [record for record in every_record if record.pop("of_meter", False)]
+        if outside:
+            text = "".join(json.dumps(record) + "\n" for record in outside)
+            (folder / f"{host}_noderank{rank}.meters.jsonl").write_text(text)
+        moved = [record for record in every_record if record not in outside]
         # every other round as versions before December 2026 wrote it
         lines = [json.dumps(record) + "\n" for record in (moved if number % 2 else in_ticks(moved))]
         node = folder / f"{host}_noderank{rank}"
@@ -293,6 +333,18 @@ def _write_round(original: Path, folder: Path, number: int, scenario: Scenario) 
         (node / "telemetry.jsonl").write_text(
             "".join(lines) + '{"kind": "sam'
         )  # cut off while it was written
+
+
+def _clock_of(records: list[Record], start_s: float) -> Record:
+    """As round.json has it; of no reading where nothing is said, or it is not known."""
+    ahead = next((record["ahead"] for record in records if record["kind"] == "clock"), [math.nan])
+    if math.isnan(ahead[0]):
+        return {"begin": None, "end": None}
+    times = (start_s - 10, start_s + WINDOW_MS / 1000 + 10)
+    ends = (
+        {"time_s": time, "offset_s": by, "uncertainty_s": 0.01} for time, by in zip(times, ahead, strict=True)
+    )
+    return dict(zip(("begin", "end"), ends, strict=True))
 
 
 def report(log: Path, facts: Record) -> None:

@@ -18,6 +18,7 @@ from tests.audit.site import CONVERGES, ENDLESS, MEASURES, Site, make_site, show
 from tests.audit.telemetry import SCENARIOS, by_chance, report, write_scenarios
 
 POWER = ("energy", "avg_power", "max_power", "energy_to_target", "samples_per_joule", *READ)
+ESTIMATES = ("carbon_estimate", "cost_estimate")
 OF_ONE_NODE = ("idle_power", "energy_above_idle")  # the second node of the copies has no rank's log
 
 
@@ -163,5 +164,5 @@ def test_power_and_energy_follow_from_telemetry(run: Path, tmp_path: Path, nodes
         name for number, name in enumerate(scenarios, 1) if theirs[name] != agrees(own[CONVERGES, number])
     }
     assert not wrong
-    names = (*POWER, *(OF_ONE_NODE if nodes == 1 else ()))
+    names = (*POWER, *ESTIMATES, *(OF_ONE_NODE if nodes == 1 else ()))
     assert all(len({figures[name] for figures in theirs.values()}) > 1 for name in names)  # not all are null

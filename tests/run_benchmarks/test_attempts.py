@@ -216,7 +216,9 @@ def test_a_controller_that_dies_between_two_attempts_leaves_a_round_to_be_begun_
     folder = open_folder(tmp_path / "result" / RUN.name)
     place = next(n for n, entry in enumerate(folder.journal) if entry["event"] == "attempt_ended")
     folder.journal = folder.journal[: place + 1]
-    assert _round_so_far(folder, RoundKey(result.case, result.round), "journal").seen is None
+    key, entries = RoundKey(result.case, result.round), folder.journal
+    of_round = [each for each in entries if (each.get("case"), each.get("round")) == (key.case, key.number)]
+    assert _round_so_far(key, of_round, folder.path).seen is None
 
 
 def test_an_attempt_that_nobody_can_read_is_passed_over(tmp_path: Path) -> None:

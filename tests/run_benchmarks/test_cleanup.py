@@ -94,7 +94,7 @@ def test_a_run_that_ended_is_removed_and_others_are_left_alone(
         build.mkdir(parents=True)
         (build / "pip.conf").write_text("a secret")
     assert run.main("cleanup") == 0
-    assert f"{uid}: its controller has died\n" in capsys.readouterr().out
+    assert f"{uid}: its controller has died; `run.py status {NAME}` says how" in capsys.readouterr().out
     with (run.folder / "result" / NAME / "journal.jsonl").open("a") as file:
         file.write('{"time": 1, "event": "run_ended", "exit_code": 0}\n')
     assert run.main("cleanup") == 0

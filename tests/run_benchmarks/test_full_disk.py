@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +12,7 @@ import pytest
 
 from run_benchmarks.commands import run_command
 from run_benchmarks.full_disk import FULL
+from run_benchmarks.journal import Journal
 from run_benchmarks.round_state import has_record
 from tests.ports import reserved_port
 from tests.run_benchmarks.whole_run import SCRIPT, WholeRun, make_whole_run
@@ -27,21 +30,27 @@ for size in (2**16, 1):
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WholeRun]:
-    """Its results lie in 2 MB, which its task fills."""
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder that has 2 MB."""
     result = tmp_path / "result"
     result.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", result], capture_output=True)
     if mounted.returncode:
         pytest.skip("only root may mount a small disk")
     try:
-        with reserved_port() as port:
-            whole = make_whole_run(tmp_path, port, monkeypatch)
-            script = SCRIPT.replace("time.sleep(0.05)\n", FILLS.format(filler=f"{result}/filler"), 1)
-            whole.tree.write("benchmarks/toy/pytorch/run_pretraining.py", script)
-            yield whole
+        yield result
     finally:
         subprocess.run(["umount", "--lazy", result], check=True)
+
+
+@pytest.fixture
+def run(tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WholeRun]:
+    """Its results lie on the small disk, which its task fills."""
+    with reserved_port() as port:
+        whole = make_whole_run(tmp_path, port, monkeypatch)
+        script = SCRIPT.replace("time.sleep(0.05)\n", FILLS.format(filler=f"{disk}/filler"), 1)
+        whole.tree.write("benchmarks/toy/pytorch/run_pretraining.py", script)
+        yield whole
 
 
 def test_no_file_is_named_that_could_not_be_written_and_once_there_is_room_the_run_is_taken_up(
@@ -63,8 +72,22 @@ def test_no_file_is_named_that_could_not_be_written_and_once_there_is_room_the_r
     assert "died" not in capsys.readouterr().err
     assert [each["verdict"] for each in run.summary["rounds"]] == ["CONVERGED"]
     assert (folder / "report.html").is_file()
+    assert not list((run.host / "runs").rglob("*")), "what stayed on the host for want of room is home"
     kept = [(folder / name).stat().st_blocks * 512 for name in ("journal.jsonl", "flagperf_run.log")]
     assert max(kept) < 2**17, "the room that was kept for them is given back"
+
+
+def test_the_journal_tells_what_happens_on_a_full_disk_and_gives_its_room_back(disk: Path) -> None:
+    path, text = disk / "journal.jsonl", "x" * 2**14
+    journal = Journal(path)
+    exec(FILLS.format(filler=f"{disk}/filler"))  # noqa: S102 - as a task does
+    assert os.statvfs(disk).f_bavail == 0
+    for number in range(32):  # half of its room
+        journal.write("stage", number=number, text=text)
+    read = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [each["number"] for each in read] == [*range(32)] and read[-1]["text"] == text
+    journal.close()
+    assert os.statvfs(disk).f_bavail > 0
 
 
 def test_a_round_of_which_something_was_written_has_ended(tmp_path: Path) -> None:

@@ -28,6 +28,22 @@ def test_hosts_of_which_the_same_is_said_share_a_line(log_lines: LogLines) -> No
     ]
 
 
+def test_all_that_is_said_within_a_moment_is_logged_at_its_end(log_lines: LogLines) -> None:
+    """One that came later would be logged early by the moments of those before it."""
+    timers: list[float] = []
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        loop.call_later = lambda delay, *call: timers.append(delay)  # type: ignore[method-assign,assign]
+        for number in range(1, 101):
+            log_of_host("INFO", f"node{number}", "contact is lost")
+
+    for _ in range(2):  # the moment of a loop that has ended never ends
+        asyncio.run(scenario())
+    assert timers == [MOMENT_S] * 2
+    assert log_lines.messages == ["node[1-100]: contact is lost"]
+
+
 def test_what_is_said_anew_of_a_host_does_not_replace_what_was_said(log_lines: LogLines) -> None:
     async def scenario() -> None:
         log_of_host("INFO", "node1", "one")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from run_benchmarks.display.base import Display
 from run_benchmarks.names import HostPaths, Node
+from run_benchmarks.plan.monitors import METERS
 from run_benchmarks.results.rank_logs import NAMES, SELDOM
 from run_benchmarks.results.telemetry_file import record_of
 from run_benchmarks.run_log import LOGGER, LineFile
@@ -118,7 +119,9 @@ async def follow_telemetry(transport: Transport, paths: HostPaths, node: Node, d
 
     def take(line: str) -> None:
         with suppress(FlagPerfError):  # who reads the file for figures says what is wrong with it
-            display.telemetry(node, record_of(line, TELEMETRY_FILE))
+            record = record_of(line, TELEMETRY_FILE)
+            if record.source not in METERS:  # which the controller reads itself
+                display.telemetry(node, record)
 
     log = _Log(paths.work, below_work(paths, paths.node(node)), TELEMETRY_FILE)
     await _follow(transport, log, _Lines(take))

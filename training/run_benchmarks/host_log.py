@@ -10,16 +10,23 @@ import asyncio
 from run_benchmarks.plan.host_ranges import alike
 from run_benchmarks.run_log import LOGGER
 
-MOMENT_S = 0.2
+MOMENT_S = 0.5
 _waiting: dict[str, dict[str, str]] = {}  # level -> host -> what is said of it
+_timed_by: asyncio.AbstractEventLoop | None = (
+    None  # which logs that when the moment is over, unless it has ended
+)
 
 
 def log_of_host(level: str, host: str, text: str) -> None:
     """Log `host: text` a moment later; `level` is a name of loguru's. Needs a running event loop."""
+    global _timed_by
     if _waiting.get(level, {}).get(host, text) != text:
         flush()
+    loop = asyncio.get_running_loop()
+    if not _waiting or _timed_by is not loop:
+        loop.call_later(MOMENT_S, flush)
+        _timed_by = loop
     _waiting.setdefault(level, {})[host] = text
-    asyncio.get_running_loop().call_later(MOMENT_S, flush)
 
 
 def flush() -> None:

@@ -97,10 +97,12 @@ def is_held(path: Path) -> bool | None:
 
 
 def kept_folders(journal: Sequence[Mapping[str, Any]]) -> frozenset[str]:
-    """The node folders that stay on their hosts, by the entries `kept`."""
+    """The node folders that stay on their hosts, by the entries `kept` and `collected`."""
     kept: set[str] = set()
     for entry in journal:
         if entry.get("event") == "kept":
             kept.discard(str(entry.get("instead_of")))
             kept.add(str(entry.get("folder")))
+        elif entry.get("event") == "collected":
+            kept.discard(str(entry.get("folder")))
     return frozenset(kept)

@@ -146,7 +146,8 @@ def fate_of(uid: str, log_path: Path) -> str:
         return "its controller still runs" if alive else "whether its controller still runs is not known"
     folder = open_folder(log_path / uid.partition("-")[0])
     has_ended = any(entry.get("event") == "run_ended" for entry in folder.journal)
-    return "it has ended" if has_ended else lost_controller(folder).fate
+    how = f"`run.py status {folder.path.name}` says how to go on with it, or to end it with its logs"
+    return "it has ended" if has_ended else f"{lost_controller(folder).fate}; {how}"
 
 
 async def _on_hosts(

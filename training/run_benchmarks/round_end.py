@@ -128,13 +128,17 @@ class RoundEnd:
                 (folder.parent / FOLLOWED_EVENTS).unlink(missing_ok=True)
 
     def _note_left_out(self, node: Node, left_out: Sequence[LeftOut]) -> None:
+        session = self.session
+        if node.folder in session.kept and not any(item.has_content for item in left_out):
+            session.kept.discard(node.folder)  # there was no room for it before the round was taken up
+            session.journal.write("collected", folder=node.folder)
         if not left_out:
             return
         note = f"{node.host}: {note_on(left_out, self.session.paths.node(node))}"
         self.state.warn(note)
         if any(item.has_content for item in left_out):
-            self.session.kept.add(node.folder)
-            self.session.journal.write("kept", folder=node.folder)
+            session.kept.add(node.folder)
+            session.journal.write("kept", folder=node.folder)
         if rank_log_name(0) in {item.path for item in left_out}:
             self._fail_without_log(node, FlagPerfError(note))
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
-from run_benchmarks.meters.reading import MeterReadings
-from run_benchmarks.names import meter_file_of
-from run_benchmarks.plan.host_ranges import alike
+from run_benchmarks.meters.reading import Hear, MeterReadings
+from run_benchmarks.names import Node, meter_file_of
+from run_benchmarks.plan.host_ranges import fold
 from run_benchmarks.plan.monitors import meter_interval
 from run_benchmarks.round_state import RoundState
 from run_benchmarks.session import Session
+from utils.telemetry.records import SourceInfo, Tick
 
 
 def start_meters(session: Session, state: RoundState) -> None:
@@ -24,8 +27,8 @@ def start_meters(session: Session, state: RoundState) -> None:
             meters[path] = (meter, interval_s)
             _note_gap(path, host, state)
     try:
-        state.meters = MeterReadings(meters)
-    except OSError as error:  # what it would have told is missing, and the round goes on
+        state.meters = MeterReadings(meters, _hears(session, state))
+    except (OSError, RuntimeError) as error:  # no room, no more threads: it is missing, and the round goes on
         state.warn(f"no power is read from outside the nodes: {error}")
 
 
@@ -34,15 +37,36 @@ async def finish_meters(session: Session, state: RoundState) -> None:
     if state.meters is None:
         return
     await state.meters.finish()
-    hosts = _files(session, state)
-    failures = {hosts[path]: text for path, text in state.meters.failures().items()}
-    for names, text in alike(failures):
-        state.warn(f"{names}: power from outside was not read all the time: {text}")
+    hosts, failures = _files(session, state), state.meters.failures()
+    same: dict[str, list[Path]] = {}
+    for path, failure in failures.items():
+        same.setdefault(failure.reason, []).append(path)
+    for paths in same.values():
+        first = failures[paths[0]]
+        example = f" (of {hosts[paths[0]]}: {first.counts})" if len(paths) > 1 else f" ({first.counts})"
+        names = fold([hosts[path] for path in paths])
+        state.warn(f"{names}: power from outside was not read all the time{example}: {first.reason}")
 
 
 def _files(session: Session, state: RoundState) -> Mapping[Path, str]:
     """Where a node's meter is written to -> its host."""
     return {meter_file_of(session.log_dir / node.folder): node.host for node in state.nodes}
+
+
+def _hears(session: Session, state: RoundState) -> dict[Path, Hear]:
+    """Who is shown the round hears of its meters as of its monitors: where the loop runs, and as long as it does."""
+    if not session.display.follows_telemetry:
+        return {}
+    loop = asyncio.get_running_loop()
+
+    def heard_of(node: Node) -> Hear:
+        def hear(record: Tick | SourceInfo) -> None:
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(session.display.telemetry, node, record)
+
+        return hear
+
+    return {meter_file_of(session.log_dir / node.folder): heard_of(node) for node in state.nodes}
 
 
 def _note_gap(path: Path, host: str, state: RoundState) -> None:

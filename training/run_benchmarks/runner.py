@@ -89,7 +89,7 @@ async def run_plan(
         finally:
             left = await _leave_hosts(session)
         results += _last_attempt(so_far, results)
-        notes += [*_ended_early(session), *_not_begun(session, results), *left]
+        notes += [*_ended_early(session), *_not_run(session, results, so_far), *left]
         planned = sum(len(plan.rounds(case)) for case in plan.cases)
         checks = session.checks
         end = Run(run.name, run.uid, run.started, code, tuple(results), checks, tuple(notes), planned)
@@ -203,16 +203,20 @@ def _ended_early(session: Session) -> list[str]:
     return [f"the run was ended by {session.interrupt.by}"] if session.interrupt.is_set() else []
 
 
-def _not_begun(session: Session, results: Sequence[RoundResult]) -> list[str]:
-    """A note of the rounds that the plan has and the run has not come to, case by case; one where that is all."""
-    begun = {(result.case, result.round) for result in results}
-    notes = []
+def _not_run(session: Session, results: Sequence[RoundResult], so_far: Resumption | None) -> list[str]:
+    """A note of the rounds that the plan has and the run has no result of, case by case; one where that is all."""
+    done = {RoundKey(result.case, result.round) for result in results}
+    begun = {key: each for key, each in so_far.unfinished.items() if key not in done} if so_far else {}
+    notes = [
+        f"{key}: begun, came to the stage {each.stage}, and was not begun anew" for key, each in begun.items()
+    ]
     for case in session.plan.cases:
         name = case.settings.name
-        missing = [str(number) for number in session.plan.rounds(case) if (name, number) not in begun]
+        keys = [RoundKey(name, number) for number in session.plan.rounds(case)]
+        missing = [str(key.number) for key in keys if key not in done and key not in begun]
         if missing:
             notes.append(f"{name}: not begun: round {', '.join(missing)}")
-    return notes if begun or not notes else ["no round was begun"]
+    return notes if done or begun or not notes else ["no round was begun"]
 
 
 def _log_result(result: RoundResult, log_dir: Path) -> None:

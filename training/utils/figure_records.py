@@ -65,9 +65,9 @@ class Definition:
     """What a figure is, whichever case reports it.
 
     absent: when there is none. formula: from FINISHED's values; None where it comes from elsewhere.
-    heading: of its column in the tables; without one it has none. digits: how many significant ones are shown.
-    of_all_parts: in a run that was continued it is of all of the run, not of the last part alone.
-    of_metric: which way is better is the metric's own; `better` is that of most.
+    heading: of its column in the tables; without one it has none. of_power: that is in the table of power.
+    digits: how many significant ones are shown. of_all_parts: in a run that was continued it is of all of the run, not
+    of the last part alone. of_metric: which way is better is the metric's own; `better` is that of most.
     """
 
     name: str
@@ -78,6 +78,7 @@ class Definition:
     absent: str
     formula: Formula | None = None
     heading: str = ""
+    of_power: bool = False
     digits: int = DIGITS
     of_all_parts: bool = False
     of_metric: bool = False

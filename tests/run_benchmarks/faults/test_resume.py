@@ -155,6 +155,15 @@ def test_a_training_that_its_deadline_ended_while_nobody_watched_has_timed_out(
     assert run.units_left() == []
 
 
+def test_a_round_that_was_begun_and_is_not_begun_anew_is_named(run: WholeRun) -> None:
+    killed_after(run, "started")
+    assert run.main("stop") == 0
+    by = f"the run was ended by `run.py stop` of {asker_here()}"
+    begun = f"case {CASE}, round 1: begun, came to the stage launch, and was not begun anew"
+    assert run.summary["notes"][1:] == ["nothing more was launched", by, begun]
+    assert run.summary["rounds"] == [] and run.units_left() == []
+
+
 def test_an_attempt_after_which_the_run_is_ended_is_its_rounds_result(run: WholeRun) -> None:
     run.behave("hang")
     killed_after(run, "train")

@@ -56,7 +56,7 @@ def test_a_report_has_the_curves_and_every_device(text: str) -> None:
     assert max(value for value in lines["node0", "nvml 1"] if value is not None) == SPIKE_W
     assert charts["Quality: mlm_accuracy"]["levels"] == [["target", 0.71]]
     kinds = {phase[0] for phase in power["phases"]}  # type: ignore[attr-defined]
-    assert kinds == {"init", "train", "evaluate", "checkpoint"}
+    assert kinds == {"init", "warm_up", "train", "evaluate", "checkpoint"}
     (saved,) = [phase[1:] for phase in power["phases"] if phase[0] == "checkpoint"]  # type: ignore[attr-defined]
     assert saved[1] - saved[0] == pytest.approx(5)
 

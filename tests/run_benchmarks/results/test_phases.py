@@ -86,9 +86,9 @@ def test_the_last_training_counts_of_a_script_that_begins_it_anew() -> None:
 
 def test_of_a_training_that_was_cut_off_a_chart_shows_what_there_was() -> None:
     begun = [event(EventName.INIT_START, 1), START, event(EventName.STEP_END, 12)]
-    assert phases_of(*begun) == {}
+    assert phases_of(*begun) == {Phase.INIT: [(1, 10)]}
     assert phases_of(*begun, end_s=30) == {
-        Phase.INIT: [(1, 30)],
+        Phase.INIT: [(1, 10)],
         Phase.WARM_UP: [(10, 12)],
         Phase.TRAIN: [(12, 30)],
     }
@@ -112,7 +112,7 @@ def test_where_a_training_was_and_when_its_ranks_began() -> None:
     told = PhaseEvents()
     for each in (event(EventName.INIT_START, 2, ranks_start_ms=T0 + 500), START, END):
         told.take(each)
-    assert (told.ranks_start_ms, told.training) == (T0 + 500, Window(T0 + 10 * S, T0 + 100 * S))
+    assert (told.ranks_start_ms, told.training()) == (T0 + 500, Window(T0 + 10 * S, T0 + 100 * S))
     old = PhaseEvents()
     old.take(event(EventName.INIT_START, 2))
-    assert (old.ranks_start_ms, old.training) == (None, None)
+    assert (old.ranks_start_ms, old.training()) == (None, None)

@@ -63,7 +63,7 @@ def test_a_figure_and_a_verdict_that_differ_are_told(folder: Path) -> None:
     change_log(folder, '"num_trained_samples": 1000', '"num_trained_samples": 2000')
     rounds = rescore(folder)
     lines = text_of(rounds).splitlines()
-    assert f"{NAME}, round 1: CONVERGED -> NOT_CONVERGED; 7 of 32 figures differ" in lines
+    assert f"{NAME}, round 1: CONVERGED -> NOT_CONVERGED; 7 of 34 figures differ" in lines
     assert "  p_whole: 100 samples/s -> 200 samples/s" in lines
     plain = json.loads(json.dumps(rounds[0].as_dict()))
     assert plain["verdict"] == ["CONVERGED", "NOT_CONVERGED"]

@@ -10,11 +10,17 @@ from typing import Any
 
 import pytest
 
+from run_benchmarks.plan.energy_factors import EnergyFactors
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.reading import parsed
+from run_benchmarks.report.csv_files import TELEMETRY_COLUMNS, telemetry_rows
+from run_benchmarks.report.power_tables import power_table, reconciliation_rows
 from run_benchmarks.results.clocks import NodeClock
+from run_benchmarks.results.meanings import meanings
 from run_benchmarks.results.phases import Phase
 from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.results.summary import without_nodes
+from run_benchmarks.results.tables import results_tables
 from run_benchmarks.results.telemetry_result import SourceTelemetry
 from run_benchmarks.stages.clock import ClockReading
 from tests.run_benchmarks.builders import (
@@ -400,3 +406,74 @@ def test_sources_that_were_not_read_at_the_same_time_are_not_compared(tmp_path: 
     assert result.telemetry is not None
     assert [each.agrees for each in result.telemetry.reconciliation] == [None, None]
     assert not any("does not hold" in note for note in result.notes)
+
+
+def test_a_table_of_power_stands_where_it_was_measured(tmp_path: Path) -> None:
+    samples = every_second(lambda _: Sample(0, "pwr", power_w=100.0))
+    write_node(tmp_path / "a" / "h0_noderank0", [PWR], samples, events(AT_THE_END))
+    write_node(tmp_path / "b" / "h0_noderank0", [replace(PWR, reason="no meter")], [], events(AT_THE_END))
+    (measured, _), (unmeasured, _) = judged(tmp_path / "a"), judged(tmp_path / "b")
+    rounds, power = results_tables([measured, unmeasured])
+    assert len(rounds.rows) == 2 and "energy J" in rounds.headings and "idle W" not in rounds.headings
+    assert power.headings == (
+        *("power and energy", "round", "of the", "mean W", "max W", "idle W", "above idle J"),
+        *("to target J", "samples/J"),
+    )
+    assert power.rows == (
+        ("toy:pytorch:X1:2:1:1", "1", "machine", "100", "100", "100", "0", "6500", "0.154"),
+    )
+    assert any("`idle W` (W/node; lower is better)" in line for line in meanings([measured, unmeasured]))
+    assert len(results_tables([unmeasured])) == 1
+    assert not any("idle W" in line for line in meanings([unmeasured]))
+
+
+def test_a_summary_does_not_grow_with_the_nodes(tmp_path: Path) -> None:
+    samples = [sample for second in range(80) for sample in chips(second)]
+    write_node(tmp_path / "h0_noderank0", [NVML], samples, events(AT_THE_END))
+    result, _ = judged(tmp_path)
+    brief = without_nodes(result)
+    assert brief.telemetry is not None and result.telemetry is not None
+    assert (brief.telemetry.nodes, brief.telemetry.reconciliation) == ((), ())
+    assert brief.telemetry.figures == result.telemetry.figures and brief.figures == result.figures
+
+
+def test_the_report_and_the_csv_tell_of_phases_devices_and_agreement(tmp_path: Path) -> None:
+    samples = [each for second in range(80) for each in watts_of(second, 300.0, 400.0, 400.0)]
+    samples = [each for each in samples if not TRAIN + 30 < (each.time_ms - T0) / S < TRAIN + 36]
+    write_node(tmp_path / "h0_noderank0", [PWR, NVML], samples, events(AT_THE_END))
+    result, _ = judged(tmp_path)
+    table = power_table(result, ["h0"])
+    assert table is not None
+    assert table.phases == ["idle", "init", "warm_up", "train", "evaluate"]
+    rows = {row[1]: row for row in table.rows}
+    assert rows["pwr"][3][0] == "300 W, 1500 J" and rows["pwr"][3][3] == "300* W, 14700* J"
+    assert rows["pwr"][4] == "1; the longest 6 s, from 30 s after TRAIN_START"
+    compared = reconciliation_rows(result, ["h0"])
+    assert [row[4] for row in compared] == ["no", "yes"]
+    lines = [dict(zip(TELEMETRY_COLUMNS, row, strict=True)) for row in telemetry_rows([result])]
+    chip = next(line for line in lines if line["device"] == "0" and line["figure"] == "avg_power")
+    assert (chip["source"], chip["scope"], chip["unit"]) == ("nvml", "accelerator", "W")
+    assert chip["value"] == pytest.approx(400)
+    idle = next(line for line in lines if line["phase"] == "idle" and line["source"] == "pwr")
+    assert (idle["figure"], idle["value"], idle["by"]) == (
+        "energy", pytest.approx(1500), "power integrated by the trapezoid rule"
+    )  # fmt: skip
+
+
+def test_carbon_and_cost_are_estimates_by_the_users_factors_alone(tmp_path: Path) -> None:
+    """6500 J are 0.001806 kWh."""
+    samples = every_second(lambda _: Sample(0, "pwr", power_w=100.0))
+    write_node(tmp_path / "h0_noderank0", [PWR], samples, events(AT_THE_END))
+    plain, _ = judged(tmp_path)
+    assert value(plain, "carbon_estimate") is value(plain, "cost_estimate") is None
+    assert "no factor is given: COST_PER_KWH" in plain.figures["cost_estimate"].source
+
+    def priced(case: CasePlan) -> CasePlan:
+        return replace(case, energy_factors=EnergyFactors(400.0, (0.3, "EUR")))
+
+    result, _ = judged(tmp_path, changed=priced)
+    carbon, cost = result.figures["carbon_estimate"], result.figures["cost_estimate"]
+    assert (carbon.value, carbon.unit) == (pytest.approx(6500 / 3.6e6 * 400), "gCO2e")
+    assert (cost.value, cost.unit) == (pytest.approx(6500 / 3.6e6 * 0.3), "EUR")
+    assert "x 0.3 EUR/kWh, COST_PER_KWH of test_conf.py" in cost.source
+    assert cost.caveat == carbon.caveat == "an estimate, by a factor that the user gave"

@@ -764,8 +764,8 @@ def test_whatever_a_host_lists_nothing_outside_is_chosen(entries: list[tuple[str
 
 
 def test_a_note_names_some_and_counts_the_rest() -> None:
-    left_out = [LeftOut(f"core{number}", "too large") for number in range(9)]
+    left_out = [LeftOut("link", "a link"), *(LeftOut(f"core{number}", "too large") for number in range(8))]
     note = note_on(left_out, "/srv/node")
-    assert note.startswith("not collected: core0 (too large), core1 (too large)")
+    assert note.startswith("not collected: link (a link), core0, core1, core2, core3 (too large), and 4 more")
     assert note.endswith("and 4 more; it still lies in /srv/node")
     assert "lies in" not in note_on([LeftOut("link", "a link", has_content=False)], "/srv/node")

@@ -21,7 +21,7 @@ NAMES = (
 TO_TARGET = (
     *("e2e_time", "round_time", "raw_train_time", "no_eval_time", "pure_compute_time", "time_to_target"),
     *("samples", "steps", "acc", "final_loss", "energy", "energy_to_target", "energy_above_idle"),
-    *(CHIP_SECONDS, TOTAL_ENERGY),
+    *(CHIP_SECONDS, TOTAL_ENERGY, "carbon_estimate", "cost_estimate"),
 )
 _NO_CHIPS = "neither the case nor its plan says how many chips there were"
 

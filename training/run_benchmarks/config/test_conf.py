@@ -124,6 +124,12 @@ MONITORS: dict[str, float] = {}  # e.g. {"cores": False, "rapl": 0.1}
 # None: 5 where chips are sampled, else 0.
 IDLE_READING = None
 
+# g of CO2 equivalent of a kWh where the hosts stand: results get an estimate, labelled so. None: no estimate.
+CARBON_G_PER_KWH = None
+
+# What a kWh costs there, e.g. (0.31, "EUR"): likewise.
+COST_PER_KWH = None
+
 # A port of this machine at which Prometheus reads how the run is going, e.g. 9435. None: none (docs/observability/).
 METRICS_PORT = None
 

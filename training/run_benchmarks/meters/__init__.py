@@ -6,14 +6,14 @@ and a line here.
 
 from collections.abc import Callable, Mapping
 
-from run_benchmarks.meters.base import PowerMeter
+from run_benchmarks.meters.base import MeterSource
 from run_benchmarks.meters.ipmi import IpmiMeter
 from run_benchmarks.meters.redfish import RedfishMeter
 from run_benchmarks.plan.meters import Meter
 
-_KINDS: Mapping[str, Callable[[Meter], PowerMeter]] = {"redfish": RedfishMeter, "ipmi": IpmiMeter}
+_KINDS: Mapping[str, Callable[[Meter], MeterSource]] = {"redfish": RedfishMeter, "ipmi": IpmiMeter}
 
 
-def open_meter(meter: Meter) -> PowerMeter:
+def open_meter(meter: Meter) -> MeterSource:
     """What reads the meter; it is asked for nothing yet."""
     return _KINDS[meter.kind](meter)

@@ -26,7 +26,7 @@ class RefusedError(UnreachableError):
     """The meter does not let this user in: asked again it would lock the account."""
 
 
-class PowerMeter(Source):
+class MeterSource(Source):
     """Power of a whole machine by what is outside of it. Each reading is stamped with the middle of its request."""
 
     scope = Scope.MACHINE

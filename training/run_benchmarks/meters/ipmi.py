@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from run_benchmarks.meters.base import PowerMeter, UnreachableError
+from run_benchmarks.meters.base import MeterSource, UnreachableError
 from run_benchmarks.plan.meters import Meter
 from utils.errors import FlagPerfError
 from utils.monitors.tool import run_tool
@@ -39,7 +39,7 @@ _SUPPLY = re.compile(
 )
 
 
-class IpmiMeter(PowerMeter):
+class IpmiMeter(MeterSource):
     """The power of a machine by ipmitool: one call a sample."""
 
     def __init__(self, meter: Meter) -> None:

@@ -6,8 +6,9 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from run_benchmarks.meters import open_meter
@@ -15,6 +16,38 @@ from run_benchmarks.plan.meters import Meter
 from run_benchmarks.run_log import LOGGER
 from utils.monitors import SAMPLES_GRACE_S
 from utils.monitors.frame import Sampler, TelemetryFile
+from utils.telemetry.records import SourceInfo, Tick
+
+Hear = Callable[[Tick | SourceInfo], None]
+NOBODY: Mapping[Path, Hear] = {}
+
+
+class _HeardFile(TelemetryFile):
+    """A file of which somebody hears what is written to it, in the thread that writes."""
+
+    def __init__(self, path: Path, hear: Hear | None) -> None:
+        super().__init__(path)
+        self._hear = hear
+
+    def write(self, records: Iterable[Tick | SourceInfo]) -> None:
+        written = list(records)
+        super().write(written)
+        hear = self._hear
+        if hear:
+            for record in written:
+                hear(record)
+
+    def close(self) -> None:
+        self._hear = None
+        super().close()
+
+
+@dataclass(frozen=True)
+class MeterFailure:
+    """Why not all samples of a meter were taken, and what became of them."""
+
+    reason: str
+    counts: str
 
 
 class MeterReadings:
@@ -22,18 +55,22 @@ class MeterReadings:
 
     Args:
         meters: the file that is appended to -> the meter, and its interval in s.
+        hears: file -> who hears of each record in the meter's own thread; none where nobody does.
 
     Raises:
         OSError: a file cannot be written to.
     """
 
-    def __init__(self, meters: Mapping[Path, tuple[Meter, float]]) -> None:
+    def __init__(
+        self, meters: Mapping[Path, tuple[Meter, float]], hears: Mapping[Path, Hear] = NOBODY
+    ) -> None:
         self._stop, self._stopped_at = threading.Event(), 0.0
+        self._meters = {path: meter for path, (meter, _) in meters.items()}
         self._files: list[TelemetryFile] = []
         self.samplers: dict[Path, Sampler] = {}
         for path, (meter, interval_s) in meters.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._files.append(TelemetryFile(path))
+            self._files.append(_HeardFile(path, hears.get(path)))
             self.samplers[path] = Sampler(
                 open_meter(meter), path.parent, self._files[-1], interval_s, _log_of(meter)
             )
@@ -63,13 +100,18 @@ class MeterReadings:
             with suppress(OSError):  # on a full disk; what there is of it is read all the same
                 file.close()
 
-    def failures(self) -> dict[Path, str]:
-        """What became of those of whose samples not all were taken, by their files."""
+    def failures(self) -> dict[Path, MeterFailure]:
+        """Those of which samples failed, or no more were taken than missed, by their files."""
         return {
-            path: f"{sampler.source.name}: {sampler.counts}; {sampler.last_error}".rstrip("; ")
+            path: MeterFailure(self._reason(path), str(sampler.counts))
             for path, sampler in self.samplers.items()
-            if sampler.counts.failed or sampler.counts.missed
+            if sampler.counts.failed or sampler.counts.missed >= sampler.counts.sampled
         }
+
+    def _reason(self, path: Path) -> str:
+        """Why, without the address: the same is said of many alike."""
+        error = self.samplers[path].last_error.replace(self._meters[path].where, "its BMC")
+        return error or "its answers take longer than the interval, or none came"
 
 
 class _ToRunLog(logging.Handler):

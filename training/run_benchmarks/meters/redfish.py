@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, Field
 
-from run_benchmarks.meters.base import PowerMeter, UnreachableError
+from run_benchmarks.meters.base import MeterSource, UnreachableError
 from run_benchmarks.meters.https import PATH, Bmc
 from run_benchmarks.plan.meters import Meter
 from run_benchmarks.reading import parsed
@@ -151,7 +151,7 @@ class Way:
     watts: Callable[[Mapping[str, Any]], float | None]
 
 
-class RedfishMeter(PowerMeter):
+class RedfishMeter(MeterSource):
     """The power of a chassis by Redfish."""
 
     def __init__(self, meter: Meter) -> None:

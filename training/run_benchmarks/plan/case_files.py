@@ -8,6 +8,7 @@ from pathlib import Path
 
 from run_benchmarks.frameworks import FRAMEWORKS, STARTED_ELSEWHERE
 from run_benchmarks.plan.case_code import check_case_code
+from run_benchmarks.plan.energy_factors import EnergyFactors
 from run_benchmarks.plan.hook_code import check_hook_code
 from run_benchmarks.plan.own_script import driver_of, takes_vendor, wants_driver
 from run_benchmarks.plan.parameters import Parameters, read_parameters
@@ -85,6 +86,7 @@ class CaseResolver:
             extern=extern,
             environment=self._environment(files),
             writable=self.run.case_writable and files.script != DRIVER_SCRIPT,
+            energy_factors=EnergyFactors(self.run.carbon_g_per_kwh, self.run.cost_per_kwh),
         )
 
     def _report(self, name: str, value: str, message: str, remedy: str) -> None:

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from run_benchmarks.plan.config_file import ConfigFile, Entry, is_set, read_config_file, subject
+from run_benchmarks.plan.machine_use import MachineUse
 from run_benchmarks.plan.pip_record import PipConf
 from run_benchmarks.plan.problems import Problems
 from run_benchmarks.plan.reader import Reader, fields_of
-from run_benchmarks.plan.records import MachineUse, MachineVendors, VendorSettings
+from run_benchmarks.plan.records import MachineVendors, VendorSettings
 from run_benchmarks.plan.redact import HIDDEN, redact_text
 from run_benchmarks.plan.secrets import Secrets
 

@@ -14,6 +14,8 @@ from pydantic import AfterValidator, AliasChoices, Field
 from pydantic.dataclasses import dataclass as model
 
 from run_benchmarks.plan import values
+from run_benchmarks.plan.energy_factors import EnergyFactors
+from run_benchmarks.plan.machine_use import MachineUse
 from run_benchmarks.plan.meters import Meters
 from run_benchmarks.plan.pip_record import PipSettings
 from run_benchmarks.plan.secrets import Secrets
@@ -61,27 +63,6 @@ class ClusterSettings:
         return {vendor: (*hosts, *self.spares_of(vendor)) for vendor, hosts in self.groups.items()}
 
 
-@dataclass(frozen=True)
-class MachineUse:
-    """What `machine_conf.py` says in the place of what `test_conf.py` leaves open; no secrets are in it.
-
-    path: of the file; empty where there is none. settings: those in force, as Python writes them -> value.
-    """
-
-    path: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
-
-    def lines(self) -> list[str]:
-        """One for each setting: `RUNTIME = 'process'`."""
-        return [f"{name} = {value!r}" for name, value in self.settings.items()]
-
-    def sentence(self) -> str:
-        """For a log: the file and what it sets; empty where it sets nothing that counts."""
-        return (
-            f"settings of this machine, from {self.path}: {', '.join(self.lines())}" if self.settings else ""
-        )
-
-
 def _path(*names: str) -> Any:
     """A setting with a name for host and container at once, or one of its own: both dialects are read."""
     return Field(validation_alias=AliasChoices(*names))
@@ -117,6 +98,8 @@ class RunSettings:
     min_free_disk_gib: values.NotNegative = 5.0
     monitor_interval_s: values.Seconds = Field(default=1.0, validation_alias="MONITOR_INTERVAL")
     monitors: values.Monitors = field(default_factory=dict)
+    carbon_g_per_kwh: values.NotNegative | None = None
+    cost_per_kwh: values.Price | None = None
     idle_reading_s: values.IdleSeconds | None = Field(default=None, validation_alias="IDLE_READING")
     metrics_port: values.Port | None = None
     metrics_address: values.Address = "127.0.0.1"
@@ -252,6 +235,7 @@ class CasePlan:
     extern: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     writable: bool = False
+    energy_factors: EnergyFactors = field(default_factory=EnergyFactors)
 
 
 @dataclass(frozen=True)

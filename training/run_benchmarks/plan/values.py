@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StrictBool, StrictFloat, StrictInt
 
 from run_benchmarks.plan.command_words import check_command, check_numbers, check_options
+from run_benchmarks.plan.energy_factors import check_price
 from run_benchmarks.plan.host_ranges import expand
 from run_benchmarks.plan.monitors import check_monitors
 from run_benchmarks.plan.problems import UnfitError
@@ -271,6 +272,8 @@ Sections = Annotated[
 ]
 # Source -> False where it is not sampled, or its interval in seconds where that is not MONITOR_INTERVAL.
 Monitors = Annotated[dict[str, Literal[False] | float], BeforeValidator(check_monitors)]
+# An amount with its currency.
+Price = Annotated[tuple[float, str], BeforeValidator(check_price)]
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)]
 TestType = Annotated[Literal["default", "customized"], BeforeValidator(_lower)]
 Runtime = Annotated[Literal["docker", "process"], BeforeValidator(_lower)]

@@ -13,10 +13,15 @@ from run_benchmarks.report.rounds import curves_in
 from run_benchmarks.results.folder import RunFolder
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.summary import Run
+from run_benchmarks.results.telemetry_result import RoundTelemetry, SourceTelemetry
 from run_benchmarks.writing import whole_file
 from utils.text_files import printable
 
 FIGURES = "figures.csv"
+TELEMETRY = "telemetry.csv"
+TELEMETRY_COLUMNS = (
+    "case", "round", "node", "host", "source", "scope", "device", "phase", "figure", "value", "unit", "coverage", "by"
+)  # fmt: skip
 FIGURE_COLUMNS = (
     "case", "round", "verdict", "rules", "figure", "value", "unit", "better", "window", "source", "coverage", "caveat"
 )  # fmt: skip
@@ -24,12 +29,14 @@ Cell = str | float | int | None
 
 
 def write_csv(folder: Path, run_folder: RunFolder, run: Run) -> list[Path]:
-    """Write `figures.csv` and a file a round that has curves into a folder; the files.
+    """Write `figures.csv`, `telemetry.csv` and a file a round that has curves into a folder; the files.
 
     Raises:
         OSError: they cannot be written.
     """
     written = [_write(folder / FIGURES, FIGURE_COLUMNS, figure_rows(run.results))]
+    if any(result.telemetry and result.telemetry.nodes for result in run.results):
+        written.append(_write(folder / TELEMETRY, TELEMETRY_COLUMNS, telemetry_rows(run.results)))
     for number, result in enumerate(run.results, 1):
         case = run_folder.cases.get(result.case)
         curves, _ = curves_in(result, run_folder.folder_of(result), case)
@@ -47,6 +54,32 @@ def figure_rows(results: Iterable[RoundResult]) -> Iterator[tuple[Cell, ...]]:
         for name, each in result.figures.items():
             about = (each.unit, each.better, each.window, each.source, each.coverage, each.caveat)
             yield (*head, name, each.value, *about)
+
+
+def telemetry_rows(results: Iterable[RoundResult]) -> Iterator[tuple[Cell, ...]]:
+    """A row a number of `telemetry`: of a source as a whole, of each phase, of each device.
+
+    phase: empty for all of the training, or as the figure's own window says.
+    """
+    for result in results:
+        telemetry = result.telemetry
+        for node, each in enumerate(telemetry.nodes if telemetry else ()):
+            host = result.hosts[node] if node < len(result.hosts) else ""
+            for source, of_source in each.sources.items():
+                head = (result.case, result.round, node, host, source, of_source.scope.value)
+                yield from ((*head, *row) for row in _source_rows(of_source, telemetry))
+
+
+def _source_rows(source: SourceTelemetry, telemetry: RoundTelemetry | None) -> Iterator[tuple[Cell, ...]]:
+    units = {name: each.unit for name, each in telemetry.figures.items()} if telemetry else {}
+    for name, each in source.figures.items():
+        yield "", "", name, each.value, units.get(name), each.coverage, each.source
+    for phase, power in source.phases.items():
+        for name, each in (("energy", power.energy), ("avg_power", power.avg_power)):
+            yield "", phase.value, name, each.value, units.get(name), each.coverage, each.source
+    for name, column in source.of_devices.items():
+        for device, value, coverage in zip(source.devices, column.values, column.coverage, strict=False):
+            yield device, "", name, value, units.get(name), coverage, ""
 
 
 def curve_rows(result: RoundResult, curves: Curves) -> Iterator[tuple[Cell, ...]]:

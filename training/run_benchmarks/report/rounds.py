@@ -12,6 +12,7 @@ from typing import Any
 from run_benchmarks.names import node_folder_name
 from run_benchmarks.report.chart import Chart, chart
 from run_benchmarks.report.curves import LONGEST_NAME, Curves
+from run_benchmarks.report.power_tables import power_table, reconciliation_rows
 from run_benchmarks.report.round_charts import device_charts, devices_of, time_of, training_charts
 from run_benchmarks.report.samples import NodeSamples, read_samples
 from run_benchmarks.report.tables import bar, flat_fields, heat_maps, inventory, time_in_script
@@ -67,6 +68,8 @@ def round_view(
         "charts": list(map(chart, charts)),
         "phases": list(dict.fromkeys(each.kind for each in time.phases)) if time else [],
         "heat_maps": list(heat_maps(devices, time, result)),
+        "power": power_table(result, labels),
+        "reconciliation": reconciliation_rows(result, labels),
         "stages": bar(result.times),
         "script": bar(time_in_script(result)),
         "notes": [*result.notes, *map(hide, filter(None, [left_out, *doubts]))],

@@ -28,8 +28,10 @@ def meanings(results: Sequence[RoundResult]) -> list[str]:
 
 
 def _in_tables(result: RoundResult) -> Iterator[str]:
-    """FlagPerf's own figures that have a column, then the case's."""
-    yield from (name for name, each in DEFINITIONS.items() if each.heading and name in result.figures)
+    """FlagPerf's own figures that have a column, those of power where they were measured, then the case's."""
+    for name, each in DEFINITIONS.items():
+        if each.heading and name in result.figures:
+            yield from [name] if not each.of_power or result.figures[name].value is not None else []
     yield from own_figures(result)
 
 

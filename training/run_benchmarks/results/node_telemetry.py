@@ -95,7 +95,9 @@ def idle_window(telemetry: Telemetry, cut: Cut) -> Window | str:
         for series in telemetry.series(info.source).values()
         if info.scope is not Scope.HOST and series.times_ms
     ]
-    idle_s = (cut.ranks_start_ms - min(firsts)) / 1000 if firsts else 0.0
+    if not firsts:
+        return "no power was read"
+    idle_s = (cut.ranks_start_ms - min(firsts)) / 1000
     if idle_s < LEAST_IDLE_S:
         return (
             f"power was read for {max(0.0, idle_s):.3g} s before the first rank, less than {LEAST_IDLE_S:g} s"
@@ -144,7 +146,7 @@ def _source(
         more_devices=len(names) - len(devices),
         figures=figures,
         phases=power,
-        of_devices={name: each for name, each in columns.items() if any(v is not None for v in each.values)},
+        of_devices=_read_at_all(columns) if devices != [""] else {},
         throttled_by=_throttled_by(readings, info.source, devices),
         gaps=tuple(
             SourceGap(gap.device, (gap.start_ms - training.start_ms) / 1000, gap.seconds)
@@ -154,12 +156,18 @@ def _source(
     )
 
 
+def _read_at_all(columns: Mapping[str, Column]) -> dict[str, Column]:
+    return {
+        name: column for name, column in columns.items() if any(value is not None for value in column.values)
+    }
+
+
 # ---- power
 
 
 def measured(each: Measurement) -> Measured:
-    """As it stands in a result: the source, or why there is no value."""
-    text = each.source if each.value is not None and not each.reason else each.reason or each.source
+    """As it stands below its source: the method, or why there is no value."""
+    text = each.reason or each.source.rpartition(": ")[2]
     return Measured(each.value, each.coverage, shortened(text, LONGEST_NOTE))
 
 

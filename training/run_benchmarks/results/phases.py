@@ -31,7 +31,7 @@ class Phase(str, Enum):
 
 DEFINITIONS: Mapping[Phase, str] = {
     Phase.IDLE: "from the first sample of the node to the start of its first rank",
-    Phase.INIT: "INIT_START to INIT_END: model, data, first evaluation",
+    Phase.INIT: "INIT_START to INIT_END, or to TRAIN_START where a script has none: model, data, first evaluation",
     Phase.WARM_UP: "TRAIN_START to the first STEP_END: kernels are compiled, memory is laid out; of a case that "
     "measures, what comes before the first window of each operation",
     Phase.TRAIN: "TRAIN_START to TRAIN_END less warm-up, evaluations and the saving of checkpoints",
@@ -81,10 +81,9 @@ class PhaseEvents:
         elif event.name == EventName.STEP_END:
             self._step(event)
 
-    @property
-    def training(self) -> Window | None:
-        """TRAIN_START to TRAIN_END, of several the last; None without both, or where it has no length."""
-        return self._between(EventName.TRAIN_START, EventName.TRAIN_END, None)
+    def training(self, end_ms: float | None = None) -> Window | None:
+        """TRAIN_START to TRAIN_END, of several the last, or to `end_ms`; None without both, or without length."""
+        return self._between(EventName.TRAIN_START, self._at.get(EventName.TRAIN_END.value, end_ms))
 
     def windows(self, end_ms: float | None = None) -> Mapping[Phase, Sequence[Window]]:
         """When each phase was that the events tell of; what was begun and not ended lasts until `end_ms`.
@@ -92,8 +91,9 @@ class PhaseEvents:
         IDLE is not among them: where it begins telemetry says.
         """
         phases: dict[Phase, Sequence[Window]] = {}
-        init = self._between(EventName.INIT_START, EventName.INIT_END, end_ms)
-        training = self._between(EventName.TRAIN_START, EventName.TRAIN_END, end_ms)
+        begun = self._at.get(EventName.TRAIN_START.value, end_ms)
+        init = self._between(EventName.INIT_START, self._at.get(EventName.INIT_END.value, begun))
+        training = self.training(end_ms)
         if init:
             phases[Phase.INIT] = [init]
         if training:
@@ -106,7 +106,7 @@ class PhaseEvents:
                 phases[phase] = _windows(_common(own, left))
                 left = _without(left, own)
             phases[Phase.TRAIN] = _windows(left)
-        return {phase: windows for phase, windows in phases.items() if windows}
+        return {phase: phases[phase] for phase in Phase if phases.get(phase)}
 
     def _bound(self, event: Event) -> None:
         if event.name == EventName.INIT_START:
@@ -133,8 +133,8 @@ class PhaseEvents:
         else:
             spells.append((start, end))
 
-    def _between(self, first: EventName, last: EventName, otherwise_ms: float | None) -> Window | None:
-        start, end = self._at.get(first.value), self._at.get(last.value, otherwise_ms)
+    def _between(self, first: EventName, end: float | None) -> Window | None:
+        start = self._at.get(first.value)
         return Window(int(start), int(end)) if start and end and end > start else None
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from run_benchmarks.frameworks import FRAMEWORKS
 from run_benchmarks.plan.as_dict import plain
 from run_benchmarks.plan.case_files import DRIVER_SCRIPT
+from run_benchmarks.plan.energy_factors import EnergyFactors
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.reading import parsed
 from run_benchmarks.results.round_result import CONVERGE
@@ -55,6 +56,7 @@ class PlannedCase:
     differs: what the plan says of changes beyond the mutable names, if it looked. extern: the files of the vendor's
     `extern/`, path -> SHA-256; None where the plan does not say. environment: the file that is sourced before the
     ranks start, likewise. writable: whether it ran in a copy of its code, which it may have changed.
+    energy_factors: the user's.
     """
 
     settings: PlannedSettings
@@ -66,6 +68,7 @@ class PlannedCase:
     extern: Mapping[str, str] | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     writable: bool = False
+    energy_factors: EnergyFactors = field(default_factory=EnergyFactors)
 
     def __post_init__(self) -> None:
         """Refuse a kind that this version does not know: no verdict would be its own."""

@@ -9,9 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from run_benchmarks.plan.energy_factors import NO_FACTORS, EnergyFactors
 from run_benchmarks.results.clocks import NodeClock, Placement, Shift, placements
 from run_benchmarks.results.device_figures import NAMES as OF_DEVICES
 from run_benchmarks.results.device_figures import device_figures
+from run_benchmarks.results.estimates import NAMES as ESTIMATES
+from run_benchmarks.results.estimates import estimates
 from run_benchmarks.results.node_telemetry import WANTED, Cut, node_telemetry
 from run_benchmarks.results.phases import Phase, PhaseEvents
 from run_benchmarks.results.power import (
@@ -39,7 +42,7 @@ from utils.records import Stage
 from utils.telemetry.lines import TELEMETRY_FILE
 from utils.telemetry.records import Window
 
-NAMES = (*OF_POWER, *OF_DEVICES)
+NAMES = (*OF_POWER, *OF_DEVICES, *ESTIMATES)
 # Of a node's telemetry so much may be no record: with more, nobody can say what is missing.
 MOST_WRONG = 0.01
 
@@ -70,10 +73,11 @@ def outcome_or_why(
     phases: Mapping[int, PhaseEvents],
     clocks: Sequence[NodeClock] = (),
     met: Event | None = None,
+    factors: EnergyFactors = NO_FACTORS,
 ) -> TelemetryOutcome:
     """As `telemetry_outcome`; whatever telemetry holds, no verdict changes by it."""
     try:
-        return telemetry_outcome(folders, events, phases, clocks, met)
+        return telemetry_outcome(folders, events, phases, clocks, met, factors)
     except Exception as error:
         log_traceback(Stage.JUDGE, error)
         reason = f"the nodes' telemetry broke its reader: {raised(error)}"
@@ -86,6 +90,7 @@ def telemetry_outcome(
     phases: Mapping[int, PhaseEvents],
     clocks: Sequence[NodeClock] = (),
     met: Event | None = None,
+    factors: EnergyFactors = NO_FACTORS,
 ) -> TelemetryOutcome:
     """What the telemetry in node folders comes to.
 
@@ -93,7 +98,7 @@ def telemetry_outcome(
         folders: by node rank. events: of global rank 0.
         phases: by node rank, as its first rank tells them; a node whose rank tells nothing has those of rank 0.
         clocks: of the nodes, by rank: all is put on the time line of rank 0's events.
-        met: the evaluation that met the target, if one did.
+        met: the evaluation that met the target, if one did. factors: for the estimates.
     """
     window = training_window(events)
     if isinstance(window, str):
@@ -107,6 +112,7 @@ def telemetry_outcome(
     powers = {name: node.power for name, node in nodes.items()}
     summaries = {name: node.telemetry for name, node in nodes.items()}
     figures = {**power_figures(powers, window, events, silent), **device_figures(summaries)}
+    figures |= estimates(figures["energy"], len(folders), factors)
     notes = [note for node in nodes.values() for note in node.notes]
     comparisons = tuple(each for node in nodes.values() for each in node.reconciliation)
     whole = RoundTelemetry(nodes=tuple(summaries.values()), reconciliation=comparisons)
@@ -117,10 +123,10 @@ def _cut(
     window: Window, own: PhaseEvents | None, first: PhaseEvents | None, shift: Shift, met: Event | None
 ) -> Cut:
     """own: the node's, to be shifted; first: global rank 0's, for a node of a script without events there."""
-    told, shift_told = (own, shift) if own and own.training else (first, Shift())
+    told, shift_told = (own, shift) if own and own.training() else (first, Shift())
     start = own.ranks_start_ms if own else None
     unclear = ""
-    if told is None or told.training is None:
+    if told is None or told.training() is None:
         unclear = "no rank of the node tells of them"
     elif told.more_spells:
         unclear = f"{told.more_spells} evaluations, checkpoints or warm-ups are too many to be told apart"
@@ -181,4 +187,5 @@ def _gap_notes(name: str, node: NodeTelemetry) -> list[str]:
 
 
 def _nothing(reason: str) -> dict[str, Figure]:
-    return {**no_power(reason), **{name: DEFINITIONS[name].figure(None, reason) for name in OF_DEVICES}}
+    others = (*OF_DEVICES, *ESTIMATES)
+    return {**no_power(reason), **{name: DEFINITIONS[name].figure(None, reason) for name in others}}

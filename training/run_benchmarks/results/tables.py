@@ -21,13 +21,14 @@ _MARKS = {Status.OK: "ok", Status.SKIPPED: NOT_MEASURED, Status.WARNING: "WARN",
 
 
 def results_tables(results: Sequence[RoundResult]) -> list[Table]:
-    """A table a kind of case, a row a round; then one a case that has figures of its own, a row a figure."""
+    """A table a kind of case, a row a round; one of power, if any; one a case with figures of its own."""
     kinds = dict.fromkeys(result.kind for result in results)
     rounds = [_rounds([result for result in results if result.kind == kind]) for kind in kinds]
     cases = by_case(results, lambda each: each.case)
     most = MOST_CELLS // max(1, len(results))
     own = [_own_figures(case, of_case, most) for case, of_case in cases.items()]
-    return [*rounds, *(table for table in own if table.rows)]
+    power = _power([result for result in results if _has_power(result)])
+    return [*rounds, *(table for table in (power, *own) if table.rows)]
 
 
 def by_case(rounds: Iterable[T], case_of: Callable[[T], str]) -> dict[str, list[T]]:
@@ -49,6 +50,43 @@ def _rounds(results: Sequence[RoundResult]) -> Table:
     notes = tuple(note for result in results for note in _footnotes(result, [each.name for each in columns]))
     notes += tuple(_again(result) for result in results if result.attempts)
     rows = tuple(_round_row(result, columns) for result in results)
+    return Table(headings, rows, fixed=3, footnotes=notes, is_grouped=True)
+
+
+def _has_power(result: RoundResult) -> bool:
+    return any(each.value is not None for each in _of_power(result))
+
+
+def _of_power(result: RoundResult) -> Iterator[Figure]:
+    return (
+        figure
+        for name, figure in result.figures.items()
+        if name in DEFINITIONS and DEFINITIONS[name].of_power
+    )
+
+
+def _power(results: Sequence[RoundResult]) -> Table:
+    """A row a round in which any of it was measured; a column of which no round has a value is left out."""
+    columns = [
+        each
+        for each in DEFINITIONS.values()
+        if each.of_power
+        and any(
+            each.name in result.figures and result.figures[each.name].value is not None for result in results
+        )
+    ]
+    names = [column.name for column in columns]
+    rows = tuple(
+        (
+            result.case,
+            str(result.round),
+            next((each.scope for each in _of_power(result) if each.scope), NOT_MEASURED),
+            *(_shown(result.figures.get(column.name), column.digits) for column in columns),
+        )
+        for result in results
+    )
+    headings = ("power and energy", "round", "of the", *(column.heading for column in columns))
+    notes = tuple(note for result in results for note in _footnotes(result, names))
     return Table(headings, rows, fixed=3, footnotes=notes, is_grouped=True)
 
 
@@ -77,7 +115,9 @@ def numbered(number: object, failed: int) -> str:
 def _columns(results: Sequence[RoundResult]) -> list[Definition]:
     """The registry's columns that any of these results has."""
     there = {name for result in results for name in result.figures}
-    return [each for each in DEFINITIONS.values() if each.heading and each.name in there]
+    return [
+        each for each in DEFINITIONS.values() if each.heading and not each.of_power and each.name in there
+    ]
 
 
 def _round_row(result: RoundResult, columns: Sequence[Definition]) -> tuple[str, ...]:

@@ -174,7 +174,7 @@ class Engine:
         if "no such image" in text:
             return IMAGE_GONE.format(host=completed.host)
         if self.is_out_of_order(completed):
-            return f"start the engine on {completed.host}: `sudo systemctl start docker`"
+            return f"start the engine on {completed.host}: `sudo systemctl start docker` (log: `journalctl -u docker`)"
         return ""
 
     def hangs(self, host: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from run_benchmarks.stages.run_folder import GO_BELOW
+from utils.control_groups import IDENTITY_FILE
 from utils.errors import FlagPerfError
 from utils.inventory import INVENTORY_FILE
 from utils.node import rank_log_name
@@ -31,7 +32,8 @@ KEPT, KEPT_PART = 2**30, 1 / 20
 KEPT_FOR_SUMMARY = 2**24
 # What the launcher and the monitor write, listed and brought first: whatever else a task leaves, it costs none of them.
 # Telemetry, which may be the largest, comes last of them.
-OWN = (rank_log_name(0), INVENTORY_FILE, "start_*_task.log", "*monitor.log", "rank*.out.log", TELEMETRY_FILE)
+_SMALL = (rank_log_name(0), INVENTORY_FILE, IDENTITY_FILE, "start_*_task.log", "*monitor.log")
+OWN = (*_SMALL, "rank*.out.log", TELEMETRY_FILE)
 _IS_OWN = [re.compile(translate(name)).match for name in OWN]
 
 NOT_THERE = 9

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from run_benchmarks.meters import open_meter
-from run_benchmarks.meters.base import PowerMeter
+from run_benchmarks.meters.base import MeterSource
 from run_benchmarks.plan.monitors import meter_interval
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.checks import DoubtError, HostUse
 from run_benchmarks.threads import in_thread
+from run_benchmarks.unforeseen import contained
 from utils.errors import FlagPerfError
 
-LIMIT_S = 60.0
+LIMIT_S = 90.0
 
 
 async def power_meter(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
@@ -24,17 +26,20 @@ async def power_meter(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
     source = open_meter(meter)
     try:
         watts = await asyncio.wait_for(in_thread(lambda: _read(source), "power meter"), LIMIT_S)
-    except FlagPerfError as error:
-        raise DoubtError(error.message, remedy=error.remedy) from error
     except asyncio.TimeoutError as error:
-        message = f"{meter.where} did not answer within {LIMIT_S:g} s"
+        message = f"its BMC did not answer within {LIMIT_S:g} s"
         raise DoubtError(message, remedy="see whether it is overloaded, or remove the meter") from error
+    except Exception as raised:  # no answer of a BMC, however odd, keeps a round from its host
+        why = contained(raised)
+        # without its address: what is said of many hosts alike stands in one line
+        raise DoubtError(why.message.replace(meter.where, "its BMC"), remedy=why.remedy) from raised
     use.facts.update(watts=watts)
     return f"{watts:g} W: {source.note}"
 
 
-def _read(source: PowerMeter) -> float:
+def _read(source: MeterSource) -> float:
     try:
         return source.read()
     finally:
-        source.close()
+        with suppress(FlagPerfError):  # its session ends by itself too
+            source.close()

@@ -21,7 +21,7 @@ HELP = "examine every host: what the cases need, and what makes hosts slow or un
 EPILOG = """\
 as a run's preflight: reachable, engine, deploy path, free disk, data, devices,
 precision, clock, master port, leftovers, software, peers, caches, checkpoints,
-build secrets
+build secrets, power meter
 beside these: host key, system, processors, cpu governor, memory, huge pages,
 limits, mtu, accelerators, image space, container, and the link to the next host;
 then what differs between hosts that should be alike
