@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from benchmarks.driver.batches import Batch, Step
 from benchmarks.driver.device import DeviceMemory
+from benchmarks.driver.rank_times import RankTimer
 
 
 @dataclass
@@ -33,6 +35,10 @@ class ScriptedTraining:
     @property
     def device(self) -> Any:
         return self
+
+    @cached_property
+    def timer(self) -> RankTimer:
+        return RankTimer(self.device)
 
     def baseline(self) -> float | None:
         return 0.1
@@ -61,6 +67,9 @@ class ScriptedTraining:
         return {"accuracy": self.accuracies.pop(0) if self.accuracies else 0.0}
 
     def synchronize(self) -> None: ...
+
+    def gather(self, own: Any) -> list[Any]:
+        return [own] * self.world_size
 
     def is_idle(self) -> bool:
         return self.idle

@@ -52,16 +52,24 @@ class Device(Generic[PlaceT]):
         By the device's own events; on a CPU by the monotonic clock.
         """
         self.synchronize()
-        if self.is_cpu:
-            started = time.monotonic()
-            work()
-            return time.monotonic() - started
-        begin, end = (self.module.Event(enable_timing=True) for _ in range(2))
-        begin.record()
+        begin = self.time_mark()
         work()
-        end.record()
-        end.synchronize()
-        return float(begin.elapsed_time(end)) / 1000
+        end = self.time_mark()
+        if not self.is_cpu:
+            end.synchronize()
+        return self.seconds_between(begin, end)
+
+    def time_mark(self) -> Any:
+        """A moment: on a device when it comes to this point of its work, on a CPU now. Does not wait."""
+        if self.is_cpu:
+            return time.monotonic()
+        event = self.module.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def seconds_between(self, begin: Any, end: Any) -> float:
+        """Seconds between two of them, both of which the device has passed."""
+        return float(end - begin if self.is_cpu else begin.elapsed_time(end) / 1000)
 
     def memory(self) -> DeviceMemory | None:
         """Peak memory of this process; None on the CPU, which has no memory of its own."""

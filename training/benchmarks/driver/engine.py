@@ -17,6 +17,7 @@ from benchmarks.driver.hooks import Hooks
 from benchmarks.driver.inspection import FrameworkFacts, Inspector
 from benchmarks.driver.loader import Loader
 from benchmarks.driver.process_group import ProcessGroup
+from benchmarks.driver.rank_times import FORWARD, OPTIMIZER, RankTimer
 
 DeviceT = TypeVar("DeviceT", bound=Device[Any])
 
@@ -38,6 +39,7 @@ class TrainingEngine(Engine[DeviceT], ABC):
         module: the model itself.
         model: the same, compiled and wrapped for the ranks.
         inspector: what the vendor's hooks changed of both and of the optimizer.
+        timer: of this rank's own part of a step.
     """
 
     facts: ClassVar[FrameworkFacts]
@@ -60,6 +62,7 @@ class TrainingEngine(Engine[DeviceT], ABC):
             group.meet()  # the first collective: weights take their time to be read
             self.model = self.inspector.model_to_ddp(config, self.model)
         self.scaler = hooks.create_grad_scaler(config, device.kind)
+        self.timer = RankTimer(device)
         self._last_loss: Any = None
 
     def baseline(self) -> float | None:
@@ -81,14 +84,16 @@ class TrainingEngine(Engine[DeviceT], ABC):
         self._last_loss = None
         for index, batch in enumerate(step):
             with self._gradients_sync(is_last=index == len(step) - 1):
-                sums = self._loss_sums(batch)
+                with self.timer.part(FORWARD):
+                    sums = self._loss_sums(batch)
                 wait_for_labels()
                 loss = (sums / labels).sum()
                 # The wrapped model takes the mean over ranks where the global batch's loss is their sum.
                 self.hooks.backward(self.config, loss * self.world_size, self.optimizer, self.scaler)
             loss = loss.detach()
             self._last_loss = loss if self._last_loss is None else self._last_loss + loss
-        self._update_weights()
+        with self.timer.part(OPTIMIZER):
+            self._update_weights()
 
     def loss(self) -> float:
         """Loss of the last step's global batch, in the case's unit: each rank holds its labels' share. Waits for it."""

@@ -52,6 +52,7 @@ def finished_values(
         "baseline": engine.baseline(),
         "model_flops_per_sample": None if flops is None else flops / counters.samples,
         "flops_formula": flops_formula,
+        "rank_times": outcome.rank_times,
         **{f"final_{name}": value for name, value in outcome.metrics.items()},
         **memory_values(engine),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.driver.batches import Step
@@ -12,6 +12,7 @@ from benchmarks.driver.clock import PhaseClock, Times
 from benchmarks.driver.counters import TrainingCounters, is_at_cap, is_evaluation_due
 from benchmarks.driver.engine import TrainingEngine
 from benchmarks.driver.perf_log import PerfLog
+from benchmarks.driver.rank_times import DATA, rounded
 from benchmarks.driver.run_state import Saver, Start
 from benchmarks.driver.schedules import Schedule
 from utils.errors import FlagPerfError
@@ -28,6 +29,7 @@ class Outcome:
     """What training came to. `loss` is that of the last step, `metrics` those of the last evaluation.
 
     `counters` and `times` are of this part of the run: of all of it, unless it goes on with an earlier one.
+    `rank_times`: of each part of a step that a rank does by itself the seconds, by rank, and `steps`, in how many.
     """
 
     converged: bool
@@ -36,6 +38,7 @@ class Outcome:
     metrics: Mapping[str, float]
     times: Times
     failed_checkpoints: int | None = None  # None: none were to be saved
+    rank_times: Mapping[str, Any] = field(default_factory=dict)
 
 
 class TrainingLoop:
@@ -85,6 +88,7 @@ class TrainingLoop:
             metrics=self.metrics,
             times=self._times(),
             failed_checkpoints=None if self.saver is None else self.saver.failures,
+            rank_times=self._rank_times(),
         )
 
     def _step(self, steps: Iterator[Step]) -> bool:
@@ -97,6 +101,7 @@ class TrainingLoop:
         is_logged = at_cap or after.steps % self.settings.log_freq == 0
         if is_logged:
             self.perf_log.write(EventName.STEP_BEGIN, {"global_steps": after.steps})
+            self.engine.timer.begin()
         learning_rate = self.schedule(before.steps)
         self.engine.train_step(step, learning_rate)
         self.counters = after
@@ -130,6 +135,7 @@ class TrainingLoop:
 
     def _log_step(self, learning_rate: float, end_training: bool) -> None:
         loss = self._finite_loss()
+        self.engine.timer.end()
         samples = self.counters.samples
         apart = self.clock.seconds("evaluation") + self.clock.seconds("checkpoint")
         seconds = self.clock.running("train") - apart
@@ -185,6 +191,13 @@ class TrainingLoop:
                 remedy="lower learning_rate, lengthen warmup_steps, or use bf16 in place of fp16",
             )
         return loss
+
+    def _rank_times(self) -> dict[str, Any]:
+        """What each rank takes for its own part of a step, by rank: seconds of data as a mean of all steps."""
+        steps = self.counters.since(self.start.counters).steps
+        own = {**self.engine.timer.medians(), DATA: rounded(self.clock.seconds("wait") / steps)}
+        ranks = self.engine.group.gather(own)
+        return {"steps": self.engine.timer.steps, **{part: [each[part] for each in ranks] for part in own}}
 
     def _times(self) -> Times:
         return Times(

@@ -11,6 +11,7 @@ from run_benchmarks.reading import flattened
 from run_benchmarks.report.round_charts import SCOPES, Device, RoundTime, extent_in, kinds
 from run_benchmarks.results.folder import as_list, section
 from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.results.stragglers import PARTS, rank_times
 from utils.numbers import number_in, shown
 from utils.text_files import shortened
 
@@ -80,10 +81,11 @@ class HeatMap:
 
 
 def heat_maps(devices: Sequence[Device], time: RoundTime | None, result: RoundResult) -> Iterator[HeatMap]:
-    """A map a quantity and source, and a map an operation, of which there is more than one value."""
+    """A map a quantity and source, and those of ranks, each where there is more than one value."""
     if time:
         yield from _device_maps(devices, time)
     yield from _rank_rates(result)
+    yield from _rank_times(result)
 
 
 def _device_maps(devices: Sequence[Device], time: RoundTime) -> Iterator[HeatMap]:
@@ -108,13 +110,28 @@ def _rank_rates(result: RoundResult) -> Iterator[HeatMap]:
     for name in operations:
         operation = section(operations, name)
         rates = [_median_rate(rank) for rank in as_list(operation.get("ranks"))]
-        nproc = -(-len(rates) // max(1, len(result.hosts)))
-        places = {
-            (result.hosts[rank // nproc], f"rank {rank % nproc} of the node"): rate
-            for rank, rate in enumerate(rates)
-            if rate is not None and rank // nproc < len(result.hosts)
-        }
-        yield from _map(f"{name}: median rate of a rank", str(operation.get("unit") or ""), places)
+        unit = str(operation.get("unit") or "")
+        yield from _map(f"{name}: median rate of a rank", unit, _by_place(rates, result))
+
+
+def _rank_times(result: RoundResult) -> Iterator[HeatMap]:
+    """Of a case that trains: what each rank does by itself of a step, and of all of it the parts."""
+    times = rank_times(result.facts)
+    if times:
+        columns: dict[str, Sequence[float]] = {"A rank's own part of a step": times.whole}
+        columns |= {f"of it, {what}": times.parts[part] for part, what in PARTS.items()}
+        for title, seconds in columns.items():
+            yield from _map(title, "ms", _by_place([1000 * each for each in seconds], result))
+
+
+def _by_place(values: Sequence[float | None], result: RoundResult) -> dict[tuple[str, str], float]:
+    """What there is of each rank, by its host and its place there."""
+    nproc = -(-len(values) // max(1, len(result.hosts)))
+    return {
+        (result.hosts[rank // nproc], f"rank {rank % nproc} of the node"): value
+        for rank, value in enumerate(values)
+        if value is not None and rank // nproc < len(result.hosts)
+    }
 
 
 def _median_rate(rank: object) -> float | None:

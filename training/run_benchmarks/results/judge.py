@@ -46,6 +46,7 @@ from run_benchmarks.results.round_telemetry import NAMES as OF_TELEMETRY
 from run_benchmarks.results.round_telemetry import outcome_or_why
 from run_benchmarks.results.rules import WRITABLE, rules_of
 from run_benchmarks.results.shortfall import shortfall
+from run_benchmarks.results.stragglers import stragglers
 from run_benchmarks.results.unproved import unproved_in
 from utils.checkpoints import continued_of
 from utils.events import Event, EventName
@@ -104,6 +105,7 @@ def judge_logs(
     values = facts if case.uses_driver else with_numbers(facts)
     continued = _continued(logs.events)
     own, figure_notes = case_figures(facts, case.chip)
+    late = stragglers(facts, case.settings.nproc) if case.uses_driver else []
     met = evaluation_that_met(case, logs.events, logs.met, facts)
     told = (logs.events, logs.phases, seen.clocks, met)
     sampled = outcome_or_why(folders, *told, case.energy_factors)
@@ -143,6 +145,7 @@ def judge_logs(
         *_precision_notes(logs.events),
         *_notes(logs, figure_notes, failure),
         *sampled.notes,
+        *(each.note(seen.hosts) for each in late),
     )
     notes = (*seen.notes, *_brief(of_logs))
     shared = {**seen.shared(), "failure": failure, "notes": notes}
@@ -161,6 +164,7 @@ def judge_logs(
         continued=continued,
         facts=facts,
         telemetry=sampled.telemetry,
+        stragglers=tuple(late),
         provenance=provenance_of(seen.origin, seen.hosts, folders, logs.events, case.parameters),
     )
     return within_bounds(result)

@@ -14,6 +14,8 @@ from run_benchmarks.reading import Record
 from run_benchmarks.results.clocks import NodeClock
 from run_benchmarks.results.provenance import Origin, Provenance
 from run_benchmarks.results.rules import Rules
+from run_benchmarks.results.stragglers import MOST_NAMED as MOST_STRAGGLERS
+from run_benchmarks.results.stragglers import Straggler
 from run_benchmarks.results.telemetry_result import RoundTelemetry
 from run_benchmarks.stages.watch import Outcome
 from run_benchmarks.writing import BY_UMASK, write_whole
@@ -127,6 +129,7 @@ class RoundResult(RoundRecord):
     facts: FINISHED's values. continued: the run, checkpoint and step that the round went on from, if it did.
     shortfall: why it did not converge though nothing failed; else empty.
     provenance: what of the raw files says where the result comes from; None before schema 3.
+    stragglers: the ranks and nodes that held up the others.
     telemetry: what each node's comes to; None in earlier results, and without a training to cut it by.
     """
 
@@ -139,6 +142,7 @@ class RoundResult(RoundRecord):
     shortfall: str = ""
     provenance: Provenance | None = None
     telemetry: RoundTelemetry | None = None
+    stragglers: Annotated[tuple[Straggler, ...], Field(max_length=MOST_STRAGGLERS)] = ()
 
     @property
     def has_more(self) -> bool:

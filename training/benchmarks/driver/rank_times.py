@@ -1,0 +1,89 @@
+"""How long a rank works before it meets the others: by its forward pass, its optimizer, its data.
+
+All ranks of a synchronous training end each step together, whoever was late. What a rank does between two meetings is
+its own: a straggler takes longer for it, the others wait.
+"""
+
+from __future__ import annotations
+
+import statistics
+from array import array
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from benchmarks.driver.device import Device
+from utils.errors import raised
+
+FORWARD, OPTIMIZER, DATA = "forward", "optimizer", "data"
+PARTS = (FORWARD, OPTIMIZER)
+DIGITS = 4  # significant ones that are told
+
+
+class RankTimer:
+    """Times the parts of those steps that are logged, for which the driver waits for the device anyway.
+
+    On a device by its own events, for which nothing waits before the step has ended; on a CPU by the monotonic clock.
+    Collectives are in none of the parts, nor is the backward pass, in which gradients are averaged.
+    """
+
+    def __init__(self, device: Device[Any]) -> None:
+        self._device = device
+        self._is_on = False
+        self._refused = ""  # why the device cannot tell times
+        self._marks: list[tuple[str, Any, Any]] = []
+        self._seconds = {part: array("d") for part in PARTS}
+
+    def begin(self) -> None:
+        """The next step is one of those."""
+        self._is_on, self._marks = not self._refused, []
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """A piece of the step: of micro-batches a part has several."""
+        if not self._is_on:
+            yield
+            return
+        start = self._mark()
+        yield
+        self._marks.append((name, start, self._mark()))
+
+    def end(self) -> None:
+        """The device has finished the step."""
+        if self._is_on:
+            with self._whatever_it_can():
+                for part in PARTS:
+                    pieces = (marks for name, *marks in self._marks if name == part)
+                    self._seconds[part].append(sum(self._device.seconds_between(*each) for each in pieces))
+        self._is_on, self._marks = False, []
+
+    def _mark(self) -> Any:
+        with self._whatever_it_can():
+            return self._device.time_mark()
+        return None  # the vendor's events refused
+
+    @contextmanager
+    def _whatever_it_can(self) -> Iterator[None]:
+        """A vendor's events may not tell times: training goes on without them."""
+        try:
+            yield
+        except Exception as error:
+            self._is_on, self._refused = False, raised(error)
+            print(f"the parts of a step are not timed: {self._refused}", flush=True)
+
+    @property
+    def steps(self) -> int:
+        """How many were timed."""
+        return len(self._seconds[FORWARD])
+
+    def medians(self) -> dict[str, float | None]:
+        """Seconds a step: of each part the median, which the first steps and single pauses do not shift."""
+        return {
+            part: rounded(statistics.median(seconds)) if seconds else None
+            for part, seconds in self._seconds.items()
+        }
+
+
+def rounded(seconds: float) -> float:
+    """With as many digits as mean something: thousands of ranks stand in one event."""
+    return float(f"{seconds:.{DIGITS}g}")
