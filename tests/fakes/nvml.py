@@ -32,3 +32,11 @@ class StubNvml:
     def reset(self) -> None:
         """Let all answer again."""
         self.library.stub_reset()
+
+
+def compile_smi(folder: Path) -> Path:
+    """A stub of nvidia-smi, above the library that `compile_stub` has put into `folder`."""
+    path, source = folder / "nvidia-smi", SOURCE.with_name("nvidia_smi_stub.c")
+    command = ["gcc", "-o", str(path), str(source), str(folder / LIBRARY), "-Wl,-rpath,$ORIGIN"]
+    subprocess.run(command, check=True)
+    return path

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from run_benchmarks.results.load import load_run
+from run_benchmarks.results.summary import without_nodes
 from run_benchmarks.verbs import main
 from tests.ports import reserved_port
 from tests.run_benchmarks.whole_run import WholeRun, make_whole_run
@@ -31,15 +33,10 @@ def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WholeRun]
         yield make_whole_run(tmp_path, port, monkeypatch)
 
 
-def without_nodes(rounds: Any) -> Any:
-    """Rounds as a summary has them: what single nodes are made of stands in their own result.json alone."""
-    return [{**each, "provenance": {**each["provenance"], "hosts": [], "monitors": []}} for each in rounds]
-
-
 def summed_up(folder: Path) -> Any:
     """What summary.json holds, of the run that is read back."""
-    content = load_run(folder).as_dict()
-    return {**content, "rounds": without_nodes(content["rounds"])}
+    run = load_run(folder)
+    return replace(run, results=tuple(map(without_nodes, run.results))).as_dict()
 
 
 def test_a_real_run_is_shown_after_its_configuration_has_gone(
@@ -72,8 +69,7 @@ def test_what_a_real_run_ended_with_is_read_back_and_judged_the_same(behaviour: 
     assert summed_up(whole.result) == summary
     for path in (whole.result / "summary.json", *whole.result.glob("*/*/result.json")):
         path.unlink()
-    judged = load_run(whole.result)
-    assert without_nodes(result.as_dict() for result in judged.results) == summary["rounds"]
+    assert summed_up(whole.result)["rounds"] == summary["rounds"]
 
 
 def test_tables_causes_and_meanings(log_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,7 +86,7 @@ def test_tables_causes_and_meanings(log_path: Path, capsys: pytest.CaptureFixtur
 
 def test_json_is_what_the_run_is_read_to(log_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", str(log_path / RUN), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == json.loads((log_path / RUN / "summary.json").read_text())
+    assert json.loads(capsys.readouterr().out) == load_run(log_path / RUN).as_dict()
     assert main(["show", str(log_path / RUN), "--json", "--rescore"]) == 0
     rescored = json.loads(capsys.readouterr().out)
     assert rescored["rounds"][0]["verdict"] == ["CONVERGED", "CONVERGED"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -31,8 +32,10 @@ FIELDS = (
     Field("nvlink_sent_bytes", "NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX", KIB, ALL_LINKS),
     Field("nvlink_received_bytes", "NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX", KIB, ALL_LINKS),
 )
-# The member of a field's union, by its type.
-VALUE_MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
+# nvmlFieldValue_t as it lies in memory: field, scope, two times, the type of the value, what became of it, the value;
+# a value's form by its type. Read so, for an attribute of one of pynvml's structures costs as much as a query.
+FIELD_VALUE = struct.Struct("=IIqqII8s")
+VALUE_FORMS = [struct.Struct(f"={letter}") for letter in "dIQQqiH"]
 
 
 class Device:
@@ -70,15 +73,14 @@ class Device:
         """The readings that it has of these fields."""
         nvml, readings = self._nvml, {}
         there = [field for field in fields if hasattr(nvml, field.name)]  # an older pynvml lacks some
-        answers = self.ask(
-            "nvmlDeviceGetFieldValues", [(getattr(nvml, field.name), field.scope) for field in there]
-        )
-        for field, answer in zip(there, answers or ()):  # noqa: B905 - old Pythons
-            if answer.nvmlReturn != nvml.NVML_SUCCESS:
-                self._note(field.name, nvml.NVMLError(answer.nvmlReturn))
-            elif answer.valueType < len(VALUE_MEMBERS):
-                value = getattr(answer.value, VALUE_MEMBERS[answer.valueType]) * field.scale
-                readings[field.reading] = readings.get(field.reading, 0) + value
+        numbers = [(getattr(nvml, field.name), field.scope) for field in there]
+        answers = bytes(self.ask("nvmlDeviceGetFieldValues", numbers) or b"")
+        for field, (*_, kind, status, raw) in zip(there, FIELD_VALUE.iter_unpack(answers)):  # noqa: B905 - old Pythons
+            if status != nvml.NVML_SUCCESS:
+                self._note(field.name, nvml.NVMLError(status))
+            elif kind < len(VALUE_FORMS):
+                (value,) = VALUE_FORMS[kind].unpack_from(raw)
+                readings[field.reading] = readings.get(field.reading, 0) + value * field.scale
         return readings
 
     def _note(self, name: str, error: Any) -> None:

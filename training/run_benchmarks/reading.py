@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,6 +21,22 @@ MOST_VALUES = (
     4_000_000  # of ten thousand rounds there are half as many, and each takes up to 100 bytes of memory
 )
 LONGEST_PROBLEM = 400  # characters
+
+
+@dataclass
+class Allowance:
+    """How many values are taken of strangers' JSON, whatever files and lines hold them."""
+
+    values: int
+
+    def take(self, text: str, where: str) -> None:
+        """Take those of a text; FlagPerfError where it has more than are left."""
+        count = sum(map(text.count, ",[{"))
+        if count > self.values:
+            raise FlagPerfError(
+                f"holds {count} values, more than the {self.values} that are taken", where=where
+            )
+        self.values -= count
 
 
 class Record:
@@ -50,24 +67,32 @@ def read_text(path: Path, largest: int = LARGEST_BYTES, below: Path | None = Non
 
 
 def read_object(
-    path: Path, largest: int = LARGEST_BYTES, below: Path | None = None
+    path: Path,
+    largest: int = LARGEST_BYTES,
+    below: Path | None = None,
+    allowance: Allowance | None = None,
 ) -> Mapping[str, Any] | None:
     """The JSON object in a file, a number that is not finite being null; None where there is no file.
 
     Args:
-        below: as of `read_text`.
+        below: as of `read_text`. allowance: as of `object_in`.
 
     Raises:
         FlagPerfError: the file holds none, or cannot be read.
     """
     text = read_text(path, largest, below)
-    return None if text is None else object_in(text, str(path))
+    return None if text is None else object_in(text, str(path), allowance)
 
 
-def object_in(text: str, where: str) -> Mapping[str, Any]:
-    """The JSON object in a text; FlagPerfError where there is none."""
-    if len(text) > MOST_VALUES and sum(map(text.count, ",[{")) > MOST_VALUES:
-        raise FlagPerfError(f"holds more than {MOST_VALUES} values", where=where)
+def object_in(text: str, where: str, allowance: Allowance | None = None) -> Mapping[str, Any]:
+    """The JSON object in a text; FlagPerfError where there is none.
+
+    Args:
+        allowance: what is taken of this text and of others together.
+    """
+    Allowance(MOST_VALUES).take(text, where)
+    if allowance:
+        allowance.take(text, where)
     try:
         value = _DECODER.decode(text)
     except (ValueError, RecursionError) as error:

@@ -190,6 +190,15 @@ def test_values_that_are_too_large_for_a_result_stay_in_the_log(folders: list[Pa
     assert note == "FINISHED: 4 values too large for a result: rank 0's log has long, many, deep, other"
 
 
+def test_what_differs_is_bounded_too_and_stays_open(folders: list[Path]) -> None:
+    started, *others = training_events()
+    value = {"changed": ["x"], "config": {"x": "y" * 2**17}}
+    write_rank_log(folders[0], [replace(started, value=value), *others])
+    result = judge_folders(CASE, folders)
+    assert (result.rules.stamp, result.rules.differs) == ("open", {})
+    assert "what differs: 1 value too large for a result: rank 0's log has x" in result.notes
+
+
 def test_what_was_not_measured_is_null_and_never_0(folders: list[Path]) -> None:
     """A case that reports next to nothing still has every figure, with the reason why there is none."""
     write_rank_log(folders[0], [Event(EventName.FINISHED, {"converged": True})])

@@ -84,7 +84,8 @@ def test_of_results_without_bounds_the_first_are_read(
     (folder / "summary.json").unlink()
     loaded = load_run(folder)
     assert by_round(loaded).keys() == {1}
-    assert any("round 2 is not read: with it the results hold more than" in note for note in loaded.notes)
+    what = "judged: the results" if is_judged else "read: with it the results"
+    assert any(f"round 2 is not {what} hold more than" in note for note in loaded.notes)
 
 
 def test_one_result_that_is_too_large_costs_none_of_those_that_follow(
@@ -99,6 +100,30 @@ def test_one_result_that_is_too_large_costs_none_of_those_that_follow(
     loaded = load_run(folder)
     assert by_round(loaded).keys() == {2, 3}
     assert any("round 1 has no result: what its folder has was not read" in note for note in loaded.notes)
+
+
+def test_the_values_of_many_files_are_taken_together(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thirty-two results and a journal, each within its own bounds, took 6 GB and two minutes."""
+    (folder / "summary.json").unlink()
+    plan = (folder / "plan.json").read_text()
+    first = next(folder.glob("*/round1/result.json")).read_text()
+    monkeypatch.setattr(folder_module, "MOST_VALUES", sum(map((plan + first).count, ",[{")) + 10)
+    monkeypatch.setattr(folder_module, "MOST_OF_JOURNAL", 1)
+    loaded = load_run(folder)
+    assert by_round(loaded).keys() == {1}
+    for part in ("round2/result.json: holds", "journal.jsonl:1: holds"):
+        assert any(part in note and "values, more than the" in note for note in loaded.notes), part
+
+
+def test_values_of_a_result_that_is_read_are_bounded_as_those_of_one_that_is_judged(folder: Path) -> None:
+    (folder / "summary.json").unlink()
+    path = next(folder.glob("*/round1/result.json"))
+    content = json.loads(path.read_text())
+    content["facts"]["many"] = [{}] * 10_000
+    path.write_text(json.dumps(content))
+    result = by_round(load_run(folder))[1]
+    assert "many" not in result.facts and result.facts
+    assert any("FINISHED: 1 value too large for a result" in note for note in result.notes)
 
 
 def test_logs_without_bounds_are_not_judged_unasked(folder: Path) -> None:
@@ -388,7 +413,10 @@ def test_a_file_of_very_many_values_does_not_fill_the_memory(
     monkeypatch.setattr(reading, "MOST_VALUES", 1000)
     path = folder / "plan.json"
     path.write_text(json.dumps({"cases": [{}] * 1000}))
-    assert f"{path}: holds more than 1000 values" in load_run(folder).notes
+    assert any(
+        note.startswith(f"{path}: holds ") and note.endswith(" values, more than the 1000 that are taken")
+        for note in load_run(folder).notes
+    )
 
 
 def test_logs_that_are_pipes_are_not_waited_for(folder: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from run_benchmarks.results.judge import judge_logs
 from run_benchmarks.results.planned import planned
-from run_benchmarks.results.provenance import LARGEST_INVENTORY, Harness, Origin, Provenance
+from run_benchmarks.results.provenance import LARGEST_INVENTORY, MOST_VERSIONS, Harness, Origin, Provenance
 from tests.run_benchmarks.builders import make_case, observed, training_events, write_rank_log
 from utils.events import Event, EventName
 from utils.inventory import INVENTORY_FILE, HostInventory, Inventory, MonitorCost, Software
@@ -107,6 +107,12 @@ def test_a_case_that_reports_less_has_the_plans_parameters(
     write_rank_log(folders[0], [Event(EventName.INIT_START, began, 1), *training_events()[1:]])
     made = present(judged(folders))
     assert made.configuration == make_case().parameters and made.versions == made.seeds == {}
+
+
+def test_of_versions_that_a_rank_reports_the_first_are_taken(folders: list[Path]) -> None:
+    began = {"versions": dict.fromkeys(map(str, range(1000)), "1")}
+    write_rank_log(folders[0], [Event(EventName.INIT_START, began, 1), *training_events()[1:]])
+    assert len(present(judged(folders)).versions) == MOST_VERSIONS
 
 
 def test_a_round_of_before_says_nothing_of_it(folders: list[Path]) -> None:

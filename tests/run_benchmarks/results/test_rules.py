@@ -164,3 +164,12 @@ def test_a_hook_that_changed_the_model_makes_it_another_one() -> None:
     changed = {"hook": "convert_model", "what": "parameters", "case": "2 tensors", "vendor": "4 tensors"}
     assert rules_of(_started({**HOOKS, "differs": [changed]}, changed=[])).has_another_model
     assert not rules_of(_started({**HOOKS, "differs": [SGD]}, changed=[])).has_another_model
+
+
+@pytest.mark.parametrize(
+    "many", [{"files": dict.fromkeys(map(str, range(301)), "0")}, {"unchecked": ["x" * 501]}]
+)
+def test_what_hooks_tell_is_bounded(many: dict[str, Any]) -> None:
+    """All of it stands in each result: a megabyte a round was more than readers of a run take."""
+    rules = rules_of(_started({**NO_HOOKS, **many}, changed=[]), extern={})
+    assert rules.stamp is None and "HOOKS cannot be read" in rules.doubt

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks.report.spread import spread_tables
+from run_benchmarks.results import summary
 from run_benchmarks.results.folder import RoundKey
 from run_benchmarks.results.meanings import meanings
 from run_benchmarks.results.provenance import NodeSoftware, Provenance
@@ -107,8 +108,23 @@ def test_what_each_node_is_made_of_stands_in_the_rounds_own_file_alone(
     write_summary(tmp_path, summary_of(result))
     (written,) = json.loads((tmp_path / "summary.json").read_text())["rounds"]
     assert (written["provenance"]["hosts"], written["provenance"]["monitors"]) == ([], [])
-    assert written["provenance"]["software"][0]["nodes"] == [0, 1]
+    assert written["provenance"]["software"] == []
     assert result.as_dict()["provenance"]["hosts"][0]["kernel"] == "6.1"
+
+
+def test_a_summary_is_never_larger_than_its_readers_take(
+    converged: RoundResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then nobody would know of the preflight, of the exit code and of other cases."""
+    talking = replace(converged, facts={"x": "y" * 60_000}, notes=("z" * 400,) * 50)
+    run = summary_of(talking, talking)
+    monkeypatch.setattr(summary, "LARGEST_BYTES", 100_000)
+    write_summary(tmp_path, run)
+    written = json.loads((tmp_path / "summary.json").read_text())
+    assert len((tmp_path / "summary.json").read_text()) < 100_000
+    assert written["notes"] == [summary.LEFT_OUT] and written["preflight"]
+    assert [each["verdict"] for each in written["rounds"]] == ["CONVERGED"] * 2
+    assert written["rounds"][0]["figures"].keys() == converged.figures.keys()
 
 
 def test_result_json_holds_everything_and_is_json(converged: RoundResult, tmp_path: Path) -> None:

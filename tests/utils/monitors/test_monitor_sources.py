@@ -71,7 +71,7 @@ def test_a_proc_of_another_kind_is_known_when_the_source_is_opened(tmp_path: Pat
 
 def test_without_psutil_the_reason_says_where_it_belongs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psutil", None)
-    for source in (CpuUtilisation(), MemoryUtilisation()):
+    for source in (CpuUtilisation(), Cores()):
         with pytest.raises(SourceUnavailableError, match=r"psutil is not installed.*PROCESS_PYTHON"):
             source.open()
 

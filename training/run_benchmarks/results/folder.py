@@ -15,21 +15,22 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from run_benchmarks.names import FOLLOWED_EVENTS, JOURNAL, ROUND_FOLDER, is_run_folder
-from run_benchmarks.reading import object_in, parsed, read_object, read_text
+from run_benchmarks.reading import Allowance, object_in, parsed, read_object, read_text
+from run_benchmarks.results.defined import defined
 from run_benchmarks.results.of_2022 import cases_of_2022, observation_of_2022
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.power import NAMES as POWER
 from run_benchmarks.results.power import scope_in
-from run_benchmarks.results.quality import better_of, falls
+from run_benchmarks.results.reported import within_bounds
 from run_benchmarks.results.round_result import SCHEMA, Observation, RoundRecord, RoundResult
 from utils.errors import FlagPerfError
-from utils.figures import DEFINITIONS, HIGHER, LOWER, Figure
 from utils.node import rank_log_name
 
 R = TypeVar("R", bound=RoundRecord)
 T = TypeVar("T")
 # Of a file that anybody may have written so much is read: ten thousand rounds have a journal of less.
 MOST_ENTRIES = 200_000
+MOST_VALUES, MOST_OF_JOURNAL = 12_000_000, 4_000_000  # of all other files together, and of the journal
 MOST_WRONG = 50  # of its entries
 LONGEST_NAME = 255  # of a folder, in characters
 REMEDY = "name the folder of a run: it holds plan.json, journal.jsonl and a folder for each case"
@@ -50,7 +51,7 @@ class RoundKey:
 class RunFolder:
     """What lies in `path`; `notes` say what of it cannot be read. `rounds` are those that have a folder.
 
-    of_2022: it has logs alone, and `cases` is what they tell.
+    of_2022: it has logs alone, and `cases` is what they tell. allowance: for all of its files but the journal.
     """
 
     path: Path
@@ -61,6 +62,7 @@ class RunFolder:
     cases: Mapping[str, PlannedCase] = field(default_factory=dict)
     rounds: Collection[RoundKey] = ()
     of_2022: bool = False
+    allowance: Allowance = field(default_factory=lambda: Allowance(MOST_VALUES))
 
     def round_path(self, key: RoundKey) -> Path:
         """Where a round lies, if it has a folder."""
@@ -132,7 +134,7 @@ def read_observation(folder: RunFolder, key: RoundKey) -> Observation | None:
         FlagPerfError: there is one that cannot be read.
     """
     path = folder.round_path(key) / "round.json"
-    content = read_object(path, below=folder.path)
+    content = read_object(path, below=folder.path, allowance=folder.allowance)
     if content is None:
         return observation_of_2022(key.case, key.number, path.parent) if folder.of_2022 else None
     return observation_of(key, content, path)
@@ -151,7 +153,7 @@ def read_result(folder: RunFolder, key: RoundKey) -> RoundResult | None:
     """A round's `result.json`; None where it has none, or one that cannot be read, which is noted."""
     path = folder.round_path(key) / "result.json"
     try:
-        content = read_object(path, below=folder.path)
+        content = read_object(path, below=folder.path, allowance=folder.allowance)
         return None if content is None else _of_round(key, _result(folder, content, path), path)
     except FlagPerfError as error:
         folder.note(error)
@@ -179,7 +181,7 @@ def section(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 def _object(folder: RunFolder, name: str) -> Mapping[str, Any]:
     try:
-        return read_object(folder.path / name) or {}
+        return read_object(folder.path / name, allowance=folder.allowance) or {}
     except FlagPerfError as error:
         folder.note(error)
         return {}
@@ -187,13 +189,13 @@ def _object(folder: RunFolder, name: str) -> Mapping[str, Any]:
 
 def _journal(folder: RunFolder) -> Iterator[Mapping[str, Any]]:
     """Its lines; of a run that was killed the last one may be half a line."""
-    path = folder.path / JOURNAL
+    path, read = folder.path / JOURNAL, partial(object_in, allowance=Allowance(MOST_OF_JOURNAL))
     try:
         lines = io.StringIO(read_text(path) or "")
     except FlagPerfError as error:
         folder.note(error)
         return
-    yield from _readable(folder, lines, lambda number: f"{path}:{number + 1}", object_in)
+    yield from _readable(folder, lines, lambda number: f"{path}:{number + 1}", read)
 
 
 def _cases(folder: RunFolder) -> Iterator[PlannedCase]:
@@ -252,8 +254,8 @@ def _result(folder: RunFolder, content: Any, where: object) -> RoundResult:
     result = _of_one_folder(parsed(RoundResult, content, str(where)), where)
     case = folder.cases.get(result.case)
     scope = scope_in(" ".join(each.source for name, each in result.figures.items() if name in POWER))
-    figures = {name: _defined(name, each, case, scope) for name, each in result.figures.items()}
-    return replace(result, schema=SCHEMA, figures=figures)
+    figures = {name: defined(name, each, case, scope) for name, each in result.figures.items()}
+    return within_bounds(replace(result, schema=SCHEMA, figures=figures))
 
 
 def _of_one_folder(record: R, where: object) -> R:
@@ -263,32 +265,6 @@ def _of_one_folder(record: R, where: object) -> R:
     if max(map(len, (record.case, *record.hosts))) > LONGEST_NAME:
         raise FlagPerfError("a case or host in it has a name longer than a folder's", where=str(where))
     return record
-
-
-def _defined(name: str, figure: Figure, case: PlannedCase | None, scope: str) -> Figure:
-    """The figure, of which the registry says the unit and which way is better, whatever stands in the file.
-
-    Those of schema 1 have no definition; early ones say in the sources of power alone of which `scope` it is.
-    """
-    own = figure.better if figure.better in (HIGHER, LOWER) else None
-    definition = DEFINITIONS.get(name)
-    if definition is None:
-        return replace(figure, better=own)
-    better = definition.better
-    if definition.of_metric:
-        better = better_of(case, figure.unit) if case else _as_written(own, figure.unit)
-    unit = (
-        figure.unit if definition.unit == "1" else definition.unit
-    )  # a metric's name, or what a loss was in earlier
-    text = figure.definition or definition.definition
-    figure = replace(figure, better=better, unit=unit, definition=text)
-    is_power = name in POWER and figure.value is not None
-    return replace(figure, scope=figure.scope or scope) if is_power else figure
-
-
-def _as_written(better: str | None, metric: str) -> str | None:
-    """Which way a metric is better where no plan tells of its case: early results had the larger for better of any."""
-    return None if falls(metric) and better != LOWER else better or HIGHER
 
 
 def _of_round(key: RoundKey, record: R, path: Path) -> R:

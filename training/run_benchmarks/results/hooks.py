@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Annotated, ClassVar
+
+from pydantic import Field
 
 from run_benchmarks.reading import parsed
 from utils.code_files import digest_of
@@ -14,6 +17,8 @@ from utils.numbers import counted
 NOT_REPORTED = "the vendor's extern/ was there, and the run ended before it was seen what it changes"
 OWN_SCRIPT = "the vendor's extern/ was given to the case's own script: what it changes is not checked"
 SHOWN_OF_A_DIGEST = 12
+# Of what rank 0 reports: all of it stands in each result.
+LONGEST_TEXT, Few = 500, Field(max_length=300)
 
 
 @dataclass(frozen=True)
@@ -24,6 +29,7 @@ class HookDifference:
     what: str
     case: str
     vendor: str
+    __pydantic_config__: ClassVar = {"str_max_length": LONGEST_TEXT}
 
     def __str__(self) -> str:
         return f"{self.hook}: {self.what}: {self.vendor}, in place of {self.case}"
@@ -38,12 +44,13 @@ class HooksSeen:
     seen. flops: what was counted of a micro-batch.
     """
 
-    in_force: Mapping[str, str] = field(default_factory=dict)
-    files: Mapping[str, str] = field(default_factory=dict)
+    in_force: Annotated[Mapping[str, str], Few] = field(default_factory=dict)
+    files: Annotated[Mapping[str, str], Few] = field(default_factory=dict)
     digest: str = ""
-    differs: tuple[HookDifference, ...] = ()
-    unchecked: tuple[str, ...] = ()
-    flops: Mapping[str, float] = field(default_factory=dict)
+    differs: Annotated[tuple[HookDifference, ...], Few] = ()
+    unchecked: Annotated[tuple[str, ...], Few] = ()
+    flops: Annotated[Mapping[str, float], Few] = field(default_factory=dict)
+    __pydantic_config__: ClassVar = {"str_max_length": LONGEST_TEXT}
 
     def summary(self) -> str:
         """The hooks in force and the digest of their folder, in a line; empty where there is no code of a vendor."""

@@ -121,29 +121,44 @@ def planned_rounds(folder: RunFolder) -> Iterator[RoundKey]:
 def _results(folder: RunFolder) -> dict[RoundKey, RoundResult]:
     """Each round's result: as it was written, else as the summary has it, else judged from what there is."""
     from_summary = summed_up(folder)
-    results, held, logged, shared = {}, 0, 0, Shared()
+    results, logged, shared = {}, 0, Shared()
+    written, held = _written(folder)
     for key in folder.rounds:
-        size = _size(folder.round_path(key) / "result.json")
-        if held + size > MOST_BYTES:
-            folder.notes.append(f"{key} is not read: with it the results hold more than {MOST_BYTES} bytes")
-            continue
-        held += size
-        own, summed = read_result(folder, key), from_summary.pop(key, None)
+        own, summed = written.get(key), from_summary.pop(key, None)
         if own and summed and own.figures != summed.figures:
             folder.notes.append(f"{key}: {ALTERED}")
         elif summed and not (folder.round_path(key) / "result.json").exists():
             folder.notes.append(f"{key}: result.json is not there, its figures are those of summary.json")
-        logged += 0 if own or summed else sum(map(_size, folder.round_path(key).glob("*/*")))
-        judged = None if own or summed or logged > MOST_LOG_BYTES else _judged(folder, key)
-        if not (own or summed) and logged > MOST_LOG_BYTES:
-            folder.notes.append(
-                f"{key} has no result, and more logs than are judged unasked: `show --rescore`"
-            )
-        held += len(json.dumps(judged.as_dict())) if judged else 0
+        judged = None
+        if not own and not summed and held <= MOST_BYTES:
+            logged += sum(map(_size, folder.round_path(key).glob("*/*")))
+            judged = _judged(folder, key) if logged <= MOST_LOG_BYTES else None
+            if logged > MOST_LOG_BYTES:
+                more = "has no result, and more logs than are judged unasked: `show --rescore`"
+                folder.notes.append(f"{key} {more}")
+            held += len(json.dumps(judged.as_dict())) if judged else 0
+        elif not own and not summed:
+            folder.notes.append(f"{key} is not judged: the results hold more than {MOST_BYTES} bytes")
         result = own or summed or judged
         if result:
             results[key] = shared.one(result)
     return bounded(folder, {**results, **from_summary})
+
+
+def _written(folder: RunFolder) -> tuple[dict[RoundKey, RoundResult], int]:
+    """The rounds' result.json, and how many bytes all of them have; the small ones are read first.
+
+    So one that is large costs none of the others.
+    """
+    sizes = {key: _size(folder.round_path(key) / "result.json") for key in folder.rounds}
+    results, held = {}, 0
+    for key in sorted(sizes, key=sizes.__getitem__):
+        held += sizes[key]
+        if held > MOST_BYTES:
+            folder.notes.append(f"{key} is not read: with it the results hold more than {MOST_BYTES} bytes")
+        elif result := read_result(folder, key):
+            results[key] = result
+    return results, held
 
 
 def _size(path: Path) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ from utils.events import Event, EventName
 from utils.inventory import INVENTORY_FILE, HostInventory, Inventory, MonitorCost, Software
 from utils.text_files import shortened
 
-LARGEST_INVENTORY = 2**20  # bytes: one of a thousand packages has some 60,000
+LARGEST_INVENTORY = 2**18  # bytes: one of a thousand packages has some 60,000
 LONGEST_REASON = 400  # characters
+MOST_VERSIONS = 100  # that a rank reports
 SEED = "seed"
 
 
@@ -154,7 +156,7 @@ def _versions(reported: object) -> dict[str, str | None]:
     pairs = reported.items() if isinstance(reported, Mapping) else ()
     return {
         shortened(str(name), LONGEST_REASON): None if value is None else shortened(str(value), LONGEST_REASON)
-        for name, value in pairs
+        for name, value in islice(pairs, MOST_VERSIONS)
     }
 
 

@@ -16,7 +16,7 @@ from utils.numbers import counted
 from utils.plain_data import is_small
 from utils.text_files import shortened
 
-MOST_BYTES = 2**16  # as they stand in the file: of FINISHED, of the configuration, of what was continued
+MOST_BYTES = 2**16  # as they stand in the file: of FINISHED, of the configuration, of what differs in it, ...
 MOST_VALUES, DEEPEST = 5_000, 12
 LONGEST_NAMES = 200
 
@@ -37,11 +37,14 @@ def within_bounds(result: RoundResult) -> RoundResult:
 
     facts = kept("FINISHED", result.facts)
     continued = result.continued and kept("continued", result.continued)
+    rules = replace(result.rules, differs=kept("what differs", result.rules.differs))
     origin = result.provenance
     if origin:
         origin = replace(origin, configuration=kept("configuration", origin.configuration))
     notes = [*result.notes, *notes]
-    return replace(result, facts=facts, continued=continued, provenance=origin, notes=tuple(notes))
+    return replace(
+        result, facts=facts, continued=continued, rules=rules, provenance=origin, notes=tuple(notes)
+    )
 
 
 def _taken(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from run_benchmarks.exit_code import MEANINGS, ExitCode
-from run_benchmarks.reading import Record, parsed
+from run_benchmarks.reading import LARGEST_BYTES, Record, parsed
 from run_benchmarks.results.evidence import cause_in
 from run_benchmarks.results.markdown import fenced, inline, listed
 from run_benchmarks.results.meanings import WHERE, meanings
@@ -25,6 +26,7 @@ from utils.records import Stage
 from utils.text_files import shortened
 
 MOST_NAMES = 5
+LEFT_OUT = "summary.json has verdicts and figures alone: with what cases tell of themselves it could not be read back"
 LONGEST_WORDS = 400  # characters of a line of evidence that are shown; result.json has all
 
 
@@ -54,6 +56,10 @@ def write_summary(folder: Path, run: Run) -> None:
     more than a summary may hold.
     """
     content = replace(run, results=tuple(map(without_nodes, run.results))).as_dict()
+    if len(json.dumps(content, indent=2)) > LARGEST_BYTES:
+        content = replace(
+            run, results=tuple(map(_brief, run.results)), notes=(*run.notes, LEFT_OUT)
+        ).as_dict()
     parsed(Run, content, "summary.json")
     write_json(folder / "summary.json", content)
     write_whole(folder / "summary.md", _markdown_or_why(run))
@@ -65,9 +71,15 @@ def without_nodes(result: RoundResult) -> RoundResult:
     return replace(
         result,
         clocks=(),
-        provenance=replace(origin, hosts=(), monitors=()) if origin else None,
+        provenance=replace(origin, hosts=(), software=(), monitors=()) if origin else None,
         telemetry=replace(telemetry, nodes=(), reconciliation=()) if telemetry else None,
     )
+
+
+def _brief(result: RoundResult) -> RoundResult:
+    """The round with its verdict and figures, and not what its case and its nodes tell of themselves."""
+    rules = replace(result.rules, differs={}, hooks=None)
+    return replace(without_nodes(result), rules=rules, facts={}, continued=None, provenance=None, notes=())
 
 
 def _markdown_or_why(run: Run) -> str:

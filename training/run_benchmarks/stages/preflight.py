@@ -39,7 +39,6 @@ CHECKS: tuple[Checker[HostUse], ...] = (
     caches,
     checkpoints,
     build_secrets,
-    power_meter,
 )
 # What it measures is its own way to the host and back.
 ALONE = (checks.clock,)
@@ -118,7 +117,8 @@ async def _check_host(plan: Plan, runtime: Runtime, use: HostUse, turns: asyncio
 async def usual(plan: Plan, runtime: Runtime, use: HostUse, *before: Checker[HostUse]) -> list[Check]:
     """What the preflight's checks give of a host to which there is a way; over ssh they go there as one."""
     shared = replace(use, transport=use.transport.together())
-    uses = {checker: use if checker in ALONE else shared for checker in (*before, *CHECKS)}
+    meters = (power_meter,) if plan.cluster.meters else ()  # a column that few tables need
+    uses = {checker: use if checker in ALONE else shared for checker in (*before, *CHECKS, *meters)}
     return await asyncio.gather(*(outcome(checker, plan, runtime, of) for checker, of in uses.items()))
 
 

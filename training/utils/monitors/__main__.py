@@ -12,7 +12,7 @@ image without network, capabilities or the host's processes. As a container it n
 
 and writes `cpu_`, `mem_`, `pwr_`, `rapl_` and `<vendor>_monitor.log`, `monitor.log` (its own doings),
 `telemetry.jsonl` (all that was sampled, for the figures) and `inventory.json` (what the node is made of) to DIR.
-Exit code: 0 after SIGTERM or SIGINT, 2 for bad arguments or a DIR that cannot be written to. CPU and memory need psutil
+Exit code: 0 after SIGTERM or SIGINT, 2 for bad arguments or a DIR that cannot be written to. Processors need psutil
 (requirements.txt beside this file); without it the rest is sampled.
 """
 

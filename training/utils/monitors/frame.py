@@ -3,8 +3,9 @@
 The first sample is taken at once and the last one at the order to stop: a short round loses neither end.
 
 Each source has a thread and a schedule of its own, so that one that hangs or fails costs the others
-nothing. Ticks are at fixed times (start + k x interval): they do not drift. A tick whose time has
-passed by a whole interval is not made up for but counted as missed.
+nothing. Ticks are at fixed times (multiples of the interval by the monotonic clock): they do not drift, and those
+of sources with one interval fall together. A tick whose time has passed by a whole interval is not made up for but
+counted as missed.
 """
 
 from __future__ import annotations
@@ -79,8 +80,10 @@ def _sound(sample: Sample) -> Sample:
 
     One of them in `telemetry.jsonl` would cost the node all that was measured there.
     """
-    readings: dict[str, Any] = {name: getattr(sample, name) for name in BY_NAME}
-    unsound = [name for name, value in readings.items() if not _is_reading(name, value)]
+    readings = vars(sample)
+    unsound = [
+        name for name in BY_NAME if readings[name] is not None and not _is_reading(name, readings[name])
+    ]
     if not unsound:
         return sample
     words = [f"{name} = {repr(readings[name])[:60]} is no reading" for name in unsound]
@@ -89,8 +92,6 @@ def _sound(sample: Sample) -> Sample:
 
 
 def _is_reading(name: str, value: object) -> bool:
-    if value is None:
-        return True
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         return False
     return value >= 0 or BY_NAME[name].may_be_negative
@@ -123,14 +124,17 @@ class Sampler:
                 self._close()
 
     def _sample_until(self, stop: threading.Event, ticks: int | None) -> None:
-        start = time.monotonic()
+        now = time.monotonic()
+        start = (
+            now - now % self._interval_s
+        )  # sources of one interval tick at once: one awakening costs less than many
         tick = 0
         while ticks is None or tick < ticks:
             due = start + tick * self._interval_s
             if stop.wait(max(0.0, due - time.monotonic())):
                 self._tick(lag_s=0.0)  # what happened since the last tick belongs to the round too
                 return
-            self._tick(lag_s=time.monotonic() - due)
+            self._tick(lag_s=time.monotonic() - due if tick else 0.0)
             tick = self._next_tick(tick, time.monotonic() - start)
 
     def _open(self) -> bool:

@@ -1,4 +1,4 @@
-"""Processor and memory use of the whole host, by psutil from the host's own procfs (Linux)."""
+"""Processor and memory use of the whole host, from its own procfs (Linux), processors by psutil."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from utils.monitors.source import Source, SourceUnavailableError
 from utils.telemetry.lines import value_log
 from utils.telemetry.records import Sample, Scope
 
-BYTES_PER_MIB = 1024 * 1024
+KIB_PER_MIB = 1024
+MEMORY_LINES = frozenset({"MemTotal:", "MemAvailable:", "SwapTotal:", "SwapFree:"})
 DIGITS = 3
 NO_PSUTIL = (
     "the module psutil is not installed: images that FlagPerf builds have it; add it to an image that was built "
@@ -20,7 +21,7 @@ NO_PSUTIL = (
 
 
 class _HostSource(Source):
-    """What both have in common. psutil comes late, for the other sources are sampled without it too."""
+    """What all have in common: a first reading says whether there is anything to be read."""
 
     scope = Scope.HOST
 
@@ -29,14 +30,8 @@ class _HostSource(Source):
 
     def open(self) -> None:
         try:
-            import psutil
-        except ImportError as error:
-            raise SourceUnavailableError(NO_PSUTIL) from error
-        psutil.PROCFS_PATH = str(self._proc)
-        self._psutil = psutil
-        try:
             self._first_reading()
-        except Exception as error:  # a /proc of another kind fails in as many ways as psutil reads it
+        except Exception as error:  # a /proc of another kind fails in as many ways as it is read
             raise SourceUnavailableError(f"{self._proc} cannot be used: {error!r}") from error
 
     def _first_reading(self) -> None:
@@ -46,7 +41,20 @@ class _HostSource(Source):
         return value_log(time_ms, samples[0].utilisation, DIGITS)
 
 
-class CpuUtilisation(_HostSource):
+class _CpuSource(_HostSource):
+    """Read by psutil, which comes late: the other sources are sampled without it too."""
+
+    def open(self) -> None:
+        try:
+            import psutil
+        except ImportError as error:
+            raise SourceUnavailableError(NO_PSUTIL) from error
+        psutil.PROCFS_PATH = str(self._proc)
+        self._psutil = psutil
+        super().open()
+
+
+class CpuUtilisation(_CpuSource):
     """Mean utilisation of all CPUs since the last sample: time neither idle nor waiting for I/O.
 
     Time stolen by a hypervisor counts as busy: the CPU was wanted and not free.
@@ -81,7 +89,7 @@ def _busy_and_total_s(times: Any) -> tuple[float, float]:
     return total - times.idle - times.iowait, total
 
 
-class Cores(_HostSource):
+class Cores(_CpuSource):
     """Utilisation and clock of each CPU, as the kernel counts them: hardware threads, where a core has several."""
 
     name = "cores"
@@ -133,8 +141,10 @@ class MemoryUtilisation(_HostSource):
     note = "1 - MemAvailable / MemTotal, 0 to 1, and swap that is used, from /proc/meminfo"
 
     def sample(self, time_ms: int) -> Sequence[Sample]:
-        memory = self._psutil.virtual_memory()
-        used, total = (number / BYTES_PER_MIB for number in (memory.total - memory.available, memory.total))
+        lines = (line.split() for line in (self._proc / "meminfo").read_text().splitlines())
+        mib = {words[0]: int(words[1]) / KIB_PER_MIB for words in lines if words[0] in MEMORY_LINES}
+        total, swap = mib["MemTotal:"], mib.get("SwapTotal:", 0.0) - mib.get("SwapFree:", 0.0)
+        used = total - mib["MemAvailable:"]
         return [
             Sample(
                 time_ms,
@@ -142,12 +152,6 @@ class MemoryUtilisation(_HostSource):
                 utilisation=used / total,
                 memory_used_mib=used,
                 memory_total_mib=total,
-                swap_used_mib=self._swap_used_mib(),
+                swap_used_mib=swap,
             )
         ]
-
-    def _swap_used_mib(self) -> float:
-        """psutil would read /proc/vmstat too, for what nobody asks here."""
-        lines = (line.split() for line in (self._proc / "meminfo").read_text().splitlines())
-        kib = {words[0]: int(words[1]) for words in lines if words[0] in ("SwapTotal:", "SwapFree:")}
-        return (kib.get("SwapTotal:", 0) - kib.get("SwapFree:", 0)) / 1024

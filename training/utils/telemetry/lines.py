@@ -17,6 +17,7 @@ TELEMETRY_FILE = "telemetry.jsonl"
 TIME_FORMAT = "%Y-%m-%d-%H:%M:%S"
 NOT_AVAILABLE = "N/A"
 NOTE = "#"
+_ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 
 
 def timestamp(time_ms: int) -> str:
@@ -48,7 +49,7 @@ def record_line(record: Sample | Tick | SourceInfo) -> str:
     fields = {name: value for name, value in vars(record).items() if value not in (None, "")}
     if isinstance(record, Tick):
         fields["readings"] = {name: _rounded(name, column) for name, column in record.readings.items()}
-    return json.dumps(fields, allow_nan=False, separators=(",", ":")) + "\n"
+    return _ENCODER.encode(fields) + "\n"
 
 
 def _rounded(name: str, column: Sequence[float | None]) -> list[float | None]:

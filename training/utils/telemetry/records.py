@@ -116,23 +116,22 @@ class Tick:
 def ticks_of(samples: Iterable[Sample], monotonic_ms: int | None = None) -> Iterator[Tick]:
     """Samples as they come, those of one source and moment together."""
     for (time_ms, source), group in groupby(samples, lambda each: (each.time_ms, each.source)):
-        together = list(group)
-
-        def column(name: str, together: list[Sample] = together) -> list[Any] | None:
-            values = [getattr(sample, name) for sample in together]
-            return None if all(value in (None, "") for value in values) else values
-
-        readings = {name: values for name in BY_NAME if (values := column(name)) is not None}
+        rows = [vars(sample) for sample in group]
+        there = {name for row in rows for name, value in row.items() if value is not None}
+        readings = {name: [row[name] for row in rows] for name in BY_NAME if name in there}
         # that nothing holds a device back is told too
-        throttle = [sample.throttle for sample in together]
+        power_on, throttle = (
+            [row[n] for row in rows] if n in there else None for n in ("power_on", "throttle")
+        )
+        errors = [row["error"] for row in rows]
         yield Tick(
             time_ms,
             source,
-            [sample.device for sample in together],
+            [row["device"] for row in rows],
             readings,
-            column("power_on"),
-            None if all(value is None for value in throttle) else throttle,
-            column("error"),
+            power_on,
+            throttle,
+            errors if any(errors) else None,
             monotonic_ms,
         )
 
