@@ -52,7 +52,7 @@ class Exported:
         case = make_case(hosts)
         self.case = replace(case, parameters={KIND: MeasurementSettings.kind}) if measures else case
         self.plan = replace(plan, cases=(self.case,), secrets=secrets)
-        self.listener, self.training = RunListener(), TrainingState()
+        self.listener, self.training = RunListener("127.0.0.1", 9435), TrainingState()
         self.listener.run_started(RUN, self.plan, ())
         self.nodes = self.begin(1)
 

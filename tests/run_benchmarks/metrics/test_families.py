@@ -17,6 +17,7 @@ from run_benchmarks.plan.secrets import Secrets
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.round_watch import NO_CONTACT
 from tests.fakes.clock import HandClock
+from tests.run_benchmarks.conftest import LogLines
 from tests.run_benchmarks.display.rounds import BEGUN, evaluation, operation, step
 from tests.run_benchmarks.metrics.exported import RUN, Exported, samples_in, text_of
 from tests.run_benchmarks.metrics.watched import OBSERVABILITY
@@ -61,7 +62,7 @@ def ended(verdict: Verdict, kind: FailureClass | None = None) -> RoundResult:
 
 
 def test_nothing_is_said_before_a_run_begins() -> None:
-    assert samples_in(text_of(RunListener())) == {}
+    assert samples_in(text_of(RunListener("127.0.0.1", 9435))) == {}
 
 
 def test_a_training_in_its_own_units(make: Make) -> None:
@@ -229,6 +230,18 @@ def test_verdicts_attempts_and_failures_are_counted_from_0(make: Make) -> None:
     assert run.values("flagperf_failed_attempts_total", "case") == {(CASE,): 1}
     failures = run.values("flagperf_failures_total", "failure_class")
     assert {name for (name,), count in failures.items() if count == 1} == {"host_unreachable", "rank_failed"}
+
+
+@pytest.mark.parametrize(
+    ("address", "shown", "is_warned"),
+    [("127.0.0.1", "127.0.0.1", False), ("::1", "[::1]", False), ("0.0.0.0", "0.0.0.0", True)],  # noqa: S104
+)
+def test_the_log_says_where_and_to_whom(
+    plan: Plan, log_lines: LogLines, address: str, shown: str, is_warned: bool
+) -> None:
+    RunListener(address, 9435).run_started(RUN, plan, ())
+    assert f"metrics: http://{shown}:9435/metrics" in log_lines.messages
+    assert ("others on the network can read the metrics" in log_lines.text) == is_warned
 
 
 def test_rounds_that_were_done_before_a_run_was_taken_up_are_counted(make: Make) -> None:

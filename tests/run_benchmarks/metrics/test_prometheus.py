@@ -43,6 +43,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
         watched.until('flagperf_rounds_total{verdict="MEASURED"} == 1')
         watched.until(f'flagperf_steps_total{{case="{TRAINING}", round="1"}} > 5')
         watched.until("flagperf_node_power_watts == 100")
+        watched.scrape()
         watched.kill()
         watched.until('up{job="flagperf"} == 0')
         watched.start("resume")
@@ -59,9 +60,8 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
 
 
 def ever(seen: Watched, expression: str) -> list[dict[str, Any]]:
-    """What an expression gave at any second of the last ten minutes."""
-    now = time.time()
-    window = {"start": f"{now - 600}", "end": f"{now}", "step": "1"}
+    """What an expression gave at any second since the run began."""
+    window = {"start": f"{seen.begun}", "end": f"{time.time()}", "step": "1"}
     series: list[dict[str, Any]] = seen.ask("query_range", query=expression, **window)["result"]
     return series
 
@@ -127,12 +127,17 @@ def test_a_round_that_failed_gives_an_alert(seen: Watched) -> None:
     assert not ever(seen, 'ALERTS{alertname=~"FlagPerfPowerMissing|FlagPerfHostLost", alertstate="firing"}')
 
 
+def test_promtool_has_nothing_against_the_names_and_texts_of_a_scrape(seen: Watched) -> None:
+    assert b"flagperf_device_power_watts{" in seen.text
+    promtool("check", "metrics", given=seen.text.decode())
+
+
 # ---- the files alone
 
 
-def promtool(*arguments: str, cwd: Path = OBSERVABILITY) -> str:
+def promtool(*arguments: str, cwd: Path = OBSERVABILITY, given: str = "") -> str:
     ran = subprocess.run(
-        [program("promtool"), *arguments], cwd=cwd, capture_output=True, text=True, timeout=120
+        [program("promtool"), *arguments], cwd=cwd, input=given, capture_output=True, text=True, timeout=120
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout

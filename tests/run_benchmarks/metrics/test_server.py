@@ -8,6 +8,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterable, Iterator
 from http.client import HTTPResponse
+from types import SimpleNamespace
 
 import pytest
 from prometheus_client import Metric
@@ -20,6 +21,7 @@ from tests.fakes.clock import HandClock
 from tests.ports import free_port, reserved_port
 from tests.run_benchmarks.conftest import LogLines
 from tests.run_benchmarks.metrics.exported import samples_in
+from tests.run_benchmarks.metrics.watched import waited_for
 from utils.errors import FlagPerfError
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
@@ -30,7 +32,7 @@ class Served:
     """A server that answers, and where."""
 
     def __init__(self, address: str = "127.0.0.1") -> None:
-        self.port, self.listener = free_port(), RunListener()
+        self.port, self.listener = free_port(), RunListener("127.0.0.1", 9435)
         self.server = MetricsServer(address, self.port, self.listener)
         self.server.start()
 
@@ -73,20 +75,28 @@ def test_who_comes_by_a_strangers_name_is_turned_away(served: Served) -> None:
     assert served.get(Host=socket.gethostname()).status == 200
 
 
-def test_scrapers_that_hang_take_no_more_than_a_few_threads_for_a_while(
-    monkeypatch: pytest.MonkeyPatch,
+def test_scrapers_that_hang_take_a_few_threads_and_others_are_turned_away(
+    served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_module._Handler, "timeout", 0.5)
-    served, before = Served(), threading.active_count()
+    monkeypatch.setattr(server_module._Handler, "timeout", 10 * WAIT_S)
+    before = threading.active_count()
     hanging = [served.connect() for _ in range(3 * MOST_REQUESTS)]
     for each in hanging[::2]:
         each.sendall(b"GET /metrics HTTP/1.1\r\nHost: ")
-    most = 0
-    while any(_is_open(each) for each in hanging):
-        most = max(most, threading.active_count() - before)
-    assert 0 < most <= MOST_REQUESTS
+    waited_for(lambda: sum(map(_is_open, hanging)) == MOST_REQUESTS, "the rest is turned away")
+    assert threading.active_count() - before == MOST_REQUESTS
+    for each in hanging:
+        each.close()
+    waited_for(lambda: threading.active_count() == before, "they have gone")
     assert served.get().status == 200
-    served.server.close()
+
+
+def test_a_scraper_that_stalls_is_given_up(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert server_module._Handler.timeout == server_module.STALLED_AFTER_S
+    monkeypatch.setattr(server_module._Handler, "timeout", 0.1)
+    stalled = served.connect()
+    stalled.sendall(b"GET /metrics HTTP/1.1\r\nHost: ")
+    assert stalled.recv(1) == b""
 
 
 def _is_open(connection: socket.socket) -> bool:
@@ -146,7 +156,7 @@ def test_a_fault_is_said_to_the_scraper_and_once_in_the_log(
 
 def test_a_port_that_is_taken_is_named_with_what_to_do() -> None:
     with reserved_port() as port, pytest.raises(FlagPerfError) as error:
-        MetricsServer("127.0.0.1", port, RunListener())
+        MetricsServer("127.0.0.1", port, RunListener("127.0.0.1", 9435))
     assert error.value.message == f"127.0.0.1, port {port} cannot be listened on: Address already in use"
     assert error.value.where == "METRICS_PORT of test_conf.py" and "METRICS_PORT = None" in error.value.remedy
 
@@ -157,13 +167,13 @@ def test_a_port_that_was_closed_can_be_opened_again_at_once() -> None:
     served.server.close()
     with pytest.raises(OSError):
         served.connect()
-    again = MetricsServer("127.0.0.1", served.port, RunListener())
+    again = MetricsServer("127.0.0.1", served.port, RunListener("127.0.0.1", 9435))
     again.close()
 
 
 def test_ipv6() -> None:
     port = free_port()
-    server = MetricsServer("::1", port, RunListener())
+    server = MetricsServer("::1", port, RunListener("127.0.0.1", 9435))
     server.start()
     response = urllib.request.urlopen(f"http://[::1]:{port}/metrics", timeout=WAIT_S)
     assert response.status == 200
@@ -179,17 +189,37 @@ def scraped(served: Served, clock: HandClock, *seconds: float) -> None:
         clock.now = second
         before = tuple(served.server._scrapes)
         served.get().read()
-        while tuple(served.server._scrapes) == before:
-            pass
+        waited_for(lambda before=before: tuple(served.server._scrapes) != before, "it has left")
 
 
-def test_who_reads_along_reads_the_end_too(served: Served, clock: HandClock) -> None:
-    scraped(served, clock, 1000, 1010)
-    clock.now = 1012
-    waiting = threading.Thread(target=served.server.wait_for_last_scrape)
-    waiting.start()
-    while waiting.is_alive():  # it may not have begun to wait when the first of these comes
+def test_who_reads_along_reads_the_end_too(
+    served: Served, clock: HandClock, monkeypatch: pytest.MonkeyPatch, log_lines: LogLines
+) -> None:
+    made: list[float] = []
+    waits: list[float] = []
+
+    def slow(self: RunCollector) -> Iterable[Metric]:
+        made.append(clock.now)
+        clock.now += 0.5
+        return ()
+
+    def wait(seconds: float) -> bool:
+        waits.append(seconds)
         served.get().read()
+        return awaited.wait(WAIT_S)
+
+    monkeypatch.setattr(RunCollector, "collect", slow)
+    monkeypatch.setattr(server_module, "SHARE", 0.001)
+    awaited = threading.Event()
+    scraped(served, clock, 1000, 1010)
+    assert len(made) == 1, "the second got the same text again"
+    clock.now = 1012
+    monkeypatch.setattr(
+        served.server, "_scraped", SimpleNamespace(clear=awaited.clear, set=awaited.set, wait=wait)
+    )
+    served.server.wait_for_last_scrape()
+    assert waits == [12.25] and len(made) == 2, "the last one is of the end"
+    assert "whoever reads the metrics sees the end, within 12 s" in log_lines.text
 
 
 @pytest.mark.parametrize(

@@ -95,10 +95,14 @@ def open_devices():
 
 
 class Watched:
-    """The run, its controller if there is one, and the Prometheus that watches it."""
+    """The run, its controller if there is one, and the Prometheus that watches it.
 
-    def __init__(self, run: WholeRun, prometheus: str) -> None:
-        self.run, self.prometheus = run, prometheus
+    text: a scrape that was kept. begun: when it was made, in s since the epoch.
+    """
+
+    def __init__(self, run: WholeRun, port: int, prometheus: str) -> None:
+        self.run, self.port, self.prometheus = run, port, prometheus
+        self.text, self.begun = b"", time.time()
         self.controller: subprocess.Popen[bytes] | None = None
 
     def start(self, *verb: str) -> None:
@@ -121,6 +125,10 @@ class Watched:
     def let(self, name: str) -> None:
         """Let what waits for a file of this name go on."""
         (self.run.folder / "data" / name).touch()
+
+    def scrape(self) -> None:
+        """Keep what the run says now, as `text`."""
+        self.text = _read(f"http://127.0.0.1:{self.port}/metrics")
 
     def ask(self, path: str, **parameters: str) -> Any:
         """What Prometheus answers."""
@@ -163,7 +171,7 @@ def watched_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watch
     cases = {OPERATIONS: f"{folder}/data", TRAINING: f"{folder}/data"}
     run.configure(f"CASES = {cases!r}\nMETRICS_PORT = {port}\nMONITOR_INTERVAL = 0.5\n")
     with prometheus(folder, port, own_port) as address:
-        watched = Watched(run, address)
+        watched = Watched(run, port, address)
         try:
             yield watched
         finally:

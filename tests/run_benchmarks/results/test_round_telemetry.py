@@ -444,7 +444,7 @@ def test_the_report_and_the_csv_tell_of_phases_devices_and_agreement(tmp_path: P
     result, _ = judged(tmp_path)
     table = power_table(result, ["h0"])
     assert table is not None
-    assert table.phases == ["idle", "init", "warm_up", "train", "evaluate"]
+    assert table.phases == ["idle", "init", "warm-up", "train", "evaluate"]
     rows = {row[1]: row for row in table.rows}
     assert rows["pwr"][3][0] == "300 W, 1500 J" and rows["pwr"][3][3] == "300* W, 14700* J"
     assert rows["pwr"][4] == "1; the longest 6 s, from 30 s after TRAIN_START"

@@ -66,5 +66,5 @@ def _opened(address: str, port: int) -> tuple[MetricsServer, RunListener]:
         raise FlagPerfError(
             f"there is no package {error.name}", where="METRICS_PORT of test_conf.py", remedy=remedy
         ) from error
-    listener = RunListener()
+    listener = RunListener(address, port)
     return MetricsServer(address, port, listener), listener

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from run_benchmarks.display.base import Display
@@ -19,6 +20,7 @@ from run_benchmarks.plan.records import Plan
 from run_benchmarks.plan.secrets import NO_SECRETS, Secrets
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.round_watch import NO_CONTACT
+from run_benchmarks.run_log import LOGGER
 from run_benchmarks.training_state import TrainingState
 from utils.events import Event, EventName
 from utils.numbers import number_in
@@ -84,12 +86,17 @@ class RunState:
 
 
 class RunListener(Display):
-    """Keeps what there is to be scraped; `state` may be asked for by any thread."""
+    """Keeps what there is to be scraped; `state` may be asked for by any thread.
+
+    Args:
+        address, port: where that is served, for the log.
+    """
 
     follows_telemetry = True
 
-    def __init__(self) -> None:
+    def __init__(self, address: str, port: int) -> None:
         self.is_interrupted = False
+        self._address, self._port = ip_address(address), port
         self._lock = threading.Lock()
         self._state: RunState | None = None
         self._training = TrainingState()  # which the follower of rank 0 fills
@@ -110,6 +117,10 @@ class RunListener(Display):
 
     def run_started(self, run: RunId, plan: Plan, ended: Sequence[RoundResult]) -> None:
         """Begin to keep."""
+        host = f"[{self._address}]" if self._address.version == 6 else str(self._address)
+        LOGGER.info(f"metrics: http://{host}:{self._port}/metrics")
+        if not self._address.is_loopback:
+            LOGGER.warning("others on the network can read the metrics (METRICS_ADDRESS)")
         rounds = {case.settings.name: len(list(plan.rounds(case))) for case in plan.cases}
         with self._lock:
             self._state = RunState(run, rounds, plan.secrets)

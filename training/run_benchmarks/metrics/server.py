@@ -77,6 +77,7 @@ class MetricsServer:
         interval_s = max(after - before for before, after in pairwise(scrapes))  # there may be two scrapers
         wait_s = scrapes[-1] + 1.5 * interval_s - now
         if 0 < wait_s <= LONGEST_WAIT_S:
+            LOGGER.info(f"whoever reads the metrics sees the end, within {wait_s:.0f} s (Ctrl-C: without)")
             self._texts.forget()
             self._scraped.clear()
             self._scraped.wait(wait_s)
@@ -165,6 +166,7 @@ class _Handler(WSGIRequestHandler):
 
 class _Server(socketserver.ThreadingMixIn, WSGIServer):
     daemon_threads = True
+    request_queue_size = 4 * MOST_REQUESTS  # whoever comes is heard, if only to be turned away
 
     def __init__(self, address: str, port: int, application: Application) -> None:
         self.address_family = socket.AF_INET6 if ip_address(address).version == 6 else socket.AF_INET

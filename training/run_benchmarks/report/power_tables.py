@@ -41,7 +41,7 @@ def power_table(result: RoundResult, labels: Sequence[str]) -> PowerTable | None
         )
         for label, name, source in sources[:MOST_ROWS]
     ]
-    return PowerTable([phase.value for phase in phases], rows, len(sources) - len(rows))
+    return PowerTable([phase.value.replace("_", "-") for phase in phases], rows, len(sources) - len(rows))
 
 
 def _sources(result: RoundResult, labels: Sequence[str]) -> Iterator[tuple[str, str, SourceTelemetry]]:
