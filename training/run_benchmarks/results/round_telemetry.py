@@ -13,8 +13,15 @@ from run_benchmarks.plan.energy_factors import NO_FACTORS, EnergyFactors
 from run_benchmarks.results.clocks import NodeClock, Placement, Shift, placements
 from run_benchmarks.results.device_figures import NAMES as OF_DEVICES
 from run_benchmarks.results.device_figures import device_figures
+from run_benchmarks.results.disturbances import (
+    MOST_DISTURBANCES,
+    Disturbance,
+    disturbances_of_all,
+    disturbances_of_node,
+)
 from run_benchmarks.results.estimates import NAMES as ESTIMATES
 from run_benchmarks.results.estimates import estimates
+from run_benchmarks.results.node_readings import NodeReadings
 from run_benchmarks.results.node_telemetry import WANTED, Cut, node_telemetry
 from run_benchmarks.results.phases import Phase, PhaseEvents
 from run_benchmarks.results.power import (
@@ -29,7 +36,6 @@ from run_benchmarks.results.power import (
     silent_accelerators,
     training_window,
 )
-from run_benchmarks.results.readings import Readings
 from run_benchmarks.results.reconciliation import reconciliations, warning
 from run_benchmarks.results.telemetry_file import read_power
 from run_benchmarks.results.telemetry_result import NodeTelemetry, Reconciliation, RoundTelemetry
@@ -49,11 +55,15 @@ MOST_WRONG = 0.01
 
 @dataclass(frozen=True)
 class TelemetryOutcome:
-    """figures: those of NAMES. notes: what a reader must know. telemetry: None without a training to cut it by."""
+    """figures: those of NAMES. notes: what a reader must know. telemetry: None without a training to cut it by.
+
+    disturbances: what may have made the training slower.
+    """
 
     figures: dict[str, Figure]
     notes: list[str] = field(default_factory=list)
     telemetry: RoundTelemetry | None = None
+    disturbances: tuple[Disturbance, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -65,6 +75,7 @@ class _Node:
     notes: tuple[str, ...] = ()
     silent: str = ""
     reconciliation: tuple[Reconciliation, ...] = ()
+    disturbances: tuple[Disturbance, ...] = ()
 
 
 def outcome_or_why(
@@ -116,7 +127,9 @@ def telemetry_outcome(
     notes = [note for node in nodes.values() for note in node.notes]
     comparisons = tuple(each for node in nodes.values() for each in node.reconciliation)
     whole = RoundTelemetry(nodes=tuple(summaries.values()), reconciliation=comparisons)
-    return TelemetryOutcome(figures, notes, whole)
+    of_all = disturbances_of_all(whole.nodes, phases[0].rates if 0 in phases else ())
+    disturbances = (*of_all, *(each for node in nodes.values() for each in node.disturbances))
+    return TelemetryOutcome(figures, notes, whole, disturbances[:MOST_DISTURBANCES])
 
 
 def _cut(
@@ -147,7 +160,7 @@ def _shifted(phases: Mapping[Phase, Sequence[Window]], shift: Shift) -> dict[Pha
 
 
 def _read(rank: int, folder: Path, cut: Cut, placement: Placement) -> _Node:
-    readings = Readings(cut.training, WANTED)
+    readings = NodeReadings.over(cut.training, cut.ranks_start_ms, WANTED)
     try:
         telemetry = read_power(folder / TELEMETRY_FILE, placement, readings.take)
     except FlagPerfError as error:
@@ -156,7 +169,8 @@ def _read(rank: int, folder: Path, cut: Cut, placement: Placement) -> _Node:
     doubt = (telemetry.doubt,) if telemetry.wrong else ()
     if telemetry.wrong > MOST_WRONG * telemetry.lines:
         return _Node(telemetry.doubt, NodeTelemetry(missing=doubt), doubt)
-    summary = node_telemetry(telemetry, readings, cut)
+    readings.end(telemetry)
+    summary = node_telemetry(telemetry, readings.training, cut)
     compared = tuple(reconciliations(rank, telemetry, cut.training))
     power = node_power(folder.name, telemetry, cut)
     shared = [f"{folder.name}: {text}" for text in filter(None, [shared_power(telemetry)])]
@@ -167,6 +181,7 @@ def _read(rank: int, folder: Path, cut: Cut, placement: Placement) -> _Node:
         (*doubt, *shared, *warnings, *_gap_notes(folder.name, summary)),
         silent_accelerators(telemetry),
         compared,
+        tuple(disturbances_of_node(rank, summary, readings)),
     )
 
 
