@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from utils.telemetry.records import Measurement, Scope, Telemetry, Window
 from utils.telemetry.series import ENERGY, POWER
+from utils.text_files import shortened
 
 # Samples further apart than this many intervals have a hole between them.
 HOLE_INTERVALS = 5
@@ -26,6 +27,7 @@ WRAP_IS_CLEAR_MS = 60_000
 
 # Of a source's devices so many are named.
 MOST_NAMED = 64
+LONGEST_NAMES = 300  # characters
 
 # From the whole machine to the least part of it.
 POWER_SCOPES = (Scope.MACHINE, Scope.ACCELERATOR, Scope.PACKAGE)
@@ -170,7 +172,7 @@ def described(telemetry: Telemetry, source: str) -> str:
     info = telemetry.info(source)
     names = list(filter(None, telemetry.series(source)))
     more = [f"{len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
-    devices = ", ".join([*names[:MOST_NAMED], *more])
+    devices = shortened(", ".join([*names[:MOST_NAMED], *more]), LONGEST_NAMES)
     scope = info.scope.value if info else "unknown scope"
     return f"{source} ({scope}: {devices})" if devices else f"{source} ({scope})"
 
