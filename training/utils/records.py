@@ -163,6 +163,10 @@ class FailureClass(_Word):
         "what FINISHED says does not add up: with itself, with the events before it, with the plan's target, or with "
         "the controller's clock; the message names both values",
     )
+    DISTURBED = (
+        "disturbed",
+        "something disturbed the training, and `REQUIRE_UNDISTURBED` says that such a round does not count",
+    )
     LOGS_NOT_COLLECTED = (
         "logs_not_collected",
         "training ended well, but the first node's logs could not be collected, and FINISHED had not been seen",

@@ -95,11 +95,14 @@ def open_devices():
 
 
 class Watched:
-    """The run, its controller if there is one, and the Prometheus that watches it. text: a scrape that was kept."""
+    """The run, its controller if there is one, and the Prometheus that watches it.
+
+    text: a scrape that was kept. begun: when it was made, in s since the epoch.
+    """
 
     def __init__(self, run: WholeRun, port: int, prometheus: str) -> None:
         self.run, self.port, self.prometheus = run, port, prometheus
-        self.text = b""
+        self.text, self.begun = b"", time.time()
         self.controller: subprocess.Popen[bytes] | None = None
 
     def start(self, *verb: str) -> None:

@@ -158,6 +158,7 @@ SETTING_ROWS = [
     setting("METRICS_PORT = 0", "METRICS_PORT", "0", "from 1 to 65535"),
     setting("METRICS_PORT = True", "METRICS_PORT", "True", "from 1 to 65535"),
     setting("METRICS_ADDRESS = 'localhost'", "METRICS_ADDRESS", "'localhost'", "127.0.0.1"),
+    setting("REQUIRE_UNDISTURBED = 'no'", "REQUIRE_UNDISTURBED", "'no'", "True or False"),
     setting("CLEAR_CACHES = 'False'", "CLEAR_CACHES", "'False'", "True or False"),
     setting("FLAGPERF_LOG_LEVEL = 'verbose'", "FLAGPERF_LOG_LEVEL", "'verbose'",
         "debug, info, warning and error"),

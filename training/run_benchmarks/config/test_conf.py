@@ -111,6 +111,10 @@ HANG_TIMEOUT = None
 # away; their results are never closed (docs/existing-cases.md).
 CASE_WRITABLE = False
 
+# True: a round that something disturbed (throttling, a clock that drops, others' processes or load, memory errors, a
+# pace that does not settle) is INVALID. False: a note of the round says what did (docs/results.md).
+REQUIRE_UNDISTURBED = False
+
 # A host with less free disk space is not used.
 MIN_FREE_DISK_GIB = 5
 

@@ -36,6 +36,7 @@ OF_THE_MEASUREMENT = {
     "MONITORS": "monitors",
     "IDLE_READING": "idle_reading_s",
     "CASE_WRITABLE": "case_writable",
+    "REQUIRE_UNDISTURBED": "require_undisturbed",
 }
 PLAN = Path(RUN, "plan.json")
 MOST_NAMED = 20

@@ -86,6 +86,7 @@ class CaseResolver:
             extern=extern,
             environment=self._environment(files),
             writable=self.run.case_writable and files.script != DRIVER_SCRIPT,
+            undisturbed=self.run.require_undisturbed,
             energy_factors=EnergyFactors(self.run.carbon_g_per_kwh, self.run.cost_per_kwh),
         )
 

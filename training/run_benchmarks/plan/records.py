@@ -95,6 +95,7 @@ class RunSettings:
     retries: values.Count = 1
     hang_timeout_s: values.SecondsOrZero | None = Field(default=None, validation_alias="HANG_TIMEOUT")
     case_writable: values.Flag = False
+    require_undisturbed: values.Flag = False
     min_free_disk_gib: values.NotNegative = 5.0
     monitor_interval_s: values.Seconds = Field(default=1.0, validation_alias="MONITOR_INTERVAL")
     monitors: values.Monitors = field(default_factory=dict)
@@ -219,6 +220,7 @@ class CasePlan:
     extern: the files of the vendor's `extern/`, whose code runs in the ranks: path -> SHA-256.
     environment: likewise the file that is sourced before the ranks start, by its path below `training/`.
     writable: whether a script of its own runs in copies of code and data that are thrown away.
+    undisturbed: whether a round that something disturbed is INVALID.
     """
 
     settings: CaseSettings
@@ -235,6 +237,7 @@ class CasePlan:
     extern: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     writable: bool = False
+    undisturbed: bool = False
     energy_factors: EnergyFactors = field(default_factory=EnergyFactors)
 
 

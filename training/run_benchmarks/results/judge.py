@@ -18,6 +18,7 @@ from run_benchmarks.results.checkout import in_checkout
 from run_benchmarks.results.clocks import clock_notes
 from run_benchmarks.results.consistency import contradictions, doubts
 from run_benchmarks.results.cut_off import cut_off_figures
+from run_benchmarks.results.disturbances import refused
 from run_benchmarks.results.doubts import doubtful, told_apart
 from run_benchmarks.results.evidence import NodeLogs, below_run
 from run_benchmarks.results.followed import with_log
@@ -40,6 +41,7 @@ from run_benchmarks.results.round_result import (
     RoundResult,
     continuation_notes,
     few,
+    precision_notes,
     saving_notes,
 )
 from run_benchmarks.results.round_telemetry import NAMES as OF_TELEMETRY
@@ -52,7 +54,6 @@ from utils.checkpoints import continued_of
 from utils.events import Event, EventName
 from utils.figures import DEFINITIONS, Figure, Peak, figures_from_finished, of_this_part
 from utils.node import rank_log_name
-from utils.processor import precision_note
 from utils.records import Failure, FailureClass, Stage, Verdict
 from utils.text_files import shortened
 
@@ -117,6 +118,8 @@ def judge_logs(
         of_part = (name for name in cut_off if not DEFINITIONS[name].of_all_parts)
         figures |= {name: of_this_part(figures[name], continued) for name in (*OF_TELEMETRY, *own, *of_part)}
     failure = seen.failure or _fault(case, logs, values, figures, own, figure_notes, seen)
+    if case.undisturbed:
+        failure = failure or refused(sampled.disturbances, seen.hosts)
     if failure and failure.failure_class is FailureClass.INCONSISTENT_RESULT and folders:
         failure = replace(failure, file=below_run(folders[0] / rank_log_name(0)))
     if case.kind == MEASURE:  # it owes none of training's figures: only those that it has are its own
@@ -142,9 +145,10 @@ def judge_logs(
         *filter(None, [rules.stand_in, unproved]),
         *doubted,
         *met_untrained(logs.events, facts),
-        *_precision_notes(logs.events),
+        *precision_notes(logs.events),
         *_notes(logs, figure_notes, failure),
         *sampled.notes,
+        *(each.note(seen.hosts) for each in sampled.disturbances),
         *(each.note(seen.hosts) for each in late),
     )
     notes = (*seen.notes, *_brief(of_logs))
@@ -164,6 +168,7 @@ def judge_logs(
         continued=continued,
         facts=facts,
         telemetry=sampled.telemetry,
+        disturbances=sampled.disturbances,
         stragglers=tuple(late),
         provenance=provenance_of(seen.origin, seen.hosts, folders, logs.events, case.parameters),
     )
@@ -205,12 +210,6 @@ def _continued(events: Sequence[Event]) -> Mapping[str, Any] | None:
     """A round that fails later has continued all the same."""
     parts = (continued_of(event.value) for event in events if event.name == EventName.INIT_END)
     return next(filter(None, parts), None)
-
-
-def _precision_notes(events: Sequence[Event]) -> list[str]:
-    """What `precision = "auto"` came to; a round that fails later has settled it all the same."""
-    notes = (precision_note(event.value) for event in events if event.name == EventName.INIT_END)
-    return list(filter(None, notes))[:1]
 
 
 def _peak(case: PlannedCase, facts: Mapping[str, Any]) -> Peak:

@@ -16,6 +16,7 @@ from utils.telemetry.records import Window
 
 # Of each kind; a reader of a log hands on some ten thousand events of a name.
 MOST_SPELLS = 5_000
+MOST_RATES = 20_000
 
 
 class Phase(str, Enum):
@@ -55,11 +56,13 @@ class PhaseEvents:
     """Takes the events of one rank as they come, and tells when its phases were.
 
     ranks_start_ms: when its node's first rank was started, None where INIT_START does not say. more_spells:
-    evaluations, checkpoints or warm-ups that are too many to be told apart.
+    evaluations, checkpoints or warm-ups that are too many to be told apart. rates: of the training's steps the time
+    and the samples/s, as far as its log is read.
     """
 
     ranks_start_ms: float | None = None
     more_spells: int = 0
+    rates: list[tuple[float, float]] = field(default_factory=list)
     _at: dict[str, float] = field(
         default_factory=dict
     )  # of the bounds: INIT_START's first time, the others' last
@@ -116,10 +119,14 @@ class PhaseEvents:
         self._at[event.name] = event.time_ms
         if event.name == EventName.TRAIN_START:  # a script may begin its training anew
             self._spells.clear()
+            self.rates.clear()
             self._first_step_ms = None
 
     def _step(self, event: Event) -> None:
         """A step of training, or an operation that was measured, which had a warm-up of its own."""
+        rate = number_in(event.value, "seq/s")
+        if rate is not None and len(self.rates) < MOST_RATES:
+            self.rates.append((event.time_ms, rate))
         if "warm_up_time" in event.value:
             begin = self._step_begin_ms or event.time_ms
             self._spell(Phase.WARM_UP, begin, begin + _milliseconds(event, "warm_up_time"))

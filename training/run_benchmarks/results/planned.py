@@ -55,7 +55,8 @@ class PlannedCase:
 
     differs: what the plan says of changes beyond the mutable names, if it looked. extern: the files of the vendor's
     `extern/`, path -> SHA-256; None where the plan does not say. environment: the file that is sourced before the
-    ranks start, likewise. writable: whether it ran in a copy of its code, which it may have changed.
+    ranks start, likewise. writable: whether it ran in a copy of its code, which it may have changed. undisturbed:
+    whether a round that something disturbed does not count.
     energy_factors: the user's.
     """
 
@@ -68,6 +69,7 @@ class PlannedCase:
     extern: Mapping[str, str] | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     writable: bool = False
+    undisturbed: bool = False
     energy_factors: EnergyFactors = field(default_factory=EnergyFactors)
 
     def __post_init__(self) -> None:

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from run_benchmarks.reading import Record
 from run_benchmarks.results.clocks import NodeClock
+from run_benchmarks.results.disturbances import MOST_DISTURBANCES, Disturbance
 from run_benchmarks.results.provenance import Origin, Provenance
 from run_benchmarks.results.rules import Rules
 from run_benchmarks.results.stragglers import MOST_NAMED as MOST_STRAGGLERS
@@ -19,9 +20,11 @@ from run_benchmarks.results.stragglers import Straggler
 from run_benchmarks.results.telemetry_result import RoundTelemetry
 from run_benchmarks.stages.watch import Outcome
 from run_benchmarks.writing import BY_UMASK, write_whole
+from utils.events import Event, EventName
 from utils.figures import DEFINITIONS, Figure
 from utils.numbers import counted, shown
 from utils.parameters import MeasurementSettings, TrainingSettings
+from utils.processor import precision_note
 from utils.records import Failure, FailureClass, Stage, Verdict
 from utils.text_files import shortened
 
@@ -129,7 +132,7 @@ class RoundResult(RoundRecord):
     facts: FINISHED's values. continued: the run, checkpoint and step that the round went on from, if it did.
     shortfall: why it did not converge though nothing failed; else empty.
     provenance: what of the raw files says where the result comes from; None before schema 3.
-    stragglers: the ranks and nodes that held up the others.
+    stragglers: the ranks and nodes that held up the others. disturbances: what may have made the training slower.
     telemetry: what each node's comes to; None in earlier results, and without a training to cut it by.
     """
 
@@ -142,6 +145,7 @@ class RoundResult(RoundRecord):
     shortfall: str = ""
     provenance: Provenance | None = None
     telemetry: RoundTelemetry | None = None
+    disturbances: Annotated[tuple[Disturbance, ...], Field(max_length=MOST_DISTURBANCES)] = ()
     stragglers: Annotated[tuple[Straggler, ...], Field(max_length=MOST_STRAGGLERS)] = ()
 
     @property
@@ -204,3 +208,9 @@ def saving_notes(facts: Mapping[str, Any]) -> list[str]:
     if isinstance(failed, int) and failed > 0:
         notes.append(f"{counted(failed, 'checkpoint')} could not be written: global rank 0's log says why")
     return notes
+
+
+def precision_notes(events: Sequence[Event]) -> list[str]:
+    """What `precision = "auto"` came to; a round that fails later has settled it all the same."""
+    notes = (precision_note(event.value) for event in events if event.name == EventName.INIT_END)
+    return list(filter(None, notes))[:1]

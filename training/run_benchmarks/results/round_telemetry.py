@@ -14,8 +14,15 @@ from run_benchmarks.plan.energy_factors import NO_FACTORS, EnergyFactors
 from run_benchmarks.results.clocks import NodeClock, Placement, Shift, placements
 from run_benchmarks.results.device_figures import NAMES as OF_DEVICES
 from run_benchmarks.results.device_figures import device_figures
+from run_benchmarks.results.disturbances import (
+    MOST_DISTURBANCES,
+    Disturbance,
+    disturbances_of_all,
+    disturbances_of_node,
+)
 from run_benchmarks.results.estimates import NAMES as ESTIMATES
 from run_benchmarks.results.estimates import estimates
+from run_benchmarks.results.node_readings import NodeReadings
 from run_benchmarks.results.node_telemetry import WANTED, Cut, node_telemetry
 from run_benchmarks.results.phases import Phase, PhaseEvents
 from run_benchmarks.results.power import (
@@ -31,7 +38,6 @@ from run_benchmarks.results.power import (
     some_of,
     training_window,
 )
-from run_benchmarks.results.readings import Readings
 from run_benchmarks.results.reconciliation import reconciliations, warning
 from run_benchmarks.results.telemetry_file import read_power
 from run_benchmarks.results.telemetry_result import (
@@ -57,11 +63,15 @@ MOST_WRONG = 0.01
 
 @dataclass(frozen=True)
 class TelemetryOutcome:
-    """figures: those of NAMES. notes: what a reader must know. telemetry: None without a training to cut it by."""
+    """figures: those of NAMES. notes: what a reader must know. telemetry: None without a training to cut it by.
+
+    disturbances: what may have made the training slower.
+    """
 
     figures: dict[str, Figure]
     notes: list[str] = field(default_factory=list)
     telemetry: RoundTelemetry | None = None
+    disturbances: tuple[Disturbance, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -77,6 +87,7 @@ class _Node:
     doubts: tuple[tuple[str, str], ...] = ()
     silent: str = ""
     reconciliation: tuple[Reconciliation, ...] = ()
+    disturbances: tuple[Disturbance, ...] = ()
 
 
 def outcome_or_why(
@@ -132,7 +143,9 @@ def telemetry_outcome(
         more_nodes=len(nodes) - len(kept),
         reconciliation=tuple(each for node in kept for each in node.reconciliation),
     )
-    return TelemetryOutcome(figures, [*notes, *_folded(nodes)], whole)
+    of_all = disturbances_of_all(tuple(summaries.values()), phases[0].rates if 0 in phases else ())
+    disturbances = (*of_all, *(each for node in nodes.values() for each in node.disturbances))
+    return TelemetryOutcome(figures, [*notes, *_folded(nodes)], whole, disturbances[:MOST_DISTURBANCES])
 
 
 def _of_few_devices(nodes: Sequence[_Node]) -> Sequence[_Node]:
@@ -185,7 +198,7 @@ def _shifted(phases: Mapping[Phase, Sequence[Window]], shift: Shift) -> dict[Pha
 
 
 def _read(rank: int, folder: Path, cut: Cut, placement: Placement) -> _Node:
-    readings = Readings(cut.training, WANTED)
+    readings = NodeReadings.over(cut.training, cut.ranks_start_ms, WANTED)
     try:
         telemetry = read_power(folder / TELEMETRY_FILE, placement, readings.take)
     except FlagPerfError as error:
@@ -194,7 +207,8 @@ def _read(rank: int, folder: Path, cut: Cut, placement: Placement) -> _Node:
     doubt = (telemetry.doubt,) if telemetry.wrong else ()
     if telemetry.wrong > MOST_WRONG * telemetry.lines:
         return _Node(telemetry.doubt, NodeTelemetry(missing=doubt), doubt)
-    summary = node_telemetry(telemetry, readings, cut)
+    readings.end(telemetry)
+    summary = node_telemetry(telemetry, readings.training, cut)
     compared = tuple(reconciliations(rank, telemetry, cut.training))
     power = node_power(folder.name, telemetry, cut)
     shared = [f"{folder.name}: {text}" for text in filter(None, [shared_power(telemetry)])]
@@ -206,6 +220,7 @@ def _read(rank: int, folder: Path, cut: Cut, placement: Placement) -> _Node:
         (*wrong, *_gaps(summary)),
         silent_accelerators(telemetry),
         compared,
+        tuple(disturbances_of_node(rank, summary, readings)),
     )
 
 
