@@ -71,7 +71,8 @@ def test_a_tool_speaks_the_c_locale_and_reads_no_input(
 def test_what_is_wrong_is_named(
     script: Callable[[str], str], lines: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tool.run_tool, "__defaults__", (0.5,))
+    _, *others = tool.run_tool.__defaults__ or ()
+    monkeypatch.setattr(tool.run_tool, "__defaults__", (0.5, *others))
     with pytest.raises(FlagPerfError, match=message):
         acme(script(lines)).open()
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from queue import SimpleQueue
 from typing import IO, TYPE_CHECKING, Any
 
 from utils.errors import FlagPerfError, raised
@@ -240,21 +241,33 @@ def run_monitors(
     """
     telemetry = TelemetryFile(folder / TELEMETRY_FILE)
     samplers = [Sampler(source, folder, telemetry, interval_s) for source, interval_s in sources]
+    ends: SimpleQueue[None] = SimpleQueue()  # of each source, and of the waiting for the order to stop
+
+    def run(sampler: Sampler) -> None:
+        try:
+            sampler.run(stop, ticks)
+        finally:
+            ends.put(None)
+
+    def wait_for_order() -> None:
+        stop.wait()
+        for _ in samplers:
+            ends.put(None)
+
     threads = [
-        threading.Thread(target=sampler.run, args=(stop, ticks), name=sampler.source.name, daemon=True)
+        threading.Thread(target=run, args=(sampler,), name=sampler.source.name, daemon=True)
         for sampler in samplers
     ]
-    for thread in threads:
+    for thread in (*threads, threading.Thread(target=wait_for_order, name="stop", daemon=True)):
         thread.start()
-    _wait(threads, stop)
+    for _ in samplers:
+        ends.get()  # looking now and then would cost as much as a source
+    _join(threads)
     telemetry.close()
     return samplers
 
 
-def _wait(threads: Sequence[threading.Thread], stop: threading.Event) -> None:
-    for thread in threads:
-        while thread.is_alive() and not stop.is_set():
-            thread.join(timeout=0.2)
+def _join(threads: Sequence[threading.Thread]) -> None:
     deadline = time.monotonic() + SAMPLES_GRACE_S
     for thread in threads:
         thread.join(timeout=max(0.0, deadline - time.monotonic()))
