@@ -220,11 +220,9 @@ def _counter(series: Series, window: Window, hole_ms: float) -> DeviceEnergy:
             return DeviceEnergy(None, reason=f"it stood still at {span.last:.0f} mJ for {still_s:.1f} s")
         joules += growth / 1000 * span.inside_ms / span.length_ms
         covered += span.inside_ms
-    return (
-        DeviceEnergy(joules, covered, COUNTER)
-        if covered
-        else DeviceEnergy(None, reason=_why_empty(series, ENERGY))
-    )
+    if not covered:
+        return DeviceEnergy(None, reason=_why_empty(series, ENERGY))
+    return DeviceEnergy(joules, covered, COUNTER)
 
 
 def _integral(series: Series, window: Window, hole_ms: float) -> DeviceEnergy:
@@ -239,10 +237,7 @@ def _integral(series: Series, window: Window, hole_ms: float) -> DeviceEnergy:
 
 
 class _Span(NamedTuple):
-    """Two readings next to each other, and the part between them (from `start` to `end`) that counts.
-
-    A tuple: of hours of many devices there are millions.
-    """
+    """Two readings next to each other, and the part between them (from `start` to `end`) that counts."""
 
     time_ms: int
     length_ms: int
