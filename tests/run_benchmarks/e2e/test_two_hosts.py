@@ -39,8 +39,14 @@ def test_two_hosts_train_to_the_target(
     assert len(set(result["images"].values())) == 1
     assert set(result["images"]) == {"h1", "h2"}
     _assert_figures(result["figures"], result["facts"])
-    _assert_provenance(result["provenance"])
     assert ended.folder is not None
+    (written,) = ended.folder.glob("*/round1/result.json")  # the summary leaves out what is of single nodes
+    whole = json.loads(written.read_text())
+    _assert_provenance(whole["provenance"])
+    for clock in whole["clocks"]:
+        assert all(abs(end["offset_s"]) <= end["uncertainty_s"] + 0.01 for end in clock.values()), (
+            "one kernel"
+        )
     _assert_tree(ended.folder)
     official = [note for note in export_mlperf(ended.folder, tmp_path / "mlperf", {}) if "checker" in note]
     assert len(official) == 2 and all(" passes the " in note for note in official), official
@@ -66,6 +72,7 @@ def _assert_figures(figures: dict[str, dict[str, object]], facts: dict[str, obje
 def _assert_provenance(provenance: dict[str, Any]) -> None:
     """Each host was described from within its container, and both ran the same software, that of the image."""
     assert provenance["missing"] == {}
+    assert len(provenance["hosts"]) == 2
     for host, monitor in zip(provenance["hosts"], provenance["monitors"], strict=True):
         assert host["cpu"]["CPU(s)"] and host["memory_bytes"] > 2**28 and host["limits"]["RLIMIT_NOFILE"]
         assert 0 < monitor["of_a_core"] < 1 and monitor["sources"]["cpu"]["sampled"] > 0

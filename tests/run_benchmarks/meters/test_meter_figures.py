@@ -118,6 +118,18 @@ def test_a_chassis_that_nodes_share_is_nobodys(tmp_path: Path) -> None:
     assert with_chips.telemetry.nodes[0].sources["redfish"].scope is Scope.CHASSIS
 
 
+def test_what_tells_no_power_has_no_gaps_in_it(tmp_path: Path) -> None:
+    write_meter(tmp_path / "node", lambda second: 100)
+    info = SourceInfo(START_MS, "task", Scope.TASK, 1.0)
+    used = (Sample(at, "task", memory_used_mib=512.0) for at in range(START_MS, END_MS, 1000))
+    (tmp_path / "node").mkdir()
+    (tmp_path / "node" / TELEMETRY_FILE).write_text(record_line(info) + "".join(map(record_line, used)))
+    result = outcome(tmp_path / "node")
+    assert not result.notes
+    assert result.telemetry is not None
+    assert "energy" not in result.telemetry.nodes[0].sources["task"].figures
+
+
 def test_a_node_cannot_speak_for_its_meter(tmp_path: Path) -> None:
     """What lies in a node's folder comes from the node."""
     write_meter(tmp_path / "node", lambda second: 100)

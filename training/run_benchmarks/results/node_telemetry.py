@@ -21,9 +21,10 @@ from run_benchmarks.results.telemetry_result import (
     SourceTelemetry,
 )
 from utils.figures import LEAST_COVERAGE
-from utils.telemetry.records import Measurement, Scope, SourceInfo, Telemetry, Window
+from utils.telemetry.records import Measurement, SourceInfo, Telemetry, Window
 from utils.telemetry.series import POWER
 from utils.telemetry.windows import (
+    WITH_POWER,
     DeviceEnergy,
     device_energies,
     energy_and_power,
@@ -93,7 +94,7 @@ def idle_window(telemetry: Telemetry, cut: Cut) -> Window | str:
         series.times_ms[0]
         for info in telemetry.sources
         for series in telemetry.series(info.source).values()
-        if info.scope is not Scope.HOST and series.times_ms
+        if info.scope in WITH_POWER and series.times_ms
     ]
     if not firsts:
         return "no power was read"
@@ -109,7 +110,7 @@ def _of_interest(sources: Mapping[str, SourceInfo], readings: Readings) -> Itera
     """Sources that work; of the host's own those that tell of it as a whole, not of single CPUs and sensors."""
     whole = {source for source, device in readings.totals() if not device}
     for name, info in sorted(sources.items()):
-        if not info.reason and (info.scope is not Scope.HOST or name in whole):
+        if not info.reason and (info.scope in WITH_POWER or name in whole):
             yield info
 
 
@@ -127,7 +128,7 @@ def _source(
     columns = dict(_read_columns(readings, info.source, devices, expected))
     figures = {name: _of_all(name, column) for name, column in columns.items()}
     power = {}
-    if info.scope is not Scope.HOST:
+    if info.scope in WITH_POWER:
         energies = device_energies(telemetry, (training,), info.source)
         power = {phase: _power(telemetry, windows, info.source) for phase, windows in phases.items()}
         windows = phases.get(Phase.IDLE, ())

@@ -21,6 +21,7 @@ from utils.errors import FlagPerfError
 from utils.numbers import LARGEST_MEASURED
 from utils.telemetry.records import Sample, Scope, SourceInfo, Telemetry, samples_of
 from utils.telemetry.series import ENERGY, ENERGY_RANGE, POWER, SeriesTable
+from utils.telemetry.windows import WITH_POWER
 from utils.text_files import LONGEST_LINE, lines_of, one_line, shortened
 
 LATEST_MS = 2**53  # JSON's whole numbers are exact up to here
@@ -151,7 +152,7 @@ def read_power(
     table = SeriesTable((POWER, ENERGY, ENERGY_RANGE))
     for tick in reader.ticks():
         info = reader.sources.get(tick.source)
-        if info is None or info.scope is not Scope.HOST:
+        if info is None or info.scope in WITH_POWER:
             table.take(tick)
         if take is not None:
             take(tick)

@@ -29,6 +29,7 @@ MOST_NAMED = 64
 
 # From the whole machine to the least part of it.
 POWER_SCOPES = (Scope.MACHINE, Scope.ACCELERATOR, Scope.PACKAGE)
+WITH_POWER = frozenset({*POWER_SCOPES, Scope.CHASSIS})  # also where it is nobody's own
 
 COUNTER = "hardware energy counter"
 INTEGRATED = "power integrated by the trapezoid rule"
