@@ -477,3 +477,55 @@ def test_carbon_and_cost_are_estimates_by_the_users_factors_alone(tmp_path: Path
     assert (cost.value, cost.unit) == (pytest.approx(6500 / 3.6e6 * 0.3), "EUR")
     assert "x 0.3 EUR/kWh, COST_PER_KWH of test_conf.py" in cost.source
     assert cost.caveat == carbon.caveat == "an estimate, by a factor that the user gave"
+
+
+def test_of_several_nodes_the_hottest_chip_counts_and_the_mean_of_the_rest(tmp_path: Path) -> None:
+    def cooler(sample: Sample) -> Sample:
+        return replace(sample, temperature_c=(sample.temperature_c or 0.0) - 30, utilisation=0.5, throttle="")
+
+    samples = [sample for second in range(80) for sample in chips(second)]
+    write_node(tmp_path / "h0_noderank0", [NVML], samples, events(AT_THE_END))
+    log = [replace(each, rank=1) for each in events(AT_THE_END)[:-1]]
+    write_node(tmp_path / "h1_noderank1", [NVML], list(map(cooler, samples)), log)
+    result, _ = judged(tmp_path, "h0", "h1")
+    assert (value(result, "max_temperature"), value(result, "max_device_memory")) == (90, 2.0)
+    assert value(result, "utilisation") == pytest.approx(0.7)
+    assert value(result, "throttled") == pytest.approx(23 / 66 / 2)
+    assert result.figures["max_temperature"].source == "on h0_noderank0"
+
+
+def test_sources_that_were_read_together_for_a_moment_are_not_compared(tmp_path: Path) -> None:
+    """For 20 s: that is too short for meters that average."""
+    samples = [
+        each
+        for second in range(80)
+        for each in watts_of(second, 100.0, 400.0, 400.0)
+        if each.source == "nvml" or TRAIN + 20 <= second <= TRAIN + 40
+    ]
+    write_node(tmp_path / "h0_noderank0", [PWR, NVML], samples, events(AT_THE_END))
+    result, _ = judged(tmp_path)
+    assert result.telemetry is not None
+    machine, _ = result.telemetry.reconciliation
+    assert (machine.agrees, machine.first, machine.second) == (None, 100, 400)
+    assert "not compared: less than 30 s" in machine.reason
+
+
+def test_of_many_nodes_with_the_same_fault_there_is_one_note_and_the_first_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("run_benchmarks.results.round_telemetry.MOST_ALL_DEVICES", 5)
+    samples = [each for second in range(80) for each in watts_of(second, 300.0, 400.0, 400.0)]
+    hosts = [f"h{rank}" for rank in range(4)]
+    for rank, host in enumerate(hosts):
+        log = [replace(each, rank=rank) for each in events(AT_THE_END)[: None if rank == 0 else -1]]
+        write_node(tmp_path / f"{host}_noderank{rank}", [PWR, NVML], samples, log)
+    result, _ = judged(tmp_path, *hosts)
+    (note,) = result.notes
+    assert note.startswith(
+        "h0_noderank0, h1_noderank1, h2_noderank2, h3_noderank3: pwr >= nvml does not hold"
+    )
+    assert note.endswith("(of the first of them)")
+    assert result.telemetry is not None
+    assert (len(result.telemetry.nodes), result.telemetry.more_nodes) == (2, 2)
+    assert {each.node for each in result.telemetry.reconciliation} == {0, 1}
+    assert value(result, "avg_power") == pytest.approx(300)

@@ -17,6 +17,7 @@ from utils.errors import raised
 
 FORWARD, OPTIMIZER, DATA = "forward", "optimizer", "data"
 PARTS = (FORWARD, OPTIMIZER)
+SPREAD = "spread"
 DIGITS = 4  # significant ones that are told
 
 
@@ -77,11 +78,17 @@ class RankTimer:
         return len(self._seconds[FORWARD])
 
     def medians(self) -> dict[str, float | None]:
-        """Seconds a step: of each part the median, which the first steps and single pauses do not shift."""
-        return {
-            part: rounded(statistics.median(seconds)) if seconds else None
-            for part, seconds in self._seconds.items()
-        }
+        """Seconds a step: of each part the median, which the first steps and single pauses do not shift.
+
+        SPREAD: the median distance of single steps from the median of all parts together.
+        """
+        if not self.steps:
+            return dict.fromkeys((*PARTS, SPREAD))
+        whole = [sum(parts) for parts in zip(*self._seconds.values(), strict=True)]
+        middle = statistics.median(whole)
+        values = {part: statistics.median(seconds) for part, seconds in self._seconds.items()}
+        values[SPREAD] = statistics.median(abs(seconds - middle) for seconds in whole)
+        return {name: rounded(seconds) for name, seconds in values.items()}
 
 
 def rounded(seconds: float) -> float:

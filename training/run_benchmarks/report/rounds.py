@@ -16,6 +16,7 @@ from run_benchmarks.report.power_tables import power_table, reconciliation_rows
 from run_benchmarks.report.round_charts import device_charts, devices_of, time_of, training_charts
 from run_benchmarks.report.samples import NodeSamples, read_samples
 from run_benchmarks.report.tables import bar, flat_fields, heat_maps, inventory, time_in_script
+from run_benchmarks.report.trust_tables import disturbance_rows, monitor_rows, straggler_rows
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.rank_logs import RankLog
 from run_benchmarks.results.round_result import RoundResult
@@ -70,6 +71,9 @@ def round_view(
         "heat_maps": list(heat_maps(devices, time, result)),
         "power": power_table(result, labels),
         "reconciliation": reconciliation_rows(result, labels),
+        "disturbances": disturbance_rows(result, labels),
+        "stragglers": straggler_rows(result, labels),
+        "monitors": monitor_rows(result, labels),
         "stages": bar(result.times),
         "script": bar(time_in_script(result)),
         "notes": [*result.notes, *map(hide, filter(None, [left_out, *doubts]))],

@@ -197,7 +197,7 @@ def _sampled(measured: Mapping[str, Measurement]) -> str:
     """How much of the window was, at the least, and on which nodes it was not all."""
     least = min(each.coverage for each in measured.values())
     short = [node for node, each in measured.items() if each.coverage < FULL_COVERAGE]
-    where = f" on {_some(short)}" if len(measured) > 1 else ""
+    where = f" on {some_of(short)}" if len(measured) > 1 else ""
     return f"only {100 * least:.3g} % of the window was sampled{where}"
 
 
@@ -215,10 +215,11 @@ def _by_text(texts: Mapping[str, str]) -> list[str]:
     nodes: dict[str, list[str]] = {}
     for node, text in texts.items():
         nodes.setdefault(text, []).append(node)
-    return [f"{_some(names)}: {text}" for text, names in nodes.items()]
+    return [f"{some_of(names)}: {text}" for text, names in nodes.items()]
 
 
-def _some(names: Sequence[str]) -> str:
+def some_of(names: Sequence[str]) -> str:
+    """The names with commas; of very many the first."""
     more = len(names) - MOST_NAMES
     return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 

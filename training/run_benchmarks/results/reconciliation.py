@@ -111,9 +111,9 @@ def _verdict(
     )
 
 
-def warning(name: str, each: Reconciliation) -> str:
+def warning(each: Reconciliation) -> str:
     """What a note of the round says of a node whose sources do not agree."""
     return (
-        f"{name}: {each.what} does not hold: {each.first:.4g} W against {each.second:.4g} W while training, "
+        f"{each.what} does not hold: {each.first:.4g} W against {each.second:.4g} W while training, "
         f"of which {each.tolerance:.0%} would be allowed ({each.reason})"
     )

@@ -5,8 +5,9 @@ Pure: of the nodes' folders and the training's events. A node is read once, and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 
 from run_benchmarks.plan.energy_factors import NO_FACTORS, EnergyFactors
@@ -34,11 +35,18 @@ from run_benchmarks.results.power import (
     power_figures,
     shared_power,
     silent_accelerators,
+    some_of,
     training_window,
 )
 from run_benchmarks.results.reconciliation import reconciliations, warning
 from run_benchmarks.results.telemetry_file import read_power
-from run_benchmarks.results.telemetry_result import NodeTelemetry, Reconciliation, RoundTelemetry
+from run_benchmarks.results.telemetry_result import (
+    MOST_ALL_DEVICES,
+    MOST_NODES,
+    NodeTelemetry,
+    Reconciliation,
+    RoundTelemetry,
+)
 from run_benchmarks.unforeseen import log_traceback
 from utils.errors import FlagPerfError, raised
 from utils.events import Event
@@ -68,11 +76,15 @@ class TelemetryOutcome:
 
 @dataclass(frozen=True)
 class _Node:
-    """What was read of a node: see `NodePower`, `NodeTelemetry`. silent: why it has nothing of its chips, or empty."""
+    """What was read of a node: see `NodePower`, `NodeTelemetry`.
+
+    doubts: what deserves a note, each of what and as a text. silent: why it has nothing of its chips, or empty.
+    """
 
     power: NodePower | str
     telemetry: NodeTelemetry
     notes: tuple[str, ...] = ()
+    doubts: tuple[tuple[str, str], ...] = ()
     silent: str = ""
     reconciliation: tuple[Reconciliation, ...] = ()
     disturbances: tuple[Disturbance, ...] = ()
@@ -125,11 +137,37 @@ def telemetry_outcome(
     figures = {**power_figures(powers, window, events, silent), **device_figures(summaries)}
     figures |= estimates(figures["energy"], len(folders), factors)
     notes = [note for node in nodes.values() for note in node.notes]
-    comparisons = tuple(each for node in nodes.values() for each in node.reconciliation)
-    whole = RoundTelemetry(nodes=tuple(summaries.values()), reconciliation=comparisons)
-    of_all = disturbances_of_all(whole.nodes, phases[0].rates if 0 in phases else ())
+    kept = _of_few_devices(list(nodes.values()))
+    whole = RoundTelemetry(
+        nodes=tuple(node.telemetry for node in kept),
+        more_nodes=len(nodes) - len(kept),
+        reconciliation=tuple(each for node in kept for each in node.reconciliation),
+    )
+    of_all = disturbances_of_all(tuple(summaries.values()), phases[0].rates if 0 in phases else ())
     disturbances = (*of_all, *(each for node in nodes.values() for each in node.disturbances))
-    return TelemetryOutcome(figures, notes, whole, disturbances[:MOST_DISTURBANCES])
+    return TelemetryOutcome(figures, [*notes, *_folded(nodes)], whole, disturbances[:MOST_DISTURBANCES])
+
+
+def _of_few_devices(nodes: Sequence[_Node]) -> Sequence[_Node]:
+    """The first nodes, as many as a result.json may hold."""
+    devices = accumulate(
+        sum(len(source.devices) for source in node.telemetry.sources.values()) for node in nodes
+    )
+    return nodes[: min(MOST_NODES, sum(count <= MOST_ALL_DEVICES for count in devices))]
+
+
+def _folded(nodes: Mapping[str, _Node]) -> list[str]:
+    """What is wrong with power on a node; of those with the same, all are named and the first one's values told."""
+    names: dict[str, list[str]] = {}
+    firsts: dict[str, str] = {}
+    for name, node in nodes.items():
+        for what, text in node.doubts:
+            names.setdefault(what, []).append(name)
+            firsts.setdefault(what, text)
+    return [
+        f"{some_of(of_what)}: {firsts[what]}" + (" (of the first of them)" if len(of_what) > 1 else "")
+        for what, of_what in names.items()
+    ]
 
 
 def _cut(
@@ -174,31 +212,27 @@ def _read(rank: int, folder: Path, cut: Cut, placement: Placement) -> _Node:
     compared = tuple(reconciliations(rank, telemetry, cut.training))
     power = node_power(folder.name, telemetry, cut)
     shared = [f"{folder.name}: {text}" for text in filter(None, [shared_power(telemetry)])]
-    warnings = [warning(folder.name, each) for each in compared if each.agrees is False]
+    wrong = [(each.what, warning(each)) for each in compared if each.agrees is False]
     return _Node(
         power,
         summary,
-        (*doubt, *shared, *warnings, *_gap_notes(folder.name, summary)),
+        (*doubt, *shared),
+        (*wrong, *_gaps(summary)),
         silent_accelerators(telemetry),
         compared,
         tuple(disturbances_of_node(rank, summary, readings)),
     )
 
 
-def _gap_notes(name: str, node: NodeTelemetry) -> list[str]:
-    """A line a source of power that was silent for long while it trained."""
-    notes = []
+def _gaps(node: NodeTelemetry) -> Iterator[tuple[str, str]]:
+    """Each source of power that was silent for long while it trained, and since when."""
     for source, each in node.sources.items():
-        gaps = each.gaps
-        if gaps:
-            first, count = gaps[0], len(gaps) + each.more_gaps
+        if each.gaps:
+            first, count = each.gaps[0], len(each.gaps) + each.more_gaps
             more = f", and {counted(count - 1, 'more gap')}" if count > 1 else ""
             which = f"{source} {first.device}".strip()
-            notes.append(
-                f"{name}: {which} was not read for {first.seconds:.3g} s, "
-                f"from {first.start_s:.4g} s after TRAIN_START on{more}"
-            )
-    return notes
+            since = f"from {first.start_s:.4g} s after TRAIN_START on"
+            yield f"gap of {source}", f"{which} was not read for {first.seconds:.3g} s, {since}{more}"
 
 
 def _nothing(reason: str) -> dict[str, Figure]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -23,6 +24,8 @@ LEAST_DEVIATION = 0.02
 # ... and so much of a step later than the median that it matters.
 LEAST_LOSS = 0.05
 MAD_TO_SD = 1.4826  # of normal deviates
+MEDIAN_ERROR = 1.2533  # a median's standard error, by that of a mean
+SPREAD = "spread"  # its key: the median distance of a rank's single steps from their median
 MOST_NAMED = 64
 
 
@@ -56,9 +59,13 @@ class Straggler:
 
 @dataclass(frozen=True)
 class RankTimes:
-    """Seconds of a step that each rank works by itself: of each of PARTS, by rank."""
+    """Seconds of a step that each rank works by itself: of each of PARTS, by rank.
+
+    errors: by how much, as a standard error, chance alone may move all of them together: the median of few steps.
+    """
 
     parts: Mapping[str, Sequence[float]]
+    errors: Sequence[float]
 
     @property
     def whole(self) -> list[float]:
@@ -69,11 +76,14 @@ class RankTimes:
 def rank_times(facts: Mapping[str, Any]) -> RankTimes | None:
     """What FINISHED tells of its ranks; None where it does not, or of too few steps."""
     told = facts.get(KEY)
-    if not isinstance(told, Mapping) or (number_in(told, "steps") or 0) < FEWEST_STEPS:
+    steps = number_in(told, "steps") if isinstance(told, Mapping) else None
+    if not isinstance(told, Mapping) or steps is None or steps < FEWEST_STEPS:
         return None
     parts = {part: list(_seconds(told.get(part))) for part in PARTS}
-    counts = {len(column) for column in parts.values()}
-    return RankTimes(parts) if len(counts) == 1 and counts != {0} else None
+    spread = list(_seconds(told.get(SPREAD)))
+    counts = {len(column) for column in (*parts.values(), spread)}
+    errors = [MEDIAN_ERROR * MAD_TO_SD * each / math.sqrt(steps) for each in spread]
+    return RankTimes(parts, errors) if len(counts) == 1 and counts != {0} else None
 
 
 def _seconds(column: object) -> Iterator[float]:
@@ -88,11 +98,13 @@ def stragglers(facts: Mapping[str, Any], nproc: int) -> list[Straggler]:
     times, step_s = rank_times(facts), _step_s(facts)
     if times is None or not step_s:
         return []
-    of_nodes = {
-        part: [median(column[first : first + nproc]) for first in range(0, len(column), nproc)]
-        for part, column in times.parts.items()
-    }
-    nodes = [Straggler(node=node, rank=None, **about) for node, about in _late(RankTimes(of_nodes), step_s)]
+
+    def of_nodes(column: Sequence[float]) -> list[float]:
+        return [median(column[first : first + nproc]) for first in range(0, len(column), nproc)]
+
+    parts = {part: of_nodes(column) for part, column in times.parts.items()}
+    late = _late(RankTimes(parts, of_nodes(times.errors)), step_s)
+    nodes = [Straggler(node=node, rank=None, **about) for node, about in late]
     named = {each.node for each in nodes}
     ranks = [
         Straggler(node=rank // nproc, rank=rank, **about)
@@ -102,12 +114,13 @@ def stragglers(facts: Mapping[str, Any], nproc: int) -> list[Straggler]:
     return sorted([*nodes, *ranks], key=lambda each: -each.loss)[:MOST_NAMED]
 
 
-def scores(values: Sequence[float]) -> list[float]:
-    """The robust z of each: its distance from the median by the median distance."""
+def scores(values: Sequence[float], errors: Sequence[float]) -> list[float]:
+    """The robust z of each: its distance from the median by the median distance, or by its own error if larger."""
     middle = median(values)
     deviation = MAD_TO_SD * median(abs(value - middle) for value in values)
     scale = max(deviation, LEAST_DEVIATION * abs(middle))
-    return [(value - middle) / scale if scale else 0.0 for value in values]
+    scales = [max(scale, error) for error in errors]
+    return [(value - middle) / each if each else 0.0 for value, each in zip(values, scales, strict=True)]
 
 
 def _late(times: RankTimes, step_s: float) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -117,7 +130,7 @@ def _late(times: RankTimes, step_s: float) -> Iterator[tuple[int, dict[str, Any]
         return
     middle = median(whole)
     medians = {part: median(column) for part, column in times.parts.items()}
-    for place, score in enumerate(scores(whole)):
+    for place, score in enumerate(scores(whole, times.errors)):
         loss = (whole[place] - middle) / step_s
         if score >= LEAST_SCORE and loss >= LEAST_LOSS:
             part = max(PARTS, key=lambda name: times.parts[name][place] - medians[name])

@@ -17,7 +17,8 @@ from run_benchmarks.results.phases import Phase
 from utils.figures import LOWER, TRAINING
 from utils.telemetry.records import Scope
 
-MOST_NODES = 10_000
+# Of a round; with more devices than these the nodes behind them stand in the files alone.
+MOST_NODES, MOST_ALL_DEVICES = 2_000, 20_000
 MOST_SOURCES, MOST_DEVICES = 16, 64  # of a node, of a source
 MOST_GAPS = 20  # of a source
 
@@ -139,9 +140,10 @@ class Reconciliation:
 
 @dataclass(frozen=True, kw_only=True)
 class RoundTelemetry:
-    """What the nodes' telemetry comes to; nodes by rank, none in a run's summary."""
+    """What the nodes' telemetry comes to; nodes by rank, none in a run's summary. more_nodes: those left out."""
 
     figures: Mapping[str, TelemetryFigure] = field(default_factory=lambda: FIGURES)
     phases: Mapping[Phase, str] = field(default_factory=lambda: PHASES)
     nodes: Annotated[tuple[NodeTelemetry, ...], Field(max_length=MOST_NODES)] = ()
+    more_nodes: int = 0
     reconciliation: Annotated[tuple[Reconciliation, ...], Field(max_length=10 * MOST_NODES)] = ()
