@@ -100,3 +100,10 @@ def test_no_text_steers_a_terminal_or_begins_a_line_of_its_own(text: str) -> Non
     assert printable(text).replace("\n", "").replace("\t", "").isprintable()
     _, *others = continued(text).splitlines() or [""]
     assert all(other.startswith("    ") for other in others)
+
+
+def test_a_text_of_any_length_is_broken_into_lines() -> None:
+    """Six megabytes of a figure's caveat took textwrap a quarter of a minute."""
+    lines = text_files.filled("word " * 10**6, 80, "  ").splitlines()
+    assert max(map(len, lines)) <= 80 and lines[1].startswith("  word")
+    assert lines[-1].endswith("(5000000 characters in all)")

@@ -53,9 +53,8 @@ def ask(host: str, port: int, token: str, limit_s: float = LIMIT_S) -> None:
 
 
 def _knows(connection: socket.socket, token: bytes) -> bool:
-    connection.settimeout(STRANGER_S)
     try:
-        return _received(connection, len(token)) == token
+        return _received(connection, len(token), time.monotonic() + STRANGER_S) == token
     except OSError:
         return False
 
@@ -80,9 +79,12 @@ def _ping(connection: socket.socket) -> float:
     return time.monotonic() - begin
 
 
-def _received(connection: socket.socket, count: int) -> bytes:
+def _received(connection: socket.socket, count: int, end: float | None = None) -> bytes:
+    """So many bytes, all of them before `end`: who sends one now and then holds nobody up."""
     content = b""
     while len(content) < count:
+        if end is not None:
+            connection.settimeout(max(0.001, end - time.monotonic()))
         piece = connection.recv(count - len(content))
         if not piece:
             raise OSError("the peer has closed the connection")

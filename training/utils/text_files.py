@@ -7,6 +7,7 @@ import io
 import os
 import re
 import stat
+import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -17,6 +18,7 @@ from utils.errors import FlagPerfError
 
 # Letters and signs that look like a blank, or like nothing; a row of them could make a line of words look like two.
 _BLANK_LETTERS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
+LONGEST_FILLED = 20_000  # characters that are broken into lines
 LONGEST_LINE = 2**20  # characters: the longest event has a few thousand
 LARGEST_LOG = 2**32  # bytes: collecting takes no more from a node
 _NO_FILE = {
@@ -187,6 +189,17 @@ def printable(text: str) -> str:
 def one_line(text: str) -> str:
     """`text` as a part of a line, a cell or a name: `printable`, with blanks for its tabs and the ends of its lines."""
     return printable(text).replace("\n", " ").replace("\t", " ")
+
+
+def filled(text: str, width: int, indent: str) -> str:
+    """`text` as lines of at most `width` characters where its words allow it, all but the first one indented.
+
+    Of a text of any length: the time that textwrap takes grows with its square.
+    """
+    words = shortened(text, LONGEST_FILLED)
+    return textwrap.fill(
+        words, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def continued(text: str, indent: str = "    ") -> str:

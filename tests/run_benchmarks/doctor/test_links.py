@@ -7,6 +7,8 @@ import json
 import socket
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -55,6 +57,22 @@ def test_two_processes_measure_what_is_between_them() -> None:
         assert server.wait(60) == 0
     measured = json.loads(printed)
     assert errors == "" and measured["bytes_per_s"] > 0 and 0 < measured["latency_s"] < 60
+
+
+def test_a_stranger_who_says_a_byte_now_and_then_holds_nobody_up() -> None:
+    """Each byte gave it another second, until the server's time was over."""
+    with run("serve('secret' * 100)") as server:
+        assert server.stdout
+        port = int(server.stdout.readline())
+        with socket.create_connection(("127.0.0.1", port)) as stranger:
+            said = 0
+            with suppress(OSError):
+                for _ in range(600):
+                    stranger.sendall(b"x")
+                    said += 1
+                    time.sleep(0.1)
+        assert said < 600, "it was sent away before it had said a token's length"
+        server.kill()
 
 
 def test_a_server_that_nobody_asks_ends_by_itself() -> None:

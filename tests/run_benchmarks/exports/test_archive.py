@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from run_benchmarks.exports import redaction as redaction_module
-from run_benchmarks.exports import secrets_in_run
+from run_benchmarks.exports import secrets_in_run, unpacking
 from run_benchmarks.exports.archive import export_archive
 from run_benchmarks.exports.redaction import Redaction, Searched, secrets_here, values_in
 from run_benchmarks.exports.unpacking import unpack
@@ -351,15 +351,32 @@ def test_lines_without_a_secret_cost_no_more_than_to_read_them(
     assert len(searched) < 10_000
 
 
-def test_of_a_file_full_of_secrets_not_every_line_is_looked_at(
+def test_a_flood_of_secrets_costs_the_files_of_its_own_node_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Half a million lines of one rank took other hosts' logs out of the archive, with a false reason."""
     monkeypatch.setattr(redaction_module, "MOST_LINES", 100)
     run = copied(tmp_path)
     log = rank_log(run)
-    log.write_bytes(log.read_bytes() + b"HF_TOKEN=s3cret9\n" * 200)
+    other = log.parents[1] / "other_noderank1" / "rank1.out.log"
+    other.parent.mkdir()
+    other.write_text("password=hunter2hunter2\n")
+    (log.parent / "a.log").write_bytes(b"HF_TOKEN=s3cret9\n" * 200)
     notes = export_archive(run, tmp_path / "run.tar.gz", NO_SECRETS, tmp_path)
-    assert any("rank0.out.log" in note and note.startswith("left out") for note in notes)
+    left = [note for note in notes if note.startswith("left out") and "/a.log" in note]
+    assert len(left) == 1 and "its node's files name secrets in more than" in left[0]
+    name = f"run/{CASE}/round1/other_noderank1/rank1.out.log"
+    assert b"hunter2" not in contents(tmp_path / "run.tar.gz")[name]
+
+
+def test_of_a_file_that_names_no_secret_the_values_of_others_are_hidden(tmp_path: Path) -> None:
+    run = copied(tmp_path)
+    log = rank_log(run)
+    (log.parent / "a.log").write_text("HF_TOKEN=s3cret9\n")
+    (log.parent / "b.log").write_text("it said s3cret9\n" + "a line\n" * 10_000)
+    export_archive(run, tmp_path / "run.tar.gz", NO_SECRETS, tmp_path)
+    packed = contents(tmp_path / "run.tar.gz")
+    assert packed[f"run/{log.parent.relative_to(run)}/b.log"].startswith(b"it said ***\na line\n")
 
 
 def test_of_a_key_with_headers_every_line_is_had() -> None:
@@ -432,6 +449,20 @@ def _altered(archive: Path, change: str) -> None:
             tar.fileobj.write(extra.tobuf(tarfile.GNU_FORMAT))  # type: ignore[union-attr]
     if change == "cut":
         archive.write_bytes(archive.read_bytes()[:2000])
+
+
+def test_a_small_archive_fills_no_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two megabytes of zeros, packed, were 2 GiB."""
+    monkeypatch.setattr(unpacking, "SMALL", 2**20)
+    archive = tmp_path / "run.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        member = tarfile.TarInfo("run/zeros.log")
+        member.size = 8 * 2**20
+        tar.addfile(member, io.BytesIO(bytes(member.size)))
+    (tmp_path / "out").mkdir()
+    with pytest.raises(FlagPerfError, match="larger than any archive of a run, from 'run/zeros"):
+        unpack(archive, tmp_path / "out")
+    assert not (tmp_path / "out" / "run").exists()
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from mlperf_logging.compliance_checker import mlp_compliance, mlp_parser
 from mlperf_logging.result_summarizer.result_summarizer import _compute_power_node
 from mlperf_logging.system_desc_checker.system_desc_checker import check_system_desc
 
+from run_benchmarks.exports import mlperf_power
 from run_benchmarks.exports.chosen import rounds_in
 from run_benchmarks.exports.mlperf import export_mlperf
 from run_benchmarks.exports.mlperf_log import LABEL
@@ -250,7 +251,7 @@ def test_what_provenance_has_is_in_the_system_description() -> None:
     assert "L2 cache 4 MiB" in described["host_processor_caches"]
 
 
-def test_power_is_logged_where_it_was_measured(tmp_path: Path) -> None:
+def test_power_is_logged_where_it_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = copied(tmp_path)
     start, end = 1795335664354, 1795336795338
     records = [SourceInfo(start, "acpi", Scope.MACHINE, 1.0)]
@@ -265,6 +266,9 @@ def test_power_is_logged_where_it_was_measured(tmp_path: Path) -> None:
     loglines, errors = mlp_parser.parse_file(str(log), ruleset="5.0.0")
     joules = _compute_power_node(loglines, end - start)
     assert not errors and joules == pytest.approx(200.0 * (end - start) / 1000, rel=0.01)
+    monkeypatch.setattr(mlperf_power, "MOST_READINGS", 10)
+    notes = export_mlperf(run, tmp_path / "few", {})
+    assert any("readings of power, more than the 10 that are exported" in note for note in notes)
     (rank_log(run).parent / "telemetry.jsonl").unlink()
     notes = export_mlperf(run, tmp_path / "without", {})
     assert any("no power: localhost_noderank0" in note for note in notes)

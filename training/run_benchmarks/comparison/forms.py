@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
-
 from run_benchmarks.comparison.pareto import Picture
 from run_benchmarks.comparison.records import Comparison
 from run_benchmarks.comparison.view import Heading, Lines, Tabular, blocks
 from run_benchmarks.results.markdown import inline, listed
 from run_benchmarks.results.table import Table
 from utils.numbers import shown
-from utils.text_files import one_line
+from utils.text_files import filled, one_line
 
 
 def as_text(comparison: Comparison, width: int | None) -> str:
@@ -62,4 +60,4 @@ def _picture_table(picture: Picture) -> Table:
 
 def _filled(line: str, width: int | None) -> str:
     text = one_line(line)
-    return textwrap.fill(text, width, subsequent_indent="  ", break_long_words=False) if width else text
+    return filled(text, width, "  ") if width else text

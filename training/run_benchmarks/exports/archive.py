@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import tarfile
+from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import partial
 from io import BytesIO
@@ -20,7 +21,7 @@ from run_benchmarks.exports.deployed_code import code_of, digest_that_ran, envir
 from run_benchmarks.exports.destination import new_file
 from run_benchmarks.exports.planned_run import read_plan
 from run_benchmarks.exports.redaction import Redaction, Searched
-from run_benchmarks.exports.run_files import RunFile, files_below
+from run_benchmarks.exports.run_files import RunFile, files_below, node_of
 from run_benchmarks.exports.secrets_in_run import redaction_of
 from run_benchmarks.plan.secrets import Secrets
 from run_benchmarks.results.folder import RunFolder, open_folder
@@ -87,7 +88,7 @@ class _Archive:
     left_out: dict[str, str] = field(default_factory=dict)
     hidden: list[str] = field(default_factory=list)
     about: dict[str, object] = field(default_factory=dict)
-    searched: Searched = field(default_factory=Searched)
+    searched: dict[str, Searched] = field(default_factory=lambda: defaultdict(Searched))
 
     def add_run(self, files: list[RunFile], scratch: Path) -> None:
         """The result tree, each file without its secrets, by way of the file `scratch`."""
@@ -148,6 +149,8 @@ class _Archive:
     def _redacted(self, file: RunFile, scratch: Path) -> bool:
         """Write the file without its secrets to `scratch`; whether it had any."""
         changed, redacted = False, self.redaction.line
+        if file.names_nothing:
+            redacted = self.redaction.by_value  # names would be looked for in vain, which takes a second a MB
         if file.name.endswith(".md"):
             redacted = self.redaction.markdown
         with scratch.open("wb") as target:
@@ -155,7 +158,7 @@ class _Archive:
                 if file.is_document:
                     clean = self.redaction.document(block)
                 else:
-                    parts = self.searched.parts(block, lambda text: redacted(text) == text)
+                    parts = self.searched[node_of(file)].parts(block, lambda text: redacted(text) == text)
                     clean = "".join(part if is_clean else redacted(part) for part, is_clean in parts)
                 changed |= clean != block
                 target.write(clean.encode("utf-8", "surrogateescape"))

@@ -19,6 +19,8 @@ from utils.telemetry.lines import TELEMETRY_FILE
 from utils.telemetry.records import Telemetry, Window
 from utils.telemetry.windows import best_power_source, described, power_sums
 
+MOST_READINGS = 500_000  # of a node: each is a line and a record; a day of ten a second has more
+
 
 def write_power(each: Round, events: Sequence[Event], folder: Path) -> str:
     """Write a file for each node into the new `folder`; why there is none where a node has no readings of power."""
@@ -48,6 +50,9 @@ def _lines(telemetry: Telemetry, window: Window) -> list[Line]:
     inside = {at: watts for at, watts in sorted(sums.items()) if window.start_ms <= at <= window.end_ms}
     if not source or not inside:
         return []
+    if len(inside) > MOST_READINGS:
+        message = f"has {len(inside)} readings of power, more than the {MOST_READINGS} that are exported"
+        raise FlagPerfError(message, where=telemetry.path)
     about = {"source": described(telemetry, source)}
     return [
         Line(window.start_ms, "event", "power_measurement_start", None, about),

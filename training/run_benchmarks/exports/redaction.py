@@ -34,7 +34,7 @@ PACKAGES = ("packages", "system_packages")
 _KEY_BEGINS, LONGEST_KEY = re.compile("-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----"), 200
 _OF_KEY = re.compile(r"[A-Za-z0-9+/=]{16,}")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
-MOST_LINES, PARTS = 500_000, 16
+MOST_LINES, PARTS = 200_000, 16
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 # In code names speak of variables; what is set for a run stands in its configuration, and in files of other kinds.
 _PROGRAMS, _CONFIGURATION = (
@@ -68,9 +68,9 @@ def _planned(config: Path, training_dir: Path) -> frozenset[str]:
 
 @dataclass
 class Searched:
-    """How a run's files are searched: by blocks, and line by line only where a block has something to hide.
+    """How files of one node are searched: by blocks, and line by line only where a block has something to hide.
 
-    lines: those that were looked at by themselves so far, in all files.
+    lines: those that were looked at by themselves so far.
     """
 
     lines: int = 0
@@ -90,7 +90,9 @@ class Searched:
         elif len(lines) == 1:
             self.lines += 1
             if self.lines > MOST_LINES:
-                raise FlagPerfError(f"comes after {MOST_LINES} lines in which secrets stand")
+                raise FlagPerfError(
+                    f"is one of a node's files with more than {MOST_LINES} lines that name secrets"
+                )
             yield text, False
         else:
             size = -(-len(lines) // PARTS)
@@ -117,6 +119,10 @@ class Redaction:
             return f"{self._text(before)}{json.dumps(self.plain(content), ensure_ascii=False)}{end}"
         except RecursionError:  # nobody writes such a line but to do harm
             return hidden
+
+    def by_value(self, line: str) -> str:
+        """A text without the values that are known, however they are spelled."""
+        return self._by_value.hide(line)
 
     def document(self, text: str) -> str:
         """A whole JSON file without secrets; where it is none, line by line."""

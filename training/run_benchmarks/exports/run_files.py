@@ -24,13 +24,15 @@ REPORT = "report.html"
 class RunFile:
     """A file or folder in a run. name: its path in `folder`. objection: why it is not taken; empty where it is.
 
-    state: which file it was, and in which state, when it was looked at.
+    state: which file it was, and in which state, when it was looked at. names_nothing: whether it was looked through
+    for names of secrets, and has none.
     """
 
     folder: Path
     name: str
     objection: str = ""
     state: tuple[int, ...] = ()
+    names_nothing: bool = False
 
     @property
     def is_document(self) -> bool:
@@ -52,6 +54,11 @@ class RunFile:
     def _compare(self, file: BinaryIO) -> None:
         if _state(file) != self.state:
             raise FlagPerfError("was changed while the run was exported", where=self.name)
+
+
+def node_of(file: RunFile) -> str:
+    """The folder of the node that wrote a file; of the controller's own its round's, or the run's."""
+    return "/".join(PurePosixPath(file.name).parts[:-1][:3])
 
 
 def looked_at(folder: Path, name: str) -> RunFile:

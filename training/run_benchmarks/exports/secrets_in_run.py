@@ -6,13 +6,14 @@ something else is a secret.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
-from run_benchmarks.exports.redaction import Redaction, Searched, values_in
-from run_benchmarks.exports.run_files import RunFile
+from run_benchmarks.exports.redaction import MOST_LINES, Redaction, Searched, values_in
+from run_benchmarks.exports.run_files import RunFile, node_of
 from run_benchmarks.plan.secrets import SHORTEST, Secrets
 from run_benchmarks.results.folder import RunFolder, as_list, section
 from run_benchmarks.results.summary import Run
@@ -30,6 +31,7 @@ _FLOODED = (
     f"it gives names of secrets more than {MOST_OF_A_FILE} characters of values, or a run's files more than "
     f"{MOST_OF_A_RUN}: not all of them can be hidden"
 )
+_DENSE = f"its node's files name secrets in more than {MOST_LINES} lines: not all of them are looked through"
 
 
 def redaction_of(
@@ -45,13 +47,10 @@ def redaction_of(
     named = _NamedValues()
     # The controller's own files first, which lie above those of nodes: what ranks write leaves room for these.
     in_order = sorted(files, key=lambda file: file.name.count("/"))
-    flooded = {file.name for file in in_order if not named.take(file)}
-    checked = [replace(file, objection=_FLOODED) if file.name in flooded else file for file in files]
-    return Redaction(replace(secrets, held=secrets.held | held | named.values)), checked
-
-
-def _is_document(file: RunFile) -> bool:
-    return not file.objection and file.is_document
+    checked = {file.name: file if file.objection else named.taken(file) for file in in_order}
+    return Redaction(replace(secrets, held=secrets.held | held | named.values)), [
+        checked[file.name] for file in files
+    ]
 
 
 def _blocks_of(file: RunFile) -> Iterator[str]:
@@ -62,26 +61,34 @@ def _blocks_of(file: RunFile) -> Iterator[str]:
 
 @dataclass
 class _NamedValues:
-    """The values that files give to names of secrets; size: their characters."""
+    """The values that files give to names of secrets. searched: by node folder. size: the values' characters."""
 
-    searched: Searched = field(default_factory=Searched)
-
+    searched: dict[str, Searched] = field(default_factory=lambda: defaultdict(Searched))
     values: set[str] = field(default_factory=set)
     size: int = 0
 
-    def take(self, file: RunFile) -> bool:
-        """Take a file's values; whether all of them could be taken."""
+    def taken(self, file: RunFile) -> RunFile:
+        """The file, whose values were taken; with an objection where not all of them could be."""
+        searched = self.searched[node_of(file)]
+        before = searched.lines
+        objection = self._take(values_in(_blocks_of(file), searched, is_document=file.is_document))
+        names_nothing = searched.lines == before and not file.is_document
+        return replace(file, objection=objection, names_nothing=names_nothing)
+
+    def _take(self, values: Iterable[str]) -> str:
+        """Why not all of a file's values could be taken, or nothing."""
         limit = min(self.size + MOST_OF_A_FILE, MOST_OF_A_RUN)
-        with suppress(FlagPerfError):  # too many lines name some
-            for value in values_in(_blocks_of(file), self.searched, is_document=_is_document(file)):
+        try:
+            for value in values:
                 if len(value) < SHORTEST or value in self.values:
                     continue
                 if self.size + len(value) > limit:
-                    return False
+                    return _FLOODED
                 self.values.add(value)
                 self.size += len(value)
-            return True
-        return False
+        except FlagPerfError:
+            return _DENSE
+        return ""
 
 
 def _names_of(folder: RunFolder, run: Run, files: Iterable[RunFile]) -> Iterator[str]:

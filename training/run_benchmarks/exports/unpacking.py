@@ -14,13 +14,16 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
-from run_benchmarks.exports.archive import ABOUT, FORMAT, SUMS
+from run_benchmarks.exports.archive import ABOUT, CODE, FORMAT, SUMS
 from run_benchmarks.exports.run_files import LARGEST_FILE, MOST_FILES
 from run_benchmarks.reading import read_object
 from run_benchmarks.stages.plain_tar import BLOCK, content, plain_file
+from run_benchmarks.stages.tree import LARGEST_TREE
 from utils.errors import FlagPerfError
 
 LARGEST_ARCHIVE = 2**34  # bytes, unpacked
+# The text of logs and samples is packed to a twentieth; what is packed to far less was made to fill a disk.
+MOST_TIMES, SMALL = 200, 2**26
 _SUM = re.compile(r"([0-9a-f]{64})  (\S.*)")
 _LONGEST_SUM = 2**10  # bytes: a name has 256 at most
 _BROKEN = (zlib.error, EOFError, OSError, ValueError)
@@ -34,7 +37,8 @@ def unpack(archive: Path, folder: Path) -> dict[str, Any]:
     """
     try:
         with gzip.open(archive) as stream:
-            sums = _extract(cast("BinaryIO", stream), archive, folder)
+            largest = min(LARGEST_ARCHIVE, max(SMALL, MOST_TIMES * archive.stat().st_size))
+            sums = _extract(cast("BinaryIO", stream), archive, folder, largest)
     except _BROKEN as error:
         reason = getattr(error, "strerror", None) or error
         raise _refusal(archive, f"cannot be unpacked: {reason}") from error
@@ -45,8 +49,8 @@ def unpack(archive: Path, folder: Path) -> dict[str, Any]:
     return dict(about)
 
 
-def _extract(stream: BinaryIO, archive: Path, folder: Path) -> dict[str, str]:
-    """Name -> SHA-256 of every file."""
+def _extract(stream: BinaryIO, archive: Path, folder: Path, largest: int) -> dict[str, str]:
+    """Name -> SHA-256 of every file; `largest`: how many bytes they may have together."""
     sums: dict[str, str] = {}
     whole = 0
     while (header := stream.read(BLOCK)).strip(b"\0"):
@@ -54,7 +58,8 @@ def _extract(stream: BinaryIO, archive: Path, folder: Path) -> dict[str, str]:
             name, size = plain_file(header)
             whole += size
             _check(name, sums)
-            if size > LARGEST_FILE or whole > LARGEST_ARCHIVE or len(sums) >= MOST_FILES:
+            most = LARGEST_TREE if name.startswith(CODE) else LARGEST_FILE
+            if size > most or whole > largest or len(sums) >= MOST_FILES:
                 raise FlagPerfError(f"it is larger than any archive of a run, from {name!r} on")
             sums[name] = _written(stream, size, folder / name)
         except FlagPerfError as error:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from run_benchmarks.results.markdown import inline, table_row
-from utils.text_files import one_line, shortened
+from utils.text_files import filled, one_line, shortened
 
 NOT_MEASURED = "-"
 # Characters: each row is made as wide as the widest, of which a stranger's could fill the memory.
@@ -33,7 +32,7 @@ class Table:
         whole = aligned([self.headings, *self.rows])
         if width is not None and _width(whole) > width and len(self.headings) > self.fixed:
             whole = self._in_groups(width) if self.is_grouped else self._in_parts(width)
-        return "\n".join([whole, *(textwrap.fill(note, width or len(note)) for note in self.footnotes)])
+        return "\n".join([whole, *(filled(note, width or len(note), "") for note in self.footnotes)])
 
     def markdown(self) -> str:
         """The table as Markdown."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 
 from run_benchmarks.results.evidence import cause_in
@@ -11,7 +10,7 @@ from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.shortfall import advice
 from run_benchmarks.results.summary import Run, to_be_read
 from run_benchmarks.results.tables import remarks, results_text
-from utils.text_files import one_line
+from utils.text_files import filled, one_line
 
 
 def run_text(run: Run, width: int | None) -> str:
@@ -55,6 +54,4 @@ def _wrapped(text: str, width: int | None) -> str:
     if width is None:
         return line
     indent = " " * (len(line) - len(line.lstrip()) + 2)
-    return textwrap.fill(
-        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    )
+    return filled(line, width, indent)

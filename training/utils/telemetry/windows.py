@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from utils.telemetry.records import Measurement, Scope, Telemetry, Window
 from utils.telemetry.series import ENERGY, POWER
+from utils.text_files import shortened
 
 # Samples further apart than this many intervals have a hole between them.
 HOLE_INTERVALS = 5
@@ -26,6 +27,7 @@ WRAP_IS_CLEAR_MS = 60_000
 
 # Of a source's devices so many are named.
 MOST_NAMED = 64
+LONGEST_NAMES = 300  # characters
 
 # From the whole machine to the least part of it.
 POWER_SCOPES = (Scope.MACHINE, Scope.ACCELERATOR, Scope.PACKAGE)
@@ -170,7 +172,7 @@ def described(telemetry: Telemetry, source: str) -> str:
     info = telemetry.info(source)
     names = list(filter(None, telemetry.series(source)))
     more = [f"{len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
-    devices = ", ".join([*names[:MOST_NAMED], *more])
+    devices = shortened(", ".join([*names[:MOST_NAMED], *more]), LONGEST_NAMES)
     scope = info.scope.value if info else "unknown scope"
     return f"{source} ({scope}: {devices})" if devices else f"{source} ({scope})"
 
@@ -220,11 +222,9 @@ def _counter(series: Series, window: Window, hole_ms: float) -> DeviceEnergy:
             return DeviceEnergy(None, reason=f"it stood still at {span.last:.0f} mJ for {still_s:.1f} s")
         joules += growth / 1000 * span.inside_ms / span.length_ms
         covered += span.inside_ms
-    return (
-        DeviceEnergy(joules, covered, COUNTER)
-        if covered
-        else DeviceEnergy(None, reason=_why_empty(series, ENERGY))
-    )
+    if not covered:
+        return DeviceEnergy(None, reason=_why_empty(series, ENERGY))
+    return DeviceEnergy(joules, covered, COUNTER)
 
 
 def _integral(series: Series, window: Window, hole_ms: float) -> DeviceEnergy:
@@ -238,8 +238,7 @@ def _integral(series: Series, window: Window, hole_ms: float) -> DeviceEnergy:
     return DeviceEnergy(joules, covered, INTEGRATED)
 
 
-@dataclass(frozen=True)
-class _Span:
+class _Span(NamedTuple):
     """Two readings next to each other, and the part between them (from `start` to `end`) that counts."""
 
     time_ms: int
@@ -269,15 +268,16 @@ def _spans(
     `trusted_ms`, and nowhere over more. A span that is cut by the window's edge is divided by time, which a
     hole forbids.
     """
+    begin, finish = window.start_ms, window.end_ms
+    whole_limit = hole_ms if trusted_ms is None else trusted_ms
+    cut_limit = hole_ms if trusted_ms is None else min(hole_ms, trusted_ms)
     left, first = next(points, (0, 0.0))
     for right, last in points:
-        start, end = max(left, window.start_ms), min(right, window.end_ms)
-        whole = (start, end) == (left, right)
-        limit = hole_ms
-        if trusted_ms is not None:
-            limit = trusted_ms if whole else min(hole_ms, trusted_ms)
-        if start < end and right - left <= limit:
-            yield _Span(left, right - left, first, last, start, end)
+        if begin <= left < right <= finish:
+            if right - left <= whole_limit:
+                yield _Span(left, right - left, first, last, left, right)
+        elif right > begin and left < finish and left < right <= left + cut_limit:
+            yield _Span(left, right - left, first, last, max(left, begin), min(right, finish))
         left, first = right, last
 
 
