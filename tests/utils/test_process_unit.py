@@ -228,6 +228,21 @@ def test_stop_finds_the_whole_tree(place: Place) -> None:
     assert place.verb("wait", "a").stdout == "143\n"
 
 
+@pytest.mark.parametrize("verb", ["stop", "remove"])
+def test_a_unit_that_somebody_has_stopped_is_ended_with_its_supervisor(verb: str, place: Place) -> None:
+    """A batch system suspends all of a job: five minutes were waited for a supervisor that could not answer."""
+    mark = f"stopped-{place.run}"
+    place.start("a", "sh", "-c", FOREVER, mark)
+    for pid in {*pids_with(mark), supervisor_of(place, "a")}:
+        os.kill(pid, signal.SIGSTOP)
+    if verb == "stop":
+        assert place.verb("stop", "a", "0.1").returncode == 0
+        assert place.verb("wait", "a").stdout == "137\n"
+    else:
+        assert place.remove(0.1) == ["a"]
+    assert pids_with(mark) == pids_with(str(place.folder("a"))) == []
+
+
 def test_the_end_of_the_main_process_is_the_end_of_the_tree(place: Place) -> None:
     mark = f"left-{place.run}"
     place.start("a", "sh", "-c", f"setsid sh -c '{FOREVER}' $0 & exit 0", mark)

@@ -7,8 +7,8 @@
     python3 - remove UNITS RUN GRACE_S                   end and remove a run's units; prints their names
 
 A unit's processes are found by a mark in their environment, which all that they start inherit, and by descent: no PID
-is written down, so none can be taken for another later. FOLDER is UNITS/NAME; it holds unit.json, output.log, exit_code
-and a copy of this file. What is no unit of ours is left alone. Standard library, Python 3.8 or later, Linux.
+is written down, so none can be taken for another. FOLDER is UNITS/NAME, with unit.json, output.log, exit_code, a copy
+of this file. What is no unit of ours is left alone. Standard library, Python 3.8 or later, Linux.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def wait(folder: Path) -> None:
 def stop(folder: Path, grace_s: str) -> None:
     """End the unit; it is no error if it has ended."""
     _end(lambda: _tree(f"{UNIT_MARK}={folder.name}"), float(grace_s))
-    _wait_for_supervisor(folder.name)
+    _end_supervisor(folder.name)
     _code_of_ended(folder)
 
 
@@ -131,8 +131,7 @@ def remove(units: Path, run: str, grace_s: str) -> None:
     names = [name for name in labels if labels[name].get(RUN_LABEL) == run]
     _end(lambda: _tree(f"{RUN_MARK}={run}"), float(grace_s))
     for name in names:
-        _wait_for_supervisor(name, KILL_PATIENCE_S)
-        _signal(_supervisors(name), signal.SIGKILL)
+        _end_supervisor(name)
         subprocess.run(["rm", "-rf", "--", str(units / name)])  # however deep: shutil.rmtree recurses
         print(name)
 
@@ -150,7 +149,6 @@ def _tree(mark: str) -> list[int]:
 
 
 def _processes() -> list[Process]:
-    """All live processes that this user may look at."""
     return list(filter(None, map(_process, Path("/proc").glob("[0-9]*"))))
 
 
@@ -169,7 +167,6 @@ def _process(entry: Path) -> Process | None:
 
 
 def _supervisors(name: str) -> list[int]:
-    """The PID of the unit's supervisor, if it lives."""
     return [process.pid for process in _processes() if f"{SUPERVISOR_MARK}={name}" in process.marks]
 
 
@@ -201,7 +198,6 @@ def _record(file: Path) -> tuple[str, dict[str, str]]:
 
 
 def _end(find: Callable[[], list[int]], grace_s: float) -> None:
-    """SIGTERM, `grace_s` seconds, SIGKILL."""
     deadline = time.monotonic() + grace_s
     if grace_s > 0:
         _signal(find(), signal.SIGTERM)
@@ -224,6 +220,13 @@ def _signal(pids: Iterable[int], number: signal.Signals) -> None:
     for pid in pids:
         with suppress(ProcessLookupError, PermissionError):  # has ended, or became another user's
             os.kill(pid, number)
+
+
+def _end_supervisor(name: str) -> None:
+    """Let it write down how its unit ended; one that somebody has stopped goes on, one that hangs is killed."""
+    _signal(_supervisors(name), signal.SIGCONT)
+    _wait_for_supervisor(name, KILL_PATIENCE_S)
+    _signal(_supervisors(name), signal.SIGKILL)
 
 
 def _wait_for_supervisor(name: str, patience_s: float | None = None) -> None:
@@ -250,13 +253,12 @@ def _adopt_orphans() -> None:
 
 def _reap(until: int | None = None) -> int:
     """Reap children until the one with PID `until` ends, or all have; its exit code, as a shell gives it."""
-    while True:
-        try:
+    with suppress(ChildProcessError):
+        while True:
             pid, status = os.wait()
-        except ChildProcessError:
-            return UNKNOWN_END
-        if pid == until:
-            return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+            if pid == until:
+                return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+    return UNKNOWN_END
 
 
 def _write(path: Path, text: str) -> None:
@@ -284,11 +286,9 @@ def _fail(message: str, code: int) -> NoReturn:
 
 
 def _start_options(words: tuple[str, ...]) -> tuple[argparse.Namespace, list[str]]:
-    """What stands before `--`, and the command after it."""
-    parser = argparse.ArgumentParser(prog="process_unit start FOLDER")
+    parser, end = argparse.ArgumentParser(prog="process_unit start FOLDER"), words.index("--")
     parser.add_argument("--label", action="append", default=[])
     parser.add_argument("--workdir", default=".")
-    end = words.index("--")
     return parser.parse_args(words[:end]), list(words[end + 1 :])
 
 

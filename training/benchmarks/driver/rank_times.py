@@ -47,15 +47,18 @@ class RankTimer:
             return
         start = self._mark()
         yield
-        self._marks.append((name, start, self._mark()))
+        if self._is_on:
+            self._marks.append((name, start, self._mark()))
 
     def end(self) -> None:
         """The device has finished the step."""
         if self._is_on:
+            of_step = dict.fromkeys(PARTS, 0.0)
             with self._whatever_it_can():
-                for part in PARTS:
-                    pieces = (marks for name, *marks in self._marks if name == part)
-                    self._seconds[part].append(sum(self._device.seconds_between(*each) for each in pieces))
+                for name, start, end in self._marks:
+                    of_step[name] += self._device.seconds_between(start, end)
+            for part, seconds in of_step.items() if self._is_on else ():
+                self._seconds[part].append(seconds)
         self._is_on, self._marks = False, []
 
     def _mark(self) -> Any:

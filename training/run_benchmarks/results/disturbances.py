@@ -43,19 +43,13 @@ class Limit:
 
 
 LIMITS: Mapping[Kind, Limit] = {
-    Kind.THROTTLED: Limit(
-        0.01, "of the readings; a chip that is cooled and fed well is never held back for that"
-    ),
-    Kind.CLOCK_DROP: Limit(0.1, "below it; chips of one kind under one load differ by a few percent"),
-    Kind.FOREIGN_PROCESS: Limit(1, "more than the ranks', of which a device has one"),
-    Kind.FOREIGN_LOAD: Limit(
-        0.1, "of the host's CPUs; engine, monitor and the kernel's network take some percent"
-    ),
-    Kind.UNSTEADY: Limit(
-        0.05, "over the second half; once warm, a training keeps its pace within a percent or two"
-    ),
-    Kind.MEMORY_ERRORS: Limit(1, "more than before; what was computed may be wrong"),
-    Kind.REMAPPED_ROWS: Limit(1, "more than before; memory fails"),
+    Kind.THROTTLED: Limit(0.01, "a chip that is cooled and fed well is never held back for that"),
+    Kind.CLOCK_DROP: Limit(0.1, "chips of one kind under one load differ by a few percent"),
+    Kind.FOREIGN_PROCESS: Limit(1, "a rank is one process on its device"),
+    Kind.FOREIGN_LOAD: Limit(0.1, "engine, monitor and the kernel's network take some percent"),
+    Kind.UNSTEADY: Limit(0.05, "once warm, a training keeps its pace within a percent or two"),
+    Kind.MEMORY_ERRORS: Limit(1, "what was computed may be wrong"),
+    Kind.REMAPPED_ROWS: Limit(1, "its memory fails"),
 }
 
 
@@ -78,7 +72,7 @@ class Disturbance:
         """It, in a line."""
         host = f" on {hosts[self.node]}" if self.node is not None and self.node < len(hosts) else ""
         device = f" {self.source} {self.device}" if self.device else ""
-        return f"disturbed ({self.kind.value}){host}{device}: {self.what} ({LIMITS[self.kind].reason})"
+        return f"disturbed ({self.kind.value}){host}{device}: {self.what}; {LIMITS[self.kind].reason}"
 
 
 def disturbances_of_node(rank: int, node: NodeTelemetry, readings: NodeReadings) -> list[Disturbance]:
@@ -119,6 +113,7 @@ def _of(
 ) -> Disturbance:
     source, device = key
     limit = LIMITS[kind].value
+    what += f", named from {limit:.0%} on" if limit < 1 else ""
     return Disturbance(
         kind=kind, node=node, source=source, device=device, value=value, limit=limit, what=what
     )
@@ -134,7 +129,7 @@ def _throttled(rank: int, node: NodeTelemetry) -> Iterator[Disturbance]:
         for reason in sorted(source.throttled_by.keys() - AS_CHOSEN):
             for device, share in zip(source.devices, source.throttled_by[reason], strict=False):
                 if share is not None and share >= LIMITS[Kind.THROTTLED].value:
-                    what = f"{reason} held it back in {share:.1%} of the readings, named from 1 % on"
+                    what = f"{reason} held it back in {share:.1%} of the readings"
                     yield _of(Kind.THROTTLED, share, what, rank, (name, device))
 
 
@@ -175,7 +170,7 @@ def _busy(totals: Mapping[str, Total]) -> bool:
 def _drop(rank: int, key: DeviceKey, mhz: float, usual: float, whose: str) -> Iterator[Disturbance]:
     drop = 1 - mhz / usual if usual else 0.0
     if drop >= LIMITS[Kind.CLOCK_DROP].value:
-        what = f"its clock was {mhz:.0f} MHz, {drop:.0%} below {whose}, {usual:.0f} MHz, named from 10 % on"
+        what = f"its clock was {mhz:.0f} MHz, {drop:.0%} below {whose}, {usual:.0f} MHz"
         yield _of(Kind.CLOCK_DROP, drop, what, rank, key)
 
 
@@ -217,7 +212,7 @@ def _load(rank: int, node: NodeTelemetry, readings: NodeReadings) -> Iterator[Di
     if foreign >= LIMITS[Kind.FOREIGN_LOAD].value:
         what = (
             f"others than the training used {shown(foreign * cpus, 3)} of its {cpus} CPUs ({foreign:.0%}; all were "
-            f"busy for {use:.0%}, the training's control group for {use - foreign:.0%}), named from 10 % on"
+            f"busy for {use:.0%}, the training's control group for {use - foreign:.0%})"
         )
         yield _of(Kind.FOREIGN_LOAD, foreign, what, rank)
 
@@ -227,5 +222,5 @@ def _unsteady(rates: Sequence[tuple[float, float]]) -> Iterator[Disturbance]:
     change = lasting_change(rates)
     if change is not None and abs(change) >= LIMITS[Kind.UNSTEADY].value:
         way = "rose" if change > 0 else "fell"
-        what = f"throughput {way} by {abs(change):.1%} in the second half of the training, named from 5 % on"
+        what = f"throughput {way} by {abs(change):.1%} in the second half of the training"
         yield _of(Kind.UNSTEADY, abs(change), what)
