@@ -37,6 +37,8 @@ from utils.text_files import shortened
 GIB_PER_MIB = 1 / 1024
 # Of a shorter time before the ranks a reading of the first load would be a part.
 LEAST_IDLE_S = 2.0
+# Phases and what lies between them, times devices, that are told apart: 1,500 evaluations with 64 devices have as many.
+MOST_PARTS = 200_000
 LONGEST_NOTE = 400  # characters
 # Figure -> the quantity that it is of, and what of its total.
 READ: Mapping[str, tuple[str, Callable[[Total], float]]] = {
@@ -81,6 +83,11 @@ def node_telemetry(telemetry: Telemetry, readings: Readings, cut: Cut) -> NodeTe
         info.source: _source(telemetry, readings, info, cut.training, phases)
         for info in islice(_of_interest(latest, readings), MOST_SOURCES)
     }
+    missing += [
+        f"{name}: it has too many devices for phases in so many parts"
+        for name in sources
+        if _are_too_many(telemetry, name, phases)
+    ]
     seconds = {phase: sum(each.seconds for each in windows) for phase, windows in phases.items()}
     notes = (shortened(text, LONGEST_NOTE) for text in missing[:MOST_SOURCES])
     return NodeTelemetry(phases=seconds, sources=sources, missing=tuple(notes))
@@ -129,6 +136,8 @@ def _source(
     figures = {name: _of_all(name, column) for name, column in columns.items()}
     power = {}
     if info.scope in WITH_POWER:
+        if _are_too_many(telemetry, info.source, phases):
+            phases = {Phase.IDLE: phases[Phase.IDLE]} if Phase.IDLE in phases else {}
         energies = device_energies(telemetry, (training,), info.source)
         power = {phase: _power(telemetry, windows, info.source) for phase, windows in phases.items()}
         windows = phases.get(Phase.IDLE, ())
@@ -155,6 +164,10 @@ def _source(
         ),
         more_gaps=len(gaps) - len(named),
     )
+
+
+def _are_too_many(telemetry: Telemetry, source: str, phases: Mapping[Phase, Sequence[Window]]) -> bool:
+    return len(telemetry.series(source)) * sum(map(len, phases.values())) > MOST_PARTS
 
 
 def _read_at_all(columns: Mapping[str, Column]) -> dict[str, Column]:
