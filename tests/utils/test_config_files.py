@@ -72,10 +72,14 @@ def test_two_folders_have_their_own_siblings(tmp_path: Path) -> None:
     ("text", "line", "message"),
     [
         ("A = 1\nB = = 2\n", 2, "syntax error: invalid syntax: B = = 2"),
-        ("A = 1\n\nB = C\n", 3, "NameError: name 'C' is not defined"),
-        ("def f():\n    return 1 / 0\n\nA = f()\n", 2, "ZeroDivisionError: division by zero"),
-        ("import sys\nsys.exit()\n", 2, "SystemExit"),
-        ("import no_such_module\n", 1, "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("A = 1\n\nB = C\n", 3, "NameError: name 'C' is not defined: B = C"),
+        ("def f():\n    return 1 / 0\n\nA = f()\n", 2, "ZeroDivisionError: division by zero: return 1 / 0"),
+        ("import sys\nsys.exit()\n", 2, "SystemExit: sys.exit()"),
+        (
+            "import no_such_module\n",
+            1,
+            "ModuleNotFoundError: No module named 'no_such_module': import no_such_module",
+        ),
     ],
 )
 def test_failure_names_its_line(tmp_path: Path, text: str, line: int, message: str) -> None:
@@ -86,6 +90,21 @@ def test_failure_names_its_line(tmp_path: Path, text: str, line: int, message: s
     assert caught.value.remedy
 
 
+@pytest.mark.parametrize("text", ["A = 1\nB = C\n", "A = 1\nB = = 2\n"])
+@pytest.mark.parametrize("folder", [".", "../config"])
+def test_a_failure_names_its_line_whatever_the_way_to_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, text: str
+) -> None:
+    place = tmp_path / "config"
+    place.mkdir()
+    write(place, text)
+    monkeypatch.chdir(place)
+    path = Path(folder, "conf.py")
+    with pytest.raises(FlagPerfError) as caught:
+        load_constants(path)
+    assert caught.value.where == f"{path}:2"
+
+
 def test_missing_file(tmp_path: Path) -> None:
     with pytest.raises(FlagPerfError, match="no such file") as caught:
         load_constants(tmp_path / "none.py")
@@ -94,7 +113,7 @@ def test_missing_file(tmp_path: Path) -> None:
 
 def test_a_file_that_ends_the_program_is_an_error_like_others(tmp_path: Path) -> None:
     path = write(tmp_path, "import sys\nsys.exit(7)\n")
-    with pytest.raises(FlagPerfError, match="SystemExit: 7") as caught:
+    with pytest.raises(FlagPerfError, match="SystemExit: 7: ") as caught:
         load_constants(path)
     assert caught.value.where == f"{path}:2"
 

@@ -35,6 +35,11 @@ def test_problem_without_a_value() -> None:
     assert str(Problem("f", "HOSTS", "", "is not set", "add it")) == "f: HOSTS: is not set\n    -> add it"
 
 
+def test_a_file_is_named_once_that_is_wrong_itself() -> None:
+    problem = Problem("../config/test_conf.py:3", "test_conf.py", "", "KeyError: 'x'", "correct this line")
+    assert str(problem) == "../config/test_conf.py:3: KeyError: 'x'\n    -> correct this line"
+
+
 def test_problems_are_shown_together_in_order() -> None:
     problems = [Problem("f", name, "", "is wrong", "mend it") for name in ("A", "B")]
     error = ProblemsError(problems)

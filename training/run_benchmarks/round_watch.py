@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from run_benchmarks.names import FOLLOWED_EVENTS, unit_name
 from run_benchmarks.neighbours import watch_for_neighbours
 from run_benchmarks.round_state import RoundState
 from run_benchmarks.session import Session
-from run_benchmarks.stages.hang import HangWatch, keep_stacks
+from run_benchmarks.stages.hang import HangWatch, Unseen, keep_stacks
 from run_benchmarks.stages.launch import log_dir_inside
 from run_benchmarks.stages.watch import Ended, Outcome, Watch
 from utils.errors import told_of
@@ -82,13 +82,15 @@ def _watch(session: Session, state: RoundState, hosts: Sequence[Host]) -> Watch:
     )
 
 
-async def _keep_stacks(session: Session, state: RoundState, hosts: Sequence[Host]) -> None:
+async def _keep_stacks(session: Session, state: RoundState, hosts: Sequence[Host]) -> Mapping[int, Unseen]:
     run, runtime, paths = session.plan.run, session.runtime, session.paths
     transports = {host.name: host.transport for host in hosts}
     units = {node.rank: unit_name(session.run, node, "task") for node in state.nodes}
     log_dirs = {node.rank: log_dir_inside(run, paths, runtime, node) for node in state.nodes}
-    for node, error in (await keep_stacks(runtime, transports, units, log_dirs, state.nodes)).items():
+    errors = await keep_stacks(runtime, transports, units, log_dirs, state.nodes)
+    for node, error in errors.items():
         state.warn(f"the stacks of its ranks were not kept: {told_of(node.host, error)}")
+    return {node.rank: Unseen(error.message, error.remedy) for node, error in errors.items()}
 
 
 def _followers(

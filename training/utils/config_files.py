@@ -9,7 +9,10 @@ from types import ModuleType
 from typing import Any
 
 from utils.errors import FlagPerfError, raised
-from utils.loading import load_module
+from utils.loading import code_name, load_module
+from utils.text_files import shortened
+
+LONGEST_CODE = 200  # characters of a line that a message shows
 
 
 def load_constants(path: Path) -> dict[str, Any]:
@@ -43,15 +46,17 @@ def failure_in(path: Path, error: BaseException) -> FlagPerfError:
     """What `error`, which the Python file `path` raised when it was parsed or executed, is to its author."""
     if isinstance(error, SyntaxError):
         shown = (error.text or "").strip()
+        file = path if error.filename in (None, code_name(path)) else error.filename
         return FlagPerfError(
             f"syntax error: {error.msg}" + (f": {shown}" if shown else ""),
-            where=f"{error.filename or path}:{error.lineno}" if error.lineno else str(path),
+            where=f"{file}:{error.lineno}" if error.lineno else str(path),
             remedy=f"correct {'this line' if error.lineno else 'it'}; the file is Python",
         )
+    line, code = _line_of(path, error)
     return FlagPerfError(
-        raised(error),
-        where=_line_of(path, error),
-        remedy="correct this line; the file is executed as Python",
+        raised(error) + (f": {code}" if code else ""),
+        where=f"{path}:{line}" if line else str(path),
+        remedy=f"correct {'this line' if line else 'it'}; the file is executed as Python",
     )
 
 
@@ -79,8 +84,10 @@ def is_plain(value: Any) -> bool:
     return value is None or isinstance(value, (bool, int, float, str))
 
 
-def _line_of(path: Path, error: BaseException) -> str:
-    lines = [
-        frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)
-    ]
-    return f"{path}:{lines[-1]}" if lines else str(path)
+def _line_of(path: Path, error: BaseException) -> tuple[int | None, str]:
+    """The number of the line of the file that failed, and that line; None and an empty one where it is in no line."""
+    name = code_name(path)
+    lines = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == name]
+    if not lines:
+        return None, ""
+    return lines[-1].lineno, shortened(lines[-1].line or "", LONGEST_CODE)

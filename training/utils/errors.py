@@ -24,8 +24,11 @@ class Problem:
     remedy: str
 
     def __str__(self) -> str:
+        file = self.where.rpartition("/")[2].partition(":")[0]
         subject = f"{self.name} = {self.value}" if self.value else self.name
-        return f"{self.where}: {subject}: {_quoted(self.message)}\n    -> {self.remedy}"
+        is_said = subject == file  # it is the file itself that is wrong, and no part of it
+        head = self.where if is_said else f"{self.where}: {subject}"
+        return f"{head}: {_quoted(self.message)}\n    -> {self.remedy}"
 
 
 class FlagPerfError(Exception):

@@ -48,6 +48,12 @@ def why_no_file(path: Path) -> str:
     return "is a folder, not a file" if stat.S_ISDIR(status.st_mode) else "is no regular file"
 
 
+def code_name(path: Path) -> str:
+    """What Python calls the file `path` in the code that it made of it, and so in its tracebacks."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    return str(path) if spec is None or spec.origin is None else spec.origin
+
+
 def load_package(folder: Path, name: str) -> ModuleType:
     """Load `folder` as the package `name`, so that `from .model import ...` works inside it.
 

@@ -162,6 +162,20 @@ def test_the_stacks_of_ranks_in_a_container_are_taken(containers: Bench, tmp_pat
     assert all(any("waits" in line for line in lines) for _, lines in seen)
 
 
+def test_an_engine_says_that_a_task_is_paused(containers: Bench) -> None:
+    """Its words are the cause, and the remedy names the command that tells when."""
+    unit, nodes, engine = containers.unit("sleep 60"), make_nodes(["here"]), containers.engine[0]
+
+    async def scenario(transport: Transport) -> dict[Node, FlagPerfError]:
+        await containers.runtime.start(transport, unit)
+        await transport.run((engine, "pause", unit.name))
+        return await keep_stacks(containers.runtime, {"here": transport}, {0: unit.name}, {0: "/logs"}, nodes)
+
+    (error,) = containers.use(scenario).values()
+    assert "is paused" in error.message
+    assert "docker events --since 1h --until 0s --filter event=pause" in error.remedy
+
+
 def test_a_node_that_cannot_tell_its_stacks_says_why(processes: Bench, tmp_path: Path) -> None:
     nodes = make_nodes(["here"])
 

@@ -68,7 +68,9 @@ def test_a_file_that_ends_the_tool_is_a_problem_of_that_line(tree: Tree, file: s
     text = path.read_text() if path.is_file() else ""
     path.write_text(f"import sys\nsys.exit(0)\n{text}")
     exit_code, problems = tree.problems()
-    assert ("SystemExit: 0", f"{path}:2") in [(problem.message, problem.where) for problem in problems]
+    assert ("SystemExit: 0: sys.exit(0)", f"{path}:2") in [
+        (problem.message, problem.where) for problem in problems
+    ]
     assert exit_code == (CONFIG if "conf.py" in file else 4)
 
 

@@ -156,7 +156,7 @@ def test_no_secret_of_it_is_shown(tree: Tree, line: str) -> None:
         ("loop", "cannot be reached: Too many levels of symbolic links"),
         ("folder", "is a folder, not a file"),
         ("fifo", "is no regular file"),
-        ("ended", "SystemExit: 7"),
+        ("ended", "SystemExit: 7: sys.exit(7)"),
     ],
 )
 def test_what_is_there_but_no_file_that_can_be_read_is_not_passed_over(

@@ -283,6 +283,8 @@ def test_marks_are_names(tree: Tree, marks: str) -> None:
         "IMAGE_BUILD_ARGS = {'SITE': 5, 'OTHER': 'hunter22 and more\\n'}\nSECRETS = ['OTHER']\n",
         "LICENSE_KEY = 'hunter22 and more'\n",
         "ACCE_CONTAINER_OPT = \"-e X_API_KEY='hunter22 and more\n",  # a syntax error shows its line
+        "LICENSE_KEY = 'hunter22 and more' + 1\n",  # and so does what is raised
+        "IMAGE_BUILD_ARGS = {'LICENSE_KEY': 'hunter22 and more', 'N': int('x')}\n",
     ],
 )
 def test_a_wrong_setting_is_reported_without_its_secret(tree: Tree, line: str) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from run_benchmarks.results.evidence import NodeLogs, cause_in
 from run_benchmarks.results.hang import hang, main_thread
+from run_benchmarks.stages.hang import Unseen
 from run_benchmarks.stages.watch import Outcome
 from tests.run_benchmarks.builders import conclude, make_case, observed, training_events, write_rank_log
 from utils.node import RankEnd
@@ -126,6 +128,36 @@ SIGN = "the task was launched, but global rank 0 had not been started"
 def test_a_rank_that_is_stopped_lags_whatever_it_is_in(tmp_path: Path) -> None:
     failure = failure_of(node_of(tmp_path, 0, (0, "S", DATA), (1, "T", BACKWARD)))
     assert failure.message.endswith(": rank 1 on h1 is stopped (by SIGSTOP, say, or a debugger)")
+    assert failure.remedy.startswith("see on h1 who stopped it: ")
+    assert "HANG_TIMEOUT" not in failure.remedy
+
+
+# As Docker 20.10 said it of a container under `docker pause`.
+PAUSED = Unseen(
+    "exit code 1: docker exec --interactive run1-task python3 -I - /logs 20\nError response from daemon: "
+    "Container run1-task is paused, unpause the container before exec",
+    "somebody has paused its container",
+)
+
+
+@pytest.mark.parametrize("seen", [((0, "S", DATA),), ((0, "S", BACKWARD), (1, "S", DATA))])
+def test_who_could_not_be_looked_at_is_the_suspect(seen: tuple[Any, ...], tmp_path: Path) -> None:
+    """Whatever those do that could be: they may wait for it."""
+    nodes = node_of(tmp_path, 0, *seen), NodeLogs(1, "h2", tmp_path / "h2_noderank1")
+    failure = hang(nodes, replace(HUNG, unseen={1: PAUSED}), "pytorch")
+    assert failure.host == "h2"
+    words = "Container run1-task is paused, unpause the container before exec"
+    assert failure.message.endswith(
+        f": on h2 nothing could be looked at: Error response from daemon: {words}"
+    )
+    assert failure.remedy.startswith("somebody has paused its container; read stacks.log ")
+
+
+def test_a_rank_that_is_stopped_is_named_before_who_could_not_be_looked_at(tmp_path: Path) -> None:
+    nodes = node_of(tmp_path, 0, (0, "T", DATA)), NodeLogs(1, "h2", tmp_path / "h2_noderank1")
+    failure = hang(nodes, replace(HUNG, unseen={1: PAUSED}), "pytorch")
+    assert failure.host == "h1"
+    assert "rank 0 on h1 is stopped" in failure.message and "on h2 nothing could be" in failure.message
 
 
 def test_a_rank_that_had_ended_lags(tmp_path: Path) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import cast
 
 import pytest
 
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages import hang, watch
-from run_benchmarks.stages.hang import CATCH_UP_S, HangWatch
+from run_benchmarks.stages.hang import CATCH_UP_S, HangWatch, Unseen
 from run_benchmarks.stages.watch import Outcome, Watch
 from run_benchmarks.transports.base import Transport, TransportError
 from tests.fakes.clock import HandClock
@@ -19,6 +19,7 @@ from tests.fakes.transports import PingedHost
 from tests.run_benchmarks.builders import make_nodes
 
 LIMIT = 300.0
+UNSEEN = {1: Unseen("Container u1 is paused", "see who paused it")}
 
 
 class Training:
@@ -30,11 +31,12 @@ class Training:
         self.limit: float | None = LIMIT
         self.looks = 0
 
-    async def look(self) -> None:
+    async def look(self) -> Mapping[int, Unseen]:
         self.looks += 1
         self.clock.now += 60
         if self.wakes:
             self.reported = self.clock.now
+        return UNSEEN
 
     @property
     def hangs(self) -> HangWatch:
@@ -96,6 +98,7 @@ def test_a_silence_that_is_too_long_ends_the_wait_once_it_was_looked_at(
     assert outcome.hung_s is not None and outcome.hung_s > LIMIT
     assert outcome.hang_limit == training.hangs.limit_text()
     assert (outcome.endings, outcome.timed_out, outcome.out_of_contact) == ({}, False, {})
+    assert outcome.unseen == UNSEEN
     assert not outcome.all_ended_well
     assert training.looks == 1
 

@@ -22,6 +22,7 @@ from typing import Any, NoReturn
 
 from utils.config_files import failure_in
 from utils.errors import FlagPerfError
+from utils.loading import code_name
 from utils.text_files import shortened
 
 # A file is read in a hundredth of a second; a framework that it imports may take many from a disk far away.
@@ -129,7 +130,7 @@ def _work_and_end(work: Callable[[], Any], path: Path, sender: Connection) -> No
     with suppress(OSError):
         os.dup2(2, 1)
     signal.signal(signal.SIGALRM, lambda _, frame: _send(sender, _not_done(path, frame)))
-    sys.meta_path.insert(0, _NothingEndless(path.parent))
+    sys.meta_path.insert(0, _NothingEndless(Path(code_name(path)).parent))
     signal.setitimer(signal.ITIMER_REAL, LIMIT_S)
     try:
         answer = marshal.dumps((True, work()))
@@ -156,10 +157,10 @@ def _failed(error: FlagPerfError, endless: str = "") -> bytes:
 
 def _not_done(path: Path, frame: FrameType | None) -> bytes:
     """What becomes of a `path` that was not done: the file of its folder is named that was being executed for it."""
-    at, endless = frame, ""
+    at, endless, folder = frame, "", Path(code_name(path)).parent
     while at is not None and not endless:
         file = at.f_code.co_filename
-        is_its = at.f_code.co_name == "<module>" and Path(file).parent == path.parent
+        is_its = at.f_code.co_name == "<module>" and Path(file).parent == folder
         at, endless = at.f_back, file if is_its else ""
     return _failed(_too_slow(_place(Path(endless) if endless else path, frame)), endless)
 
@@ -198,8 +199,9 @@ def _failure(path: Path, error: BaseException) -> FlagPerfError:
 
 def _place(path: Path, frame: FrameType | None) -> str:
     """`path` and the line of it that is executed."""
+    name = code_name(path)
     while frame is not None:
-        if frame.f_code.co_filename == str(path):
+        if frame.f_code.co_filename == name:
             return f"{path}:{frame.f_lineno}"
         frame = frame.f_back
     return str(path)

@@ -13,6 +13,7 @@ from run_benchmarks.plan.redact import redact_tokens
 from run_benchmarks.reading import object_in, parsed
 from run_benchmarks.results.evidence import Explanation, NodeLogs, below_run, explain, start_log_of
 from run_benchmarks.results.last_sign import last_sign
+from run_benchmarks.stages.hang import Unseen
 from run_benchmarks.stages.watch import Outcome
 from utils.errors import FlagPerfError
 from utils.node import RankEnd, read_rank_ends
@@ -37,6 +38,10 @@ SHOWN_FRAMES, SHOWN_RANKS = 8, 6
 GROUPS, END_OF_RECORD = '"pg_status":', 2**16
 ALL_RANKS = "0"
 LONGEST_FRAME = 400  # characters
+WHO_STOPS = (
+    "see on {host} who stopped it: a batch system that suspends jobs, a debugger, somebody's `kill -STOP` (`last`); it "
+    "has been ended since, and while a training still runs, `kill -CONT` and the process's number let it go on"
+)
 
 
 @dataclass(frozen=True)
@@ -68,12 +73,16 @@ class Rank:
         """Whether it waits for its peers, as far as its stack says."""
         return any(COLLECTIVE.search(frame) for frame in self.frames[:INNERMOST])
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether somebody keeps it from running."""
+        return self.end is None and self.state is not None and self.state.state in STOPPED
+
     def gone(self) -> str:
         """Why it does nothing any more; empty where it lives."""
         if self.end:
             return f"had ended with exit code {self.end.exit_code}"
-        is_stopped = self.state is not None and self.state.state in STOPPED
-        return "is stopped (by SIGSTOP, say, or a debugger)" if is_stopped else ""
+        return "is stopped (by SIGSTOP, say, or a debugger)" if self.is_stopped else ""
 
     def lines(self) -> Iterator[str]:
         """What it was doing."""
@@ -108,15 +117,21 @@ def explained(
 def hang(nodes: Sequence[NodeLogs], outcome: Outcome, framework: str) -> Failure:
     """The failure of a round whose training was silent for `outcome.hung_s` seconds."""
     ranks = [rank for node in nodes for rank in _ranks(node, framework)]
-    laggards, why_none = lagging(ranks)
-    first = next(iter(laggards)).node if laggards else nodes[0]
-    sentences = [f"{rank.name} {why}" for rank, why in laggards.items()][:SHOWN_RANKS]
-    sentences += [f"and {len(laggards) - SHOWN_RANKS} more"] if len(laggards) > SHOWN_RANKS else []
+    unseen = {node: outcome.unseen[node.rank] for node in nodes if node.rank in outcome.unseen}
+    laggards, why_none = lagging(ranks, others_unseen=bool(unseen))
+    suspects = [*(rank.node for rank in laggards), *unseen]
+    first = suspects[0] if suspects else nodes[0]
+    sentences = [f"{rank.name} {why}" for rank, why in laggards.items()]
+    sentences += [
+        f"on {node.host} nothing could be looked at: {_why(node, each)}" for node, each in unseen.items()
+    ]
+    more = len(sentences) - SHOWN_RANKS
+    sentences = [*sentences[:SHOWN_RANKS], *([f"and {more} more"] if more > 0 else [])]
     sign = last_sign(nodes[0].folder)
     limit = outcome.hang_limit and f", longer than {outcome.hang_limit}"
     silence = f"the training reported nothing for {outcome.hung_s:.0f} s{limit}{sign and f' ({sign})'}"
     waiting = [rank for rank in ranks if rank.frames and rank not in laggards]
-    shown = [*list(laggards)[:SHOWN_RANKS], *(waiting[:1] if laggards else ranks[:SHOWN_RANKS])]
+    shown = [*list(laggards)[:SHOWN_RANKS], *(waiting[:1] if suspects else ranks[:SHOWN_RANKS])]
     stacks = first.folder / STACKS_FILE
     return Failure(
         Verdict.FAILED,
@@ -125,16 +140,33 @@ def hang(nodes: Sequence[NodeLogs], outcome: Outcome, framework: str) -> Failure
         first.host,
         f"{silence}: {'; '.join(sentences) or f'which rank lags cannot be told: {why_none}'}",
         "\n".join(line for rank in shown for line in rank.lines()),
-        f"read {STACKS_FILE} in each node's folder, and see docs/failures.md, collective_hang; a training that only "
-        "reports more rarely needs a longer HANG_TIMEOUT in test_conf.py",
+        _remedy(next(iter(laggards), None), next(iter(unseen.values()), None)),
         below_run(stacks) if stacks.is_file() else "",
     )
 
 
-def lagging(ranks: Sequence[Rank]) -> tuple[dict[Rank, str], str]:
-    """The ranks that hold up the others, and why each is one of them; or none, and why that cannot be told."""
+def _why(node: NodeLogs, unseen: Unseen) -> str:
+    """What was said where a node's ranks could not be looked at: an engine's own words stand last."""
+    words = next(reversed(unseen.message.strip().splitlines()), "")
+    return shortened(node.hide(redact_tokens(words)), LONGEST_FRAME)
+
+
+def _remedy(laggard: Rank | None, unseen: Unseen | None) -> str:
+    if laggard is not None and laggard.is_stopped:
+        return f"{WHO_STOPS.format(host=laggard.node.host)}; see docs/failures.md, collective_hang"
+    stacks = f"read {STACKS_FILE} in each node's folder, and see docs/failures.md, collective_hang"
+    if laggard is None and unseen is not None:
+        return "; ".join(filter(None, (unseen.remedy, stacks)))
+    return f"{stacks}; a training that only reports more rarely needs a longer HANG_TIMEOUT in test_conf.py"
+
+
+def lagging(ranks: Sequence[Rank], *, others_unseen: bool = False) -> tuple[dict[Rank, str], str]:
+    """The ranks that hold up the others, and why each is one of them; or none, and why that cannot be told.
+
+    others_unseen: there are more ranks, which could not be looked at: those that were may all wait for one of them.
+    """
     gone = {rank: rank.gone() for rank in ranks if rank.gone()}
-    if gone:
+    if gone or others_unseen:
         return gone, ""
     begun = {rank: rank.begun for rank in ranks if rank.begun is not None}
     most = max(begun.values(), default=0)

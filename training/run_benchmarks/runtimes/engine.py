@@ -15,6 +15,7 @@ from typing import ClassVar
 
 from run_benchmarks.plan.handover import PROXIES
 from run_benchmarks.runtimes.base import Mount, Unit
+from run_benchmarks.runtimes.engine_remedies import IMAGE_GONE, PAUSED, PODMAN_REMEDIES
 from run_benchmarks.transports.base import Completed
 
 # What Docker's client says whose server is not there, or went away; Podman has none.
@@ -24,18 +25,7 @@ ENGINE_DOWN = re.compile(
     re.IGNORECASE,
 )
 BROKEN_OFF = re.compile(r"unexpected EOF$|^(error.*: )?EOF$", re.IGNORECASE | re.MULTILINE)
-IMAGE_GONE = "start again, which brings the image anew: somebody has removed it from {host} meanwhile"
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - it is mounted, and nothing made in it
-# What Podman says -> what to do about it.
-PODMAN_REMEDIES = {
-    "container-init binary not found": "install catatonit on {host}, which Podman's --init needs",
-    'could not find "catatonit"': "install catatonit on {host}, which Podman's --init needs",
-    "newuidmap": "install uidmap on {host}, which Podman needs where it does not run as root",
-    "no subuid ranges": "give the user IDs on {host}: `sudo usermod --add-subuids 100000-165535 "
-    "--add-subgids 100000-165535 $USER`, then `podman system migrate`",
-    "image not known": IMAGE_GONE,
-    "statfs /dev/mqueue": "mount it on {host}: `sudo mkdir -p /dev/mqueue && sudo mount -t mqueue mqueue /dev/mqueue`",
-}
 # An engine gives its containers the proxies of its user, Docker those of its config.json, Podman those of its
 # environment: their passwords are no case's, and a commit would keep them.
 NO_PROXIES = tuple(f"--env={name}=" for name in sorted(PROXIES))
@@ -173,6 +163,8 @@ class Engine:
             return f"install Docker 20.10 or newer on {completed.host}"
         if "no such image" in text:
             return IMAGE_GONE.format(host=completed.host)
+        if " is paused" in text:
+            return PAUSED.format(host=completed.host)
         if self.is_out_of_order(completed):
             return f"start the engine on {completed.host}: `sudo systemctl start docker` (log: `journalctl -u docker`)"
         return ""

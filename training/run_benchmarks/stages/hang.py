@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from run_benchmarks.names import Node
@@ -21,6 +21,14 @@ STACKS_LIMIT_S, COMMAND_LIMIT_S = 20, 30.0
 CATCH_UP_S = 10.0
 
 
+@dataclass(frozen=True)
+class Unseen:
+    """A node whose ranks could not be looked at: `message` says why, in the words of who was asked."""
+
+    message: str
+    remedy: str = ""
+
+
 @dataclass
 class HangWatch:
     """Says when a training hangs.
@@ -29,13 +37,15 @@ class HangWatch:
         progressed_at: when (monotonic) rank 0 last reported anything; None where it never has.
         limit_s: the silence after which it hangs; None where it is not to be taken for hung.
         setting_s: HANG_TIMEOUT, if that decides.
-        look: keeps what its ranks are doing.
+        look: keeps what its ranks are doing; the nodes, by rank, that could not be looked at.
+        unseen: these, as of the last look.
     """
 
     progressed_at: Callable[[], float | None] = lambda: None
     limit_s: Callable[[], float | None] = lambda: None
-    look: Callable[[], Awaitable[None]] | None = None
+    look: Callable[[], Awaitable[Mapping[int, Unseen]]] | None = None
     setting_s: float | None = None
+    unseen: Mapping[int, Unseen] = field(default_factory=dict)
     _contact_since: float | None = float("-inf")
 
     def note_contact(self, there: bool) -> None:
@@ -70,7 +80,7 @@ class HangWatch:
             "looking what its ranks are doing"
         )
         if self.look is not None:
-            await self.look()
+            self.unseen = await self.look()
         if self.silence_s() is None:
             LOGGER.warning("the training goes on")
             return None

@@ -13,7 +13,7 @@ from run_benchmarks.host_log import log_of_host
 from run_benchmarks.names import Node
 from run_benchmarks.runtimes.base import EngineError, Runtime
 from run_benchmarks.stages.fan_out import errors_of, on_all
-from run_benchmarks.stages.hang import HangWatch
+from run_benchmarks.stages.hang import HangWatch, Unseen
 from run_benchmarks.transports.backoff import NEVER, with_backoff
 from run_benchmarks.transports.base import CommandError, CommandTimeoutError, Transport, TransportError
 from utils.errors import FlagPerfError
@@ -77,8 +77,9 @@ class Outcome:
     """How a round's tasks ended, by node rank; a node that still ran has no ending.
 
     timed_out: the deadline came first. hung_s: the seconds of silence after which the training was taken for hung; None
-    where it was not; hang_limit: what that exceeded. out_of_contact: nodes without an ending that did not answer
-    either, and why. Plain data, for it stands in `round.json`.
+    where it was not; hang_limit: what that exceeded; unseen: nodes whose ranks could not be looked at then.
+    out_of_contact: nodes without an ending that did not answer either, and why. Plain data, for it stands in
+    `round.json`.
     """
 
     endings: Mapping[int, Ending]
@@ -86,6 +87,7 @@ class Outcome:
     out_of_contact: Mapping[int, str]
     hung_s: float | None = None
     hang_limit: str = ""
+    unseen: Mapping[int, Unseen] = field(default_factory=dict)
 
     @property
     def all_ended_well(self) -> bool:
@@ -135,8 +137,9 @@ class Watch:
             await asyncio.gather(*tasks.values(), return_exceptions=True)
         silent = {rank: error for rank, error in silent.items() if rank not in endings}
         out_of_contact = {rank: f"{PEERS_FAILED}\n{error.message}" for rank, error in silent.items()}
-        hang_limit = "" if hung_s is None else self.hangs.limit_text()
-        return Outcome(endings, timed_out, out_of_contact, hung_s, hang_limit)
+        if hung_s is None:
+            return Outcome(endings, timed_out, out_of_contact)
+        return Outcome(endings, timed_out, out_of_contact, hung_s, self.hangs.limit_text(), self.hangs.unseen)
 
     async def _silent(self, nodes: Sequence[Node]) -> dict[int, FlagPerfError]:
         """Those of `nodes` that do not answer now."""
