@@ -221,6 +221,25 @@ def test_readings_that_come_once_make_no_column_for_all_moments_without_being_co
     assert sum(map(len, held.columns.values())) <= 100 // 2 + 3
 
 
+def test_around_a_window_few_readings_count_however_seldom_a_source_says_it_is_read() -> None:
+    """A thousand windows, each with all readings around it, took ten seconds a node."""
+    table = SeriesTable()
+    for at in range(1000):
+        table.take(Tick(at, "gpu", ["0"], {"power_w": [1.0], "energy_range_mj": [5.0]}))
+    near = table.by_source()["gpu"]["0"].between(500, 502, around_ms=1e9)
+    assert list(near.times_ms) == [*range(500 - series.FEW, 503 + series.FEW)]
+    assert near.energy_range_mj == 5.0
+    assert list(table.by_source()["gpu"]["0"].between(500, 502, around_ms=2).times_ms) == [*range(498, 505)]
+
+
+def test_a_source_that_says_it_is_read_once_a_day_is_none(tmp_path: Path) -> None:
+    """Whatever is missing of it would count as read."""
+    path = tmp_path / "telemetry.jsonl"
+    path.write_text(record_line(SourceInfo(1, "meter", Scope.MACHINE, 86_400.0)) + record_line(GPU))
+    telemetry = read_telemetry(path)
+    assert telemetry.sources == (GPU,) and "interval_s" in telemetry.first_wrong
+
+
 def test_samples_of_long_texts_do_not_fill_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -337,16 +337,38 @@ def test_one_that_never_answers_costs_its_time_limit(tmp_path: Path, monkeypatch
             open_meter(meter).read()
 
 
-def test_one_that_answers_drop_by_drop_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _slow_content(bmc: Any) -> bytes:
+    bmc.send_response(200)
+    bmc.send_header("Content-Length", "100000")
+    bmc.end_headers()
+    return b" "
+
+
+def _slow_headers(bmc: Any) -> bytes:
+    bmc.wfile.write(b"HTTP/1.1 200 OK\r\na: ")
+    return b"x"
+
+
+def _endless_trailers(bmc: Any) -> bytes:
+    bmc.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n")
+    return b"a: b\r\n"
+
+
+@pytest.mark.parametrize(
+    "begin", [_slow_content, _slow_headers, _endless_trailers, lambda _: b"HTTP/1.1 100 Continue\r\n\r\n"]
+)
+def test_one_that_answers_for_ever_is_left(
+    begin: Callable[[Any], bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python's client reads on through interim responses, headers and trailers, however many there are."""
     monkeypatch.setattr(https, "ANSWER_S", 0.3)
     stop = threading.Event()
 
     def answer(bmc: Any) -> None:
-        bmc.send_response(200)
-        bmc.send_header("Content-Length", "100000")
-        bmc.end_headers()
-        while not stop.wait(0.05):
-            bmc.wfile.write(b" ")
+        drop = begin(bmc)
+        with suppress(OSError):
+            while not stop.wait(0.02):
+                bmc.wfile.write(drop)
 
     with served(tmp_path, answer) as (source, _):
         with pytest.raises(FlagPerfError, match="not done with its answer"):

@@ -15,6 +15,7 @@ from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.reading import parsed
 from run_benchmarks.report.csv_files import TELEMETRY_COLUMNS, telemetry_rows
 from run_benchmarks.report.power_tables import power_table, reconciliation_rows
+from run_benchmarks.results import node_telemetry
 from run_benchmarks.results.clocks import NodeClock
 from run_benchmarks.results.meanings import meanings
 from run_benchmarks.results.phases import Phase
@@ -133,6 +134,23 @@ def test_100_w_for_65_s_are_6500_j(tmp_path: Path) -> None:
     told = content["telemetry"]
     assert {"unit", "window", "better", "definition", "of_source"} == set(told["figures"]["energy"])
     assert told["nodes"][0]["sources"]["pwr"]["figures"]["energy"]["coverage"] == 1.0
+
+
+def test_phases_of_too_many_parts_are_not_told_apart_and_all_else_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five thousand evaluations of four thousand devices would take a quarter of an hour a node."""
+    monkeypatch.setattr(node_telemetry, "MOST_PARTS", 5)
+    write_node(
+        tmp_path / "h0_noderank0", [PWR], every_second(lambda _: Sample(0, "pwr", power_w=100.0)),
+        events({20: 5.0, 40: 5.0, 65: 5.0}),
+    )  # fmt: skip
+    result, _ = judged(tmp_path)
+    assert result.telemetry is not None
+    (node,) = result.telemetry.nodes
+    assert list(only_source(result, "pwr").phases) == [Phase.IDLE] and Phase.EVALUATE in node.phases
+    assert "pwr: it has too many devices for phases in so many parts" in node.missing
+    assert value(result, "energy") == pytest.approx(6500, rel=0.01)
 
 
 def test_a_step_of_power_falls_into_the_right_phases(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from run_benchmarks.results.gaps import gaps_in
+from run_benchmarks.results.idle import idle_window
 from run_benchmarks.results.phases import Phase
 from run_benchmarks.results.readings import Readings, Total
 from run_benchmarks.results.telemetry_result import (
@@ -35,8 +36,8 @@ from utils.telemetry.windows import (
 from utils.text_files import shortened
 
 GIB_PER_MIB = 1 / 1024
-# Of a shorter time before the ranks a reading of the first load would be a part.
-LEAST_IDLE_S = 2.0
+# Phases and what lies between them, times devices, that are told apart: 1,500 evaluations with 64 devices have as many.
+MOST_PARTS = 200_000
 LONGEST_NOTE = 400  # characters
 # Figure -> the quantity that it is of, and what of its total.
 READ: Mapping[str, tuple[str, Callable[[Total], float]]] = {
@@ -68,7 +69,7 @@ class Cut:
 
 def node_telemetry(telemetry: Telemetry, readings: Readings, cut: Cut) -> NodeTelemetry:
     """What the sources come to that tell of power, of accelerators or of the host as a whole."""
-    idle = idle_window(telemetry, cut)
+    idle = idle_window(telemetry, cut.ranks_start_ms)
     phases = dict(cut.phases)
     missing = [f"phases: {cut.unclear}"] if cut.unclear else []
     if isinstance(idle, Window):
@@ -81,29 +82,14 @@ def node_telemetry(telemetry: Telemetry, readings: Readings, cut: Cut) -> NodeTe
         info.source: _source(telemetry, readings, info, cut.training, phases)
         for info in islice(_of_interest(latest, readings), MOST_SOURCES)
     }
+    missing += [
+        f"{name}: it has too many devices for phases in so many parts"
+        for name in sources
+        if _are_too_many(telemetry, name, phases)
+    ]
     seconds = {phase: sum(each.seconds for each in windows) for phase, windows in phases.items()}
     notes = (shortened(text, LONGEST_NOTE) for text in missing[:MOST_SOURCES])
     return NodeTelemetry(phases=seconds, sources=sources, missing=tuple(notes))
-
-
-def idle_window(telemetry: Telemetry, cut: Cut) -> Window | str:
-    """From the first reading of power until the node's first rank was started, or the reason why there is none."""
-    if cut.ranks_start_ms is None:
-        return "nothing tells when the first rank was started: INIT_START has no `ranks_start_ms`"
-    firsts = [
-        series.times_ms[0]
-        for info in telemetry.sources
-        for series in telemetry.series(info.source).values()
-        if info.scope in WITH_POWER and series.times_ms
-    ]
-    if not firsts:
-        return "no power was read"
-    idle_s = (cut.ranks_start_ms - min(firsts)) / 1000
-    if idle_s < LEAST_IDLE_S:
-        return (
-            f"power was read for {max(0.0, idle_s):.3g} s before the first rank, less than {LEAST_IDLE_S:g} s"
-        )
-    return Window(min(firsts), int(cut.ranks_start_ms))
 
 
 def _of_interest(sources: Mapping[str, SourceInfo], readings: Readings) -> Iterator[SourceInfo]:
@@ -129,6 +115,8 @@ def _source(
     figures = {name: _of_all(name, column) for name, column in columns.items()}
     power = {}
     if info.scope in WITH_POWER:
+        if _are_too_many(telemetry, info.source, phases):
+            phases = {Phase.IDLE: phases[Phase.IDLE]} if Phase.IDLE in phases else {}
         energies = device_energies(telemetry, (training,), info.source)
         power = {phase: _power(telemetry, windows, info.source) for phase, windows in phases.items()}
         windows = phases.get(Phase.IDLE, ())
@@ -155,6 +143,10 @@ def _source(
         ),
         more_gaps=len(gaps) - len(named),
     )
+
+
+def _are_too_many(telemetry: Telemetry, source: str, phases: Mapping[Phase, Sequence[Window]]) -> bool:
+    return len(telemetry.series(source)) * sum(map(len, phases.values())) > MOST_PARTS
 
 
 def _read_at_all(columns: Mapping[str, Column]) -> dict[str, Column]:

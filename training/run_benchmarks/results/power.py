@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from run_benchmarks.results.node_telemetry import Cut, energy_above_idle, idle_window
+from run_benchmarks.results.idle import idle_window
+from run_benchmarks.results.node_telemetry import Cut, energy_above_idle
 from utils.events import Event, EventName
 from utils.figures import DEFINITIONS, FINISHED, FULL_COVERAGE, LEAST_COVERAGE, Figure
 from utils.numbers import counted, number_in, rate
@@ -116,7 +117,7 @@ def _measured(telemetry: Telemetry, source: str, cut: Cut) -> dict[str, Measurem
         return energy_and_power(telemetry, (window,), source, device_energies(telemetry, (window,), source))
 
     energy, power = over(cut.training)
-    window = idle_window(telemetry, cut)
+    window = idle_window(telemetry, cut.ranks_start_ms)
     idle = _nothing(window) if isinstance(window, str) else over(window)[1]
     to_target = _nothing("no evaluation met the target")
     if cut.target_ms is not None and cut.target_ms > cut.training.start_ms:

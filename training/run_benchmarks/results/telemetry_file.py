@@ -24,6 +24,7 @@ from utils.telemetry.series import ENERGY, ENERGY_RANGE, POWER, SeriesTable
 from utils.telemetry.windows import WITH_POWER
 from utils.text_files import LONGEST_LINE, lines_of, one_line, shortened
 
+LONGEST_INTERVAL_S = 3600.0  # with a longer one, a source of which most is missing would count as read
 LATEST_MS = 2**53  # JSON's whole numbers are exact up to here
 # Of one node, a device's readings of a moment being one: 64 chips that are sampled ten times a second for ten hours.
 MOST_SAMPLES = 25_000_000
@@ -40,6 +41,7 @@ LONGEST_ERROR = 200  # characters that are kept of what a device answered, and o
 
 Time = Annotated[int, msgspec.Meta(ge=0, le=LATEST_MS)]
 Number = Annotated[float, msgspec.Meta(ge=-LARGEST_MEASURED, le=LARGEST_MEASURED)]
+Interval = Annotated[float, msgspec.Meta(ge=0, le=LONGEST_INTERVAL_S)]
 Text = Annotated[str, msgspec.Meta(max_length=LONGEST_TEXT)]
 Name = Annotated[str, msgspec.Meta(max_length=100)]
 Column = Annotated[list[Number | None], msgspec.Meta(max_length=MOST_DEVICES)]
@@ -102,7 +104,7 @@ class SourceLine(msgspec.Struct, tag="source", tag_field="kind", forbid_unknown_
     time_ms: Time
     source: Text
     scope: Scope
-    interval_s: Number
+    interval_s: Interval
     note: Text = ""
     reason: Text = ""
 

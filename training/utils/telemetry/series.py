@@ -7,6 +7,7 @@ import operator
 from array import array
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -79,9 +80,14 @@ class Series:
         """Whether there is any reading of a quantity."""
         return any(value >= 0 for value in self.columns.get(name, ()))
 
-    def between(self, start_ms: float, end_ms: float) -> Series:
-        """The readings from one time to another, both included."""
+    def between(self, start_ms: float, end_ms: float, around_ms: float = 0.0) -> Series:
+        """The readings from one time to another, both included; and of those within `around_ms` of these the next few.
+
+        They are few, however seldom a source says that it is read: of a training there are thousands of windows.
+        """
         first, last = bisect_left(self.times_ms, start_ms), bisect_right(self.times_ms, end_ms)
+        first = max(bisect_left(self.times_ms, start_ms - around_ms), first - FEW)
+        last = min(bisect_right(self.times_ms, end_ms + around_ms), last + FEW)
         if (first, last) == (0, len(self.times_ms)):
             return self
         columns = {name: column[first:last] for name, column in self.columns.items()}
@@ -89,7 +95,7 @@ class Series:
             columns[ENERGY_RANGE] = array("d", [self.energy_range_mj or math.nan]) * (last - first)
         return Series(self.times_ms[first:last], columns, self.power_on, self.error)
 
-    @property
+    @cached_property
     def energy_range_mj(self) -> float | None:
         """Where the counter of energy wraps, by the last word on it; None where it does not."""
         return next((value for value in reversed(self.column(ENERGY_RANGE)) if value > 0), None)
@@ -100,6 +106,7 @@ class Series:
         return None if self.has_read(POWER) or self.has_read(ENERGY) else self.power_on
 
 
+FEW = 16  # more than are read in the five intervals that make a hole
 # Of 64 devices ten times a second for ten hours: power, energy and where its counter wraps.
 MOST_VALUES = 80_000_000
 

@@ -188,7 +188,7 @@ def _missing(telemetry: Telemetry, source: str, reason: str) -> Measurement:
 
 def _near(series: Series, window: Window, hole_ms: float) -> Series:
     """All readings that have a say in what lies in the window."""
-    return series.between(window.start_ms - hole_ms, window.end_ms + hole_ms)
+    return series.between(window.start_ms, window.end_ms, hole_ms)
 
 
 def _energy(series: Series, window: Window, hole_ms: float) -> DeviceEnergy:
