@@ -112,3 +112,4 @@ def test_every_failure_says_what_to_do_next(kind: FailureClass) -> None:
 
 def test_an_interrupted_round_says_how_to_go_on() -> None:
     assert "--continue-from" in interrupted(Stage.TRAIN, "Ctrl-C").remedy
+    assert interrupted(Stage.IMAGE, "Ctrl-C").remedy == "start it again"  # nothing can have been saved

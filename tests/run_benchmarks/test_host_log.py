@@ -28,6 +28,15 @@ def test_hosts_of_which_the_same_is_said_share_a_line(log_lines: LogLines) -> No
     ]
 
 
+def test_hosts_that_share_a_line_stand_in_order(log_lines: LogLines) -> None:
+    async def scenario() -> None:
+        for host in ("h2", "h1"):
+            log_of_host("INFO", host, "deployed")
+
+    asyncio.run(scenario())
+    assert log_lines.messages == ["h1, h2: deployed"]
+
+
 def test_all_that_is_said_within_a_moment_is_logged_at_its_end(log_lines: LogLines) -> None:
     """One that came later would be logged early by the moments of those before it."""
     timers: list[float] = []

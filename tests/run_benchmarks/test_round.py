@@ -21,7 +21,7 @@ from run_benchmarks.hosts.base import Host
 from run_benchmarks.names import FOLLOWED_EVENTS, LABEL_RUN
 from run_benchmarks.neighbours import look_for_neighbours, watch_for_neighbours
 from run_benchmarks.plan.secrets import Secrets
-from run_benchmarks.results.evidence import LONGEST_LINE
+from run_benchmarks.results.last_words import LONGEST_LINE
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.round_state import RoundState, judged
 from run_benchmarks.runtimes.base import Unit, UnitState
@@ -193,12 +193,12 @@ def test_hosts_that_do_not_say_what_runs_there_cost_the_round_nothing(tmp_path: 
 
 def test_a_host_that_never_says_what_runs_there_is_named_once(log_lines: LogLines) -> None:
     runtime, state = FakeRuntime(), RoundState(make_case(), 1, "")
-    runtime.error = FlagPerfError("no answer")
+    runtime.error = asyncio.TimeoutError("not done after 10 s")  # type: ignore[assignment]
     session: Any = SimpleNamespace(runtime=runtime, run=RUN)
     host = Host("h1", "h1", LocalTransport("h1"))
     for _ in range(3):
         asyncio.run(look_for_neighbours(session, state, [host]))
-    assert log_lines.text.count("whether another run uses it") == 1
+    assert log_lines.text.count("whether another run uses it is not known: not done after 10 s") == 1
 
 
 @pytest.mark.parametrize("code", [1, 137])

@@ -222,14 +222,14 @@ def test_why_something_stays(item: Item, reason: str, tmp_path: Path) -> None:
     needs = Needs(tmp_path, images=("flagperf/b:0123456789ab",))
     ended = UnitState("flagperf-x", {"flagperf.run": UID}, running=False)
     assert needs.keeps(item, [ended]) == reason
-    assert needs.keeps(item, [replace(ended, running=True)]) == f"{UID} goes on here"
+    assert needs.keeps(item, [replace(ended, running=True)]) == f"units of {UID} still run here"
     assert replace(needs, going_on=("run20260102030405",)).keeps(item, []) == "run20260102030405 goes on"
 
 
 def test_checkpoints_stay_while_their_run_has_a_unit(tmp_path: Path) -> None:
     item = Item(CHECKPOINTS, UID, 1, 2 * DAY_S)
     unit = UnitState("flagperf-x", {"flagperf.run": UID}, running=True)
-    assert Needs(tmp_path, named=UID).keeps(item, [unit]) == "its run goes on here"
+    assert Needs(tmp_path, named=UID).keeps(item, [unit]) == "its units still run here"
     assert Needs(tmp_path, named=UID).keeps(item, []) == ""
 
 

@@ -88,7 +88,7 @@ def test_what_steers_a_terminal_or_hides_is_replaced(char: str) -> None:
 def test_what_is_seen_stays() -> None:
     text = "Ü 漢字 🙂 -> | `x`"
     assert printable(f"{text}\n\t{text}") == f"{text}\n\t{text}"
-    assert one_line(f"{text}\n\t{text}") == f"{text}  {text}"
+    assert one_line(f"{text}\n\t{text}") == f"{text} {text}"
     assert continued("a\nb\n\nc", "  ") == "a\n  b\n  \n  c"
 
 

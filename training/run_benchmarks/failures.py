@@ -83,5 +83,7 @@ def unexpected(stage: Stage, error: Exception) -> Failure:
 def interrupted(stage: Stage, by: str) -> Failure:
     """The failure of a round that the user ended; `by` says how."""
     message = f"the run was ended by {by} at the stage {stage.value}"
-    remedy = "start it again, with --continue-from and this run's folder where the case saves checkpoints"
+    saved = ", with --continue-from and this run's folder where the case saves checkpoints"
+    has_trained = stage in (Stage.TRAIN, Stage.COLLECT, Stage.CLEAN_UP, Stage.JUDGE)
+    remedy = f"start it again{saved if has_trained else ''}"
     return Failure(Verdict.INTERRUPTED, stage, FailureClass.INTERRUPTED, "", message, remedy=remedy)

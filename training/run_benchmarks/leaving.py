@@ -20,9 +20,11 @@ from utils.errors import FlagPerfError
 TIMEOUT_S = 60.0
 
 
-async def leave(session: Session, hosts: Iterable[Host]) -> list[str]:
+async def leave(session: Session, hosts: Iterable[Host], *, is_last: bool = False) -> list[str]:
     """Remove every unit of the run from `hosts`, and its folder. Idempotent.
 
+    Args:
+        is_last: the run ends with it: what went wrong has been said, and what is to be done is said now, once.
     Returns:
         A note of the hosts where that failed, if there are any: what may be left there, and what removes it.
     """
@@ -42,12 +44,14 @@ async def leave(session: Session, hosts: Iterable[Host]) -> list[str]:
     session.unclean.difference_update(by_name.keys() - errors.keys())
     remove = run_command("cleanup", session.run.uid, *session.plan.options)
     for names, why in alike({name: str(error).removeprefix(f"{name}: ") for name, error in errors.items()}):
-        LOGGER.warning(f"units of this run may be left on {names}: {why}")
+        LOGGER.log("DEBUG" if is_last else "WARNING", f"units of this run may be left on {names}: {why}")
     if not errors:
         return []
     left, back = fold(errors), "they are" if len(errors) > 1 else "it is"
-    LOGGER.warning(f"once the run has ended and {left} {'are' if len(errors) > 1 else 'is'} back: {remove}")
-    return [f"units of this run may be left on {left}; once {back} back: {remove}"]
+    note = f"units of this run may be left on {left}; once {back} back: {remove}"
+    if is_last:
+        LOGGER.warning(note)
+    return [note]
 
 
 async def forget_attempt(session: Session, host: Host, node: Node) -> None:

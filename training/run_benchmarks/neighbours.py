@@ -10,7 +10,7 @@ from run_benchmarks.hosts.base import Host
 from run_benchmarks.round_state import RoundState
 from run_benchmarks.session import Session, in_time
 from run_benchmarks.stages.checks import named, runs_of
-from utils.errors import FlagPerfError, raised
+from utils.errors import FlagPerfError
 
 ANSWER_S = 10.0
 MOST_RUNS = 1000  # that are remembered of a host
@@ -37,7 +37,7 @@ async def _look(session: Session, state: RoundState, host: Host) -> None:
     try:
         units = await in_time(session.runtime.list_units(host.transport), ANSWER_S)
     except (FlagPerfError, asyncio.TimeoutError) as error:
-        why = error.message if isinstance(error, FlagPerfError) else raised(error)
+        why = error.message if isinstance(error, FlagPerfError) else str(error)
         if host.name not in state.unlisted:
             log_of_host("WARNING", host.name, f"whether another run uses it is not known: {why}")
         state.unlisted.add(host.name)

@@ -149,7 +149,8 @@ async def _take_up(session: Session, so_far: Resumption) -> None:
 
 
 async def _run_cases(session: Session, results: list[RoundResult], so_far: Resumption | None) -> None:
-    LOGGER.info("Step 2: run the cases")
+    is_ending = session.interrupt.is_set()
+    LOGGER.info(f"Step 2: {'end the round that was under way' if is_ending else 'run the cases'}")
     shared = Shared()
     for case in session.plan.cases:
         name = case.settings.name
@@ -162,7 +163,8 @@ async def _run_cases(session: Session, results: list[RoundResult], so_far: Resum
             begun = so_far.unfinished.get(key) if so_far else None
             if session.interrupt.is_set() and not (begun and begun.seen):
                 return
-            LOGGER.info(f"case {name}, round {number} of {case.settings.repeat}: {begun or 'start'}")
+            how = f"to be ended at the stage {begun.stage}" if begun and is_ending else begun or "start"
+            LOGGER.info(f"case {name}, round {number} of {case.settings.repeat}: {how}")
             result = shared.one(await _run_round(session, case, number, begun))
             results.append(result)
             session.display.round_judged(result)
@@ -249,7 +251,7 @@ async def _leave_hosts(session: Session) -> list[str]:
     notes: list[str] = []
     unclean = [host for host in session.allocator.standing if host.name in session.unclean]
     with _noted("the hosts could not be cleaned up", notes):
-        notes += await unless_broken_off(leave(session, unclean))
+        notes += await unless_broken_off(leave(session, unclean, is_last=True))
     with _noted("the hosts could not be let go of", notes):
         await in_time(session.allocator.close(), CLOSE_TIMEOUT_S)
     return notes

@@ -84,7 +84,7 @@ class Needs:
             return self._keeps_checkpoints(item, units)
         running = sorted({run_of(unit.labels) or unit.name for unit in units if unit.running})
         if running:
-            return f"{running[0]} goes on here"
+            return f"units of {running[0]} still run here"
         if self.going_on:
             return f"{self.going_on[0]} goes on"
         if item.name in (self.trees if item.kind == TREES else self.images):
@@ -96,7 +96,7 @@ class Needs:
         folder = self.log_path / item.name.partition("-")[0]
         is_here = _is_of(folder, item.name)
         if any(unit.running and run_of(unit.labels) == item.name for unit in units):
-            return "its run goes on here"
+            return "its units still run here"
         if is_here and _may_go_on(folder):
             return "its run may go on"
         is_named = self.named in (item.name, item.name.partition("-")[0])

@@ -187,8 +187,12 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """`text` as a part of a line, a cell or a name: `printable`, with blanks for its tabs and the ends of its lines."""
-    return printable(text).replace("\n", " ").replace("\t", " ")
+    """`text` as a part of a line, a cell or a name: `printable`, with a blank for a tab and for an end of a line.
+
+    What indents the next line is a part of that end.
+    """
+    first, *others = printable(text).replace("\t", " ").split("\n")
+    return " ".join([first, *filter(None, map(str.lstrip, others))])
 
 
 def filled(text: str, width: int, indent: str) -> str:

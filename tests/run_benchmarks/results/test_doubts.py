@@ -18,7 +18,7 @@ from utils.records import FailureClass
 
 CASE = make_case()
 ANOTHER = "run20260102030406-aaaaaa"
-SHARED = f"h2 was shared with {ANOTHER}"
+SHARED = f"h2: shared with {ANOTHER}"
 
 
 def judged(tmp_path: Path, outcome: Outcome | None = None, **seen: Any) -> RoundResult:

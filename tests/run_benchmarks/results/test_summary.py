@@ -249,11 +249,12 @@ def test_the_summary_to_be_read(converged: RoundResult, broken: RoundResult) -> 
 
 def test_a_round_that_was_run_again_is_marked_and_says_why(converged: RoundResult) -> None:
     attempt = Attempt("round1.attempt1", Verdict.FAILED, FailureClass.ENGINE_FAILED, "h2", ("h1", "h2"))
-    again = replace(converged, attempts=(attempt,))
+    again = replace(converged, attempts=(attempt,), hosts=("h1", "h3"))
     (table, *_) = results_tables([again, replace(converged, round=2)])
     assert [row[1] for row in table.rows] == ["1 (attempt 2)", "2"]
     assert table.footnotes == (
-        "toy:pytorch:X1:2:1:1, round 1 was run again: round1.attempt1 does not count: FAILED (engine_failed on h2)",
+        "toy:pytorch:X1:2:1:1, round 1 was run again, with h3 in the place of h2: "
+        "round1.attempt1 does not count: FAILED (engine_failed on h2)",
     )
 
 

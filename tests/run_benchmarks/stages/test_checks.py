@@ -151,10 +151,11 @@ def test_leftovers(site: Site) -> None:
     site.runtime.units = (unit(second, running=False), unit(first, running=False))
     check = site.check(checks.leftovers)
     assert_bad(check, Status.WARNING, f"ended units of {first}, {second}", f"run.py cleanup {first}")
-    assert "share this host" not in check.remedy
+    assert f"run.py cleanup {second}" in check.remedy
+    assert "share a host" not in check.remedy
     site.runtime.units = (unit(first, running=True),)
     check = site.check(checks.leftovers)
-    assert_bad(check, Status.WARNING, f"running units of {first}", "both runs share this host")
+    assert_bad(check, Status.WARNING, f"running units of {first}", "runs that share a host have figures")
 
 
 def test_leftovers_that_cannot_be_listed(site: Site) -> None:

@@ -24,6 +24,15 @@ def test_data_without_a_manifest(site: Site) -> None:
     assert_ok(site.check(data), f"{site.folder}/data (no manifest)")
 
 
+def test_a_manifest_of_one_file_is_told_as_one(site: Site) -> None:
+    prepare(site.folder / "data")
+    folder = site.folder / "data"
+    (folder / "train" / "shard_1.hdf5").unlink()
+    files = manifest.describe(folder, ["train/shard_0.hdf5"])
+    manifest.write(folder, manifest.Manifest("toy", "test", {}, {}, files))
+    assert_ok(site.check(data), "1 file as in the manifest")
+
+
 def test_data_as_in_its_manifest(site: Site) -> None:
     prepare(site.folder / "data")
     check = site.check(data)

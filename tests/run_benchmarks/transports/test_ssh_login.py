@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import getpass
 import os
 import socket
@@ -20,6 +21,7 @@ from run_benchmarks.plan.records import ClusterSettings
 from run_benchmarks.transports import open_transport
 from run_benchmarks.transports.base import AuthenticationError, HostKeyError, Transport, TransportError
 from run_benchmarks.transports.ssh import connect
+from run_benchmarks.transports.ssh.connect_errors import explain
 from run_benchmarks.transports.ssh.options import Address, resolve
 from tests.ports import free_port
 from tests.run_benchmarks.conftest import LogLines
@@ -398,3 +400,12 @@ def test_a_proxy_command(sshd: Sshd) -> None:
 )
 def test_jump_addresses(text: str, address: Address) -> None:
     assert Address.parse(text) == address
+
+
+@pytest.mark.parametrize("number", [errno.EHOSTUNREACH, errno.EACCES])
+def test_a_network_error_is_told_in_words(number: int) -> None:
+    """As asyncio words that of one address."""
+    error = OSError(number, "Connect call failed ('10.77.8.12', 22)")
+    login = resolve(Address("node1"), ClusterSettings(hosts=("node1",)))
+    told = explain(login, error, None, 10.0, is_open=False)
+    assert os.strerror(number) in told.message and "Connect call" not in told.message

@@ -68,7 +68,9 @@ def alike(texts: Mapping[str, str]) -> list[tuple[str, str]]:
     groups: dict[str, list[str]] = {}
     for host, text in texts.items():
         groups.setdefault(general(text, host), []).append(host)
-    return [(fold(hosts), text if len(hosts) > 1 else texts[hosts[0]]) for text, hosts in groups.items()]
+    return [
+        (fold(sorted(hosts)), text if len(hosts) > 1 else texts[hosts[0]]) for text, hosts in groups.items()
+    ]
 
 
 def general(text: str, host: str) -> str:

@@ -17,8 +17,8 @@ _UNTOUCHED = ("final_loss", "samples", "steps", "mem_total")
 
 def doubtful(figures: Mapping[str, Figure], seen: Observation) -> dict[str, Figure]:
     """The figures, of which those are marked that others who used the hosts may have changed."""
-    shared = alike({host: f"was shared with {named(runs)}" for host, runs in seen.neighbours.items()})
-    caveat = "; ".join(f"{hosts} {how}" for hosts, how in shared)
+    shared = alike({host: f"shared with {named(runs)}" for host, runs in seen.neighbours.items()})
+    caveat = "; ".join(f"{hosts}: {how}" for hosts, how in shared)
     return {
         name: _with(caveat, each) if caveat and _may_change(name) else each for name, each in figures.items()
     }

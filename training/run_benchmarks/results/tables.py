@@ -104,7 +104,10 @@ def _footnotes(result: RoundResult, names: Iterable[str]) -> Iterator[str]:
 def _again(result: RoundResult) -> str:
     """Which attempts a round took, and why."""
     attempts = "; ".join(attempt.note for attempt in result.attempts)
-    return f"{result.case}, round {result.round} was run again: {attempts}"
+    before = result.attempts[-1].hosts
+    others = [pair for pair in zip(before, result.hosts, strict=False) if pair[0] != pair[1]]
+    places = "".join(f", with {now} in the place of {then}" for then, now in others)
+    return f"{result.case}, round {result.round} was run again{places}: {attempts}"
 
 
 def numbered(number: object, failed: int) -> str:

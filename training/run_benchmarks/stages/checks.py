@@ -206,9 +206,10 @@ async def leftovers(plan: Plan, runtime: Runtime, use: HostUse) -> str:
         return "none"
     running = any(unit.running for unit in units if run_of(unit.labels))
     detail = f"{'running' if running else 'ended'} units of {named(runs)}"
-    shared = "both runs share this host, and their figures are not to be trusted; " if running else ""
-    command = run_command("cleanup", runs[0], *plan.options)  # at the end, so that it can be copied
-    raise DoubtError(detail, remedy=f"{shared}if that run is over: {command}")
+    shared = "runs that share a host have figures that are not to be trusted; " if running else ""
+    # at the end, so that they can be copied
+    commands = "; ".join(run_command("cleanup", uid, *plan.options) for uid in runs[:MOST_NAMED])
+    raise DoubtError(detail, remedy=f"{shared}of each run that is over: {commands}")
 
 
 def runs_of(units: Iterable[UnitState]) -> list[str]:

@@ -176,7 +176,8 @@ class _Collection:
         why = f"no room for it on the controller, whose disk has {disk.free >> 20} MiB free"
         for path in no_room:
             kept = room.kept(path, min(wanted[path], largest(path))) >> 20
-            self._left_out.append(LeftOut(path, f"{why}, of which {kept} are kept for later rounds"))
+            of_which = f", of which {kept} are kept for later rounds" if kept else ""
+            self._left_out.append(LeftOut(path, f"{why}{of_which}"))
         self._missing = {path: LATE for stream in streams for path in stream.paths()}
         return streams
 

@@ -19,6 +19,7 @@ from run_benchmarks.stages.fan_out import raise_first
 from run_benchmarks.transports.base import WHOLE_BYTES
 from utils import manifest as manifests
 from utils.errors import FlagPerfError, Problem
+from utils.numbers import counted
 from utils.records import FailureClass
 
 LISTING_S = 300.0
@@ -109,7 +110,7 @@ async def _data_in(use: HostUse, work: str, folder: str, how_made: str) -> str:
     host = transport.host
     _refuse(host, folder, await asyncio.to_thread(manifests.compare_sizes, manifest, listed, folder))
     _refuse(host, folder, await altered_files(DataFolder(use, work, folder, manifest, listed)))
-    return f"{folder} ({len(manifest.files)} files as in the manifest, by SHA-256)"
+    return f"{folder} ({counted(len(manifest.files), 'file')} as in the manifest, by SHA-256)"
 
 
 def _manifest_in(text: str, where: str) -> tuple[manifests.Manifest, str]:

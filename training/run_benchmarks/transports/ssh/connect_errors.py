@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import re
 import shlex
 import socket
@@ -119,9 +120,10 @@ def _of_network(login: Login, place: str, error: OSError) -> tuple[str, str]:
         message = f"{place} refuses connections: no ssh server listens there"
         return message, "start sshd on it, or correct SSH_PORT in cluster_conf.py"
     if numbers and numbers <= UNREACHABLE:
-        message = f"there is no route to {place}: {error.strerror or error}"
+        message = f"there is no route to {place}: {', '.join(map(os.strerror, sorted(numbers)))}"
         return message, "check the address, the network and that the host is up"
-    return f"cannot connect to {place}: {error}", f"try `{ssh_command(login)}`"
+    why = ", ".join(map(os.strerror, sorted(numbers))) or error  # asyncio's own words are tuples
+    return f"cannot connect to {place}: {why}", f"try `{ssh_command(login)}`"
 
 
 def _numbers(error: BaseException) -> set[int]:
