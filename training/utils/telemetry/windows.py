@@ -160,10 +160,17 @@ def metered_series(telemetry: Telemetry, source: str) -> Mapping[str, Series]:
 
 
 def best_power_source(telemetry: Telemetry) -> str | None:
-    """The source nearest to the whole machine: machine, else accelerators, else packages; of several the quickest."""
+    """The source nearest to the whole machine: machine, else accelerators, else packages.
+
+    Of several one that the controller reads, for no task can write that, else the quickest.
+    """
+
+    def order(name: str) -> tuple[bool, float]:
+        return name not in telemetry.of_controller, interval_ms(telemetry, name)
+
     for scope in POWER_SCOPES:
         if sources := telemetry.with_scope(scope):
-            return min(sources, key=lambda name: interval_ms(telemetry, name))
+            return min(sources, key=order)
     return None
 
 
