@@ -38,6 +38,14 @@ def test_before_there_is_a_pace_only_a_number_counts() -> None:
     assert limit(*INITIAL, setting=7.0) == 7.0
 
 
+def test_a_silence_is_usual_that_is_no_longer_than_the_longest_before() -> None:
+    pace = Pace()
+    assert not pace.is_usual(0.1)
+    for now in (0.0, 1.0, 8.0, 9.0):
+        pace.note(Event(STEP_END), now)
+    assert pace.is_usual(7.0) and not pace.is_usual(7.1)
+
+
 def test_nothing_is_hung_where_it_is_turned_off() -> None:
     assert limit(*INITIAL, *STEPS, setting=0.0) is None
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from run_benchmarks.full_disk import FULL, unwritten_file
 from run_benchmarks.plan.redact import redact_text
-from run_benchmarks.results.evidence import EVIDENCE_LINES
+from run_benchmarks.results.last_words import EVIDENCE_LINES
 from run_benchmarks.results.losses import FREE_SPACE, host_lost
 from run_benchmarks.results.symptoms import DISK_FULL
 from run_benchmarks.runtimes.engine import ENGINE_DOWN

@@ -47,6 +47,10 @@ class Pace:
         if name in NAMES:
             self._counts[name] += 1
 
+    def is_usual(self, silence_s: float) -> bool:
+        """Whether it has been silent for so long before."""
+        return silence_s <= self._longest
+
     def limit_s(self, setting: float | None) -> float | None:
         """After how many seconds without an event the training is hung; None where that cannot be said.
 

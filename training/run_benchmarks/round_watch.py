@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -32,8 +33,10 @@ async def watch_round(session: Session, state: RoundState, hosts: Sequence[Host]
     followers = [asyncio.create_task(work) for work in _followers(session, state, hosts)]
     try:
         left_s = _left_s(state)
-        outcome = await watch.run(state.nodes, max(left_s, SHORTEST_WATCH_S))
-        return outcome if left_s > 0 else _by_deadline(outcome)
+        is_taken_up = left_s < state.case.deadline_s
+        outcome = await watch.run(state.nodes, max(left_s, SHORTEST_WATCH_S) if is_taken_up else left_s)
+        outcome = outcome if left_s > 0 else _by_deadline(outcome)
+        return replace(outcome, goes_on=outcome.timed_out and _goes_on(state))
     finally:
         for follower in followers:
             follower.cancel()
@@ -46,6 +49,12 @@ async def ended_unwatched(session: Session, state: RoundState, hosts: Sequence[H
     if outcome.timed_out or outcome.hung_s is not None:
         return None
     return outcome if _left_s(state) > 0 else _by_deadline(outcome)
+
+
+def _goes_on(state: RoundState) -> bool:
+    """Whether rank 0 has been silent for no longer than it was between two reports before."""
+    progressed_at = state.training.progressed_at
+    return progressed_at is not None and state.training.pace.is_usual(time.monotonic() - progressed_at)
 
 
 def _left_s(state: RoundState) -> float:

@@ -25,8 +25,8 @@ from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.plan.unchanged import plan_digest
 from run_benchmarks.results.controller import UNSAVED
-from run_benchmarks.results.evidence import cause_in
 from run_benchmarks.results.folder import RoundKey
+from run_benchmarks.results.last_words import cause_in
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.shared import Shared
 from run_benchmarks.results.shortfall import advice

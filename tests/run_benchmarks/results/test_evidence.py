@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks.frameworks import open_framework
-from run_benchmarks.results import evidence
-from run_benchmarks.results.evidence import EVIDENCE_LINES, Explanation, NodeLogs, cause_in, explain
+from run_benchmarks.results import last_words
+from run_benchmarks.results.evidence import Explanation, NodeLogs, explain
+from run_benchmarks.results.last_words import EVIDENCE_LINES, SHOWN_LINES, cause_in, to_the_point
 from run_benchmarks.results.rank_logs import read_rank_logs
 from run_benchmarks.results.telemetry_file import read_telemetry
 from run_benchmarks.stages.watch import Ended, Ending, Lost, Outcome
@@ -116,7 +117,9 @@ def test_a_rank_that_is_named_again_and_again_is_looked_at_once(
     with next(folder.glob("start_*")).open("a") as log:
         log.write((f"{PREFIX}{json.dumps(asdict(RankEnd(1, 1, 1, False)))}\n") * 300)
     reads: list[Path] = []
-    monkeypatch.setattr(evidence, "last_lines_of", lambda path, _: reads.append(path) or last_lines_of(path))
+    monkeypatch.setattr(
+        last_words, "last_lines_of", lambda path, _: reads.append(path) or last_lines_of(path)
+    )
     failure = failure_of({0: folder}, {0: Ended(1, 1.0)})
     assert failure.message == RAISED
     assert len(reads) == len(set(reads)) == 3
@@ -268,7 +271,7 @@ def test_evidence_is_the_end_of_the_log(round_folder: Path) -> None:
     (folder / "rank1.out.log").write_bytes(text.encode() + b"\n\xff\xfe not UTF-8\n")
     failure = failure_of({0: folder}, {0: Ended(1, 1.0)})
     lines = failure.evidence.splitlines()
-    assert len(lines) == EVIDENCE_LINES
+    assert len(lines) == SHOWN_LINES
     assert "not UTF-8" in lines[-1]
 
 
@@ -404,6 +407,15 @@ def test_a_deadline_says_how_far_it_came(
     assert failure.evidence == files[seen]
 
 
+def test_a_training_that_reported_until_its_deadline_is_called_slow() -> None:
+    for goes_on, words in ((True, "slow rather than hung"), (False, "see whether it hangs or is slow")):
+        outcome = Outcome({}, True, {}, goes_on=goes_on)
+        failure = explain(
+            [NodeLogs(0, "h0", Path("/nowhere"))], outcome, open_framework("pytorch"), 60
+        ).failure
+        assert failure is not None and words in failure.remedy
+
+
 def test_an_abort_while_the_interpreter_shuts_down_is_noted_and_no_failure(round_folder: Path) -> None:
     explanation = explained({0: collected(round_folder, "abort", 0)}, {0: Ended(1, 1.0)})
     assert explanation.failure is None
@@ -421,7 +433,7 @@ def test_an_abort_before_the_end_is_a_failure(round_folder: Path) -> None:
     aborted = "terminate called without an active exception"
     write_rank_log(folder, training_events()[:3], tail=aborted)
     failure = failure_of({0: folder}, {0: Ended(1, 1.0)})
-    assert failure.message.endswith("was ended by SIGABRT (exit code -6)")
+    assert failure.message.endswith(f"was ended by SIGABRT (exit code -6): {aborted}")
 
 
 def test_what_a_task_printed_stands_in_for_a_start_log_that_it_never_opened(round_folder: Path) -> None:
@@ -458,7 +470,13 @@ def test_a_log_that_is_no_plain_file_is_told_of_and_not_read(
     ("evidence", "cause"),
     [
         ('[PerfLog] {"event": "STEP_END"}', ""),
-        ('the disk is full\n[PerfLog] {"event": "STEP_END"}\n\n----', "the disk is full"),
+        ('cp: x: Input/output error\n[PerfLog] {"event": "STEP_END"}\n\n----', "cp: x: Input/output error"),
+        ("step 36 of rank 0\nrank 1: process 517\nvalidation error: 0.12", ""),
+        ("fatal: the licence server is gone\nstep 7", "fatal: the licence server is gone"),
+        (
+            "/bin/sh: 1: nvcc: not found\nbash: line 1: torchrun: command not found",
+            "bash: line 1: torchrun: command not found",
+        ),
         (
             "Traceback:\n  x\n[rank1]: ValueError: bad shard\nW1122 torch says goodbye",
             "ValueError: bad shard",
@@ -466,11 +484,49 @@ def test_a_log_that_is_no_plain_file_is_told_of_and_not_read(
         ("RuntimeError: " + "x" * 1000, "RuntimeError: " + "x" * 286),
         ("rank 1 ended", ""),
     ],
-    ids=["events alone", "last line", "what was raised", "a long one", "said already"],
+    ids=[
+        "events alone",
+        "what a tool says",
+        "progress",
+        "an error's form",
+        "a shell's",
+        "what was raised",
+        "a long one",
+        "said already",
+    ],
 )
 def test_the_cause_is_a_line_of_the_evidence(evidence: str, cause: str) -> None:
     failure = Failure(Verdict.FAILED, Stage.TRAIN, FailureClass.RANK_FAILED, "h1", "rank 1 ended", evidence)
     assert cause_in(failure) == cause
+
+
+def test_a_class_whose_evidence_is_no_ranks_log_has_its_last_line_as_its_cause() -> None:
+    words = "step 3 of 9\nthe pull was denied"
+    failure = Failure(Verdict.FAILED, Stage.IMAGE, FailureClass.IMAGE_NOT_BUILT, "h1", "no image", words)
+    assert cause_in(failure) == "the pull was denied"
+
+
+PROGRESS = [f"step {number}" for number in range(20)]
+RAISED_AT_END = [
+    "Traceback (most recent call last):",
+    *(f"  frame {n}" for n in range(9)),
+    "ValueError: x",
+    "bye",
+]
+
+
+@pytest.mark.parametrize(
+    ("lines", "shown"),
+    [
+        (PROGRESS, SHOWN_LINES),
+        ([*PROGRESS, *RAISED_AT_END], len(RAISED_AT_END)),
+        ([*PROGRESS, "cp: No space left on device", *PROGRESS], 1 + len(PROGRESS)),
+        ([*PROGRESS, "cp: No space left on device"], SHOWN_LINES),
+        ([], 0),
+    ],
+)
+def test_progress_before_an_error_is_not_shown(lines: list[str], shown: int) -> None:
+    assert to_the_point("\n".join(lines)).splitlines() == lines[len(lines) - shown :]
 
 
 def test_a_deadline_has_no_cause_among_the_last_lines() -> None:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from run_benchmarks.results.evidence import NodeLogs, cause_in
+from run_benchmarks.results.evidence import NodeLogs
 from run_benchmarks.results.hang import hang, main_thread
+from run_benchmarks.results.last_words import cause_in
 from run_benchmarks.stages.hang import Unseen
 from run_benchmarks.stages.watch import Outcome
 from tests.run_benchmarks.builders import conclude, make_case, observed, training_events, write_rank_log

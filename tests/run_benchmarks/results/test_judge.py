@@ -161,6 +161,22 @@ def test_code_is_named_as_the_checkout_has_it(tmp_path: Path) -> None:
         assert f"says: mend {script}; see" in failure.remedy
 
 
+def test_a_last_loss_that_is_no_number_is_a_note_of_a_round_that_failed(folders: list[Path]) -> None:
+    """A script of a case's own may end for it without a word; one that has diverged by its own words needs none."""
+    failed = Failure(Verdict.FAILED, Stage.TRAIN, FailureClass.RANK_FAILED, "h1", "exit code 1")
+    for loss, kind, notes in (
+        (float("nan"), FailureClass.RANK_FAILED, 1),
+        (0.5, FailureClass.RANK_FAILED, 0),
+        (float("nan"), FailureClass.DIVERGED, 0),
+    ):
+        steps = [Event(EventName.STEP_END, {"global_steps": n, "loss": loss}, n) for n in (19, 20)]
+        write_rank_log(folders[0], steps)
+        seen = observed(CASE, failure=replace(failed, failure_class=kind))
+        said = [note for note in judge_logs(planned(CASE), folders, seen).notes if "no finite number" in note]
+        assert len(said) == notes
+        assert all("(step 20)" in note for note in said)
+
+
 def test_what_auto_came_to_is_a_note_also_of_a_round_that_failed_later(folders: list[Path]) -> None:
     settled = {"precision": "fp32", "precision_reason": "bf16 would be emulated"}
     begun = [Event(EventName.INIT_START, {}, 1), Event(EventName.INIT_END, settled, 2)]

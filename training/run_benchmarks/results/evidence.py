@@ -8,36 +8,27 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from run_benchmarks.frameworks.base import Framework
-from run_benchmarks.names import home_of
-from run_benchmarks.plan.redact import redact_tokens
 from run_benchmarks.results.last_sign import last_sign
+from run_benchmarks.results.last_words import LONGEST_CAUSE, last_lines, last_words, text_of, to_the_point
 from run_benchmarks.results.losses import GONE, host_lost, unit_gone
 from run_benchmarks.results.remedies import remedy_of
 from run_benchmarks.results.symptoms import (
     class_in,
+    error_line_in,
     memory_kill_in,
     memory_use_in,
     no_room_in,
-    own_lines,
-    raised_in,
     was_killed,
 )
 from run_benchmarks.stages.watch import Ended, Lost, Outcome
-from utils.errors import FlagPerfError
 from utils.node import rank_log_name, read_rank_ends
 from utils.records import Failure, FailureClass, Stage, Verdict
-from utils.text_files import last_lines_of, shortened
 
-EVIDENCE_LINES = 30
-# Of a log so much is looked at: a launcher's report of its ranks stands at its end.
-MOST_LINES = 2_000
-LONGEST_LINE = 2**13  # characters
 MOST_SUSPECTS = 256  # of a node, whose logs are looked at
 # What a task printed that ended before it had opened its log.
 TASK_OUTPUT = "task_output.log"
-# A deadline or a removal: it had not gone wrong yet; a hang: its evidence is where ranks were.
-_SAID_NOTHING = (FailureClass.DEADLINE, FailureClass.TASK_REMOVED, FailureClass.COLLECTIVE_HANG)
-LONGEST_CAUSE = 300  # characters
+SLOW_OR_HUNG = "see whether it hangs or is slow: docs/failures.md, deadline"
+SLOW = "global rank 0 was silent for no longer than before: it is slow rather than hung; see what makes it so"
 
 
 @dataclass(frozen=True)
@@ -122,10 +113,10 @@ def _only_lost_peer(suspect: Suspect, framework: Framework) -> bool:
 def _gone_early(nodes: Sequence[NodeLogs]) -> Suspect | None:
     """The first rank that ended with 0 by itself, whose peers then lost it."""
     for node in nodes:
-        for end in read_rank_ends(_text(start_log_in(node.folder), node.hide)):
+        for end in read_rank_ends(text_of(start_log_in(node.folder), node.hide)):
             if end.exit_code == 0 and not end.stopped:
                 log = node.folder / rank_log_name(end.rank)
-                return Suspect(node, 0, end.rank, 0, _last_lines(_text(log, node.hide)), log)
+                return Suspect(node, 0, end.rank, 0, last_lines(text_of(log, node.hide)), log)
     return None
 
 
@@ -164,7 +155,7 @@ def start_log_in(folder: Path) -> Path:
 def _of_node(node: NodeLogs, ending: Ended, framework: Framework) -> list[Suspect]:
     code = ending.code
     start_log, early_log = start_log_of(framework.name, node.folder), node.folder / TASK_OUTPUT
-    text = _text(start_log, node.hide)
+    text = text_of(start_log, node.hide)
     why = ending.cause if ending.cause is FailureClass.TASK_REMOVED else memory_kill_in(text) or ending.cause
     said = (why, memory_use_in(text), ending.remedy)
     # a rank ends once: what names it again is not the launcher's, and its log is not read again for it
@@ -173,11 +164,11 @@ def _of_node(node: NodeLogs, ending: Ended, framework: Framework) -> list[Suspec
         codes.setdefault(rank, rank_code)
     failed = list(codes.items())[:MOST_SUSPECTS]
     if not failed and not text and early_log.is_file():
-        return [Suspect(node, code, None, None, _last_lines(_text(early_log, node.hide)), early_log, *said)]
+        return [Suspect(node, code, None, None, last_lines(text_of(early_log, node.hide)), early_log, *said)]
     if not failed:
-        return [Suspect(node, code, None, None, _last_lines(text), start_log, *said)]
+        return [Suspect(node, code, None, None, last_lines(text), start_log, *said)]
     logs = [node.folder / rank_log_name(rank) for rank, _ in failed]
-    tails = [_last_words(_text(log, node.hide), framework) + no_room_in(text) for log in logs]
+    tails = [last_words(text_of(log, node.hide), framework) + no_room_in(text) for log in logs]
     return [
         Suspect(node, code, rank, rank_code, tail, log, *said)
         for (rank, rank_code), tail, log in zip(failed, tails, logs, strict=True)
@@ -189,11 +180,11 @@ def _rank_failure(suspect: Suspect) -> Failure:
         message = f"the task on node rank {suspect.node.rank} {_end_by(suspect.code)}"
     else:
         message = f"rank {suspect.rank} {_end_by(suspect.rank_code)}"
-    raised = raised_in(suspect.tail)
+    said = error_line_in(suspect.tail)
     if suspect.own_code == 0:
         message = f"{message} before its peers were done"
-    elif raised and not was_killed(suspect.own_code, ""):
-        message = f"{message}: {raised[:LONGEST_CAUSE]}"
+    elif said and not was_killed(suspect.own_code, ""):
+        message = f"{message}: {said[:LONGEST_CAUSE]}"
     failure_class = _class_of(suspect)
     if failure_class in GONE:
         message = f"{GONE[failure_class]}: {message}"
@@ -206,7 +197,7 @@ def _rank_failure(suspect: Suspect) -> Failure:
         failure_class,
         host,
         message,
-        suspect.tail,
+        to_the_point(suspect.tail),
         remedy_of(failure_class, host, suspect.log.name, suspect.tail, suspect.advice),
         below_run(suspect.log),
     )
@@ -224,15 +215,6 @@ def _end_by(code: int | None) -> str:
 def below_run(log: Path) -> str:
     """A log of a node, relative to the run's folder: below it come the case, the round and the node."""
     return "/".join(log.parts[-4:])
-
-
-def cause_in(failure: Failure) -> str:
-    """The line of the evidence that says what went wrong; empty where none does, or the message says it."""
-    if failure.failure_class in _SAID_NOTHING:
-        return ""
-    words = [line for line in own_lines(failure.evidence) if any(map(str.isalnum, line))]
-    cause = (raised_in(failure.evidence) or next(reversed(words), ""))[:LONGEST_CAUSE]
-    return "" if cause in failure.message else cause
 
 
 def _class_of(suspect: Suspect) -> FailureClass:
@@ -267,31 +249,7 @@ def _timed_out(nodes: Sequence[NodeLogs], outcome: Outcome, deadline_s: float) -
         FailureClass.DEADLINE,
         node.host,
         f"not done after {deadline_s:g} s{sign and f': {sign}'}",
-        _last_lines(_text(logs[0], node.hide)) if logs else "",
-        "see whether it hangs or is slow: docs/failures.md, deadline; or raise CASE_DEADLINE_HOURS in test_conf.py",
+        to_the_point(last_lines(text_of(logs[0], node.hide))) if logs else "",
+        f"{SLOW if outcome.goes_on else SLOW_OR_HUNG}, or raise CASE_DEADLINE_HOURS in test_conf.py",
         below_run(logs[0]) if logs else "",
     )
-
-
-def _text(path: Path, hide: Callable[[str], str]) -> str:
-    """The end of a log; empty where it is not there, for what ended early has not opened it."""
-    try:
-        lines = last_lines_of(path, home_of(path))[-MOST_LINES:]
-        return redact_tokens("\n".join(_cut(line, hide) for line in lines))
-    except FlagPerfError as error:
-        return "" if isinstance(error.__cause__, FileNotFoundError) else str(error)
-
-
-def _cut(line: str, hide: Callable[[str], str]) -> str:
-    """`line`, not longer than LONGEST_LINE; what is cut off shows no part of a secret, which nobody knows again."""
-    return line if len(line) <= LONGEST_LINE else shortened(hide(redact_tokens(line)), LONGEST_LINE)
-
-
-def _last_words(text: str, framework: Framework) -> str:
-    """The last lines, less those that would only hide what was raised."""
-    appendix = framework.appendix
-    return _last_lines("\n".join(x for x in text.splitlines() if not (appendix and appendix.fullmatch(x))))
-
-
-def _last_lines(text: str) -> str:
-    return "\n".join(text.strip().splitlines()[-EVIDENCE_LINES:])

@@ -30,6 +30,7 @@ from run_benchmarks.results.quality import (
     better_of,
     evaluation_that_met,
     is_true,
+    loss_notes,
     meets_target,
     met_untrained,
 )
@@ -140,7 +141,7 @@ def judge_logs(
         figures["MFU"] = DEFINITIONS["MFU"].figure(None, reason)
     if rules.stand_in:
         figures = {name: replace(each, value=None, source=rules.stand_in) for name, each in figures.items()}
-    doubted = [] if failure else doubts(case, logs.events, values)
+    doubted = loss_notes(logs.events, failure) if failure else doubts(case, logs.events, values)
     of_logs = (
         *filter(None, [rules.stand_in, unproved]),
         *doubted,

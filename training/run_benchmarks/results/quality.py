@@ -16,6 +16,7 @@ from utils.events import Event, EventName
 from utils.figures import HIGHER, LOWER
 from utils.numbers import number_in
 from utils.parameters import TARGET
+from utils.records import Failure, FailureClass
 
 # Logs round: two values may differ by a thousandth.
 TOLERANCE = 1.001
@@ -100,6 +101,17 @@ def met_untrained(events: Sequence[Event], facts: Mapping[str, Any]) -> list[str
         if target is not None and value is not None and value >= target
     ]
     return [f"the target, {target:.6g}, was met before training: {', '.join(met)}"] if met else []
+
+
+def loss_notes(events: Sequence[Event], failure: Failure) -> list[str]:
+    """A last loss that is no number, for which JSON has null: why a training failed that does not say so itself."""
+    steps = [event.value for event in events if event.name == EventName.STEP_END]
+    last = steps[-1] if steps else {}
+    if failure.failure_class is FailureClass.DIVERGED or last.get("loss", 0.0) is not None:
+        return []
+    step = number_in(last, "global_steps")
+    where = "" if step is None else f" (step {step:.0f})"
+    return [f"the last loss that rank 0 reported was no finite number{where}: see docs/failures.md, diverged"]
 
 
 @dataclass(frozen=True)

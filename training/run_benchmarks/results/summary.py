@@ -12,7 +12,7 @@ from pydantic import Field
 
 from run_benchmarks.exit_code import MEANINGS, ExitCode
 from run_benchmarks.reading import LARGEST_BYTES, Record, parsed
-from run_benchmarks.results.evidence import cause_in
+from run_benchmarks.results.last_words import cause_in
 from run_benchmarks.results.markdown import fenced, inline, listed
 from run_benchmarks.results.meanings import WHERE, meanings
 from run_benchmarks.results.round_result import SCHEMA, RoundResult, write_json

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from typing import Final
 
@@ -19,6 +21,14 @@ DISK_FULL = re.compile(
 )
 # The line of a Python traceback that says what was raised; a launcher may prepend the rank's name.
 _RAISED = re.compile(r"(\[\w+\]:? *)?([\w.]*(Error|Exception|Interrupt|Exit)\b.*)")
+# What else is an error by its form: what a shell, a library or a runtime says of a call that failed, a level of a log,
+# a native abort. "error: 0.12" is a figure.
+_SAID_BY_SYSTEM = "|".join(sorted(re.escape(os.strerror(code)) for code in errno.errorcode))
+_ERROR = re.compile(
+    rf": ({_SAID_BY_SYSTEM}|command not found)\b|\bNo module named \S|\b(ERROR|FATAL|CRITICAL)\b|"
+    r"\b([Ee]rror|[Ff]atal|[Pp]anic|[Ff]ailed|[Aa]borted):(?! {0,8}([-+]?[.\d]|nan\b|inf\b))|"
+    r"\b(terminate called|core dumped|Segmentation fault|Check failed|Assertion .{1,200} failed)\b"
+)
 # A loader's worker that was killed ends its rank, which says so: PyTorch.
 _WORKER_KILLED = re.compile(r"worker \(pid[^)\n]{0,80}\) (is|was) killed by signal: Killed", re.IGNORECASE)
 _MEMORY_USE = re.compile(
@@ -68,6 +78,13 @@ def raised_in(words: str) -> str:
     """The last line that says what was raised; empty where there is none."""
     raised = [match[2] for line in own_lines(words) if (match := _RAISED.match(line))]
     return next(reversed(raised), "")
+
+
+def error_line_in(words: str) -> str:
+    """The last line that is an error and no progress; what was raised before all others; empty where none is."""
+    lines = own_lines(words)
+    errors = (line for line in reversed(lines) if _ERROR.search(line) or class_in(line))
+    return raised_in(words) or next(errors, "")
 
 
 def own_lines(words: str) -> list[str]:

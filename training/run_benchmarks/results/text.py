@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from run_benchmarks.results.evidence import cause_in
+from run_benchmarks.results.last_words import cause_in
 from run_benchmarks.results.meanings import WHERE, meanings
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.shortfall import advice

@@ -78,8 +78,8 @@ class Outcome:
 
     timed_out: the deadline came first. hung_s: the seconds of silence after which the training was taken for hung; None
     where it was not; hang_limit: what that exceeded; unseen: nodes whose ranks could not be looked at then.
-    out_of_contact: nodes without an ending that did not answer either, and why. Plain data, for it stands in
-    `round.json`.
+    out_of_contact: nodes without an ending that did not answer either, and why. goes_on: at the deadline rank 0
+    had been silent for no longer than before. Plain data, for it stands in `round.json`.
     """
 
     endings: Mapping[int, Ending]
@@ -88,6 +88,7 @@ class Outcome:
     hung_s: float | None = None
     hang_limit: str = ""
     unseen: Mapping[int, Unseen] = field(default_factory=dict)
+    goes_on: bool = False
 
     @property
     def all_ended_well(self) -> bool:
