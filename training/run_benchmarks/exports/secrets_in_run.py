@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
-from run_benchmarks.exports.redaction import MOST_LINES, Redaction, Searched, values_in
+from run_benchmarks.exports.redaction import MOST_LINES, MOST_OF_LINES, Redaction, Searched, values_in
 from run_benchmarks.exports.run_files import RunFile, node_of
 from run_benchmarks.plan.secrets import SHORTEST, Secrets
 from run_benchmarks.results.folder import RunFolder, as_list, section
@@ -32,7 +32,10 @@ _FLOODED = (
     f"it gives names of secrets more than {MOST_OF_A_FILE} characters of values, its node's files more than "
     f"{MOST_OF_A_NODE}, or the run's more than {MOST_OF_A_RUN}: not all of them can be hidden"
 )
-_DENSE = f"its node's files name secrets in more than {MOST_LINES} lines: not all of them are looked through"
+_DENSE = (
+    f"its node's files name secrets in more than {MOST_LINES} lines, or {MOST_OF_LINES} characters of lines: not all "
+    "of them are looked through"
+)
 
 
 def redaction_of(
