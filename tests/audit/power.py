@@ -177,7 +177,16 @@ def node_of(
     ]
     if not working:
         return None
-    source = min(working, key=lambda each: (SCOPES.index(each["scope"]), each["interval_s"], each["source"]))
+    metered = {record["source"] for record in records if record.get("of_meter")}
+    source = min(
+        working,
+        key=lambda each: (
+            SCOPES.index(each["scope"]),
+            each["source"] not in metered,
+            each["interval_s"],
+            each["source"],
+        ),
+    )
     hole = INTERVALS_OF_A_HOLE * source["interval_s"] * 1000
     devices = devices_of(records, source["source"])
     node = Node(source["scope"])
@@ -266,13 +275,15 @@ def of_several(figure: str, values: list[float]) -> float:
 
 
 def telemetry(folder: Path, rank: int, clocks: list[Clock]) -> list[dict[str, Any]] | None:
-    """A node's records and its meters', on one time line; None where more than one in a hundred lines is none."""
-    meters, of_meters = lines_of(folder.with_name(f"{folder.name}.meters.jsonl"), None, clocks)
+    """A node's meters and its own records, on one time line; of its own none where more than one in a hundred lines is
+    none. None where there is nothing."""
+    meters, _ = lines_of(folder.with_name(f"{folder.name}.meters.jsonl"), None, clocks)
     own, of_own = lines_of(folder / "telemetry.jsonl", rank, clocks)
     taken = {record["source"] for record in meters if record["kind"] == "source"}
-    records = meters + [record for record in own if record["source"] not in taken]
-    lines = of_meters + of_own
-    return records if lines - len(records) <= lines / 100 else None
+    for record in meters:
+        record["of_meter"] = True
+    own = [record for record in own if record["source"] not in taken]
+    return (meters + own if of_own - len(own) <= of_own / 100 else meters) or None
 
 
 def lines_of(path: Path, rank: int | None, clocks: list[Clock]) -> tuple[list[dict[str, Any]], int]:

@@ -369,6 +369,26 @@ def test_a_flood_of_secrets_costs_the_files_of_its_own_node_alone(
     assert b"hunter2" not in contents(tmp_path / "run.tar.gz")[name]
 
 
+def test_a_flood_of_values_costs_the_node_that_has_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One rank's values used up what there was for all: another host's log was left out for two lines."""
+    monkeypatch.setattr(secrets_in_run, "MOST_OF_A_RUN", 2_000)
+    run = copied(tmp_path)
+    log = rank_log(run)
+    for number in range(4):
+        lines = (f"token=value-{number}-{line:04}\n" for line in range(100))
+        (log.parent / f"x{number}.log").write_text("".join(lines))
+    other = log.parents[1] / "other_noderank1" / "rank1.out.log"
+    other.parent.mkdir()
+    other.write_text("password=hunter2hunter2\n")
+    notes = export_archive(run, tmp_path / "run.tar.gz", NO_SECRETS, tmp_path)
+    packed = contents(tmp_path / "run.tar.gz")
+    assert packed[f"run/{other.relative_to(run)}"] == b"password=***\n"
+    assert sum("/x" in note and note.startswith("left out") for note in notes) == 4
+    assert f"run/{log.relative_to(run)}" in packed, "what names nothing stays"
+
+
 def test_of_a_file_that_names_no_secret_the_values_of_others_are_hidden(tmp_path: Path) -> None:
     run = copied(tmp_path)
     log = rank_log(run)

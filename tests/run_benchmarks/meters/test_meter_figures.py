@@ -95,7 +95,7 @@ def test_both_meters_of_a_machine_are_kept_and_compared(tmp_path: Path) -> None:
     write_monitor(tmp_path / "node", 150)
     write_meter(tmp_path / "node", lambda second: 100)
     result = outcome(tmp_path / "node")
-    assert result.figures["energy"].value == pytest.approx(150 * TRAINED_S, rel=0.01), "that of every second"
+    assert result.figures["energy"].value == pytest.approx(6500, rel=0.01), "what no task can write"
     assert result.telemetry is not None
     assert {"pwr", "redfish"} <= result.telemetry.nodes[0].sources.keys()
     assert any("pwr = redfish does not hold" in note for note in result.notes)
@@ -135,8 +135,26 @@ def test_a_node_cannot_speak_for_its_meter(tmp_path: Path) -> None:
     write_meter(tmp_path / "node", lambda second: 100)
     write_monitor(tmp_path / "node", 5, "redfish")
     result = outcome(tmp_path / "node")
-    assert result.figures["energy"].value is None, "so much of it is no record that nothing of it is believed"
+    assert result.figures["energy"].value == pytest.approx(6500, rel=0.01), (
+        "what the controller has read stays"
+    )
     assert any("redfish is a source that the controller reads" in note for note in result.notes)
+
+
+@pytest.mark.parametrize("theirs", ["junk\n", "link", "quick"])
+def test_nothing_that_a_node_writes_takes_its_meters_place(theirs: str, tmp_path: Path) -> None:
+    """Two lines that are no records, or a source that says it is read more often, took the meter's reading away."""
+    write_meter(tmp_path / "node", lambda second: 300)
+    own = tmp_path / "node" / TELEMETRY_FILE
+    if theirs == "quick":
+        write_monitor(tmp_path / "node", 1)
+    else:
+        own.parent.mkdir()
+        own.symlink_to("/dev/zero") if theirs == "link" else own.write_text(theirs * 2)
+    result = outcome(tmp_path / "node")
+    assert result.figures["energy"].value == pytest.approx(300 * TRAINED_S, rel=0.01)
+    assert "redfish (machine)" in result.figures["energy"].source
+    assert result.notes
 
 
 def test_charts_have_both_files(tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.load import load_settings
+from run_benchmarks.plan.meters import Meter
 from run_benchmarks.plan.problems import ConfigError
 from tests.run_benchmarks.plan.tree import CLUSTER_CONF, Tree
 
@@ -134,3 +136,13 @@ def test_monitors_leave_out_a_kind_or_give_it_another_interval(tree: Tree) -> No
     assert meter_interval({"ipmi": 0.5}, "ipmi") == 0.5
     assert meter_interval({"ipmi": False}, "ipmi") is None
     assert not {"redfish", "ipmi"} & intervals_of({"ipmi": 0.5}, 1.0).keys(), "the nodes' monitors have none"
+
+
+def test_a_password_does_not_stay_in_the_environment_of_what_is_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A case's script that prints its environment on this machine had it in its log."""
+    monkeypatch.setenv(VARIABLE, PASSWORD)
+    meter = Meter("redfish", "bmc", 443, user="u", pass_env=VARIABLE)
+    assert meter.password() == PASSWORD and VARIABLE not in os.environ
+    assert meter.password() == PASSWORD

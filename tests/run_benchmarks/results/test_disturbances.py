@@ -168,6 +168,19 @@ def test_a_setting_lets_no_disturbed_round_count(tmp_path: Path) -> None:
     assert result.figures["p_train"].value is not None  # what was measured is kept
 
 
+@pytest.mark.parametrize("cut", [slice(0), slice(400)])
+def test_a_setting_lets_no_round_count_of_which_too_little_was_sampled(tmp_path: Path, cut: slice) -> None:
+    """Two lines that were no records, or no file at all, made a throttled round count."""
+    result = disturbed(tmp_path, node(), node()[cut], strict=True)
+    failure = result.failure
+    assert failure is not None and result.verdict is Verdict.INVALID
+    assert (failure.failure_class, failure.host) == (FailureClass.DISTURBED, "h1")
+    assert (
+        "disturbed (unwatched) on h1" in failure.evidence
+        and "of the training was sampled" in failure.evidence
+    )
+
+
 def test_a_training_that_grows_faster_to_its_end_is_named(tmp_path: Path) -> None:
     log = events(AT_THE_END)
     steps = [

@@ -34,7 +34,7 @@ PACKAGES = ("packages", "system_packages")
 _KEY_BEGINS, LONGEST_KEY = re.compile("-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----"), 200
 _OF_KEY = re.compile(r"[A-Za-z0-9+/=]{16,}")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
-MOST_LINES, PARTS = 200_000, 16
+MOST_LINES, MOST_OF_LINES, PARTS = 200_000, 2**22, 16
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 # In code names speak of variables; what is set for a run stands in its configuration, and in files of other kinds.
 _PROGRAMS, _CONFIGURATION = (
@@ -70,10 +70,11 @@ def _planned(config: Path, training_dir: Path) -> frozenset[str]:
 class Searched:
     """How files of one node are searched: by blocks, and line by line only where a block has something to hide.
 
-    lines: those that were looked at by themselves so far.
+    lines, size: those that were looked at by themselves so far, and their characters.
     """
 
     lines: int = 0
+    size: int = 0
 
     def parts(self, block: str, is_clean: Callable[[str], bool]) -> Iterator[tuple[str, bool]]:
         """Whole lines in parts that are clean, and single lines that are not; each with which it is.
@@ -89,10 +90,10 @@ class Searched:
             yield text, True
         elif len(lines) == 1:
             self.lines += 1
-            if self.lines > MOST_LINES:
-                raise FlagPerfError(
-                    f"is one of a node's files with more than {MOST_LINES} lines that name secrets"
-                )
+            self.size += len(text)
+            if self.lines > MOST_LINES or self.size > MOST_OF_LINES:
+                most = f"{MOST_LINES} lines, or {MOST_OF_LINES} characters of lines, that name secrets"
+                raise FlagPerfError(f"is one of a node's files with more than {most}")
             yield text, False
         else:
             size = -(-len(lines) // PARTS)

@@ -7,12 +7,12 @@ something else is a secret.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
-from run_benchmarks.exports.redaction import MOST_LINES, Redaction, Searched, values_in
+from run_benchmarks.exports.redaction import MOST_LINES, MOST_OF_LINES, Redaction, Searched, values_in
 from run_benchmarks.exports.run_files import RunFile, node_of
 from run_benchmarks.plan.secrets import SHORTEST, Secrets
 from run_benchmarks.results.folder import RunFolder, as_list, section
@@ -24,14 +24,18 @@ from utils.inventory import INVENTORY_FILE
 from utils.node import rank_log_name
 from utils.telemetry.lines import TELEMETRY_FILE
 
-# Characters of values that a file, and a whole run, may add: each is looked for in some fifty spellings.
-MOST_OF_A_FILE, MOST_OF_A_RUN = 2**15, 2**17
+# Characters of values that a file, a node's files and a whole run may add: each is looked for in some fifty spellings.
+MOST_OF_A_FILE, MOST_OF_A_NODE, MOST_OF_A_RUN = 2**14, 2**15, 2**19
+_PARTS_OF_NODE = len(["case", "round1", "node"]) - 1
 _OF_CONTROLLER = len(PurePosixPath("case/round1/result.json").parts)
 _FLOODED = (
-    f"it gives names of secrets more than {MOST_OF_A_FILE} characters of values, or a run's files more than "
-    f"{MOST_OF_A_RUN}: not all of them can be hidden"
+    f"it gives names of secrets more than {MOST_OF_A_FILE} characters of values, its node's files more than "
+    f"{MOST_OF_A_NODE}, or the run's more than {MOST_OF_A_RUN}: not all of them can be hidden"
 )
-_DENSE = f"its node's files name secrets in more than {MOST_LINES} lines: not all of them are looked through"
+_DENSE = (
+    f"its node's files name secrets in more than {MOST_LINES} lines, or {MOST_OF_LINES} characters of lines: not all "
+    "of them are looked through"
+)
 
 
 def redaction_of(
@@ -44,13 +48,33 @@ def redaction_of(
         blocks = list(_blocks_of(script))
         secrets = secrets.with_those_of({}, (), "".join(blocks))
         held.update(values_in(blocks, Searched()))
-    named = _NamedValues()
-    # The controller's own files first, which lie above those of nodes: what ranks write leaves room for these.
-    in_order = sorted(files, key=lambda file: file.name.count("/"))
-    checked = {file.name: file if file.objection else named.taken(file) for file in in_order}
-    return Redaction(replace(secrets, held=secrets.held | held | named.values)), [
-        checked[file.name] for file in files
+    named = defaultdict[str, _NamedValues](_NamedValues)
+    checked = [file if file.objection else named[node_of(file)].taken(file) for file in files]
+    values, flooding = _within_budget(named)
+    checked = [
+        replace(file, objection=file.objection or _FLOODED)
+        if node_of(file) in flooding and not file.names_nothing
+        else file
+        for file in checked
     ]
+    return Redaction(replace(secrets, held=secrets.held | held | values)), checked
+
+
+def _within_budget(named: Mapping[str, _NamedValues]) -> tuple[frozenset[str], frozenset[str]]:
+    """The values that are hidden, and the nodes whose own are too many: those that have most.
+
+    The controller's own files come first.
+    """
+    order = sorted(named, key=lambda node: (node.count("/") == _PARTS_OF_NODE, named[node].size))
+    values, flooding, size = set[str](), set[str](), 0
+    for node in order:
+        new = named[node].values - values
+        size += sum(map(len, new))
+        if size > MOST_OF_A_RUN:
+            flooding.add(node)
+        else:
+            values |= new
+    return frozenset(values), frozenset(flooding)
 
 
 def _blocks_of(file: RunFile) -> Iterator[str]:
@@ -61,23 +85,22 @@ def _blocks_of(file: RunFile) -> Iterator[str]:
 
 @dataclass
 class _NamedValues:
-    """The values that files give to names of secrets. searched: by node folder. size: the values' characters."""
+    """The values that the files of one node give to names of secrets; size: their characters."""
 
-    searched: dict[str, Searched] = field(default_factory=lambda: defaultdict(Searched))
+    searched: Searched = field(default_factory=Searched)
     values: set[str] = field(default_factory=set)
     size: int = 0
 
     def taken(self, file: RunFile) -> RunFile:
         """The file, whose values were taken; with an objection where not all of them could be."""
-        searched = self.searched[node_of(file)]
-        before = searched.lines
-        objection = self._take(values_in(_blocks_of(file), searched, is_document=file.is_document))
-        names_nothing = searched.lines == before and not file.is_document
+        before = self.searched.lines
+        objection = self._take(values_in(_blocks_of(file), self.searched, is_document=file.is_document))
+        names_nothing = self.searched.lines == before and not file.is_document
         return replace(file, objection=objection, names_nothing=names_nothing)
 
     def _take(self, values: Iterable[str]) -> str:
         """Why not all of a file's values could be taken, or nothing."""
-        limit = min(self.size + MOST_OF_A_FILE, MOST_OF_A_RUN)
+        limit = min(self.size + MOST_OF_A_FILE, MOST_OF_A_NODE)
         try:
             for value in values:
                 if len(value) < SHORTEST or value in self.values:

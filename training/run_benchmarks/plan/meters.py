@@ -79,13 +79,17 @@ class Meter:
             FlagPerfError: it is not there, or its file may be read by others.
         """
         if self.pass_env:
-            if not (password := os.environ.get(self.pass_env, "")):
+            # taken out: what is started on this machine, a case's script say, gets the environment that is left
+            if given := os.environ.pop(self.pass_env, ""):
+                _FROM_ENVIRONMENT[self.pass_env] = given
+            if self.pass_env not in _FROM_ENVIRONMENT:
                 remedy = f"export {self.pass_env} in the shell that starts run.py, or give pass_file"
                 raise FlagPerfError(f"the environment has no {self.pass_env}", remedy=remedy)
-            return password
+            return _FROM_ENVIRONMENT[self.pass_env]
         return _password_in(Path(self.pass_file).expanduser()) if self.pass_file else ""
 
 
+_FROM_ENVIRONMENT: dict[str, str] = {}
 # In the settings of a cluster: host -> its meter. As the file has them they are read by `read_meters`.
 Meters = Annotated[
     dict[str, Meter],

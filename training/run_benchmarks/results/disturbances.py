@@ -9,7 +9,7 @@ from statistics import median
 
 from run_benchmarks.results.node_readings import NodeReadings
 from run_benchmarks.results.readings import DeviceKey, Total
-from run_benchmarks.results.telemetry_result import NodeTelemetry, SourceTelemetry
+from run_benchmarks.results.telemetry_result import NodeTelemetry, RoundTelemetry, SourceTelemetry
 from run_benchmarks.results.trend import lasting_change
 from utils.numbers import shown
 from utils.records import Failure, FailureClass, Stage, Verdict
@@ -32,6 +32,7 @@ class Kind(str, Enum):
     UNSTEADY = "unsteady"
     MEMORY_ERRORS = "memory_errors"
     REMAPPED_ROWS = "remapped_rows"
+    UNWATCHED = "unwatched"
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ LIMITS: Mapping[Kind, Limit] = {
     Kind.UNSTEADY: Limit(0.05, "once warm, a training keeps its pace within a percent or two"),
     Kind.MEMORY_ERRORS: Limit(1, "what was computed may be wrong"),
     Kind.REMAPPED_ROWS: Limit(1, "its memory fails"),
+    Kind.UNWATCHED: Limit(0.9, "of what was not sampled nobody can say that nothing disturbed it"),
 }
 
 
@@ -93,8 +95,34 @@ def disturbances_of_all(
     return [*_unsteady(rates), *_peers(nodes)][:MOST_DISTURBANCES]
 
 
-def refused(found: Sequence[Disturbance], hosts: Sequence[str]) -> Failure | None:
-    """The failure of a round that was disturbed, where REQUIRE_UNDISTURBED says that it does not count."""
+def _unwatched(nodes: Sequence[NodeTelemetry], hosts: Sequence[str]) -> list[Disturbance]:
+    """The nodes of which too little was sampled while they trained to say that nothing disturbed them.
+
+    Of one with chips their own utilisation counts, else that of the host's processors.
+    """
+    shares = {rank: _watched(nodes[rank]) if rank < len(nodes) else 0.0 for rank in range(len(hosts))}
+    return [
+        _of(Kind.UNWATCHED, share, f"{share:.0%} of the training was sampled", rank)
+        for rank, share in shares.items()
+        if share < LIMITS[Kind.UNWATCHED].value
+    ][:MOST_DISTURBANCES]
+
+
+def _watched(node: NodeTelemetry) -> float:
+    """The part of the training in which the least watched of a node's sources was read that show its load."""
+    chips = dict(_accelerators(node))
+    sources = chips or {name: each for name, each in node.sources.items() if each.scope is Scope.HOST}
+    read = [
+        each.figures["utilisation"].coverage for each in sources.values() if "utilisation" in each.figures
+    ]
+    return min((share or 0.0 for share in read), default=0.0)
+
+
+def refused(
+    named: Sequence[Disturbance], telemetry: RoundTelemetry | None, hosts: Sequence[str]
+) -> Failure | None:
+    """The failure of a round that was disturbed, or not watched, where REQUIRE_UNDISTURBED says it does not count."""
+    found = [*named, *_unwatched(telemetry.nodes if telemetry else (), hosts)]
     if not found:
         return None
     notes = [each.note(hosts) for each in found]
@@ -113,7 +141,8 @@ def _of(
 ) -> Disturbance:
     source, device = key
     limit = LIMITS[kind].value
-    what += f", named from {limit:.0%} on" if limit < 1 else ""
+    way = "below" if kind is Kind.UNWATCHED else "from"
+    what += f", named {way} {limit:.0%}{' on' * (way == 'from')}" if limit < 1 else ""
     return Disturbance(
         kind=kind, node=node, source=source, device=device, value=value, limit=limit, what=what
     )

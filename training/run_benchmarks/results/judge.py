@@ -120,7 +120,7 @@ def judge_logs(
         figures |= {name: of_this_part(figures[name], continued) for name in (*OF_TELEMETRY, *own, *of_part)}
     failure = seen.failure or _fault(case, logs, values, figures, own, figure_notes, seen)
     if case.undisturbed:
-        failure = failure or refused(sampled.disturbances, seen.hosts)
+        failure = failure or refused(sampled.disturbances, sampled.telemetry, seen.hosts)
     if failure and failure.failure_class is FailureClass.INCONSISTENT_RESULT and folders:
         failure = replace(failure, file=below_run(folders[0] / rank_log_name(0)))
     if case.kind == MEASURE:  # it owes none of training's figures: only those that it has are its own

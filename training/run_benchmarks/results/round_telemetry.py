@@ -54,7 +54,7 @@ from utils.figures import DEFINITIONS, Figure
 from utils.numbers import counted
 from utils.records import Stage
 from utils.telemetry.lines import TELEMETRY_FILE
-from utils.telemetry.records import Window
+from utils.telemetry.records import Telemetry, Window
 
 NAMES = (*OF_POWER, *OF_DEVICES, *ESTIMATES)
 # Of a node's telemetry so much may be no record: with more, nobody can say what is missing.
@@ -198,15 +198,9 @@ def _shifted(phases: Mapping[Phase, Sequence[Window]], shift: Shift) -> dict[Pha
 
 
 def _read(rank: int, folder: Path, cut: Cut, placement: Placement) -> _Node:
-    readings = NodeReadings.over(cut.training, cut.ranks_start_ms, WANTED)
-    try:
-        telemetry = read_power(folder / TELEMETRY_FILE, placement, readings.take)
-    except FlagPerfError as error:
-        reason = str(error).splitlines()[0]
-        return _Node(reason, NodeTelemetry(missing=(reason,)))
-    doubt = (telemetry.doubt,) if telemetry.wrong else ()
-    if telemetry.wrong > MOST_WRONG * telemetry.lines:
-        return _Node(telemetry.doubt, NodeTelemetry(missing=doubt), doubt)
+    telemetry, readings, unread, doubt = _readable(folder, cut, placement)
+    if unread and not telemetry.sources:
+        return _Node(unread, NodeTelemetry(missing=(unread,)), doubt)
     readings.end(telemetry)
     summary = node_telemetry(telemetry, readings.training, cut)
     compared = tuple(reconciliations(rank, telemetry, cut.training))
@@ -222,6 +216,28 @@ def _read(rank: int, folder: Path, cut: Cut, placement: Placement) -> _Node:
         compared,
         tuple(disturbances_of_node(rank, summary, readings)),
     )
+
+
+def _readable(
+    folder: Path, cut: Cut, placement: Placement
+) -> tuple[Telemetry, NodeReadings, str, tuple[str, ...]]:
+    """What was read of a node, its readings, why its own telemetry is left out, or nothing, and what to note.
+
+    What the controller has read of the node's meter counts, whatever the node wrote beside it.
+    """
+    path, readings = folder / TELEMETRY_FILE, NodeReadings.over(cut.training, cut.ranks_start_ms, WANTED)
+    doubt: tuple[str, ...] = ()
+    try:
+        telemetry = read_power(path, placement, readings.take)
+        doubt = (telemetry.doubt,) if telemetry.wrong else ()
+        if telemetry.node_wrong <= MOST_WRONG * telemetry.node_lines:
+            return telemetry, readings, "", doubt
+        unread = telemetry.doubt
+    except FlagPerfError as error:
+        unread = str(error).splitlines()[0]
+    readings = NodeReadings.over(cut.training, cut.ranks_start_ms, WANTED)
+    of_meters = read_power(path, placement, readings.take, only_meters=True)
+    return of_meters, readings, unread, (unread,) if of_meters.sources else doubt
 
 
 def _gaps(node: NodeTelemetry) -> Iterator[tuple[str, str]]:

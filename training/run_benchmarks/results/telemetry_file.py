@@ -137,7 +137,11 @@ def read_telemetry(path: Path) -> Telemetry:
 
 
 def read_power(
-    path: Path, placement: Placement = AS_WRITTEN, take: Callable[[TickLine], None] | None = None
+    path: Path,
+    placement: Placement = AS_WRITTEN,
+    take: Callable[[TickLine], None] | None = None,
+    *,
+    only_meters: bool = False,
 ) -> Telemetry:
     """The power and energy that a `telemetry.jsonl` tells of, in columns: a day of 64 devices fits into the memory.
 
@@ -146,11 +150,12 @@ def read_power(
     Args:
         placement: on which time line the readings stand.
         take: what else reads each tick, of whichever source.
+        only_meters: what the node itself wrote is not looked at.
 
     Raises:
         FlagPerfError: the file cannot be read.
     """
-    reader = TelemetryReader(path, placement=placement)
+    reader = TelemetryReader(path, placement=placement, only_meters=only_meters)
     table = SeriesTable((POWER, ENERGY, ENERGY_RANGE))
     for tick in reader.ticks():
         info = reader.sources.get(tick.source)
@@ -169,10 +174,17 @@ class TelemetryReader:
     """
 
     def __init__(
-        self, path: Path, scopes: Collection[Scope] = tuple(Scope), placement: Placement = AS_WRITTEN
+        self,
+        path: Path,
+        scopes: Collection[Scope] = tuple(Scope),
+        placement: Placement = AS_WRITTEN,
+        *,
+        only_meters: bool = False,
     ) -> None:
         self.path, self.scopes, self._placement = path, scopes, placement
+        self._only_meters = only_meters
         self._meters: set[str] = set()  # sources that the controller reads
+        self._of_meters = (0, 0)  # their lines, and how many of these are wrong
         self.sources: dict[str, SourceInfo] = {}
         self.lines = self.wrong = self._count = self._held = 0
         self.first_wrong = ""
@@ -191,6 +203,9 @@ class TelemetryReader:
         if of_meters.is_file():
             yield from self._ticks(of_meters, self._placement.controllers)
             self._meters = set(self.sources)
+            self._of_meters = self.lines, self.wrong
+        if self._only_meters:
+            return
         if self.path.exists() or not self._meters:
             yield from self._ticks(self.path, self._placement.own)
 
@@ -229,7 +244,10 @@ class TelemetryReader:
     def telemetry(self, samples: tuple[Sample, ...] = ()) -> Telemetry:
         """What the file holds, with such of its samples as were kept."""
         held = (str(self.path), tuple(self.sources.values()), samples)
-        return Telemetry(*held, self.lines, self.wrong, self.first_wrong)
+        whole = Telemetry(*held, self.lines, self.wrong, self.first_wrong, None, frozenset(self._meters))
+        return replace(
+            whole, node_lines=self.lines - self._of_meters[0], node_wrong=self.wrong - self._of_meters[1]
+        )
 
     def _take(self, line: SourceLine, path: Path) -> None:
         if line.source not in self.sources and len(self.sources) >= MOST_SOURCES:

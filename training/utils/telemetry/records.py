@@ -156,6 +156,7 @@ class Telemetry:
 
     lines: how many there are; wrong: how many of them are no record; first_wrong: where the first is, and why.
     columns: the readings by source and device; where they are held so, there are no `samples`.
+    of_controller: the sources that the controller has read itself. node_lines, node_wrong: of the node's own file.
     """
 
     path: str
@@ -165,6 +166,9 @@ class Telemetry:
     wrong: int = 0
     first_wrong: str = ""
     columns: Mapping[str, Mapping[str, Series]] | None = field(default=None, compare=False)
+    of_controller: frozenset[str] = frozenset()
+    node_lines: int = field(default=0, compare=False)
+    node_wrong: int = field(default=0, compare=False)
 
     @property
     def doubt(self) -> str:

@@ -24,11 +24,7 @@ DEFAULT_INTERVAL_S = 1.0
 FROZEN_AFTER_MS = 5_000
 # Within a minute even the smallest range (65 kJ) cannot wrap twice at 1 kW.
 WRAP_IS_CLEAR_MS = 60_000
-
-# Of a source's devices so many are named.
-MOST_NAMED = 64
-LONGEST_NAMES = 300  # characters
-
+MOST_NAMED, LONGEST_NAMES = 64, 300  # of a source's devices, and characters
 # From the whole machine to the least part of it.
 POWER_SCOPES = (Scope.MACHINE, Scope.ACCELERATOR, Scope.PACKAGE)
 WITH_POWER = frozenset({*POWER_SCOPES, Scope.CHASSIS})  # also where it is nobody's own
@@ -160,10 +156,15 @@ def metered_series(telemetry: Telemetry, source: str) -> Mapping[str, Series]:
 
 
 def best_power_source(telemetry: Telemetry) -> str | None:
-    """The source nearest to the whole machine: machine, else accelerators, else packages; of several the quickest."""
+    """The source nearest to the whole machine: machine, else accelerators, else packages.
+
+    Of several one that the controller reads, for no task can write that, else the quickest.
+    """
     for scope in POWER_SCOPES:
         if sources := telemetry.with_scope(scope):
-            return min(sources, key=lambda name: interval_ms(telemetry, name))
+            return min(
+                sources, key=lambda name: (name not in telemetry.of_controller, interval_ms(telemetry, name))
+            )
     return None
 
 
