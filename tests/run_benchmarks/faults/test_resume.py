@@ -128,6 +128,8 @@ def test_a_run_whose_controller_died_is_stopped_in_its_place(run: WholeRun, caps
     assert "SIGTERM" not in told.err and "leftovers" not in told.err
     assert (run.result / CASE / "round1" / "localhost_noderank0" / "rank0.out.log").is_file()
     assert run.summary["exit_code"] == 130
+    log = (run.result / "flagperf_run.log").read_text()
+    assert "Step 2: end the round that was under way" in log and "to be ended at the stage train" in log
     assert run.main("stop") == 0 and "has ended already" in capsys.readouterr().out
     assert run.main("resume") == 2
     run.configure(

@@ -506,6 +506,7 @@ def test_a_class_whose_evidence_is_no_ranks_log_has_its_last_line_as_its_cause()
     assert cause_in(failure) == "the pull was denied"
 
 
+EVENTS = "[PerfLog]"
 PROGRESS = [f"step {number}" for number in range(20)]
 RAISED_AT_END = [
     "Traceback (most recent call last):",
@@ -522,6 +523,8 @@ RAISED_AT_END = [
         ([*PROGRESS, *RAISED_AT_END], len(RAISED_AT_END)),
         ([*PROGRESS, "cp: No space left on device", *PROGRESS], 1 + len(PROGRESS)),
         ([*PROGRESS, "cp: No space left on device"], SHOWN_LINES),
+        ([*PROGRESS, *[f"{EVENTS} {{}}"] * 9], SHOWN_LINES + 9),
+        ([f"{EVENTS} {{}}"] * 20, SHOWN_LINES),
         ([], 0),
     ],
 )

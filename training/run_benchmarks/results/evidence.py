@@ -28,7 +28,7 @@ MOST_SUSPECTS = 256  # of a node, whose logs are looked at
 # What a task printed that ended before it had opened its log.
 TASK_OUTPUT = "task_output.log"
 SLOW_OR_HUNG = "see whether it hangs or is slow: docs/failures.md, deadline"
-SLOW = "global rank 0 was silent for no longer than before: it is slow rather than hung; see what makes it so"
+SLOW = "global rank 0 was silent for no longer than before: it is slow rather than hung: docs/failures.md, deadline"
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,12 @@ from run_benchmarks.names import home_of
 from run_benchmarks.plan.redact import redact_tokens
 from run_benchmarks.results.symptoms import error_line_in, own_lines
 from utils.errors import FlagPerfError
+from utils.events import PREFIX
 from utils.records import Failure, FailureClass
 from utils.text_files import last_lines_of, shortened
 
 EVIDENCE_LINES = 30
-# So many of these are shown at least, and all from where an error begins: before it a log has only progress.
+# So many of these are shown at least, beside events, and all from where an error begins: before it is only progress.
 SHOWN_LINES = 8
 TRACEBACK = (
     "Traceback (most recent call last)",
@@ -47,7 +48,9 @@ def to_the_point(words: str) -> str:
     lines, error = words.splitlines(), error_line_in(words)
     signs = (*TRACEBACK, error) if error else TRACEBACK
     begins = [number for number, line in enumerate(lines) if any(sign in line for sign in signs)]
-    return "\n".join(lines[min([*begins, max(0, len(lines) - SHOWN_LINES)]) :])
+    words_at = [number for number, line in enumerate(lines) if PREFIX not in line]
+    last = words_at[-SHOWN_LINES:] or [max(0, len(lines) - SHOWN_LINES)]
+    return "\n".join(lines[min(*begins, last[0]) if begins else last[0] :])
 
 
 def text_of(path: Path, hide: Callable[[str], str]) -> str:

@@ -41,7 +41,7 @@ def host_lost(
     """
     kind = kind or FailureClass.HOST_UNREACHABLE
     remedy = remedy or f"check {host} and the way to it"
-    left = "if something of the run may be left there, a note has the command that removes it once the host is back"
+    left = "what may be left there is removed, once the host is back, by the command in a note and at the run's end"
     what = GONE.get(kind, "the host is out of reach")
     decided, _, why = message.partition("\n")
     what = f"{what}: {decided}" if why else what

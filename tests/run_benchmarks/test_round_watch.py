@@ -1,0 +1,60 @@
+"""How long a round's tasks are waited for, and what is said of those that their deadline ended. A FAKE wait."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from run_benchmarks import round_watch
+from run_benchmarks.round_state import RoundState
+from run_benchmarks.round_watch import SHORTEST_WATCH_S, watch_round
+from run_benchmarks.stages.watch import Outcome
+from tests.run_benchmarks.builders import make_case
+from utils.events import Event, EventName
+
+
+def waited(monkeypatch: pytest.MonkeyPatch, state: RoundState) -> tuple[float, Outcome]:
+    """The limit with which the tasks are waited for, and the outcome where it comes first."""
+    limits: list[float] = []
+
+    async def run(_: object, limit_s: float) -> Outcome:
+        limits.append(limit_s)
+        return Outcome({}, True, {})
+
+    monkeypatch.setattr(round_watch, "_watch", lambda *_: SimpleNamespace(run=run))
+    monkeypatch.setattr(round_watch, "_followers", lambda *_: ())
+    session: Any = None
+    outcome = asyncio.run(watch_round(session, state, ()))
+    return limits[0], outcome
+
+
+def state_of(deadline_s: float, **times: float) -> RoundState:
+    state = RoundState(replace(make_case(), deadline_s=deadline_s), 1, "")
+    state.times.update(times)
+    return state
+
+
+def test_a_short_deadline_is_kept_and_one_that_passed_without_a_controller_leaves_time_to_hear(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert waited(monkeypatch, state_of(14.4))[0] == 14.4
+    assert waited(monkeypatch, state_of(3600.0))[0] == 3600.0
+    assert waited(monkeypatch, state_of(3600.0, train=3590.0))[0] == SHORTEST_WATCH_S
+
+
+@pytest.mark.parametrize(("ago_s", "goes_on"), [(0.0, True), (100.0, False)])
+def test_a_training_goes_on_that_was_silent_for_no_longer_than_before(
+    ago_s: float, goes_on: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = state_of(14.4)
+    assert not waited(monkeypatch, state)[1].goes_on
+    now = time.monotonic() - ago_s
+    for at in (now - 50.0, now):
+        state.training.pace.note(Event(EventName.STEP_END), at)
+    state.training.progressed_at = now
+    assert waited(monkeypatch, state)[1].goes_on is goes_on
