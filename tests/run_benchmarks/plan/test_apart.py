@@ -173,7 +173,7 @@ def eventually(holds: Callable[[], bool]) -> None:
 def test_a_file_that_did_not_end_is_executed_once_for_all_that_load_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apart, "LIMIT_S", 0.5)
+    monkeypatch.setattr(apart, "LIMIT_S", 5.0)  # on a busy machine what leads there takes a second
     common, count = tmp_path / "config_common.py", tmp_path / "count"
     helper = "def endless():\n    while True: pass\n"
     (tmp_path / "helper.py").write_text(helper)
@@ -181,7 +181,7 @@ def test_a_file_that_did_not_end_is_executed_once_for_all_that_load_it(
     common.write_text(f"{text}helper.endless()\n")
     for _ in range(3):
         _, (problem,) = read(tmp_path, "from config_common import *\n")
-        assert problem.message == "was not done after 0.5 s" and problem.where == f"{common}:3"
+        assert problem.message == "was not done after 5 s" and problem.where == f"{common}:3"
     assert count.read_text() == "x"
     assert read(tmp_path, "import helper\nA = 1\n") == ({"A": 1}, [])  # what was called was not to blame
     common.write_text(f"{text}A = 2\n")

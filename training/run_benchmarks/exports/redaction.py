@@ -33,7 +33,7 @@ from utils.errors import FlagPerfError
 PACKAGES = ("packages", "system_packages")
 _KEY_BEGINS, LONGEST_KEY = re.compile("-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----"), 200
 _OF_KEY = re.compile(r"[A-Za-z0-9+/=]{16,}")
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_LINES = re.compile(r"[^\n]*\n|[^\n]+")
 MOST_LINES, MOST_OF_LINES, PARTS = 200_000, 2**22, 16
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 # In code names speak of variables; what is set for a run stands in its configuration, and in files of other kinds.
@@ -82,7 +82,7 @@ class Searched:
         Raises:
             FlagPerfError: there are so many of the latter that nobody wrote them but to do harm.
         """
-        yield from self._parts(_LINE.findall(block), is_clean)
+        yield from self._parts(_LINES.findall(block), is_clean)
 
     def _parts(self, lines: Sequence[str], is_clean: Callable[[str], bool]) -> Iterator[tuple[str, bool]]:
         text = "".join(lines)
@@ -187,7 +187,7 @@ def values_in(blocks: Iterable[str], searched: Searched, *, is_document: bool = 
     of_key = 0
     for block in blocks:
         for part, is_clean in [(block, False)] if is_document else searched.parts(block, _names_nothing):
-            for line in _LINE.findall(part) if of_key else () if is_clean else (part,):
+            for line in _LINES.findall(part) if of_key else () if is_clean else (part,):
                 yield from _values_in(line)
                 if _KEY_BEGINS.search(line):
                     of_key = LONGEST_KEY

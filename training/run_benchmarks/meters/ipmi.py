@@ -21,8 +21,8 @@ NO_SESSION = (
 )
 MOST_NAMED = 20
 REMEDY = "install it on this machine: apt-get install ipmitool"
-_DCMI = re.compile(r"^\s*Instantaneous power reading:\s+(\d{1,6}) Watts", re.MULTILINE | re.ASCII)
-_DCMI_IS_ON = re.compile(r"^\s*Power reading state is:\s+activated", re.MULTILINE)
+_DCMI = re.compile(r"^[ \t]*Instantaneous power reading:[ \t]+(\d{1,6}) Watts", re.MULTILINE | re.ASCII)
+_DCMI_IS_ON = re.compile(r"^[ \t]*Power reading state is:[ \t]+activated", re.MULTILINE)
 # The names that makers give the sensor of the whole machine's power, without what is no letter or digit, the surest
 # first.
 TOTALS = (

@@ -181,7 +181,7 @@ def _meters_of(conf: MeterConf, count: int) -> list[Meter]:
 
 def _each(key: str, text: str, count: int) -> Sequence[str]:
     """A text for each host: one for all, or as many as a range in it stands for."""
-    if re.search(r"\[[^\]]*:", text):  # an IPv6 address
+    if re.search(r"\[[^][]*:", text):  # an IPv6 address
         return [text] * count
     try:
         texts = expand(text)
