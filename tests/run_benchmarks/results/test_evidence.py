@@ -521,6 +521,7 @@ RAISED_AT_END = [
     [
         (PROGRESS, SHOWN_LINES),
         ([*PROGRESS, *RAISED_AT_END], len(RAISED_AT_END)),
+        (["step 1", "sh: x: No such file or directory", *PROGRESS, "ValueError: x"], 2 + len(PROGRESS)),
         ([*PROGRESS, "cp: No space left on device", *PROGRESS], 1 + len(PROGRESS)),
         ([*PROGRESS, "cp: No space left on device"], SHOWN_LINES),
         ([*PROGRESS, *[f"{EVENTS} {{}}"] * 9], SHOWN_LINES + 9),

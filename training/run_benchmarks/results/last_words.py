@@ -8,7 +8,7 @@ from pathlib import Path
 from run_benchmarks.frameworks.base import Framework
 from run_benchmarks.names import home_of
 from run_benchmarks.plan.redact import redact_tokens
-from run_benchmarks.results.symptoms import error_line_in, own_lines
+from run_benchmarks.results.symptoms import error_line_in, is_error, own_lines
 from utils.errors import FlagPerfError
 from utils.events import PREFIX
 from utils.records import Failure, FailureClass
@@ -45,9 +45,12 @@ def cause_in(failure: Failure) -> str:
 
 def to_the_point(words: str) -> str:
     """The last lines of a log without the progress before what went wrong."""
-    lines, error = words.splitlines(), error_line_in(words)
-    signs = (*TRACEBACK, error) if error else TRACEBACK
-    begins = [number for number, line in enumerate(lines) if any(sign in line for sign in signs)]
+    lines = words.splitlines()
+    begins = [
+        number
+        for number, line in enumerate(lines)
+        if any(sign in line for sign in TRACEBACK) or (PREFIX not in line and is_error(line))
+    ]
     words_at = [number for number, line in enumerate(lines) if PREFIX not in line]
     last = words_at[-SHOWN_LINES:] or [max(0, len(lines) - SHOWN_LINES)]
     return "\n".join(lines[min(*begins, last[0]) if begins else last[0] :])

@@ -82,9 +82,13 @@ def raised_in(words: str) -> str:
 
 def error_line_in(words: str) -> str:
     """The last line that is an error and no progress; what was raised before all others; empty where none is."""
-    lines = own_lines(words)
-    errors = (line for line in reversed(lines) if _ERROR.search(line) or class_in(line))
-    return raised_in(words) or next(errors, "")
+    return raised_in(words) or next(filter(is_error, reversed(own_lines(words))), "")
+
+
+def is_error(line: str) -> bool:
+    """Whether a line says by its form that something went wrong."""
+    has_form = _RAISED.match(line.strip()) or _ERROR.search(line)
+    return has_form is not None or class_in(line) is not None
 
 
 def own_lines(words: str) -> list[str]:
