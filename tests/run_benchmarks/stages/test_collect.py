@@ -477,6 +477,14 @@ def test_what_has_no_room_here_is_left_out_before_anything_comes(
     assert set(files_of(target)) == set(ODD_NAMES)
 
 
+def test_of_a_disk_without_room_nothing_is_told_as_kept(
+    source: Path, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collect.shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(2**20, 2**20, 0))
+    (source / "rank0.out.log").write_text("FINISHED")
+    assert why_of(fetch(Host(), source, target))["rank0.out.log"].endswith("has 0 MiB free")
+
+
 def test_what_a_task_leaves_does_not_take_the_room_of_later_rounds(
     source: Path, target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
