@@ -32,6 +32,31 @@ def check_writable(folder: Path, remedy: str) -> None:
             raise FlagPerfError("everybody may rename what lies there", where=str(above), remedy=own)
 
 
+def check_place(path: Path, remedy: str) -> None:
+    """See that no other user can put a link in the way of what is going to be written at a path.
+
+    Of root also no group: it writes wherever a link leads. Members of a user's own groups are that user's choice.
+
+    Args:
+        remedy: what to do where somebody else can.
+
+    Raises:
+        FlagPerfError: a folder on the way, of those that there are, is another user's, or others may rename in it.
+    """
+    there = next(each for each in (path, *path.parents) if each.exists()).resolve()
+    for each in (there, *there.parents):
+        status = each.stat()
+        if status.st_uid != 0:
+            _check_owner(each, status, remedy)
+        by_group = os.geteuid() == 0 and status.st_gid != 0 and bool(status.st_mode & stat.S_IWGRP)
+        is_written_to = each == there and there == path.resolve()
+        is_safe = bool(status.st_mode & stat.S_ISVTX) and not is_written_to
+        if (by_group or status.st_mode & stat.S_IWOTH) and not is_safe:
+            who, mode = ("its group", "g-w") if by_group else ("everybody", "o-w")
+            message = f"{who} may put something else in the place of what is written there"
+            raise FlagPerfError(message, where=str(each), remedy=f"chmod {mode} {each}, or {remedy}")
+
+
 def check_own(path: Path) -> None:
     """See that the run in a folder is this user's own, for it is taken up: nobody else may have made a part of it.
 

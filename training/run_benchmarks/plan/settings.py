@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from run_benchmarks.names import plain_path
+from run_benchmarks.own_folder import check_place
 from run_benchmarks.plan.config_file import Entry
 from run_benchmarks.plan.pip import read_pip_settings
 from run_benchmarks.plan.reader import Reader, fields_of
 from run_benchmarks.plan.records import RunSettings, VendorChoice, VendorSettings
 from run_benchmarks.plan.vendor_record import Vendor
+from utils.errors import FlagPerfError
 
 DEFAULT_CONTAINER_HOME = "/workspace/flagperf"
 NO_VENDOR = "VENDOR"
@@ -87,6 +89,8 @@ def _check_writable(log: Path, reader: Reader, override: Path | None) -> None:
     elif not os.access(existing, os.W_OK | os.X_OK, effective_ids=True):
         message = f"no permission to write into {existing}"
         remedy = "give a path that this user may write to, or change its owner"
+    elif (objection := _objection_to(log)) is not None:
+        message, remedy = f"{objection.where}: {objection.message}", objection.remedy
     else:
         return
     if override is not None:
@@ -95,6 +99,14 @@ def _check_writable(log: Path, reader: Reader, override: Path | None) -> None:
     names = ("FLAGPERF_LOG_PATH", "FLAGPERF_LOG_PATH_HOST")
     name = next((name for name in names if reader.file.values.get(name) is not None), names[0])
     reader.problem(name, message, remedy, str(log))
+
+
+def _objection_to(log: Path) -> FlagPerfError | None:
+    try:
+        check_place(log, "give a folder of your own")
+    except FlagPerfError as error:
+        return error
+    return None
 
 
 def _check_import_path(run: RunSettings, reader: Reader) -> None:
