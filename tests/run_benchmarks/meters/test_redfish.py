@@ -337,6 +337,21 @@ def test_one_that_never_answers_costs_its_time_limit(tmp_path: Path, monkeypatch
             open_meter(meter).read()
 
 
+@pytest.mark.parametrize("interim", [True, False])
+def test_what_comes_around_an_answer_is_bounded_too(interim: bool, tmp_path: Path) -> None:
+    """Interim responses and trailers without end took all of a core, at every sample anew."""
+
+    def answer(bmc: Any) -> None:
+        if not interim:
+            bmc.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n")
+        with suppress(OSError):
+            while True:
+                bmc.wfile.write((b"HTTP/1.1 100 Continue\r\n\r\n" if interim else b"a: b\r\n") * 1000)
+
+    with served(tmp_path, answer) as (source, _), pytest.raises(FlagPerfError, match="bytes in all"):
+        source.read()
+
+
 def _slow_content(bmc: Any) -> bytes:
     bmc.send_response(200)
     bmc.send_header("Content-Length", "100000")

@@ -471,7 +471,10 @@ def test_a_log_that_is_no_plain_file_is_told_of_and_not_read(
     [
         ('[PerfLog] {"event": "STEP_END"}', ""),
         ('cp: x: Input/output error\n[PerfLog] {"event": "STEP_END"}\n\n----', "cp: x: Input/output error"),
-        ("step 36 of rank 0\nrank 1: process 517\nvalidation error: 0.12", ""),
+        (
+            "step 36 of rank 0\nrank 1: process 517\nvalidation error: 0.12",
+            "its last line: validation error: 0.12",
+        ),
         ("fatal: the licence server is gone\nstep 7", "fatal: the licence server is gone"),
         (
             "/bin/sh: 1: nvcc: not found\nbash: line 1: torchrun: command not found",
@@ -482,7 +485,7 @@ def test_a_log_that_is_no_plain_file_is_told_of_and_not_read(
             "ValueError: bad shard",
         ),
         ("RuntimeError: " + "x" * 1000, "RuntimeError: " + "x" * 286),
-        ("rank 1 ended", ""),
+        ("rank 1 ended", "its last line: rank 1 ended"),
     ],
     ids=[
         "events alone",
@@ -492,7 +495,7 @@ def test_a_log_that_is_no_plain_file_is_told_of_and_not_read(
         "a shell's",
         "what was raised",
         "a long one",
-        "said already",
+        "no error at all",
     ],
 )
 def test_the_cause_is_a_line_of_the_evidence(evidence: str, cause: str) -> None:

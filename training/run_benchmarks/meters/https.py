@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import http.client
+import io
 import json
 import re
 import socket
@@ -28,11 +29,44 @@ _PATH = re.compile(PATH, re.ASCII)
 _TOKEN = re.compile(r"[\x21-\x7e]{1,2048}")
 
 
+class _Counted(io.RawIOBase):
+    """What comes over a line, and no more of it than an answer may have."""
+
+    def __init__(self, raw: io.RawIOBase) -> None:
+        self._raw, self._left = raw, 2 * LARGEST_ANSWER
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        """Some more; HTTPException where it is too much."""
+        count: int | None = self._raw.readinto(buffer)
+        self._left -= count or 0
+        if self._left < 0:
+            raise http.client.HTTPException(f"it answers with more than {2 * LARGEST_ANSWER} bytes in all")
+        return count
+
+    def close(self) -> None:
+        """Close the line too."""
+        self._raw.close()
+        super().close()
+
+
+class _Response(http.client.HTTPResponse):
+    def __init__(self, sock: socket.socket, *arguments: Any, **options: Any) -> None:
+        super().__init__(sock, *arguments, **options)
+        self.fp.close()
+        self.fp = io.BufferedReader(_Counted(sock.makefile("rb", buffering=0)))
+
+
 class _Connection(http.client.HTTPSConnection):
     """A connection that another thread can end, whatever this one waits for.
 
     http.client bounds neither the responses before the one that counts (100) nor what comes behind its content.
     """
+
+    response_class = _Response
 
     def __init__(self, host: str, port: int, context: ssl.SSLContext) -> None:
         super().__init__(host, port, timeout=TIMEOUT_S, context=context)

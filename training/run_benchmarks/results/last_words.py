@@ -27,8 +27,8 @@ LONGEST_LINE = 2**13  # characters
 LONGEST_CAUSE = 300  # characters
 # A deadline or a removal: it had not gone wrong yet; a hang: its evidence is where ranks were.
 _SAID_NOTHING = (FailureClass.DEADLINE, FailureClass.TASK_REMOVED, FailureClass.COLLECTIVE_HANG)
-# The evidence is the end of a log, which may be progress alone.
-_OF_RANKS = (FailureClass.RANK_FAILED, FailureClass.RANK_KILLED)
+# The end of a rank's log may be its last word, as `sys.exit("...")` prints it, or progress.
+LAST_LINE = "its last line: "
 
 
 def cause_in(failure: Failure) -> str:
@@ -36,9 +36,11 @@ def cause_in(failure: Failure) -> str:
     if failure.failure_class in _SAID_NOTHING:
         return ""
     cause = error_line_in(failure.evidence)
-    if not cause and failure.failure_class not in _OF_RANKS:
+    if not cause and failure.failure_class is not FailureClass.RANK_KILLED:
         words = [line for line in own_lines(failure.evidence) if any(map(str.isalnum, line))]
         cause = next(reversed(words), "")
+        if cause and failure.failure_class is FailureClass.RANK_FAILED:
+            cause = f"{LAST_LINE}{cause}"
     cause = cause[:LONGEST_CAUSE]
     return "" if cause in failure.message else cause
 
