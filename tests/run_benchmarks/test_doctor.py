@@ -62,9 +62,14 @@ def test_what_forbids_a_run_exits_with_3(run: WholeRun, capsys: Capture) -> None
 
 
 def test_a_folder_that_others_could_replace_is_refused_without_being_made(
-    run: WholeRun, capsys: Capture
+    run: WholeRun, capsys: Capture, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     run.folder.chmod(0o777)
+    assert run.main("doctor", "--no-cases") == 2
+    assert "everybody may put something else in the place of what is written there" in capsys.readouterr().err
+    conf = run.tree.config / "test_conf.py"
+    result = str(run.folder / "result")
+    conf.write_text(conf.read_text().replace(result, str(tmp_path_factory.mktemp("log"))))
     assert run.main("doctor", "--no-cases") == 3
     assert f"others may replace what is in {run.folder}" in capsys.readouterr().out
     assert not (run.folder / "fp").exists()

@@ -49,9 +49,8 @@ def check_place(path: Path, remedy: str) -> None:
         if status.st_uid != 0:
             _check_owner(each, status, remedy)
         by_group = os.geteuid() == 0 and status.st_gid != 0 and bool(status.st_mode & stat.S_IWGRP)
-        is_written_to = each == there and there == path.resolve()
-        is_safe = bool(status.st_mode & stat.S_ISVTX) and not is_written_to
-        if (by_group or status.st_mode & stat.S_IWOTH) and not is_safe:
+        # sticky, as /tmp: what lies there is renamed by its owner alone
+        if (by_group or status.st_mode & stat.S_IWOTH) and not status.st_mode & stat.S_ISVTX:
             who, mode = ("its group", "g-w") if by_group else ("everybody", "o-w")
             message = f"{who} may put something else in the place of what is written there"
             raise FlagPerfError(message, where=str(each), remedy=f"chmod {mode} {each}, or {remedy}")
