@@ -14,6 +14,8 @@ from run_benchmarks.own_folder import check_place
 from tests.run_benchmarks.written_run import write_run
 from utils.errors import FlagPerfError
 
+CODE = Path(__file__).parent
+
 
 def _anothers(run: Path) -> None:
     os.chown(run, 65534, 65534)
@@ -91,12 +93,25 @@ def test_a_run_begins_only_where_nobody_else_can_put_a_link(
     folder = tmp_path / "shared"
     folder.mkdir()
     folder.chmod(0o1777)
-    check_place(folder, "x")  # as /tmp: what lies there is renamed by its owner alone
-    check_place(folder / "run" / "deeper", "x")
+    check_place(folder, "x", CODE)  # as /tmp: what lies there is renamed by its owner alone
+    check_place(folder / "run" / "deeper", "x", CODE)
     path = folder / there
     path.mkdir(exist_ok=True)
     os.chown(folder, owner, 100 if mode == 0o775 else 0)
     folder.chmod(mode)
     with pytest.raises(FlagPerfError) as error:
-        check_place(path, "give another folder")
+        check_place(path, "give another folder", CODE)
     assert error.value.where == str(folder) and "give another folder" in error.value.remedy
+    check_place(path, "x", folder)  # whoever may change the code that runs need not change its results
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives folders away, which only root can")
+def test_root_writes_into_a_checkout_of_a_user_and_beside_it(tmp_path: Path) -> None:
+    """As with sudo; that user's own group may write there, as many systems have it."""
+    code = tmp_path / "home" / "checkout"
+    code.mkdir(parents=True)
+    for folder in (code.parent, code):
+        os.chown(folder, 65534, 65534)
+        folder.chmod(0o775)
+    check_place(code / "result", "x", code)
+    check_place(code.parent / "result", "x", code)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import stat
 from pathlib import Path
 
@@ -32,28 +33,43 @@ def check_writable(folder: Path, remedy: str) -> None:
             raise FlagPerfError("everybody may rename what lies there", where=str(above), remedy=own)
 
 
-def check_place(path: Path, remedy: str) -> None:
+def check_place(path: Path, remedy: str, code: Path) -> None:
     """See that no other user can put a link in the way of what is going to be written at a path.
 
-    Of root also no group: it writes wherever a link leads. Members of a user's own groups are that user's choice.
+    Of root also no group, but an owner's own: it writes wherever a link leads. Members of a user's own groups are that
+    user's choice.
 
     Args:
         remedy: what to do where somebody else can.
+        code: the folder of the code that runs; whoever owns that is trusted, and with what lies in it.
 
     Raises:
         FlagPerfError: a folder on the way, of those that there are, is another user's, or others may rename in it.
     """
     there = next(each for each in (path, *path.parents) if each.exists()).resolve()
+    if there.is_relative_to(code.resolve()):
+        return
+    trusted = {0, code.stat().st_uid}
     for each in (there, *there.parents):
         status = each.stat()
-        if status.st_uid != 0:
+        if status.st_uid not in trusted:
             _check_owner(each, status, remedy)
-        by_group = os.geteuid() == 0 and status.st_gid != 0 and bool(status.st_mode & stat.S_IWGRP)
+        by_group = (
+            os.geteuid() == 0 and bool(status.st_mode & stat.S_IWGRP) and status.st_gid != _own_group(status)
+        )
         # sticky, as /tmp: what lies there is renamed by its owner alone
         if (by_group or status.st_mode & stat.S_IWOTH) and not status.st_mode & stat.S_ISVTX:
             who, mode = ("its group", "g-w") if by_group else ("everybody", "o-w")
             message = f"{who} may put something else in the place of what is written there"
             raise FlagPerfError(message, where=str(each), remedy=f"chmod {mode} {each}, or {remedy}")
+
+
+def _own_group(status: os.stat_result) -> int:
+    """The group that is the owner's own."""
+    try:
+        return pwd.getpwuid(status.st_uid).pw_gid
+    except KeyError:  # no user of this machine
+        return status.st_uid
 
 
 def check_own(path: Path) -> None:

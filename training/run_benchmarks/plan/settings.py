@@ -38,7 +38,7 @@ def read_run_settings(reader: Reader, training_dir: Path, log_path: Path | None)
     assert run is not None, "whatever is missing or wrong has its default"  # noqa: S101 - for mypy
     log = plain_path(log_path) if log_path else log_path_in(reader.file.values, training_dir)
     run = replace(run, log_path=log)
-    _check_writable(run.log_path, reader, log_path)
+    _check_writable(run.log_path, reader, log_path, training_dir)
     _check_registry(reader)
     _check_import_path(run, reader)
     if run.uses_images and os.environ.get(IN_CONTAINER):
@@ -81,7 +81,7 @@ def log_path_in(values: Mapping[str, Any], training_dir: Path) -> Path:
     return Path(os.path.normpath(training_dir / Path(text).expanduser()))
 
 
-def _check_writable(log: Path, reader: Reader, override: Path | None) -> None:
+def _check_writable(log: Path, reader: Reader, override: Path | None, code: Path) -> None:
     """The log folder, or the nearest folder above it that exists, must let this user write."""
     existing = next((path for path in (log, *log.parents) if path.exists()), Path("/"))
     if not existing.is_dir():
@@ -89,7 +89,7 @@ def _check_writable(log: Path, reader: Reader, override: Path | None) -> None:
     elif not os.access(existing, os.W_OK | os.X_OK, effective_ids=True):
         message = f"no permission to write into {existing}"
         remedy = "give a path that this user may write to, or change its owner"
-    elif (objection := _objection_to(log)) is not None:
+    elif (objection := _objection_to(log, code)) is not None:
         message, remedy = f"{objection.where}: {objection.message}", objection.remedy
     else:
         return
@@ -101,9 +101,9 @@ def _check_writable(log: Path, reader: Reader, override: Path | None) -> None:
     reader.problem(name, message, remedy, str(log))
 
 
-def _objection_to(log: Path) -> FlagPerfError | None:
+def _objection_to(log: Path, code: Path) -> FlagPerfError | None:
     try:
-        check_place(log, "give a folder of your own")
+        check_place(log, "give a folder of your own", code)
     except FlagPerfError as error:
         return error
     return None
