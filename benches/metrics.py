@@ -23,7 +23,7 @@ from prometheus_client.openmetrics.exposition import generate_latest  # noqa: E4
 
 from run_benchmarks.metrics.families import RunCollector  # noqa: E402
 from run_benchmarks.metrics.listener import MOST_NODES, RoundState, RunListener, RunState  # noqa: E402
-from run_benchmarks.metrics.readings import NodeReadings  # noqa: E402
+from run_benchmarks.metrics.readings import LatestReadings  # noqa: E402
 from run_benchmarks.names import Node, RunId  # noqa: E402
 from run_benchmarks.results.table import aligned  # noqa: E402
 from run_benchmarks.training_state import TrainingState  # noqa: E402
@@ -59,9 +59,9 @@ def state_of(nodes: int) -> RunState:
     return RunState(RUN, {of_round.case: 1}, round=of_round)
 
 
-def read() -> NodeReadings:
+def read() -> LatestReadings:
     """What one node's monitor has written."""
-    readings = NodeReadings(str)
+    readings = LatestReadings(str)
     for source, devices in SOURCES.items():
         is_chip = source == "acme"
         names = [each.name for each in QUANTITIES] if is_chip else ["temperature_c"]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from run_benchmarks.display.base import Display
 from run_benchmarks.display.lines import operation_of
 from run_benchmarks.display.progress import is_measurement
-from run_benchmarks.metrics.readings import NodeReadings
+from run_benchmarks.metrics.readings import LatestReadings
 from run_benchmarks.names import Node, RunId
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.plan.secrets import NO_SECRETS, Secrets
@@ -56,7 +56,7 @@ class RoundState:
     operations: dict[str, float] = field(default_factory=dict)
     values_left_out: int = 0
     nodes: dict[Node, bool] = field(default_factory=dict)
-    readings: dict[Node, NodeReadings] = field(default_factory=dict)
+    readings: dict[Node, LatestReadings] = field(default_factory=dict)
 
     @property
     def nodes_left_out(self) -> int:
@@ -138,7 +138,7 @@ class RunListener(Display):
             is_measurement(nodes),
             copy.copy(training),
             nodes=dict.fromkeys(nodes, True),
-            readings={node: NodeReadings(label) for node in nodes[:MOST_NODES]},
+            readings={node: LatestReadings(label) for node in nodes[:MOST_NODES]},
         )
         with self._lock:
             if self._state is not None:

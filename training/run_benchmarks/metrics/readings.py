@@ -48,7 +48,7 @@ class SourceState:
         return not self.info.reason and bool(self.samples)
 
 
-class NodeReadings:
+class LatestReadings:
     """The sources of one node.
 
     Args:
