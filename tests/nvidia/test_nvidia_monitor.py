@@ -19,7 +19,7 @@ from tests.fakes.nvml import GPU_IS_LOST, LIBRARY_NOT_FOUND, NOT_SUPPORTED, UNKN
 from utils.errors import FlagPerfError
 from utils.loading import load_module
 from utils.monitors.accelerators import Accelerators, describe_accelerators
-from utils.monitors.frame import run_monitors
+from utils.monitors.schedule import run_monitors
 from utils.telemetry.records import Sample, Window
 from utils.telemetry.windows import energy_over
 

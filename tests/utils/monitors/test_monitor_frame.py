@@ -13,9 +13,11 @@ import pytest
 from run_benchmarks.results.telemetry_file import read_telemetry, record_of
 from tests.fakes.clock import HandClock
 from tests.utils.monitors.value_log import logged_values
-from utils.monitors import frame
+from utils.monitors import frame, schedule
 from utils.monitors.accelerators import Accelerators
-from utils.monitors.frame import Sampler, TelemetryFile, open_log, run_monitors
+from utils.monitors.files import TelemetryFile, open_log
+from utils.monitors.frame import Sampler
+from utils.monitors.schedule import run_monitors, run_together
 from utils.monitors.source import Source, SourceUnavailableError
 from utils.telemetry.lines import TELEMETRY_FILE, value_log
 from utils.telemetry.records import Sample, Scope, SourceInfo
@@ -118,7 +120,7 @@ def test_a_source_that_is_not_there_says_so_in_its_log_and_the_others_go_on(
 def test_a_source_that_hangs_is_left_behind(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(frame, "SAMPLES_GRACE_S", 0.1)
+    monkeypatch.setattr(schedule, "SAMPLES_GRACE_S", 0.1)
     hanging, steady, stop = Hangs(), Steady(), threading.Event()
     monitors = threading.Thread(
         target=run_monitors, args=([(hanging, TICK_S), (steady, TICK_S)], tmp_path, stop)
@@ -148,6 +150,46 @@ def test_the_first_sample_is_taken_at_once_and_the_last_at_the_order_to_stop(tmp
     assert len(read_telemetry(tmp_path / "telemetry.jsonl").samples) == 2
 
 
+class InMemory(Steady):
+    never_waits = True
+
+    def sample(self, time_ms: int) -> Sequence[Sample]:
+        self.thread = threading.current_thread()
+        return super().sample(time_ms)
+
+
+class EndsEarly(InMemory):
+    def sample(self, time_ms: int) -> Sequence[Sample]:
+        if self.ticks == 1:
+            raise SourceUnavailableError("it has no group of its own")
+        return super().sample(time_ms)
+
+
+def test_sources_that_never_wait_share_a_thread_and_nothing_else(tmp_path: Path) -> None:
+    first, ends, last = InMemory("first"), EndsEarly("ends"), InMemory("last")
+    broken, other = FailsInMemory("broken"), Steady("other")
+    run([first, ends, broken, last, other], tmp_path, ticks=4)
+    assert first.thread is last.thread is ends.thread
+    assert "other" not in first.thread.name and first.thread.name.startswith("first, ends, broken, last")
+    assert len(values_of(tmp_path, "first")) == len(values_of(tmp_path, "last")) >= 2
+    assert len(values_of(tmp_path, "ends")) == 1
+    assert reasons_of(tmp_path, "ends")[-1] == "it has no group of its own"
+    assert first.closed and ends.closed and last.closed
+
+
+class FailsInMemory(InMemory):
+    def sample(self, time_ms: int) -> Sequence[Sample]:
+        raise RuntimeError("the counter is no number")
+
+
+def test_a_full_disk_ends_no_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = Path("/dev/full").open("a")  # noqa: SIM115 - the sampler closes it
+    monkeypatch.setattr(frame, "open_log", lambda path: full)
+    source = Steady()
+    (sampler,) = run([source], tmp_path, ticks=4)
+    assert sampler.counts.failed >= 2 and sampler.counts.missed < 2 and source.closed
+
+
 class Slow(Steady):
     """A source that takes `durations` seconds, one after the other."""
 
@@ -166,12 +208,13 @@ class Slow(Steady):
 def clock(monkeypatch: pytest.MonkeyPatch) -> HandClock:
     simulated = HandClock(100.0)
     monkeypatch.setattr(frame, "time", simulated)
+    monkeypatch.setattr(schedule, "time", simulated)
     return simulated
 
 
 def counts_of(source: Steady, folder: Path, clock: HandClock, ticks: int) -> frame.Counts:
     sampler = Sampler(source, folder, TelemetryFile(folder / TELEMETRY_FILE), interval_s=1.0)
-    sampler.run(SimpleNamespace(wait=clock.wait), ticks)  # type: ignore[arg-type]
+    run_together([sampler], SimpleNamespace(wait=clock.wait), ticks)  # type: ignore[arg-type]
     return sampler.counts
 
 

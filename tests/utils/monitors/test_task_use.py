@@ -13,7 +13,7 @@ import pytest
 from run_benchmarks.results.telemetry_file import read_telemetry
 from utils.control_groups import IDENTITY_FILE, identity, read_identity, write_identity
 from utils.monitors import task
-from utils.monitors.frame import run_monitors
+from utils.monitors.schedule import run_monitors
 from utils.monitors.source import SourceUnavailableError
 from utils.monitors.task import TaskUse
 

@@ -15,7 +15,9 @@ from run_benchmarks.meters import open_meter
 from run_benchmarks.plan.meters import Meter
 from run_benchmarks.run_log import LOGGER
 from utils.monitors import SAMPLES_GRACE_S
-from utils.monitors.frame import Sampler, TelemetryFile
+from utils.monitors.files import TelemetryFile
+from utils.monitors.frame import Sampler
+from utils.monitors.schedule import run_together
 from utils.telemetry.records import SourceInfo, Tick
 
 Hear = Callable[[Tick | SourceInfo], None]
@@ -76,7 +78,10 @@ class MeterReadings:
             )
         self._threads = [
             threading.Thread(
-                target=sampler.run, args=(self._stop, None), name=f"meter {path.name}", daemon=True
+                target=run_together,
+                args=([sampler], self._stop, None),
+                name=f"meter {path.name}",
+                daemon=True,
             )
             for path, sampler in self.samplers.items()
         ]

@@ -28,9 +28,10 @@ from pathlib import Path
 from types import FrameType
 
 from utils.monitors.accelerators import monitor_file
-from utils.monitors.frame import open_log, run_monitors
+from utils.monitors.files import open_log
 from utils.monitors.inventory import InventoryTaker, Places
 from utils.monitors.registry import LEAST_INTERVAL_S, SOURCES
+from utils.monitors.schedule import run_monitors
 from utils.monitors.source import Source
 
 LOG_FORMAT = "%(asctime)s\t[%(levelname)s]\t[%(filename)s,%(lineno)d]%(message)s"

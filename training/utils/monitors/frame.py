@@ -1,32 +1,22 @@
-"""Sample every source once an interval until told to stop, and write down what it says.
-
-The first sample is taken at once and the last one at the order to stop: a short round loses neither end.
-
-Each source has a thread and a schedule of its own, so that one that hangs or fails costs the others
-nothing. Ticks are at fixed times (multiples of the interval by the monotonic clock): they do not drift, and those
-of sources with one interval fall together. A tick whose time has passed by a whole interval is not made up for but
-counted as missed.
-"""
+"""The life of one source: it is opened, sampled at every tick, written down, and closed."""
 
 from __future__ import annotations
 
 import logging
 import math
-import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from queue import SimpleQueue
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from utils.errors import FlagPerfError, raised
-from utils.monitors import SAMPLES_GRACE_S
+from utils.monitors.files import TelemetryFile, open_log
 from utils.monitors.source import Source, SourceUnavailableError
-from utils.telemetry.lines import TELEMETRY_FILE, note_line, record_line
+from utils.telemetry.lines import note_line
 from utils.telemetry.quantities import BY_NAME
-from utils.telemetry.records import Sample, SourceInfo, Tick, ticks_of
+from utils.telemetry.records import Sample, SourceInfo, ticks_of
 
 if TYPE_CHECKING:
     Log = logging.Logger | logging.LoggerAdapter[logging.Logger]
@@ -49,33 +39,6 @@ class Counts:
         return f"{self.sampled} samples, {self.failed} failed, {self.late} late, {self.missed} missed"
 
 
-class TelemetryFile:
-    """A file of telemetry, shared by the sources' threads: whole lines only, on disk after every tick."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = open_log(path)
-        self._lock = threading.Lock()
-
-    def write(self, records: Iterable[Tick | SourceInfo]) -> None:
-        """Append the records as one write."""
-        with self._lock:
-            self._file.write("".join(map(record_line, records)))
-            self._file.flush()
-
-    def close(self) -> None:
-        """Nothing can be written from now on."""
-        with self._lock:
-            self._file.close()
-
-
-def open_log(path: Path) -> IO[str]:
-    """Open a log to append to it; half a line that a killed monitor left at its end is cut off first."""
-    if path.exists():
-        whole = path.read_bytes().rpartition(b"\n")
-        path.write_bytes(whole[0] + whole[1])
-    return path.open("a", encoding="utf-8")
-
-
 def _sound(sample: Sample) -> Sample:
     """The sample without readings that are no numbers, or below 0 where that cannot be: they become its error.
 
@@ -83,7 +46,9 @@ def _sound(sample: Sample) -> Sample:
     """
     readings = vars(sample)
     unsound = [
-        name for name in BY_NAME if readings[name] is not None and not _is_reading(name, readings[name])
+        name
+        for name, value in readings.items()
+        if value is not None and name in BY_NAME and not _is_reading(name, value)
     ]
     if not unsound:
         return sample
@@ -109,36 +74,14 @@ class Sampler:
         self._log_file = open_log(folder / source.log_name) if source.log_name else None
         self._telemetry = telemetry
         self._log = log
-        self._interval_s = interval_s
+        self.interval_s = interval_s
         self._last_failure = ""
         self.last_error = ""  # also where samples came again after it
         self._why_silent: str | None = None
+        self.is_there = False
 
-    def run(self, stop: threading.Event, ticks: int | None) -> None:
-        """Sample until `stop` is set, and then once more, or until `ticks` ticks have passed (None: for ever)."""
-        with self._log_file or nullcontext():
-            if self._open():
-                try:
-                    self._sample_until(stop, ticks)
-                except SourceUnavailableError as error:
-                    self._tell_absent(str(error))
-                self._close()
-
-    def _sample_until(self, stop: threading.Event, ticks: int | None) -> None:
-        now = time.monotonic()
-        start = (
-            now - now % self._interval_s
-        )  # sources of one interval tick at once: one awakening costs less than many
-        tick = 0
-        while ticks is None or tick < ticks:
-            due = start + tick * self._interval_s
-            if stop.wait(max(0.0, due - time.monotonic())):
-                self._tick(lag_s=0.0)  # what happened since the last tick belongs to the round too
-                return
-            self._tick(lag_s=time.monotonic() - due if tick else 0.0)
-            tick = self._next_tick(tick, time.monotonic() - start)
-
-    def _open(self) -> bool:
+    def open(self) -> bool:
+        """Whether there is anything to sample; where not, it is told why."""
         reason = ""
         self._declare(NO_ANSWER)  # what hangs from here on has said why nothing is measured
         try:
@@ -151,7 +94,8 @@ class Sampler:
             self._tell_absent(reason)
         else:
             self._log.info("%s: %s", self.source.name, self.source.note)
-        return not reason
+        self.is_there = not reason
+        return self.is_there
 
     def _tell_absent(self, reason: str) -> None:
         reason = _one_line(reason)
@@ -163,21 +107,24 @@ class Sampler:
         """Write why the source has no samples, empty for one that has; the last word on a source counts."""
         if why_silent == self._why_silent:
             return
-        source, interval = self.source, self._interval_s
+        source, interval = self.source, self.interval_s
         info = SourceInfo(_now_ms(), source.name, source.scope, interval, source.note, why_silent)
         with suppress(OSError, ValueError):  # a full disk, or the order to stop came while it hung
             self._telemetry.write([info])
             self._why_silent = why_silent
 
-    def _tick(self, lag_s: float) -> None:
-        self.counts.late += lag_s > self._interval_s / 2
+    def tick(self, lag_s: float) -> None:
+        """Take one sample, so many seconds after its time; `is_there` is whether there will be more."""
+        self.counts.late += lag_s > self.interval_s / 2
         now, monotonic_ms = _now_ms(), int(time.monotonic() * 1000)
         try:
             samples = [_sound(sample) for sample in self.source.sample(now)]
             self._write(now, monotonic_ms, samples)
             self._declare("")
-        except SourceUnavailableError:
-            raise
+        except SourceUnavailableError as error:
+            self.is_there = False
+            self._tell_absent(str(error))
+            return
         except Exception as error:  # whatever a vendor's library raises must not end the monitor
             self.counts.failed += 1
             if not self.counts.sampled:
@@ -191,11 +138,6 @@ class Sampler:
         if samples:
             self._telemetry.write(ticks_of(samples, monotonic_ms))
             self._add_to_log(lambda: self.source.log_entry(now, samples))
-
-    def _next_tick(self, tick: int, elapsed_s: float) -> int:
-        due = int(elapsed_s / self._interval_s)
-        self.counts.missed += max(0, due - tick - 1)
-        return max(tick + 1, due)
 
     def _report(self, reason: str) -> None:
         """Say once that a failure began, changed or ended: a line a second would bury the log."""
@@ -211,68 +153,27 @@ class Sampler:
             self._note("samples again")
 
     def _note(self, text: str) -> None:
-        self._add_to_log(lambda: note_line(_now_ms(), text))
+        with suppress(OSError):  # a full disk: the sources that share this thread are sampled all the same
+            self._add_to_log(lambda: note_line(_now_ms(), text))
 
     def _add_to_log(self, text: Callable[[], str]) -> None:
         if self._log_file:
             self._log_file.write(text())
             self._log_file.flush()
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Give the source back, and say what became of its ticks."""
         try:
             self.source.close()
         except Exception as error:  # the samples are on disk; a library that fails to close changes nothing
             self._log.error("%s: close failed: %s", self.source.name, _described(error))
         self._log.info("%s: %s", self.source.name, self.counts)
 
-
-def run_monitors(
-    sources: Sequence[tuple[Source, float]],
-    folder: Path,
-    stop: threading.Event,
-    ticks: int | None = None,
-) -> list[Sampler]:
-    """Sample all sources, each with its interval in s, into `folder` until `stop` is set; returns when all have ended.
-
-    A source that hangs is left behind after a short grace, and said so.
-
-    Raises:
-        OSError: `folder` cannot be written to.
-    """
-    telemetry = TelemetryFile(folder / TELEMETRY_FILE)
-    samplers = [Sampler(source, folder, telemetry, interval_s) for source, interval_s in sources]
-    ends: SimpleQueue[None] = SimpleQueue()  # of each source, and of the waiting for the order to stop
-
-    def run(sampler: Sampler) -> None:
-        try:
-            sampler.run(stop, ticks)
-        finally:
-            ends.put(None)
-
-    def wait_for_order() -> None:
-        stop.wait()
-        for _ in samplers:
-            ends.put(None)
-
-    threads = [
-        threading.Thread(target=run, args=(sampler,), name=sampler.source.name, daemon=True)
-        for sampler in samplers
-    ]
-    for thread in (*threads, threading.Thread(target=wait_for_order, name="stop", daemon=True)):
-        thread.start()
-    for _ in samplers:
-        ends.get()  # looking now and then would cost as much as a source
-    _join(threads)
-    telemetry.close()
-    return samplers
-
-
-def _join(threads: Sequence[threading.Thread]) -> None:
-    deadline = time.monotonic() + SAMPLES_GRACE_S
-    for thread in threads:
-        thread.join(timeout=max(0.0, deadline - time.monotonic()))
-        if thread.is_alive():
-            log.error("%s: did not answer within %.0f s of the order to stop", thread.name, SAMPLES_GRACE_S)
+    def close_log(self) -> None:
+        """Nothing more will be said of the source."""
+        if self._log_file:
+            with suppress(OSError):  # what a full disk did not take
+                self._log_file.close()
 
 
 def _described(error: Exception) -> str:

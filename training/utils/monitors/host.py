@@ -24,6 +24,7 @@ class _HostSource(Source):
     """What all have in common: a first reading says whether there is anything to be read."""
 
     scope = Scope.HOST
+    never_waits = True
 
     def __init__(self, proc: Path = Path("/proc")) -> None:
         self._proc = proc

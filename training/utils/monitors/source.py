@@ -23,6 +23,9 @@ class Source(ABC):
     name: str
     scope: Scope
     note: str
+    never_waits: bool = (
+        False  # it reads what the kernel holds in memory, and shares a thread with others that do
+    )
     log_name: str = ""  # of a text log beside telemetry.jsonl; those that FlagPerf documents have one
 
     @abstractmethod

@@ -60,6 +60,7 @@ class TaskUse(Source):
 
     name = "task"
     scope = Scope.TASK
+    never_waits = True
     note = (
         "the task's control group: processor time of all its processes, and how long a limit of processors held them "
         "back; memory with the page cache of what they read and wrote, at most, and its limit; bytes from and to "

@@ -54,6 +54,7 @@ class Disks(_Counters):
     """What each disk has read and written."""
 
     name, subsystem = "disk", "block"
+    never_waits = True
     note = "bytes that each disk has read and written since the machine was started, from /sys/class/block/*/stat"
 
     def _is_hardware(self, path: Path) -> bool:
@@ -69,6 +70,7 @@ class Network(_Counters):
     """What each network interface that has a device has received and sent."""
 
     name, subsystem = "network", "net"
+    never_waits = True
     note = "bytes that each interface has received and sent, from /sys/class/net/*/statistics"
 
     def _read(self, time_ms: int, name: str) -> list[Sample]:
