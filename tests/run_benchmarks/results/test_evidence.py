@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from run_benchmarks.results import last_words
 from run_benchmarks.results.evidence import Explanation, NodeLogs, explain
 from run_benchmarks.results.last_words import EVIDENCE_LINES, SHOWN_LINES, cause_in, to_the_point
 from run_benchmarks.results.rank_logs import read_rank_logs
+from run_benchmarks.results.remedies import ARROW, OF_CLASS, remedy_of
 from run_benchmarks.results.telemetry_file import read_telemetry
 from run_benchmarks.stages.watch import Ended, Ending, Lost, Outcome
 from tests.run_benchmarks.builders import training_events, write_rank_log
@@ -507,6 +508,24 @@ def test_a_class_whose_evidence_is_no_ranks_log_has_its_last_line_as_its_cause()
     words = "step 3 of 9\nthe pull was denied"
     failure = Failure(Verdict.FAILED, Stage.IMAGE, FailureClass.IMAGE_NOT_BUILT, "h1", "no image", words)
     assert cause_in(failure) == "the pull was denied"
+
+
+@pytest.mark.parametrize(
+    "kind", [FailureClass.RANK_KILLED, FailureClass.CONTAINER_OUT_OF_MEMORY, FailureClass.HOST_OUT_OF_MEMORY]
+)
+def test_who_is_killed_has_no_last_word(kind: FailureClass) -> None:
+    failure = Failure(
+        Verdict.FAILED, Stage.TRAIN, kind, "h1", "rank 1 was ended by SIGKILL", "step 19 of rank 1"
+    )
+    assert cause_in(failure) == ""
+    told = replace(failure, evidence="step 19 of rank 1\nMemoryError: 8 GiB")
+    assert cause_in(told) == "MemoryError: 8 GiB"
+
+
+def test_what_to_do_is_said_once() -> None:
+    advice = OF_CLASS[FailureClass.DIVERGED]
+    told = remedy_of(FailureClass.DIVERGED, "h1", "rank1.out.log", f"DivergedError: nan\n    {ARROW}{advice}")
+    assert told.count(advice) == 1 and "read rank1.out.log" in told
 
 
 EVENTS = "[PerfLog]"

@@ -27,6 +27,8 @@ LONGEST_LINE = 2**13  # characters
 LONGEST_CAUSE = 300  # characters
 # A deadline or a removal: it had not gone wrong yet; a hang: its evidence is where ranks were.
 _SAID_NOTHING = (FailureClass.DEADLINE, FailureClass.TASK_REMOVED, FailureClass.COLLECTIVE_HANG)
+# Who is killed has no last word: the last line is only where it stood.
+_KILLED = (FailureClass.RANK_KILLED, FailureClass.HOST_OUT_OF_MEMORY, FailureClass.CONTAINER_OUT_OF_MEMORY)
 # The end of a rank's log may be its last word, as `sys.exit("...")` prints it, or progress.
 LAST_LINE = "its last line: "
 
@@ -36,7 +38,7 @@ def cause_in(failure: Failure) -> str:
     if failure.failure_class in _SAID_NOTHING:
         return ""
     cause = error_line_in(failure.evidence)
-    if not cause and failure.failure_class is not FailureClass.RANK_KILLED:
+    if not cause and failure.failure_class not in _KILLED:
         words = [line for line in own_lines(failure.evidence) if any(map(str.isalnum, line))]
         cause = next(reversed(words), "")
         if cause and failure.failure_class is FailureClass.RANK_FAILED:

@@ -37,8 +37,8 @@ def remedy_of(kind: FailureClass, host: str, log: str, tail: str, advice: str = 
         advice: of who runs the tasks there, which knows more of it than the class.
     """
     own = _own_remedy(tail)  # by its looks: whatever runs in a rank can write it
-    read = f"{log} says: {own}" if own else f"read {log} in the node's folder"
     first = advice or OF_CLASS.get(kind, "").format(host=host)
+    read = f"{log} says: {own}" if own and own not in first else f"read {log} in the node's folder"
     return "; ".join(filter(None, (first, read, f"see docs/failures.md, {kind.value}")))
 
 
