@@ -11,7 +11,7 @@ from run_benchmarks.plan.host_ranges import expand, expand_all, fold
 from run_benchmarks.plan.meters import read_meters
 from run_benchmarks.plan.problems import Problems, listing
 from run_benchmarks.plan.reader import Reader
-from run_benchmarks.plan.records import CaseSettings, ClusterSettings
+from run_benchmarks.plan.records import CaseSettings, ClusterSettings, RunSettings, VendorSettings
 from utils.numbers import counted
 
 _FILE = "cluster_conf.py"
@@ -22,7 +22,7 @@ def read_cluster(reader: Reader) -> ClusterSettings:
     """The settings of `cluster_conf.py`. Where there are problems, the reader has noted them."""
     settings = reader.read(ClusterSettings) or ClusterSettings(hosts=())
     reader.names.add("HOSTS_PORTS")  # of FlagPerf's TensorFlow launcher alone: existing files have it
-    reader.report_rest(lambda name, value: False)
+    reader.report_rest(lambda name, value: False, {"test_conf.py": [RunSettings, VendorSettings]})
     _check_written(settings, reader)
     groups, spare_groups = _expanded(settings.groups), _expanded(settings.spare_groups)
     spares = _every(spare_groups) or expand_all(settings.spares)

@@ -169,7 +169,7 @@ class _Planner:
         settings = read_cases(reader, only_cases, choice.vendor)
         sections = vendor_sections(reader, choice, self.machine.vendors)
         of_vendors = read_vendor_settings(reader, sections)
-        reader.report_rest(is_case_dict)
+        reader.report_rest(is_case_dict, {"cluster_conf.py": [ClusterSettings]})
         self._check_vendor_names(cluster, choice, reader)
         vendors = self._vendors(choice.vendor, settings, reader, of_vendors)
         cases = [self._case(case, cluster, run, vendors, of_vendors, reader.file) for case in settings]

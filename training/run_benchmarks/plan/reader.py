@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from pydantic import AliasChoices, ValidationError
@@ -36,6 +36,9 @@ _WANTED = {
 def type_name(value: Any) -> str:
     """What `value` is, in words for a user: `a list`, `text`."""
     return _TYPE_NAMES.get(type(value), f"a {type(value).__name__}")
+
+
+NOWHERE: Mapping[str, Iterable[type[Any]]] = {}
 
 
 def fields_of(model: type[Any]) -> dict[str, FieldInfo]:
@@ -114,8 +117,17 @@ class Reader:
             value = HIDDEN
         self.problems.add(self.file.where(*entry), subject(entry), value, message, remedy)
 
-    def report_rest(self, is_other: Callable[[str, Any], bool]) -> None:
-        """Note every name in the file that is neither a known setting nor `is_other`, or is no plain data."""
+    def report_rest(
+        self, is_other: Callable[[str, Any], bool], elsewhere: Mapping[str, Iterable[type[Any]]] = NOWHERE
+    ) -> None:
+        """Note every name in the file that is neither a known setting nor `is_other`, or is no plain data.
+
+        Args:
+            elsewhere: another file -> the models of what is a setting there.
+        """
+        at_home = {
+            name: file for file, models in elsewhere.items() for model in models for name in fields_of(model)
+        }
         for name in filter(self.file.is_odd, sorted(self.names)):
             message = "is neither text, a number, True, False, None, nor a list or dict of these"
             self.problem(name, message, "write plain data, e.g. str(...) around a path")
@@ -123,7 +135,10 @@ class Reader:
             if name not in self.names and not is_other(name, value) and self._looks_like_setting(name):
                 hint = nearest(name.upper(), sorted(self.names))
                 own = "a name of your own must start with _ or be written in small letters"
-                self.problem(name, "is no setting", hint or f"remove it; {own}")
+                if name in at_home:
+                    self.problem(name, "is no setting of this file", f"write it into {at_home[name]}")
+                else:
+                    self.problem(name, "is no setting", hint or f"remove it; {own}")
 
     def report_unknown_keys(self, entry: Entry, values: Mapping[Any, Any], keys: list[str]) -> None:
         """Note every key of a dict that is none of `keys`."""
