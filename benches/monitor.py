@@ -1,6 +1,6 @@
 """What the monitor of a node costs, and what it costs a training beside it.
 
-    .venv/bin/python benches/monitor.py [--seconds 60] [--pairs 5] [--steps 300] [--no-training]
+    .venv/bin/python benches/monitor.py [--seconds 60] [--pairs 20] [--no-training]
 
 As test.sh has set this machine up. The monitor samples every source that this machine has and eight GPUs of a STUB of
 NVIDIA's library, once and ten times a second, as a process of its own; what it takes to start is told apart. Beside it
@@ -8,9 +8,10 @@ stand programs that are started for each sample, with grep and awk behind them, 
 mpstat (sysstat), free, an nvidia-smi (a STUB that asks eight GPUs for less than the real one) and ipmitool, which asks
 a simulated BMC (openipmi). That is fewer programs than FlagPerf starts. A sample is all of it, once.
 
-Training: BERT's demo with two ranks, for so many steps, as plain processes with the monitor and without it (MONITORS
-leaves out every source), in pairs, each begun by the other side than the one before. The slow-down is 1 less the ratio
-of p_train; of the pairs the median, with its 95 % interval by bootstrap.
+Training: BERT's demo with two ranks as plain processes, and in it, pair by pair, ten seconds with the monitor and ten
+while it is stopped (SIGSTOP), each pair begun by the other side than the one before: of two trainings one after the
+other the machine's own moods would tell ten times as much as the monitor. The slow-down is 1 less the ratio of the
+samples/s; of the pairs the median, with its 95 % interval by bootstrap.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ import json
 import os
 import resource
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,13 +45,14 @@ from tests.fakes.nvml import compile_smi, compile_stub  # noqa: E402
 from tests.run_benchmarks.e2e.harness import Bench  # noqa: E402
 from tests.run_benchmarks.e2e.setup import make_data  # noqa: E402
 from tests.run_benchmarks.meters.simulators import PASSWORD, USER, ipmi_bmc  # noqa: E402
-from utils.monitors.registry import SOURCES  # noqa: E402
+from utils.events import EventName, read_events  # noqa: E402
 
 GPUS, HOUR_S, MIB = 8, 3600, 2**20
 WARM_UP_S = 8.0  # imports and the inventory: once, whatever the round takes
 FORKED_SAMPLES, FORKED_EVERY_S = 10, 5
 CASE = "bert:pytorch:cpu:1:2:1"
 PATIENCE_S = 60.0
+WINDOW_S, FEWEST_STEPS = 10.0, 20
 
 
 @dataclass(frozen=True)
@@ -140,31 +143,65 @@ def forked_pipelines(folder: Path) -> Iterator[dict[str, str]]:
         yield {name: pipeline for name, pipeline in pipelines.items() if name not in missing}
 
 
-def slowdowns(pairs: int, steps: int, folder: Path) -> Iterator[float]:
+def slowdowns(pairs: int, folder: Path) -> Iterator[float]:
     """Of each pair, how much slower training was with the monitor: 0.01 is 1 %."""
-    bench = Bench(folder, ["localhost"], {})
-    length = {"max_steps": steps, "decay_steps": steps, "target_mlm_accuracy": 0.99}
-    bench.vendor_config("cpux1x2", {**length, "eval_interval_samples": 10**9, "log_freq": 50})
-    data = str(make_data())
-    without = dict.fromkeys(SOURCES, False)
-    for number in range(pairs):
-        rates = {}
-        for is_sampled in (True, False) if number % 2 else (False, True):
-            bench.test(
-                CASES={CASE: data},
-                RUNTIME="process",
-                PROCESS_PYTHON=sys.executable,
-                FLAGPERF_PATH_HOST=str(folder / "host"),
-                MONITORS={} if is_sampled else without,
+    with endless_training(folder) as (log, monitor):
+        for number in range(pairs):
+            rates = {}
+            for is_sampled in (True, False) if number % 2 else (False, True):
+                monitor.send_signal(signal.SIGCONT if is_sampled else signal.SIGSTOP)
+                begin_ms = time.time() * 1000
+                time.sleep(WINDOW_S)
+                rates[is_sampled] = steps_per_s(log, begin_ms)
+            monitor.send_signal(signal.SIGCONT)
+            print(
+                f"pair {number + 1}: {rates[False]:.2f} steps/s without, {rates[True]:.2f} with", flush=True
             )
-            ended = bench.run()
-            (result,) = ended.rounds() if ended.folder else [{}]
-            rate = result.get("figures", {}).get("p_train", {}).get("value")
-            if rate is None:
-                sys.exit(ended.output)
-            rates[is_sampled] = float(rate)
-        print(f"pair {number + 1}: {rates[False]:.1f} samples/s without, {rates[True]:.1f} with", flush=True)
-        yield 1 - rates[True] / rates[False]
+            yield 1 - rates[True] / rates[False]
+
+
+@contextmanager
+def endless_training(folder: Path) -> Iterator[tuple[Path, psutil.Process]]:
+    """A run that trains and is sampled: rank 0's log, and the node's monitor."""
+    bench = Bench(folder, ["localhost"], {})
+    endless = {"max_steps": 10**7, "decay_steps": 10**7, "target_mlm_accuracy": 0.99, "cpu_threads": 1}
+    bench.vendor_config("cpux1x2", {**endless, "eval_interval_samples": 10**9, "log_freq": 1})
+    bench.test(
+        CASES={CASE: str(make_data())},
+        RUNTIME="process",
+        PROCESS_PYTHON=sys.executable,
+        FLAGPERF_PATH_HOST=str(folder / "host"),
+    )
+    run = bench.start()
+    try:
+        bench.wait_for_log(run, "samples/s")
+        time.sleep(WARM_UP_S)
+        (log,) = (folder / "host").rglob("rank0.out.log")
+        (monitor,) = [each for each in psutil.process_iter() if is_monitor(each, log.parent)]
+        yield log, monitor
+    finally:
+        run.terminate()
+        run.communicate(timeout=PATIENCE_S)
+
+
+def is_monitor(process: psutil.Process, folder: Path) -> bool:
+    """Whether it is the Python that samples into `folder`, and not what started that."""
+    with suppress(psutil.Error):
+        words = process.cmdline()
+        return words[1:3] == ["-m", "utils.monitors"] and str(folder) in words
+    return False
+
+
+def steps_per_s(log: Path, begin_ms: float) -> float:
+    """Of the steps that ended since then, between the first and the last."""
+    ends = [
+        event.time_ms
+        for event in read_events(log)
+        if event.name == EventName.STEP_END and event.time_ms > begin_ms
+    ]
+    if len(ends) < FEWEST_STEPS:
+        sys.exit(f"{log}: {len(ends)} steps in {WINDOW_S:g} s: too few to tell a rate")
+    return (len(ends) - 1) * 1000 / (ends[-1] - ends[0])
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float]:
@@ -179,9 +216,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seconds", type=float, default=60, help="of sampling at each rate (60)")
-    parser.add_argument("--pairs", type=int, default=5, help="of trainings (5)")
-    parser.add_argument("--steps", type=int, default=300, help="of each training (300)")
-    parser.add_argument("--no-training", action="store_true", help="leave the trainings out")
+    parser.add_argument("--pairs", type=int, default=20, help="of windows in a training (20)")
+    parser.add_argument("--no-training", action="store_true", help="leave the training out")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="flagperf-monitor-", dir="/var/tmp") as name:
         folder = Path(name)
@@ -202,7 +238,7 @@ def main() -> None:
         row = [f"{programs}, once in {FORKED_EVERY_S} s", f"{share:.2%}", f"{share * HOUR_S:.1f}"]
         rows.append([*row, f"{forked_s * 1000:.2f}", "-", "-", "-"])
         print(aligned(rows), flush=True)
-        slower = [] if options.no_training else list(slowdowns(options.pairs, options.steps, folder / "runs"))
+        slower = [] if options.no_training else list(slowdowns(options.pairs, folder / "runs"))
     figures = {
         "core_share_1hz": round(costs[0].core_share, 5),
         "ratio_fork": round(forked_s / costs[0].sample_cpu_s, 1),
