@@ -122,4 +122,5 @@ begin types check_types
 finish types compiling
 trap - EXIT INT TERM HUP
 say "tests"
-exec python -m pytest -n $WORKERS --dist loadgroup --no-loadscope-reorder --durations=15 "${SELECTED[@]}" "$@"
+# A worker that is started anew has none of its group's tests: pytest-xdist would wait for them for ever.
+exec python -m pytest -n $WORKERS --dist loadgroup --no-loadscope-reorder --max-worker-restart=0 --durations=15 "${SELECTED[@]}" "$@"
