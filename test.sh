@@ -17,10 +17,11 @@ LOGS=$PWD/.venv/logs
 # shellcheck source=scripts/parts.sh
 . scripts/parts.sh
 
-# What the tests of the lab, the transports, the pages, the metrics, NVIDIA's monitor and BMCs use, by command and package.
+# What the tests of the lab, the transports, Slurm, the pages, metrics, NVIDIA's monitor and BMCs use, by command and package.
 LAB_TOOLS=(sshd:openssh-server ip:iproute2 tc:iproute2 iptables:iptables debootstrap:debootstrap dockerd:docker.io
            pgrep:procps nsenter:util-linux podman:podman catatonit:catatonit newuidmap:uidmap chromium:chromium
-           gcc:build-essential ipmitool:ipmitool ipmi_sim:openipmi prometheus:prometheus)
+           gcc:build-essential ipmitool:ipmitool ipmi_sim:openipmi prometheus:prometheus
+           munged:munge slurmctld:slurm-wlm)
 
 install_tools() {
   local missing=() tool
