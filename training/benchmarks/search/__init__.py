@@ -1,1 +1,1 @@
-"""Search for a network: automated machine learning over many hosts, as AIPerf (arXiv:2008.07141) measures a cluster."""
+"""Search: a controller and workers look for the best network by training many, which measures a whole cluster."""
