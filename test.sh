@@ -84,7 +84,7 @@ set_up() {
 
 check_types() {
   say "types"
-  mypy training/utils training/run_benchmarks training/benchmarks/driver
+  mypy training/utils training/run_benchmarks training/benchmarks/driver training/benchmarks/search
 }
 
 # Meanwhile: else each of the workers, which all begin at once, would do it.
