@@ -485,6 +485,12 @@ def test_a_small_archive_fills_no_disk(tmp_path: Path, monkeypatch: pytest.Monke
     assert not (tmp_path / "out" / "run").exists()
 
 
+def test_a_pipe_is_no_archive_and_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "run.tar.gz")
+    with pytest.raises(FlagPerfError, match="is no file"):
+        unpack(tmp_path / "run.tar.gz", tmp_path)
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
