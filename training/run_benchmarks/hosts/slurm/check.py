@@ -12,10 +12,8 @@ from run_benchmarks.run_log import LOGGER
 from utils.errors import FlagPerfError
 from utils.numbers import counted
 
-# What no waiting mends. `Requested node configuration is not available`, say, is said of nodes that are down, too.
-_REFUSED = re.compile(
-    r"invalid|unrecognized|not permitted|access/permission denied|no such file", re.IGNORECASE
-)
+# What is said of nodes that are down, drained or in use, too: a job of these is taken, and waits.
+_MAY_PASS = re.compile(r"Request(ed)? node|Required node|Requested partition configuration", re.IGNORECASE)
 WHERE = "cluster_conf.py: HOSTS"
 
 
