@@ -35,6 +35,7 @@ def read_cluster(reader: Reader) -> ClusterSettings:
     if slurm and spares:
         message = "has hosts of its own, and those of a run come from Slurm"
         reader.problem("SPARE_HOSTS", message, "remove it: a round that is run again gets other nodes")
+        spares = ()
     every = tuple(dict.fromkeys((*hosts, *spares)))
     meters = read_meters(reader, None if slurm else every)
     return replace(
