@@ -26,6 +26,7 @@ from run_benchmarks.plan.redact import redact_text
 from run_benchmarks.plan.requirement_lines import check_requirements
 from run_benchmarks.plan.vendor_record import Chip, Vendor
 from run_benchmarks.plan.vendors import VENDOR_FILE
+from utils.case_form import SEARCH_SECONDS
 from utils.code_files import code_files
 from utils.config_files import config_name
 from utils.errors import FlagPerfError, closest
@@ -73,6 +74,11 @@ class CaseResolver:
         if parameters is None or len(self.problems.all) > before:
             return None
         hours = self.case.deadline_hours or self.run.case_deadline_hours
+        seconds = parameters.values.get(SEARCH_SECONDS)
+        if roles and isinstance(seconds, (int, float)) and seconds >= hours * _HOUR_S:
+            message = f"is not below the deadline of the case, {hours:g} h"
+            self._report(SEARCH_SECONDS, str(seconds), message, "raise CASE_DEADLINE_HOURS in test_conf.py")
+            return None
         options, visible = chosen.container_options, chosen.visible_devices_env
         return CasePlan(
             settings=self.case,
