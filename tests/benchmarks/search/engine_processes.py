@@ -14,9 +14,11 @@ from pathlib import Path
 
 from benchmarks.search.client import Place
 from benchmarks.search.controller.settings import SearchSettings
-from benchmarks.search.protocol import CONTROLLER_ADDRESS, SESSION, SESSION_START, TOKEN, WORKER, encode
+from benchmarks.search.protocol import encode
 from tests.ports import free_port
+from utils.case_form import ROLES_TOKEN
 from utils.events import Event, read_events
+from utils.roles import ADDRESS, SESSION, START, WORKER
 
 ROOT = Path(__file__).resolve().parents[3]
 PATIENCE_S = 30.0
@@ -59,11 +61,11 @@ class Engine:
     def worker(self, number: int, epoch_s: float, start: int = 1) -> subprocess.Popen[bytes]:
         """A worker whose epochs take so long."""
         variables = {
-            CONTROLLER_ADDRESS: f"127.0.0.1:{self.port}",
-            TOKEN: SECRET,
+            ADDRESS: f"127.0.0.1:{self.port}",
+            ROLES_TOKEN: SECRET,
             WORKER: str(number),
             SESSION: f"{number:032x}",
-            SESSION_START: str(start),
+            START: str(start),
             "NODE_RANK": str(number),
         }
         words = ["-m", "tests.benchmarks.search.made_worker", str(epoch_s)]

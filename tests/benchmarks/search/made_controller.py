@@ -15,6 +15,7 @@ from benchmarks.search.controller.proposals import Facts
 from benchmarks.search.controller.server import listen
 from benchmarks.search.controller.settings import SearchSettings
 from benchmarks.search.protocol import Proposed
+from tests.benchmarks.search.with_parent import end_with_parent
 from utils.errors import FlagPerfError
 
 
@@ -41,4 +42,5 @@ def main(folder: str, port: str, token: str, settings: str) -> int:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     sys.exit(main(*sys.argv[1:]))

@@ -13,6 +13,7 @@ from functools import partial
 from benchmarks.search.client import read_place
 from benchmarks.search.protocol import DataFacts, Trial
 from benchmarks.search.worker import SearchWorker
+from tests.benchmarks.search.with_parent import end_with_parent
 
 DATA = DataFacts(1000, 100, "ab" * 32)
 PROPOSER = (sys.executable, "-m", "tests.benchmarks.search.made_proposer")
@@ -41,4 +42,5 @@ def main(epoch_s: float) -> None:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     main(float(sys.argv[1]))

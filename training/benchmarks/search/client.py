@@ -13,13 +13,8 @@ from threading import Event
 from msgspec.structs import replace
 
 from benchmarks.search.protocol import (
-    CONTROLLER_ADDRESS,
     LARGEST_REPLY,
-    SESSION,
-    SESSION_START,
-    TOKEN,
     TOKEN_FORM,
-    WORKER,
     EpochDone,
     ProtocolError,
     Reply,
@@ -28,7 +23,9 @@ from benchmarks.search.protocol import (
     refusal_of,
     reply_of,
 )
+from utils.case_form import ROLES_TOKEN
 from utils.errors import FlagPerfError, raised
+from utils.roles import ADDRESS, SESSION, START, WORKER
 
 GIVE_UP_S = 600.0  # without an answer: a controller that is started again is back long before
 ANSWER_S = 30.0  # for one answer
@@ -69,17 +66,17 @@ def read_place(environment: Mapping[str, str] = os.environ) -> Place:
     Raises:
         FlagPerfError: a variable is missing or holds something else.
     """
-    host, _, port = environment.get(CONTROLLER_ADDRESS, "").rpartition(":")
-    token, session = environment.get(TOKEN, ""), environment.get(SESSION, "")
-    names = (WORKER, SESSION_START, "NODE_RANK")
+    host, _, port = environment.get(ADDRESS, "").rpartition(":")
+    token, session = environment.get(ROLES_TOKEN, ""), environment.get(SESSION, "")
+    names = (WORKER, START, "NODE_RANK")
     try:
         worker, start, node_rank = (int(environment.get(name, "")) for name in names)
         place = Place(host, int(port), token, worker, session, start, node_rank)
     except ValueError as error:
-        message = f"{error} in one of {', '.join((CONTROLLER_ADDRESS, *names))}"
+        message = f"{error} in one of {', '.join((ADDRESS, *names))}"
         raise FlagPerfError(message, where="environment", remedy="start workers by utils.roles") from None
     if not TOKEN_FORM.fullmatch(token):
-        raise FlagPerfError("is missing, or is no token", where=f"environment: {TOKEN}")
+        raise FlagPerfError("is missing, or is no token", where=f"environment: {ROLES_TOKEN}")
     return place
 
 

@@ -10,7 +10,8 @@ from types import TracebackType
 
 import msgspec
 
-from benchmarks.search.protocol import TOKEN, Evaluations, Proposed, encode, proposed_of
+from benchmarks.search.protocol import Evaluations, Proposed, encode, proposed_of
+from utils.case_form import ROLES_TOKEN
 
 PROPOSER = (sys.executable, "-m", "benchmarks.search.proposer")
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
@@ -25,7 +26,7 @@ class Proposer:
 
     def __init__(self, command: Sequence[str], space: object) -> None:
         environment = {**os.environ, **ONE_THREAD}
-        environment.pop(TOKEN, None)
+        environment.pop(ROLES_TOKEN, None)
         self._process = subprocess.Popen(
             command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )

@@ -25,13 +25,6 @@ from msgspec import Meta, Raw, Struct
 
 from utils.errors import FlagPerfError
 
-# How many workers the controller is to expect.
-WORKERS = "FLAGPERF_SEARCH_WORKERS"
-# How a worker's processes are told where the controller is, which run's they are, and who they are.
-CONTROLLER_ADDRESS = "FLAGPERF_SEARCH_CONTROLLER"  # host:port
-TOKEN = "FLAGPERF_SEARCH_TOKEN"  # noqa: S105 - a name
-WORKER = "FLAGPERF_SEARCH_WORKER"
-SESSION, SESSION_START = "FLAGPERF_SEARCH_SESSION", "FLAGPERF_SEARCH_SESSION_START"
 TOKEN_FORM = re.compile(r"[A-Za-z0-9._~-]{16,256}")
 
 LARGEST_BODY = 2**19  # bytes: an architecture of 2,000 layers has less than half of it

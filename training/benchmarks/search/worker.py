@@ -100,9 +100,9 @@ class SearchWorker:
         self._clients = [Client(place, give_up_s) for _ in range(3)]
         self._trials, self._beats, self._proposals = self._clients
         self._closing = Event()
+        reply = self._join(time.monotonic() + give_up_s)
         self._waited_s, self._waits_since = 0.0, time.monotonic()
         self._answered = time.monotonic()
-        reply = self._join(time.monotonic() + give_up_s)
         self.settled = reply if isinstance(reply, Settled) else None
         self.over = reply.reason if isinstance(reply, Over) else ""
 

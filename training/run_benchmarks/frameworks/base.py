@@ -37,7 +37,7 @@ class LaunchJob:
     script: the training script and its arguments. python: the interpreter's command. Paths are as the
     unit sees them. hosts: the nodes' hosts in the order of their ranks, as the nodes know each other. contract: for
     scripts with a contract of their own, in place of the script's arguments. launcher: the module that
-    starts the ranks.
+    starts the ranks. ranks_per_worker: of a search; 0: all of a node.
     """
 
     nnodes: int
@@ -50,6 +50,7 @@ class LaunchJob:
     hosts: tuple[str, ...] = ()
     contract: Contract = Contract()
     launcher: str = NODE_LAUNCHER
+    ranks_per_worker: int = 0
 
 
 class Framework:
@@ -90,6 +91,8 @@ class Framework:
             "--master-port": job.master_port,
             "--log-dir": job.log_dir,
         }
+        if job.launcher == ROLES_LAUNCHER:
+            options["--ranks-per-worker"] = job.ranks_per_worker
         variables = self.rank_variables(job, node_rank)
         words = [word for name, value in options.items() for word in (name, str(value))]
         words += [word for name, value in variables.items() for word in ("--set", f"{name}={value}")]

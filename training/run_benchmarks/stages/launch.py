@@ -144,6 +144,7 @@ class Launch:
                 case.vendor.name, inside.data, inside.code(files.config_dir), files.config_file
             ),
             launcher=ROLES_LAUNCHER if case.roles else NODE_LAUNCHER,
+            ranks_per_worker=int(case.parameters.get("ranks_per_worker", 0)),
         )
 
     def _environment(self, inside: _Inside, case: CasePlan, interface: str) -> Mapping[str, str]:

@@ -11,8 +11,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from utils.errors import FlagPerfError
+from utils.search.events import STATE_FILE as FILE
 
-FILE = "search.sqlite"
 LARGEST = 2**36  # bytes
 LONGEST_TEXT = 2**20  # characters of one value
 _SCHEMA = Path(__file__).with_name("state.sql")
