@@ -20,8 +20,8 @@ from run_benchmarks.transports.base import Transport
 from utils.errors import FlagPerfError
 from utils.numbers import counted
 
-# job, node -> the way to the node
-NodeOpener = Callable[[str, str], Transport]
+# job ID, node -> the way to the node
+NodeOpener = Callable[[int, str], Transport]
 GIVE_BACK_S, LOOK_S = 45.0, 0.25  # a node that does not answer keeps its job for minutes
 
 
@@ -156,4 +156,4 @@ class SlurmHosts:
 async def hosts_of(slurm: Slurm, job: Job, opener: NodeOpener) -> tuple[Host, ...]:
     """The nodes of a job that runs, in Slurm's order."""
     addresses = await slurm.addresses(job.nodes)
-    return tuple(Host(node, addresses[node], opener(job.id, node)) for node in job.nodes)
+    return tuple(Host(node, addresses[node], opener(int(job.id), node)) for node in job.nodes)
