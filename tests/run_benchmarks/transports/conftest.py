@@ -112,7 +112,7 @@ def shared_job(shared_slurm: Slurm) -> Iterator[int]:
 
 def node_of(job: int, node: str = "n2") -> Host:
     """A node of a job as a host."""
-    return Host(node, ClusterSettings(hosts=(node,)), lambda name, _: SrunTransport(job, name))
+    return Host(node, ClusterSettings(hosts=(node,)), lambda name, _: SrunTransport(str(job), name))
 
 
 @pytest.fixture(params=["local", "ssh", "srun"])

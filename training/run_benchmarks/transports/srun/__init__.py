@@ -57,9 +57,9 @@ class SrunTransport(Transport):
     lost is never repeated: whether it ran is not known.
     """
 
-    def __init__(self, job_id: int, node: str) -> None:
+    def __init__(self, job: str, node: str) -> None:
         super().__init__(node)
-        self._job_id = job_id
+        self._job = job
         self._here = LocalTransport(grace_s=END_S)
         self._staying: set[asyncio.Future[tuple[int, str]]] = set()
 
@@ -94,7 +94,7 @@ class SrunTransport(Transport):
         finally:
             stays.cancel()
         if framed.code is None:
-            raise explain(errors + framed.noise.decode(errors="replace"), self.host, self._job_id)
+            raise explain(errors + framed.noise.decode(errors="replace"), self.host, self._job)
         return framed.code, framed.of_command(errors)
 
     def _keep(self, step: asyncio.Future[tuple[int, str]]) -> str:
@@ -107,7 +107,7 @@ class SrunTransport(Transport):
         """End a step, and see that it has ended; while slurmctld does not answer there is nothing to be done."""
         step.cancel()
         await asyncio.wait({step})
-        listing = ("squeue", "--steps", f"--jobs={self._job_id}", "--noheader", "--format=%i %j")
+        listing = ("squeue", "--steps", f"--jobs={self._job}", "--noheader", "--format=%i %j")
         with suppress(CommandTimeoutError):
             listed = await self._here.run(listing, timeout=END_S)
             for line in listed.stdout.splitlines():
@@ -118,7 +118,7 @@ class SrunTransport(Transport):
     def _srun(self, name: str, argv: Sequence[str]) -> tuple[str, ...]:
         """`srun` of a command, as it would be for a user who has set no option of it by a variable."""
         others = [name for name in os.environ if name.startswith("SLURM_") and name not in SLURMS_OWN]
-        step = (f"--jobid={self._job_id}", f"--nodelist={self.host}", f"--job-name={name}")
+        step = (f"--jobid={self._job}", f"--nodelist={self.host}", f"--job-name={name}")
         return (
             "env",
             *(f"--unset={name}" for name in others),

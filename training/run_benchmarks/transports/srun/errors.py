@@ -58,7 +58,7 @@ _MEANINGS: tuple[tuple[str, str, str, type[TransportError]], ...] = (
 )
 
 
-def explain(printed: str, node: str, job_id: int) -> TransportError:
+def explain(printed: str, node: str, job: str) -> TransportError:
     """The error for the user.
 
     Args:
@@ -69,7 +69,7 @@ def explain(printed: str, node: str, job_id: int) -> TransportError:
     said = shortened(_LABEL.sub("", printed).strip(), LONGEST_REASON) or "nothing"
     for pattern, meaning, remedy, kind in _MEANINGS:
         if re.search(pattern, printed):
-            remedy = remedy.format(node=node, job=job_id)
+            remedy = remedy.format(node=node, job=job)
             return kind(f"contact was lost: {meaning}; srun: {said}", where=node, remedy=remedy)
-    remedy = f"see `scontrol show job {job_id}` and `scontrol show node {node}`; run again"
+    remedy = f"see `scontrol show job {job}` and `scontrol show node {node}`; run again"
     return TransportError(f"contact was lost; srun: {said}", where=node, remedy=remedy)
