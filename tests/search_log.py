@@ -27,11 +27,11 @@ FORWARD, BOTH = 1_000_000, 3_000_000  # operations of a sample of the first arch
 DIGEST = "sha256:00ff"
 
 
-def start(**other: object) -> SearchStart:
+def start(time_s: float = 0.0, **other: object) -> SearchStart:
     """A controller's first line."""
     values = {"search": "5e1a", "starts": 1, "away_s": 0.0, "workers": 2, "search_seconds": 3600.0,
               "max_trials": None, "epochs": (2, 4), "seed": 42, **other}  # fmt: skip
-    return SearchStart(0.0, **values)  # type: ignore[arg-type]
+    return SearchStart(time_s, **values)  # type: ignore[arg-type]
 
 
 def worker(
@@ -115,7 +115,7 @@ class LongSearch:
         number = 0
         while min(self._free)[0] < self._limit - 30:
             at, by = self._free.pop(self._free.index(min(self._free)))
-            if self._lost and by != 1:
+            if self._lost and self._lost[0].time_s < at:
                 self._run(replace(self._lost.pop(), time_s=at, worker=by, attempt=2))
             else:
                 number += 1
@@ -144,7 +144,7 @@ class LongSearch:
         reached = accuracy if done else None
         if is_lost:
             self._has_lost = True
-            self._lost.append(own)
+            self._lost.append(replace(own, time_s=at + 40))
             self._events += [worker(at + 40, by, "lost"), end(at + 40, number, by, done, reached, "lost")]
             self._events.append(worker(at + 400, by, session=2))
             self._free.append((at + 401, by))
@@ -171,7 +171,7 @@ def lines_of_search(
     events = [event_of(record, begun_ms + round(1000 * record.time_s)) for record in told]
     if finished:
         account = account_of(told)
-        values = finished_values(account, account.now_s + 1.0)
+        values = finished_values(account)
         events.append(Event(EventName.FINISHED, values, begun_ms + round(1000 * account.now_s)))
     return [format_line(event) for event in events]
 

@@ -10,7 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from run_benchmarks.display.lines import duration, numbers_of
+from run_benchmarks.display.lines import numbers_of
+from run_benchmarks.display.search import numbers_of_search
 from run_benchmarks.journal import is_held
 from run_benchmarks.names import JOURNAL, RUN_LOG
 from run_benchmarks.report.chart import Axis, Chart, Line
@@ -18,7 +19,7 @@ from run_benchmarks.results.folder import RunFolder, open_folder
 from run_benchmarks.results.load import planned_rounds
 from run_benchmarks.results.tables import numbered
 from utils.errors import FlagPerfError
-from utils.numbers import is_measurable, number_in
+from utils.numbers import duration, is_measurable, number_in
 from utils.text_files import last_lines_of, one_line, shortened
 
 # Of the log so many lines are shown, with so many characters, and so many are read: those of five hours or more.
@@ -39,6 +40,7 @@ def progress(path: Path) -> dict[str, Any]:
         "goes_on": bool(is_held(path / JOURNAL)),
         "rounds": list(_rounds(folder).values())[:MOST_ROUNDS],
         "charts": courses(lines),
+        "search": _search(lines),
         "log": [shortened(one_line(line), LONGEST_LINE) for line in lines[-MOST_LINES:]],
     }
 
@@ -65,11 +67,18 @@ def _points(lines: Sequence[str]) -> Iterator[dict[str, float]]:
         match = _LINE.fullmatch(line)
         if match and _ROUND_STARTS.fullmatch(match["text"]):
             points.clear()
-        numbers = numbers_of(match["text"]) if match and match["file"] == "lines.py" else {}
+        text = match["text"] if match and match["file"] == "lines.py" else ""
+        numbers = numbers_of(text) or numbers_of_search(text)
         if numbers:
             sane = {name: number for name, number in numbers.items() if is_measurable(number)}
             points.setdefault(numbers[STEP], {}).update(sane)
     return (points[step] for step in sorted(points))
+
+
+def _search(lines: Sequence[str]) -> str:
+    """What the last line of a search says that it has come to; empty where there is none."""
+    texts = (match["text"] for line in reversed(lines) if (match := _LINE.fullmatch(line)))
+    return next((shortened(text, LONGEST_LINE) for text in texts if numbers_of_search(text)), "")
 
 
 def _rounds(folder: RunFolder) -> dict[tuple[str, int], tuple[str, str, str, str]]:

@@ -23,6 +23,7 @@ from run_benchmarks.results.symptoms import (
 from run_benchmarks.stages.watch import Ended, Lost, Outcome
 from utils.node import rank_log_name, read_rank_ends
 from utils.records import Failure, FailureClass, Stage, Verdict
+from utils.text_files import matching
 
 MOST_SUSPECTS = 256  # of a node, whose logs are looked at
 # What a task printed that ended before it had opened its log.
@@ -33,12 +34,16 @@ SLOW = "global rank 0 was silent for no longer than before: it is slow rather th
 
 @dataclass(frozen=True)
 class NodeLogs:
-    """A node of a round, where its logs lie, if they were collected, and what `hide`s secrets in them."""
+    """A node of a round, where its logs lie, if they were collected, and what `hide`s secrets in them.
+
+    controller: the log of the process that its task ends with, where that is no rank.
+    """
 
     rank: int
     host: str
     folder: Path
     hide: Callable[[str], str] = str
+    controller: str = ""
 
 
 @dataclass(frozen=True)
@@ -149,7 +154,7 @@ def start_log_of(framework: str, folder: Path) -> Path:
 
 def start_log_in(folder: Path) -> Path:
     """The same, whatever the framework; a name that no file has where none was opened."""
-    return next(iter(sorted(folder.glob("start_*_task.log"))), folder / "start_task.log")
+    return next(iter(matching(folder, "start_*_task.log")), folder / "start_task.log")
 
 
 def _of_node(node: NodeLogs, ending: Ended, framework: Framework) -> list[Suspect]:
@@ -158,6 +163,9 @@ def _of_node(node: NodeLogs, ending: Ended, framework: Framework) -> list[Suspec
     text = text_of(start_log, node.hide)
     why = ending.cause if ending.cause is FailureClass.TASK_REMOVED else memory_kill_in(text) or ending.cause
     said = (why, memory_use_in(text), ending.remedy)
+    if node.controller and (words := text_of(node.folder / node.controller, node.hide)):
+        tail = last_words(words, framework) + no_room_in(text)
+        return [Suspect(node, code, None, None, tail, node.folder / node.controller, *said)]
     # a rank ends once: what names it again is not the launcher's, and its log is not read again for it
     codes: dict[int, int] = {}
     for rank, rank_code in framework.failed_ranks(text):
@@ -177,7 +185,8 @@ def _of_node(node: NodeLogs, ending: Ended, framework: Framework) -> list[Suspec
 
 def _rank_failure(suspect: Suspect) -> Failure:
     if suspect.rank is None:
-        message = f"the task on node rank {suspect.node.rank} {_end_by(suspect.code)}"
+        what = "search's controller" if suspect.node.controller else "task"
+        message = f"the {what} on node rank {suspect.node.rank} {_end_by(suspect.code)}"
     else:
         message = f"rank {suspect.rank} {_end_by(suspect.rank_code)}"
     said = error_line_in(suspect.tail)
@@ -241,7 +250,7 @@ def _timed_out(nodes: Sequence[NodeLogs], outcome: Outcome, deadline_s: float) -
     running = [node for node in nodes if node.rank not in outcome.endings]
     node = running[0] if running else nodes[0]
     # of the ranks on that node the first; where none had been started, what stands before them
-    logs = sorted(node.folder.glob("rank*.out.log")) or sorted(node.folder.glob("start_*_task.log"))
+    logs = matching(node.folder, "rank*.out.log") or matching(node.folder, "start_*_task.log")
     sign = last_sign(nodes[0].folder)
     return Failure(
         Verdict.TIMED_OUT,
