@@ -25,7 +25,7 @@ PATIENCE_S = 180.0
 WAITING = SCRIPT.replace(
     "time.sleep(600)",
     'while not Path(sys.argv[sys.argv.index("--data_dir") + 1], "go").exists(): time.sleep(0.05)',
-)
+).replace('converged=behaviour == "converge"', 'converged=behaviour in ("converge", "hang")')
 
 
 @pytest.fixture
@@ -72,8 +72,9 @@ def ended(program: subprocess.Popen[str]) -> int:
 
 
 def trains(run: WholeRun) -> None:
-    """Wait until the toy has begun."""
+    """Wait until the toy has begun, and the round could be taken up."""
     until("rank that trains", lambda: list(run.host.glob("runs/*/*/*/round1/*/rank0.out.log")))
+    until("entrance", lambda: '"stage": "train"' in (run.result / "journal.jsonl").read_text())
 
 
 def the_round(run: WholeRun) -> dict[str, Any]:
@@ -185,7 +186,6 @@ def test_a_run_whose_controller_is_killed_goes_on_in_the_same_job(slurm: Slurm, 
     run.behave("hang")
     with started(run) as program:
         trains(run)
-        until("entrance", lambda: '"stage": "train"' in (run.result / "journal.jsonl").read_text())
         program.kill()
     (job,) = slurm.jobs()
     (run.folder / "data" / "go").touch()

@@ -21,7 +21,7 @@ from utils.errors import FlagPerfError
 from utils.numbers import counted
 
 # job ID, node -> the way to the node
-NodeOpener = Callable[[int, str], Transport]
+NodeOpener = Callable[[str, str], Transport]
 GIVE_BACK_S, LOOK_S = 45.0, 0.25  # a node that does not answer keeps its job for minutes
 
 
@@ -69,6 +69,7 @@ class SlurmHosts:
         finally:
             if not self._settings.hold:
                 await self.close()
+            await tenure.close()
 
     async def close(self) -> None:
         """Give the nodes back, and wait until Slurm has it so. What an earlier controller of the run has left goes too.
@@ -156,4 +157,4 @@ class SlurmHosts:
 async def hosts_of(slurm: Slurm, job: Job, opener: NodeOpener) -> tuple[Host, ...]:
     """The nodes of a job that runs, in Slurm's order."""
     addresses = await slurm.addresses(job.nodes)
-    return tuple(Host(node, addresses[node], opener(int(job.id), node)) for node in job.nodes)
+    return tuple(Host(node, addresses[node], opener(job.id, node)) for node in job.nodes)
