@@ -90,6 +90,7 @@ class Slurm:
     cpus: int = 4
     slurmd_timeout: int = 5
     settings: Sequence[str] = ()
+    address: str = "127.0.0.1"
     prefix: str = "n"
     control_groups: bool = False
     _daemons: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
@@ -230,7 +231,7 @@ class Slurm:
             (self.folder / name).mkdir(exist_ok=True)
         gres = f" Gres=gpu:{self.gpus}" if self.gpus else ""
         nodes = "".join(
-            f"NodeName={name} NodeAddr=127.0.0.1 Port={free_port()} CPUs={self.cpus} RealMemory=1000{gres}\n"
+            f"NodeName={name} NodeAddr={self.address} Port={free_port()} CPUs={self.cpus} RealMemory=1000{gres}\n"
             for name in self.names
         )
         settings = SETTINGS.format(
