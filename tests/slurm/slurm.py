@@ -239,7 +239,8 @@ class Slurm:
             (self.folder / name).mkdir(exist_ok=True)
         gres = f" Gres=gpu:{self.gpus}" if self.gpus else ""
         nodes = "".join(
-            f"NodeName={name} NodeAddr={self.address_of(name)} Port={free_port()} CPUs={self.cpus} RealMemory=1000{gres}\n"
+            f"NodeName={name} NodeAddr={self.address_of(name)} Port={free_port()} CPUs={self.cpus} "
+            f"RealMemory=1000{gres}\n"
             for name in self.names
         )
         settings = SETTINGS.format(
