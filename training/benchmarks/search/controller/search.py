@@ -110,7 +110,7 @@ class Search:
         self.sessions.lose_silent()
         if self.sessions.live():
             self._alone_since_s = self.ledger.now_s
-        handed = self.ledger.value("SELECT count(trial) FROM proposals")
+        handed = self.ledger.value("SELECT coalesce(max(trial), 0) FROM proposals")
         is_open = self.ledger.value("SELECT count(*) FROM trials WHERE state = 'open'")
         if self.settings.max_trials is not None and handed >= self.settings.max_trials and not is_open:
             self.end("trials")
@@ -129,7 +129,7 @@ class Search:
         for session in live:
             self.sessions.end(session, "left", "")
         self.ledger.execute("UPDATE search SET end_reason = ?", reason)
-        trials = self.ledger.value("SELECT count(trial) FROM proposals")
+        trials = self.ledger.value("SELECT coalesce(max(trial), 0) FROM proposals")
         epochs = self.ledger.value("SELECT count(*) FROM epochs")
         self.ledger.tell(SearchEnd(self.ledger.now_s, reason, trials, epochs))
 
