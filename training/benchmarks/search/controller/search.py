@@ -148,7 +148,10 @@ class Search:
             case TrialDone() | TrialFailed():
                 return self._take_end(request, session)
             case History():
-                return self.proposals.history(worker, request.after, self.trials.round_of(worker) + 1)
+                is_training = self.trials.open_of(worker) is not None
+                return self.proposals.history(
+                    worker, request.after, self.trials.round_of(worker) + is_training
+                )
             case Propose():
                 return Taken(facts is not None and self.proposals.take(worker, request.proposed, facts))
             case _:
