@@ -16,8 +16,9 @@ from typing import BinaryIO
 import msgspec
 
 from benchmarks.search.architecture import Architecture, as_json
+from benchmarks.search.hyperparameters import Space
 from benchmarks.search.morphism import Edit, apply
-from benchmarks.search.proposals import Evaluated, ExhaustedError, Space, propose
+from benchmarks.search.proposals import Evaluated, ExhaustedError, propose
 from benchmarks.search.protocol import (
     HISTORY,
     Evaluation,

@@ -21,6 +21,7 @@ from benchmarks.driver.arguments import parse_arguments
 from benchmarks.driver.configuration import read_configuration
 from benchmarks.search.controller.architectures import checked
 from benchmarks.search.controller.conduct import conduct
+from benchmarks.search.controller.first import first_proposals
 from benchmarks.search.controller.server import listen
 from benchmarks.search.controller.settings import SearchSettings
 from benchmarks.search.controller.weights import WeightStore
@@ -41,16 +42,19 @@ def main(argv: Sequence[str], environment: Mapping[str, str] = os.environ) -> in
         facts = read_facts(arguments.data_dir)
         data = DataFacts(facts.training_samples, facts.validation_samples, facts.digest)
         earlier = environment.get(CONTINUE_FROM)
+        space = space_of(config.case, facts)
+        settings = _settings(config.case, config.settings.seed, _number(environment, WORKERS), data)
         with _folder(environment) as folder:
             return conduct(
-                _settings(config.case, config.settings.seed, _number(environment, WORKERS), data),
+                settings,
                 folder=folder,
                 earlier=Path(earlier) if earlier else None,
                 listener=listen(_given(environment, "MASTER_ADDR"), _number(environment, "MASTER_PORT")),
                 token=_token(environment),
-                check=partial(checked, space=space_of(config.case, facts)),
+                check=partial(checked, space=space),
                 out=sys.stdout,
                 weights=WeightStore(folder / "weights"),
+                first=first_proposals(space, settings.workers, settings.seed),
             )
     except FlagPerfError as error:
         print(f"controller: {error}", file=sys.stderr, flush=True)

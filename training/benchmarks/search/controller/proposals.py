@@ -53,9 +53,10 @@ class Proposals:
             raise RefuseError(WRONG, f"trial {proposed.parent} is no parent: it has no accuracy")
         return msgspec.json.decode(row["proposed"], type=Proposed)
 
-    def take(self, worker: int, proposed: Proposed, facts: Facts) -> bool:
-        """Put it into the queue; False where it is there already, or was."""
-        self.promised.pop(worker, None)
+    def take(self, worker: int | None, proposed: Proposed, facts: Facts) -> bool:
+        """Put a worker's, or the controller's own (None), into the queue; False where it is there already, or was."""
+        if worker is not None:
+            self.promised.pop(worker, None)
         number = self.ledger.value("SELECT coalesce(max(proposal), 0) + 1 FROM proposals")
         unique = hashlib.sha256(bytes(proposed.architecture) + encode(proposed.hyperparameters))
         texts = encode(proposed).decode(), encode(facts).decode()

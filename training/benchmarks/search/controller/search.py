@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sqlite3
+from collections.abc import Sequence
 from typing import Literal
 
 from benchmarks.search.controller.clock import SearchClock
@@ -22,6 +23,7 @@ from benchmarks.search.protocol import (
     NextTrial,
     Over,
     Propose,
+    Proposed,
     Register,
     Reply,
     Request,
@@ -39,10 +41,16 @@ Reason = Literal["deadline", "trials", "stopped", "workers"]
 
 
 class Search:
-    """A search that goes on; all of it is used by one thread, within a part of the ledger's transaction."""
+    """A search that goes on; all of it is used by one thread, within a part of the ledger's transaction.
 
-    def __init__(self, ledger: Ledger, settings: SearchSettings) -> None:
-        self.ledger, self.settings = ledger, settings
+    Args:
+        first: proposals that it begins with.
+    """
+
+    def __init__(
+        self, ledger: Ledger, settings: SearchSettings, first: Sequence[tuple[Proposed, Facts]] = ()
+    ) -> None:
+        self.ledger, self.settings, self._first = ledger, settings, first
         self.proposals = Proposals(ledger, settings)
         self.trials = Trials(ledger, settings, self.proposals)
         self.sessions = Sessions(ledger, settings, self.trials)
@@ -192,6 +200,8 @@ class Search:
             "INSERT INTO search VALUES (?, ?, ?, ?, ?, 0, 0, 0, NULL, NULL, 0, NULL)",
             *(name, settings, clock.boot, clock.zero_s, clock.began_s),
         )
+        for proposed, facts in self._first:
+            self.proposals.take(None, proposed, facts)
         return self.ledger.rows("SELECT * FROM search")[0]
 
     def _tell_start(self, away_s: float, starts: int) -> None:
