@@ -81,7 +81,8 @@ def inside(about: dict) -> None:
     variables = {
         name.removeprefix(HANDED_ON): value for name, value in os.environ.items() if HANDED_ON in name
     }
-    command = subprocess.Popen(about["argv"], env={"PATH": "/usr/local/bin:/usr/bin:/bin", **variables})
+    path = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
+    command = subprocess.Popen(about["argv"], env={"PATH": path, **variables})
     signal.signal(signal.SIGTERM, lambda *_: command.send_signal(signal.SIGTERM))
     code = command.wait()
     os._exit(code if code >= 0 else 128 - code)

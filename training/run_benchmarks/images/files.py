@@ -14,7 +14,7 @@ from run_benchmarks.images.build import BUILD_TIMEOUT_S
 from run_benchmarks.images.store import ImageStore, OwnImage, StoredImage
 from run_benchmarks.names import image_file
 from run_benchmarks.runtimes.engine import Engine, Podman
-from run_benchmarks.transports.base import CommandError, Transport, checked
+from run_benchmarks.transports.base import ByteSink, CommandError, Transport, checked
 from utils.errors import FlagPerfError
 from utils.numbers import whole
 
@@ -28,14 +28,15 @@ SEE = f'[ ! -f "$0" ] || [ -L "$0" ] || [ -L "$0{SUM}" ] || head -c 64 "$0{SUM}"
 TAKE = (
     'set -eu; umask 077; [ "$(sha256sum <"$0")" = "$2  -" ] || { echo "it is not what was sent" >&2; exit 1; }; '
     'mkdir -p "${1%/*}"; new=$(mktemp "$1.XXXXXX"); trap \'rm -f "$new"\' EXIT; printf %s "$2" >"$new"; '
-    f'mv -fT "$new" "$1{SUM}"; ln "$0" "$new" 2>/dev/null || cp "$0" "$new"; mv -fT "$new" "$1"'
+    f'mv -fT "$new" "$1{SUM}"; ln "$0" "$new" 2>/dev/null || cp "$0" "$new"; '
+    'mv -fT "$new" "$1" 2>/dev/null || [ "$0" -ef "$1" ]'  # mv refuses what is the same file already
 )
 # $0: a file: its bytes and its SHA-256.
 MEASURE = 'stat -c %s "$0" && sha256sum <"$0"'
 # $0: the work folder, $1: what its files end in. A line each: name, bytes, when it was made, now.
 LIST = (
     'now=$(date +%s); for file in "$0"/images/*"$1"; do [ ! -f "$file" ] || [ -L "$file" ] || '
-    'printf "%s\\t%s\\t%s\\n" "${file##*/}" "$(stat -c "%s\\t%Y" "$file")" "$now"; done'
+    'printf "%s\\t%s\\t%s\\n" "${file##*/}" "$(stat --printf="%s\\t%Y" "$file")" "$now"; done'
 )
 REMOVE = f'rm -f "$0/images/$1" "$0/images/$1{SUM}"'
 # $0: a folder, $1: the file, $2: the engine, $3: the image.
@@ -95,6 +96,10 @@ class ImageFiles:
         if number is None or not SHA256.fullmatch(digest):
             raise CommandError(done, "see what this command prints: no size and no SHA-256")
         return number, digest
+
+    async def hand_out(self, transport: Transport, tag: str, sink: ByteSink) -> None:
+        """Hand the host's file of an image to `sink`."""
+        await checked(transport, ("cat", self.path(tag)), stdout=sink, timeout=BUILD_TIMEOUT_S)
 
     async def take(self, transport: Transport, tag: str, copy: str, sha256: str) -> None:
         """Make a copy, which lies in the host's work folder, its image; CommandError where it is not the right one."""

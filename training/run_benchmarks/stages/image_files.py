@@ -20,8 +20,9 @@ from run_benchmarks.stages.deploy import deploy_tree
 from run_benchmarks.stages.fan_out import all_of, errors_of, on_all, raise_first
 from run_benchmarks.stages.file_systems import FileSystems
 from run_benchmarks.stages.image import DistributionError, ImagesDifferError, ImageStage
+from run_benchmarks.stages.image_stream import Counter
 from run_benchmarks.stages.passing import PASS_ON_FROM, Content, Place, Site, bring, keep
-from run_benchmarks.stages.progress import reported
+from run_benchmarks.stages.progress import reported, size_text
 from run_benchmarks.stages.tree import Tree
 from run_benchmarks.transports import LOCALHOST
 from run_benchmarks.transports.backoff import TRANSFER_PAUSES_S, is_passing, with_backoff
@@ -64,7 +65,9 @@ class ImageFileStage:
         if lacking:
             with tempfile.TemporaryDirectory(prefix="flagperf-image-", dir=BIG_FILES) as folder:
                 path = f"{folder}/image{self.files.suffix}"
-                content = await self._made(folder, path)
+                holder = next((host for host in self.hosts if host not in lacking), None)
+                # made anew it would be another file: it has the time in it
+                content = await (self._fetched(holder, path) if holder else self._made(folder, path))
                 await self._bring(lacking, Path(path), content)
             present = await self._images()
         images = {name: image for name, image in present.items() if image is not None}
@@ -87,6 +90,23 @@ class ImageFileStage:
         await ImageStage(store, transports, sites, self.image, self.pip, "build", self.log_dir).run()
         async with reported(f"{LOCALHOST}: making {self.image.tag} a file", lambda: ""):
             return Content(*await self.files.make(self.here, self.image.tag, path))
+
+    async def _fetched(self, holder: Host, path: str) -> Content:
+        """Get the file from a host that has it."""
+        came, image = Counter(), await self.files.image(holder.transport, self.image.tag)
+        with Path(path).open("wb") as file:
+
+            async def take(chunk: bytes) -> None:
+                file.write(chunk)
+                came.take(chunk)
+
+            what = f"{holder.name}: fetching {self.image.tag}, which other hosts lack"
+            async with reported(what, lambda: size_text(came.bytes)):
+                await self.files.hand_out(holder.transport, self.image.tag, take)
+        if image is None or image.id != f"sha256:{came.sha256}":
+            message = f"{self.files.path(self.image.tag)} is not what it was when it came"
+            raise DistributionError(message, where=holder.name, remedy="remove it there: it is made anew")
+        return Content(came.bytes, came.sha256)
 
     async def _bring(self, hosts: Sequence[Host], path: Path, content: Content) -> None:
         left, many = list(hosts), len(self.file_systems.groups(hosts)) >= PASS_ON_FROM
