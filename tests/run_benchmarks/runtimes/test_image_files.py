@@ -169,11 +169,13 @@ class TestPlan:
 
     @pytest.fixture
     def tree(self, tmp_path: Path) -> Tree:
-        return make_tree(tmp_path)
+        tree = make_tree(tmp_path)
+        tree.configure(cluster_conf="HOSTS = slurm()\n")
+        return tree
 
     def problem(self, tree: Tree, more: str, text: str = TEST_CONF) -> str:
         tree.configure(test_conf=f"{text}{more}")
-        (problem,) = tree.problems()[1]
+        (problem,) = tree.problems()[1]  # one, and no other
         return f"{problem.name}: {problem.message}; {problem.remedy}"
 
     @pytest.mark.parametrize("kind", ["apptainer", "pyxis"])
@@ -192,6 +194,11 @@ class TestPlan:
         text = TEST_CONF.replace("/data/toy", "/data/a,b")
         said = self.problem(tree, 'RUNTIME = "pyxis"\nACCE_CONTAINER_OPT = ""\n', text)
         assert "'/data/a,b' has a colon, a comma or a blank" in said
+
+    def test_pyxis_without_slurm(self, tree: Tree) -> None:
+        tree.configure(cluster_conf='HOSTS = ["h1"]\n')
+        said = self.problem(tree, 'RUNTIME = "pyxis"\nACCE_CONTAINER_OPT = ""\n')
+        assert "RUNTIME: is a part of Slurm" in said and "slurm(...)" in said
 
     def test_what_can_be_done_is_a_plan(self, tree: Tree) -> None:
         tree.configure(test_conf=f'{TEST_CONF}RUNTIME = "apptainer"\nACCE_CONTAINER_OPT = "--gpus all"\n')

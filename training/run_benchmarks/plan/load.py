@@ -38,6 +38,7 @@ from run_benchmarks.plan.settings import (
     require_devices,
     vendor_sections,
 )
+from run_benchmarks.plan.slurm import KEY, slurm
 from run_benchmarks.plan.tool_options import check_tool
 from run_benchmarks.plan.vendor_record import Vendor
 from run_benchmarks.plan.vendors import find_vendors, read_vendor, report_no_vendor
@@ -135,7 +136,9 @@ class _Planner:
         if not config_dir.is_dir():
             self.file_problems.add(config_dir, "--config", None, "there is no such folder", remedy)
             raise ConfigError(self.file_problems.all)
-        self.cluster_conf = read_config_file(config_dir / CLUSTER_CONF, self.file_problems, remedy)
+        self.cluster_conf = read_config_file(
+            config_dir / CLUSTER_CONF, self.file_problems, remedy, provided={KEY: slurm}
+        )
         self.test_conf = read_config_file(config_dir / TEST_CONF, self.file_problems, remedy)
         if self.test_conf and above:
             self.test_conf = self.test_conf.under(above)
@@ -177,7 +180,7 @@ class _Planner:
         valid = [case for case in cases if case is not None]
         self._hide(self._secrets_of_cases(run, valid))
         check_handover(reader, of_vendors, valid if run.uses_images else (), self.training_dir)
-        check_tool(reader, run, valid)
+        check_tool(reader, cluster, run, valid)
         earlier = find_earlier(continue_from, run.log_path, valid)
         check_continuation(valid, run, earlier, reader.file, self.file_problems)
         self.file_problems.extend(tree_problems(self.training_dir, run.log_path))

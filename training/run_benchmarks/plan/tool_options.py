@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from run_benchmarks.plan.reader import Reader
-from run_benchmarks.plan.records import CasePlan, RunSettings
+from run_benchmarks.plan.records import CasePlan, ClusterSettings, RunSettings
 
 TOOLS = ("apptainer", "pyxis")
 SHORT = {"-v": "--volume", "-e": "--env"}
@@ -70,7 +70,7 @@ def _joined(options: Sequence[str]) -> Iterator[str]:
         yield f"{name}={value}" if equals else f"{name}={next(words, '')}"
 
 
-def check_tool(reader: Reader, run: RunSettings, cases: Sequence[CasePlan]) -> None:
+def check_tool(reader: Reader, cluster: ClusterSettings, run: RunSettings, cases: Sequence[CasePlan]) -> None:
     """Report what the runtime, where it is such a tool, cannot do of the settings."""
     if run.runtime not in TOOLS:
         return
@@ -85,6 +85,11 @@ def check_tool(reader: Reader, run: RunSettings, cases: Sequence[CasePlan]) -> N
             remedy = "write with ACCE_CONTAINER_OPT what is needed all the same: --gpus=all, --device, --volume, --env"
             reader.problem("ACCE_CONTAINER_OPT", message, remedy)
     if run.runtime == "pyxis":
+        if cluster.slurm is None:
+            remedy = "write HOSTS = slurm(...) in cluster_conf.py, or choose another RUNTIME"
+            reader.problem(
+                "RUNTIME", "is a part of Slurm, and HOSTS are none of Slurm's", remedy, run.runtime
+            )
         _check_paths(reader, run, cases)
 
 
