@@ -33,7 +33,7 @@ VALUES = {
     "--container-mounts",
     "--container-workdir",
 }
-HELP = "      --container-image=[USER@][REGISTRY#]IMAGE[:TAG]|PATH"
+HELP = "      --container-env=NAME[,NAME...]"
 VERSION = "slurm 22.05.8"
 
 

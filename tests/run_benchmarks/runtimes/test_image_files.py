@@ -17,7 +17,9 @@ from typing import Any
 import pytest
 
 from run_benchmarks.names import image_file
+from run_benchmarks.plan.problems import Problems
 from run_benchmarks.plan.tool_options import NoSuchOptionError, Wanted, wanted_by
+from run_benchmarks.plan.vendors import read_vendor
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Mount, Unit
 from run_benchmarks.runtimes.image_file import ImageFileRuntime
@@ -25,7 +27,13 @@ from run_benchmarks.transports.base import CommandError, Transport
 from run_benchmarks.transports.local import LocalTransport
 from tests.fakes import apptainer, srun
 from tests.run_benchmarks.plan.tree import TEST_CONF, Tree, make_tree
-from tests.run_benchmarks.runtimes.conftest import Bench, apptainer_bench, removed_afterwards, settings
+from tests.run_benchmarks.runtimes.conftest import (
+    TRAINING,
+    Bench,
+    apptainer_bench,
+    removed_afterwards,
+    settings,
+)
 from utils.errors import FlagPerfError
 
 TAG = "flagperf/acme-pytorch:0123456789ab"
@@ -162,6 +170,19 @@ def test_what_options_ask_for() -> None:
 def test_what_only_an_engine_can_do_is_named(option: str) -> None:
     with pytest.raises(NoSuchOptionError, match=option.partition("=")[0]):
         wanted_by((option,))
+
+
+def test_which_vendors_need_a_line_of_their_own() -> None:
+    """docs/cluster.md names them."""
+    refused = set()
+    for path in sorted(TRAINING.glob("*/vendor.py")):
+        vendor = read_vendor(path.parent.name, TRAINING, "", "", Problems())
+        assert vendor is not None
+        try:
+            wanted_by(vendor.options_for(2))
+        except NoSuchOptionError:
+            refused.add(vendor.name)
+    assert refused == {"ascend", "iluvatar", "intel", "mthreads"}
 
 
 class TestPlan:
@@ -326,7 +347,7 @@ def test_where_there_is_no_step_or_no_pyxis_the_preflight_says_so(
     (tmp_path / "bin" / "srun").write_text("#!/bin/sh\necho '--nodes'\n")
     with pytest.raises(CommandError) as caught:
         steps.use(steps.runtime.version)
-    assert "`srun --help` there shows --container-image" in caught.value.remedy
+    assert "`srun --help` there shows --container-env" in caught.value.remedy
     srun.install(tmp_path / "bin")
     monkeypatch.delenv("SLURM_JOB_ID")
     monkeypatch.delenv("SLURMD_NODENAME")

@@ -26,10 +26,8 @@ CONFINED = (
 # What Enroot's hook for NVIDIA's devices reads.
 GPUS = {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
 HOME = {"HOME": "/tmp"}  # noqa: S108 - the container's own, which nobody else writes to
-# Whether this is a step of a job, and srun knows containers.
-HAS_PYXIS = (
-    '[ "$SLURM_JOB_ID$SLURMD_NODENAME" ] && srun --help | grep -e --container-image= && srun --version'
-)
+# Whether this is a step of a job, and srun knows containers, by the newest of the options.
+HAS_PYXIS = '[ "$SLURM_JOB_ID$SLURMD_NODENAME" ] && srun --help | grep -e --container-env= && srun --version'
 
 
 class PyxisRuntime(ImageFileRuntime):
@@ -58,7 +56,7 @@ class PyxisRuntime(ImageFileRuntime):
         if not said.ok:
             remedy = (
                 f"{transport.host} must be a node of a Slurm job (HOSTS = slurm(...) in cluster_conf.py), with Pyxis: "
-                "`srun --help` there shows --container-image"
+                "`srun --help` there shows --container-env"
             )
             raise CommandError(said, remedy)
         return f"Pyxis of {said.stdout.strip().splitlines()[-1]}"
