@@ -18,15 +18,21 @@ from tests.slurm.slurm import Slurm
 CASE = "bert:pytorch:cpu:2:1:1"
 
 
+class OnNetwork(Slurm):
+    """Nodes that reach each other by an address of this machine that is not its loopback."""
+
+    def address_of(self, node: str) -> str:
+        argv = ["ip", "-4", "-oneline", "address", "show", "up", "scope", "global"]
+        listed = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True).stdout
+        address = re.search(r"inet ([0-9.]+)", listed)
+        assert address, "this machine has no network but its loopback"
+        return address[1]
+
+
 @pytest.fixture(scope="module")
 def two_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
-    """Nodes that reach each other by an address of this machine that is not its loopback."""
     need_slurm()
-    argv = ["ip", "-4", "-oneline", "address", "show", "up", "scope", "global"]
-    listed = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True).stdout
-    address = re.search(r"inet ([0-9.]+)", listed)
-    assert address, "this machine has no network but its loopback"
-    slurm = Slurm(tmp_path_factory.mktemp("slurm"), nodes=2, address=address[1])
+    slurm = OnNetwork(tmp_path_factory.mktemp("slurm"), nodes=2)
     try:
         slurm.up()
         yield slurm

@@ -33,7 +33,7 @@ class Evaluated(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """A network that `edits` make of that of the trial `parent`; without a parent it begins with fresh weights.
+    """A network that `edits` make of that of the trial `parent`; without one, of the start, with fresh weights.
 
     tuned: whether its hyper-parameters were searched for; else they are its parent's.
     """
@@ -55,7 +55,7 @@ def propose(history: Sequence[Evaluated], random: Random, round_number: int, spa
     Raises:
         ExhaustedError: nothing new can be had.
     """
-    ended = [each for each in history if each.trial is not None and each.accuracy is not None]
+    ended = [each for each in history if _is_parent(each, space)]
     if not ended:
         return _first(history, random, space)
     candidate = _candidate(ended, history, random, space)
@@ -69,6 +69,12 @@ def propose(history: Sequence[Evaluated], random: Random, round_number: int, spa
     return Proposal(parent.trial, candidate.edits, candidate.architecture, point, is_tuned)
 
 
+def _is_parent(each: Evaluated, space: Space) -> bool:
+    """Whether it was trained, and is not so large that this search cannot have made it."""
+    has_ended = each.trial is not None and each.accuracy is not None and 0 <= each.accuracy <= 1
+    return has_ended and len(each.architecture.layers) <= space.limits.layers
+
+
 def _within(point: Hyperparameters, architecture: Architecture, space: Space) -> Hyperparameters:
     """With the largest kernel, up to that of `point`, with which the network is within the limits: with 3 it is."""
     try:
@@ -80,12 +86,12 @@ def _within(point: Hyperparameters, architecture: Architecture, space: Space) ->
 
 
 def _first(history: Sequence[Evaluated], random: Random, space: Space) -> Proposal:
-    """The start, or a network near to it, before there is a parent to learn from."""
-    architecture = space.start
+    """The start, or what edits make of it, before there is a parent to learn from."""
+    candidate = Candidate(0, (), space.start)
     if description_of(space.start) in {description_of(each.architecture) for each in history}:
         point = Evaluated(0, space.start, 0.0, _first_point(space), tuned=False)
-        architecture = _candidate([point], history, random, space).architecture
-    return Proposal(None, (), architecture, _first_point(space), tuned=False)
+        candidate = _candidate([point], history, random, space)
+    return Proposal(None, candidate.edits, candidate.architecture, _first_point(space), tuned=False)
 
 
 def _first_point(space: Space) -> Hyperparameters:
