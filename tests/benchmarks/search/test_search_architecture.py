@@ -134,6 +134,7 @@ def test_what_cannot_be_built_is_refused(name: str) -> None:
     assert message in caught.value.message
     assert "\n" not in caught.value.message
     assert len(caught.value.message) < 400
+    assert str(caught.value).count("no architecture") == 1
 
 
 def test_too_many_layers_are_refused() -> None:

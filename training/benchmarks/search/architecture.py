@@ -107,6 +107,8 @@ def parse(text: bytes | str) -> Architecture:
     try:
         return msgspec.json.decode(text, type=Architecture)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        if isinstance(error.__cause__, ArchitectureError):  # it is JSON of the form, but no network
+            raise error.__cause__ from None
         raise _wrong(shortened(one_line(str(error)), 300)) from None
 
 
@@ -116,19 +118,22 @@ def as_json(architecture: Architecture) -> bytes:
 
 
 def _output(layer: AnyLayer, shapes: Mapping[int, Shape]) -> Shape:
-    name = f"layer {layer.id} ({layer.kind})"
     if layer.id in shapes or layer.id > LARGEST_ID:
-        raise _wrong(f"{name}: the id stands twice, or is above {LARGEST_ID}")
+        raise _wrong(f"{_name(layer)}: the id stands twice, or is above {LARGEST_ID}")
     missing = [source for source in layer.inputs if source not in shapes]
     if missing:
-        raise _wrong(f"{name}: takes layer {missing[0]}, which does not come before it")
+        raise _wrong(f"{_name(layer)}: takes layer {missing[0]}, which does not come before it")
     try:
         output = layer.output([shapes[source] for source in layer.inputs])
     except ValueError as error:
-        raise _wrong(f"{name}: {error}") from None
+        raise _wrong(f"{_name(layer)}: {error}") from None
     if output.channels > MOST_CHANNELS:
-        raise _wrong(f"{name}: gives {output.channels} channels, {MOST_CHANNELS} at most")
+        raise _wrong(f"{_name(layer)}: gives {output.channels} channels, {MOST_CHANNELS} at most")
     return output
+
+
+def _name(layer: AnyLayer) -> str:
+    return f"layer {layer.id} ({layer.kind})"
 
 
 def _wrong(message: str) -> ArchitectureError:

@@ -31,6 +31,7 @@ for signal in TERM KILL; do
   kill -s "$signal" -- "-$group" 2>/dev/null || exit 0
   for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do alive || exit 0; sleep 0.1; done
 done"""
+LONGEST_NUMBER = 10  # digits of a process group's
 NOISE_BYTES = 2**16  # what a login shell may print before the mark
 
 
@@ -92,7 +93,7 @@ async def _read_mark(process: asyncssh.SSHClientProcess[bytes], mark: bytes, hos
 
 def _group(number: bytes, host: str) -> int:
     """The process group that a command is ended by: 1 would be every process of the host."""
-    group = int(number) if number.isdigit() else 0
+    group = int(number) if number.isdigit() and len(number) <= LONGEST_NUMBER else 0
     if group > 1:
         return group
     shown = number[:20].decode(errors="replace")
