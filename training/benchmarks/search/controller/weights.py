@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import mkstemp
 
 from anyio import open_file, to_thread
 from starlette.requests import ClientDisconnect, Request
@@ -44,13 +44,18 @@ class WeightStore:
         if request.method != "GET":
             return Response("PUT or GET", 405)
         is_there = await to_thread.run_sync(path.is_file)
-        return FileResponse(path, media_type="application/octet-stream") if is_there else Response(status_code=404)
+        return (
+            FileResponse(path, media_type="application/octet-stream")
+            if is_there
+            else Response(status_code=404)
+        )
 
     async def _put(self, request: Request, path: Path) -> Response:
         """They get their name when they are whole."""
-        partial = Path(NamedTemporaryFile(dir=self._folder, prefix=".", delete=False).name)
+        descriptor, name = mkstemp(dir=self._folder, prefix=".")
+        partial = Path(name)
         try:
-            if not await _written(request, partial):
+            if not await _written(request, descriptor):
                 return Response(f"more than {LARGEST_WEIGHTS} bytes", 413)
             partial.replace(path)
             await to_thread.run_sync(self._forget)
@@ -69,10 +74,10 @@ class WeightStore:
             (self._folder / f"{trial}{ENDING}").unlink(missing_ok=True)
 
 
-async def _written(request: Request, path: Path) -> bool:
+async def _written(request: Request, descriptor: int) -> bool:
     """Whether the body, which was written, is within the bounds."""
     size = 0
-    async with await open_file(path, "wb") as stream:
+    async with await open_file(descriptor, "wb") as stream:
         async for part in request.stream():
             size += len(part)
             if size > LARGEST_WEIGHTS:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -117,7 +117,6 @@ class TrialRunner:
             if not self._is_wanted(trial, result):
                 return
         if failure:
-            epochs.close()
             del training, epochs
             self._fail(trial, failure)
         else:
@@ -169,7 +168,8 @@ class TrialRunner:
         """Tell the controller of an epoch. Every rank calls this."""
         wanted = True
         if self.controller:
-            print(f"trial {trial.trial}, epoch {result.epoch} of {trial.epochs}: {result}", flush=True)
+            place = f"trial {trial.trial}, epoch {result.epoch} of {trial.epochs}"
+            print(f"{place}: accuracy {result.accuracy:.4f}, loss {result.loss:.4f}", flush=True)
             wanted = self.controller.epoch_done(
                 trial,
                 result.epoch,
@@ -184,7 +184,9 @@ class TrialRunner:
         """The weights come first: once a trial is done its children may be asked for."""
         self._counts["trials"] += 1
         if self.controller and self.weights:
-            self.weights.put(trial.trial, StoredWeights(training.plan.architecture, training.state()).as_bytes())
+            self.weights.put(
+                trial.trial, StoredWeights(training.plan.architecture, training.state()).as_bytes()
+            )
             self.controller.trial_done(trial, stopped=stopped)
 
     def _fail(self, trial: Trial, failure: str) -> None:

@@ -1,4 +1,4 @@
-"""The search on ImageNet as AIPerf does it (Ren et al. 2021, arXiv:2008.07141): flat constants, a reason beside each."""
+"""The search on ImageNet as AIPerf does it (Ren et al. 2021, arXiv:2008.07141): constants, a reason beside each."""
 
 case_kind = "measure"
 
