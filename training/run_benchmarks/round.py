@@ -41,6 +41,7 @@ from run_benchmarks.stages.fan_out import errors_of, on_all, values_of
 from run_benchmarks.stages.passing import Site
 from run_benchmarks.stages.preflight import preflight
 from run_benchmarks.stages.run_folder import make_node_folder
+from run_benchmarks.stages.watch_first import out_of_reach
 from run_benchmarks.transports.backoff import TRANSFER_PAUSES_S, is_passing, with_backoff
 from run_benchmarks.transports.base import Transport, checked
 from run_benchmarks.unforeseen import log_traceback
@@ -125,7 +126,7 @@ class Round:
             await self._launch(held)
         with self._stage(Stage.TRAIN):
             self.state.outcome = outcome = await watch_round(self.session, self.state, self.hosts)
-            self.state.lost |= {self.hosts[rank].name for rank in outcome.out_of_contact}
+            self.state.lost |= {self.hosts[rank].name for rank in out_of_reach(outcome)}
 
     async def _launch(self, held: AsyncExitStack) -> None:
         with self._stage(Stage.ACQUIRE):

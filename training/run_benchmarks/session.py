@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from secrets import token_urlsafe
 from typing import Any, TypeVar
 
 from run_benchmarks.display.base import Display
@@ -49,6 +50,7 @@ class Session:
     kept: node folders that stay on their hosts, as not all that lies in them was collected.
     replaced: host -> the spare that has taken its place for the rest of the run.
     harness: the code that runs; what was deployed of it is `tree`.
+    token: a secret of the run, by which the processes of a case with roles know each other.
     pause: lets so many seconds pass.
     """
 
@@ -70,6 +72,7 @@ class Session:
     replaced: dict[str, str] = field(default_factory=dict)
     harness: Harness = field(default_factory=Harness)
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    token: str = field(default="", repr=False)
 
 
 def open_session(
@@ -88,6 +91,9 @@ def open_session(
         journal: that of a run which is taken up again; by default a new one.
     """
     tree = tree_of(plan)
+    token = token_urlsafe(32) if any(case.roles for case in plan.cases) else ""
+    if token:  # what a task says may hold it
+        plan = replace(plan, secrets=replace(plan.secrets, held=plan.secrets.held | {token}))
     return Session(
         plan=plan,
         run=run,
@@ -101,6 +107,7 @@ def open_session(
         display=display,
         interrupt=Interruption(),
         hurried=asyncio.Event(),
+        token=token,
     )
 
 

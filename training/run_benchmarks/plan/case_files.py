@@ -67,8 +67,7 @@ class CaseResolver:
         check_requirements(self.root, files.requirements, self.problems)
         parameters = read_parameters(self.root, files, self.problems, vendor.device_type)
         extern = self._extern(files)
-        if files.script == DRIVER_SCRIPT:
-            self._check_code(files, parameters, extern)
+        roles = self._check_code(files, parameters, extern) if files.script == DRIVER_SCRIPT else ()
         if parameters is None or len(self.problems.all) > before:
             return None
         hours = self.case.deadline_hours or self.run.case_deadline_hours
@@ -90,6 +89,7 @@ class CaseResolver:
             writable=self.run.case_writable and files.script != DRIVER_SCRIPT,
             undisturbed=self.run.require_undisturbed,
             energy_factors=EnergyFactors(self.run.carbon_g_per_kwh, self.run.cost_per_kwh),
+            roles=roles,
         )
 
     def _report(self, name: str, value: str, message: str, remedy: str) -> None:
@@ -236,12 +236,15 @@ class CaseResolver:
             self.problems.add(error.where, "extern", None, error.message, error.remedy)
             return {}
 
-    def _check_code(self, files: CaseFiles, parameters: Parameters | None, extern: Mapping[str, str]) -> None:
+    def _check_code(
+        self, files: CaseFiles, parameters: Parameters | None, extern: Mapping[str, str]
+    ) -> tuple[str, ...]:
         """What the shared driver loads: the vendor's hooks and, once it is clear what the case is, its class."""
         check_hook_code(self.root / files.extern_dir, extern, self.problems)
-        if parameters is not None:
-            kind = str(parameters.values[KIND])
-            check_case_code(self.root / files.case_dir, kind, parameters.metric, self.problems)
+        if parameters is None:
+            return ()
+        kind = str(parameters.values[KIND])
+        return check_case_code(self.root / files.case_dir, kind, parameters.metric, self.problems)
 
     def _environment(self, files: CaseFiles) -> dict[str, str]:
         """The vendor's file that is sourced before the ranks start, with its digest."""

@@ -221,6 +221,8 @@ class CasePlan:
     environment: likewise the file that is sourced before the ranks start, by its path below `training/`.
     writable: whether a script of its own runs in copies of code and data that are thrown away.
     undisturbed: whether a round that something disturbed is INVALID.
+    roles: what its processes are, of a search: a controller, and a worker a node, without which the round can go on;
+    else empty.
     """
 
     settings: CaseSettings
@@ -239,6 +241,7 @@ class CasePlan:
     writable: bool = False
     undisturbed: bool = False
     energy_factors: EnergyFactors = field(default_factory=EnergyFactors)
+    roles: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
