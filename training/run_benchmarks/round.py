@@ -36,8 +36,9 @@ from run_benchmarks.round_watch import ended_unwatched, watch_round
 from run_benchmarks.session import Interrupted, Session, in_time, now, unless_broken_off, unless_interrupted
 from run_benchmarks.stages.caches import DROP_CACHES
 from run_benchmarks.stages.checkpoints import make_checkpoint_folders
-from run_benchmarks.stages.deploy import deploy_tree, pass_tree_on
+from run_benchmarks.stages.deploy import bring_tree, deploy_tree
 from run_benchmarks.stages.fan_out import errors_of, on_all, values_of
+from run_benchmarks.stages.file_systems import shared_file_systems
 from run_benchmarks.stages.passing import Site
 from run_benchmarks.stages.preflight import preflight
 from run_benchmarks.stages.run_folder import make_node_folder
@@ -134,7 +135,9 @@ class Round:
             await self._acquire(held)
         await self._check_new_hosts()
         with self._stage(Stage.DEPLOY):
-            await self._pass_tree_on()
+            # on all, before anything is made: hosts that share a work folder would forget what is another's
+            await self._everywhere(self._forget_earlier)
+            await self._bring_tree()
             await self._everywhere(self._prepare_host)
         with self._stage(Stage.IMAGE):
             await provide_image(self.session, self.state, self.hosts)
@@ -247,17 +250,21 @@ class Round:
             if failure:
                 raise StageFailed(failure)
 
-    async def _pass_tree_on(self) -> None:
-        session, settings = self.session, self.session.plan.run
+    async def _forget_earlier(self, node: Node) -> None:
+        if self._is_anew or self.state.attempts:
+            await bring_late_logs(self.session, self._transport(node), node)
+            await forget_attempt(self.session, self.hosts[node.rank], node)
+
+    async def _bring_tree(self) -> None:
+        session, state, settings = self.session, self.state, self.session.plan.run
+        work, uid = session.paths.work, session.run.uid
+        state.file_systems = await shared_file_systems(self.hosts, work, uid)
         python = "python3" if settings.uses_images else settings.process_python
-        site = Site(session.paths.work, session.run.uid, python)
-        await pass_tree_on(self.hosts, session.tree, session.paths, site)
+        site = Site(work, uid, python, state.file_systems)
+        state.notes += await bring_tree(self.hosts, session.tree, session.paths, site)
 
     async def _prepare_host(self, node: Node) -> None:
         session, transport = self.session, self._transport(node)
-        if self._is_anew or self.state.attempts:
-            await bring_late_logs(session, transport, node)
-            await forget_attempt(session, self.hosts[node.rank], node)
         deploy = partial(deploy_tree, transport, session.tree, session.paths)
         self.state.notes += await with_backoff(deploy, TRANSFER_PAUSES_S, is_passing)
         await make_node_folder(transport, session.paths, node)

@@ -22,6 +22,7 @@ from run_benchmarks.results.provenance import Origin
 from run_benchmarks.results.round_result import Attempt, Observation, RoundResult, write_json
 from run_benchmarks.resumption import RoundSoFar
 from run_benchmarks.run_log import LOGGER
+from run_benchmarks.stages.file_systems import FileSystems
 from run_benchmarks.stages.watch import Outcome
 from run_benchmarks.training_state import TrainingState
 from run_benchmarks.transports.base import TransportError
@@ -43,6 +44,7 @@ class RoundState:
     is_taken_up: its tasks were launched by a controller that died; unwatched_s: so long, at most, none watched them.
     attempts: those before this one.
     clocks: by node rank; none before the launch. meters: what reads those outside the nodes.
+    file_systems: which of the hosts see one work folder, as far as that is known.
     """
 
     case: CasePlan
@@ -70,6 +72,7 @@ class RoundState:
     clocks: tuple[NodeClock, ...] = ()
     meters: MeterReadings | None = None
     training: TrainingState = field(default_factory=TrainingState)
+    file_systems: FileSystems = field(default_factory=FileSystems)
 
     @classmethod
     def taken_up(cls, case: CasePlan, so_far: RoundSoFar) -> RoundState:

@@ -52,7 +52,7 @@ class Verdict(_Word):
     INVALID = (
         "INVALID",
         "the logs bear no result: FINISHED is missing, stands twice or comes from another rank too, what it says "
-        "does not add up, or a case of the kind `measure` reports no figure",
+        "does not add up, a case of the kind `measure` reports no figure, or a search does not meet its rules",
     )
 
     @property
@@ -162,6 +162,11 @@ class FailureClass(_Word):
         "inconsistent_result",
         "what FINISHED says does not add up: with itself, with the events before it, with the plan's target, or with "
         "the controller's clock; the message names both values",
+    )
+    SEARCH_NOT_VALID = (
+        "search_not_valid",
+        "a search took less than an hour, was trained in less than FP16, or came to an accuracy of 70 % at most: "
+        "the message names which",
     )
     DISTURBED = (
         "disturbed",

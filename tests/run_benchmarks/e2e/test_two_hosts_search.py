@@ -1,4 +1,4 @@
-"""A search on two real hosts in containers; one of its workers is killed, is started again, and the search is measured."""
+"""A search on two real hosts in containers: a worker that is killed is started again, and the search is measured."""
 
 from __future__ import annotations
 

@@ -78,10 +78,14 @@ WORKS = "class Case:\n    roles = {}\n    def work(self, engine, perf_log): ...\
 
 
 def test_the_roles_of_a_searchs_processes(tree: Tree) -> None:
-    tree.write(f"{HOME}/config/_base.py", 'case_kind = "measure"\n')
+    tree.write(f"{HOME}/config/_base.py", 'case_kind = "measure"\nsearch_seconds = 3600\n')
     tree.write("acme/toy-pytorch/config/config_X1x1x2.py", "")
     tree.write(f"{HOME}/case.py", WORKS.format('("controller", "worker")'))
     assert tree.load().cases[0].roles == ("controller", "worker")
+    tree.write("acme/toy-pytorch/config/config_X1x1x2.py", "search_seconds = 10**6\n")
+    _, message, remedy = _only_problem(tree)
+    assert "is not below the deadline" in message and "CASE_DEADLINE_HOURS" in remedy
+    tree.write("acme/toy-pytorch/config/config_X1x1x2.py", "")
     tree.write(f"{HOME}/case.py", WORKS.format('("boss",)'))
     _, message, remedy = _only_problem(tree)
     assert "is not what a case with work may say" in message and "('controller', 'worker')" in remedy

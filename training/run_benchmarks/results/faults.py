@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from run_benchmarks.frameworks import FRAMEWORKS
+from run_benchmarks.names import decisive_log
 from run_benchmarks.results.consistency import contradictions
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.rank_logs import RankLogs
 from run_benchmarks.results.round_result import MEASURE, Observation
 from utils.figures import Figure
-from utils.node import rank_log_name
 from utils.records import Failure, FailureClass, Stage, Verdict
 from utils.text_files import shortened
 
@@ -33,7 +33,7 @@ def fault_of(
     message = _not_once(case, logs)
     if message:
         why = _why_no_finished(case, logs) or "global rank 0 reports FINISHED once, and no other rank does"
-        remedy = f"read {rank_log_name(0)}: {why}"
+        remedy = f"read {decisive_log(case.roles)}: {why}"
         evidence = "\n".join((*logs.errors, *logs.left_out))
         return _invalid(FailureClass.NO_RESULT, host, message, evidence, remedy)
     if case.kind == MEASURE and not own:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from run_benchmarks.frameworks import open_framework
-from run_benchmarks.names import node_folder_name
+from run_benchmarks.names import decisive_log, node_folder_name
 from run_benchmarks.results.case_figures import case_figures
 from run_benchmarks.results.checkout import in_checkout
 from run_benchmarks.results.clocks import clock_notes
@@ -49,13 +49,14 @@ from run_benchmarks.results.round_result import (
 from run_benchmarks.results.round_telemetry import NAMES as OF_TELEMETRY
 from run_benchmarks.results.round_telemetry import outcome_or_why
 from run_benchmarks.results.rules import WRITABLE, rules_of
+from run_benchmarks.results.search.of_round import search_of
 from run_benchmarks.results.shortfall import shortfall
 from run_benchmarks.results.stragglers import stragglers
 from run_benchmarks.results.unproved import unproved_in
+from run_benchmarks.stages.watch_first import went_without
 from utils.checkpoints import continued_of
 from utils.events import Event, EventName
 from utils.figures import DEFINITIONS, Figure, Peak, figures_from_finished, of_this_part
-from utils.node import rank_log_name
 from utils.records import FailureClass, Verdict
 from utils.search.events import CONTROLLER_LOG
 from utils.text_files import shortened
@@ -94,11 +95,19 @@ def judge(
     continued = result.continued and {**result.continued, "run": seen.continue_from}
     attempts = (attempt.note for attempt in seen.attempts)
     about = (
+        *_went_without(nodes, seen),
         *clock_notes(seen.hosts, seen.clocks),
         *continuation_notes(continued),
         *saving_notes(result.facts),
     )
     return replace(result, continued=continued, notes=(*result.notes, *_brief((*attempts, *about))))
+
+
+def _went_without(nodes: Sequence[NodeLogs], seen: Observation) -> list[str]:
+    """The nodes that the round could do without, and did."""
+    ended = seen.outcome.dispensable if seen.outcome else {}
+    reasons = {node.host: went_without(ended[node.rank]) for node in nodes if node.rank in ended}
+    return [f"{host}: the search went on without it: {why}" for host, why in reasons.items() if why]
 
 
 def judge_logs(
@@ -107,6 +116,9 @@ def judge_logs(
     """Judge a round by its node folders, whose failure is explained; `followed` stands in for rank 0's log."""
     own_script, meets = not case.uses_driver, partial(meets_target, case)
     logs = read_rank_logs(folders, case.ranks_of_node, own_script=own_script, meets=meets, followed=followed)
+    search = search_of(case, folders, followed)
+    if search:
+        logs = search.in_place_of(logs)
     finished = [event for event in logs.events if event.name == EventName.FINISHED]
     facts: Mapping[str, Any] = finished[0].value if finished else {}
     values = facts if case.uses_driver else with_numbers(facts)
@@ -116,6 +128,8 @@ def judge_logs(
     met = evaluation_that_met(case, logs.events, logs.met, facts)
     told = (logs.events, logs.phases, seen.clocks, met)
     sampled = outcome_or_why(folders, *told, case.energy_factors)
+    if search:
+        own = search.figures(sampled.figures, len(folders), seen.failure)
     figures = {**_training_figures(case, values, logs), **sampled.figures, **own}
     cut_off = {} if finished or case.kind == MEASURE else cut_off_figures(logs.events)
     figures |= cut_off
@@ -124,10 +138,12 @@ def judge_logs(
         of_part = (name for name in cut_off if not DEFINITIONS[name].of_all_parts)
         figures |= {name: of_this_part(figures[name], continued) for name in (*OF_TELEMETRY, *own, *of_part)}
     failure = seen.failure or fault_of(case, logs, values, figures, own, figure_notes, seen)
+    if search and not failure:
+        failure = search.fault(next(iter(seen.hosts), ""), _peak(case, facts))
     if case.undisturbed:
         failure = failure or refused(sampled.disturbances, sampled.telemetry, seen.hosts)
     if failure and failure.failure_class is FailureClass.INCONSISTENT_RESULT and folders:
-        failure = replace(failure, file=below_run(folders[0] / rank_log_name(0)))
+        failure = replace(failure, file=below_run(folders[0] / decisive_log(case.roles)))
     if case.kind == MEASURE:  # it owes none of training's figures: only those that it has are its own
         figures = {name: each for name, each in figures.items() if name in own or each.value is not None}
     unproved = "" if failure else unproved_in(case, logs.events, values, seen.continue_from)
@@ -153,6 +169,7 @@ def judge_logs(
         *met_untrained(logs.events, facts),
         *precision_notes(logs.events),
         *notes_on_logs(logs, figure_notes, failure),
+        *(search.notes() if search and not failure else ()),
         *sampled.notes,
         *(each.note(seen.hosts) for each in sampled.disturbances),
         *(each.note(seen.hosts) for each in late),
@@ -176,6 +193,7 @@ def judge_logs(
         telemetry=sampled.telemetry,
         disturbances=sampled.disturbances,
         stragglers=tuple(late),
+        search=search.summary() if search else None,
         provenance=provenance_of(seen.origin, seen.hosts, folders, logs.events, case.parameters),
     )
     return within_bounds(result)

@@ -15,6 +15,7 @@ from run_benchmarks.results.clocks import NodeClock
 from run_benchmarks.results.disturbances import MOST_DISTURBANCES, Disturbance
 from run_benchmarks.results.provenance import Origin, Provenance
 from run_benchmarks.results.rules import Rules
+from run_benchmarks.results.search.record import SearchResult
 from run_benchmarks.results.stragglers import MOST_NAMED as MOST_STRAGGLERS
 from run_benchmarks.results.stragglers import Straggler
 from run_benchmarks.results.telemetry_result import RoundTelemetry
@@ -134,6 +135,7 @@ class RoundResult(RoundRecord):
     provenance: what of the raw files says where the result comes from; None before schema 3.
     stragglers: the ranks and nodes that held up the others. disturbances: what may have made the training slower.
     telemetry: what each node's comes to; None in earlier results, and without a training to cut it by.
+    search: what one comes to beside its figures.
     """
 
     kind: str = CONVERGE
@@ -147,6 +149,7 @@ class RoundResult(RoundRecord):
     telemetry: RoundTelemetry | None = None
     disturbances: Annotated[tuple[Disturbance, ...], Field(max_length=MOST_DISTURBANCES)] = ()
     stragglers: Annotated[tuple[Straggler, ...], Field(max_length=MOST_STRAGGLERS)] = ()
+    search: SearchResult | None = None
 
     @property
     def has_more(self) -> bool:

@@ -182,11 +182,12 @@ class TrialEnd(SearchRecord):
 class SearchEnd(SearchRecord):
     """The search is over, and all trials that were open have ended.
 
-    trials: handed out, each counted once. epochs: how many EPOCH there are behind the last SEARCH_START.
+    reason: workers where none has been there for long. trials: handed out, each counted once. epochs: how many EPOCH
+    there are behind the last SEARCH_START.
     """
 
     event: ClassVar[SearchEvent] = SearchEvent.SEARCH_END
-    reason: Literal["deadline", "trials", "stopped"]
+    reason: Literal["deadline", "trials", "stopped", "workers"]
     trials: int
     epochs: int
 
