@@ -31,4 +31,4 @@ image_size = 224  # what is cut out of a stored image of 256
 flips = True  # an object is the same in a mirror
 
 prefetch_batches = 4  # made ready ahead, by a thread of its own
-dist_timeout_seconds = 900.0  # ranks wait for the first one, which waits up to 600 s for a controller that is away
+dist_timeout_seconds = 900.0  # for the first rank, which waits up to 600 s for a controller that is away
