@@ -100,7 +100,7 @@ def open_session(
         log_dir=log_dir,
         paths=host_paths(plan.run, run, tree.digest),
         tree=tree,
-        allocator=open_allocator(plan.cluster, opener),
+        allocator=open_allocator(plan, run.uid, opener),
         runtime=open_runtime(plan.run),
         images=open_image_store(plan.run),
         journal=journal or Journal(log_dir / JOURNAL, plan.secrets),
@@ -135,7 +135,7 @@ async def unless_interrupted(interrupt: asyncio.Event, work: Coroutine[Any, Any,
     try:
         await asyncio.wait({task, asked}, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
-            return _result_of(task)
+            return result_of(task)
         raise Interrupted
     finally:
         for each in (task, asked):
@@ -159,7 +159,7 @@ async def in_time(work: Coroutine[Any, Any, T], limit_s: float) -> T:
     try:
         await asyncio.wait({task}, timeout=limit_s)
         if task.done():
-            return _result_of(task)
+            return result_of(task)
         raise asyncio.TimeoutError(f"not done after {limit_s:g} s")
     finally:
         if not task.done():
@@ -167,7 +167,8 @@ async def in_time(work: Coroutine[Any, Any, T], limit_s: float) -> T:
             await asyncio.wait({task}, timeout=CANCEL_GRACE_S)
 
 
-def _result_of(task: asyncio.Task[T]) -> T:
+def result_of(task: asyncio.Task[T]) -> T:
+    """What a task that is done has given; BrokenOffError where it was cancelled from within."""
     try:
         return task.result()
     except asyncio.CancelledError as error:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
+from run_benchmarks.hosts.granted import GrantedJob
 from run_benchmarks.reading import Record
 from run_benchmarks.results.clocks import NodeClock
 from run_benchmarks.results.disturbances import MOST_DISTURBANCES, Disturbance
@@ -74,6 +75,7 @@ class RoundRecord(Record):
     hosts: by node rank. failure: why the round did not end well. times: seconds by stage.
     image, images: the image's name, and host -> its ID. notes: what a reader must know.
     attempts: those before this one, which counts. clocks: by node rank; none where nobody read them.
+    allocation: the scheduler's job that the hosts were of; None without a scheduler.
     """
 
     schema: Literal[1, 2, 3] = SCHEMA
@@ -88,6 +90,7 @@ class RoundRecord(Record):
     notes: tuple[str, ...] = ()
     attempts: Annotated[tuple[Attempt, ...], Field(max_length=MOST_ATTEMPTS)] = ()
     clocks: Annotated[tuple[NodeClock, ...], Field(max_length=MOST_HOSTS)] = ()
+    allocation: GrantedJob | None = None
 
     def shared(self) -> dict[str, Any]:
         """The fields that both have."""

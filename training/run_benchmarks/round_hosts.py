@@ -1,0 +1,76 @@
+"""The hosts of a round: they are granted and, by a scheduler, taken away; then its word is why the round ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
+from typing import Any, TypeVar
+
+from run_benchmarks.failures import StageFailed, TakenAway, failure_on
+from run_benchmarks.hosts.base import Allocation, AllocationError, Allocator
+from run_benchmarks.hosts.granted import AllocationEnd, Tenure
+from run_benchmarks.plan.records import CasePlan
+from run_benchmarks.session import result_of
+from utils.records import Stage, Verdict
+
+T = TypeVar("T")
+# A host is out of reach before the scheduler says why.
+WORD_S = 20.0
+
+
+async def granted(allocator: Allocator, case: CasePlan, held: AsyncExitStack) -> Allocation:
+    """Hosts for a round of the case, until `held` is closed.
+
+    Raises:
+        StageFailed: there are none.
+    """
+    try:
+        allocation = await held.enter_async_context(allocator.acquire(case))
+    except AllocationError as error:
+        if error.end:
+            raise TakenAway(Stage.ACQUIRE, error.end) from error
+        raise StageFailed(failure_on(error.where, Stage.ACQUIRE, error)) from error
+    if len(allocation.hosts) != case.settings.nnodes:
+        message = f"hosts granted: {len(allocation.hosts)}, nodes of the case: {case.settings.nnodes}"
+        raise StageFailed(failure_on("", Stage.ACQUIRE, AllocationError(message)))
+    return allocation
+
+
+async def unless_taken_away(
+    tenure: Tenure | None, stage: Callable[[], Stage], work: Coroutine[Any, Any, T]
+) -> T:
+    """The result of `work`, which is ended as soon as its hosts are taken away, or are about to be.
+
+    Args:
+        stage: the round's, at that moment.
+
+    Raises:
+        TakenAway: they were.
+    """
+    if tenure is None:
+        return await work
+    task, ending = asyncio.create_task(work), asyncio.create_task(tenure.end())
+    try:
+        await asyncio.wait({task, ending}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return await _unless_it_is_why(ending, stage, task)
+        raise TakenAway(stage(), ending.result())
+    finally:
+        for each in (task, ending):
+            each.cancel()
+        await asyncio.gather(task, ending, return_exceptions=True)
+
+
+async def _unless_it_is_why(
+    ending: asyncio.Task[AllocationEnd], stage: Callable[[], Stage], task: asyncio.Task[T]
+) -> T:
+    """The result of `task`, which has ended; where it lost a host, the scheduler has a while to say why."""
+    try:
+        return result_of(task)
+    except StageFailed as failed:
+        if failed.failure.verdict is Verdict.UNREACHABLE:
+            await asyncio.wait({ending}, timeout=WORD_S)
+            if ending.done():
+                raise TakenAway(stage(), ending.result()) from failed
+        raise
