@@ -48,7 +48,7 @@ class Case:
     def _lead(self, runner: TrialRunner) -> None:
         place, engine = read_place(), runner.engine
         facts = DataFacts(self.facts.training_samples, self.facts.validation_samples, self.facts.digest)
-        precision = runner.settings.precision
+        precision: Any = runner.settings.precision  # a word of the protocol, as all of the driver's are
         with SearchWorker(
             place, ranks=engine.world_size, precision=precision, data=facts, space=self.space
         ) as worker:
