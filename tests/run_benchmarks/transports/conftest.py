@@ -14,8 +14,11 @@ import pytest
 from run_benchmarks.plan.records import ClusterSettings
 from run_benchmarks.transports import open_transport
 from run_benchmarks.transports.base import Transport
+from run_benchmarks.transports.srun import SrunTransport
 from run_benchmarks.transports.ssh import connect
 from tests.run_benchmarks.transports.sshd import SSHD, Sshd
+from tests.slurm.fixtures import speak_to
+from tests.slurm.slurm import Slurm
 
 T = TypeVar("T")
 
@@ -26,12 +29,13 @@ class Host:
 
     name: str
     cluster: ClusterSettings
+    opener: Callable[[str, ClusterSettings], Transport] = open_transport
 
     def use(self, scenario: Callable[[Transport], Coroutine[Any, Any, T]], timeout: float = 60.0) -> T:
         """The result of `scenario` with an open transport, which is closed after it; never hangs."""
 
         async def run() -> T:
-            transport = open_transport(self.name, self.cluster)
+            transport = self.opener(self.name, self.cluster)
             try:
                 return await asyncio.wait_for(scenario(transport), timeout)
             finally:
@@ -98,11 +102,27 @@ def host_at(server: Sshd, **settings: Any) -> Host:
     return Host("127.0.0.1", ClusterSettings(hosts=("127.0.0.1",), ssh_port=server.port, **settings))
 
 
-@pytest.fixture(params=["local", "ssh"])
+@pytest.fixture(scope="module")
+def shared_job(shared_slurm: Slurm) -> Iterator[int]:
+    """A job that has the nodes n1 and n2 to itself, for tests that leave both as they are."""
+    job = shared_slurm.allocate("--nodes=2", "--exclusive", "--gres=gpu:2")
+    yield job
+    shared_slurm.run("scancel", str(job))
+
+
+def node_of(job: int, node: str = "n2") -> Host:
+    """A node of a job as a host."""
+    return Host(node, ClusterSettings(hosts=(node,)), lambda name, _: SrunTransport(str(job), name))
+
+
+@pytest.fixture(params=["local", "ssh", "srun"])
 def host(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Host:
-    """This machine, reached directly and by ssh."""
+    """This machine, reached directly, by ssh, and as a node of a job of Slurm."""
     if request.param == "local":
         return Host("localhost", ClusterSettings(hosts=("localhost",)))
+    if request.param == "srun":
+        speak_to(request.getfixturevalue("shared_slurm"), monkeypatch)
+        return node_of(request.getfixturevalue("shared_job"))
     server = request.getfixturevalue("shared_sshd")
     live_as(server, monkeypatch)
     return host_at(server)
