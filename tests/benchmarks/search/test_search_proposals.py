@@ -15,10 +15,10 @@ from threadpoolctl import threadpool_limits
 from benchmarks.search.architecture import Architecture, Images
 from benchmarks.search.choice import Tried, UpperConfidenceBound, annealed, best_candidate
 from benchmarks.search.distance import Description, Floats, description_of, distance
-from benchmarks.search.hyperparameters import trained
+from benchmarks.search.hyperparameters import Space, trained
 from benchmarks.search.layers import Add, Conv, Dropout
 from benchmarks.search.morphism import Deepen, Limits, Widen, apply, neighbours
-from benchmarks.search.proposals import Evaluated, ExhaustedError, Proposal, Space, propose
+from benchmarks.search.proposals import Evaluated, ExhaustedError, Proposal, propose
 from benchmarks.search.protocol import Hyperparameters
 from benchmarks.search.resnet import small_resnet
 from benchmarks.search.tuning import TUNED_FROM, Outcome, tuned
@@ -217,6 +217,23 @@ def test_hyper_parameters_are_tuned_from_the_fourth_round_on() -> None:
     assert len(asked) > 5
     assert all(0 <= each.dropout <= 0.2 and each.batch_size in SPACE.batch_sizes for each in asked)
     assert {each.kernel for each in asked} > {5}
+
+
+def test_a_kernel_is_no_larger_than_the_limits_allow() -> None:
+    """Of 231 thousand parameters 221 are in six convolutions of 3 x 3: with 5 x 5 they are 614, with 7 x 7 1,204."""
+    network = START
+    for _ in range(6):
+        network = apply(network, Deepen(network.main_chain[-4].id))
+    large = Hyperparameters(dropout=0.1, kernel=7, batch_size=32)
+    history = [Evaluated(1, network, 0.5, large, tuned=False)]
+    for most, expected in ((10**9, {7}), (network.parameters * 3, {5}), (network.parameters + 99_999, {3})):
+        points = {
+            propose(
+                history, Random(seed), 1, Space(START, (32,), most, deepen_below=0)
+            ).hyperparameters.kernel
+            for seed in range(3)
+        }
+        assert points == expected
 
 
 def test_tuning_learns() -> None:

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import msgspec
 from msgspec import structs
-from scipy.cluster.hierarchy import DisjointSet
 
 from benchmarks.search.architecture import MOST_PARAMETERS, Architecture, ArchitectureError
 from benchmarks.search.layers import IMAGES, Add, AnyLayer, BatchNorm, Conv, Dense, LayerId, Relu, Shape
@@ -102,12 +101,17 @@ def apply(architecture: Architecture, edit: Edit) -> Architecture:
 
 def width_group(architecture: Architecture, layer: int) -> Set[int]:
     """The layers, IMAGES among them, that have as many channels as `layer` because they are added or passed on."""
-    groups: DisjointSet[int] = DisjointSet(architecture.shapes)
+    beside: dict[int, set[int]] = {each: set() for each in architecture.shapes}
     for each in architecture.layers:
-        if not isinstance(each, (Conv, Dense)):
-            for source in each.inputs:
-                groups.merge(each.id, source)
-    return frozenset(groups.subset(layer))
+        for source in () if isinstance(each, (Conv, Dense)) else each.inputs:
+            beside[each.id].add(source)
+            beside[source].add(each.id)
+    group, waiting = {layer}, [layer]
+    while waiting:
+        further = beside[waiting.pop()] - group
+        group |= further
+        waiting += further
+    return group
 
 
 def keeps_function(architecture: Architecture, edit: Edit) -> bool:

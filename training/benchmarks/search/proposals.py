@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
-import msgspec
-from msgspec import Meta
+from msgspec import structs
 
-from benchmarks.search.architecture import MOST_PARAMETERS, Architecture
+from benchmarks.search.architecture import Architecture, ArchitectureError
 from benchmarks.search.choice import Candidate, Tried, best_candidate
 from benchmarks.search.distance import description_of
-from benchmarks.search.morphism import DEEPEN_BELOW, Edit, Limits
+from benchmarks.search.hyperparameters import Space, trained
+from benchmarks.search.morphism import Edit
 from benchmarks.search.protocol import Hyperparameters
 from benchmarks.search.tuning import TUNED_FROM, Outcome, tuned
 from utils.errors import FlagPerfError
@@ -20,19 +20,6 @@ from utils.errors import FlagPerfError
 
 class ExhaustedError(FlagPerfError):
     """No edit makes a network that is new and within the limits."""
-
-
-class Space(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is searched: networks that edits make of `start`, and batch sizes, of which the first is the start's."""
-
-    start: Architecture
-    batch_sizes: Annotated[tuple[Annotated[int, Meta(ge=1, le=2**31 - 1)], ...], Meta(min_length=1)]
-    most_parameters: int = MOST_PARAMETERS
-    deepen_below: int = DEEPEN_BELOW
-
-    @property
-    def limits(self) -> Limits:
-        return Limits(self.most_parameters, self.deepen_below)
 
 
 class Evaluated(NamedTuple):
@@ -78,7 +65,18 @@ def propose(history: Sequence[Evaluated], random: Random, round_number: int, spa
     if is_tuned:
         outcomes = [Outcome(each.hyperparameters, each.accuracy) for each in history if each.tuned]
         point = tuned(outcomes, point, space.batch_sizes, random)
+    point = _within(point, candidate.architecture, space)
     return Proposal(parent.trial, candidate.edits, candidate.architecture, point, is_tuned)
+
+
+def _within(point: Hyperparameters, architecture: Architecture, space: Space) -> Hyperparameters:
+    """With the largest kernel, up to that of `point`, with which the network is within the limits: with 3 it is."""
+    try:
+        fits = trained(architecture, point).parameters <= space.most_parameters
+    except ArchitectureError:
+        fits = False
+    smaller = structs.replace(point, kernel=max(3, point.kernel - 2))
+    return point if fits or point.kernel == 3 else _within(smaller, architecture, space)
 
 
 def _first(history: Sequence[Evaluated], random: Random, space: Space) -> Proposal:
