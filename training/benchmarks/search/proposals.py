@@ -33,7 +33,7 @@ class Evaluated(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """A network that `edits` make of that of the trial `parent`; without a parent it begins with fresh weights.
+    """A network that `edits` make of that of the trial `parent`; without one, of the start, with fresh weights.
 
     tuned: whether its hyper-parameters were searched for; else they are its parent's.
     """
@@ -80,12 +80,12 @@ def _within(point: Hyperparameters, architecture: Architecture, space: Space) ->
 
 
 def _first(history: Sequence[Evaluated], random: Random, space: Space) -> Proposal:
-    """The start, or a network near to it, before there is a parent to learn from."""
-    architecture = space.start
+    """The start, or what edits make of it, before there is a parent to learn from."""
+    candidate = Candidate(0, (), space.start)
     if description_of(space.start) in {description_of(each.architecture) for each in history}:
         point = Evaluated(0, space.start, 0.0, _first_point(space), tuned=False)
-        architecture = _candidate([point], history, random, space).architecture
-    return Proposal(None, (), architecture, _first_point(space), tuned=False)
+        candidate = _candidate([point], history, random, space)
+    return Proposal(None, candidate.edits, candidate.architecture, _first_point(space), tuned=False)
 
 
 def _first_point(space: Space) -> Hyperparameters:
