@@ -17,7 +17,7 @@ from benchmarks.search.architecture import Architecture, Images
 from benchmarks.search.choice import Tried, UpperConfidenceBound, annealed, best_candidate
 from benchmarks.search.distance import Description, Floats, description_of, distance
 from benchmarks.search.hyperparameters import Space, trained
-from benchmarks.search.layers import Add, Conv, Dropout
+from benchmarks.search.layers import Add, Conv, Dense, Dropout, GlobalPool
 from benchmarks.search.morphism import Deepen, Limits, Widen, apply, neighbours
 from benchmarks.search.proposals import Evaluated, ExhaustedError, Proposal, propose
 from benchmarks.search.protocol import Hyperparameters
@@ -143,6 +143,23 @@ def test_the_same_network_many_times() -> None:
     """After the search was exhausted, or of old: the matrix of distances is all zeros."""
     history = [Evaluated(trial, START, 0.1 * trial, FIRST, tuned=False) for trial in range(1, 9)]
     assert propose(history, Random(0), 2, SPACE).edits
+
+
+def test_what_no_search_can_have_made_is_no_parent() -> None:
+    """A network of so many layers that comparing them would take minutes, and an accuracy that is no number."""
+    huge = START.layers[-1].id
+    layers = [
+        *START.layers[:3],
+        *(Conv(huge + 1 + each, (huge + each if each else 3,), 8, 3) for each in range(1990)),
+    ]
+    layers += [GlobalPool(huge + 2000, (huge + 1990,)), Dense(huge + 2001, (huge + 2000,), 10)]
+    history = [
+        Evaluated(1, Architecture(START.images, tuple(layers)), 1.0, FIRST, tuned=False),
+        Evaluated(2, apply(START, Deepen(3)), math.nan, FIRST, tuned=False),
+        Evaluated(3, START, 0.5, FIRST, tuned=False),
+    ]
+    assert propose(history, Random(0), 1, SPACE).parent == 3
+    assert propose(history[:2], Random(0), 1, SPACE).parent is None
 
 
 def test_nothing_new_is_said() -> None:

@@ -26,10 +26,15 @@ class EditError(ArchitectureError):
 
 
 class Limits(NamedTuple):
-    """How far networks may grow: parameters that one has at most, layers from which on none is deepened."""
+    """How far networks may grow.
+
+    parameters: that one has at most. deepen_below: layers from which on none is deepened. layers: that one has at most,
+    skips included, so that comparing hundreds of networks takes seconds.
+    """
 
     parameters: int = MOST_PARAMETERS
     deepen_below: int = DEEPEN_BELOW
+    layers: int = 2 * DEEPEN_BELOW
 
 
 class Deepen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="deepen"):
@@ -127,7 +132,8 @@ def _tried(architecture: Architecture, edit: Edit, limits: Limits) -> Neighbour 
         edited = apply(architecture, edit)
     except ArchitectureError:
         return None
-    return Neighbour(edit, edited) if edited.parameters <= limits.parameters else None
+    fits = edited.parameters <= limits.parameters and len(edited.layers) <= limits.layers
+    return Neighbour(edit, edited) if fits else None
 
 
 def _deepen(architecture: Architecture, random: Random, limits: Limits) -> Edit | None:

@@ -55,7 +55,7 @@ def propose(history: Sequence[Evaluated], random: Random, round_number: int, spa
     Raises:
         ExhaustedError: nothing new can be had.
     """
-    ended = [each for each in history if each.trial is not None and each.accuracy is not None]
+    ended = [each for each in history if _is_parent(each, space)]
     if not ended:
         return _first(history, random, space)
     candidate = _candidate(ended, history, random, space)
@@ -67,6 +67,12 @@ def propose(history: Sequence[Evaluated], random: Random, round_number: int, spa
         point = tuned(outcomes, point, space.batch_sizes, random)
     point = _within(point, candidate.architecture, space)
     return Proposal(parent.trial, candidate.edits, candidate.architecture, point, is_tuned)
+
+
+def _is_parent(each: Evaluated, space: Space) -> bool:
+    """Whether it was trained, and is not so large that this search cannot have made it."""
+    has_ended = each.trial is not None and each.accuracy is not None and 0 <= each.accuracy <= 1
+    return has_ended and len(each.architecture.layers) <= space.limits.layers
 
 
 def _within(point: Hyperparameters, architecture: Architecture, space: Space) -> Hyperparameters:
