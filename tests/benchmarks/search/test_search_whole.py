@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import benchmarks
@@ -25,9 +26,9 @@ def for_so_many_trials(training: Path, trials: int) -> Path:
     return training
 
 
-def test_users_can_run_it(tmp_path: Path, warm_python: str) -> None:
+def test_users_can_run_it(tmp_path: Path) -> None:
     training = for_so_many_trials(tmp_path / "training", 9)
-    code, result, rank_0 = run_by_the_controller(warm_python, CASE, digits(tmp_path), tmp_path, training)
+    code, result, rank_0 = run_by_the_controller(sys.executable, CASE, digits(tmp_path), tmp_path, training)
     assert (code, result["verdict"], result["kind"]) == (0, "MEASURED", "measure")
     assert result["rules"]["stamp"] == "open"
     (log,) = (tmp_path / "result").rglob(CONTROLLER_LOG)
