@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import shutil
+import subprocess
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +17,11 @@ import pytest
 from run_benchmarks.plan.records import ClusterSettings
 from run_benchmarks.transports import open_transport
 from run_benchmarks.transports.base import Transport
+from run_benchmarks.transports.kubectl import KubectlTransport
+from run_benchmarks.transports.kubectl.client import Kubectl
 from run_benchmarks.transports.ssh import connect
+from tests.fakes.kubelets import RUNNING, Processes
+from tests.fakes.kubernetes_api import KubernetesApi
 from tests.run_benchmarks.transports.sshd import SSHD, Sshd
 
 T = TypeVar("T")
@@ -26,12 +33,13 @@ class Host:
 
     name: str
     cluster: ClusterSettings
+    opener: Callable[[str, ClusterSettings], Transport] = open_transport
 
     def use(self, scenario: Callable[[Transport], Coroutine[Any, Any, T]], timeout: float = 60.0) -> T:
         """The result of `scenario` with an open transport, which is closed after it; never hangs."""
 
         async def run() -> T:
-            transport = open_transport(self.name, self.cluster)
+            transport = self.opener(self.name, self.cluster)
             try:
                 return await asyncio.wait_for(scenario(transport), timeout)
             finally:
@@ -44,6 +52,16 @@ def need_sshd() -> None:
     """Skip where there is no sshd; in CI, where that would hide a hole, fail."""
     if SSHD is None:
         reason = "no sshd on this machine (apt-get install openssh-server)"
+        pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
+
+
+def need_kubectl() -> None:
+    """Skip where there is no kubectl that speaks WebSockets (1.31); in CI, where that would hide a hole, fail."""
+    argv = ["kubectl", "version", "--client", "--output=json"]
+    about = subprocess.run(argv, capture_output=True, text=True) if shutil.which("kubectl") else None
+    version = json.loads(about.stdout)["clientVersion"] if about and about.returncode == 0 else {}
+    if int(version.get("minor", "0").rstrip("+")) < 31:
+        reason = "no kubectl of 1.31 or later on this machine"
         pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
 
 
@@ -98,11 +116,29 @@ def host_at(server: Sshd, **settings: Any) -> Host:
     return Host("127.0.0.1", ClusterSettings(hosts=("127.0.0.1",), ssh_port=server.port, **settings))
 
 
-@pytest.fixture(params=["local", "ssh"])
-def host(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Host:
-    """This machine, reached directly and by ssh."""
+@pytest.fixture(scope="session")
+def shared_pod(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesApi]:
+    """A cluster with the one pod `pod`, which is this machine; kubectl is real, the API server a fake."""
+    need_kubectl()
+    with KubernetesApi(Processes()).serving() as api:
+        api.objects["pods", "pod"] = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "pod", "namespace": "bench"}, "status": RUNNING}
+        yield api
+
+
+def pod_host(api: KubernetesApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Host:
+    """The pod as a host, whose kubeconfig is the user's."""
+    monkeypatch.setenv("KUBECONFIG", str(api.kubeconfig(tmp_path / "kubeconfig")))
+    cluster = ClusterSettings(hosts=("pod",))
+    return Host("pod", cluster, lambda name, _: KubectlTransport(name, name, Kubectl()))
+
+
+@pytest.fixture(params=["local", "ssh", "kubectl"])
+def host(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Host:
+    """This machine, reached directly, by ssh, and as a pod by kubectl."""
     if request.param == "local":
         return Host("localhost", ClusterSettings(hosts=("localhost",)))
+    if request.param == "kubectl":
+        return pod_host(request.getfixturevalue("shared_pod"), monkeypatch, tmp_path)
     server = request.getfixturevalue("shared_sshd")
     live_as(server, monkeypatch)
     return host_at(server)

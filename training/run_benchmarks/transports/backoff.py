@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from run_benchmarks.host_log import log_of_host
-from run_benchmarks.transports.base import AuthenticationError, HostKeyError, TransportError
+from run_benchmarks.transports.base import AuthenticationError, HostKeyError, TakenAwayError, TransportError
 from utils.errors import FlagPerfError
 
 T = TypeVar("T")
 # Between attempts to transfer something large: a connection that is cut for a moment is back.
 TRANSFER_PAUSES_S = (2.0, 10.0)
-NEVER = (HostKeyError, AuthenticationError)
+NEVER = (HostKeyError, AuthenticationError, TakenAwayError)
 
 
 def is_passing(error: FlagPerfError) -> bool:

@@ -116,6 +116,14 @@ class AuthenticationError(TransportError):
     failure_class = FailureClass.AUTHENTICATION_FAILED
 
 
+class TakenAwayError(TransportError):
+    """What had granted the host has taken it back, or says that it is broken; the message says why. Never retried."""
+
+    def __init__(self, message: str, failure_class: FailureClass, *, where: str = "", remedy: str = "") -> None:
+        super().__init__(message, where=where, remedy=remedy)
+        self.failure_class = failure_class  # type: ignore[misc] - of this error, and not of its class
+
+
 class CommandTimeoutError(FlagPerfError):
     """The host was reached, but the command was not done in time; it was ended."""
 
