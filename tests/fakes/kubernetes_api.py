@@ -86,7 +86,12 @@ class KubernetesApi:
     @contextmanager
     def serving(self) -> Iterator[KubernetesApi]:
         config = uvicorn.Config(
-            self._app(), host="127.0.0.1", port=self.port, log_level="critical", lifespan="off", ws_max_size=2**27
+            self._app(),
+            host="127.0.0.1",
+            port=self.port,
+            log_level="critical",
+            lifespan="off",
+            ws_max_size=2**27,
         )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, daemon=True)
@@ -112,7 +117,9 @@ class KubernetesApi:
         ]
         for place in places:
             routes.append(Route(f"{place}/{{plural}}", self._all, methods=["GET", "POST"]))
-            routes.append(Route(f"{place}/{{plural}}/{{name}}", self._one, methods=["GET", "PATCH", "DELETE"]))
+            routes.append(
+                Route(f"{place}/{{plural}}/{{name}}", self._one, methods=["GET", "PATCH", "DELETE"])
+            )
         return Starlette(routes=routes)
 
     async def _all(self, request: Request) -> JSONResponse:
@@ -126,11 +133,17 @@ class KubernetesApi:
             if plural == "jobs":
                 await run_in_threadpool(self._make_pods, made)
             return JSONResponse(made, 201)
-        labels = dict(each.split("=", 1) for each in request.query_params.get("labelSelector", "").split(",") if each)
-        fields = dict(each.split("=", 1) for each in request.query_params.get("fieldSelector", "").split(",") if each)
+        labels = dict(
+            each.split("=", 1) for each in request.query_params.get("labelSelector", "").split(",") if each
+        )
+        fields = dict(
+            each.split("=", 1) for each in request.query_params.get("fieldSelector", "").split(",") if each
+        )
         items = [each for each in self.of_kind(plural) if _matches(each, labels, fields)]
         version = next(name for name, kinds in KINDS.items() if plural in kinds)
-        return JSONResponse({"kind": f"{KINDS[version][plural]}List", "apiVersion": version, "metadata": {}, "items": items})
+        return JSONResponse(
+            {"kind": f"{KINDS[version][plural]}List", "apiVersion": version, "metadata": {}, "items": items}
+        )
 
     async def _one(self, request: Request) -> JSONResponse:
         plural, name = request.path_params["plural"], request.path_params["name"]
@@ -138,8 +151,16 @@ class KubernetesApi:
         there = self.objects.get((plural, name))
         if there is None:
             message = f'{plural} "{name}" not found'
-            status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}
-            return JSONResponse({**status, "message": message, "details": {"name": name, "kind": plural}}, 404)
+            status = {
+                "kind": "Status",
+                "apiVersion": "v1",
+                "status": "Failure",
+                "reason": "NotFound",
+                "code": 404,
+            }
+            return JSONResponse(
+                {**status, "message": message, "details": {"name": name, "kind": plural}}, 404
+            )
         if request.method == "DELETE":
             await run_in_threadpool(self.delete, plural, name)
             return JSONResponse({"kind": "Status", "apiVersion": "v1", "status": "Success"})
@@ -204,7 +225,9 @@ async def _exchange(socket: WebSocket, process: asyncio.subprocess.Process) -> N
         cause = {"reason": "ExitCode", "message": str(code)}
         failed = {"status": "Failure", "reason": "NonZeroExitCode", "details": {"causes": [cause]}}
         status = {**failed, "message": f"command terminated with non-zero exit code: {code}"}
-        await socket.send_bytes(bytes([STATUS]) + json.dumps(status if code else {"status": "Success"}).encode())
+        await socket.send_bytes(
+            bytes([STATUS]) + json.dumps(status if code else {"status": "Success"}).encode()
+        )
         await socket.close()
     except (WebSocketDisconnect, RuntimeError):
         process.stdin.close()
@@ -258,7 +281,10 @@ def _resources(version: str) -> Object:
 
 def _matches(item: Object, labels: dict[str, str], fields: dict[str, str]) -> bool:
     own = item["metadata"].get("labels", {})
-    wanted = {"metadata.name": item["metadata"]["name"], "involvedObject.name": item.get("involvedObject", {}).get("name")}
+    wanted = {
+        "metadata.name": item["metadata"]["name"],
+        "involvedObject.name": item.get("involvedObject", {}).get("name"),
+    }
     return all(own.get(key) == value for key, value in labels.items()) and all(
         wanted.get(key) == value for key, value in fields.items()
     )

@@ -83,14 +83,6 @@ class FailureClass(_Word):
         "hosts_not_acquired",
         "the round was refused its hosts, or did not get them in time",
     )
-    PREEMPTED = (
-        "preempted",
-        "the scheduler took a host away for another job, or because its node ran out of something: preempted, evicted",
-        Fault.MACHINE,
-    )
-    NODE_FAILED = ("node_failed", "the scheduler says that a node is down", Fault.HOST)
-    ALLOCATION_TIMED_OUT = ("allocation_timed_out", "the scheduler's time limit of the hosts was over")
-    ALLOCATION_ENDED = ("allocation_ended", "somebody else ended the job or the pods that held the hosts")
     HOST_NOT_HEALTHY = (
         "host_not_healthy",
         "a host that the round was granted did not pass the preflight",

@@ -121,7 +121,12 @@ def shared_pod(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesA
     """A cluster with the one pod `pod`, which is this machine; kubectl is real, the API server a fake."""
     need_kubectl()
     with KubernetesApi(Processes()).serving() as api:
-        api.objects["pods", "pod"] = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "pod", "namespace": "bench"}, "status": RUNNING}
+        api.objects["pods", "pod"] = {
+            "kind": "Pod",
+            "apiVersion": "v1",
+            "metadata": {"name": "pod", "namespace": "bench"},
+            "status": RUNNING,
+        }
         yield api
 
 

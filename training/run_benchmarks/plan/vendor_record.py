@@ -41,6 +41,7 @@ class Vendor:
 
     plugin: framework -> the Python module that makes the devices known to it; none where the framework knows them.
     ragged_attention: the frameworks that have attention for rows as they lie, without padding, on these devices.
+    kubernetes_resource: of which its device plug-in for Kubernetes gives a pod one for each device; empty for none.
     container_options: as an argv; a word with `{n}` stands for as many as a node has ranks, with their numbers from 0.
     """
 
@@ -54,6 +55,7 @@ class Vendor:
     plugin: values.Plugins = Field(default_factory=dict)
     ragged_attention: values.Texts = ()
     container_options: values.Options = ()
+    kubernetes_resource: values.ResourceName = ""
     chips: dict[str, Chip] = Field(default_factory=dict)
     described: bool = True
 

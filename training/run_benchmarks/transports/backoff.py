@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from run_benchmarks.host_log import log_of_host
-from run_benchmarks.transports.base import AuthenticationError, HostKeyError, TakenAwayError, TransportError
+from run_benchmarks.transports.base import AuthenticationError, HostKeyError, TransportError
 from utils.errors import FlagPerfError
 
 T = TypeVar("T")
 # Between attempts to transfer something large: a connection that is cut for a moment is back.
 TRANSFER_PAUSES_S = (2.0, 10.0)
-NEVER = (HostKeyError, AuthenticationError, TakenAwayError)
+NEVER = (HostKeyError, AuthenticationError)
 
 
 def is_passing(error: FlagPerfError) -> bool:

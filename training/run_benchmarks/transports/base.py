@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from run_benchmarks.plan.redact import redact_argv
 from run_benchmarks.run_log import LOGGER
+from run_benchmarks.transports.time_limit import within
 from utils.errors import FlagPerfError
 from utils.records import FailureClass
 from utils.text_files import shortened
@@ -116,14 +117,6 @@ class AuthenticationError(TransportError):
     failure_class = FailureClass.AUTHENTICATION_FAILED
 
 
-class TakenAwayError(TransportError):
-    """What had granted the host has taken it back, or says that it is broken; the message says why. Never retried."""
-
-    def __init__(self, message: str, failure_class: FailureClass, *, where: str = "", remedy: str = "") -> None:
-        super().__init__(message, where=where, remedy=remedy)
-        self.failure_class = failure_class  # type: ignore[misc] - of this error, and not of its class
-
-
 class CommandTimeoutError(FlagPerfError):
     """The host was reached, but the command was not done in time; it was ended."""
 
@@ -183,7 +176,7 @@ class Transport(ABC):
         whole, given = ((*WITH_VARIABLES, *words), exports(variables)) if variables else (words, stdin)
         output = Tail(held)
         try:
-            code, err = await asyncio.wait_for(self._run(whole, given, stdout or output.take), timeout)
+            code, err = await within(self._run(whole, given, stdout or output.take), timeout)
             code = code if code >= 0 else 128 - code
             end = f"exit code {code}"
             return Completed(self.host, words, code, output.text, err, output.is_cut)

@@ -9,7 +9,6 @@ from run_benchmarks.transports.base import (
     AuthenticationError,
     ByteSink,
     ByteSource,
-    TakenAwayError,
     Transport,
     TransportError,
 )
@@ -17,13 +16,12 @@ from run_benchmarks.transports.kubectl.client import REMEDY, Kubectl
 from run_benchmarks.transports.kubectl.marks import FIND_AND_END, MarkedCommand
 from run_benchmarks.transports.together import Together
 from utils.errors import FlagPerfError
-from utils.records import FailureClass
 from utils.text_files import shortened
 
 CONTAINER = "worker"
 END_TIMEOUT_S = 15.0
-MOST_AT_ONCE = 64  # commands of one pod; a kubectl holds some 50 MB each
-LONGEST_REASON = 1000
+MOST_AT_ONCE = 64  # commands of one pod: each is a kubectl
+LONGEST_REASON = 1000  # characters
 _REFUSED = ("(Forbidden)", "(Unauthorized)", "must be logged in")
 
 
@@ -36,11 +34,11 @@ class KubectlTransport(Transport):
         self._turns = asyncio.Semaphore(MOST_AT_ONCE)
 
     async def reach(self) -> None:
-        """See that the pod is there."""
-        await self._see_that_it_lives()
+        """Run a command that does nothing."""
+        await self.run(["true"])
 
     def together(self) -> Transport:
-        """The same pod; commands of one moment share a session."""
+        """The same pod; commands of one moment share a kubectl."""
         return Together(self)
 
     async def _run(
@@ -57,7 +55,6 @@ class KubectlTransport(Transport):
                 raise
         await command.finish()
         if command.code is None:
-            await self._see_that_it_lives(errors)
             raise self._lost(errors)
         return command.code, errors.replace(f"{command.mark}: ", "sh: ")
 
@@ -65,24 +62,12 @@ class KubectlTransport(Transport):
         return self._kubectl.argv("exec", "--stdin", f"--container={CONTAINER}", self._pod, "--", *argv)
 
     async def _end(self, mark: str) -> None:
-        """End the command in the pod, which its connection's end does not; one that is gone has ended it."""
+        """End the command in the pod, which the end of its connection does not; one that is gone has ended it."""
         argv = self._exec(("sh", "-c", FIND_AND_END, "end"))
         with suppress(asyncio.TimeoutError, FlagPerfError):
             await self._kubectl.here.run(argv, stdin=f"{mark}\n".encode(), timeout=END_TIMEOUT_S)
 
-    async def _see_that_it_lives(self, errors: str = "") -> None:
-        """Raise what has become of the pod, where the cluster says it."""
-        try:
-            pod = await self._kubectl.pod(self._pod)
-        except FlagPerfError as error:
-            raise self._lost(errors or error.message) from error
-        if pod is None:
-            message = f"pod {self._pod} is not there any more: it was deleted, by hand or with its job"
-            raise TakenAwayError(message, FailureClass.ALLOCATION_ENDED, where=self.host)
-        if pod.end:
-            raise TakenAwayError(pod.end.message, pod.end.kind, where=self.host)
-
     def _lost(self, errors: str) -> TransportError:
-        reason = shortened(errors.strip(), LONGEST_REASON) or "kubectl's connection ended before the command did"
+        reason = shortened(errors.strip(), LONGEST_REASON) or "kubectl ended before the command did"
         kind = AuthenticationError if any(word in errors for word in _REFUSED) else TransportError
         return kind(f"contact was lost: {reason}", where=self.host, remedy=REMEDY)

@@ -20,7 +20,7 @@ from run_benchmarks.transports.groups import END
 BEGIN = 'eval "$(head -c "$1")"'
 # The mark is looked for in the words of the processes: so it needs not have been printed before the contact was lost.
 FIND_AND_END = (
-    "read -r mark; for words in $(printf %s \"$mark\" | grep -lxzF -f - /proc/[0-9]*/cmdline 2>/dev/null); do "
+    'read -r mark; for words in $(printf %s "$mark" | grep -lxzF -f - /proc/[0-9]*/cmdline 2>/dev/null); do '
     'read -r _ _ _ _ group _ <"${words%cmdline}stat" && [ "$group" -gt 1 ] && break; group=; done; '
     f'[ "$group" ] || exit 0; set -- "$group"; {END}'
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -18,7 +19,6 @@ _CAMEL = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 Text = Annotated[str, AfterValidator(lambda text: shortened(text, LONGEST_TEXT))]
 # As Kubernetes allows them; names become folders, and words of commands.
 Name = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")]
-Address = Annotated[str, Field(pattern=r"^[0-9a-fA-F.:]{0,64}$")]
 Word = Annotated[str, Field(max_length=256)]
 
 # What a container waits for that no waiting mends: its pod's own text is wrong.
@@ -68,7 +68,7 @@ class _Status:
     phase: Word = ""
     reason: Word = ""
     message: Text = ""
-    pod_ip: Address = Field(default="", validation_alias="podIP")
+    start_time: Word = ""
     conditions: tuple[_Condition, ...] = ()
     container_statuses: tuple[_Container, ...] = ()
 
@@ -76,7 +76,6 @@ class _Status:
 @model(frozen=True, config=_CAMEL)
 class _Spec:
     node_name: Name | None = None
-    hostname: Name | None = None
 
 
 @model(frozen=True, config=_CAMEL)
@@ -84,6 +83,7 @@ class _Metadata:
     name: Name
     deletion_timestamp: Word | None = None
     annotations: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)
 
 
 @model(frozen=True, config=_CAMEL)
@@ -104,6 +104,12 @@ class Pod:
         """Its place in an Indexed Job; -1 of a pod of another kind."""
         text = self.metadata.annotations.get("batch.kubernetes.io/job-completion-index", "")
         return int(text) if text.isascii() and text.isdecimal() and len(text) < 7 else -1
+
+    @property
+    def job(self) -> str:
+        """The job that it belongs to; empty where it belongs to none."""
+        name = self.metadata.labels.get("batch.kubernetes.io/job-name", "")
+        return name if re.fullmatch(r"[a-z0-9-]{1,63}", name) else ""
 
     @property
     def is_ready(self) -> bool:
@@ -131,7 +137,8 @@ class Pod:
             return None
         kind = next((kind for each in reasons if (kind := _KINDS.get(each.reason))), None)
         if kind is None:
-            kind = FailureClass.NODE_FAILED if status.phase == "Unknown" else FailureClass.ALLOCATION_ENDED
+            kind = FailureClass.ALLOCATION_ENDED if is_over else FailureClass.ALLOCATION_CANCELLED
+            kind = FailureClass.NODE_FAILED if status.phase == "Unknown" else kind
         why = "; ".join(map(str, reasons)) or ("it is being deleted" if not is_over else "it has ended")
         where = f" on {self.spec.node_name}" if self.spec.node_name else ""
         return PodEnd(kind, f"pod {self.name}{where}, phase {status.phase or 'unknown'}: {why}")
@@ -145,10 +152,10 @@ def _disrupts(condition: _Condition) -> bool:
 
 
 _KINDS = {
-    **dict.fromkeys(_TAKEN, FailureClass.PREEMPTED),
+    **dict.fromkeys(_TAKEN, FailureClass.ALLOCATION_PREEMPTED),
     **dict.fromkeys(_NODE, FailureClass.NODE_FAILED),
-    "DeadlineExceeded": FailureClass.ALLOCATION_TIMED_OUT,
-    "OOMKilled": FailureClass.CONTAINER_OUT_OF_MEMORY,
+    "DeadlineExceeded": FailureClass.ALLOCATION_TIME_LIMIT,
+    "OOMKilled": FailureClass.ALLOCATION_OUT_OF_MEMORY,
 }
 
 
