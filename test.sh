@@ -17,10 +17,11 @@ LOGS=$PWD/.venv/logs
 # shellcheck source=scripts/parts.sh
 . scripts/parts.sh
 
-# What the tests of the lab, the transports, the pages, the metrics, NVIDIA's monitor and BMCs use, by command and package.
+# What the tests of the lab, the transports, Slurm, the pages, metrics, NVIDIA's monitor and BMCs use, by command and package.
 LAB_TOOLS=(sshd:openssh-server ip:iproute2 tc:iproute2 iptables:iptables debootstrap:debootstrap dockerd:docker.io
            pgrep:procps nsenter:util-linux podman:podman catatonit:catatonit newuidmap:uidmap chromium:chromium
-           gcc:build-essential ipmitool:ipmitool ipmi_sim:openipmi prometheus:prometheus)
+           gcc:build-essential ipmitool:ipmitool ipmi_sim:openipmi prometheus:prometheus
+           munged:munge slurmctld:slurm-wlm)
 
 install_tools() {
   local missing=() tool
@@ -83,7 +84,7 @@ set_up() {
 
 check_types() {
   say "types"
-  mypy training/utils training/run_benchmarks training/benchmarks/driver
+  mypy training/utils training/run_benchmarks training/benchmarks/driver training/benchmarks/search
 }
 
 # Meanwhile: else each of the workers, which all begin at once, would do it.
@@ -121,4 +122,5 @@ begin types check_types
 finish types compiling
 trap - EXIT INT TERM HUP
 say "tests"
-exec python -m pytest -n $WORKERS --dist loadgroup --no-loadscope-reorder --durations=15 "${SELECTED[@]}" "$@"
+# A worker that is started anew has none of its group's tests: pytest-xdist would wait for them for ever.
+exec python -m pytest -n $WORKERS --dist loadgroup --no-loadscope-reorder --max-worker-restart=0 --durations=15 "${SELECTED[@]}" "$@"

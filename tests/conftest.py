@@ -10,6 +10,7 @@ pytest_plugins = [
     "tests.lab.fixtures",
     "tests.run_benchmarks.faults.seen",
     "tests.slow",
+    "tests.slurm.fixtures",
     "tests.small_parent",
     "tests.warm_python",
     "tests.side_by_side",  # which imports one of the others: what pytest loads before may be rewritten by it

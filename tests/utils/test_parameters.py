@@ -79,7 +79,7 @@ def test_what_is_changed_beyond_the_mutable_names_is_listed() -> None:
         ({"train_batch_size": 2**31}, f"at most {2**31 - 1}"),
         ({"max_steps": 2**60}, f"at most {2**53}, or None"),
         ({"precision": "fp15"}, "choose one of fp32, bf16, fp16, auto"),
-        ({"optimizer": "sgd"}, "choose one of adamw, lamb"),
+        ({"optimizer": "adagrad"}, "choose one of adamw, lamb, sgd"),
         ({"lr_schedule": "cosine"}, "choose one of linear, constant"),
         ({"max_steps": None}, "nothing ends the run"),
         ({"eval_interval_steps": 5, "eval_interval_samples": 5}, "set one of the two to None"),

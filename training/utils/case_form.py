@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,15 @@ PARTS: Mapping[str, Sequence[str]] = {
     ),
     MeasurementSettings.kind: ("operations",),
 }  # fmt: skip
+# A case that measures may have this in place of its parts: it does all its work by itself.
+WORK = "work"
+
+
+def missing_parts(kind: str, has: Callable[[str], object]) -> list[str]:
+    """What a class lacks of the parts of a case of this kind; `has` says of a name whether the class has it."""
+    if kind == MeasurementSettings.kind and has(WORK):
+        return []
+    return [part for part in PARTS[kind] if not has(part)]
 
 
 def lacking(parts: Sequence[str], kind: str) -> str:

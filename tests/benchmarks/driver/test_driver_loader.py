@@ -49,6 +49,15 @@ def trained(
     return [list(step) for step in itertools.islice(steps, 12 - first)]
 
 
+@pytest.mark.parametrize("world_size", [1, 2, 3])
+def test_the_steps_of_one_epoch_end_with_its_last_sample(world_size: int) -> None:
+    ranks = [list(Loader(Case(), SETTINGS, rank, world_size).epoch_steps(1, 6)) for rank in range(world_size)]
+    divided = [[place for rank in ranks for place in rank[step][0].inputs] for step in range(4)]
+    alone = places([list(step) for step in Loader(Case(), SETTINGS).epoch_steps(1, 6)])
+    assert divided == alone and [len(step) for step in alone] == [5, 6, 5, 6]
+    assert len({place for step in alone for place in step}) == sum(ROWS)
+
+
 def places(steps: list[list[Batch]]) -> list[list[Pair]]:
     return [[place for batch in step for place in batch.inputs] for step in steps]
 

@@ -168,6 +168,34 @@ def test_ranks_measure_together_and_the_slow_one_is_found(
     assert steps[0] == steps[1] == finished["figures"]["naps"]["value"]
 
 
+WORKS = """
+class Case:
+    def __init__(self, context): ...
+    def work(self, engine, perf_log):
+        perf_log.write(Mine, {"ranks": engine.world_size})
+        return {"done": sum(engine.group.gather(engine.rank + 1))}
+class Mine:
+    value = "MINE"
+"""
+
+
+def test_a_case_may_do_all_its_work_by_itself(tmp_path: Path, warm_python: str) -> None:
+    code, ranks = launch_ranks(tmp_path / "logs", case_folder(tmp_path, "pytorch", WORKS), 2, warm_python)
+    assert code == 0, (tmp_path / "logs" / "rank0.out.log").read_text()[-3000:]
+    assert [event.name for event in ranks[0]] == ["INIT_START", "INIT_END", "MINE", "FINISHED"]
+    assert [event.name for event in ranks[1]] == ["INIT_START", "INIT_END", "MINE"]
+    finished = values_of(ranks[0], "FINISHED")[0]
+    assert (finished["kind"], finished["done"], finished["world_size"]) == ("measure", 3, 2)
+    assert finished["init_time"] + finished["measure_time"] <= finished["e2e_time"]
+
+
+def test_work_that_returns_no_values_is_told(tmp_path: Path, capsys: Any) -> None:
+    launch = case_folder(tmp_path, "pytorch", WORKS.replace("return {", "{"))
+    with pytest.raises(FlagPerfError, match="work gave None") as raised:
+        run_here(capsys, launch)
+    assert raised.value.where.endswith("case.py")
+
+
 def test_a_class_that_lacks_a_part_is_refused_by_its_kind(tmp_path: Path, capsys: Any) -> None:
     measures = case_folder(tmp_path / "measures", "pytorch", "class Case: ...\n")
     with pytest.raises(FlagPerfError, match="lacks operations, which a case of the kind measure has"):

@@ -47,6 +47,21 @@ def test_50_steps_equal_the_plain_form(name: str, update: plain.Update) -> None:
         np.testing.assert_allclose(parameter.detach().numpy(), expected, rtol=1e-4, atol=1e-6)
 
 
+def test_sgd_has_its_momentum_and_decays_matrices_alone() -> None:
+    model = nn.ParameterList([torch.full((2, 2), 1.0), torch.full((2,), 1.0)])
+    settings = TrainingSettings(
+        optimizer="sgd", learning_rate=0.1, beta_1=0.5, weight_decay_rate=0.2, max_steps=1
+    )
+    optimizer = make_optimizer(settings, model)
+    for _ in range(2):
+        for parameter in model:
+            parameter.grad = torch.ones_like(parameter)
+        optimizer.step()
+    # velocities 1.2 and 0.5 * 1.2 + 1 + 0.2 * 0.88; 1 and 1.5
+    assert model[0].flatten().tolist() == pytest.approx([1 - 0.1 * (1.2 + 1.776)] * 4)
+    assert model[1].tolist() == pytest.approx([1 - 0.1 * 2.5] * 2)
+
+
 def test_adamw_is_fused_where_that_works(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -56,6 +56,19 @@ def test_ranks_divide_each_global_batch_without_overlap(world_size: int, accumul
         assert _pairs(parts) == _pairs([batch])
 
 
+@pytest.mark.parametrize("size", [1, 4, 5, 22, 100])
+def test_an_epoch_alone_has_every_sample_once_in_pieces_that_are_nearly_alike(size: int) -> None:
+    stream = _stream(window=2)
+    epochs = [stream.epoch_batches(epoch, size) for epoch in (0, 1)]
+    for epoch, batches in enumerate(epochs):
+        assert sorted(_pairs(batches)) == sorted(_pairs([all_samples(ROWS)]))
+        assert {batch.epoch for batch in batches} == {epoch}
+        sizes = [len(batch) for batch in batches]
+        assert len(sizes) == -(-22 // size) and max(sizes) <= size and max(sizes) - min(sizes) <= 1
+    assert _pairs(epochs[0]) != _pairs(epochs[1])
+    assert _pairs(epochs[0]) == _pairs(list(itertools.islice(stream.global_batches(1), 22)))
+
+
 def test_a_batch_belongs_to_the_epoch_of_its_first_sample() -> None:
     epochs = [batch.epoch for batch in itertools.islice(_stream().global_batches(8), 6)]
     assert epochs == [0, 0, 0, 1, 1, 1]  # 22 samples: the third batch ends in epoch 1

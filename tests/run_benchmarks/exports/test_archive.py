@@ -485,6 +485,24 @@ def test_a_small_archive_fills_no_disk(tmp_path: Path, monkeypatch: pytest.Monke
     assert not (tmp_path / "out" / "run").exists()
 
 
+def test_a_number_under_a_secrets_name_is_hidden() -> None:
+    before = {
+        "door_pin": 1,
+        "bmc_password": 483920,
+        "api_token": True,
+        "max_tokens": 512,
+        "db_pass": [0.25, 7],
+    }
+    hidden = {"bmc_password": "***", "db_pass": ["***", "***"]}
+    assert Redaction(NO_SECRETS).plain(before) == {**before, **hidden}
+
+
+def test_a_pipe_is_no_archive_and_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "run.tar.gz")
+    with pytest.raises(FlagPerfError, match="is no file"):
+        unpack(tmp_path / "run.tar.gz", tmp_path)
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -70,6 +70,8 @@ def test_a_case_that_measures_needs_its_own_method(tree: Tree) -> None:
     tree.write("acme/toy-pytorch/config/config_X1x1x2.py", "")
     _, message, _ = _only_problem(tree)
     assert "lacks operations, which a case of the kind measure has" in message
+    tree.write(f"{HOME}/case.py", "class Case:\n    def work(self, engine, perf_log): ...\n")
+    assert tree.load().cases
 
 
 def test_a_case_without_a_target(tree: Tree) -> None:

@@ -181,3 +181,13 @@ def test_vendor_record(tree: Tree) -> None:
     assert (vendor.name, vendor.folder, vendor.device_type) == ("acme", tree.training / "acme", "acme")
     assert vendor.list_devices_command == ("acme-list",)
     assert vendor.parse_devices("Acme X1\nAcme X1\n") == ["Acme X1", "Acme X1"]
+
+
+@pytest.mark.parametrize("line", ["-r other.txt", "--constraint=../c.txt", "-e ./package", "../package", "."])
+def test_requirements_that_lead_elsewhere_are_refused(line: str, tree: Tree) -> None:
+    path = "benchmarks/toy/pytorch/requirements.txt"
+    tree.write(path, f"# first\n{line}\n")
+    (problem,) = tree.problems()[1]
+    assert f"{path}:2" in problem.where and "leads to another file" in problem.message
+    tree.write(path, "numpy>=1\n/wheels/of-the-image.whl\n--no-binary=h5py\n")
+    assert tree.load().cases

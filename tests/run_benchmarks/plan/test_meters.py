@@ -120,6 +120,13 @@ def test_a_file_that_others_may_read_is_refused(mode: int, tree: Tree, tmp_path:
     assert PASSWORD not in str(problem)
 
 
+def test_a_pipe_in_place_of_the_file_is_refused_and_not_waited_for(tree: Tree, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "bmc.pass", 0o600)
+    configure(tree, f'{{"node1": {{{ENTRY}, "pass_file": "{tmp_path}/bmc.pass"}}}}')
+    _, (problem,) = tree.problems()
+    assert "is no file of yours" in problem.message
+
+
 def test_who_reads_no_meter_needs_no_password(tree: Tree) -> None:
     """To stop or clean up a run the variable need not be set."""
     configure(tree, f'{{"node1": {{{ENTRY}, "pass_env": "NO_SUCH_VARIABLE"}}}}')

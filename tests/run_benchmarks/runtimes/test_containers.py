@@ -383,10 +383,20 @@ def test_an_engine_that_does_not_run(tmp_path: Path) -> None:
 )
 def test_an_engine_that_describes_a_container_oddly(line: str, tmp_path: Path) -> None:
     """It ended `cleanup` for all hosts. The engine is a FAKE."""
-    engine = _engine(tmp_path, f'case "$1" in ps) echo abc;; inspect) echo {shlex.quote(line)};; esac')
+    some_id = "ab" * 32
+    engine = _engine(tmp_path, f'case "$1" in ps) echo {some_id};; inspect) echo {shlex.quote(line)};; esac')
     bench = Bench(open_runtime(settings(tmp_path, container_engine=engine)), "none", tmp_path)
     with pytest.raises(FlagPerfError, match="describes a container as"):
         bench.use(bench.runtime.list_units)
+
+
+def test_what_is_no_id_becomes_no_word_of_a_command(tmp_path: Path) -> None:
+    """The engine is a FAKE."""
+    engine = _engine(tmp_path, f'case "$1" in ps) echo --all;; *) touch {tmp_path}/done;; esac')
+    bench = Bench(open_runtime(settings(tmp_path, container_engine=engine)), "none", tmp_path)
+    with pytest.raises(CommandError) as caught:
+        bench.use(lambda transport: bench.runtime.remove_all(transport, "run20261128000000-abcdef"))
+    assert "no container's ID" in caught.value.remedy and not (tmp_path / "done").exists()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user needs root")

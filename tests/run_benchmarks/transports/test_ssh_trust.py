@@ -134,6 +134,15 @@ def test_upper_and_lower_case_are_one_host(tmp_path: Path, hashed: bool, written
     assert not trusted.has_key_of(known_name("node11", port))
 
 
+def test_a_key_that_is_revoked_for_the_host_is_refused_on_every_port(sshd: Sshd) -> None:
+    key = sshd.known_hosts.read_text().split(maxsplit=1)[1]
+    revoked = f"@revoked 127.0.0.1 {key}"
+    sshd.known_hosts.write_text(revoked)
+    with pytest.raises(HostKeyError, match="Host key is revoked"):
+        connect(sshd, accept_new=True)
+    assert sshd.known_hosts.read_text() == revoked
+
+
 def test_a_revoked_key_is_refused_in_whatever_case(tmp_path: Path) -> None:
     file = tmp_path / "known_hosts"
     file.write_text(f"@revoked Node* {other_key(tmp_path)}\n")

@@ -113,7 +113,7 @@ def test_a_host_by_ssh_answers_the_same(host: Host) -> None:
     assert (first.stdout, second.returncode) == ("a b\n", 4) and third.stdout.startswith("uid=")
 
 
-@pytest.mark.parametrize("number", [b"1", b"0", b"-1", b"", b"x" * 100])
+@pytest.mark.parametrize("number", [b"1", b"0", b"-1", b"", b"x" * 100, b"7" * 5000])
 def test_no_host_may_say_that_a_command_is_every_process(number: bytes) -> None:
     """What ends a command ends its group, and the group 1 is all that a user has there."""
     with pytest.raises(TransportError, match="process group"):

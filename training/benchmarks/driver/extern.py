@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from utils.case_form import CASE_CLASS, CASE_FILE, DOCS, PARTS, lacking
+from utils.case_form import CASE_CLASS, CASE_FILE, DOCS, lacking, missing_parts
 from utils.errors import FlagPerfError, nearest
 from utils.loading import load_module, load_package
 
@@ -39,7 +40,7 @@ def refuse_incomplete(case: Any, kind: str, folder: Path) -> None:
     Raises:
         FlagPerfError: what it lacks.
     """
-    missing = [part for part in PARTS[kind] if not hasattr(case, part)]
+    missing = missing_parts(kind, partial(hasattr, case))
     if missing:
         raise FlagPerfError(lacking(missing, kind), where=str(folder / CASE_FILE), remedy=f"see {DOCS}")
 

@@ -65,6 +65,17 @@ class Loader:
                 self.halves = [self._batch(data, part) for part in parts] if all(map(len, parts)) else []
             yield step
 
+    def epoch_steps(self, epoch: int, size: int) -> Iterator[Step]:
+        """This rank's micro-batch of each step of one epoch (from 0) alone, whose last step ends with its last sample.
+
+        Args:
+            size: most samples of a global batch; all are of that size, or smaller by as little as divides the epoch.
+        """
+        data = self._data_set("training_data")
+        batches = ShuffledStream(data.shards, data.rows_of, self.settings.seed).epoch_batches(epoch, size)
+        for samples in batches:
+            yield [self._batch(data, samples.part(self.rank, self.world_size))]
+
     def evaluation_batches(self) -> list[Batch]:
         """This rank's part of the evaluation set, each sample on exactly one rank; made once and kept."""
         if self._evaluation is None:

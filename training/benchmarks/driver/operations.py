@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from benchmarks.driver.case import Context
 from benchmarks.driver.case_answers import case_error, is_number, kind_of
+from benchmarks.driver.engine import Engine
+from benchmarks.driver.perf_log import PerfLog
 from utils.errors import FlagPerfError
 from utils.figure_names import name_problem
 from utils.parameters import MeasurementSettings
@@ -95,3 +97,20 @@ class MeasurementCase(Protocol):
 
     def operations(self) -> Iterable[Operation]:
         """What is measured, in this order; on every rank the same."""
+
+
+class WorkingCase(Protocol):
+    """A case of the kind *measure* that no loop of the driver fits: it measures by itself."""
+
+    def __init__(self, context: Context[MeasurementSettings, Any]) -> None: ...
+
+    def work(self, engine: Engine[Any], perf_log: PerfLog) -> Mapping[str, Any]:
+        """All of it, on every rank.
+
+        Args:
+            engine: group and device, which are ready, and the vendor's hooks. Who calls hooks writes HOOKS.
+            perf_log: for events of the case's own.
+
+        Returns:
+            What FINISHED says besides times and memory; `figures` as `Measured.figures` gives them.
+        """

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,19 +79,26 @@ class ShuffledStream:
             left = pieces.pop() if len(pieces[-1]) < size else _NONE
             yield from pieces
 
+    def epoch_batches(self, epoch: int, size: int) -> list[Samples]:
+        """One epoch alone, in as few pieces of at most `size` as can be; their sizes differ by at most 1."""
+        samples = reduce(_joined, self._epoch_windows(epoch), _NONE)
+        count = -(-len(samples) // size)
+        return [samples.part(index, count) for index in range(count)]
+
     def _windows(self) -> Iterator[Samples]:
-        epoch = 0
-        while True:
-            generator = np.random.default_rng([self.seed, epoch])
-            shards = generator.permutation(self.shard_count)
+        for epoch in itertools.count():
             epoch_size = 0
-            for start in range(0, self.shard_count, self.window):
-                window = self._window(epoch, shards[start : start + self.window], generator)
+            for window in self._epoch_windows(epoch):
                 epoch_size += len(window)
                 yield window
             if not epoch_size:
                 raise FlagPerfError("the training data hold no sample")
-            epoch += 1
+
+    def _epoch_windows(self, epoch: int) -> Iterator[Samples]:
+        generator = np.random.default_rng([self.seed, epoch])
+        shards = generator.permutation(self.shard_count)
+        for start in range(0, self.shard_count, self.window):
+            yield self._window(epoch, shards[start : start + self.window], generator)
 
     def _window(self, epoch: int, shards: Indices, generator: np.random.Generator) -> Samples:
         counts = [self.rows_of(int(shard)) for shard in shards]

@@ -8,12 +8,13 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import chain
 from typing import Any, NoReturn
 
 from benchmarks.driver.arguments import LaunchArguments, parse_arguments
 from benchmarks.driver.batches import Prefetcher, Step
+from benchmarks.driver.case_answers import case_error, kind_of
 from benchmarks.driver.clock import PhaseClock
 from benchmarks.driver.configuration import Configuration, read_configuration
 from benchmarks.driver.extern import case_class, refuse_incomplete
@@ -30,6 +31,7 @@ from benchmarks.driver.run_state import code_of_hooks, make_saver, restore, rest
 from benchmarks.driver.schedules import schedule_of
 from benchmarks.driver.start import start_engine
 from benchmarks.driver.vendor_facts import import_plugin, read_vendor_facts
+from utils.case_form import WORK
 from utils.errors import FlagPerfError
 from utils.events import EventName
 from utils.parameters import MeasurementSettings
@@ -62,10 +64,12 @@ def run(arguments: LaunchArguments, script_start: float) -> None:
     _collect_garbage_again()
     clock = PhaseClock(engine.device.synchronize)
     clock.begin("init", at=init_start)
-    if config.kind == MeasurementSettings.kind:
-        values = _measure(engine, config, perf_log, clock)
-    else:
+    if config.kind != MeasurementSettings.kind:
         values = _train(engine, arguments, perf_log, clock)
+    elif hasattr(case, WORK):
+        values = _work(engine, config, perf_log, clock)
+    else:
+        values = _measure(engine, config, perf_log, clock)
     engine.group.barrier()
     values |= _stand_in(engine)
     perf_log.write(EventName.FINISHED, {"e2e_time": time.monotonic() - script_start, **values})
@@ -123,6 +127,19 @@ def _measure(engine: Any, config: Configuration, perf_log: PerfLog, clock: Phase
         results = MeasurementLoop(config.measurement, engine, perf_log).run(operations)
     times = {"init_time": clock.seconds("init"), "measure_time": clock.seconds("measure")}
     return {**measured_values(results, config.measurement, engine), **times, **memory_values(engine)}
+
+
+def _work(engine: Any, config: Configuration, perf_log: PerfLog, clock: PhaseClock) -> dict[str, Any]:
+    """Let a case do all by itself; what FINISHED says."""
+    perf_log.write(EventName.INIT_END, {"init_time": clock.end("init"), **_stand_in(engine)})
+    with clock.phase("measure"):
+        values = engine.case.work(engine, perf_log)
+    if not isinstance(values, Mapping):
+        raise case_error(
+            engine.case, f"{WORK} gave {kind_of(values)}", "return names with values, of FINISHED"
+        )
+    times = {"init_time": clock.seconds("init"), "measure_time": clock.seconds("measure")}
+    return {"kind": config.kind, "world_size": engine.world_size, **times, **memory_values(engine), **values}
 
 
 def _stand_in(engine: Any) -> dict[str, Any]:

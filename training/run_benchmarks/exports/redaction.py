@@ -141,9 +141,15 @@ class Redaction:
         return self._text(name)
 
     def plain(self, content: Any, name: str = "") -> Any:
-        """Plain data without secrets: texts under a secret's name, and values wherever they stand."""
+        """Plain data without secrets: texts and numbers under a secret's name, and values wherever they stand."""
         if isinstance(content, str):
             return HIDDEN if content and self.secrets.are_named(name) else self._text(content)
+        if (
+            isinstance(content, (int, float))
+            and not isinstance(content, bool)
+            and self.secrets.are_named(name)
+        ):
+            return HIDDEN  # a PIN, say
         if isinstance(content, Mapping):
             of_packages = name in PACKAGES
             return {

@@ -36,6 +36,8 @@ def unpack(archive: Path, folder: Path) -> dict[str, Any]:
         FlagPerfError: it is no archive of a run, holds what no archive of a run holds, or was altered.
     """
     try:
+        if not archive.is_file():
+            raise _refusal(archive, "is no file")
         with gzip.open(archive) as stream:
             largest = min(LARGEST_ARCHIVE, max(SMALL, MOST_TIMES * archive.stat().st_size))
             sums = _extract(cast("BinaryIO", stream), archive, folder, largest)

@@ -24,6 +24,8 @@ from run_benchmarks.plan.handover import PROXIES, dockerfile_of
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.stages.tree import pack
 
+# 128 bits: an image is taken for what it was made from by this name alone.
+TAG_DIGITS = 32
 MONITOR_REQUIREMENTS = "utils/monitors/requirements.txt"
 
 
@@ -117,4 +119,4 @@ def _tag(plan: Plan, name: str, digest: hashlib._Hash) -> str:
     registry = plan.run.image_registry.rstrip("/")
     # a registry's own path may end with it
     folder = registry if registry.rpartition("/")[2] == "flagperf" else f"{registry}/flagperf".lstrip("/")
-    return f"{folder}/{repository}:{digest.hexdigest()[:12]}"
+    return f"{folder}/{repository}:{digest.hexdigest()[:TAG_DIGITS]}"

@@ -34,8 +34,10 @@ from utils.numbers import whole
 # The image's ID, and behind it the digests by which registries have it.
 IMAGE_FORMAT = "{{.Id}}{{range .RepoDigests}} {{.}}{{end}}"
 IMAGE_ID = re.compile(r"[a-zA-Z0-9][-\w.:]{0,127}", re.ASCII)
-# A tag as `plan_image` makes it, whatever registry is before it.
-OWN_TAG = re.compile(r"(?:[\w.:/-]{1,200}/)?flagperf/[a-z0-9._/-]{1,100}:[0-9a-f]{12}", re.ASCII)
+# A tag as `plan_image` makes it (12 digits until December 2026), whatever registry is before it.
+OWN_TAG = re.compile(
+    r"(?:[\w.:/-]{1,200}/)?flagperf/[a-z0-9._/-]{1,100}:[0-9a-f]{12}(?:[0-9a-f]{20})?", re.ASCII
+)
 OWN_LABEL = "flagperf.layer"
 OWN_FORMAT = "[{{json .RepoTags}},{{json .Created}},{{.Size}}]"
 DIGEST = re.compile(r"[^\s@]{1,256}@[a-z0-9]{1,16}:[0-9a-f]{32,128}", re.ASCII)

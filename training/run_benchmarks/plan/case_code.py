@@ -12,7 +12,7 @@ from typing import Any
 from run_benchmarks.plan.config_file import ConfigFile
 from run_benchmarks.plan.problems import Problems
 from run_benchmarks.plan.source_code import parsed, text_of, words_in
-from utils.case_form import BETTER, CASE_CLASS, CASE_FILE, DOCS, PARTS, lacking
+from utils.case_form import BETTER, CASE_CLASS, CASE_FILE, DOCS, lacking, missing_parts
 from utils.code_files import files_below
 from utils.errors import nearest
 from utils.parameters import KIND, KINDS, TARGET, TrainingSettings
@@ -115,7 +115,7 @@ def check_case_code(folder: Path, kind: str, metric: str, problems: Problems) ->
 def _check_class(case: ast.ClassDef, path: Path, kind: str, metric: str, problems: Problems) -> None:
     """Of a class with parents or decorators the rest may come from elsewhere: the ranks will see."""
     where, attributes = f"{path}:{case.lineno}", _attributes(case)
-    missing = [part for part in PARTS[kind] if part not in attributes]
+    missing = missing_parts(kind, attributes.__contains__)
     if missing and not case.bases and not case.decorator_list:
         problems.add(where, CASE_CLASS, None, lacking(missing, kind), _SEE)
     value = attributes.get("metric")

@@ -21,6 +21,7 @@ from run_benchmarks.plan.records import (
     RunSettings,
     VendorSettings,
 )
+from run_benchmarks.plan.requirement_lines import check_requirements
 from run_benchmarks.plan.vendor_record import Chip, Vendor
 from run_benchmarks.plan.vendors import VENDOR_FILE
 from utils.code_files import code_files, digest_of_file
@@ -63,6 +64,7 @@ class CaseResolver:
             return None
         files = self._files(case_dir, image_dir)
         self._check_script(files, vendor)
+        check_requirements(self.root, files.requirements, self.problems)
         parameters = read_parameters(self.root, files, self.problems, vendor.device_type)
         extern = self._extern(files)
         if files.script == DRIVER_SCRIPT:

@@ -239,9 +239,10 @@ def _identity(meter: Meter) -> tuple[object, ...]:
 def _password_in(path: Path) -> str:
     """The first line of a file that is ours alone."""
     try:
-        with path.open("rb") as file:
+        # a pipe is refused below, and not waited for
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             state = os.fstat(file.fileno())
-            content = file.read(LARGEST_FILE)
+            content = file.read(LARGEST_FILE) if stat.S_ISREG(state.st_mode) else b""
     except OSError as error:
         raise FlagPerfError(f"{path} cannot be read: {error.strerror}", remedy="correct pass_file") from error
     if not stat.S_ISREG(state.st_mode) or state.st_uid not in (os.getuid(), 0):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,6 +35,7 @@ _LABELS = ",".join(
     f'{{{{json (printf "%.{LONGEST_LABEL}s" (index .Config.Labels "{name}"))}}}}' for name in LABELS
 )
 KILLED_FIELDS, GOING = "{{.State.OOMKilled}} {{.State.Status}}", ("removing", "dead")
+CONTAINER_ID = re.compile(r"[0-9a-f]{64}")
 UNIT_FIELDS = f"[{{{{json .Name}}}},{{{{json .State.Running}}}},[{_LABELS}]]"
 
 
@@ -151,7 +153,11 @@ class ContainerRuntime(Runtime):
         """Of the run's containers, or of all of FlagPerf's, whatever state they are in."""
         label = LABEL_RUN if run_id is None else f"{LABEL_RUN}={run_id}"
         argv = (self._engine.command, "ps", "--all", "--quiet", "--no-trunc", f"--filter=label={label}")
-        return tuple((await self._checked(transport, argv)).whole_stdout().split())
+        listed = await self._checked(transport, argv)
+        ids = tuple(listed.whole_stdout().split())
+        if not all(map(CONTAINER_ID.fullmatch, ids)):  # they become words of commands
+            raise CommandError(listed, f"see what this command prints on {transport.host}: no container's ID")
+        return ids
 
     async def _remove_until_none(self, transport: Transport, run_id: str) -> None:
         """Remove until none is listed: a removal that someone else began takes its time."""

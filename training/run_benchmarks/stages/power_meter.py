@@ -12,6 +12,7 @@ from run_benchmarks.plan.records import Plan
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.checks import DoubtError, HostUse
 from run_benchmarks.threads import in_thread
+from run_benchmarks.transports.time_limit import within
 from run_benchmarks.unforeseen import contained
 from utils.errors import FlagPerfError
 
@@ -25,7 +26,7 @@ async def power_meter(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
         return None
     source = open_meter(meter)
     try:
-        watts = await asyncio.wait_for(in_thread(lambda: _read(source), "power meter"), LIMIT_S)
+        watts = await within(in_thread(lambda: _read(source), "power meter"), LIMIT_S)
     except asyncio.TimeoutError as error:
         message = f"its BMC did not answer within {LIMIT_S:g} s"
         raise DoubtError(message, remedy="see whether it is overloaded, or remove the meter") from error

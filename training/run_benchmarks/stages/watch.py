@@ -16,6 +16,7 @@ from run_benchmarks.stages.fan_out import errors_of, on_all
 from run_benchmarks.stages.hang import HangWatch, Unseen
 from run_benchmarks.transports.backoff import NEVER, with_backoff
 from run_benchmarks.transports.base import CommandError, CommandTimeoutError, Transport, TransportError
+from run_benchmarks.transports.time_limit import within
 from utils.errors import FlagPerfError
 from utils.records import FailureClass
 
@@ -225,7 +226,7 @@ class Watch:
                 lambda each: isinstance(each, EngineError),
             )
             # an engine that is started anew has ended what it does not keep before it answers
-            ended = await asyncio.wait_for(self._ended(transport, self.names[node.rank]), SETTLE_S)
+            ended = await within(self._ended(transport, self.names[node.rank]), SETTLE_S)
         except asyncio.TimeoutError:
             log_of_host("INFO", node.host, "the engine is back, and the task goes on")
             del self.broken[node.rank]
@@ -281,7 +282,7 @@ class Watch:
 async def _silence(transport: Transport) -> TransportError | None:
     """How a host is out of reach that did not answer in time, as a fresh connection tells; None where that is made."""
     try:
-        await asyncio.wait_for(transport.reach(), REACH_TIMEOUT_S)
+        await within(transport.reach(), REACH_TIMEOUT_S)
     except TransportError as error:
         return error
     except asyncio.TimeoutError:

@@ -20,7 +20,7 @@ PRECISIONS = ("fp32", "bf16", "fp16", AUTO)
 _ACCELERATORS_PRECISIONS = ("fp32", "bf16", "fp16")
 # What a framework computes in on a CPU, where that is not all; AUTO is one of them.
 _ON_CPU: Mapping[str, tuple[str, ...]] = {"paddle": ("fp32", AUTO)}
-OPTIMIZERS = ("adamw", "lamb")
+OPTIMIZERS = ("adamw", "lamb", "sgd")
 # What a framework's engine does not do: framework -> setting -> the values that it has.
 ONLY_IN_FRAMEWORK: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     "paddle": {"optimizer": ("adamw",), "torch_compile": (False,)}
@@ -101,7 +101,7 @@ class TrainingSettings:
     optimizer: str = setting("adamw", choices=OPTIMIZERS)
     learning_rate: float = setting(1e-3, at_least=0)
     weight_decay_rate: float = setting(0.0, at_least=0)  # not of biases and normalisation weights
-    beta_1: float = setting(0.9, at_least=0, below=1)  # at 1 the average never moves
+    beta_1: float = setting(0.9, at_least=0, below=1)  # at 1 the average never moves; of sgd the momentum
     beta_2: float = setting(0.999, at_least=0, below=1)
     epsilon: float = setting(1e-6, at_least=0)
     max_grad_norm: float | None = setting(1.0, above=0)  # clip the global gradient norm; None: do not clip

@@ -27,11 +27,13 @@ def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, An
 
 
 def make_optimizer(settings: TrainingSettings, model: nn.Module) -> Optimizer:
-    """AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101) or LAMB, as `settings.optimizer` says."""
+    """AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101), LAMB or SGD with momentum, as `settings.optimizer` says."""
     groups = parameter_groups(model, settings.weight_decay_rate)
     betas = (settings.beta_1, settings.beta_2)
     if settings.optimizer == "lamb":
         return Lamb(groups, lr=settings.learning_rate, betas=betas, eps=settings.epsilon)
+    if settings.optimizer == "sgd":
+        return torch.optim.SGD(groups, lr=settings.learning_rate, momentum=settings.beta_1)
     # fused: one kernel for all tensors, on the CPU too.
     fused = can_fuse(next(model.parameters()).device)
     return torch.optim.AdamW(

@@ -13,6 +13,7 @@ from run_benchmarks.transports.ssh.options import Address
 from run_benchmarks.transports.ssh.remote import RemoteCommand, end_command, start_command
 from run_benchmarks.transports.ssh.sessions import Carrier, Sessions
 from run_benchmarks.transports.streams import collect, exchange, feed
+from run_benchmarks.transports.time_limit import within
 from run_benchmarks.transports.together import Together
 
 MOST_REFUSALS = 20
@@ -128,6 +129,6 @@ async def _end(carrier: Carrier, starting: asyncio.Future[RemoteCommand]) -> Non
         command.process.close()
 
     try:
-        await asyncio.wait_for(ending(), END_TIMEOUT_S)
+        await within(ending(), END_TIMEOUT_S)
     except (asyncio.TimeoutError, asyncssh.Error, OSError, TransportError):
         return

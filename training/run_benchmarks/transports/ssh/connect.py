@@ -149,6 +149,10 @@ class _Gate(asyncssh.SSHClient):
     def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
         """Accept a new key where that is the setting; refuse a changed one always."""
         login = self._login
+        if login.known_hosts.revokes(login.known_name, key):
+            raise ValueError(
+                "Host key is revoked"
+            )  # as asyncssh itself says of one that is revoked with the port
         changed = login.known_hosts.has_key_of(login.known_name)
         algorithm, fingerprint = key.get_algorithm(), key.get_fingerprint()
         if self._accept_new and not changed:

@@ -17,6 +17,7 @@ from run_benchmarks.transports.groups import END
 # goes, or when the client closes the channel. So the group's number is printed first; a second command can
 # then end it. $0: a word that marks that line, since a login shell may print what it likes before it.
 START = r"""read -r _ _ _ _ group _ </proc/$$/stat; printf '\n%s %s\n' "$0" "$group"; exec "$@" """.strip()
+LONGEST_NUMBER = 10  # digits of a process group's
 NOISE_BYTES = 2**16  # what a login shell may print before the mark
 
 
@@ -78,7 +79,7 @@ async def _read_mark(process: asyncssh.SSHClientProcess[bytes], mark: bytes, hos
 
 def _group(number: bytes, host: str) -> int:
     """The process group that a command is ended by: 1 would be every process of the host."""
-    group = int(number) if number.isdigit() else 0
+    group = int(number) if number.isdigit() and len(number) <= LONGEST_NUMBER else 0
     if group > 1:
         return group
     shown = number[:20].decode(errors="replace")

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 import asyncssh
 
+from run_benchmarks.transports.time_limit import within
+
 # sshd allows ten sessions a connection (MaxSessions); two are left for ending commands.
 SESSIONS_PER_CONNECTION = 8
 
@@ -93,6 +95,6 @@ class Sessions:
 async def _closed(connection: asyncssh.SSHClientConnection) -> None:
     """Wait for the end of a connection, but not for a host that no longer answers."""
     try:
-        await asyncio.wait_for(connection.wait_closed(), 2.0)
+        await within(connection.wait_closed(), 2.0)
     except asyncio.TimeoutError:
         connection.abort()

@@ -25,6 +25,7 @@ PLAIN = (
 )
 # Of a line the marker, if there is one, and the hosts, whose case says nothing; a hash was made of lower case.
 _NAMES = re.compile(r"^(\s*(?:@\S+\s+)?)([^|@\s]\S*)")
+_WITH_PORT = re.compile(r"\[(.+)\]:\d+")
 USER_FILES = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
 
 
@@ -51,6 +52,14 @@ class KnownHosts:
         (CheckHostIP has been off since 8.5).
         """
         return self._load().match(host.lower(), "", port)
+
+    def revokes(self, name: str, key: asyncssh.SSHKey) -> bool:
+        """Whether the key is revoked for the host that known_hosts calls `name`, or for that host without its port.
+
+        As OpenSSH, which looks for the host without its port where it does not know it with it.
+        """
+        whole = _WITH_PORT.fullmatch(name)
+        return any(key in self.match(each, "", None)[2] for each in (name, whole[1] if whole else name))
 
     def has_key_of(self, name: str) -> bool:
         """Whether any key stands there for the host that known_hosts calls `name`."""

@@ -1,0 +1,101 @@
+"""The account of a search, by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.search_log import (
+    BOTH,
+    FORWARD,
+    TRAINING,
+    VALIDATION,
+    account_of,
+    end,
+    epoch,
+    start,
+    trial,
+    two_trials,
+    worker,
+)
+from utils.search.account import finished_values
+from utils.search.events import SearchEnd
+
+FIRST = TRAINING * BOTH + VALIDATION * FORWARD  # operations of an epoch of trial 1; trial 2 has twice as many
+
+
+def test_score_is_operations_by_the_time_from_the_first_trial_to_the_last_epoch() -> None:
+    account = account_of(two_trials())
+    assert account.operations == 2 * FIRST + 2 * 2 * FIRST
+    assert account.seconds == 400.0
+    assert account.score == pytest.approx(6 * FIRST / 400)
+
+
+def test_the_best_trial_is_that_with_the_best_epoch() -> None:
+    best = account_of(two_trials()).best
+    assert best is not None
+    assert (best.start.trial, best.accuracy) == (2, 0.9)
+
+
+def test_waiting_is_what_chips_had_no_trial_in() -> None:
+    # 10 s of both workers before their first trial, 200 s of worker 1 behind its last, of twice 410 s
+    assert account_of(two_trials()).waiting() == pytest.approx(220 / 820)
+
+
+def test_a_trial_that_was_handed_out_again_counts_once() -> None:
+    records = [
+        *two_trials()[:3],
+        trial(10.0, 1, 1),
+        epoch(110.0, 1, 1, 1),
+        worker(150.0, 1, "lost"),
+        end(150.0, 1, 1, 1, state="lost"),
+        trial(150.0, 1, 0, attempt=2),
+        epoch(110.0, 1, 1, 2),  # of the worker that was lost: it comes too late
+        epoch(250.0, 1, 0, 1, attempt=2),
+        end(250.0, 1, 0, 1, attempt=2),
+        SearchEnd(300.0, "stopped", 1, 2),
+    ]
+    account = account_of(records)
+    assert account.operations == FIRST
+    assert account.seconds == 240.0
+    assert (len(account.trials), account.lost, account.trials[1].state) == (1, 1, "done")
+    # worker 0 is there for 300 s and works 100, worker 1 is there for 150 and works 140
+    assert account.waiting() == pytest.approx(1 - 240 / 450)
+
+
+def test_a_controller_that_starts_again_repeats_all() -> None:
+    once = account_of(two_trials())
+    twice = account_of([*two_trials()[:8], start(starts=2), *two_trials()[1:]])
+    assert twice.operations == once.operations
+    assert twice.start is not None
+    assert twice.start.starts == 2
+
+
+def test_the_course_of_a_search() -> None:
+    course = list(account_of(two_trials()).in_time())
+    assert course == [
+        (100.0, FIRST, 0.5),
+        (100.0, 3 * FIRST, 0.6),
+        (200.0, 5 * FIRST, 0.9),
+        (400.0, 6 * FIRST, 0.9),
+    ]
+
+
+def test_nothing_is_known_before_the_first_epoch() -> None:
+    account = account_of(two_trials()[:5])
+    assert (account.score, account.best, account.seconds) == (None, None, None)
+    assert finished_values(account, 1.0)["accuracy"] is None
+
+
+def test_finished_says_what_the_log_comes_to() -> None:
+    assert finished_values(account_of(two_trials()), 420.0) == {
+        "kind": "measure",
+        "e2e_time": 420.0,
+        "world_size": 8,
+        "precision": "fp16",
+        "trials": 2,
+        "epochs": 4,
+        "operations": 6 * FIRST,
+        "search_time": 400.0,
+        "score": 6 * FIRST / 400,
+        "accuracy": 0.9,
+    }

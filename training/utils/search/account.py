@@ -1,0 +1,218 @@
+"""What a search has come to, by its controller's events as they come: the one account that all figures are made of.
+
+An epoch's operations are its samples times those of one: of the training, forward and backward, and of the validation,
+forward alone. Of a trial that was handed out again the last attempt counts. The score is the sum of all epochs'
+operations over the time from the first trial's start to the last epoch's end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from utils.numbers import rate
+from utils.search.events import Epoch, SearchEnd, SearchRecord, SearchStart, TrialEnd, TrialStart, Worker
+
+KIND = "measure"
+
+
+@dataclass
+class Trial:
+    """A trial's latest attempt."""
+
+    start: TrialStart
+    epochs: list[Epoch] = field(default_factory=list)
+    end: TrialEnd | None = None
+
+    @property
+    def accuracy(self) -> float | None:
+        """The best that it came to."""
+        return max((epoch.accuracy for epoch in self.epochs), default=None)
+
+    @property
+    def state(self) -> str:
+        """How it ended, or that it runs."""
+        return self.end.state if self.end else "running"
+
+    def operations_of(self, epoch: Epoch) -> int:
+        """What one of its epochs computed."""
+        start = self.start
+        training = epoch.training_samples * start.training_operations
+        return training + epoch.validation_samples * start.forward_operations
+
+    @property
+    def operations(self) -> int:
+        """What all of its epochs computed."""
+        return sum(map(self.operations_of, self.epochs))
+
+
+@dataclass
+class Span:
+    """A part of a worker's time, in seconds of the search's clock; None where it goes on.
+
+    trial: what it worked on; None of one in which it was there.
+    """
+
+    start_s: float
+    end_s: float | None = None
+    trial: TrialStart | None = None
+    state: str = ""
+
+    def seconds(self, now_s: float) -> float:
+        """Its length until now."""
+        return max(0.0, (now_s if self.end_s is None else min(self.end_s, now_s)) - self.start_s)
+
+
+@dataclass
+class OfWorker:
+    """A worker: what was heard of it last, when it was there, and when it worked on which trial."""
+
+    last: Worker
+    there: list[Span] = field(default_factory=list)
+    worked: list[Span] = field(default_factory=list)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it has joined and was not lost since, nor left."""
+        return bool(self.there) and self.there[-1].end_s is None
+
+
+@dataclass
+class Account:
+    """Takes the events of a search as they come; those behind a new start replace all before.
+
+    now_s: when the last of them was. lost: how often a trial was lost with its worker.
+    """
+
+    start: SearchStart | None = None
+    end: SearchEnd | None = None
+    trials: dict[int, Trial] = field(default_factory=dict)
+    workers: dict[int, OfWorker] = field(default_factory=dict)
+    begun_s: float | None = None
+    last_epoch_s: float | None = None
+    now_s: float = 0.0
+    operations: int = 0
+    epochs: int = 0
+    lost: int = 0
+
+    def take(self, record: SearchRecord) -> None:
+        """Take in the next event; one that fits nothing before it changes nothing."""
+        if isinstance(record, SearchStart):
+            vars(self).update(vars(Account(record)))
+        self.now_s = max(self.now_s, record.time_s)
+        if isinstance(record, Worker):
+            self._worker(record)
+        elif isinstance(record, TrialStart):
+            self._trial_start(record)
+        elif isinstance(record, Epoch):
+            self._epoch(record)
+        elif isinstance(record, TrialEnd):
+            self._trial_end(record)
+        elif isinstance(record, SearchEnd):
+            self.end = record
+
+    def _worker(self, record: Worker) -> None:
+        worker = self.workers.setdefault(record.worker, OfWorker(record))
+        worker.last = record
+        if worker.is_there and record.state in ("lost", "left"):
+            worker.there[-1].end_s = record.time_s
+        elif not worker.is_there and record.state in ("joined", "back"):
+            worker.there.append(Span(record.time_s))
+
+    def _trial_start(self, record: TrialStart) -> None:
+        earlier = self.trials.get(record.trial)
+        if earlier:
+            self.operations -= earlier.operations
+        self.trials[record.trial] = Trial(record)
+        self.begun_s = record.time_s if self.begun_s is None else self.begun_s
+        if record.worker in self.workers:
+            self.workers[record.worker].worked.append(Span(record.time_s, None, record))
+
+    def _of(self, record: Epoch | TrialEnd) -> Trial | None:
+        """The trial whose attempt an event is of."""
+        trial = self.trials.get(record.trial)
+        return trial if trial and trial.start.attempt == record.attempt else None
+
+    def _epoch(self, record: Epoch) -> None:
+        self.epochs += 1
+        if trial := self._of(record):
+            trial.epochs.append(record)
+            self.operations += trial.operations_of(record)
+            self.last_epoch_s = record.time_s
+
+    def _trial_end(self, record: TrialEnd) -> None:
+        self.lost += record.state == "lost"
+        trial, worker = self._of(record), self.workers.get(record.worker)
+        if trial:
+            trial.end = record
+        if worker and worker.worked:
+            worker.worked[-1].end_s, worker.worked[-1].state = record.time_s, record.state
+
+    @property
+    def seconds(self) -> float | None:
+        """From the first trial's start to the last epoch's end."""
+        if self.begun_s is None or self.last_epoch_s is None:
+            return None
+        return self.last_epoch_s - self.begun_s
+
+    @property
+    def score(self) -> float | None:
+        """Operations a second over all that time; None before the first epoch's end."""
+        return rate(self.operations, self.seconds)
+
+    @property
+    def best(self) -> Trial | None:
+        """The trial with the best accuracy: of equal ones the first."""
+        measured = (trial for trial in self.trials.values() if trial.epochs)
+        return max(measured, key=lambda trial: trial.accuracy or 0.0, default=None)
+
+    @property
+    def ranks(self) -> int:
+        """Chips of all workers that ever joined."""
+        return sum(worker.last.ranks for worker in self.workers.values())
+
+    @property
+    def precisions(self) -> list[str]:
+        """What its workers trained in."""
+        return sorted({worker.last.precision for worker in self.workers.values()})
+
+    def waiting(self) -> float | None:
+        """The share of the time in which chips were there that they had no trial, 0 to 1; None where none were."""
+        there = worked = 0.0
+        now_s = self.end.time_s if self.end else self.now_s
+        for worker in self.workers.values():
+            there += worker.last.ranks * sum(span.seconds(now_s) for span in worker.there)
+            worked += worker.last.ranks * sum(span.seconds(now_s) for span in worker.worked)
+        return max(0.0, 1 - worked / there) if there else None
+
+    def in_time(self) -> Iterator[tuple[float, int, float]]:
+        """Of each counted epoch, in the order of their ends: seconds since the first trial's start, all operations
+        until then, and the best accuracy until then."""
+        epochs = ((epoch, trial) for trial in self.trials.values() for epoch in trial.epochs)
+        operations, accuracy = 0, 0.0
+        for epoch, trial in sorted(epochs, key=lambda pair: pair[0].time_s):
+            operations += trial.operations_of(epoch)
+            accuracy = max(accuracy, epoch.accuracy)
+            yield epoch.time_s - (self.begun_s or 0.0), operations, accuracy
+
+
+def finished_values(account: Account, e2e_time: float) -> dict[str, Any]:
+    """What the controller's FINISHED says: the sums from which a reader of its log sees whether that is whole.
+
+    Args:
+        e2e_time: seconds since the controller's first line.
+    """
+    best = account.best
+    return {
+        "kind": KIND,
+        "e2e_time": e2e_time,
+        "world_size": account.ranks,
+        "precision": ", ".join(account.precisions),
+        "trials": len(account.trials),
+        "epochs": account.epochs,
+        "operations": account.operations,
+        "search_time": account.seconds,
+        "score": account.score,
+        "accuracy": best.accuracy if best else None,
+    }
